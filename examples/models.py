@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Three models, one run, and what becomes of their memory. Standard Python: the models are buffers with numbers in them.
-The UNET is to be freed after the run, the text encoder to be kept, the VAE to be stowed: moved out to disk, its address as
-it was, and back when it is used.
+"""Three models, one run, and what becomes of their memory. Standard Python: the models are buffers with numbers in
+them. The UNET is to be freed after the run, the text encoder to be kept, the VAE to be stowed: moved out to disk, its
+address as it was, and back when it is used.
 
     memstow run -o models.mst -- python3 examples/models.py
     memstow report --by=model models.mst
@@ -92,6 +92,7 @@ for model in models:
     if model.weights is not None:
         model.owner.set_idle(False)
         same = checksum(model.weights) == model.checksum # reading brings back what was stowed
-        print(f"{model.owner.name}: checksum {model.checksum:08x} {'still matches' if same else 'IS ANOTHER'}", flush=True)
+        print(f"{model.owner.name}: checksum {model.checksum:08x} {'still matches' if same else 'IS ANOTHER'}",
+              flush=True)
         assert same
 show("kept and stowed used again")

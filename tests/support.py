@@ -1,4 +1,5 @@
-"""What the Python tests share. A test imports it, does its work with plain assertions, and ends; its folder is fresh."""
+"""What the Python tests share. A test imports it, does its work with plain assertions, and ends; its folder is
+fresh."""
 import atexit, json, os, pathlib, re, shlex, shutil, socket, subprocess, sys, time, urllib.error, urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -72,7 +73,8 @@ def as_nobody():
 
 
 def command_for_others():
-    """A copy of the command and the library that another user can reach wherever the checkout lies; skips if none can be."""
+    """A copy of the command and the library that another user can reach wherever the checkout lies; skips if none can
+    be."""
     folder = HERE / "bin"
     folder.mkdir()
     os.chmod(HERE, 0o755)

@@ -1,5 +1,5 @@
-"""What torchvision registers with PyTorch when it is imported. Where its compiled part does not load (on a PyTorch for the
-CPU), its Python part is content once the two operators that it uses then exist."""
+"""What torchvision registers with PyTorch when it is imported. Where its compiled part does not load (on a PyTorch for
+the CPU), its Python part is content once the two operators that it uses then exist."""
 import importlib.util, pathlib
 
 import torch

@@ -1,5 +1,5 @@
-/* inventory.c — a program for docs/gate.md: it reads items, keeps them, and ends as servers do, without freeing anything. What
- * it may hold is in baseline.txt. Built with -DLEAK it forgets a copy of each name that it looks for.
+/* inventory.c — a program for docs/gate.md: it reads items, keeps them, and ends as servers do, without freeing
+ * anything. What it may hold is in baseline.txt. Built with -DLEAK it forgets a copy of each name that it looks for.
  *
  *     cc -g inventory.c -o inventory && memstow check --baseline=baseline.txt --fail-over=16K,site:4K -- ./inventory */
 #include <stdio.h>

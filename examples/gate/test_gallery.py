@@ -1,4 +1,5 @@
-"""Tests with limits, for docs/gate.md: `memstow run --python-objects -- python3 -m pytest -p pytest_memstow --memstow`."""
+"""Tests with limits, for docs/gate.md: `memstow run --python-objects -- python3 -m pytest -p pytest_memstow
+--memstow`."""
 import os
 
 import pytest

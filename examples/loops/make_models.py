@@ -13,11 +13,14 @@ import sys
 WIDTH = 64   # channels inside of the VAE
 LATENT = 4   # channels of a latent
 
-# The layers of TAESD's two halves by their numbers: (inputs, outputs, has a bias), or "block" for three convolutions of equal width.
-ENCODER = {0: (3, WIDTH, True), 1: "block", 2: (WIDTH, WIDTH, False), 3: "block", 4: "block", 5: "block", 6: (WIDTH, WIDTH, False), 7: "block",
-           8: "block", 9: "block", 10: (WIDTH, WIDTH, False), 11: "block", 12: "block", 13: "block", 14: (WIDTH, LATENT, True)}
-DECODER = {1: (LATENT, WIDTH, True), 3: "block", 4: "block", 5: "block", 7: (WIDTH, WIDTH, False), 8: "block", 9: "block", 10: "block",
-           12: (WIDTH, WIDTH, False), 13: "block", 14: "block", 15: "block", 17: (WIDTH, WIDTH, False), 18: "block", 19: (WIDTH, 3, True)}
+# The layers of TAESD's two halves by their numbers: (inputs, outputs, has a bias), or "block" for three convolutions of
+# equal width.
+ENCODER = {0: (3, WIDTH, True), 1: "block", 2: (WIDTH, WIDTH, False), 3: "block", 4: "block", 5: "block",
+           6: (WIDTH, WIDTH, False), 7: "block", 8: "block", 9: "block", 10: (WIDTH, WIDTH, False), 11: "block",
+           12: "block", 13: "block", 14: (WIDTH, LATENT, True)}
+DECODER = {1: (LATENT, WIDTH, True), 3: "block", 4: "block", 5: "block", 7: (WIDTH, WIDTH, False), 8: "block",
+           9: "block", 10: "block", 12: (WIDTH, WIDTH, False), 13: "block", 14: "block", 15: "block",
+           17: (WIDTH, WIDTH, False), 18: "block", 19: (WIDTH, 3, True)}
 
 
 def weights_of(layers, seed):
@@ -25,7 +28,8 @@ def weights_of(layers, seed):
     import torch
     generator, found = torch.Generator().manual_seed(seed), {}
     for number, layer in layers.items():
-        parts = {f"{number}.conv.{place}": (WIDTH, WIDTH, True) for place in (0, 2, 4)} if layer == "block" else {str(number): layer}
+        parts = {f"{number}.conv.{place}": (WIDTH, WIDTH, True)
+                 for place in (0, 2, 4)} if layer == "block" else {str(number): layer}
         for name, (inputs, outputs, has_bias) in parts.items():
             found[f"{name}.weight"] = torch.randn(outputs, inputs, 3, 3, generator=generator) * (9 * inputs) ** -0.5
             if has_bias:
@@ -64,7 +68,8 @@ def main():
     make(root / "models/vae_approx/taesd_decoder.safetensors", make_half(DECODER, 2))
     make(root / "input/loops_pictures", make_pictures)
     for workflow in sorted(here.glob("*.json")):
-        make(root / "user/default/workflows/loops" / workflow.name, lambda path, source=workflow: shutil.copy(source, path))
+        make(root / "user/default/workflows/loops" / workflow.name, lambda path,
+             source=workflow: shutil.copy(source, path))
 
 
 if __name__ == "__main__":

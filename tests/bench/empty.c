@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 #define PASS __attribute__((visibility("default")))
-#define NEXT(name, type)                \
-    static __typeof__(type) next_##name; \
+#define NEXT(name, type)                                                                                               \
+    static __typeof__(type) next_##name;                                                                               \
     if (__builtin_expect(!next_##name, 0)) next_##name = (__typeof__(type))dlsym(RTLD_NEXT, #name)
 
 PASS void *malloc(size_t size) {

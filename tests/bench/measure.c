@@ -1,5 +1,6 @@
 /* measure.c — measure FILE PROGRAM ARG…: runs a program and writes "SECONDS KIBIBYTES STATUS" to FILE, wall time and
- * largest resident set. A launcher of its own because a child's resident set starts as its parent's: this one is small. */
+ * largest resident set. A launcher of its own because a child's resident set starts as its parent's: this one is small.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -70,7 +70,8 @@ class Redis:
 
     def __init__(self):
         self.port = support.free_port()
-        self.argv = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        self.argv = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly",
+                     "no"]
 
     def missing(self):
         return None if shutil.which("redis-server") and shutil.which("redis-benchmark") else "redis-server redis-tools"
@@ -140,7 +141,8 @@ class ComfyUIRun(ComfyUI):
 
 
 def has_module(name):
-    return VENV_PYTHON.exists() and subprocess.run([VENV_PYTHON, "-c", f"import {name}"], capture_output=True).returncode == 0
+    return VENV_PYTHON.exists() and subprocess.run(
+        [VENV_PYTHON, "-c", f"import {name}"], capture_output=True).returncode == 0
 
 
 def pigeonhole(pigeons=10):
@@ -153,8 +155,9 @@ def pigeonhole(pigeons=10):
 
 
 def records(count=150_000):
-    return json.dumps([{"id": i, "group": f"g{i * 7919 % 500}", "value": i * 31 % 1009, "tags": [f"t{i % 7}", f"t{i % 11}"]}
-                       for i in range(count)])
+    return json.dumps(
+        [{"id": i, "group": f"g{i * 7919 % 500}", "value": i * 31 % 1009, "tags": [f"t{i % 7}", f"t{i % 11}"]}
+         for i in range(count)])
 
 
 def all_programs():
@@ -166,8 +169,10 @@ def all_programs():
         Generated("jq", ["jq", "-c", "[group_by(.group)[] | {group: .[0].group, sum: (map(.value) | add), "
                          "tags: (map(.tags[]) | unique)}] | length", "{input}"], records, package="jq"),
         Redis(),
-        Batch("db_bench", ["db_bench", "--benchmarks=fillrandom,readrandom", "--num=300000", "--db=rocks", "--threads=2",
-                           "--disable_wal=1", "--seed=1", "--compression_type=none"], package="rocksdb-tools"),
+        Batch("db_bench", [
+            "db_bench", "--benchmarks=fillrandom,readrandom", "--num=300000", "--db=rocks", "--threads=2",
+            "--disable_wal=1", "--seed=1", "--compression_type=none"
+        ], package="rocksdb-tools"),
         *threads,
         Python("CPython", WORK / "churn.py"),
         Python("CPython PYTHONMALLOC=malloc", WORK / "churn.py", env={"PYTHONMALLOC": "malloc"}),

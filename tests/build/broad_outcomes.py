@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""What tests/real/broad says of programs that do the same under memstow, of those that do not, of those that cannot be compared or had;
-what they leave running is gone."""
+"""What tests/real/broad says of programs that do the same under memstow, of those that do not, of those that cannot be
+compared or had; what they leave running is gone."""
 import os, pathlib, shutil, sys
 
 import support
@@ -24,13 +24,12 @@ PROGRAMS = [
     Program("killed", [], "kill -KILL $BASHPID", names=("bash",), exit=137),
 ]
 """
-EXPECTED = {
-    "same": "same", "by rule": "same", "leaves": "same", "not there": "skipped cannot be had here: path:no-such-program",
-    "other output": "WRONG stdout differs", "other errors": "WRONG stderr differs", "other status": "WRONG status differs",
-    "killed": "WRONG it is killed", "endless": "WRONG no end after 2 s", "unseen": "WRONG no ledger of another",
-    "seen": "unfit although it is said to be",
-    "fails": "unfit exit status 4", "by chance": "unfit two runs without memstow differ", "unprepared": "unfit how",
-}
+EXPECTED = {"same": "same", "by rule": "same", "leaves": "same",
+            "not there": "skipped cannot be had here: path:no-such-program", "other output": "WRONG stdout differs",
+            "other errors": "WRONG stderr differs", "other status": "WRONG status differs",
+            "killed": "WRONG it is killed", "endless": "WRONG no end after 2 s", "unseen": "WRONG no ledger of another",
+            "seen": "unfit although it is said to be", "fails": "unfit exit status 4",
+            "by chance": "unfit two runs without memstow differ", "unprepared": "unfit how",}
 
 
 def said(output):
@@ -66,7 +65,8 @@ found = said(done.stdout)
 for name, expected in EXPECTED.items():
     outcome, words = expected.split(maxsplit=1) if " " in expected else (expected, "")
     assert found[name][0] == outcome and words in found[name][1], f"{name}: {done.stdout}{done.stderr}"
-assert "WRONG: other output, other errors, other status, " in done.stdout and done.stdout.endswith("6 WRONG, 3 same, 1 skipped, 4 unfit\n"), done.stdout
+assert "WRONG: other output, other errors, other status, " in done.stdout and done.stdout.endswith(
+    "6 WRONG, 3 same, 1 skipped, 4 unfit\n"), done.stdout
 left = [pid for pid in pathlib.Path("/proc").glob("[0-9]*") if of_this_test(pid)]
 assert not left, left
 assert not list(work.iterdir()), "folders are left"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Documents say what is there: links lead to a file and a heading, and paths of the repository in `code` exist. Decisions have
-their four parts, and docs/design.md lists each of them. No line of prose has more than 120 columns."""
+"""Documents say what is there: links lead to a file and a heading, and paths of the repository in `code` exist.
+Decisions have their four parts, and docs/design.md lists each of them. No line of prose has more than 120 columns."""
 import re
 
 import support

@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
-"""libmemstow.so exports the calls that it stands in for and memstow_*, libmemstow_cupti.so what a driver calls; both need libc
-alone."""
+"""libmemstow.so exports the calls that it stands in for and memstow_*, libmemstow_cupti.so what a driver calls; both
+need libc alone."""
 import re
 
 import support
 
 STANDS_IN_FOR = re.compile(
-    r"memstow_\w+|(re|c|m|v|pv|)alloc|malloc|reallocarray|free|cfree|free_sized|free_aligned_sized|memalign|posix_memalign|"
-    r"aligned_alloc|malloc_usable_size|mmap(64)?|munmap|mremap|madvise|brk|sbrk|v?fork|_Fork|clone|mlock(2|all)?|_?_exit|_Exit|quick_exit|"
-    r"posix_spawnp?|f?execv\w*|execl\w*|pthread_(create|exit|setname_np)|thrd_exit|dl(m?open|close|v?sym)|shmat|shmdt|posix_madvise|"
-    r"(__)?open(at)?(64)?(_2)?|creat(64)?|f?open(64)?|tmpfile(64)?|popen|opendir|shm_open|memfd_create|mko?stemps?(64)?|"
-    r"socket(pair)?|accept4?|(__)?pipe|pipe2|(__)?dup2|dup3?|(__)?fcntl|fcntl64|eventfd|epoll_create1?|timerfd_create|signalfd|"
-    r"inotify_init1?|fanotify_init|thrd_create|pidfd_(open|getfd)|(posix_)?(openpt|getpt)|openpty|forkpty|freopen(64)?|setmntent|"
+    r"memstow_\w+|(re|c|m|v|pv|)alloc|malloc|reallocarray|free|cfree|free_sized|free_aligned_sized|memalign|"
+    r"posix_memalign|"
+    r"aligned_alloc|malloc_usable_size|mmap(64)?|munmap|mremap|madvise|brk|sbrk|v?fork|_Fork|clone|mlock(2|all)?|"
+    r"_?_exit|_Exit|quick_exit|"
+    r"posix_spawnp?|f?execv\w*|execl\w*|pthread_(create|exit|setname_np)|thrd_exit|dl(m?open|close|v?sym)|"
+    r"shmat|shmdt|posix_madvise|"
+    r"(__)?open(at)?(64)?(_2)?|creat(64)?|f?open(64)?|tmpfile(64)?|popen|opendir|shm_open|"
+    r"memfd_create|mko?stemps?(64)?|"
+    r"socket(pair)?|accept4?|(__)?pipe|pipe2|(__)?dup2|dup3?|(__)?fcntl|fcntl64|eventfd|epoll_create1?|"
+    r"timerfd_create|signalfd|"
+    r"inotify_init1?|fanotify_init|thrd_create|pidfd_(open|getfd)|(posix_)?(openpt|getpt)|openpty|forkpty|"
+    r"freopen(64)?|setmntent|"
     r"open_by_handle_at|mq_open|__mq_open_2|"
     r"(pkey_)?mprotect|prctl|syscall|_Zn[aw]\w+|_Zd[al]\w+")
 OLDEST = 35 # glibc 2.35
@@ -39,9 +45,10 @@ def segments_of(library):
 
 
 def newer():
-    """Exported, and not in the oldest glibc that the library runs on: there a library that is opened later, and has a function by
-    that name for something else, would find ours."""
-    libc = support.run("sh", "-c", "nm -D --defined-only $(ldd /bin/sh | sed -n 's/.*libc.so.6 => \\([^ ]*\\).*/\\1/p')").stdout
+    """Exported, and not in the oldest glibc that the library runs on: there a library that is opened later, and has a
+    function by that name for something else, would find ours."""
+    libc = support.run("sh", "-c",
+                       "nm -D --defined-only $(ldd /bin/sh | sed -n 's/.*libc.so.6 => \\([^ ]*\\).*/\\1/p')").stdout
     found = re.findall(r" (\w+)@@GLIBC_2\.(\d+)", libc)
     assert len(found) > 1000, "libc's symbols were not found"
     return {name for name, minor in found if int(minor) > OLDEST} & set(exported())

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""What `cmake --install` puts down works from there: the command, the library, the header, pkg-config and the man pages."""
+"""What `cmake --install` puts down works from there: the command, the library, the header, pkg-config and the man
+pages."""
 import pathlib
 
 import support

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The rooms of preload/ and tools/ are those of the tables in docs/design.md, in their order. Each uses only rooms above
-it there, by its includes and by the symbols of its objects. No include runs in a circle, and no circle of calls inside
-a room has more than five files. The inside of a thread's slot is for few files."""
+"""The rooms of preload/ and tools/ are those of the tables in docs/design.md, in their order. Each uses only rooms
+above it there, by its includes and by the symbols of its objects. No include runs in a circle, and no circle of calls
+inside a room has more than five files. The inside of a thread's slot is for few files."""
 import collections, pathlib, re, subprocess
 
 import support
@@ -74,7 +74,8 @@ def calls(hall):
             elif kind in "TDBRVW":
                 owner[symbol] = name
     # pthread_create and its like are libc's, whoever stands in front of them.
-    exported = subprocess.run(["nm", "-D", "--defined-only", support.LIBRARY], capture_output=True, text=True, check=True).stdout
+    exported = subprocess.run(["nm", "-D", "--defined-only", support.LIBRARY], capture_output=True, text=True,
+                              check=True).stdout
     libc = {line.split()[-1].split("@")[0] for line in exported.splitlines()} if hall == "preload" else set()
     owner = {symbol: name for symbol, name in owner.items() if symbol not in libc or symbol.startswith("memstow_")}
     return {(name, owner[symbol], symbol) for name, symbols in wanted.items() for symbol in symbols
@@ -119,7 +120,8 @@ for hall, order in rooms.items():
                 if floor == hall:
                     edge(hall, rank, f"{room}/{path.stem}", str(pathlib.Path(there).with_suffix("")), "by an include")
                 elif (hall, floor) == ("tools", "preload") and not there.startswith("shared/"):
-                    faults.append(f"{hall}/{here} includes {include}: the command shares preload/shared with the library, no other room")
+                    faults.append(f"{hall}/{here} includes {include}: the command shares preload/shared with the "
+                                  f"library, no other room")
                 elif floor in ("tools", "cupti"):
                     faults.append(f"{hall}/{here} includes {include}")
     inner = collections.defaultdict(set)

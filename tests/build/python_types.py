@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: pip:mypy==2.4.1
-"""The module memstow is typed throughout: mypy --strict has nothing to say about it, and finds what a program gets wrong."""
+"""The module memstow is typed throughout: mypy --strict has nothing to say about it, and finds what a program gets
+wrong."""
 import support
 
 MODULE = support.ROOT / "tools/python/memstow.py"

@@ -1,5 +1,5 @@
-"""A trace of decisions without a fault: what memstow and a program with models write in two runs. A test changes one line, and
-has a trace with one fault."""
+"""A trace of decisions without a fault: what memstow and a program with models write in two runs. A test changes one
+line, and has a trace with one fault."""
 from _ledger import MIB, Ledger
 
 MODEL, CUSTOM = 1, 4
@@ -7,14 +7,17 @@ UNET, CLIP, VAE, OLD, CACHE, IDLE = range(1, 7)
 
 LINES = [
     # What was registered, and what was set on which objects. The VAE has no policy.
-    dict(kind="SET", owner=UNET, owner_kind="model", name="unet.safetensors", keys=[101, 201], policy="free", priority=0),
+    dict(kind="SET", owner=UNET, owner_kind="model", name="unet.safetensors", keys=[101, 201], policy="free",
+         priority=0),
     dict(kind="SET", by="comfyui", owner=UNET, patcher=101, inner=201, policy="free"),
-    dict(kind="SET", owner=CLIP, owner_kind="model", name="clip.safetensors", keys=[102, 202], policy="keep", priority=5),
+    dict(kind="SET", owner=CLIP, owner_kind="model", name="clip.safetensors", keys=[102, 202], policy="keep",
+         priority=5),
     dict(kind="SET", by="comfyui", owner=CLIP, patcher=102, inner=202, policy="keep"),
     dict(kind="SET", by="comfyui", owner=CACHE, inner=205, policy="free"),
     dict(kind="SET", owner=CACHE, owner_kind="custom", name="feature cache", keys=[0, 0], policy="stow", priority=0),
     # The first run: the UNET was found as a clone with a LoRA. The cache is stowed in place of being freed.
-    dict(kind="READ", by="comfyui", owner=UNET, patcher=111, parents=[999, 101], inner=201, rule="parent", policy="free"),
+    dict(kind="READ", by="comfyui", owner=UNET, patcher=111, parents=[999, 101], inner=201, rule="parent",
+         policy="free"),
     dict(kind="READ", by="comfyui", owner=CLIP, patcher=102, parents=[], inner=202, rule="patcher", policy="keep"),
     dict(kind="READ", by="comfyui", owner=VAE, patcher=103, parents=[], inner=203, rule="default", policy="keep"),
     dict(kind="READ", by="comfyui", owner=CACHE, patcher=105, parents=[], inner=205, rule="inner", policy="free",
@@ -27,24 +30,30 @@ LINES = [
     dict(kind="DECISION", trigger=1, owner=VAE, policy="keep", action="keep", why="nothing_said", bytes=256 * MIB),
     dict(kind="DECISION", trigger=1, owner=OLD, policy="free", action="keep", why="retired", bytes=48 * MIB),
     dict(kind="DECISION", trigger=1, owner=IDLE, policy="keep", action="keep", why="empty", bytes=0),
-    dict(kind="CATEGORY", trigger=1, owner=UNET, category="freed", before_bytes=512 * MIB, after_bytes=MIB, stowed_bytes=0),
+    dict(kind="CATEGORY", trigger=1, owner=UNET, category="freed", before_bytes=512 * MIB, after_bytes=MIB,
+         stowed_bytes=0),
     dict(kind="CATEGORY", trigger=1, owner=CACHE, category="stowed", before_bytes=128 * MIB, after_bytes=128 * MIB,
          stowed_bytes=127 * MIB),
-    dict(kind="CATEGORY", trigger=1, owner=CLIP, category="kept", before_bytes=256 * MIB, after_bytes=256 * MIB, stowed_bytes=0),
-    dict(kind="CATEGORY", trigger=1, owner=VAE, category="kept", before_bytes=256 * MIB, after_bytes=256 * MIB, stowed_bytes=0),
-    dict(kind="CATEGORY", trigger=1, owner=OLD, category="blocked", before_bytes=48 * MIB, after_bytes=48 * MIB, stowed_bytes=0),
+    dict(kind="CATEGORY", trigger=1, owner=CLIP, category="kept", before_bytes=256 * MIB, after_bytes=256 * MIB,
+         stowed_bytes=0),
+    dict(kind="CATEGORY", trigger=1, owner=VAE, category="kept", before_bytes=256 * MIB, after_bytes=256 * MIB,
+         stowed_bytes=0),
+    dict(kind="CATEGORY", trigger=1, owner=OLD, category="blocked", before_bytes=48 * MIB, after_bytes=48 * MIB,
+         stowed_bytes=0),
     dict(kind="REMAINING", trigger=1, owner=UNET, bytes=MIB, stowed_bytes=0, why="alive"),
     dict(kind="REMAINING", trigger=1, owner=CACHE, bytes=128 * MIB, stowed_bytes=127 * MIB, why="stowed"),
     dict(kind="REMAINING", trigger=1, owner=CLIP, bytes=256 * MIB, stowed_bytes=0, why="policy"),
     dict(kind="REMAINING", trigger=1, owner=VAE, bytes=256 * MIB, stowed_bytes=0, why="nothing_said"),
     dict(kind="REMAINING", trigger=1, owner=OLD, bytes=48 * MIB, stowed_bytes=0, why="retired"),
-    dict(kind="ACT", trigger=1, kept=2, stowed=1, freed=1, blocked=1, models_before=5, models_after=4, before_bytes=1200 * MIB,
-         after_bytes=689 * MIB, moved_bytes=127 * MIB, released_bytes=65536, given_bytes=638 * MIB, took_ns=1234567890),
+    dict(kind="ACT", trigger=1, kept=2, stowed=1, freed=1, blocked=1, models_before=5, models_after=4,
+         before_bytes=1200 * MIB, after_bytes=689 * MIB, moved_bytes=127 * MIB, released_bytes=65536,
+         given_bytes=638 * MIB, took_ns=1234567890),
     dict(kind="HELD", by="comfyui", owner=OLD, holders=["node cache: node 4", "list in module planted_nodes: KEEP"]),
     # The second: the policy of the CLIP is taken away, and then set on the inner model alone.
     dict(kind="SET", by="comfyui", owner=CLIP, patcher=102, inner=202, policy="none"),
     dict(kind="SET", by="comfyui", owner=CLIP, inner=202, policy="free"),
-    dict(kind="SET", owner=CLIP, owner_kind="model", name="clip.safetensors", keys=[102, 202], policy="free", priority=5),
+    dict(kind="SET", owner=CLIP, owner_kind="model", name="clip.safetensors", keys=[102, 202], policy="free",
+         priority=5),
     dict(kind="TRIGGER", trigger=2, reason="pressure", text="too much memory is in use", needed=MIB, owners=1,
          before_bytes=256 * MIB),
     dict(kind="READ", by="comfyui", owner=CLIP, patcher=102, parents=[], inner=202, rule="inner", policy="free"),
@@ -52,8 +61,8 @@ LINES = [
     dict(kind="CATEGORY", trigger=2, owner=CLIP, category="blocked", before_bytes=256 * MIB, after_bytes=256 * MIB,
          stowed_bytes=0),
     dict(kind="REMAINING", trigger=2, owner=CLIP, bytes=256 * MIB, stowed_bytes=0, why="in_use"),
-    dict(kind="ACT", trigger=2, kept=0, stowed=0, freed=0, blocked=1, models_before=1, models_after=1, before_bytes=256 * MIB,
-         after_bytes=256 * MIB, moved_bytes=0, released_bytes=0, given_bytes=0, took_ns=1000),
+    dict(kind="ACT", trigger=2, kept=0, stowed=0, freed=0, blocked=1, models_before=1, models_after=1,
+         before_bytes=256 * MIB, after_bytes=256 * MIB, moved_bytes=0, released_bytes=0, given_bytes=0, took_ns=1000),
 ]
 
 

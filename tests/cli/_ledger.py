@@ -28,7 +28,8 @@ def fnv1a(data):
 def narrow(allocated, allocated_blocks, freed, freed_blocks):
     """The word for a counter of a few blocks of one size; None for another."""
     size = allocated // allocated_blocks if allocated_blocks else freed // max(freed_blocks, 1)
-    if (allocated, freed) != (size * allocated_blocks, size * freed_blocks) or size >> 32 or allocated_blocks + freed_blocks > 15:
+    if (allocated,
+        freed) != (size * allocated_blocks, size * freed_blocks) or size >> 32 or allocated_blocks + freed_blocks > 15:
         return None
     return size | allocated_blocks << 32 | freed_blocks << 48
 
@@ -37,11 +38,11 @@ class Ledger:
     """Fields of the header are keyword arguments; tables are added by methods; save() writes the file."""
 
     def __init__(self, **header):
-        self.header = dict(name="program", pid=1000, parent_pid=1, state=EXITED, flags=0, start_ns=10**9, end_ns=3 * 10**9,
-                           start_wall_ns=10**18, total_peak=0, host_peak=0, mapped_peak=0, picture=None, lost={},
-                           inherited=0, rss=0, file_mapped=0, reserved=0, header_overhead=16, run_id=bytes(16), start_ticks=1,
-                           boot_id=bytes(16), uid=0, exec_generation=0, major=1, minor=0, kind=1, stacks=1,
-                           sample_bytes=0, ended=(0, 0))
+        self.header = dict(name="program", pid=1000, parent_pid=1, state=EXITED, flags=0, start_ns=10**9,
+                           end_ns=3 * 10**9, start_wall_ns=10**18, total_peak=0, host_peak=0, mapped_peak=0,
+                           picture=None, lost={}, inherited=0, rss=0, file_mapped=0, reserved=0, header_overhead=16,
+                           run_id=bytes(16), start_ticks=1, boot_id=bytes(16), uid=0, exec_generation=0, major=1,
+                           minor=0, kind=1, stacks=1, sample_bytes=0, ended=(0, 0))
         self.header.update(header)
         self.pool, self.offsets = bytearray(b"\0"), {"": 0}
         self.modules, self.facts, self.counters, self.large, self.mappings, self.regions = [], [], {}, [], [], []
@@ -61,8 +62,10 @@ class Ledger:
 
     def owner(self, kind, name, origin="", policy=0, priority=0, retired=0, adopted_by=0, stowed=0, outcome=0):
         """kind: 1 model, 2 node, 3 run, 4 custom. Returns the id."""
-        self.owners.append(struct.pack("<IIIIIiIIQQQQIIQ", len(self.owners) + 1, kind, self.string(name), self.string(origin),
-                                       policy, priority, 1 + retired, adopted_by, 0, 0, 0, 0, outcome, 0, stowed))
+        self.owners.append(
+            struct.pack("<IIIIIiIIQQQQIIQ",
+                        len(self.owners) + 1, kind, self.string(name), self.string(origin), policy, priority,
+                        1 + retired, adopted_by, 0, 0, 0, 0, outcome, 0, stowed))
         return len(self.owners)
 
     def tag(self, model=0, node=0, run=0):
@@ -71,8 +74,9 @@ class Ledger:
 
     def module(self, path, bias=0, build_id=b"", size=0x1000):
         """Returns what a site calls it: 1 + id."""
-        self.modules.append(struct.pack("<QQQIIII24s", bias + 0x1000, bias + 0x1000 + size, bias, self.string(path), 0, 0,
-                                        len(build_id), build_id))
+        self.modules.append(
+            struct.pack("<QQQIIII24s", bias + 0x1000, bias + 0x1000 + size, bias, self.string(path), 0, 0,
+                        len(build_id), build_id))
         return len(self.modules)
 
     def frame(self, address, module=0, interrupted=False):
@@ -118,20 +122,23 @@ class Ledger:
         self.large.append(struct.pack("<QQQQII", address, size, birth_ns, resident, site, thread))
 
     def mapping(self, address, length, site=0, kind=1, birth_ns=2 * 10**9, resident=0):
-        self.mappings.append(struct.pack("<IIQQQQQIIII", 2, kind, address, length, birth_ns, resident, 0, site, 1000, 0, 0))
+        self.mappings.append(
+            struct.pack("<IIQQQQQIIII", 2, kind, address, length, birth_ns, resident, 0, site, 1000, 0, 0))
 
     def region(self, start, length, resident, path="", anonymous=None, flags=1):
         self.regions.append(struct.pack("<QQQQII", start, start + length, resident,
                                         resident if anonymous is None else anonymous, self.string(path), flags))
 
     def line(self, number=None, **members):
-        """The next line of the trace of decisions, which gets a number, and a time of a second later than the one before."""
+        """The next line of the trace of decisions, which gets a number, and a time of a second later than the one
+        before."""
         self.lines.append(number or (self.lines[-1] + 1 if self.lines else 1))
         text = json.dumps({"n": self.lines[-1], "t": (1 + len(self.lines)) * 10**9, **members}, ensure_ascii=False)
         self.raw_line(self.lines[-1], text.encode())
 
     def raw_line(self, number, text, check=None):
-        self.ring += struct.pack("<IIQ", len(text), fnv1a(struct.pack("<Q", number) + text) if check is None else check, number)
+        self.ring += struct.pack("<IIQ", len(text), fnv1a(struct.pack("<Q", number) + text) if check is None else check,
+                                 number)
         self.ring += text + bytes(-len(text) % 8)
 
     def trace(self):
@@ -180,13 +187,14 @@ class Ledger:
         h = self.header
         lost = [h["lost"].get(i, 0) for i in range(16)]
         picture = h["picture"] or (0, 0, 0)
-        head = struct.pack("<8sHHIIIQIIIIQ16s16sIIIIII32sQQQQQQqqQQQQQ", b"MEMSTOW\n", h["major"], h["minor"], 0x01020304, 4096,
-                           h["kind"], size, h["flags"], h["state"], h["pid"], h["parent_pid"], h["start_ticks"], h["boot_id"],
-                           h["run_id"], h["uid"], h["exec_generation"], 0, h["stacks"], 0, 4096, h["name"].encode(), h["start_wall_ns"],
-                           h["start_ns"], h["end_ns"], 0, 0, h["rss"], 0, 0, h["host_peak"], h["mapped_peak"], h["total_peak"],
-                           h["end_ns"], 0)
-        head += struct.pack("<IIQQQQQQQ256x16QII1056xQ", 0 if h["picture"] else 2, 0, *picture, len(self.picture()), h["inherited"], h["file_mapped"],
-                            h["reserved"], *lost, 0, h["header_overhead"], h["sample_bytes"])
+        head = struct.pack("<8sHHIIIQIIIIQ16s16sIIIIII32sQQQQQQqqQQQQQ", b"MEMSTOW\n", h["major"], h["minor"],
+                           0x01020304, 4096, h["kind"], size, h["flags"], h["state"], h["pid"], h["parent_pid"],
+                           h["start_ticks"], h["boot_id"], h["run_id"], h["uid"], h["exec_generation"], 0, h["stacks"],
+                           0, 4096, h["name"].encode(), h["start_wall_ns"], h["start_ns"], h["end_ns"], 0, 0, h["rss"],
+                           0, 0, h["host_peak"], h["mapped_peak"], h["total_peak"], h["end_ns"], 0)
+        head += struct.pack("<IIQQQQQQQ256x16QII1056xQ", 0 if h["picture"] else 2, 0, *picture, len(self.picture()),
+                            h["inherited"], h["file_mapped"], h["reserved"], *lost, 0, h["header_overhead"],
+                            h["sample_bytes"])
         head += struct.pack("<24xII", *h["ended"])
         return head.ljust(4096, b"\0")
 

@@ -1,5 +1,5 @@
-"""Ledgers whose call stacks are those of a real program: a small one is compiled and run, tells the return addresses of one of
-its own calls, and they go into a synthetic ledger, laid out as if the program had run at another address."""
+"""Ledgers whose call stacks are those of a real program: a small one is compiled and run, tells the return addresses of
+one of its own calls, and they go into a synthetic ledger, laid out as if the program had run at another address."""
 import pathlib, re, subprocess
 from _ledger import Ledger
 from support import HERE, compile, run
@@ -44,11 +44,13 @@ def line(name):
 
 def build_id(path):
     """The build id of an ELF file; b"" when it has none."""
-    found = re.search(r"Build ID: ([0-9a-f]+)", subprocess.run(["readelf", "-n", path], capture_output=True, text=True).stdout)
+    found = re.search(r"Build ID: ([0-9a-f]+)",
+                      subprocess.run(["readelf", "-n", path], capture_output=True, text=True).stdout)
     return bytes.fromhex(found[1]) if found else b""
 
 
-def program(name="shop", flags=("-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-Wl,--build-id")):
+def program(name="shop",
+            flags=("-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-Wl,--build-id")):
     """Compiles it; returns (its path, the offsets in it of the return addresses below main, innermost first)."""
     source = HERE / f"{name}.cc"
     source.write_text(SOURCE)

@@ -15,8 +15,8 @@ def need():
 
 
 def shown(columns, *argv):
-    """What a command writes to a terminal of so many columns. The terminal stays open until an end mark has come back: what is in it
-    when its last writer closes it may be lost."""
+    """What a command writes to a terminal of so many columns. The terminal stays open until an end mark has come back:
+    what is in it when its last writer closes it may be lost."""
     terminal, end = pty.openpty()
     try:
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))

@@ -1,5 +1,5 @@
-"""memstow check --comfy against a stand-in for ComfyUI's server (a double, no ComfyUI): what it is asked, what it finds, and what
-is said when the server or the workflow fails. tests/comfyui/check.py does it with a real one."""
+"""memstow check --comfy against a stand-in for ComfyUI's server (a double, no ComfyUI): what it is asked, what it
+finds, and what is said when the server or the workflow fails. tests/comfyui/check.py does it with a real one."""
 import json, os, pathlib, re, signal, subprocess, sys, time
 import support
 
@@ -45,7 +45,8 @@ http.server.HTTPServer(("127.0.0.1", port), Double).serve_forever()
 
 
 def workflow(name, **inputs):
-    pathlib.Path(name).write_text(json.dumps({"1": {"class_type": "X", "inputs": {"seed": 5, "noise_seed": ["2", 0], **inputs}}}))
+    pathlib.Path(name).write_text(
+        json.dumps({"1": {"class_type": "X", "inputs": {"seed": 5, "noise_seed": ["2", 0], **inputs}}}))
     return name
 
 
@@ -61,14 +62,18 @@ done = check(f"--comfy={workflow('clean.json')}", "--runs=6", "--warm-up=2", "--
 seen = [json.loads(line)["1"]["inputs"] for line in pathlib.Path("prompts").read_text().splitlines()]
 assert [n["seed"] for n in seen] == list(range(1, 9)) and all(n["noise_seed"] == ["2", 0] for n in seen), seen
 document = json.loads(done.stdout)
-assert (document["result"], document["runs"], document["baseline_runs"], document["warm_up"]) == ("pass", 6, 2, 2), document
+assert (document["result"], document["runs"], document["baseline_runs"],
+        document["warm_up"]) == ("pass", 6, 2, 2), document
 assert "the node pack is not in this ComfyUI" in done.stderr
 
 # 1 MiB of each run: 3 from the second to the fifth. 512 KiB: a warning.
 done = check(f"--comfy={workflow('leaky.json', kilobytes=1024)}", "--runs=6", "--warm-up=1", "--fail-over=2M", status=1)
-assert re.search(r"(?s)memstow: all memory grew by 3\.0 MiB and \d+ blocks?: over the limit of 2M; most\s+of it \(\+3\.0 MiB\) at .*Double.do_POST@double.py",
-                 done.stderr), done.stderr
-done = check(f"--comfy={workflow('some.json', kilobytes=512)}", "--runs=6", "--warm-up=1", "--fail-over=3M", "--pass-under=1M")
+assert re.search(
+    r"(?s)memstow: all memory grew by 3\.0 MiB and \d+ blocks?: over the limit of 2M; most\s+of it \(\+3\.0 MiB\) at "
+    r".*Double.do_POST@double.py",
+    done.stderr), done.stderr
+done = check(f"--comfy={workflow('some.json', kilobytes=512)}", "--runs=6", "--warm-up=1", "--fail-over=3M",
+             "--pass-under=1M")
 assert "warning: all memory grew by 1.5 MiB" in done.stderr, done.stderr
 
 # A baseline of one process, for another; snapshots stay where they are wanted; a port that the command names.
@@ -80,22 +85,24 @@ check("--comfy=leaky.json", "--runs=8", "--warm-up=1", "--baseline=base.txt", st
       command=(sys.executable, "-I", "double.py", "--port", port))
 
 # What is no leak.
-for inputs, message in ((dict(refuse=1), 'ComfyUI refused the workflow: {"error": "no such model"}'), (dict(fail=1), "the workflow failed: "),
-                        (dict(die=1), "ComfyUI did not take the workflow")):
+for inputs, message in ((dict(refuse=1), 'ComfyUI refused the workflow: {"error": "no such model"}'),
+                        (dict(fail=1), "the workflow failed: "), (dict(die=1), "ComfyUI did not take the workflow")):
     done = check(f"--comfy={workflow('bad.json', **inputs)}", "--runs=2", status=4)
     assert message in done.stderr, (inputs, done.stderr)
 done = check("--comfy=clean.json", command=("sh", "-c", "exit 7"), status=4)
 assert "ComfyUI ended with 7 before its server answered" in done.stderr, done.stderr
 pathlib.Path("ui.json").write_text('{"nodes": [], "links": []}')
 pathlib.Path("broken.json").write_text('{"1":')
-for name, message in (("ui.json", "ui.json: not a workflow in ComfyUI's API format"), ("broken.json", "broken.json: "), ("none.json", "none.json")):
+for name, message in (("ui.json", "ui.json: not a workflow in ComfyUI's API format"), ("broken.json", "broken.json: "),
+                      ("none.json", "none.json")):
     assert message in check(f"--comfy={name}", status=2).stderr
 assert "--peak and --comfy exclude each other" in check("--comfy=clean.json", "--peak", status=2).stderr
 
 pathlib.Path("prompts").write_text("")
 # Interrupted, several times at once, and again while the server takes its time to end: it is waited for.
-process = support.start(support.MEMSTOW, "check", f"--comfy={workflow('clean.json')}", "--runs=1000", "--", sys.executable, "-I", "double.py",
-                        "--slow", start_new_session=True, stderr=subprocess.PIPE, text=True)
+process = support.start(support.MEMSTOW, "check", f"--comfy={workflow('clean.json')}", "--runs=1000", "--",
+                        sys.executable, "-I", "double.py", "--slow", start_new_session=True, stderr=subprocess.PIPE,
+                        text=True)
 support.wait_for(lambda: pathlib.Path("prompts").read_text().count("\n") > 1, what="a run")
 helper = int(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
 for _ in range(100): # whoever ends a group may be passed on what the group had already
@@ -106,5 +113,6 @@ time.sleep(0.3)
 os.killpg(process.pid, signal.SIGINT)
 errors = process.communicate(timeout=60)[1]
 assert process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT), (process.returncode, errors)
-left = [p for p in pathlib.Path("/proc").glob("[0-9]*/cwd") if os.access(p, os.R_OK) and os.path.exists(p) and os.readlink(p) == str(support.HERE)]
+left = [p for p in pathlib.Path("/proc").glob("[0-9]*/cwd") if os.access(p, os.R_OK) and os.path.exists(p)
+        and os.readlink(p) == str(support.HERE)]
 assert [int(p.parent.name) for p in left if int(p.parent.name) != os.getpid()] == [], "nothing is left running"

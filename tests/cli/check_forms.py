@@ -5,7 +5,8 @@ import support
 from support import memstow
 
 MIB = 1 << 20
-EVIL = ["<b>&\"'`|\n]]>", "a,b:c%0A::error::x\r\n::warning::y", "```sh\n| x | y |\x1b[31m\x07", "caf\xe9 \udcff \uffff \U0001f600"]
+EVIL = ["<b>&\"'`|\n]]>", "a,b:c%0A::error::x\r\n::warning::y", "```sh\n| x | y |\x1b[31m\x07",
+        "caf\xe9 \udcff \uffff \U0001f600"]
 program = pathlib.Path("evil program.py")
 program.write_text(f'''
 import ctypes, os, sys
@@ -26,7 +27,8 @@ COMMAND = [sys.executable, program]
 
 
 def check(leak, *options, status=0):
-    return memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", *options, "--", *COMMAND, leak, status=status)
+    return memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", *options, "--", *COMMAND, leak,
+                   status=status)
 
 
 check(0, "--update-baseline")
@@ -34,7 +36,8 @@ text = pathlib.Path("base.txt").read_text()
 assert r'model "```sh\n| x | y |\x1b[31m\x07" ' in text, text
 assert 'model "caf\xe9 \\xff \uffff \U0001f600"' in text, text
 # With limits at the owners alone three of the four are over; the first did not grow.
-limits = ("--fail-over=owner:512K,site:100M", "--text=o.txt", "--json=o.json", "--junit=o.xml", "--github=o.github", "--markdown=o.md")
+limits = ("--fail-over=owner:512K,site:100M", "--text=o.txt", "--json=o.json", "--junit=o.xml", "--github=o.github",
+          "--markdown=o.md")
 check(2, *limits, status=1)
 
 document = json.loads(pathlib.Path("o.json").read_text())
@@ -47,7 +50,8 @@ suites = xml.etree.ElementTree.parse("o.xml").getroot()
 suite = suites.find("testsuite")
 cases = suite.findall("testcase")
 failures = [case for case in cases if case.find("failure") is not None]
-assert (int(suite.get("tests")), int(suite.get("failures")), int(suite.get("errors"))) == (len(cases), 3, 0) == (len(cases), len(failures), 0)
+assert (int(suite.get("tests")), int(suite.get("failures")),
+        int(suite.get("errors"))) == (len(cases), 3, 0) == (len(cases), len(failures), 0)
 names = [case.get("name") for case in cases]
 assert any(EVIL[0] in name for name in names) and any(EVIL[1] in name for name in names), names
 assert any("| x | y |\ufffd[31m\ufffd" in name for name in names), names
@@ -68,11 +72,13 @@ assert all(values["file"] == "evil program.py" and values["line"] == "11" for _,
 
 # What is no more than a warning, and lines that suppress nothing, beside their own source.
 pathlib.Path("useless.txt").write_text("# why\nfunction=nothing\nowner=* until=2020-01-01\n")
-lines = check(2, "--fail-over=owner:1G", "--pass-under=1MiB", "--suppressions=useless.txt", "--github").stdout.splitlines()
+lines = check(2, "--fail-over=owner:1G", "--pass-under=1MiB", "--suppressions=useless.txt",
+              "--github").stdout.splitlines()
 warnings = [line for line in lines if line.startswith("::warning file=evil program.py,line=11,title=memstow check::")]
 assert len(warnings) == 3 and all(" grew by " in line and "over the limit" not in line for line in warnings), lines
-assert lines[3:] == ["::notice file=useless.txt,line=2,title=memstow check::function=nothing suppressed nothing",
-                     "::notice file=useless.txt,line=3,title=memstow check::owner=* until=2020-01-01 has expired"], lines
+assert lines[3:] == [
+    "::notice file=useless.txt,line=2,title=memstow check::function=nothing suppressed nothing",
+    "::notice file=useless.txt,line=3,title=memstow check::owner=* until=2020-01-01 has expired"], lines
 
 # Markdown: each row of the table has as many cells as its head, whatever a name holds.
 lines = pathlib.Path("o.md").read_bytes().decode("utf-8", "replace").split("\n")
@@ -84,8 +90,10 @@ fence = next(line for line in table if "sh" in line and "31m" in line)
 assert "```` " in fence, fence
 # Outside of the table a bar is a bar.
 pathlib.Path("bar.txt").write_text('function="a|b"\n')
-lines = memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--suppressions=bar.txt", "--markdown", "--", *COMMAND, 0, "x|y").stdout.split("\n")
-assert any(line.endswith(" 0 x|y `, 1 of 1 run") for line in lines) and any("` function=a|b `" in line for line in lines), lines
+lines = memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--suppressions=bar.txt", "--markdown", "--",
+                *COMMAND, 0, "x|y").stdout.split("\n")
+assert any(line.endswith(" 0 x|y `, 1 of 1 run")
+           for line in lines) and any("` function=a|b `" in line for line in lines), lines
 
 text = pathlib.Path("o.txt").read_text(errors="replace")
 assert "\x1b" not in text and "\x07" not in text and text.count("over the limit of owner:512K") == 3, text
@@ -97,8 +105,8 @@ assert "### memstow check: pass" in check(0, "--markdown").stdout
 both = check(2, "--text", "--github", "--fail-over=owner:512K", status=1).stdout
 assert ": FAILED\n" in both and both.count("::error ") == 3
 with open("/dev/full", "w") as full:
-    done = support.subprocess.run([support.MEMSTOW, "check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--", *COMMAND, "0"],
-                                  stdout=full, stderr=support.subprocess.PIPE, text=True)
+    done = support.subprocess.run([support.MEMSTOW, "check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--",
+                                   *COMMAND, "0"], stdout=full, stderr=support.subprocess.PIPE, text=True)
 assert done.returncode == 3 and "the output could not be written" in done.stderr, done.stderr
 
 # A file that is written is no other file of the check: nothing runs, and nothing is written.
@@ -111,19 +119,25 @@ before = pathlib.Path("base.txt").read_bytes()
 
 def refused(*options, message):
     done = memstow("check", *options, "--", "touch", "started", status=2)
-    assert f"memstow: {message}" in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, (options, done.stderr)
+    assert f"memstow: {message}" in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, (
+        options, done.stderr)
     assert not os.path.exists("started") and not os.path.exists("new.txt"), options
-    assert pathlib.Path("base.txt").read_bytes() == before and pathlib.Path("known.txt").read_text() == "function=nothing\n", options
+    assert pathlib.Path("base.txt").read_bytes() == before and pathlib.Path(
+        "known.txt").read_text() == "function=nothing\n", options
 
 
 for option in ("html", "json", "junit", "markdown", "text", "github"):
     for name in ("base.txt", "./base.txt", "link.txt", "hard.txt"):
         refused("--baseline=base.txt", f"--{option}={name}", message=f"--{option}={name}: is the baseline")
-    refused("--baseline=base.txt", "--suppressions=known.txt", f"--{option}=known.txt", message=f"--{option}=known.txt: is the list of suppressions")
+    refused("--baseline=base.txt", "--suppressions=known.txt", f"--{option}=known.txt",
+            message=f"--{option}=known.txt: is the list of suppressions")
     refused("--comfy=known.txt", f"--{option}=known.txt", message=f"--{option}=known.txt: is the workflow")
-refused("--baseline=known.txt", "--update-baseline", "--suppressions=known.txt", message="--baseline=known.txt: is the list of suppressions")
+refused("--baseline=known.txt", "--update-baseline", "--suppressions=known.txt",
+        message="--baseline=known.txt: is the list of suppressions")
 for name in ("new.txt", "./new.txt", "folder/../new.txt"):
     refused("--baseline=base.txt", "--json=new.txt", f"--junit={name}", message=f"--junit={name}: is also --json's")
-    refused("--baseline=base.txt", "--markdown=new.txt", f"--html={name}", message=f"--html={name}: is also --markdown's")
+    refused("--baseline=base.txt", "--markdown=new.txt", f"--html={name}",
+            message=f"--html={name}: is also --markdown's")
 check(0, "--json=new.txt", "--junit=folder/new.txt", "--markdown=/dev/null", "--github=/dev/null")
-assert json.loads(pathlib.Path("new.txt").read_text())["result"] == "pass" and pathlib.Path("folder/new.txt").read_text().startswith("<?xml")
+assert json.loads(pathlib.Path("new.txt").read_text())["result"] == "pass" and pathlib.Path(
+    "folder/new.txt").read_text().startswith("<?xml")

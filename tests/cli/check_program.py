@@ -1,6 +1,6 @@
 # needs: cc
-"""memstow check: a program that leaks fails, one that does not passes after its first run, and each kind of failure has its
-exit code."""
+"""memstow check: a program that leaks fails, one that does not passes after its first run, and each kind of failure has
+its exit code."""
 import json, os, pathlib, re, signal, subprocess
 import support
 from support import memstow
@@ -39,7 +39,8 @@ done = check(options=("--baseline=base.txt", "--update-baseline", "--runs=2"))
 assert done.stderr.count("the program says") == 3 and not done.stdout, "a warm-up and two runs; stdout is the verdict's"
 assert re.search(r"memstow: base.txt written: \d+\.\d KiB, \d call sites, of 2 runs\n", done.stderr), done.stderr
 text = pathlib.Path("base.txt").read_text()
-assert 'site 10000 10 at "cache_fill@(program)" "main@(program)"\n' in text and str(support.HERE) not in text and "0x" not in text, text
+assert 'site 10000 10 at "cache_fill@(program)" "main@(program)"\n' in text and str(
+    support.HERE) not in text and "0x" not in text, text
 check(options=("--baseline=base.txt", "--update-baseline", "--runs=2"))
 assert pathlib.Path("base.txt").read_text() == text
 assert not list(support.HERE.glob("memstow*")) and not list(support.HERE.glob("base.txt.*"))
@@ -55,9 +56,11 @@ int main(void) {
     _exit(0);
 }
 """
-memstow("check", "--baseline=thread.txt", "--update-baseline", "--runs=1", "--", support.compile(THREAD, "thread", ("-pthread",)))
+memstow("check", "--baseline=thread.txt", "--update-baseline", "--runs=1", "--",
+        support.compile(THREAD, "thread", ("-pthread",)))
 text = pathlib.Path("thread.txt").read_text()
-assert re.search(r'^site \d+ 1 at "\(libc\)@libc\.so\.6" "main@\(program\)"$', text, re.M) and "libmemstow" not in text, text
+assert re.search(r'^site \d+ 1 at "\(libc\)@libc\.so\.6" "main@\(program\)"$', text,
+                 re.M) and "libmemstow" not in text, text
 
 # Fine: one run is enough. Over: all of them are made.
 done = check(options=("--baseline=base.txt",))
@@ -68,7 +71,8 @@ assert done.stderr.endswith("memstow: all memory grew by 100.0 KiB and 100 block
                             "         most of it (+100.0 KiB) at leak@(program) < main@(program)\n"), done.stderr
 assert "leak@(program) < main@(program) (new)" in done.stdout and "cache_fill" not in done.stdout, done.stdout
 
-# Limits of their own for call sites; the default rule: below 1 MiB fine, over 5 MiB or 10 % too much, between a warning.
+# Limits of their own for call sites; the default rule: below 1 MiB fine, over 5 MiB or 10 % too much, between a
+# warning.
 check(leak=100, options=("--baseline=base.txt", "--runs=1", "--fail-over=site:99K"), status=1)
 check(leak=100, options=("--baseline=base.txt", "--runs=1", "--fail-over=site:100K,site:100x"))
 check(leak=1000, options=("--baseline=base.txt", "--runs=1"))
@@ -92,7 +96,8 @@ assert "known.txt:4: owner=model:UNET until=2001-01-01 has expired\n" in done.st
 assert "known.txt:2:" in check(options=known).stdout, "nothing leaks: the line is of no use any more"
 
 # The ledgers of the runs can be kept; children count.
-memstow("check", "--baseline=base.txt", "--runs=1", "--keep=kept", "--fail-over=50K", "--", "sh", "-c", f"{program} 100; exit 0", status=1)
+memstow("check", "--baseline=base.txt", "--runs=1", "--keep=kept", "--fail-over=50K", "--", "sh", "-c",
+        f"{program} 100; exit 0", status=1)
 assert {p.name for p in pathlib.Path("kept").iterdir()} == {"warm-up-1", "run-1"}
 assert support.report("kept/run-1/run.mst")["totals"]["live_bytes"] > 0
 assert "is not an empty folder" in check(options=("--baseline=base.txt", "--keep=kept"), status=2).stderr
@@ -107,11 +112,12 @@ assert "--peak: base.txt is of what was live" in check(options=("--baseline=base
 for options, status, message in (
         (("--baseline=none.txt",), 3, "none.txt: No such file or directory: --update-baseline writes one"),
         (("--baseline=known.txt",), 3, "known.txt:2:1: not a baseline: it does not begin with memstow-baseline"),
-        (("--baseline=known.txt", "--update-baseline", "--runs=1"), 3, "known.txt: exists and is not a baseline: not replaced"),
-        (("--baseline=base.txt", "--suppressions=base.txt"), 3, "base.txt:1:1: function=, module=, owner= or until= expected"),
+        (("--baseline=known.txt", "--update-baseline", "--runs=1"), 3,
+         "known.txt: exists and is not a baseline: not replaced"),
+        (("--baseline=base.txt", "--suppressions=base.txt"), 3,
+         "base.txt:1:1: function=, module=, owner= or until= expected"),
         (("--baseline=base.txt", "--junit=/nowhere/x.xml"), 3, "/nowhere/x.xml: No such file or directory"),
-        (("--baseline=.",), 3, ".: not a regular file"),
-        ((), 2, "--baseline or --comfy is needed"),
+        (("--baseline=.",), 3, ".: not a regular file"), ((), 2, "--baseline or --comfy is needed"),
         (("--update-baseline", "--comfy=x"), 2, "--update-baseline needs --baseline"),
         (("--baseline=base.txt", "--runs=0"), 2, "--runs=0: not a number from 1 to 10000"),
         (("--baseline=base.txt", "--warm-up=x"), 2, "--warm-up=x: not a number from 0 to 10000"),
@@ -132,8 +138,8 @@ assert "no command given" in memstow("check", "--baseline=base.txt", status=2).s
 pathlib.Path("server.sh").write_text("trap 'exit 0' TERM; echo x >> started; while :; do sleep 0.1; done")
 for target in (os.kill, os.killpg):
     pathlib.Path("started").write_text("")
-    process = support.start(support.MEMSTOW, "check", "--baseline=base.txt", "--", "sh", "server.sh", start_new_session=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = support.start(support.MEMSTOW, "check", "--baseline=base.txt", "--", "sh", "server.sh",
+                            start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     support.wait_for(lambda: pathlib.Path("started").read_text(), what="the program")
     target(process.pid, signal.SIGTERM)
     output, errors = process.communicate(timeout=60)

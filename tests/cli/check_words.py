@@ -1,7 +1,7 @@
 # needs: cc
-"""What a verdict of memstow check says: growth that is over a limit and below the floor is called that; call sites do not bear
-the program's name; what memstow's own Python code holds is not listed; the table stays beside forms that go to files; and no
-line has more than 100 columns."""
+"""What a verdict of memstow check says: growth that is over a limit and below the floor is called that; call sites do
+not bear the program's name; what memstow's own Python code holds is not listed; the table stays beside forms that go to
+files; and no line has more than 100 columns."""
 import json, os, pathlib, re, shutil, sys
 import xml.etree.ElementTree
 import support
@@ -25,7 +25,8 @@ shutil.copy(program, "prog-77ab")
 
 
 def check(leak, *options, name="prog-5f3c", status=0):
-    return memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", *options, "--", f"./{name}", leak, status=status)
+    return memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", *options, "--", f"./{name}", leak,
+                   status=status)
 
 
 def fits(text):
@@ -45,14 +46,16 @@ assert "suppressed by line 1" in check(300, "--fail-over=site:0", "--suppression
 # The floor: 113 KiB that become 570 are more than 10 % more, and fine.
 done = check(457)
 assert done.stdout.startswith("./prog-5f3c 457: fine\n  1 of 1 run; compared with base.txt, of 1 run\n"), done.stdout
-assert re.search(r"110\.0 KiB +567\.0 KiB +\+457\.0 KiB +\+457  all memory\n +over 10%, but below the floor of 1 MiB\n", done.stdout), done.stdout
+assert re.search(r"110\.0 KiB +567\.0 KiB +\+457\.0 KiB +\+457  all memory\n +over 10%, but below the floor of 1 MiB\n",
+                 done.stdout), done.stdout
 assert "floor" not in check(5).stdout, "over no limit"
 check(457, "--json=o.json", "--junit=o.xml", "--markdown=o.md")
 document = json.loads(pathlib.Path("o.json").read_text())
 assert document["pass_under_bytes"] == 1 << 20
 assert [(f["verdict"], f["over"], f["below_floor"]) for f in document["findings"]] == [("fine", None, "10%")], document
 [case] = xml.etree.ElementTree.parse("o.xml").getroot().iter("testcase")
-assert case.find("failure") is None and case.find("system-out").text.endswith(": over 10%, but below the floor of 1 MiB")
+assert case.find("failure") is None and case.find("system-out").text.endswith(
+    ": over 10%, but below the floor of 1 MiB")
 assert "| over 10%, but below the floor of 1 MiB |" in pathlib.Path("o.md").read_text()
 assert "over 10%, but below the floor of 2.5 MiB\n" in check(457, "--pass-under=2560K", "--fail-over=10%").stdout
 assert "above the floor of 1 MiB, within limits\n" in check(1100, "--pass-under=1M", "--fail-over=5M").stdout
@@ -69,8 +72,11 @@ xml.etree.ElementTree.fromstring(check(457, "--junit").stdout)
 
 # A file is a part of the option; a command is not taken for one.
 done = memstow("check", "--baseline=base.txt", "--junit", "out.xml", "./prog-5f3c", 0, status=2)
-assert done.stderr == ("memstow: out.xml is no command: for a file of that name write --junit=out.xml (see 'memstow check --help')\n"), done.stderr
-assert memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--junit", "./prog-5f3c", 0).stdout.startswith("<?xml ")
+assert done.stderr == (
+    "memstow: out.xml is no command: for a file of that name write --junit=out.xml (see 'memstow check --help')\n"
+), done.stderr
+assert memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--junit", "./prog-5f3c",
+               0).stdout.startswith("<?xml ")
 done = memstow("check", "--comfy=nofile.json", "--", "true", status=2)
 assert done.stderr == "memstow: nofile.json: No such file or directory\n", done.stderr
 
@@ -83,7 +89,8 @@ fits(done.stderr)
 assert [line[56:] for line in done.stdout.split("\n")[-6:-1]] == [
     "one_and_a_name…er_than_any_column@(program)", "< two_and_a_na…er_than_any_column@(program)",
     "< three_and_a_…er_than_any_column@(program)", "< main@(program)", "over the limit of site:10K"], done.stdout
-assert done.stderr.startswith("memstow: all memory grew by 457.0 KiB and 457 blocks: over the limit of 10K;\n         most of it"), done.stderr
+assert done.stderr.startswith(
+    "memstow: all memory grew by 457.0 KiB and 457 blocks: over the limit of 10K;\n         most of it"), done.stderr
 known = pathlib.Path("a-folder-with-quite-a-long-name-for-a-folder/known.txt")
 known.parent.mkdir()
 known.write_text(f"function={'x' * 200} module={'y' * 200} until=2999-01-01\n")
@@ -103,7 +110,8 @@ for number, file in enumerate([*own, *others]):
     path = pathlib.Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
     # By way of Python's own library, as the pack calls ctypes and json.
-    path.write_text(f"import copy\nheld = copy.copy(bytearray({SIZES[0] + 1000 * number}))\nalone = bytearray({SIZES[1] + 1000 * number})\n")
+    path.write_text(f"import copy\nheld = copy.copy(bytearray({SIZES[0] + 1000 * number}))\nalone = "
+                    f"bytearray({SIZES[1] + 1000 * number})\n")
     main += f"held.append(runpy.run_path({file!r}))\n"
 pathlib.Path("main.py").write_text(main + "os._exit(0)\n")
 os.environ["PYTHONMALLOC"] = "malloc"

@@ -1,4 +1,5 @@
-"""memstow decisions: the trace as text and as JSON, from a ledger and from a snapshot of one; a trace without a fault passes
+"""memstow decisions: the trace as text and as JSON, from a ledger and from a snapshot of one; a trace without a fault
+passes
 --check."""
 import json
 import struct
@@ -77,7 +78,8 @@ assert (document["lines_before"], document["lines_lost"]) == (0, 0)
 # A ring that has gone round: the lines before are gone, and said to be, and what was set in them is not missed.
 ledger = _decisions.clean(_decisions.LINES[6:], first=2000)
 whole, half = ledger.trace(), 8 * 60
-ledger.trace = lambda: struct.pack("<QQQQ", len(whole) - 32, half, half + len(whole) - 32, 9) + whole[-half:] + whole[32:-half]
+ledger.trace = lambda: struct.pack("<QQQQ", len(whole) - 32, half, half + len(whole) - 32,
+                                   9) + whole[-half:] + whole[32:-half]
 ledger.save("round.mst")
 done = memstow("decisions", "round.mst", "--check")
 assert done.stdout.startswith("1,999 earlier lines are gone: the trace keeps 1 MiB\n"), done.stdout
@@ -94,21 +96,26 @@ assert text.startswith("3 lines could not be written\n") and "\n  It was not fin
 assert "\n    to be done: free, 512.0 MiB\n" in text and "\nAlso {" in text and "\x1b" not in text, text
 assert max(map(len, text.split("\n"))) <= 80, text
 assert json.loads(memstow("decisions", "begun.mst", "--json").stdout)["lines_lost"] == 3
-assert memstow("report", "begun.mst").stdout.endswith("  lines of the trace of decisions that could not be written: 3\n")
+assert memstow("report",
+               "begun.mst").stdout.endswith("  lines of the trace of decisions that could not be written: 3\n")
 
-# Why memory was not moved: with its owner in a trigger, and by itself where a request asked for it. A program's line of that kind
-# is nobody's.
-refused = dict(kind="REFUSED", owner=_decisions.CACHE, move="out", because="the disk is full", bytes=128 * MIB, pieces=1)
-full = [dict(kind="SET", owner=_decisions.CACHE, owner_kind="custom", name="feature cache", keys=[0, 0], policy="stow", priority=0),
+# Why memory was not moved: with its owner in a trigger, and by itself where a request asked for it. A program's line of
+# that kind is nobody's.
+refused = dict(kind="REFUSED", owner=_decisions.CACHE, move="out", because="the disk is full", bytes=128 * MIB,
+               pieces=1)
+full = [dict(kind="SET", owner=_decisions.CACHE, owner_kind="custom", name="feature cache", keys=[0, 0], policy="stow",
+             priority=0),
         dict(kind="TRIGGER", trigger=1, reason="request", text="", needed=0, owners=1, before_bytes=128 * MIB),
-        dict(kind="DECISION", trigger=1, owner=_decisions.CACHE, policy="stow", action="stow", why="policy", bytes=128 * MIB),
-        refused,
+        dict(kind="DECISION", trigger=1, owner=_decisions.CACHE, policy="stow", action="stow", why="policy",
+             bytes=128 * MIB), refused,
         dict(kind="CATEGORY", trigger=1, owner=_decisions.CACHE, category="blocked", before_bytes=128 * MIB,
              after_bytes=128 * MIB, stowed_bytes=0, error="ENOSPC"),
         dict(kind="REMAINING", trigger=1, owner=_decisions.CACHE, bytes=128 * MIB, stowed_bytes=0, why="refused"),
         dict(kind="ACT", trigger=1, kept=0, stowed=0, freed=0, blocked=1, models_before=1, models_after=1,
-             before_bytes=128 * MIB, after_bytes=128 * MIB, moved_bytes=0, released_bytes=0, given_bytes=0, took_ns=1000)]
-ledger = _decisions.clean([*full, {**refused, "because": "locked in memory (mlock)", "bytes": MIB}, {**refused, "by": "me"}])
+             before_bytes=128 * MIB, after_bytes=128 * MIB, moved_bytes=0, released_bytes=0, given_bytes=0,
+             took_ns=1000)]
+ledger = _decisions.clean(
+    [*full, {**refused, "because": "locked in memory (mlock)", "bytes": MIB}, {**refused, "by": "me"}])
 ledger.save("full.mst")
 text = memstow("decisions", "full.mst", "--check").stdout
 assert """
@@ -120,10 +127,13 @@ assert """
 assert text.count("the disk is full, 128.0 MiB") == 1 and text.count("\nAlso ") == 1 and '"me"}' in text, text
 assert "\n\nRefused  feature cache (custom 5): not moved: locked in memory (mlock), 1.0\n         MiB\n" in text, text
 # Within a trigger, but of an owner that it did not look at; and on the way back.
-_decisions.clean([*full[:3], {**refused, "owner": _decisions.CLIP, "move": "back", "because": "the disk answered with an error"},
-                  *full[3:]]).save("other.mst")
+_decisions.clean([
+    *full[:3], {**refused, "owner": _decisions.CLIP, "move": "back", "because": "the disk answered with an error"},
+    *full[3:]
+]).save("other.mst")
 text = memstow("decisions", "other.mst", "--check").stdout
-assert "\nRefused  clip.safetensors (model 2): not brought back: the disk answered with\n         an error, 128.0 MiB\n" in text, text
+assert ("\nRefused  clip.safetensors (model 2): not brought back: the disk answered with\n         an error, 128.0 "
+        "MiB\n") in text, text
 
 # Names are those that were registered; without one, and without a list of owners, that of the last SET.
 ledger = Ledger()
@@ -139,7 +149,8 @@ assert "\n  unet.safetensors (model 1)\n" in text and "\n  (owner 77)\n" in text
 ledger = Ledger()
 for number, file in enumerate(("wan.safetensors", "flux.safetensors"), 1):
     ledger.owner(1, "MODEL WAN21", file)
-    ledger.line(kind="SET", owner=number, owner_kind="model", name="MODEL WAN21", keys=[number, 0], policy="free", priority=0)
+    ledger.line(kind="SET", owner=number, owner_kind="model", name="MODEL WAN21", keys=[number, 0], policy="free",
+                priority=0)
 ledger.save("files.mst")
 text = memstow("decisions", "files.mst").stdout
 for number, file in enumerate(("wan.safetensors", "flux.safetensors"), 1):

@@ -42,7 +42,8 @@ def expect(fault, lines, where, trigger, owner):
 assert faults(LINES) == []
 
 # Ids differ: set on one object, read from another.
-unet, clip, vae = (position("READ", owner=owner, rule=rule) for owner, rule in ((UNET, "parent"), (CLIP, "patcher"), (VAE, "default")))
+unet, clip, vae = (position("READ", owner=owner, rule=rule) for owner,
+                   rule in ((UNET, "parent"), (CLIP, "patcher"), (VAE, "default")))
 expect("ids_differ", changed(unet, parents=[999], inner=222), unet, 1, UNET)
 expect("ids_differ", changed(unet, parents=[999]), unet, 1, UNET) # it was found by its inner model, then
 expect("ids_differ", changed(clip, patcher=110, inner=210), clip, 1, CLIP)
@@ -61,7 +62,8 @@ expect("policy_not_found", lines, clip, 1, CLIP)
 decision, trigger_line = position("DECISION", owner=UNET), position("TRIGGER", trigger=1)
 read = changed(unet, policy="keep")
 assert faults(read) == [("policy_not_found", unet + 1, 1, UNET), ("policy_not_found", decision + 1, 1, UNET)]
-expect("policy_not_found", changed(position("READ", owner=CACHE), instead="free"), position("DECISION", owner=CACHE), 1, CACHE)
+expect("policy_not_found", changed(position("READ", owner=CACHE), instead="free"), position("DECISION", owner=CACHE), 1,
+       CACHE)
 first = position("SET", owner=UNET, priority=0)
 lines = changed(first, policy="keep")
 expect("policy_not_found", lines, decision, 1, UNET) # memstow decided by another than it was told
@@ -105,7 +107,8 @@ lines[empty]["why"] = "nothing_said" # and so there is none
 expect("wrong_category", lines, empty, 1, _decisions.IDLE)
 
 # A kept model is gone: it says so itself, or nothing is left of it.
-lost = dict(kind="LOST", by="comfyui", owner=VAE, name="vae", phase="after the run", stack=["reset (execution.py:612)", "run (main.py:7)"])
+lost = dict(kind="LOST", by="comfyui", owner=VAE, name="vae", phase="after the run",
+            stack=["reset (execution.py:612)", "run (main.py:7)"])
 lines = LINES[:act + 1] + [lost] + LINES[act + 1:]
 expect("kept_model_gone", lines, act + 1, 1, VAE)
 text = memstow("decisions", "x.mst").stdout
@@ -116,15 +119,16 @@ assert """\nLost vae.safetensors (model 3) is gone, after the run
 expect("kept_model_gone", LINES[:act + 1] + [{**lost, "owner": 42}] + LINES[act + 1:], act + 1, 1, 42)
 assert faults(LINES[:act + 1] + [{**lost, "owner": UNET}] + LINES[act + 1:]) == [] # it was to be freed
 expect("kept_model_gone", LINES + [{**lost, "owner": VAE}], len(LINES), 2, VAE) # decided in the trigger before the last
-vanished = [line for line in changed(kept, after_bytes=0) if not (line["kind"] == "REMAINING" and line["owner"] == CLIP and line["trigger"] == 1)]
+vanished = [line for line in changed(kept, after_bytes=0)
+            if not (line["kind"] == "REMAINING" and line["owner"] == CLIP and line["trigger"] == 1)]
 act_now = vanished.index(LINES[act])
 vanished[act_now] = {**LINES[act], "after_bytes": 433 * MIB}
 expect("kept_model_gone", vanished, kept, 1, CLIP)
 
 # Counts that do not add up.
 trigger = position("TRIGGER", trigger=1)
-for member, wrong in (("kept", 3), ("stowed", 0), ("freed", 2), ("blocked", 0), ("models_before", 4), ("models_after", 5),
-                      ("before_bytes", 1199 * MIB)):
+for member, wrong in (("kept", 3), ("stowed", 0), ("freed", 2), ("blocked", 0), ("models_before", 4),
+                      ("models_after", 5), ("before_bytes", 1199 * MIB)):
     expect("counts", changed(act, **{member: wrong}), act, 1, 0)
 assert faults(changed(act, after_bytes=1)) == [("counts", act + 1, 1, 0)] * 2 # neither what is left nor what remains
 expect("counts", changed(trigger, owners=5), trigger, 1, 0)
@@ -132,18 +136,22 @@ expect("counts", changed(trigger, before_bytes=0), trigger, 1, 0)
 expect("counts", changed(position("REMAINING", owner=UNET), bytes=2 * MIB), act, 1, 0)
 
 # What is in devices is counted beside it, and adds up by itself.
-of_devices = [dict(kind="TRIGGER", trigger=3, reason="run_ended", text="ok", needed=0, owners=1, before_bytes=0, device_before_bytes=64),
-              dict(kind="DECISION", trigger=3, owner=UNET, policy="free", action="free", why="policy", bytes=0, device_bytes=64),
-              dict(kind="CATEGORY", trigger=3, owner=UNET, category="blocked", before_bytes=0, after_bytes=0, stowed_bytes=0,
-                   device_before_bytes=64, device_after_bytes=48),
+of_devices = [dict(kind="TRIGGER", trigger=3, reason="run_ended", text="ok", needed=0, owners=1, before_bytes=0,
+                   device_before_bytes=64),
+              dict(kind="DECISION", trigger=3, owner=UNET, policy="free", action="free", why="policy", bytes=0,
+                   device_bytes=64),
+              dict(kind="CATEGORY", trigger=3, owner=UNET, category="blocked", before_bytes=0, after_bytes=0,
+                   stowed_bytes=0, device_before_bytes=64, device_after_bytes=48),
               dict(kind="REMAINING", trigger=3, owner=UNET, bytes=0, stowed_bytes=0, device_bytes=48, why="alive"),
-              dict(kind="ACT", trigger=3, kept=0, stowed=0, freed=0, blocked=1, models_before=1, models_after=1, before_bytes=0,
-                   after_bytes=0, device_before_bytes=64, device_after_bytes=48, moved_bytes=0, released_bytes=0, given_bytes=16,
-                   took_ns=1000)]
+              dict(kind="ACT", trigger=3, kept=0, stowed=0, freed=0, blocked=1, models_before=1, models_after=1,
+                   before_bytes=0, after_bytes=0, device_before_bytes=64, device_after_bytes=48, moved_bytes=0,
+                   released_bytes=0, given_bytes=16, took_ns=1000)]
 assert faults(LINES + of_devices) == []
 text = memstow("decisions", "x.mst").stdout
-assert "    blocked, in devices 64 B before, 48 B left\n" in text and "; in devices 64 B before, 48 B after;" in text.replace("\n  ", " "), text
-for line, member, at, owner in ((0, "device_before_bytes", 0, 0), (3, "device_bytes", 4, 0), (4, "device_before_bytes", 4, 0)):
+assert ("    blocked, in devices 64 B before, 48 B left\n" in text
+        and "; in devices 64 B before, 48 B after;" in text.replace("\n  ", " ")), text
+for line, member, at, owner in ((0, "device_before_bytes", 0, 0), (3, "device_bytes", 4, 0),
+                                (4, "device_before_bytes", 4, 0)):
     lines = copy.deepcopy(LINES + of_devices)
     lines[len(LINES) + line][member] = 63
     expect("counts", lines, len(LINES) + at, 3, owner)
@@ -169,7 +177,8 @@ for line in lines:
     if line.get("trigger") == 1:
         line.update({key: most for key in line if key in ("before_bytes", "bytes", "after_bytes")})
 found = faults(lines)
-assert {name for name, *_ in found} == {"wrong_category"}, found # the UNET is not freed, the idle one not empty by its bytes
+# the UNET is not freed, the idle one not empty by its bytes
+assert {name for name, *_ in found} == {"wrong_category"}, found
 
 # A file may hold as many settings of one owner as there is room for: it is read all the same, in seconds.
 ledger = Ledger()

@@ -1,5 +1,6 @@
-"""Flags that other programs set on a model are in the trace: `memstow decisions` shows them, and --check finds one that was set on
-one object and read on another, one that was overlooked, and one that nobody saw. A flag stands behind every policy."""
+"""Flags that other programs set on a model are in the trace: `memstow decisions` shows them, and --check finds one that
+was set on one object and read on another, one that was overlooked, and one that nobody saw. A flag stands behind every
+policy."""
 import json
 
 import _decisions
@@ -21,8 +22,8 @@ def said(policy, patcher):
 def read(policy, rule, patcher=CLONE, parents=(BASE,), on_patcher=None, on_inner=None, **members):
     if "from_" in members:
         members.update({"from": members.pop("from_"), "flag": FLAG, "on_patcher": on_patcher, "on_inner": on_inner})
-    return dict(kind="READ", by="comfyui", owner=UNET, patcher=patcher, parents=list(parents), inner=INNER, rule=rule, policy=policy,
-                **members)
+    return dict(kind="READ", by="comfyui", owner=UNET, patcher=patcher, parents=list(parents), inner=INNER, rule=rule,
+                policy=policy, **members)
 
 
 def faults(*lines, first=1):
@@ -49,15 +50,18 @@ assert faults(seen("free"), seen("keep", BASE), read("keep", "flag", on_patcher=
 one("ids_differ", f"flag set on one object, read on another: line 1 saw it on {COUSIN}, not on patcher {CLONE}",
     seen("free", COUSIN), read("keep", "default"))
 assert faults(seen("free", COUSIN), seen("none", COUSIN), read("keep", "default")) == [] # it was gone by then
-assert faults(seen("free", COUSIN), said("keep", BASE), read("keep", "parent", from_=BASE)) == [] # a policy needs no flag
+# a policy needs no flag
+assert faults(seen("free", COUSIN), said("keep", BASE), read("keep", "parent", from_=BASE)) == []
 assert faults(seen("free", COUSIN), read("free", "run")) == []
-one("ids_differ", f"a flag was found on {BASE}, but none was seen on that", seen("free", COUSIN), read("free", "flag", from_=BASE))
+one("ids_differ", f"a flag was found on {BASE}, but none was seen on that", seen("free", COUSIN),
+    read("free", "flag", from_=BASE))
 one("ids_differ", f"a flag was found on {BASE}", read("free", "flag", from_=BASE))
 assert faults(read("free", "flag", from_=BASE), first=50) == [] # it may be in the lines that are gone
 assert faults(read("free", "flag")) == [] # of a program that does not say where
 
 # Overlooked.
-one("policy_not_found", "no policy was found, but line 1 saw a flag for free on a parent", seen("free", BASE), read("keep", "default"))
+one("policy_not_found", "no policy was found, but line 1 saw a flag for free on a parent", seen("free", BASE),
+    read("keep", "default"))
 one("policy_not_found", "but line 1 saw a flag for free on its inner model", seen("free"), read("keep", "default"))
 one("policy_not_found", "free was found, but line 2 saw a flag for keep on its patcher",
     seen("free"), seen("keep", CLONE), read("free", "flag", from_=INNER))
@@ -70,13 +74,13 @@ assert faults(said("keep", COUSIN), seen("free", CLONE), read("keep", "inner")) 
 assert faults(said("keep", CLONE), seen("free", CLONE), seen("none", CLONE), read("keep", "patcher")) == []
 
 # For people.
-LINES = [dict(kind="SET", owner=UNET, owner_kind="model", name="unet.safetensors", keys=[BASE, INNER], policy="free", priority=0),
-         seen("free", BASE, node="4", value=True), read("free", "flag", on_patcher=True, from_=BASE),
+LINES = [dict(kind="SET", owner=UNET, owner_kind="model", name="unet.safetensors", keys=[BASE, INNER], policy="free",
+              priority=0), seen("free", BASE, node="4", value=True), read("free", "flag", on_patcher=True, from_=BASE),
          dict(kind="TRIGGER", trigger=1, reason="run_ended", text="ok", needed=0, owners=1, before_bytes=64),
          dict(kind="DECISION", trigger=1, owner=UNET, policy="free", action="free", why="policy", bytes=64),
          dict(kind="CATEGORY", trigger=1, owner=UNET, category="freed", before_bytes=64, after_bytes=0, stowed_bytes=0),
-         dict(kind="ACT", trigger=1, kept=0, stowed=0, freed=1, blocked=0, models_before=1, models_after=0, before_bytes=64,
-              after_bytes=0, moved_bytes=0, released_bytes=0, given_bytes=64, took_ns=1000)]
+         dict(kind="ACT", trigger=1, kept=0, stowed=0, freed=1, blocked=0, models_before=1, models_after=0,
+              before_bytes=64, after_bytes=0, moved_bytes=0, released_bytes=0, given_bytes=64, took_ns=1000)]
 _decisions.clean(LINES).save("x.mst")
 text = memstow("decisions", "x.mst", "--check").stdout
 flat = " ".join(text.split())

@@ -1,5 +1,5 @@
-"""The decisions of a program that has models: of the process while it runs, of its file afterwards and of a snapshot they are
-the same, name what became of each, and pass the check."""
+"""The decisions of a program that has models: of the process while it runs, of its file afterwards and of a snapshot
+they are the same, name what became of each, and pass the check."""
 import json
 
 from support import ROOT, MEMSTOW, compile, memstow, start
@@ -75,7 +75,8 @@ run.stdin.flush()
 count, given = map(int, run.stdout.readline().split())
 assert count == 6 and 4 << 20 <= given < 5 << 20, (count, given)
 live, first = categories(pid, 1)
-assert first == {"unet": "freed", "clip": "kept", "vae": "kept", "held": "blocked", "busy": "blocked", "left": "blocked"}, first
+assert first == {"unet": "freed", "clip": "kept", "vae": "kept", "held": "blocked", "busy": "blocked",
+                 "left": "blocked"}, first
 assert sum(line["kind"] == "SET" for line in live) == 5, live
 _, second = categories(pid, 2)
 assert second == {name: category for name, category in first.items() if name != "unet"}, second # which is empty now
@@ -83,8 +84,11 @@ memstow("snapshot", pid, "-o", "snapshot.mst")
 run.communicate("\n", timeout=60)
 assert categories("snapshot.mst", 1) == categories("out.mst", 1) == (live, first)
 text = memstow("decisions", "out.mst", "--check").stdout
-for part in ("Set  unet (test, model 1): policy free\n", "\n  unet (test, model 1)\n    freed, 4.0 MiB before, 0 B left\n    policy free\n",
-             "\n  held (test, model 4)\n    blocked, 4.0 MiB\n    policy free\n    something in the program still has it\n",
-             "\n  left (test, model 6)\n    left behind, 4.0 MiB\n    policy free; whose it was is gone: this is what it left\n",
-             "it is in use, a scope of it is open", "\nTrigger 2: request (again), ", "\nNo fault in "):
+for part in (
+    "Set  unet (test, model 1): policy free\n",
+    "\n  unet (test, model 1)\n    freed, 4.0 MiB before, 0 B left\n    policy free\n",
+    "\n  held (test, model 4)\n    blocked, 4.0 MiB\n    policy free\n    something in the program still has it\n",
+    "\n  left (test, model 6)\n    left behind, 4.0 MiB\n    policy free; whose it was is gone: this is what it left\n",
+    "it is in use, a scope of it is open", "\nTrigger 2: request (again), ", "\nNo fault in "
+):
     assert part in text, (part, text)

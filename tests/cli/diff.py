@@ -34,9 +34,11 @@ assert document["measure"] == "live" and document["rows_omitted"] == {"rows": 0,
 
 # The first rows only; in JSON what is left out is added up.
 shown = memstow("diff", "a.mst", "b.mst", "--top=1").stdout.split("\n")
-assert shown[4].startswith("/lib/a ") and shown[5] == "… and 4 more (--top=N shows N)" and shown[6].startswith("total "), shown
+assert shown[4].startswith("/lib/a ") and shown[5] == "… and 4 more (--top=N shows N)" and shown[6].startswith(
+    "total "), shown
 document = json.loads(memstow("diff", "a.mst", "b.mst", "--json", "--top=2").stdout)
-assert len(document["rows"]) == 2 and document["rows_omitted"] == {"rows": 3, "growth_bytes": -1200, "growth_blocks": -3}
+assert len(document["rows"]) == 2 and document["rows_omitted"] == {
+    "rows": 3, "growth_bytes": -1200, "growth_blocks": -3}
 many = ledger({f"/lib/{number}": (number + 1, 1) for number in range(1200)})
 many.save("many.mst")
 assert len(json.loads(memstow("diff", "a.mst", "many.mst", "--json").stdout)["rows"]) == 1000
@@ -69,12 +71,15 @@ done = memstow("diff", "a.mst", "b.mst", "--peak", "--fail-over=10%", "--json", 
 assert done.stderr == "memstow: the peak grew by 32.0 MiB and 0 blocks: over the limit of 10%\n", done.stderr
 document = json.loads(done.stdout)
 assert (document["measure"], document["growth_bytes"], document["growth_blocks"]) == ("peak", 32 * MIB, 0)
-assert document["rows"] == [{"name": "/lib/tidy", "growth_bytes": 30 * MIB, "growth_blocks": 0, "a_peak_bytes": 20 * MIB,
-                             "a_peak_blocks": 1, "b_peak_bytes": 50 * MIB, "b_peak_blocks": 1}], document["rows"]
+assert document["rows"] == [{
+    "name": "/lib/tidy", "growth_bytes": 30 * MIB, "growth_blocks": 0, "a_peak_bytes": 20 * MIB, "a_peak_blocks": 1,
+    "b_peak_bytes": 50 * MIB, "b_peak_blocks": 1
+}], document["rows"]
 assert memstow("diff", "a.mst", "b.mst", "--peak", "--by=thread", status=2).stderr.startswith(
     "memstow: the peak is not known by thread ")
 
-# Runs of two servers have nothing to do with each other: what each left is one row. Those of one process are told apart.
+# Runs of two servers have nothing to do with each other: what each left is one row. Those of one process are told
+# apart.
 def server(pid, runs):
     made = Ledger(pid=pid)
     stack = made.node([made.python("sample", "/opt/nodes.py", 3)])
@@ -91,9 +96,11 @@ def rows(*files, by="site"):
 
 
 two = rows(server(1000, 3), server(1001, 5))
-assert [(row["model"], row["node"], row["run"], row["growth_bytes"]) for row in two] == [("UNET", "KSampler", None, 2 * MIB)], two
+assert [(row["model"], row["node"], row["run"], row["growth_bytes"])
+        for row in two] == [("UNET", "KSampler", None, 2 * MIB)], two
 assert len(rows(server(1000, 3), server(1000, 5))) == 8 and len(rows(server(1000, 3), server(1001, 5), by="run")) == 8
 text = memstow("diff", "server1000.3.mst", "server1001.5.mst", "--by=site").stdout
 assert "model UNET (wan.safetensors), node KSampler\n" in text and " run " not in text, text
-assert memstow("diff", "server1000.3.mst", "server1001.5.mst", "--fail-over=site:1MiB", status=1).stderr.startswith("memstow: ")
+assert memstow("diff", "server1000.3.mst", "server1001.5.mst", "--fail-over=site:1MiB",
+               status=1).stderr.startswith("memstow: ")
 memstow("diff", "server1000.3.mst", "server1001.5.mst", "--fail-over=site:3MiB")

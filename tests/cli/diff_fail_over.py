@@ -13,8 +13,8 @@ for limits, over in (("10000", None), ("9999", "9999"), ("9.76K", "9.76K"), ("9.
     message = f"memstow: live memory grew by 9.8 KiB and 50 blocks: over the limit of {over}\n"
     assert done.stderr == (message if over else ""), (limits, done.stderr)
     memstow("diff", "b", "a", f"--fail-over={limits}")
-for wrong in ("", ",", "1,", "-1", "x", "%", "1e3", "0x10", "1 M", "inf", "1..2", "5MiBs", "1%%", "1,000", "01", "007x", "00.5%",
-              ",".join(["1G"] * 9)):
+for wrong in ("", ",", "1,", "-1", "x", "%", "1e3", "0x10", "1 M", "inf", "1..2", "5MiBs", "1%%", "1,000", "01", "007x",
+              "00.5%", ",".join(["1G"] * 9)):
     memstow("diff", "a", "b", f"--fail-over={wrong}", status=2)
 
 # Given twice, both hold.

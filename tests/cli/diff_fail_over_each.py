@@ -3,7 +3,8 @@ import json
 from _ledger import MIB, Ledger
 from support import memstow
 
-# The UNET grew by 3 MiB while the VAE shrank by as much; a node grew by 1 MiB in all, at two call sites of half of it each.
+# The UNET grew by 3 MiB while the VAE shrank by as much; a node grew by 1 MiB in all, at two call sites of half of it
+# each.
 for name, unet, vae, node in (("a", 10, 20, 0), ("b", 13, 17, 1)):
     ledger = Ledger()
     if name == "b": # ids mean nothing from one file to another
@@ -16,9 +17,9 @@ for name, unet, vae, node in (("a", 10, 20, 0), ("b", 13, 17, 1)):
             ledger.count(ledger.site(tag=ledger.tag(**tag), stack=ledger.node([frames[frame]])), alloc=(size, 2))
     ledger.save(name)
 
-for limits, status, name in (("owner:3MiB", 0, None), ("owner:2.9MiB", 1, "UNET"), ("owner:30%", 1, "KSampler"), ("owner:50x", 0, None),
-                             ("site:3MiB", 0, None), ("site:1MiB", 1, "work0"), ("site:0x", 1, "work2"), ("2MiB", 0, None),
-                             ("0.5MiB,owner:1K", 1, None)):
+for limits, status, name in (("owner:3MiB", 0, None), ("owner:2.9MiB", 1, "UNET"), ("owner:30%", 1, "KSampler"),
+                             ("owner:50x", 0, None), ("site:3MiB", 0, None), ("site:1MiB", 1, "work0"),
+                             ("site:0x", 1, "work2"), ("2MiB", 0, None), ("0.5MiB,owner:1K", 1, None)):
     done = memstow("diff", "a", "b", f"--fail-over={limits}", "--json", status=status)
     document = json.loads(done.stdout)
     if name:
@@ -29,6 +30,7 @@ for limits, status, name in (("owner:3MiB", 0, None), ("owner:2.9MiB", 1, "UNET"
 done = memstow("diff", "a", "b", "--fail-over=owner:2MiB", "--by=module", status=1)
 assert done.stderr == "memstow: UNET (wan) grew by 3.0 MiB and 0 blocks: over the limit of owner:2MiB\n", done.stderr
 done = memstow("diff", "a", "b", "--fail-over=site:2MiB", "--by=model", status=1)
-assert done.stderr == "memstow: work0  train.py:10 grew by 3.0 MiB and 0 blocks: over the limit of site:2MiB\n", done.stderr
+assert done.stderr == ("memstow: work0  train.py:10 grew by 3.0 MiB and 0 blocks: over the limit of "
+                       "site:2MiB\n"), done.stderr
 memstow("diff", "a", "b", "--fail-over=owner:", status=2)
 memstow("diff", "a", "b", "--fail-over=thread:1K", status=2)

@@ -1,4 +1,5 @@
-"""site:… with sampled stacks: what grew by less than its error passes no limit, also where a damaged file makes that enormous."""
+"""site:… with sampled stacks: what grew by less than its error passes no limit, also where a damaged file makes that
+enormous."""
 from _ledger import Ledger
 from support import memstow
 

@@ -1,7 +1,7 @@
 # needs: cc pip:pytest==8.3.4
 # timeout: 300
-"""The commands and recipes of docs/gate.md are run as they stand there, on examples/gate and an installed memstow: they pass, and
-they fail when the example leaks. What the page shows is what comes out."""
+"""The commands and recipes of docs/gate.md are run as they stand there, on examples/gate and an installed memstow: they
+pass, and they fail when the example leaks. What the page shows is what comes out."""
 import os, pathlib, re, shutil, sys
 import xml.etree.ElementTree
 import support
@@ -11,7 +11,8 @@ blocks = [(language, body) for language, body in re.findall(r"^```(\w*)\n(.*?)^`
 shown = [body for language, body in blocks if not language]
 plain = [line for language, body in blocks if language == "sh" for line in body.splitlines()]
 github, gitlab = [body for language, body in blocks if language == "yaml"]
-recipes = {"github": re.findall(r"^      - run: (.*)$", github, re.M), "gitlab": re.findall(r"^    - (?!\[)(.*)$", gitlab, re.M)}
+recipes = {"github": re.findall(r"^      - run: (.*)$", github, re.M),
+           "gitlab": re.findall(r"^    - (?!\[)(.*)$", gitlab, re.M)}
 assert len(plain) == 4 and all(len(commands) == 3 for commands in recipes.values()), (plain, recipes)
 assert recipes["github"][2] == recipes["gitlab"][2]
 assert "junit: [memory.xml, tests.xml]" in gitlab
@@ -26,7 +27,8 @@ env.update(PATH=f"{prefix}/bin:{venv}:{os.environ['PATH']}", PYTHONPATH=str(pref
 
 def checkout(name, leak=False):
     folder = support.HERE / name
-    shutil.copytree(support.ROOT / "examples/gate", folder / "examples/gate", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(support.ROOT / "examples/gate", folder / "examples/gate",
+                    ignore=shutil.ignore_patterns("__pycache__"))
     if leak:
         source = folder / "examples/gate/inventory.c"
         source.write_text("#define LEAK\n" + source.read_text())
@@ -34,7 +36,8 @@ def checkout(name, leak=False):
 
 
 def shell(command, folder, status=0, **more):
-    return support.run("sh", "-ec", command.replace("/opt/memstow", str(prefix)), cwd=folder, env={**env, **more}, status=status)
+    return support.run("sh", "-ec", command.replace("/opt/memstow", str(prefix)), cwd=folder, env={**env, **more},
+                       status=status)
 
 
 # The commands of the text, in order. The baseline that they write is the one that is committed, and shown.
@@ -63,7 +66,8 @@ for name, (build, check, tests) in recipes.items():
     assert ": FAILED\n" in done.stdout
     assert xml.etree.ElementTree.parse(folder / "memory.xml").getroot().find("testsuite").get("failures") == "2"
     if name == "github":
-        assert re.search(r"^::error file=examples/gate/inventory\.c,line=\d+,title=memstow check::all memory grew by ", done.stdout, re.M), done.stdout
+        assert re.search(r"^::error file=examples/gate/inventory\.c,line=\d+,title=memstow check::all memory grew by ",
+                         done.stdout, re.M), done.stdout
         assert "### memstow check: fail" in (folder / "summary.md").read_text()
         assert re.search(r"call stack, and left more at:\n  8\.0 MiB\n(.*\n)* +shrink  .*test_gallery\.py:\d+\n",
                          shell(tests, folder, status=1, GALLERY_KEEPS="1").stdout)

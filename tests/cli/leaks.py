@@ -1,5 +1,5 @@
-"""memstow leaks on ledgers whose sites are known: what it finds, blames and leaves out, in text and in JSON; several files; exit
-codes; and files that are damaged or hostile."""
+"""memstow leaks on ledgers whose sites are known: what it finds, blames and leaves out, in text and in JSON; several
+files; exit codes; and files that are damaged or hostile."""
 import json, struct
 
 import _ledger
@@ -37,7 +37,8 @@ class Runs(Ledger):
         """What a run left at the stack of that name; None: no run."""
         tag = self.tag(model, node, 0 if run is None else self.runs[run] if isinstance(run, int) else self.on)
         whole = allocated or size
-        self.count(self.site(self.module_id, tag=tag, stack=self.stack(name)), alloc=(whole, blocks), free=(whole - size, 0))
+        self.count(self.site(self.module_id, tag=tag, stack=self.stack(name)), alloc=(whole, blocks),
+                   free=(whole - size, 0))
 
 
 def leaks(*words, status=None):
@@ -50,7 +51,8 @@ def leaks(*words, status=None):
 def program(count=20, on=True):
     ledger = Runs(count, on)
     sampler, loader = ledger.owner(NODE, "Sampler", "node 3"), ledger.owner(NODE, "Loader", "node 1")
-    kept, gone = ledger.owner(MODEL, "CLIP", "clip.st", policy=KEEP), ledger.owner(MODEL, "UNET", "unet.st", FREE, retired=1)
+    kept, gone = ledger.owner(MODEL, "CLIP", "clip.st",
+                              policy=KEEP), ledger.owner(MODEL, "UNET", "unet.st", FREE, retired=1)
     for run in range(count):
         ledger.left("leaky", run, 4096, node=sampler)
         ledger.left("kept", run, 8192, model=kept)
@@ -75,11 +77,14 @@ document = leaks("x.mst", status=1)
 assert document["runs"] == {"ended": 20, "warm_up": 2, "young": 2, "uncollected": 0, "judged": 16}, document["runs"]
 assert document["found"] == 2, document
 [leak] = document["leaks"]
-assert (leak["node"], leak["model"], leak["bytes_per_run"], leak["live_bytes"], leak["live_blocks"]) == ("Sampler", None, 4096, 81920, 20), leak
-assert (leak["confidence"], leak["monotone"], leak["judged"], leak["grew"], leak["oldest_run"]) == ("high", True, 16, 16, "run 0"), leak
+assert (leak["node"], leak["model"], leak["bytes_per_run"], leak["live_bytes"],
+        leak["live_blocks"]) == ("Sampler", None, 4096, 81920, 20), leak
+assert (leak["confidence"], leak["monotone"], leak["judged"], leak["grew"],
+        leak["oldest_run"]) == ("high", True, 16, 16, "run 0"), leak
 assert [frame["function"] for frame in leak["stack"]] == ["leaky", "main"], leak
 [gone] = document["retired"]
-assert (gone["name"], gone["origin"], gone["live_bytes"], gone["owners"], gone["leak"]) == ("UNET", "unet.st", 1 << 21, 1, True), gone
+assert (gone["name"], gone["origin"], gone["live_bytes"], gone["owners"],
+        gone["leak"]) == ("UNET", "unet.st", 1 << 21, 1, True), gone
 assert gone["holders"] == ["nodes.held[0]", 7, "bad \x1b[31m"], gone
 assert gone["sites"][0]["stack"][0]["function"] == "load", gone
 [kept] = document["kept"]
@@ -92,15 +97,17 @@ assert rest["kept"] == 8192 * 20 and not rest["young"], rest
 
 text = memstow("leaks", "x.mst", status=1).stdout
 for words in ("20 runs have ended, 16 judged: 2 are warm-up, 2 may be in use", "2 leaks found", "model UNET (unet.st)",
-              "held by nodes.held[0]", "+4.0 KiB    80.0 KiB   node Sampler (node 3)", 'each of 16 runs; confidence high; since "run 0"',
-              "py leaky  nodes.py:", "grow, in owners whose policy is keep"):
+              "held by nodes.held[0]", "+4.0 KiB    80.0 KiB   node Sampler (node 3)",
+              'each of 16 runs; confidence high; since "run 0"', "py leaky  nodes.py:",
+              "grow, in owners whose policy is keep"):
     assert words in text, (words, text)
 assert "\x1b" not in text and text.index("UNET") < text.index("leaky") and max(map(len, text.split("\n"))) <= 80, text
 
 # ---- options and exit codes
 
 assert leaks("x.mst", "--min=5K", status=1)["leaks"] == [] and leaks("x.mst", "--min=50", status=1)["found"] == 3
-assert "1 more (--top=N shows N)" not in text and memstow("leaks", "x.mst", "--top=0", status=1).stdout.count("… and 1 more") == 2
+assert "1 more (--top=N shows N)" not in text and memstow(
+    "leaks", "x.mst", "--top=0", status=1).stdout.count("… and 1 more") == 2
 Runs(20).save("nothing.mst")
 assert leaks("nothing.mst", status=0)["found"] == 0 and "No leak found\n" in memstow("leaks", "nothing.mst").stdout
 text = memstow("leaks", "nothing.mst").stdout
@@ -128,7 +135,8 @@ REST = "\nNot counted as leaks\n       live       sites\n"
 text = memstow("leaks", "retained.mst", status=5).stdout
 assert max(map(len, text.split("\n"))) <= 80, text
 assert "no run has ended" in text and REST in text and "freed, and kept by the allocator" in text.split(REST)[1], text
-for file, verdict in (("x.mst", "\n2 leaks found\n"), ("few.mst", "\n1 leak found\n"), ("nothing.mst", "\nNo leak found\n")):
+for file, verdict in (("x.mst", "\n2 leaks found\n"), ("few.mst", "\n1 leak found\n"),
+                      ("nothing.mst", "\nNo leak found\n")):
     text = memstow("leaks", file, status=None).stdout
     assert verdict in text and "No leaks" not in text and text.count(REST) == (file != "nothing.mst"), text
 assert "too few runs, or too uneven, to tell" in memstow("leaks", "few.mst", status=1).stdout.split(REST)[1]
@@ -161,7 +169,8 @@ for count, young in ((40, 36), (3, 1), (1, 0)):
     ledger.save("gone.mst")
     shown = memstow("leaks", "gone.mst", status=5).stdout
     warm_up = count - young
-    assert f"{count} run{'s have' if count > 1 else ' has'} ended, 0 judged: {warm_up} are warm-up, {young} may " in shown, shown
+    assert (f"{count} run{'s have' if count > 1 else ' has'} ended, 0 judged: {warm_up} are warm-up, {young} "
+            f"may ") in shown, shown
     assert "\nWhat to do: start it again, and ask while it runs.\n" in shown and "look again" not in shown, shown
     assert leaks("gone.mst", status=5)["advice"] == "start it again, and ask while it runs"
 
@@ -176,13 +185,17 @@ def shot(number, held, pid=1000):
 
 shots = [shot(number, 100_000 * number) for number in range(1, 10)]
 document = leaks(*shots, status=1)
-assert document["leaks"][0]["bytes_per_run"] == 100_000 and document["leaks"][0]["judged_by"] == "readings", document["leaks"]
+assert document["leaks"][0]["bytes_per_run"] == 100_000 and document["leaks"][0]["judged_by"] == "readings", document[
+    "leaks"]
 assert document["readings"] == {"taken": 9, "warm_up": 2, "young": 0, "judged": 7}, document["readings"]
 assert "a reading" in memstow("leaks", *shots, status=1).stdout
-assert "Cannot tell: there are 3 readings, and 7 are the least.\nWhat to do: take 4 more.\n" in memstow("leaks", *shots[:3], status=5).stdout
-assert leaks(*shots[:7], status=1)["verdict"] == "leak" and leaks(*shots[:6], status=5)["why"] == "there are 6 readings, and 7 are the least"
+assert "Cannot tell: there are 3 readings, and 7 are the least.\nWhat to do: take 4 more.\n" in memstow(
+    "leaks", *shots[:3], status=5).stdout
+assert leaks(*shots[:7], status=1)["verdict"] == "leak" and leaks(
+    *shots[:6], status=5)["why"] == "there are 6 readings, and 7 are the least"
 assert leaks(*[shot(number, 10**6) for number in range(1, 10)], status=0)["not_leaks"]["one_off"]["live_bytes"] == 10**6
-assert "shot1.mst was taken earlier than the file before it" in memstow("leaks", "shot2.mst", "shot1.mst", status=2).stderr
+assert "shot1.mst was taken earlier than the file before it" in memstow(
+    "leaks", "shot2.mst", "shot1.mst", status=2).stderr
 shot(3, 5, pid=1001)
 assert "shot3.mst is of another process" in memstow("leaks", "shot2.mst", "shot3.mst", status=2).stderr
 
@@ -194,7 +207,8 @@ SERIES = 40
 def series(path, body):
     """x.mst as a series with these readings."""
     whole = bytearray(open("x.mst", "rb").read())
-    whole += struct.pack("<IHHQQQ", SERIES, 1, 1, 32 + -(-len(body) // 8) * 8, len(body), 0) + body + bytes(-len(body) % 8)
+    whole += struct.pack("<IHHQQQ", SERIES, 1, 1, 32 + -(-len(body) // 8) * 8, len(body),
+                         0) + body + bytes(-len(body) % 8)
     struct.pack_into("<Q", whole, 24, len(whole))
     open(path, "wb").write(whole)
 
@@ -202,7 +216,10 @@ def series(path, body):
 series("series.mst", b"\x00\x00")
 assert leaks("series.mst", status=1)["leaks"] == leaks("x.mst")["leaks"]
 for files in (("series.mst", "x.mst"), ("x.mst", "series.mst"), ("series.mst", "series.mst")):
-    assert memstow("leaks", *files, status=2).stderr.startswith("memstow: series.mst is a series, which is read alone: "), files
-for body in (b"\xff" * 40, b"\x05\x01", b"\x01\x00\x00\x00\x00\x00\x7f", b"\x81\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"):
+    assert memstow("leaks", *files,
+                   status=2).stderr.startswith("memstow: series.mst is a series, which is read alone: "), files
+for body in (b"\xff" * 40, b"\x05\x01", b"\x01\x00\x00\x00\x00\x00\x7f",
+             b"\x81\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"):
     series("series.mst", body)
-    assert memstow("leaks", "series.mst", status=3).stderr == "memstow: series.mst: damaged: a series that does not add up\n", body
+    assert memstow("leaks", "series.mst",
+                   status=3).stderr == "memstow: series.mst: damaged: a series that does not add up\n", body

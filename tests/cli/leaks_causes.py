@@ -1,6 +1,6 @@
-"""memstow leaks makes one finding of one cause: of what one line of Python allocated for one owner; of what the trace of decisions says
-that one place holds, whoever allocated it; of what a model left behind and of what grows, where that is the same memory. Who holds it is
-named first. What comes with threads is counted apart."""
+"""memstow leaks makes one finding of one cause: of what one line of Python allocated for one owner; of what the trace
+of decisions says that one place holds, whoever allocated it; of what a model left behind and of what grows, where that
+is the same memory. Who holds it is named first. What comes with threads is counted apart."""
 import json
 
 from _ledger import RUNNING, Ledger
@@ -55,8 +55,10 @@ ledger.save("lines.mst")
 document = leaks("lines.mst")
 assert document["found"] == len(document["leaks"]) == 2, [leak["stack"] for leak in document["leaks"]]
 first, second = document["leaks"]
-assert (first["stacks"], first["bytes_per_run"], first["live_bytes"], first["live_blocks"]) == (44, 44 * 4096, 44 * 4096 * RUNS, 44 * RUNS), first
-assert (second["stacks"], second["bytes_per_run"]) == (1, 8192) and len(first["parts"]) == 44 and len(second["parts"]) == 1, second
+assert (first["stacks"], first["bytes_per_run"], first["live_bytes"],
+        first["live_blocks"]) == (44, 44 * 4096, 44 * 4096 * RUNS, 44 * RUNS), first
+assert (second["stacks"],
+        second["bytes_per_run"]) == (1, 8192) and len(first["parts"]) == 44 and len(second["parts"]) == 1, second
 assert sum(part["bytes_per_run"] for part in first["parts"]) == first["bytes_per_run"]
 assert first["curve"] == [[run, 44 * 4096] for run in range(RUNS)], first["curve"]
 text = memstow("leaks", "lines.mst", status=1).stdout
@@ -70,7 +72,8 @@ for number in range(5):
     ledger.grows(ledger.line_at(f"sample{number}", 10 + number, [0x101000 + 16 * number], module=gomp), node=sampler)
 ledger.save("threads.mst")
 document = leaks("threads.mst", status=0)
-assert document["verdict"] == "no_leak" and document["not_leaks"]["threads"] == {"sites": 5, "live_bytes": 5 * 4096 * RUNS}, document["not_leaks"]
+assert document["verdict"] == "no_leak" and document["not_leaks"]["threads"] == {
+    "sites": 5, "live_bytes": 5 * 4096 * RUNS}, document["not_leaks"]
 assert "came with threads that were started" in memstow("leaks", "threads.mst").stdout
 
 # ---- models of one name and several files are told apart
@@ -84,7 +87,8 @@ document = leaks("files.mst")
 assert {leak["origin"] for leak in document["leaks"]} == {"a.st", "b.st"} and document["found"] == 2, document["leaks"]
 text = memstow("leaks", "files.mst", status=1).stdout
 assert "model WAN21 (a.st)\n" in text and "model WAN21 (b.st)\n" in text, "their files are not cut away"
-assert max(map(len, text.split("\n"))) <= 80 and text.count("node A node with a name that is long (node 17)\n") == 2, text
+assert max(map(len,
+               text.split("\n"))) <= 80 and text.count("node A node with a name that is long (node 17)\n") == 2, text
 
 # ---- what the trace says of what grows: what one place holds is one cause, whoever allocated it; the later line counts
 
@@ -94,7 +98,8 @@ for size, (module, pack) in enumerate(held.items(), 4):
     site = ledger.module(module, bias=size << 24)
     for run in ledger.runs:
         ledger.count(ledger.site(site, tag=ledger.tag(0, nodes[module], run)), alloc=(size << 10, 1))
-    about = {"kind": "HELD", "by": "test", "path": path_of(module), "node": nodes[module], "blocks": RUNS, "followed": 3, "held": 3}
+    about = {"kind": "HELD", "by": "test", "path": path_of(module), "node": nodes[module], "blocks": RUNS,
+             "followed": 3, "held": 3}
     ledger.line(**about, pack="gone", place="gone.list", holders=["gone.list[0]"])
     if pack:
         ledger.line(**about, pack=pack, place=f"{pack}.kept", holders=[f"{pack}.kept['{module}']"])
@@ -103,13 +108,17 @@ for size, (module, pack) in enumerate(held.items(), 4):
         ledger.line(**about, holders=["an object of type c.Thing[0]"])
 ledger.save("held.mst")
 document = leaks("held.mst")
-assert document["found"] == 3 and [leak["held_by"] for leak in document["leaks"]] == ["memo", None, "other"], document["leaks"]
+assert document["found"] == 3 and [leak["held_by"]
+                                   for leak in document["leaks"]] == ["memo", None, "other"], document["leaks"]
 both, nobodys, other = document["leaks"]
-assert list(both)[:3] == ["held_by", "held_at", "holders"] and both["held_at"] == "memo.kept" and len(both["holders"]) == 1, both
-assert (both["bytes_per_run"], both["node"]) == (9 << 10, "Node b") and {part["node"] for part in both["parts"]} == {"Node a", "Node b"}, both
+assert list(both)[:3] == ["held_by", "held_at",
+                          "holders"] and both["held_at"] == "memo.kept" and len(both["holders"]) == 1, both
+assert (both["bytes_per_run"],
+        both["node"]) == (9 << 10, "Node b") and {part["node"] for part in both["parts"]} == {"Node a", "Node b"}, both
 assert nobodys["node"] == "Node d" and other["node"] == "Node c", (nobodys, other)
 text = memstow("leaks", "held.mst", status=1).stdout
-assert "\n3 leaks found\n" in text and text.index("held by memo.kept['/opt/b']") < text.index("node Node b (node 1)"), text
+assert "\n3 leaks found\n" in text and text.index("held by memo.kept['/opt/b']") < text.index(
+    "node Node b (node 1)"), text
 assert "and 1 more owner\n" in text, text
 
 # ---- what the trace says of an owner that is gone: held by one place, two owners are one cause
@@ -118,17 +127,22 @@ ledger = Runs()
 for name in ("UNET", "CLIP"):
     gone = ledger.owner(MODEL, name, f"{name}.st", retired=1)
     ledger.ends(gone, 2 * 10**9)
-    ledger.count(ledger.site(ledger.module_id, tag=ledger.tag(gone), stack=ledger.line_at("load", 5, [0x3000])), alloc=(1 << 20, 1))
-    ledger.line(kind="HELD", by="test", owner=gone, pack="memo", place="memo.kept", holders=[f"memo.kept['{name}']", "other.list[0]"])
+    ledger.count(ledger.site(ledger.module_id, tag=ledger.tag(gone), stack=ledger.line_at("load", 5, [0x3000])),
+                 alloc=(1 << 20, 1))
+    ledger.line(kind="HELD", by="test", owner=gone, pack="memo", place="memo.kept",
+                holders=[f"memo.kept['{name}']", "other.list[0]"])
 ledger.save("gone.mst")
 document = leaks("gone.mst")
-assert document["found"] == 1 and [one["same_cause"] for one in document["retired"]] == [False, True], document["retired"]
+assert document["found"] == 1 and [one["same_cause"]
+                                   for one in document["retired"]] == [False, True], document["retired"]
 one = document["retired"][0]
-assert list(one)[:3] == ["held_by", "held_at", "holders"] and (one["held_by"], one["held_at"]) == ("memo", "memo.kept"), one
+assert list(one)[:3] == ["held_by", "held_at",
+                         "holders"] and (one["held_by"], one["held_at"]) == ("memo", "memo.kept"), one
 text = memstow("leaks", "gone.mst", status=1).stdout
 lines = [line.strip() for line in text.split("\n")]
 held = next(number for number, line in enumerate(lines) if "held by memo.kept[" in line)
-assert "1 leak found" in lines and held < next(number for number, line in enumerate(lines) if "model UNET (UNET.st)" in line or "model CLIP" in line), text
+assert "1 leak found" in lines and held < next(
+    number for number, line in enumerate(lines) if "model UNET (UNET.st)" in line or "model CLIP" in line), text
 
 # ---- two places hold what a model left: of both it is said, of the one that has the most first
 
@@ -145,4 +159,5 @@ document = leaks("two.mst")
 assert document["found"] == 1 and document["retired"][0]["held_by"] == "lora", document["retired"]
 assert document["retired"][0]["holders"] == ["lora.backups['a']", "memo.kept[0]"], document["retired"]
 text = memstow("leaks", "two.mst", status=1).stdout
-assert 0 < text.index("held by lora.backups['a']") < text.index("held by memo.kept[0]") < text.index("model UNET (unet.st)"), text
+assert 0 < text.index("held by lora.backups['a']") < text.index("held by memo.kept[0]") < text.index(
+    "model UNET (unet.st)"), text

@@ -1,5 +1,5 @@
-"""Help, man pages and commands agree: what --help names is accepted, and stands in the man page with every exit status; what a page
-offers stands in --help; pages that are referred to are there."""
+"""Help, man pages and commands agree: what --help names is accepted, and stands in the man page with every exit status;
+what a page offers stands in --help; pages that are referred to are there."""
 import re
 
 from support import ROOT, memstow
@@ -30,12 +30,14 @@ run = page_of("run")
 for command in COMMANDS:
     page, help = page_of(command), memstow(command, "--help").stdout
     everything = page + (run if "options of" in page else "")
-    helped = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", help.split("\n\n", 1)[1] + help.split("\n\n", 1)[0])) - {"--help"}
+    helped = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*",
+                            help.split("\n\n", 1)[1] + help.split("\n\n", 1)[0])) - {"--help"}
     for option in helped:
         assert re.search(rf"-{option[2:]}\b", everything), f"memstow-{command}.1 lacks {option}"
         value = "=x" if re.search(rf"{option}=", help) else ""
         done = memstow(command, option + value, status=None)
-        assert "unknown option" not in done.stderr and "takes no value" not in done.stderr, (command, option, done.stderr)
+        assert "unknown option" not in done.stderr and "takes no value" not in done.stderr, (
+            command, option, done.stderr)
     if page == page_of("stow"): # one page for three
         continue
     offered = options_of(page) - {"--"}
@@ -47,8 +49,10 @@ for command in COMMANDS:
 main = (DOCS / "memstow.1").read_text()
 for command in COMMANDS:
     assert re.search(rf"^\.It Cm .*\b{command}\b", main, re.M), f"memstow.1 lacks {command}"
-    assert f".Xr memstow-{command} 1" in main or (DOCS / f"memstow-{command}.1").is_symlink(), f"memstow.1 does not refer to {command}"
+    assert f".Xr memstow-{command} 1" in main or (
+        DOCS / f"memstow-{command}.1").is_symlink(), f"memstow.1 does not refer to {command}"
 for file in DOCS.glob("*.1"):
     for other in re.findall(r"^\.Xr (memstow[a-z-]*) 1", file.read_text(), re.M):
         assert (DOCS / f"{other}.1").exists(), (file.name, other)
-assert statuses(re.search(r"^\.Sh EXIT STATUS\n(.*?)^\.Sh", main, re.M | re.S)[1]) >= {"0", "1", "2", "3", "4", "5", "128"}
+assert statuses(re.search(r"^\.Sh EXIT STATUS\n(.*?)^\.Sh", main, re.M | re.S)[1]) >= {
+    "0", "1", "2", "3", "4", "5", "128"}

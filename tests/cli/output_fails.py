@@ -8,10 +8,12 @@ ledger = simple()
 for number in range(2000): # more than any buffer: it fails on the way, and not at the end
     ledger.count(ledger.site(ledger.module(f"/lib/{number}")), alloc=(64, 1))
 ledger.save("large.mst")
-for words in (("x.mst",), ("x.mst", "--json"), ("large.mst", "--json"), ("large.mst", "--top=2000"), ("large.mst", "--folded")):
+for words in (("x.mst",), ("x.mst", "--json"), ("large.mst", "--json"), ("large.mst", "--top=2000"),
+              ("large.mst", "--folded")):
     with open("/dev/full", "w") as full:
         done = subprocess.run([MEMSTOW, "report", *words], stdout=full, stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, done.stderr) == (3, "memstow: the output could not be written: No space left on device\n"), done
+    assert (done.returncode,
+            done.stderr) == (3, "memstow: the output could not be written: No space left on device\n"), done
 for restore in (True, False):
     reader, writer = os.pipe()
     os.close(reader)

@@ -1,4 +1,5 @@
-"""memstow owners: who is registered, with which policy, and what each holds; what was adopted counts as its new owner's."""
+"""memstow owners: who is registered, with which policy, and what each holds; what was adopted counts as its new
+owner's."""
 import json
 
 from _ledger import Ledger, MIB, simple
@@ -14,8 +15,8 @@ gone = ledger.owner(1, "gone", retired=1)
 leaked = ledger.owner(4, "leaked\x1b[31m", retired=1, policy=3)
 runs = [ledger.owner(3, f"run {i}", retired=1, outcome=i) for i in range(20)]
 on = ledger.owner(3, "run that is on")
-for owners, size in (({"model": unet}, 4), ({"model": loading, "node": node}, 2), ({"model": clip}, 1), ({"model": leaked}, 3),
-                     ({"node": node, "run": runs[3]}, 5), ({}, 5)):
+for owners, size in (({"model": unet}, 4), ({"model": loading, "node": node}, 2), ({"model": clip}, 1),
+                     ({"model": leaked}, 3), ({"node": node, "run": runs[3]}, 5), ({}, 5)):
     ledger.count(ledger.site(module, tag=ledger.tag(**owners) if owners else 0), alloc=(size * MIB, size))
 ledger.save("x.mst")
 
@@ -37,12 +38,14 @@ assert document["process"] == {"pid": 1000, "name": "program", "running": False}
 assert (document["live_bytes"], document["untagged_bytes"]) == (20 * MIB, 5 * MIB)
 owners = {owner["id"]: owner for owner in document["owners"]}
 assert len(owners) == 27
-assert [owners[run]["outcome"] for run in runs[:5]] == ["ok", "failed", "cancelled", "out-of-memory", None] # there is no 4
+# there is no 4
+assert [owners[run]["outcome"] for run in runs[:5]] == ["ok", "failed", "cancelled", "out-of-memory", None]
 assert owners[on]["outcome"] is None
-assert owners[unet] == {"id": unet, "kind": "model", "name": "unet", "origin": "UNETLoader", "policy": "stow", "priority": -3,
-                        "state": "live", "outcome": None, "adopted_by": None, "live_bytes": 6 * MIB, "live_blocks": 6, "stowed_bytes": 0,
-                         "device_stowed_bytes": 0, "moving": None, "moved_bytes": 0, "to_move_bytes": 0, "cuda_bytes": 0, "cuda_blocks": 0,
-                         "vbar_bytes": 0, "vbar_resident_bytes": 0}
+assert owners[unet] == {"id": unet, "kind": "model", "name": "unet", "origin": "UNETLoader", "policy": "stow",
+                        "priority": -3, "state": "live", "outcome": None, "adopted_by": None, "live_bytes": 6 * MIB,
+                        "live_blocks": 6, "stowed_bytes": 0, "device_stowed_bytes": 0, "moving": None, "moved_bytes": 0,
+                        "to_move_bytes": 0, "cuda_bytes": 0, "cuda_blocks": 0, "vbar_bytes": 0,
+                        "vbar_resident_bytes": 0}
 assert owners[loading]["adopted_by"] == unet and owners[loading]["live_bytes"] == 0
 assert owners[gone]["policy"] is None and owners[gone]["state"] == "retired"
 assert sum(o["live_bytes"] for o in owners.values() if o["kind"] in ("model", "custom")) == 10 * MIB
@@ -51,7 +54,8 @@ assert sum(o["live_bytes"] for o in owners.values() if o["kind"] in ("model", "c
 ledger = Ledger()
 module = ledger.module("/opt/program")
 for name, stowed in (("put away", 3), ("read again", 9)):
-    ledger.count(ledger.site(module, tag=ledger.tag(model=ledger.owner(1, name, stowed=stowed * MIB))), alloc=(4 * MIB, 1))
+    ledger.count(ledger.site(module, tag=ledger.tag(model=ledger.owner(1, name, stowed=stowed * MIB))),
+                 alloc=(4 * MIB, 1))
 ledger.owner(1, "freed", stowed=MIB)
 ledger.owner(1, "gone", retired=1)
 ledger.save("x.mst")

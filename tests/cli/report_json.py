@@ -12,22 +12,25 @@ ledger.count(ledger.site(module), alloc=(4096, 1), thread=1)
 document = report(ledger.save("x.mst"))
 
 assert (document["format"], document["version"]) == ("memstow-report", 1)
-assert document["process"]["inherited"] == {"bytes_at_fork": 1000, "freed_bytes": 400, "freed_blocks": 2, "live_bytes": 600}
+assert document["process"]["inherited"] == {"bytes_at_fork": 1000, "freed_bytes": 400, "freed_blocks": 2,
+                                            "live_bytes": 600}
 totals = document["totals"]
 assert {k: totals[k] for k in ("live_bytes", "live_blocks", "peak_bytes", "allocated_bytes", "allocated_blocks")} == {
     "live_bytes": 6596, "live_blocks": 4, "peak_bytes": 6596, "allocated_bytes": 7596, "allocated_blocks": 5}, totals
-assert totals["host"]["live_bytes"] == 2500 and totals["mapped"]["live_bytes"] == 4096 and totals["cuda"]["live_bytes"] == 0
+assert totals["host"]["live_bytes"] == 2500 and totals["mapped"]["live_bytes"] == 4096 and totals["cuda"][
+    "live_bytes"] == 0
 assert {"file_bytes", "reserved_bytes"} <= totals["mapped"].keys()
 assert document["residency"] is None
 assert document["peak"] == {"picture_bytes": 6596, "picture_blocks": 4, "picture_of_bytes": 6596, "distance_bytes": 0,
                             "from": "live", "seconds_after_start": 2.0}, document["peak"]
 no_cuda = {"device_stowed_bytes": 0, "cuda_bytes": 0, "cuda_blocks": 0, "cuda_pinned_bytes": 0}
 assert document["cuda"] is None
-assert document["owners"] == [
-    {"id": 1, "kind": "model", "name": "unet", "origin": "unet.safetensors", "policy": None, "outcome": None, "live_bytes": 2000,
-     "live_blocks": 2, "peak_bytes": 2000, "resident_bytes": None, "stowed_bytes": 0, **no_cuda},
-    {"id": 0, "kind": "custom", "name": "untagged", "origin": None, "policy": None, "outcome": None, "live_bytes": 4596,
-     "live_blocks": 2, "peak_bytes": 4596, "resident_bytes": None, "stowed_bytes": 0, **no_cuda}], document["owners"]
+assert document["owners"] == [{"id": 1, "kind": "model", "name": "unet", "origin": "unet.safetensors", "policy": None,
+                               "outcome": None, "live_bytes": 2000, "live_blocks": 2, "peak_bytes": 2000,
+                               "resident_bytes": None, "stowed_bytes": 0, **no_cuda},
+                              {"id": 0, "kind": "custom", "name": "untagged", "origin": None, "policy": None,
+                               "outcome": None, "live_bytes": 4596, "live_blocks": 2, "peak_bytes": 4596,
+                               "resident_bytes": None, "stowed_bytes": 0, **no_cuda}], document["owners"]
 assert [site["live_bytes"] for site in document["sites"]] == [4596, 2000]
 assert document["sites"][1]["model"] == "unet" and document["sites"][1]["run"] is None
 assert document["sites"][1]["stack"] == [

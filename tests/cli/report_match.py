@@ -10,7 +10,8 @@ importing = ledger.python("_call_with_frames_removed", "<frozen importlib._boots
 other = ledger.site(program, stack=ledger.node([importing, ledger.python("<module>", "/opt/other.py", 1)], main))
 ledger.count(load, alloc=(3 * MIB, 3))
 ledger.count(other, alloc=(9 * MIB, 9))
-ledger.count(ledger.site(program, stack=ledger.node([ledger.python("gone", "/opt/gone.py", 1)], main)), alloc=(64, 1), free=(64, 1))
+ledger.count(ledger.site(program, stack=ledger.node([ledger.python("gone", "/opt/gone.py", 1)], main)), alloc=(64, 1),
+             free=(64, 1))
 for number in range(3):
     ledger.block(0x7f0000001020 + (number << 24), MIB, load, birth_ns=2 * 10**9 - number)
 ledger.block(0x7f1000001020, 9 * MIB, other)
@@ -25,7 +26,8 @@ def text(match, *options):
 
 shown = text("load")
 assert '\nCall stacks with "load" hold 3.0 MiB in 3 blocks, 25.0 % of what is live.\n' in shown, shown
-assert "mappings (3 of 3)\n" in shown and "      3 × 1.0 MiB         1.0 s  block      py load  Loader.py:7\n" in shown, shown
+assert "mappings (3 of 3)\n" in shown and ("      3 × 1.0 MiB         1.0 s  block      py load  "
+                                           "Loader.py:7\n") in shown, shown
 assert [block["size_bytes"] for block in report("x.mst", "--match=load")["large_blocks"]] == [MIB] * 3
 assert "hold 12.0 MiB in 12 blocks, 100.0 %" in text("[program]") and "9.0 MiB         1.0 s" in text("other")
 

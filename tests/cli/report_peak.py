@@ -1,5 +1,5 @@
-"""What is shown as "at peak" is what is nearest to the highest total, and its distance is told against that: a picture, or what
-is live where that is nearer or there is no picture."""
+"""What is shown as "at peak" is what is nearest to the highest total, and its distance is told against that: a picture,
+or what is live where that is nearer or there is no picture."""
 from _ledger import MIB, Ledger
 from support import memstow, report
 
@@ -25,7 +25,8 @@ def column(title):
 
 ledger(live=3 * MIB, peak=64 * MIB, picture=64 * MIB)
 assert column("      at peak") == ('The column "at peak" shows the ledger at 63.5 MiB, on its way down from '
-                                   'the peak, which was 1.0 s after the start and 512.0 KiB higher.', [["31.5", "MiB"], ["32.0", "MiB"]]), column("at peak")
+                                   'the peak, which was 1.0 s after the start and 512.0 KiB higher.',
+                                   [["31.5", "MiB"], ["32.0", "MiB"]]), column("at peak")
 found = report("x.mst")["peak"]
 assert found == {"picture_bytes": 64 * MIB - MIB // 2, "picture_blocks": 2, "picture_of_bytes": 64 * MIB,
                  "distance_bytes": MIB // 2, "from": "picture", "seconds_after_start": 1.0}, found
@@ -33,7 +34,8 @@ assert found == {"picture_bytes": 64 * MIB - MIB // 2, "picture_blocks": 2, "pic
 # A large block was freed at once: the picture is of the peak, and far from it, which the column's name says.
 ledger(live=3 * MIB, peak=64 * MIB, picture=64 * MIB, late=34 * MIB)
 assert column("  at 30.0 MiB") == ('The column "at 30.0 MiB" shows the ledger at 30.0 MiB, on its way down '
-                                   'from the peak, which was 1.0 s after the start and 34.0 MiB higher.', [["14.8", "MiB"], ["15.2", "MiB"]]), column("MiB")
+                                   'from the peak, which was 1.0 s after the start and 34.0 MiB higher.',
+                                   [["14.8", "MiB"], ["15.2", "MiB"]]), column("MiB")
 
 # A program that grows: what is live at its end is the peak, or nearly.
 ledger(live=62 * MIB, peak=64 * MIB, picture=10 * MIB)
@@ -59,7 +61,8 @@ ledger(live=64 * MIB, peak=64 * MIB, picture=0)
 assert column("      at peak") == ('The column "at peak" shows what was live at the end: that is the peak.',
                                    [["64.0", "MiB"]]), column("at peak")
 done = memstow("report", "x.mst", "--peak")
-assert not done.stderr and "at 0 B" not in done.stdout and "     64.0 MiB          30     64.0 MiB\n" in done.stdout, done
+assert (not done.stderr and "at 0 B" not in done.stdout
+        and "     64.0 MiB          30     64.0 MiB\n" in done.stdout), done
 document = report("x.mst", "--peak")
 assert document["peak"]["from"] == "live" and document["peak"]["distance_bytes"] == 0, document["peak"]
 assert [site["peak_bytes"] for site in document["sites"]] == [64 * MIB]
@@ -68,12 +71,14 @@ assert column("  at 10.0 MiB") == ('The column "at 10.0 MiB" shows what was live
                                    'is nearer to the peak. It is 54.0 MiB off.', [["10.0", "MiB"]]), column("MiB")
 ledger(live=0, peak=64 * MIB, picture=0)
 done = memstow("report", "x.mst", "--peak")
-assert done.stderr == "memstow: x.mst: nothing is live, and no picture of its peak was taken: --peak shows nothing\n", done
+assert done.stderr == ("memstow: x.mst: nothing is live, and no picture of its peak was taken: --peak shows "
+                       "nothing\n"), done
 assert report("x.mst")["peak"] is None
 
 # What an orderly end freed is pointed to; of a leak, of a growing program and of what was killed it is not said.
 HINT = "\nMost of the peak was freed before the end: --peak shows what was held then.\n"
-for live, picture, state, said in ((3, 64, 2, True), (3, 64, 1, False), (3, 64, 3, False), (40, 64, 2, False), (64, 0, 2, False)):
+for live, picture, state, said in ((3, 64, 2, True), (3, 64, 1, False), (3, 64, 3, False), (40, 64, 2, False),
+                                   (64, 0, 2, False)):
     ledger(live * MIB, 64 * MIB, picture * MIB, state=state)
     assert (HINT in memstow("report", "x.mst").stdout) == said, (live, picture, state)
     assert HINT not in memstow("report", "x.mst", "--peak").stdout

@@ -1,19 +1,21 @@
 # needs: cc
-"""The head of a report says how the process ended: by what its ledger says and, where that says nothing, by what the command
-knows that waited for it. A raw exit, as Go programs make it, is not called killed."""
+"""The head of a report says how the process ended: by what its ledger says and, where that says nothing, by what the
+command knows that waited for it. A raw exit, as Go programs make it, is not called killed."""
 import support
 from _ledger import ABRUPT, ENDED_EXITED, ENDED_KILLED, EXECED, EXITED, RUNNING, FORK_CHILD, simple
 from support import memstow, report
 
-for state, ended, words, key in (
-        (EXITED, (0, 0), "exited", "exited"), (ABRUPT, (0, 0), "ended by _exit", "abrupt_exit"),
-        (ABRUPT, (ENDED_EXITED, 3), "ended by _exit", "abrupt_exit"),
-        (RUNNING, (0, 0), "ended without telling (a raw exit, or killed)", "killed"),
-        (RUNNING, (ENDED_EXITED, 3), "exited with 3, by a system call that memstow does not see", "raw_exit"),
-        (RUNNING, (ENDED_KILLED, 9), "was killed by SIGKILL", "killed"),
-        (RUNNING, (ENDED_KILLED, 40), "was killed by signal 40", "killed"),
-        (RUNNING, (77, 9), "ended without telling (a raw exit, or killed)", "killed"),
-        (EXECED, (0, 0), "replaced itself by another program (exec)", "execed"), (99, (0, 0), "in an unknown state", "unknown")):
+for state, ended, words, key in ((EXITED, (0, 0), "exited", "exited"),
+                                 (ABRUPT, (0, 0), "ended by _exit", "abrupt_exit"),
+                                 (ABRUPT, (ENDED_EXITED, 3), "ended by _exit", "abrupt_exit"),
+                                 (RUNNING, (0, 0), "ended without telling (a raw exit, or killed)", "killed"),
+                                 (RUNNING, (ENDED_EXITED, 3),
+                                  "exited with 3, by a system call that memstow does not see", "raw_exit"),
+                                 (RUNNING, (ENDED_KILLED, 9), "was killed by SIGKILL", "killed"),
+                                 (RUNNING, (ENDED_KILLED, 40), "was killed by signal 40", "killed"),
+                                 (RUNNING, (77, 9), "ended without telling (a raw exit, or killed)", "killed"),
+                                 (EXECED, (0, 0), "replaced itself by another program (exec)", "execed"),
+                                 (99, (0, 0), "in an unknown state", "unknown")):
     simple(state=state, ended=ended).save("x.mst")
     head = memstow("report", "x.mst").stdout.split("\n")[0]
     assert head == f"program (pid 1000), {words}", head
@@ -43,7 +45,8 @@ int main(int argc, char **argv) { /* STATUS, or a signal */
 
 def ended(status, *options):
     """A status, or the negative number of a signal."""
-    done = memstow("run", *options, "-o", "x.mst", "--", program, status, status=status if status >= 0 else 128 - status)
+    done = memstow("run", *options, "-o", "x.mst", "--", program, status,
+                   status=status if status >= 0 else 128 - status)
     process = report("x.mst")["process"]
     return done.stderr, (process["state"], process["exit_status"], process["signal"])
 
@@ -65,5 +68,6 @@ assert (process["state"], process["exit_status"]) in (("exited", 0), ("abrupt_ex
 # A child is waited for by somebody else: its ledger says no more than it knows.
 memstow("run", "--quiet", "-o", "x.mst", "--", "sh", "-c", f"{program} 3; exit 7", status=7)
 [child] = support.HERE.glob("x.mst.*")
-assert memstow("report", child).stdout.startswith("leaves (pid ") and "), ended without telling (a raw exit, or killed)\n" in memstow("report", child).stdout
+assert (memstow("report", child).stdout.startswith("leaves (pid ")
+        and "), ended without telling (a raw exit, or killed)\n" in memstow("report", child).stdout)
 assert report("x.mst")["process"]["exit_status"] == 7 and report(child)["process"]["exit_status"] is None

@@ -6,8 +6,8 @@ ledger = Ledger(total_peak=8 * MIB, host_peak=8 * MIB, file_mapped=5 * MIB, pict
 ledger.fact(2, "./program --all")
 site = ledger.site(ledger.module("/opt/program"), peak=6 * MIB)
 ledger.count(site, alloc=(4 * MIB, 40), free=(MIB, 10))
-ledger.count(ledger.site(ledger.module("/usr/lib/a-library-of-a-long-name/libexample.so.1"), peak=MIB), alloc=(2 * MIB, 5),
-             free=(MIB, 4))
+ledger.count(ledger.site(ledger.module("/usr/lib/a-library-of-a-long-name/libexample.so.1"), peak=MIB),
+             alloc=(2 * MIB, 5), free=(MIB, 4))
 ledger.count(site, alloc=(MIB, 1), thread=1)
 ledger.block(0x100000, 2 * MIB, site)
 ledger.mapping(0x700000, MIB, site)

@@ -1,4 +1,5 @@
-"""stow, restore, release and trigger: what cannot be asked is said in one line, with the exit code that says whose fault it is."""
+"""stow, restore, release and trigger: what cannot be asked is said in one line, with the exit code that says whose
+fault it is."""
 import os, sys
 
 from support import MEMSTOW, memstow, start, wait_for
@@ -8,7 +9,8 @@ for verb, *owner in (("stow", "a"), ("restore", "a"), ("release", 1), ("trigger"
     assert done.stderr == "memstow: no such process: 999999999\n", done
     done = memstow(verb, os.getpid(), *owner, status=3)
     assert "is not tracked by memstow" in done.stderr and done.stderr.count("\n") == 1, done
-process = start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", sys.executable, "-S", "-c", "import time; time.sleep(1000)")
+process = start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", sys.executable, "-S", "-c",
+                "import time; time.sleep(1000)")
 children = f"/proc/{process.pid}/task/{process.pid}/children"
 pid = int(wait_for(lambda: open(children).read().split() or None)[0])
 wait_for(lambda: os.path.exists("x.mst"))

@@ -1,4 +1,5 @@
-"""Who is asked and is stopped does not answer: a request with --timeout is over soon after that, and changes nothing."""
+"""Who is asked and is stopped does not answer: a request with --timeout is over soon after that, and changes
+nothing."""
 import os, pathlib, signal, time
 
 from support import MEMSTOW, PYTHON, memstow, start, wait_for

@@ -40,8 +40,8 @@ text = memstow("report", "small.mst").stdout
 assert "allocator overhead of live blocks (estimate)" in text and "headers of live blocks" in text, text
 
 # A part that was not measured is not left out without a word.
-for state, why in ((RUNNING, "ended without telling (a raw exit, or killed)"), (EXECED, "went on as another program (exec)"),
-                   (EXITED, "could not look at its own pages")):
+for state, why in ((RUNNING, "ended without telling (a raw exit, or killed)"),
+                   (EXECED, "went on as another program (exec)"), (EXITED, "could not look at its own pages")):
     ledger = Ledger(state=state)
     text = memstow("report", ledger.save("none.mst")).stdout
     assert f" Resident memory was not measured: the process {why}. " in " ".join(["", *text.split(), ""]), text

@@ -1,4 +1,5 @@
-"""run looks at the command first: 127 when it is not there, 126 when it cannot be run, a line when it cannot be tracked."""
+"""run looks at the command first: 127 when it is not there, 126 when it cannot be run, a line when it cannot be
+tracked."""
 import os, pathlib
 from support import memstow
 

@@ -21,7 +21,8 @@ def prepare():
 
 
 plain = subprocess.run(argv, preexec_fn=prepare, capture_output=True, text=True)
-ours = subprocess.run([MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", *argv], preexec_fn=prepare, capture_output=True, text=True)
+ours = subprocess.run([MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", *argv], preexec_fn=prepare, capture_output=True,
+                      text=True)
 assert plain.returncode == 0 and plain.stdout == ours.stdout, (plain, ours)
 assert ours.returncode == 0
 
@@ -55,24 +56,31 @@ for option, value, wanted, said in (((), None, None, ""), ((), "debug", "debug",
 
 # What is not given leaves what is there.
 for option, there, wanted in (((), None, None), ((), "123", "123"), (("--stack-memory=64M",), "123", str(64 << 20)),
-                              (("--stack-memory=65536",), None, "65536"), (("--stack-memory=1.5GiB",), None, str(3 << 29))):
+                              (("--stack-memory=65536",), None, "65536"),
+                              (("--stack-memory=1.5GiB",), None, str(3 << 29))):
     done = memstow("run", "--quiet", "-o", "s.mst", *option, "--", "sh", "-c", "env; true",
                    env={**os.environ, **({"MEMSTOW_STACK_MEMORY": there} if there else {})})
     env = dict(line.split("=", 1) for line in done.stdout.split("\n") if "=" in line)
     assert env.get("MEMSTOW_STACK_MEMORY") == wanted, (option, there, env.get("MEMSTOW_STACK_MEMORY"))
 
-# What the command would refuse reaches the library through the environment: it counts as not set, and the report says so.
-for pressure, idle, wanted in (("lots", "300", ["MEMSTOW_PRESSURE"]), ("150%", "", ["MEMSTOW_PRESSURE"]), ("4G", "-4", ["MEMSTOW_IDLE"]),
-                               ("psi:x", "abc", ["MEMSTOW_PRESSURE", "MEMSTOW_IDLE"]), ("90%,kept", "300", []), ("", "", [])):
-    memstow("run", "--quiet", "-o", "w.mst", "--", "true", env={**os.environ, "MEMSTOW_PRESSURE": pressure, "MEMSTOW_IDLE": idle})
+# What the command would refuse reaches the library through the environment: it counts as not set, and the report says
+# so.
+for pressure, idle, wanted in (("lots", "300", ["MEMSTOW_PRESSURE"]), ("150%", "", ["MEMSTOW_PRESSURE"]),
+                               ("4G", "-4", ["MEMSTOW_IDLE"]), ("psi:x", "abc", ["MEMSTOW_PRESSURE", "MEMSTOW_IDLE"]),
+                               ("90%,kept", "300", []), ("", "", [])):
+    memstow("run", "--quiet", "-o", "w.mst", "--", "true",
+            env={**os.environ, "MEMSTOW_PRESSURE": pressure, "MEMSTOW_IDLE": idle})
     notes = report("w.mst")["process"]["notes"]
-    assert [note.split()[0] for note in notes] == wanted and all("not set" in note for note in notes), (pressure, idle, notes)
+    assert [note.split()[0]
+            for note in notes] == wanted and all("not set" in note for note in notes), (pressure, idle, notes)
 
 # So it is with what the command itself would set.
 for variable, wrong, right in (("MEMSTOW_STACKS", "some", "full"), ("MEMSTOW_STACKS", "sample:0", "sample:4096"),
                                ("MEMSTOW_STACK_MEMORY", "64M", "67108864"), ("MEMSTOW_ALLOCATOR", "jemalloc", "keep")):
     for value, wanted in ((wrong, [variable]), (right, []), ("", [])):
-        support.run("true", env={**os.environ, "LD_PRELOAD": str(support.LIBRARY), "MEMSTOW_OUT": str(support.HERE / "p.mst"), variable: value})
+        support.run("true",
+                    env={**os.environ, "LD_PRELOAD": str(support.LIBRARY), "MEMSTOW_OUT": str(support.HERE / "p.mst"),
+                         variable: value})
         notes = report("p.mst")["process"]["notes"]
         assert [note.split()[0] for note in notes] == wanted, (variable, value, notes)
 

@@ -2,10 +2,11 @@
 import json, os, resource, subprocess
 from support import MEMSTOW, memstow, start
 
-process = start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", "sh", "-c", "echo ready; read line", stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, text=True)
+process = start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", "sh", "-c", "echo ready; read line",
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 assert process.stdout.readline() == "ready\n"
-pid = next(p["pid"] for p in json.loads(memstow("ps", "--json").stdout)["processes"] if p["file"] == os.path.abspath("x.mst"))
+pid = next(p["pid"] for p in json.loads(memstow("ps", "--json").stdout)["processes"]
+           if p["file"] == os.path.abspath("x.mst"))
 
 
 def limit():

@@ -1,5 +1,6 @@
 # needs: cc
-"""Symbol files that were cut, overwritten or made to do harm cost their own names: the report is there, and ends well."""
+"""Symbol files that were cut, overwritten or made to do harm cost their own names: the report is there, and ends
+well."""
 import random
 from _stacks import ledger, program
 from support import memstow, report

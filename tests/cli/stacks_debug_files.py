@@ -22,8 +22,8 @@ DEBUG = f"/usr/lib/debug/.build-id/{identity[:2]}/{identity[2:]}.debug"
 def stack(prepare="true"):
     """The functions and lines that a report names after a shell command, where nothing else is below /usr/lib/debug."""
     script = f'mount -t tmpfs none /usr/lib/debug; {prepare}; exec "$@"'
-    done = subprocess.run(["unshare", "--mount", "--map-root-user", "sh", "-ec", script, "sh", MEMSTOW, "report", "x.mst",
-                           "--json"], capture_output=True, text=True)
+    done = subprocess.run(["unshare", "--mount", "--map-root-user", "sh", "-ec", script, "sh", MEMSTOW, "report",
+                           "x.mst", "--json"], capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done
     return [(frame["function"], frame["line"]) for frame in json.loads(done.stdout)["sites"][0]["stack"]]
 

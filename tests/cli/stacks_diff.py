@@ -21,7 +21,8 @@ def ledger(bias, order, live, **header):
 
 
 ledger(0, ["left", "right", "load"], {"left": (100, 1), "right": (4096, 4), "load": (50, 5)}).save("a.mst")
-ledger(0x7f0000000000, ["load", "right", "left"], {"load": (50 + 2048, 7), "right": (4096, 4), "left": (100, 1)}).save("b.mst")
+ledger(0x7f0000000000, ["load", "right", "left"],
+       {"load": (50 + 2048, 7), "right": (4096, 4), "left": (100, 1)}).save("b.mst")
 shown = memstow("diff", "a.mst", "b.mst", "--by=site").stdout
 assert shown.split("\n", 3)[3] == """\
     grew by     blocks   live in B  call stack, innermost first

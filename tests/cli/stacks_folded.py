@@ -1,5 +1,6 @@
-"""--folded: one line a stack, outermost first, Python marked, nothing that would break a line; owners as outermost frames and
-Python alone where asked; what is too small to be seen is merged, and said; the lines always add up to all that there is."""
+"""--folded: one line a stack, outermost first, Python marked, nothing that would break a line; owners as outermost
+frames and Python alone where asked; what is too small to be seen is merged, and said; the lines always add up to all
+that there is."""
 import pathlib, random, re
 from _ledger import Ledger
 from support import memstow
@@ -68,39 +69,47 @@ native = made.node([made.frame(0x40, lib), made.frame(0x50, lib)])
 unet, again = made.owner(MODEL, "UNET", "a.st"), made.owner(MODEL, "UNET", "a.st")
 clip, cache = made.owner(MODEL, "CLIP;x", "b.st"), made.owner(CUSTOM, "cache")
 node, run = made.owner(NODE, "Sampler", "node 3"), made.owner(RUN, "run 7")
-for size, stack, tag in ((1000, imports, made.tag(unet, node, run)), (200, imports, made.tag(again)), (30, other, made.tag(clip, node)),
-                         (4, native, made.tag(cache)), (5, native, 0), (6, 0, made.tag(unet))):
+for size, stack, tag in ((1000, imports, made.tag(unet, node, run)), (200, imports, made.tag(again)),
+                         (30, other, made.tag(clip, node)), (4, native, made.tag(cache)), (5, native, 0),
+                         (6, 0, made.tag(unet))):
     made.count(made.site(lib, tag=tag, stack=stack), alloc=(size, 1))
 made.save("owned.mst")
-PACK = "libx.so+0x10;py:main (app.py:3);libx.so+0x20;py:_call (<frozen importlib._bootstrap>:9);py:<module> (pack/__init__.py:5);libx.so+0x30"
+PACK = ("libx.so+0x10;py:main (app.py:3);libx.so+0x20;py:_call (<frozen importlib._bootstrap>:9);py:<module> "
+        "(pack/__init__.py:5);libx.so+0x30")
 OTHER = "libx.so+0x10;py:main (app.py:3);py:<module> (other/__init__.py:5);libx.so+0x30"
 NATIVE = "libx.so+0x40;libx.so+0x50"
 for least in ((), ("--min=0",), ("--min=1",)):
     assert folded("owned.mst", *least) == ({PACK: 1200, OTHER: 30, NATIVE: 9, "libx.so": 6}, ""), least
-    assert folded("owned.mst", "--by=model", *least) == ({
-        f"model:UNET (a.st);{PACK}": 1200, f"model:CLIP:x (b.st);{OTHER}": 30, f"custom:cache;{NATIVE}": 4, f"(untagged);{NATIVE}": 5,
-        "model:UNET (a.st);libx.so": 6}, ""), least
+    assert folded("owned.mst", "--by=model",
+                  *least) == ({f"model:UNET (a.st);{PACK}": 1200, f"model:CLIP:x (b.st);{OTHER}": 30,
+                               f"custom:cache;{NATIVE}": 4, f"(untagged);{NATIVE}": 5, "model:UNET (a.st);libx.so": 6},
+                              ""), least
     assert folded("owned.mst", "--by=node", "--python", *least) == ({
         "node:Sampler (node 3);py:main (app.py:3);py:<module> (pack/__init__.py:5)": 1000,
         "node:Sampler (node 3);py:main (app.py:3);py:<module> (other/__init__.py:5)": 30,
         "(untagged);py:main (app.py:3);py:<module> (pack/__init__.py:5)": 200, "(untagged);(no Python)": 15}, ""), least
     assert folded("owned.mst", "--by=run", "--match=other", *least) == ({f"(untagged);{OTHER}": 30}, ""), least
-assert folded("owned.mst", "--by=model", "--min=300") == (
-    {f"model:UNET (a.st);{PACK}": 1200, "model:UNET (a.st);libx.so": 6, "(3 smaller)": 39},
-    'memstow: what holds less than 300 B is merged into "(n smaller)": 39 B\n'), folded("owned.mst", "--by=model", "--min=300")
+assert folded("owned.mst", "--by=model",
+              "--min=300") == ({f"model:UNET (a.st);{PACK}": 1200, "model:UNET (a.st);libx.so": 6, "(3 smaller)": 39},
+                               'memstow: what holds less than 300 B is merged into "(n smaller)": 39 B\n'), folded(
+                                   "owned.mst", "--by=model", "--min=300")
 
 # ---- what is small is merged where it is, by what reads the same
 
 tree = Ledger()
 top = tree.node([tree.python("main", "/a.py", 1)])
-for size, name, line in ((900, "large", 2), (60, "twice", 3), (50, "twice", 3), (99, "small", 4), (98, "small", 5), (10, "tiny", 6)):
-    tree.count(tree.site(stack=tree.node([tree.python(name, "/a.py", line), tree.python("inner", "/a.py", 9)], top)), alloc=(size, 1))
+for size, name, line in ((900, "large", 2), (60, "twice", 3), (50, "twice", 3), (99, "small", 4), (98, "small", 5),
+                         (10, "tiny", 6)):
+    tree.count(tree.site(stack=tree.node([tree.python(name, "/a.py", line), tree.python("inner", "/a.py", 9)], top)),
+               alloc=(size, 1))
 tree.count(tree.site(stack=top), alloc=(7, 1))
 tree.save("tree.mst")
 WHERE = "py:main (a.py:1)"
-assert folded("tree.mst", "--min=100") == ({
-    WHERE: 7, f"{WHERE};py:large (a.py:2);py:inner (a.py:9)": 900, f"{WHERE};py:twice (a.py:3);py:inner (a.py:9)": 110, f"{WHERE};(3 smaller)": 207},
-    'memstow: what holds less than 100 B is merged into "(n smaller)": 207 B\n'), folded("tree.mst", "--min=100")
+assert folded("tree.mst",
+              "--min=100") == ({WHERE: 7, f"{WHERE};py:large (a.py:2);py:inner (a.py:9)": 900,
+                                f"{WHERE};py:twice (a.py:3);py:inner (a.py:9)": 110, f"{WHERE};(3 smaller)": 207},
+                               'memstow: what holds less than 100 B is merged into "(n smaller)": 207 B\n'), folded(
+                                   "tree.mst", "--min=100")
 assert folded("tree.mst", "--min=2000")[0] == {"(1 smaller)": 1224}
 assert len(folded("tree.mst", "--min=0")[0]) == 6 == len(folded("tree.mst")[0])
 
@@ -116,11 +125,13 @@ big = many.node([many.python("big", "/a.py", 2)], outer)
 many.count(many.site(stack=big), alloc=(5_000_000, 1))
 many.save("many.mst")
 (stacks, said), (whole, _) = folded("many.mst"), folded("many.mst", "--min=0")
-assert len(whole) == 20_001 and len(stacks) < 200 and sum(stacks.values()) == sum(whole.values()), (len(whole), len(stacks))
+assert len(whole) == 20_001 and len(stacks) < 200 and sum(stacks.values()) == sum(whole.values()), (
+    len(whole), len(stacks))
 assert stacks["py:main (a.py:1);py:big (a.py:2)"] == 5_000_000
 assert stacks["py:main (a.py:1);py:leaf5 (a.py:15);(60 smaller)"] == sum(100 + n % 7 for n in range(5, 20_000, 60))
 merged = sum(bytes for stack, bytes in stacks.items() if stack.endswith(" smaller)"))
-assert re.fullmatch(r'memstow: what holds less than 3\.4 KiB, 1/2000 of all, is merged into "\(n smaller\)": 2\.0 MiB \(--min=0 shows all of it\)\n',
+assert re.fullmatch(r'memstow: what holds less than 3\.4 KiB, 1/2000 of all, is merged into "\(n smaller\)": 2\.0 MiB '
+                    r'\(--min=0 shows all of it\)\n',
                     said) and merged == sum(whole.values()) - 5_000_000, (said, merged)
 
 deep = Ledger()
@@ -130,14 +141,16 @@ for depth in (10, 5_000):
 deep.save("deep.mst")
 stacks, said = folded("deep.mst")
 assert len(stacks) == 2 and sum(stacks.values()) == 2000, stacks
-assert said == 'memstow: what is more than 1,000 frames deep is merged into "(deeper)": 1000 B (--min=0 shows all of it)\n', said
+assert said == ('memstow: what is more than 1,000 frames deep is merged into "(deeper)": 1000 B (--min=0 shows all of '
+                'it)\n'), said
 [deepest] = [stack for stack in stacks if stack.endswith(";(deeper)")]
 assert stacks[deepest] == 1000 and deepest.count(";") == 1000, deepest.count(";")
 assert {stack.count(";"): bytes for stack, bytes in folded("deep.mst", "--min=0")[0].items()} == {9: 1000, 4999: 1000}
 
 # ---- whatever is asked for, and of whatever file, the lines add up to the same
 
-OPTIONS = ((), ("--min=0",), ("--min=50K", "--by=node"), ("--python", "--by=model"), ("--python", "--min=0"), ("--top=3",))
+OPTIONS = ((), ("--min=0",), ("--min=50K", "--by=node"), ("--python", "--by=model"), ("--python", "--min=0"),
+           ("--top=3",))
 random.seed(7)
 for number in range(20):
     wild = Ledger()
@@ -148,7 +161,8 @@ for number in range(20):
         nodes.append(wild.node(random.choices(frames, k=random.randrange(6)), random.choice(nodes)))
     tags = [0] + [wild.tag(wild.owner(MODEL, f"m{i % 3}"), wild.owner(NODE, f"n{i}")) for i in range(5)]
     for _ in range(80):
-        wild.count(wild.site(module, random.choice(tags), stack=random.choice(nodes)), alloc=(random.randrange(1, 100_000), 1))
+        wild.count(wild.site(module, random.choice(tags), stack=random.choice(nodes)),
+                   alloc=(random.randrange(1, 100_000), 1))
     content = bytearray(wild.bytes())
     for _ in range(number): # from the second on it is damaged
         content[random.randrange(4096, len(content))] = random.randrange(256)

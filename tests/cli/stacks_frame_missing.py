@@ -1,4 +1,5 @@
-"""A call stack may name a frame that the file does not have: nothing is said of it, and nothing read that is nobody's."""
+"""A call stack may name a frame that the file does not have: nothing is said of it, and nothing read that is
+nobody's."""
 from _ledger import Ledger
 from support import memstow, report
 

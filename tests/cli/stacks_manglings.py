@@ -20,7 +20,8 @@ NAMES = {
     "_RNvXs0_Cs6GmmlP4bgsG_1rRSTlReENtB5_4Keep4keep": "<&[(i32, &str)] as r::Keep>::keep",
     "_RNvNtNtCs6GmmlP4bgsG_1r4deep2eru9gre_6ka8i": "r::deep::er::größe",
     "_RINvMs0_NtNtCscxzlFi8rOL3_10tokenizers9tokenizer10normalizerNtB6_16NormalizedString15transform_rangeNtNtNtCsevLNF"
-    "iNqfJP_4core3ops5range9RangeFullINtNtCs1C1lLj4PWSY_5alloc3vec3VecTciEEECs84oBVal8Hga_10tokenizers.llvm.28765755629":
+    "iNqfJP_4core3ops5range9RangeFullINtNtCs1C1lLj4PWSY_5alloc3vec3VecTciEEECs84oBVal8Hga_10tokenizers"
+    ".llvm.28765755629":
     "<tokenizers::tokenizer::normalizer::NormalizedString>::transform_range::<core::ops::range::RangeFull, "
     "alloc::vec::Vec<(char, isize)>>",
     # g++

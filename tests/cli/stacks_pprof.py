@@ -1,5 +1,6 @@
 # needs: cc deb:protobuf-compiler
-"""--pprof: a profile that pprof can read, with four values a stack, mappings with build ids, labels, and inlined functions."""
+"""--pprof: a profile that pprof can read, with four values a stack, mappings with build ids, labels, and inlined
+functions."""
 import gzip, re, shutil, subprocess
 from _ledger import Ledger
 from _stacks import BIAS, build_id, ledger, line, program
@@ -12,8 +13,9 @@ if not shutil.which("protoc"):
 def profile(file, *options):
     """A profile as {field: [value…]}, messages alike, by the text that protoc makes of it."""
     packed = subprocess.run([MEMSTOW, "report", file, "--pprof", *options], capture_output=True, check=True).stdout
-    text = subprocess.run(["protoc", f"-I{ROOT}/tools/report", "--decode=pprof.Profile", f"{ROOT}/tools/report/pprof.proto"],
-                          input=gzip.decompress(packed), capture_output=True, check=True).stdout.decode()
+    text = subprocess.run(["protoc", f"-I{ROOT}/tools/report", "--decode=pprof.Profile",
+                           f"{ROOT}/tools/report/pprof.proto"], input=gzip.decompress(packed), capture_output=True,
+                          check=True).stdout.decode()
     open_messages = [{}]
     for row in map(str.strip, text.splitlines()):
         if row == "}":
@@ -51,7 +53,8 @@ def stacks_of(document):
     """{functions, innermost first, and labels: bytes in use}; each location is written once."""
     strings = document["string_table"]
     names = {number(one, "id"): text(one, "name", strings) for one in document["function"]}
-    locations = {number(one, "id"): [names[number(row, "function_id")] for row in one["line"]] for one in document["location"]}
+    locations = {number(one, "id"): [names[number(row, "function_id")] for row in one["line"]]
+                 for one in document["location"]}
     assert len(locations) == len(document["location"]) and len(names) == len(document["function"])
     stacks = {}
     for sample in document["sample"]:
@@ -92,7 +95,8 @@ lib = tree.module("/opt/libx.so")
 top = tree.node([tree.frame(0x10, lib), tree.python("main", "/a.py", 1)])
 unet = tree.tag(model=tree.owner(1, "UNET", "a.st"))
 for size, name, tag in ((900, "large", unet), (60, "small", unet), (50, "tiny", unet), (40, "", 0)):
-    tree.count(tree.site(lib, tag, stack=tree.node([tree.python(name, "/a.py", 2), tree.frame(0x20, lib)], top)), alloc=(size, 1))
+    tree.count(tree.site(lib, tag, stack=tree.node([tree.python(name, "/a.py", 2), tree.frame(0x20, lib)], top)),
+               alloc=(size, 1))
 tree.count(tree.site(lib, tag=unet), alloc=(7, 1))
 tree.save("tree.mst")
 OUT, IN, ROOT_NAME = ("py:main", "libx.so+0x10"), ("libx.so+0x20",), ("model:UNET (a.st)",)
@@ -101,11 +105,14 @@ assert stacks_of(profile("tree.mst")) == {
     (*IN, "py:(unknown)", *OUT): 40, ("libx.so", "UNET"): 7}
 assert stacks_of(profile("tree.mst", "--by=model", "--python")) == {
     ("py:large", "py:main", *ROOT_NAME, "UNET"): 900, ("py:small", "py:main", *ROOT_NAME, "UNET"): 60,
-    ("py:tiny", "py:main", *ROOT_NAME, "UNET"): 50, ("py:(unknown)", "py:main", "(untagged)"): 40, ("(no Python)", *ROOT_NAME, "UNET"): 7}
+    ("py:tiny", "py:main", *ROOT_NAME, "UNET"): 50, ("py:(unknown)", "py:main", "(untagged)"): 40,
+    ("(no Python)", *ROOT_NAME, "UNET"): 7}
 assert stacks_of(profile("tree.mst", "--min=61")) == {
-    (*IN, "py:large", *OUT, "UNET"): 900, ("(smaller)", *OUT, "UNET"): 110, ("(smaller)", *OUT): 40, ("libx.so", "UNET"): 7}
+    (*IN, "py:large", *OUT, "UNET"): 900, ("(smaller)", *OUT, "UNET"): 110, ("(smaller)", *OUT): 40,
+    ("libx.so", "UNET"): 7}
 assert stacks_of(profile("tree.mst", "--top=2", "--by=run")) == {
-    (*IN, "py:large", *OUT, "(untagged)", "UNET"): 900, (*IN, "py:small", *OUT, "(untagged)", "UNET"): 60, ("(3 more)",): 97}
+    (*IN, "py:large", *OUT, "(untagged)", "UNET"): 900, (*IN, "py:small", *OUT, "(untagged)", "UNET"): 60,
+    ("(3 more)",): 97}
 
 # Opened by pprof itself, where there is a go.
 if shutil.which("go"):

@@ -1,5 +1,5 @@
-"""A ledger of samples: sites are estimates, with their errors, in every form; totals are what was counted; and what lies between
-is said."""
+"""A ledger of samples: sites are estimates, with their errors, in every form; totals are what was counted; and what
+lies between is said."""
 import gzip, json, math, subprocess
 from _ledger import MIB, Ledger
 from support import MEMSTOW, memstow, report
@@ -21,7 +21,8 @@ def ledger(hot=10, **header):
     main, hot_frame, big, map_frame = (made.frame(0x1000 * i, module) for i, module in enumerate(modules, 1))
     outer = made.node([main])
     made.count(rest, alloc=(20 * MIB, 200000), free=(16 * MIB, 150000))
-    made.count(made.site(program, stack=made.node([hot_frame], outer)), alloc=(100 * 64, 100), free=((100 - hot) * 64, 100 - hot))
+    made.count(made.site(program, stack=made.node([hot_frame], outer)), alloc=(100 * 64, 100),
+               free=((100 - hot) * 64, 100 - hot))
     site = made.site(library, stack=made.node([big], outer))
     made.count(site, alloc=(6 * MIB, 3), free=(2 * MIB, 1))
     made.block(0x7f0000001020, 2 * MIB, site)
@@ -38,7 +39,8 @@ assert (host["live_bytes"], host["live_blocks"]) == (live, 50012) and host["allo
 assert document["totals"]["live_bytes"] == live + 8 * MIB
 assert document["owners"][0]["live_bytes"] == live + 8 * MIB and document["owners"][0]["live_blocks"] == 50014
 mapped, hot, big = document["sites"]
-assert (mapped["estimated"], mapped["error_bytes"], mapped["live_bytes"], mapped["live_blocks"]) == (False, 0, 8 * MIB, 2)
+assert (mapped["estimated"], mapped["error_bytes"], mapped["live_bytes"],
+        mapped["live_blocks"]) == (False, 0, 8 * MIB, 2)
 assert hot["estimated"] and (hot["live_bytes"], hot["live_blocks"], hot["error_bytes"]) == expect(64, 10), hot
 assert big["estimated"] and (big["live_bytes"], big["live_blocks"], big["error_bytes"]) == expect(2 * MIB, 2), big
 freed = expect(64, 90)
@@ -104,9 +106,10 @@ assert report("b.mst")["estimates"]["live"]["remainder_bytes"] < -23 * MIB
 # Forms without a place for it have it on standard error; folded lines are whole numbers of bytes.
 for form in ("--folded", "--pprof"):
     done = memstow("report", "a.mst", form)
-    assert done.stderr.startswith("memstow: Call stacks are estimates from samples, one in 512.0 KiB allocated; ± is the "
-                                  "standard error. They add up to 17.1 MiB live, ± 1.6 MiB: 1.1 MiB more than the "
-                                  "exact sum.\n"), done.stderr
+    assert done.stderr.startswith(
+        "memstow: Call stacks are estimates from samples, one in 512.0 KiB allocated; ± is the "
+        "standard error. They add up to 17.1 MiB live, ± 1.6 MiB: 1.1 MiB more than the "
+        "exact sum.\n"), done.stderr
 packed = subprocess.run([MEMSTOW, "report", "a.mst", "--pprof"], capture_output=True, check=True).stdout
 assert "± 1.6 MiB: 1.1 MiB more than the exact sum." in gzip.decompress(packed).decode(errors="replace") # its comment
 assert f"program+0x1000;program+0x2000 {hot['live_bytes']}\n" in memstow("report", "a.mst", "--folded").stdout
@@ -135,4 +138,5 @@ assert [(row["name"], row["growth_bytes"], "error_bytes" in row) for row in mode
 # Nothing of it in a ledger that has all stacks.
 Ledger().save("full.mst")
 document = report("full.mst")
-assert document["estimates"] is None and document["process"]["sample_bytes"] is None and "Call stacks" not in text("full.mst")
+assert document["estimates"] is None and document["process"]["sample_bytes"] is None and "Call stacks" not in text(
+    "full.mst")

@@ -1,6 +1,7 @@
 # needs: cc stacks deb:libjemalloc2
-"""Sampling changes no total: a program that does the same each time has the same sums in every mode, also by thread, while it
-runs, in a snapshot, in its children and over another allocator; and MEMSTOW_STACKS set by hand is read as it should be."""
+"""Sampling changes no total: a program that does the same each time has the same sums in every mode, also by thread,
+while it runs, in a snapshot, in its children and over another allocator; and MEMSTOW_STACKS set by hand is read as it
+should be."""
 import os, pathlib
 from support import MEMSTOW, compile, features, memstow, report, start, track, wait_for
 
@@ -51,7 +52,8 @@ for command, options in allocators:
         assert document["process"]["foreign_allocator"] == (command == on_jemalloc)
         assert len(document["sites"]) > 2 and document["process"]["sample_bytes"] == 32768
         live = document["estimates"]["live"]
-        assert abs(live["remainder_bytes"]) < 6 * live["error_bytes"] and 0 < live["error_bytes"] < live["bytes"] / 5, live
+        assert abs(
+            live["remainder_bytes"]) < 6 * live["error_bytes"] and 0 < live["error_bytes"] < live["bytes"] / 5, live
 
 # While it runs, and a snapshot of it, which is as raw as the ledger.
 running = start(MEMSTOW, "run", "--quiet", "-o", "live.mst", "--stacks=sample:32K", "--", program, "wait",
@@ -66,6 +68,6 @@ assert live["sites"] == kept["sites"]
 # By hand.
 for mode, expected in (("sample", 524288), ("sample:4096", 4096), ("sample:4K", 524288), ("sample:", 524288),
                        ("sample:99999999999999999999999", 524288), ("samples", None), ("full", None), ("none", None)):
-    memstow("run", "--quiet", "-o", "hand.mst", "--", "env", f"MEMSTOW_STACKS={mode}", f"MEMSTOW_OUT={os.getcwd()}/child.mst",
-            "MEMSTOW_OUT_NAMED=", "ls", "/")
+    memstow("run", "--quiet", "-o", "hand.mst", "--", "env", f"MEMSTOW_STACKS={mode}",
+            f"MEMSTOW_OUT={os.getcwd()}/child.mst", "MEMSTOW_OUT_NAMED=", "ls", "/")
     assert report("child.mst")["process"]["sample_bytes"] == expected, mode

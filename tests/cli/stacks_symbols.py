@@ -1,5 +1,6 @@
 # needs: cc
-"""Frames get their functions, inlined ones too, and lines; from wherever the debug information is, if it is of that build."""
+"""Frames get their functions, inlined ones too, and lines; from wherever the debug information is, if it is of that
+build."""
 import os, pathlib, shutil
 from _ledger import Ledger
 from _stacks import BIAS, build_id, ledger, line, program
@@ -67,11 +68,13 @@ __attribute__((noinline)) int legacy(int a) { return plain(a) + 2; }
 __attribute__((noinline)) int v0(int a) { return legacy(a) + 3; }
 int main(int n, char **a) { (void)a; return v0(n); }
 """, "mangled", flags=("-O1", "-fno-optimize-sibling-calls"))
-symbols = {name: int(value, 16) for value, _, name in
-           (text.split(maxsplit=2) for text in run("nm", "--defined-only", path).stdout.splitlines() if len(text.split()) == 3)}
+symbols = {name: int(value, 16) for value, _,
+           name in (text.split(maxsplit=2) for text in run("nm", "--defined-only", path).stdout.splitlines()
+                    if len(text.split()) == 3)}
 made = Ledger()
 module = made.module(str(path), bias=BIAS)
-starts = [symbols["main"], symbols["_RNvCs1234_5crate4walk"], symbols["_ZN5crate3run17h0123456789abcdefE"], symbols["plain"]]
+starts = [symbols["main"], symbols["_RNvCs1234_5crate4walk"], symbols["_ZN5crate3run17h0123456789abcdefE"],
+          symbols["plain"]]
 frames = [made.frame(BIAS + start, module, interrupted=True) for start in starts]
 frames.append(made.frame(BIAS + symbols["plain"] + 1, module))
 made.count(made.site(module, stack=made.node(frames)), alloc=(1, 1))

@@ -1,4 +1,5 @@
-"""Call stacks in text: the sites with their innermost frames, and the tree with its hottest path first; Python is told apart."""
+"""Call stacks in text: the sites with their innermost frames, and the tree with its hottest path first; Python is told
+apart."""
 from _ledger import MIB, Ledger
 from support import memstow
 
@@ -7,7 +8,8 @@ library, program = ledger.module("[library]"), ledger.module("[program]")
 native = {name: ledger.frame(0x1000 * (i + 1), program) for i, name in enumerate("start main eval call alloc".split())}
 operator = ledger.frame(0x9000, library)
 train, step, load = (ledger.python("<module>", "/opt/train.py", 40), ledger.python("step", "/opt/train.py", 12),
-                     ledger.python("load_state_dict_with_a_name_longer_than_the_line", "/opt/somewhere/modules.py", 2190))
+                     ledger.python("load_state_dict_with_a_name_longer_than_the_line", "/opt/somewhere/modules.py",
+                                   2190))
 importing = ledger.python("_call_with_frames_removed", "<frozen importlib._bootstrap>", 241)
 outer = ledger.node([native["start"], native["main"], train])
 stepped = ledger.node([step, native["eval"], native["call"]], outer)
@@ -15,7 +17,8 @@ loaded = ledger.node([load, importing] + [native["eval"]] * 12, outer)
 model = ledger.tag(model=ledger.owner(1, "unet"), node=ledger.owner(2, "Load Model"))
 ledger.count(ledger.site(program, stack=ledger.node([native["alloc"], operator], stepped), peak=MIB),
              alloc=(5 * MIB, 50), free=(4 * MIB, 40))
-ledger.count(ledger.site(program, model, stack=ledger.node([native["alloc"]], loaded), peak=6 * MIB), alloc=(3 * MIB, 3))
+ledger.count(ledger.site(program, model, stack=ledger.node([native["alloc"]], loaded), peak=6 * MIB),
+             alloc=(3 * MIB, 3))
 ledger.count(ledger.site(program, stack=ledger.node([operator], outer)), alloc=(10, 1))
 ledger.save("x.mst")
 

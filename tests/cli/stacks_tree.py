@@ -1,5 +1,5 @@
-"""The call tree spends its lines on the largest branches; what reads the same is one branch; and what --top leaves out is
-said."""
+"""The call tree spends its lines on the largest branches; what reads the same is one branch; and what --top leaves out
+is said."""
 import re
 from _ledger import MIB, Ledger
 from support import memstow
@@ -47,9 +47,9 @@ assert sum(line.startswith("py constant") for line in whole) == 26 and not any("
 
 # Few lines: nothing is left out while something smaller is shown.
 few = functions(tree("--top=1"))
-assert few == ["py main main.py:1", "py import app.py:2", "… 26 more, one 2.2 % (--top=N shows more)", "py serve app.py:20",
-               "py serve app.py:21", "py serve app.py:22", "py serve app.py:23", "py cache app.py:7",
-               "py leak app.py:30", "… 1 more, one 10.6 % (--top=N shows more)",
+assert few == ["py main main.py:1", "py import app.py:2", "… 26 more, one 2.2 % (--top=N shows more)",
+               "py serve app.py:20", "py serve app.py:21", "py serve app.py:22", "py serve app.py:23",
+               "py cache app.py:7", "py leak app.py:30", "… 1 more, one 10.6 % (--top=N shows more)",
                *["… 1 more, one 2.6 % (--top=N shows more)"] * 4], few
 usual = tree("--top=5")
 assert "py leak app.py:30" in functions(usual) and len(usual) <= 60, usual
@@ -59,7 +59,9 @@ assert any(re.search(r" … \d+ more, one 2\.\d % \(--top=N shows more\)$", line
 ledger = Ledger()
 program = ledger.module("[program]")
 native = [ledger.frame(0x1000 * i, program) for i in range(1, 10)]
-hold(ledger.node(native[:1] + [ledger.python("a", "/a.py", 1)] + native[1:2] + [ledger.python("b", "/b.py", 1)] + native[2:]), MIB)
+hold(
+    ledger.node(native[:1] + [ledger.python("a", "/a.py", 1)] + native[1:2] + [ledger.python("b", "/b.py", 1)] +
+                native[2:]), MIB)
 ledger.save("x.mst")
 assert functions(tree()) == ["[program]+0x1000", "py a a.py:1", "[program]+0x2000", "py b b.py:1", "… 4 frames",
                              "[program]+0x7000", "[program]+0x8000", "[program]+0x9000"], tree()

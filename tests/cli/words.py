@@ -1,6 +1,6 @@
 # needs: cc
-"""Words that a new user reads: nothing is headed and then missing, no figure contradicts another, hints stand behind what they are
-about, and one is not called more."""
+"""Words that a new user reads: nothing is headed and then missing, no figure contradicts another, hints stand behind
+what they are about, and one is not called more."""
 import re
 import support
 from _ledger import MIB, RUNNING, Ledger
@@ -23,7 +23,8 @@ int main(int argc, char **argv) { /* BYTES */
 }
 """, "freed")
 done = memstow("run", "-o", "small.mst", "--", program, 5000)
-assert re.search(r"\n  peak +< 1 MiB\n  live at end +0 B in 0 blocks\n  allocated +4\.9 KiB in 1 block\n", done.stderr), done.stderr
+assert re.search(r"\n  peak +< 1 MiB\n  live at end +0 B in 0 blocks\n  allocated +4\.9 KiB in 1 block\n",
+                 done.stderr), done.stderr
 shown = text("report", "small.mst")
 assert re.search(r"\n  host heap +0 B +0 +< 1 MiB +4\.9 KiB\n  mapped +0 B +0 +0 B +0 B\n", shown), shown
 for view, words in (("model", "nothing is live"), ("module", "nothing is live"), ("thread", "nothing was allocated")):
@@ -53,7 +54,8 @@ for number in range(3):
 ledger.save("threads.mst")
 shown = text("report", "threads.mst", "--by=thread", "--top=3")
 assert shown.split("\nBy thread\n")[1].split("\n")[1:6] == [
-    "  (mappings)                                  9.0 MiB     +9.0 MiB", "  worker 0                                    3.0 MiB     +3.0 MiB",
+    "  (mappings)                                  9.0 MiB     +9.0 MiB",
+    "  worker 0                                    3.0 MiB     +3.0 MiB",
     "  worker 1                                    2.0 MiB     +2.0 MiB", "  … and 1 more (--top=N shows N)",
     "  (mappings): the mappings of all threads."], shown
 
@@ -63,11 +65,13 @@ ledger.count(ledger.site(tag=ledger.tag(model=ledger.owner(1, "unet"))), alloc=(
 ledger.count(ledger.site(), alloc=(MIB, 1))
 ledger.line(kind="TRIGGER", trigger=1, reason="run_end", text="first")
 ledger.save("owned.mst")
-assert re.search(r" 50\.0 %  untagged\n", text("owners", "owned.mst")) and "\n  untagged  " in text("report", "owned.mst", "--by=model")
+assert re.search(r" 50\.0 %  untagged\n",
+                 text("owners", "owned.mst")) and "\n  untagged  " in text("report", "owned.mst", "--by=model")
 assert text("decisions", "owned.mst").startswith("Trigger 1: "), text("decisions", "owned.mst")
 
 # Help says what holds for the command.
 assert "no such owner" not in text("trigger", "--help") and "no such owner" in text("stow", "--help")
 done = memstow("reap", status=3)
-assert done.stderr == ("memstow: process_registry.json: No such file or directory\n"
-                       "memstow: programs that register what they start keep one in their folder: see memstow-reap(1)\n"), done.stderr
+assert done.stderr == (
+    "memstow: process_registry.json: No such file or directory\n"
+    "memstow: programs that register what they start keep one in their folder: see memstow-reap(1)\n"), done.stderr

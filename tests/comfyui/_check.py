@@ -1,4 +1,5 @@
-"""What tests of memstow check --comfy share: a folder of ComfyUI with the node pack, and a node that keeps some of each run."""
+"""What tests of memstow check --comfy share: a folder of ComfyUI with the node pack, and a node that keeps some of each
+run."""
 import json, os, pathlib
 
 import support
@@ -36,13 +37,15 @@ def workflow(name, megabytes):
 
 
 def check(name, *options, status=0):
-    done = support.memstow("check", f"--comfy={name}", *options, "--", *command, status=status, timeout=400, env=environment)
+    done = support.memstow("check", f"--comfy={name}", *options, "--", *command, status=status, timeout=400,
+                           env=environment)
     assert not support.run("pgrep", "-f", str(folder), status=None).stdout, "nothing is left running"
     return done
 
 
 def compare_with_itself():
-    """A clean workflow without a baseline: the last runs against the first. The document, and what its total grew by."""
+    """A clean workflow without a baseline: the last runs against the first. The document, and what its total grew
+    by."""
     done = check(workflow("clean.json", 0), "--runs=9", "--warm-up=4", "--json=clean.out", "--text")
     document = json.loads(pathlib.Path("clean.out").read_text())
     assert document["baseline"] is None and document["baseline_runs"] == 3 and document["runs"] == 9, document

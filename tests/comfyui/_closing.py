@@ -60,4 +60,5 @@ def log(comfy):
 
 def steps(comfy):
     """Name → result, of the log."""
-    return {line["name"]: line["result"] for line in log(comfy) if "result" in line and line["name"].startswith("ComfyUI")}
+    return {line["name"]: line["result"] for line in log(comfy) if "result" in line
+            and line["name"].startswith("ComfyUI")}

@@ -1,5 +1,5 @@
-"""A ComfyUI with the node pack in it, for the tests of this room: starts it under the test double, under memstow, or under
-neither, with small models; queues workflows; asks the pack's routes."""
+"""A ComfyUI with the node pack in it, for the tests of this room: starts it under the test double, under memstow, or
+under neither, with small models; queues workflows; asks the pack's routes."""
 import json, os, pathlib, shutil, sys, time, urllib.error, urllib.request
 
 import support
@@ -36,9 +36,12 @@ def prepare(folder, ffn=8192):
     unet_file(folder / "models/diffusion_models/other.safetensors", 4096)
     unet = safetensors.torch.load_file(folder / "models/diffusion_models/tiny.safetensors")
     dim = vae_dim()
-    vae = {"decoder.middle.0.residual.0.gamma": torch.ones(4 * dim, 1, 1, 1), "decoder.head.0.gamma": torch.ones(dim, 1, 1, 1),
-           # these for newer versions only
-           "encoder.conv1.weight": torch.zeros(dim, 3, 3, 3, 3), "decoder.head.2.weight": torch.zeros(3, dim, 3, 3, 3)}
+    vae = {
+        "decoder.middle.0.residual.0.gamma": torch.ones(4 * dim, 1, 1, 1),
+        "decoder.head.0.gamma": torch.ones(dim, 1, 1, 1),
+        # these for newer versions only
+        "encoder.conv1.weight": torch.zeros(dim, 3, 3, 3, 3), "decoder.head.2.weight": torch.zeros(3, dim, 3, 3, 3)
+    }
     safetensors.torch.save_file({**{f"model.diffusion_model.{k}": v for k, v in unet.items()},
                                  **{f"vae.{k}": v for k, v in vae.items()}},
                                 folder / "models/checkpoints/tiny.safetensors")
@@ -58,8 +61,8 @@ def install_pack(folder):
 
 
 def around_pack(before, after):
-    """The text of a pack that does something, loads ours, and does more. By themselves packs are loaded in the order of the folder,
-    which nobody can choose."""
+    """The text of a pack that does something, loads ours, and does more. By themselves packs are loaded in the order of
+    the folder, which nobody can choose."""
     return f'''{before}
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location("memstow_pack", "{support.ROOT}/tools/comfyui/__init__.py")
@@ -93,7 +96,8 @@ def install_other_pack(folder, what):
 
 
 class Comfy:
-    """A running ComfyUI. under: "double", "memstow" or None. packs: others beside ours, by name, see install_other_pack."""
+    """A running ComfyUI. under: "double", "memstow" or None. packs: others beside ours, by name, see
+    install_other_pack."""
 
     def __init__(self, under="double", env=None, arguments=(), ffn=8192, pack=True, name="comfyui", before=(),
                  options=(), preexec_fn=None, packs=None):
@@ -159,7 +163,8 @@ class Comfy:
         if not self.has_pack():
             return
         prompt_id = done["prompt"][1]
-        support.wait_for(lambda: (self.get("/memstow/report") or {}).get("prompt") == prompt_id, 120, "the end of the run")
+        support.wait_for(lambda: (self.get("/memstow/report") or {}).get("prompt") == prompt_id, 120,
+                         "the end of the run")
 
     def digest(self, done, node="digest"):
         return done["outputs"][node]["digest"][0]
@@ -264,7 +269,8 @@ def mixed(seed=1, unet_policy="free", clip_policy="keep", vae_policy=None):
     """A UNET, a CLIP and a VAE from loaders of their own, each with a policy or none."""
     clip, vae, model = ("clip", "vae", "unet")
     workflow = {"unet": unet(),
-                "clip": {"class_type": "CLIPLoader", "inputs": {"clip_name": "tiny.safetensors", "type": "stable_diffusion"}},
+                "clip": {"class_type": "CLIPLoader",
+                         "inputs": {"clip_name": "tiny.safetensors", "type": "stable_diffusion"}},
                 "vae": {"class_type": "VAELoader", "inputs": {"vae_name": "tiny.safetensors"}}}
     if unet_policy:
         workflow["unet_policy"], model = policy("unet", unet_policy), "unet_policy"

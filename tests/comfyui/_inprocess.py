@@ -1,5 +1,6 @@
-"""ComfyUI's modules in this process, on the CPU, with the node pack on top: for tests that need to get at objects. Imported
-by a test that runs under the double, or under memstow; `runs` is the pack's state, None when it found no memstow."""
+"""ComfyUI's modules in this process, on the CPU, with the node pack on top: for tests that need to get at objects.
+Imported by a test that runs under the double, or under memstow; `runs` is the pack's state, None when it found no
+memstow."""
 import asyncio, importlib.util, os, pathlib, sys
 
 import support

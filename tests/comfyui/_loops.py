@@ -1,4 +1,5 @@
-"""What tests of loops on a running ComfyUI share: a ComfyUI with nodes that count their runs, and small workflows with ports."""
+"""What tests of loops on a running ComfyUI share: a ComfyUI with nodes that count their runs, and small workflows with
+ports."""
 import json, time
 
 import support
@@ -111,7 +112,8 @@ class Loops(Comfy):
     def request(self, method, path, body=None):
         import urllib.error, urllib.request
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data,
+                                         {"Content-Type": "application/json"}, method=method)
         try:
             with urllib.request.urlopen(request, timeout=120) as answer:
                 return answer.status, json.loads(answer.read())
@@ -129,7 +131,8 @@ class Loops(Comfy):
 
     def over(self, name, seconds=400):
         """What the loop is when it has ended."""
-        support.wait_for(lambda: self.loop(name, False)["state"] in ("done", "failed", "cancelled"), seconds, f"the end of {name}")
+        support.wait_for(lambda: self.loop(name, False)["state"] in ("done", "failed", "cancelled"), seconds,
+                         f"the end of {name}")
         return self.loop(name)
 
     def loop_of(self, *workflows, state="done", **body):

@@ -1,5 +1,5 @@
-"""A loop whose state lies in files takes no memory for it, however large it is: neither while it is put nor between iterations.
-It is compared with the same loop and a tiny state, in the same ComfyUI. Nothing is left of the files."""
+"""A loop whose state lies in files takes no memory for it, however large it is: neither while it is put nor between
+iterations. It is compared with the same loop and a tiny state, in the same ComfyUI. Nothing is left of the files."""
 import os, pathlib, shutil
 
 import support

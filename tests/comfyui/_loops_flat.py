@@ -1,7 +1,7 @@
-"""A loop of 121 iterations that carries a latent of a megabyte, a number and a text, and what memory it takes, with one of ComfyUI's node
-caches. From iteration 20 to 120 what is live, and the resident set without what the allocator retains and without memstow's
-ledger file, grow by less than 1 MB each. The report names the values by loop and id while it runs; memstow leaks finds
-nothing of the loop; what the loop held is gone when it is forgotten."""
+"""A loop of 121 iterations that carries a latent of a megabyte, a number and a text, and what memory it takes, with one
+of ComfyUI's node caches. From iteration 20 to 120 what is live, and the resident set without what the allocator retains
+and without memstow's ledger file, grow by less than 1 MB each. The report names the values by loop and id while it
+runs; memstow leaks finds nothing of the loop; what the loop held is gone when it is forgotten."""
 import json
 
 import support
@@ -39,8 +39,8 @@ NODE_CLASS_MAPPINGS["Measure"] = Measure
 async def _measured(request):
     return aiohttp.web.json_response(measured)
 '''
-STEP = {"latent": port("latent"), "number": port("number"),
-        "measure": node("Measure", number=link("number")), "mix": node("Mix", latent=link("latent"), number=link("measure")),
+STEP = {"latent": port("latent"), "number": port("number"), "measure": node("Measure", number=link("number")),
+        "mix": node("Mix", latent=link("latent"), number=link("measure")),
         "add": node("AddInts", a=link("measure"), b=1), "append": node("Append", text="so far ", number=link("number")),
         "latent out": port("latent", "mix"), "number out": port("number", "add"), "text out": port("text", "append")}
 BEGIN = {"new": node("NewLatent", size=256), "out": port("latent", "new")}
@@ -64,7 +64,8 @@ def run(*cache):
         assert found["state"] == "done" and found["committed"] == 121, found
         measured = comfy.get("/test/measured")
         growth = {what: measured["120"][what] - measured["20"][what] for what in ("live", "rss", "ledger")}
-        print({what: f"{size / 1024:.0f} KiB" for what, size in growth.items()}, f"{found['seconds'] / 121 * 1000:.1f} ms an iteration")
+        print({what: f"{size / 1024:.0f} KiB" for what, size in growth.items()},
+              f"{found['seconds'] / 121 * 1000:.1f} ms an iteration")
         assert growth["live"] < MB, measured
         assert growth["rss"] < MB, measured
         leaks = support.memstow("leaks", comfy.pid(), "--json", status=None)
@@ -72,4 +73,5 @@ def run(*cache):
         assert "state:" not in leaks.stdout and "memstow_loops" not in leaks.stdout, leaks.stdout[:3000]
         assert comfy.request("DELETE", "/memstow/loops?name=flat")[0] == 200
         report = json.loads(support.memstow("report", comfy.pid(), "--json", "--by=model").stdout)
-        assert not any(owner["name"].startswith("state:") and owner["live_bytes"] for owner in report["owners"]), "it was forgotten"
+        assert not any(owner["name"].startswith("state:")
+                       and owner["live_bytes"] for owner in report["owners"]), "it was forgotten"

@@ -1,27 +1,34 @@
-"""A loop with a prefix that is killed again and again goes on each time from its last committed iteration, to the same result."""
+"""A loop with a prefix that is killed again and again goes on each time from its last committed iteration, to the same
+result."""
 import os, random, signal, time
 
 import support
 from _comfy import link
 from _loops import Loops, node, port
 
-STEP = {"latent": port("latent"), "number": port("number"), "text": port("text"),
-        "sleep": node("Sleepy", number=link("number"), seconds=0.02), "mix": node("Mix", latent=link("latent"), number=link("sleep")),
-        "add": node("AddInts", a=link("sleep"), b=1), "append": node("Append", text=link("text"), number=link("number")),
-        "latent out": port("latent", "mix"), "number out": port("number", "add"), "text out": port("text", "append")}
+STEP = {
+    "latent": port("latent"), "number": port("number"), "text": port("text"), "sleep": node(
+        "Sleepy", number=link("number"),
+        seconds=0.02), "mix": node("Mix", latent=link("latent"), number=link("sleep")), "add": node(
+            "AddInts", a=link("sleep"), b=1), "append": node("Append", text=link("text"), number=link("number")),
+    "latent out": port("latent", "mix"), "number out": port("number", "add"), "text out": port("text", "append")
+}
 BEGIN = {"new": node("NewLatent", size=32), "out": port("latent", "new")}
 LOOP = {"inputs": {"number": 0, "text": ""}, "persist_prefix": "killed/loop", "name": "killed",
         "when": [{"port": "number", "op": "==", "value": 0}, None]}
 
 
 def digest(comfy):
-    read = {"read": node("DiscomfortLoopResult", loop="killed", unique_id="latent"), "show": node("Fingerprint", value=link("read"))}
+    read = {
+        "read": node("DiscomfortLoopResult", loop="killed", unique_id="latent"),
+        "show": node("Fingerprint", value=link("read"))
+    }
     return comfy.run(read)["outputs"]["show"]["digest"]
 
 
 def run(kills, seed, beside=lambda comfy: None):
-    """Kills it so many times, at random moments, and compares what it comes to with a loop that nobody killed. `beside` gets
-    the ComfyUI of that one."""
+    """Kills it so many times, at random moments, and compares what it comes to with a loop that nobody killed. `beside`
+    gets the ComfyUI of that one."""
     chance, count = random.Random(seed), max(60, 25 * kills) # in the second before a kill at most 50 iterations run
     loop = LOOP | {"iterations": count}
     with Loops(name="whole") as comfy:
@@ -44,7 +51,8 @@ def run(kills, seed, beside=lambda comfy: None):
         os.kill(comfy.pid(), signal.SIGKILL)
         comfy.server.wait(30)
     found = comfy.over("killed", 400 + count)
-    assert found["state"] == "done" and found["committed"] == count and found["values_of_ports"] == values, (found, values)
+    assert found["state"] == "done" and found["committed"] == count and found["values_of_ports"] == values, (
+        found, values)
     assert digest(comfy) == expected
     assert sorted(p.name for p in state.rglob("*")) == files, "one set of files for the prefix"
     comfy.stop()

@@ -1,5 +1,5 @@
-"""Many runs of a real ComfyUI under memstow, each of which loads a UNET, frees it, and keeps a CLIP: by how much they grow it.
-ComfyUI keeps a history of prompts, 28 KB for each of these: it is cleared after each run, as a client may."""
+"""Many runs of a real ComfyUI under memstow, each of which loads a UNET, frees it, and keeps a CLIP: by how much they
+grow it. ComfyUI keeps a history of prompts, 28 KB for each of these: it is cleared after each run, as a client may."""
 import support
 from _comfy import MB, Comfy, link, mixed, need_real
 
@@ -35,8 +35,9 @@ def folded(comfy):
 
 
 def warm_up(comfy, least):
-    """At least so many runs, in which caches of libraries are filled; and until memstow gives what it keeps of earlier runs to later
-    ones. It does so when 32,768 call sites were made for runs: some 1,500 of these workflow's a run, 65 KB, are twenty runs."""
+    """At least so many runs, in which caches of libraries are filled; and until memstow gives what it keeps of earlier
+    runs to later ones. It does so when 32,768 call sites were made for runs: some 1,500 of these workflow's a run, 65
+    KB, are twenty runs."""
     runs(comfy, range(1))
     before, count = folded(comfy), 1
     while count < least or folded(comfy) == before:
@@ -47,10 +48,10 @@ def warm_up(comfy, least):
 
 
 def measure(first, count, with_retained, windows=1):
-    """Warms up, and measures `count` runs, all of RSS together, `windows` times in a row, of which the least counts: now and then
-    Python takes one more arena, of 1 MiB, which is no growth unless it comes each time.
-    Of what memstow has, the trace of decisions is a ring of 1 MiB that fills once, by 4 KB a run. What glibc keeps goes up and down
-    by a megabyte in a few runs: whether it counts is `with_retained`."""
+    """Warms up, and measures `count` runs, all of RSS together, `windows` times in a row, of which the least counts:
+    now and then Python takes one more arena, of 1 MiB, which is no growth unless it comes each time. Of what memstow
+    has, the trace of decisions is a ring of 1 MiB that fills once, by 4 KB a run. What glibc keeps goes up and down by
+    a megabyte in a few runs: whether it counts is `with_retained`."""
     with Comfy("memstow", ffn=4096) as comfy:
         warm_up(comfy, first)
         owner, grown = comfy.owners()["CLIP"]["id"], []
@@ -58,7 +59,8 @@ def measure(first, count, with_retained, windows=1):
             before = held(comfy)
             runs(comfy, range(1000 * window, 1000 * window + count))
             ledger, rss, own, retained = (now - then for now, then in zip(held(comfy), before))
-            print(f"{count} runs: grown by {ledger} bytes of the ledger, {rss} of RSS ({own} of that is memstow's own, {retained} "
+            print(f"{count} runs: grown by {ledger} bytes of the ledger, {rss} of RSS ({own} of that is memstow's "
+                  f"own, {retained} "
                   "freed memory)")
             grown.append((ledger, rss if with_retained else rss - retained))
         assert min(ledger for ledger, _ in grown) < MB and min(counted for _, counted in grown) < MB, grown

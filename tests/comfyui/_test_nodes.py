@@ -84,7 +84,8 @@ def note_who_looks():
     before, worker = finder.find, threading.get_ident()
 
     def noting(*arguments, **options):
-        print(f"holders are looked for on {'the worker' if threading.get_ident() == worker else 'another'} thread", flush=True)
+        print(f"holders are looked for on {'the worker' if threading.get_ident() == worker else 'another'} thread",
+              flush=True)
         return before(*arguments, **options)
     finder.find = noting
 
@@ -146,7 +147,8 @@ async def tidy(_request):
 
 
 class AsyncPlant:
-    """Allocates between awaits, while another of its kind does: whose the memory is must not depend on who runs when."""
+    """Allocates between awaits, while another of its kind does: whose the memory is must not depend on who runs
+    when."""
     RETURN_TYPES, FUNCTION, CATEGORY = ("LATENT",), "run", "test"
 
     @classmethod

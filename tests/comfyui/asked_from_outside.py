@@ -2,8 +2,8 @@
 # needs: comfyui cc
 # timeout: 300
 """Requests from outside reach the worker thread as they were asked: a trigger because memory is short says how much is
-missing; one that was taken back, or that names nobody, harms no other. No request is served while a run is on. A model is
-declared idle between two runs, and in none: not when the disk was full, nor when its policy has changed since."""
+missing; one that was taken back, or that names nobody, harms no other. No request is served while a run is on. A model
+is declared idle between two runs, and in none: not when the disk was full, nor when its policy has changed since."""
 import ctypes
 
 import _inprocess

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui comfyui-manager
 # timeout: 300
-"""The real ComfyUI-Manager beside the pack, under memstow: both run, and what its two buttons send, by its own page, frees what is to be
-freed and leaves what is to be kept. Newer versions of ComfyUI start Manager in main.py; here a pack does the same."""
+"""The real ComfyUI-Manager beside the pack, under memstow: both run, and what its two buttons send, by its own page,
+frees what is to be freed and leaves what is to be kept. Newer versions of ComfyUI start Manager in main.py; here a pack
+does the same."""
 import re, urllib.request
 
 import support
@@ -40,7 +41,8 @@ def text_of(comfy, path):
 
 def buttons(comfy):
     """What the page posts to /free: for "Unload Models", and for "Free model and node cache"."""
-    function = re.search(r"function free_models\(.*?\n}", text_of(comfy, "/extensions/comfyui-manager-legacy/common.js"), re.S)[0]
+    function = re.search(r"function free_models\(.*?\n}",
+                         text_of(comfy, "/extensions/comfyui-manager-legacy/common.js"), re.S)[0]
     assert "fetchApi(`/free`" in function, function
     everything, models = re.findall(r"mode = '({.*?})';", function)
     assert "free_memory" in everything and "free_memory" not in models, function
@@ -71,7 +73,9 @@ with Comfy("memstow", packs={"manager": {"prestartup_script.py": BEFORE, "__init
     press(comfy, everything)
     assert ids(comfy) == there, comfy.owners()
     done = comfy.run(mixed(1, "free", "keep", "stow"))
-    assert {"clip", "vae"} <= cached(done) and not cached(done) & {"unet", "words"} and comfy.digest(done) == digest, cached(done)
+    assert {"clip",
+            "vae"} <= cached(done) and not cached(done) & {
+                "unet", "words"} and comfy.digest(done) == digest, cached(done)
     assert ids(comfy) == there and not comfy.lines("LOST"), comfy.lines("LOST")
 
     # nothing was said: the buttons do what they always did

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui comfyui-multigpu
 # timeout: 600
-"""The real ComfyUI-MultiGPU beside the pack, under memstow, in two versions. 2.5.0 sets its flag on what its loaders return, 2.5.10 on all
-models that are loaded when a loader of its own runs: what is flagged is freed, also behind a LoRA, what is to be kept survives both
-buttons and MultiGPU's own clean-up, and the trace says whose flag counted. COMFYUI_MULTIGPU=DIR:DIR… takes other versions, by hand."""
+"""The real ComfyUI-MultiGPU beside the pack, under memstow, in two versions. 2.5.0 sets its flag on what its loaders
+return, 2.5.10 on all models that are loaded when a loader of its own runs: what is flagged is freed, also behind a
+LoRA, what is to be kept survives both buttons and MultiGPU's own clean-up, and the trace says whose flag counted.
+COMFYUI_MULTIGPU=DIR:DIR… takes other versions, by hand."""
 import os, pathlib
 
 import support
@@ -11,12 +12,14 @@ from _comfy import Comfy, link, mixed, need_real, unet
 
 DEPENDENCIES = support.ROOT / "build/deps"
 found = os.environ.get("COMFYUI_MULTIGPU", "").split(":")
-VERSIONS = [pathlib.Path(folder) for folder in found if folder] or sorted((DEPENDENCIES / "comfyui-multigpu").glob("2*"))
+VERSIONS = [pathlib.Path(folder) for folder in found
+            if folder] or sorted((DEPENDENCIES / "comfyui-multigpu").glob("2*"))
 if not VERSIONS:
     support.skip("ComfyUI-MultiGPU is not to be had here: git could not fetch it")
 need_real("trigger_begin", "trigger_end", "trace", "decisions")
 
-PATHS = {"__init__.py": "NODE_CLASS_MAPPINGS = {}", "prestartup_script.py": f"import sys; sys.path.append('{DEPENDENCIES / 'accelerate'}')"}
+PATHS = {"__init__.py": "NODE_CLASS_MAPPINGS = {}",
+         "prestartup_script.py": f"import sys; sys.path.append('{DEPENDENCIES / 'accelerate'}')"}
 CLEANS = '''
 import sys
 class CleanUp:
@@ -67,11 +70,13 @@ def kept_by_flag(comfy):
     comfy.run(behind_lora(by_multigpu(mixed(1, None, None), clip={"keep_loaded": True}, vae={"keep_loaded": False},
                                       unet={"keep_loaded": False})))
     rules = freed(comfy)
-    assert set(rules) == {"MODEL", "VAE"} and all("_mgpu_unload_distorch_model" in rule for rule in rules.values()), rules
+    assert set(rules) == {"MODEL",
+                          "VAE"} and all("_mgpu_unload_distorch_model" in rule for rule in rules.values()), rules
     assert "cloned from" in rules["MODEL"] and "on the patcher" in rules["VAE"], rules
     model = next(o["owner"] for o in comfy.report()["freed"] if o["type"] == "MODEL")
     line = read(comfy, model)
-    assert (line["rule"], line["on_patcher"], line["on_inner"]) == ("flag", True, True) and line["from"] in line["parents"], line
+    assert (line["rule"], line["on_patcher"],
+            line["on_inner"]) == ("flag", True, True) and line["from"] in line["parents"], line
     clip = comfy.owners()["CLIP"]
     assert (clip["policy"], read(comfy, clip["id"])["rule"]) == ("keep", "flag"), clip
     return clip["id"]
@@ -79,27 +84,33 @@ def kept_by_flag(comfy):
 
 def marked(comfy):
     """From 2.5.1 on: eject_models, which marks all that is loaded when the loader runs."""
-    comfy.run(by_multigpu(mixed(1, None, "keep"), **{name: {"eject_models": False} for name in ("unet", "clip", "vae")}))
+    comfy.run(
+        by_multigpu(mixed(1, None, "keep"), **{name: {"eject_models": False}
+                                               for name in ("unet", "clip", "vae")}))
     assert not freed(comfy) and set(comfy.owners()) == {"MODEL", "CLIP", "VAE"}, comfy.owners()
     before = ids(comfy)
     workflow = mixed(2, None, "keep")
     workflow["unet"] = unet("other.safetensors")
-    comfy.run(by_multigpu(workflow, unet={"eject_models": True}, clip={"eject_models": False}, vae={"eject_models": False}))
+    comfy.run(
+        by_multigpu(workflow, unet={"eject_models": True}, clip={"eject_models": False}, vae={"eject_models": False}))
     rules = freed(comfy)
     assert rules.get("VAE", "").endswith("on the inner model") and "CLIP" not in rules, rules
-    seen = {line["owner"]: (line["patcher"], line["policy"], line["node"]) for line in comfy.lines("SET") if line.get("flag")}
+    seen = {line["owner"]: (line["patcher"], line["policy"], line["node"]) for line in comfy.lines("SET")
+            if line.get("flag")}
     assert seen[before["VAE"]] == seen[before["CLIP"]] == (0, "free", "unet"), seen
     assert ids(comfy)["MODEL"] != before["MODEL"] and comfy.owners()["MODEL"]["policy"] is None, comfy.owners()
     assert ids(comfy)["CLIP"] == before["CLIP"] and comfy.owners()["CLIP"]["rule"] == "patcher" # a policy before a flag
     line = read(comfy, before["CLIP"])
-    assert (line["rule"], line["on_patcher"], line["on_inner"], line["from"]) == ("patcher", None, True, line["inner"]), line
+    assert (line["rule"], line["on_patcher"], line["on_inner"],
+            line["from"]) == ("patcher", None, True, line["inner"]), line
     return before["CLIP"]
 
 
 for version in VERSIONS:
     with Comfy("memstow", name=f"comfyui-{version.name}", packs={"ComfyUI-MultiGPU": version, "accelerate": PATHS},
                before=("NODE_CLASS_MAPPINGS = {}", CLEANS)) as comfy:
-        inputs = (comfy.get("/object_info/VAELoaderDisTorch2MultiGPU") or {}).get("VAELoaderDisTorch2MultiGPU", {}).get("input", {})
+        inputs = (comfy.get("/object_info/VAELoaderDisTorch2MultiGPU")
+                  or {}).get("VAELoaderDisTorch2MultiGPU", {}).get("input", {})
         assert inputs, comfy.log()[-6000:]
         is_of_loaders = "keep_loaded" in inputs["optional"]
         keeper = (kept_by_flag if is_of_loaders else marked)(comfy)

@@ -37,7 +37,8 @@ def selective(comfy):
     assert {"CLIP", "VAE"} <= {t for t, o in comfy.owners().items() if o["is_loaded"]}, comfy.owners()
     done = comfy.run(mixed(3, "stow", "keep"))
     assert {"clip", "clip_policy", "vae"} <= cached(done) and "words" not in cached(done), cached(done)
-    assert {t: o["id"] for t, o in comfy.owners().items() if t != "MODEL"} == {t: i for t, i in ids.items() if t != "MODEL"}
+    assert {t: o["id"] for t,
+            o in comfy.owners().items() if t != "MODEL"} == {t: i for t, i in ids.items() if t != "MODEL"}
     # a node that asks in the middle of a run
     workflow = mixed(4, "stow", "keep")
     workflow["unload"] = {"class_type": "UnloadAll", "inputs": {"latent": link("sample"), "seed": 1}}
@@ -61,7 +62,8 @@ def all_of_it(comfy):
 
 def deferred(comfy):
     comfy.run({"unet": unet(), **sample("unet", 1), "ask": {"class_type": "AskCleanup", "inputs": {}}})
-    # CLIP was to be kept, in the workflow before: that is the owner's choice, and ComfyUI's own function knows nothing of it
+    # CLIP was to be kept, in the workflow before: that is the owner's choice, and ComfyUI's own function knows nothing
+    # of it
     support.wait_for(lambda: set(comfy.owners()) == {"CLIP"}, 15, "the cleanup")
     assert not comfy.owners()["CLIP"]["is_loaded"] and not comfy.lines("LOST"), comfy.lines("LOST")
     assert "full cleanup: a node asks" in comfy.log()

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
-"""The buttons in a real ComfyUI under memstow: unload, reset, collect, empty, in this order and no others, under each combination of
-flags, whatever was said of the models. With every model explicitly kept they are ComfyUI's own functions, and yet no model is lost:
-the next run finds all of them, and loads none; MEMSTOW_FREE_BUTTON=all takes them."""
+"""The buttons in a real ComfyUI under memstow: unload, reset, collect, empty, in this order and no others, under each
+combination of flags, whatever was said of the models. With every model explicitly kept they are ComfyUI's own
+functions, and yet no model is lost: the next run finds all of them, and loads none; MEMSTOW_FREE_BUTTON=all takes
+them."""
 
 import support
 from _comfy import Comfy, around_pack, mixed, need_real
@@ -69,9 +70,11 @@ def cached(done):
 
 
 def press(comfy, flags):
-    """Sets the flags, as the buttons do, and returns the steps that followed: the worker's, and those of ComfyUI's own functions."""
+    """Sets the flags, as the buttons do, and returns the steps that followed: the worker's, and those of ComfyUI's own
+    functions."""
     comfy.get("/test/flags", flags)
-    support.wait_for(lambda: "empty" in comfy.get("/test/steps") and "flags" in comfy.get("/test/steps"), 30, "the steps")
+    support.wait_for(lambda: "empty" in comfy.get("/test/steps") and "flags" in comfy.get("/test/steps"), 30,
+                     "the steps")
     comfy.settled()
     steps = comfy.get("/test/steps")[1:]
     steps = steps[:steps.index("empty") + 1]
@@ -87,7 +90,8 @@ def in_order(comfy, workflow, is_selective):
         comfy.run(workflow)
         worker, own = press(comfy, flags)
         assert worker == wanted, (flags, worker)
-        functions = [f"ComfyUI's own {word}" for word in wanted if word == "reset" or word == "unload" and not is_selective]
+        functions = [f"ComfyUI's own {word}" for word in wanted if word == "reset" or word == "unload"
+                     and not is_selective]
         assert own == functions, (flags, own)
 
 
@@ -103,12 +107,14 @@ with Comfy("memstow", pack=False, before=(around_pack(FIRST, LAST),)) as comfy:
     assert set(there) == {"MODEL", "CLIP", "VAE"} and {o["policy"] for o in comfy.owners().values()} == {"keep"}
     for flags, _wanted in COMBINATIONS:
         press(comfy, flags)
-        assert ids(comfy) == there and all(o["live_bytes"] > 0.95 * live[kind] for kind, o in comfy.owners().items()), comfy.owners()
+        assert ids(comfy) == there and all(o["live_bytes"] > 0.95 * live[kind] for kind,
+                                           o in comfy.owners().items()), comfy.owners()
         if flags.get("unload_models", True):
             assert not any(owner["is_loaded"] for owner in comfy.owners().values()), comfy.owners()
         done = comfy.run(kept)
         models = {"unet", "unet_policy", "clip", "clip_policy", "vae", "vae_policy"}
-        assert models <= cached(done) and ("words" in cached(done)) == (not flags.get("free_memory")), (flags, cached(done))
+        assert models <= cached(done) and ("words" in cached(done)) == (not flags.get("free_memory")), (
+            flags, cached(done))
         assert ids(comfy) == there, (flags, comfy.owners())
         if flags.get("free_memory"): # what is cached is not shown again
             assert digests == [comfy.digest(done), comfy.digest(done, "image_digest")], flags
@@ -122,7 +128,8 @@ with Comfy("memstow", pack=False, before=(around_pack(FIRST, LAST),)) as comfy:
     assert not comfy.lines("LOST"), comfy.lines("LOST")
     comfy.check_trace()
 
-with Comfy("memstow", pack=False, before=(around_pack(FIRST, LAST),), env={"MEMSTOW_FREE_BUTTON": "all"}, name="all") as comfy:
+with Comfy("memstow", pack=False, before=(around_pack(FIRST, LAST),), env={"MEMSTOW_FREE_BUTTON": "all"},
+           name="all") as comfy:
     kept = mixed(2, "keep", "keep", "keep")
     comfy.run(kept)
     there = ids(comfy)

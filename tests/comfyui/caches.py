@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The executor's caches of ComfyUI itself, in this process: what reaches a freed model goes, from each kind of cache and from
-subgraphs, through closures, conditioning and node objects; what does not stays cached. A cache of an unknown class is not
-touched: the model is stowed instead, and the report and the trace say so. A policy that a cached node stands for counts."""
+"""The executor's caches of ComfyUI itself, in this process: what reaches a freed model goes, from each kind of cache
+and from subgraphs, through closures, conditioning and node objects; what does not stays cached. A cache of an unknown
+class is not touched: the model is stowed instead, and the report and the trace say so. A policy that a cached node
+stands for counts."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -67,7 +68,8 @@ _inprocess.node("End", (), lambda self, **values: (), True, a=("*",), b=("*",))
 
 def prompt(policy="free", name="x", loader="Load"):
     return {"load": {"class_type": loader, "inputs": {"name": name}},
-            "policy": {"class_type": "MemstowPolicy", "inputs": {"model": ["load", 0], "policy": policy, "priority": 0}},
+            "policy": {"class_type": "MemstowPolicy",
+                       "inputs": {"model": ["load", 0], "policy": policy, "priority": 0}},
             "wrapped": {"class_type": "Wrapped", "inputs": {"model": ["policy", 0]}},
             "remember": {"class_type": "Remember", "inputs": {"model": ["load", 0]}},
             "cond": {"class_type": "Cond", "inputs": {"model": ["wrapped", 0]}},

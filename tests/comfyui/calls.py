@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 300
-"""memstow.comfy, under memstow, with ComfyUI's own loaders in this process: a node of another pack says what becomes of models, and a
-program that drives PromptExecutor without ComfyUI's worker has it done by run_ended(). Where it does not call that, it hears of it,
-once. Without the node pack, and of what is no model, the calls do nothing and say why."""
+"""memstow.comfy, under memstow, with ComfyUI's own loaders in this process: a node of another pack says what becomes of
+models, and a program that drives PromptExecutor without ComfyUI's worker has it done by run_ended(). Where it does not
+call that, it hears of it, once. Without the node pack, and of what is no model, the calls do nothing and say why."""
 import _inprocess
 
 _inprocess.under_memstow(__file__)
@@ -76,7 +76,8 @@ _inprocess.node("Say", ANY, say, model=ANY, call=("STRING", {}), seed=("INT", {}
 _inprocess.node("Nest", ANY, nest, model=ANY, seed=("INT", {}))
 _inprocess.node("Fail", ANY, fail, model=ANY, seed=("INT", {}))
 _inprocess.node("End", (), lambda self, **values: (), True, **{name: ANY for name in "abc"})
-executor = execution.PromptExecutor(server.PromptServer.instance, cache_type=execution.CacheType.CLASSIC, cache_args={"ram": 0, "lru": 0})
+executor = execution.PromptExecutor(server.PromptServer.instance, cache_type=execution.CacheType.CLASSIC,
+                                    cache_args={"ram": 0, "lru": 0})
 count = 0
 
 
@@ -99,11 +100,12 @@ def workflow(unet="free_after_run", clip="keep", vae="stow", last="Say", seed=1)
     return {"unet": node("UNETLoader", unet_name="tiny.safetensors", weight_dtype="default"),
             "clip": node("CLIPLoader", clip_name="tiny.safetensors", type="stable_diffusion"),
             "vae": node("VAELoader", vae_name="tiny.safetensors"),
-            **{f"say {of}": node("Say", model=[of, 0], call=call, seed=seed)
-               for of, call in (("unet", unet), ("clip", clip), ("vae", vae)) if call},
-            "last": node("Say", model=["say unet", 0], call=unet, seed=seed) if last == "Say" else
-            node(last, model=["say unet", 0], seed=seed),
-            "end": node("End", a=["last", 0], b=["say clip", 0] if clip else ["clip", 0], c=["say vae", 0] if vae else ["vae", 0])}
+            **{f"say {of}": node("Say", model=[of, 0], call=call, seed=seed) for of,
+               call in (("unet", unet), ("clip", clip), ("vae", vae)) if call},
+            "last": node("Say", model=["say unet", 0], call=unet,
+                         seed=seed) if last == "Say" else node(last, model=["say unet", 0], seed=seed),
+            "end": node("End", a=["last", 0], b=["say clip", 0] if clip else ["clip", 0],
+                        c=["say vae", 0] if vae else ["vae", 0])}
 
 
 def models():
@@ -136,7 +138,8 @@ assert runs.registry.ruling(vae, vae.held).priority == 7
 # how it ended: PromptExecutor's own word counts before the caller's
 assert not drive(workflow(last="Fail", seed=3), "ok") and ends()[-1] == "run 4 failed" and "MODEL" not in models()
 # inside of a run nothing is done: the model is still there when its run goes on
-assert drive(workflow(last="Nest", seed=4)) and answers[-1] is False and ends()[-1] == "run 5 ok" and "MODEL" not in models()
+assert drive(workflow(last="Nest",
+                      seed=4)) and answers[-1] is False and ends()[-1] == "run 5 ok" and "MODEL" not in models()
 
 # an executor of another kind
 model = comfy.sd.load_diffusion_model(str(support.HERE / "models/diffusion_models/tiny.safetensors"))
@@ -165,7 +168,8 @@ count_of_ends = len(ends())
 drive(workflow(seed=5), follow_up=False)
 drive(workflow(seed=6), follow_up=False)
 drive(workflow(seed=7), follow_up=False)
-assert len(ends()) == count_of_ends and [line for line in said if "run_ended()" in line] == [running.NOT_FOLLOWED_UP], said
+assert len(ends()) == count_of_ends and [line for line in said
+                                         if "run_ended()" in line] == [running.NOT_FOLLOWED_UP], said
 assert run_ended() is True and len(ends()) == count_of_ends + 1 and "MODEL" not in models()
 # a program that runs one workflow and then waits hears of it, too
 said.clear()

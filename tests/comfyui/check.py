@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
-"""memstow check --comfy: a workflow in a real ComfyUI passes, and one with a node that keeps 3 MB of each run fails and is
-blamed; by names that a baseline from another process has, too. Without a baseline the clean one passes as well."""
+"""memstow check --comfy: a workflow in a real ComfyUI passes, and one with a node that keeps 3 MB of each run fails and
+is blamed; by names that a baseline from another process has, too. Without a baseline the clean one passes as well."""
 import json, pathlib
 
 from _check import check, compare_with_itself, folder, workflow

@@ -1,16 +1,17 @@
 # needs: comfyui
 # timeout: 600
 # long
-"""Of workflows the one that runs comes to its end when ComfyUI closes, and the next one does not begin. One that takes longer
-than ten seconds is interrupted; one that cannot be interrupted is left where it is, and the process ends all the same, with
-status 1 and without an abort."""
+"""Of workflows the one that runs comes to its end when ComfyUI closes, and the next one does not begin. One that takes
+longer than ten seconds is interrupted; one that cannot be interrupted is left where it is, and the process ends all the
+same, with status 1 and without an abort."""
 import time
 
 from _comfy import Comfy
 from _closing import NAPS, close, nap, steps
 
 for name, kind, status in (("late", "Nap", 0), ("stuck", "Stuck", 1)):
-    with Comfy(under="memstow", options=("--stacks=none",), before=("NODE_CLASS_MAPPINGS = {}", NAPS), name=name) as comfy:
+    with Comfy(under="memstow", options=("--stacks=none",), before=("NODE_CLASS_MAPPINGS = {}", NAPS),
+               name=name) as comfy:
         comfy.queue(nap(120, kind))
         begun = time.monotonic()
         assert close(comfy) == status, comfy.log()
@@ -19,7 +20,8 @@ for name, kind, status in (("late", "Nap", 0), ("stuck", "Stuck", 1)):
         assert results["ComfyUI: workflow"] < 0 and (results["ComfyUI: interrupt"] == 0) == (status == 0), results
         assert "terminate called" not in comfy.log() and "Aborted" not in comfy.log(), comfy.log()
 
-with Comfy(under="memstow", options=("--stacks=none",), before=("NODE_CLASS_MAPPINGS = {}", NAPS), name="drained") as comfy:
+with Comfy(under="memstow", options=("--stacks=none",), before=("NODE_CLASS_MAPPINGS = {}", NAPS),
+           name="drained") as comfy:
     comfy.queue(nap(3))
     comfy.queue(nap(4))
     assert close(comfy) == 0, comfy.log()

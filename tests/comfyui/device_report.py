@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The run report has what each model holds on the host and on CUDA devices side by side: before, at most and after, there and moved
-out, as JSON, as text and in the log. On the CPU, with a double of libmemstow that says what is on a device. No GPU has seen this."""
+"""The run report has what each model holds on the host and on CUDA devices side by side: before, at most and after,
+there and moved out, as JSON, as text and in the log. On the CPU, with a double of libmemstow that says what is on a
+device. No GPU has seen this."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -48,8 +49,9 @@ runs.watch.meter.look()
 on_device(its, 20)
 runs.trigger("run_ended", "ok", run={"number": 1, "prompt_id": None, "outcome": "ok", "reason": "run_ended", "rss": 0})
 found = {owner["name"]: owner for owner in runs.last["owners"]}
-assert [found["unet"][key] for key in ("run_before_cuda_bytes", "run_peak_cuda_bytes", "before_cuda_bytes", "after_cuda_bytes",
-                                       "device_stowed_bytes")] == [10 * MIB, 30 * MIB, 20 * MIB, 20 * MIB, 0], found
+assert [found["unet"][key]
+        for key in ("run_before_cuda_bytes", "run_peak_cuda_bytes", "before_cuda_bytes", "after_cuda_bytes",
+                    "device_stowed_bytes")] == [10 * MIB, 30 * MIB, 20 * MIB, 20 * MIB, 0], found
 assert found["vae"]["run_peak_cuda_bytes"] == found["vae"]["after_cuda_bytes"] == 0, found
 share = next(s for s in runs.last["shares"] if s["model"] == its.owner.id)
 assert [share[f"{when}_cuda_bytes"] for when in ("before", "peak", "after")] == [10 * MIB, 30 * MIB, 20 * MIB], share

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""Flags that other packs set on a model, with ComfyUI's own patchers, in this process: seen on a patcher, on what it was cloned
-from, and on the inner model, in this order, in whichever order they were set; a policy counts before all of them. The trace has
-them where they were set and where they were read, and `memstow decisions --check` finds one that was set elsewhere."""
+"""Flags that other packs set on a model, with ComfyUI's own patchers, in this process: seen on a patcher, on what it
+was cloned from, and on the inner model, in this order, in whichever order they were set; a policy counts before all of
+them. The trace has them where they were set and where they were read, and `memstow decisions --check` finds one that
+was set elsewhere."""
 import _inprocess
 
 _inprocess.under_memstow(__file__)
@@ -38,7 +39,8 @@ def rule(p):
 
 
 def lines(kind, p):
-    return [line for line in memstow.decisions()[0] if line["kind"] == kind and line["owner"] == registry.find(p.model).owner.id]
+    return [line for line in memstow.decisions()[0] if line["kind"] == kind
+            and line["owner"] == registry.find(p.model).owner.id]
 
 
 def faults(p):
@@ -106,7 +108,8 @@ setattr(base, FLAG, True)
 setattr(base.model, FLAG, False)
 unload.management().load_models_gpu([grandchild])
 registry.note_flags("7") # as at the end of a node
-seen = [(line["patcher"], line["policy"], line["value"], line["node"]) for line in lines("SET", base) if line.get("flag") == FLAG]
+seen = [(line["patcher"], line["policy"], line["value"], line["node"]) for line in lines("SET", base)
+        if line.get("flag") == FLAG]
 assert sorted(seen) == sorted([(0, "keep", False, "7"), (id(base), "free", True, "7")]), seen
 registry.note_flags("8")
 assert len(lines("SET", base)) == 2, "said again, though it is no news"
@@ -115,7 +118,8 @@ runs.trigger("request", "the test asks")
 runs.registry.this_run = {}
 read = lines("READ", base)[-1]
 assert (read["patcher"], read["parents"]) == (id(grandchild), [id(clone), id(base)]), read
-assert (read["rule"], read["flag"], read["on_patcher"], read["on_inner"], read["from"]) == ("run", FLAG, True, False, id(base)), read
+assert (read["rule"], read["flag"], read["on_patcher"], read["on_inner"],
+        read["from"]) == ("run", FLAG, True, False, id(base)), read
 assert not faults(base), faults(base)
 
 # Set on one object, read on another.
@@ -125,7 +129,8 @@ setattr(cousin, FLAG, True)
 runs.trigger("request", "the test asks")
 assert lines("READ", base)[-1]["rule"] == "default"
 found = faults(base)
-assert [name for name, _text in found] == ["ids_differ"] and found[0][1].startswith("flag set on one object, read on another"), found
+assert [name for name,
+        _text in found] == ["ids_differ"] and found[0][1].startswith("flag set on one object, read on another"), found
 assert str(id(cousin)) in found[0][1] and str(id(clone)) in found[0][1], found
 delattr(cousin, FLAG)
 runs.trigger("request", "the test asks")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""Models that are to be freed, and that a list keeps, one more each run, in this process: what holds each is looked for once, and a
-run with a dozen of them asks no more than one with two; what is cached is gone through once, however many there are. The log says
-how many, and not each by itself; in text models are told apart by their files. The reports of runs are kept, and a trigger
-since takes the place of none."""
+"""Models that are to be freed, and that a list keeps, one more each run, in this process: what holds each is looked for
+once, and a run with a dozen of them asks no more than one with two; what is cached is gone through once, however many
+there are. The log says how many, and not each by itself; in text models are told apart by their files. The reports of
+runs are kept, and a trigger since takes the place of none."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -62,14 +62,16 @@ print(counts)
 assert max(counts[-5:]) <= max(counts[1:4]), counts # as much with a dozen as with a few
 lines = [line for line in memstow.decisions()[0] if line["kind"] == "HELD"]
 assert len({line["owner"] for line in lines}) == MODELS == len(lines), "each is said once"
-assert all(line["place"] == "__main__.kept" and line["holders"][0].startswith("__main__.kept[") for line in lines), lines
+assert all(line["place"] == "__main__.kept"
+           and line["holders"][0].startswith("__main__.kept[") for line in lines), lines
 assert {line["pack"] for line in lines} == {"held_models.py"}, lines
 
 # what is not known is looked for again, ever more seldom; what is known after many runs
 identities = runs.registry.all()
 assert all(known.holders and known.due == held.AGAIN for known in runs.held.known.values())
 kept_by_none = held.Held(runs.registry)
-real_find, memstow.referrers().find = memstow.referrers().find, lambda targets, *more, **options: ([[] for _ in targets], False)
+real_find, memstow.referrers().find = memstow.referrers().find, lambda targets, *more, **options: (
+    [[] for _ in targets], False)
 due = []
 for age in range(20):
     kept_by_none.look(identities[:1])
@@ -90,4 +92,5 @@ for row in text.split("\n"):
 # reports
 assert [one["run"] for one in runs.reports] == list(range(1, MODELS + 1)) and runs.reports.maxlen == REPORTS
 runs.trigger("request", "the test asks")
-assert runs.last["reason"] == "request" and runs.reports[-1]["reason"] == "run_ended" and runs.reports[-1]["run"] == MODELS
+assert runs.last["reason"] == "request" and runs.reports[-1]["reason"] == "run_ended" and runs.reports[-1][
+    "run"] == MODELS

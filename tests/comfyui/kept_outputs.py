@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""A kept model is found again, and not loaded twice, whatever its loader returns beside it, and where it is: among the outputs
-of the prompt, or in the cache of a subgraph whose own output is no model. After another workflow, after ComfyUI's own reset,
-and after a selective one. What is kept for its sake is little: not the large tensor beside it."""
+"""A kept model is found again, and not loaded twice, whatever its loader returns beside it, and where it is: among the
+outputs of the prompt, or in the cache of a subgraph whose own output is no model. After another workflow, after
+ComfyUI's own reset, and after a selective one. What is kept for its sake is little: not the large tensor beside it."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -78,7 +78,8 @@ def models():
 
 
 runs.registry.defaults = {"": "keep"}
-OTHER = {"other": {"class_type": "Load", "inputs": {"name": "other"}}, "end": {"class_type": "End", "inputs": {"value": ["other", 1]}}}
+OTHER = {"other": {"class_type": "Load", "inputs": {"name": "other"}},
+         "end": {"class_type": "End", "inputs": {"value": ["other", 1]}}}
 for kind, arguments in ((execution.CacheType.CLASSIC, {}), (execution.CacheType.LRU, {"lru": 1}),
                         (execution.CacheType.RAM_PRESSURE, {})):
     for workflow in (by_load, by_graph, lambda seed: by_graph(seed, "Twice")):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 300
-"""Models of kinds that the other tests do not load, by ComfyUI's own modules in a process under memstow: a ControlNet, and
-models that have no patcher, a T2I adapter and an upscaler. Each registers by itself, has the bytes of its weights, and is freed,
-by what was said of its type, with its memory back."""
+"""Models of kinds that the other tests do not load, by ComfyUI's own modules in a process under memstow: a ControlNet,
+and models that have no patcher, a T2I adapter and an upscaler. Each registers by itself, has the bytes of its weights,
+and is freed, by what was said of its type, with its memory back."""
 import _inprocess
 import support
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""A loop gives what its workflow gives without it. One iteration: IMAGE and STRING, bit for bit. A hundred iterations that carry a latent,
-a number and a text give the same as that chain written out as one graph, and each iteration's nodes ran. Nothing of it is in ComfyUI's
-history; a list of outputs is carried as a list."""
+"""A loop gives what its workflow gives without it. One iteration: IMAGE and STRING, bit for bit. A hundred iterations
+that carry a latent, a number and a text give the same as that chain written out as one graph, and each iteration's
+nodes ran. Nothing of it is in ComfyUI's history; a list of outputs is carried as a list."""
 import support
 from _comfy import link
 from _loops import Loops, node, port
@@ -22,7 +22,8 @@ def written_out():
         graph |= {f"mix{i}": node("Mix", latent=latent, number=number), f"add{i}": node("AddInts", a=number, b=1),
                   f"append{i}": node("Append", text=text, number=number)}
         latent, number, text = link(f"mix{i}"), link(f"add{i}"), link(f"append{i}")
-    return graph | {f"show {name}": node("Fingerprint", value=value) for name, value in (("latent", latent), ("number", number), ("text", text))}
+    return graph | {f"show {name}": node("Fingerprint", value=value) for name,
+                    value in (("latent", latent), ("number", number), ("text", text))}
 
 
 def digests(done):
@@ -32,42 +33,64 @@ def digests(done):
 with Loops() as comfy:
     # one iteration
     image = {"image": node("NewImage", seed=5, size=32), "text": node("Append", text="a", number=7)}
-    bare = digests(comfy.run({**image, "show image": node("Fingerprint", value=link("image")), "show text": node("Fingerprint", value=link("text"))}))
+    bare = digests(
+        comfy.run({
+            **image, "show image": node("Fingerprint", value=link("image")),
+            "show text": node("Fingerprint", value=link("text"))
+        }))
     name = comfy.begin({**image, "1": port("image", "image"), "2": port("text", "text")})
     assert comfy.over(name)["state"] == "done", comfy.loop(name)
-    read = {"image": node("DiscomfortLoopResult", loop=name, unique_id="image"), "text": node("DiscomfortLoopResult", loop=name, unique_id="text")}
-    shown = digests(comfy.run({**read, "show image": node("Fingerprint", value=link("image")), "show text": node("Fingerprint", value=link("text"))}))
+    read = {"image": node("DiscomfortLoopResult", loop=name, unique_id="image"),
+            "text": node("DiscomfortLoopResult", loop=name, unique_id="text")}
+    shown = digests(
+        comfy.run({
+            **read, "show image": node("Fingerprint", value=link("image")),
+            "show text": node("Fingerprint", value=link("text"))
+        }))
     assert shown == bare and comfy.loop(name)["values_of_ports"]["text"] == "a7,", (shown, bare)
 
     # the chain
     expected = digests(comfy.run(written_out()))
     comfy.ran()
     history = set(comfy.get("/history"))
-    begin = comfy.begin({"new": node("NewLatent", size=16), "out": port("latent", "new")}, STEP, inputs={"number": 0, "text": ""},
-                        iterations=COUNT, when=[{"port": "number", "op": "==", "value": 0}, None])
+    begin = comfy.begin({"new": node("NewLatent", size=16), "out": port("latent", "new")}, STEP,
+                        inputs={"number": 0, "text": ""}, iterations=COUNT,
+                        when=[{"port": "number", "op": "==", "value": 0}, None])
     found = comfy.over(begin, 300)
     assert found["state"] == "done" and found["committed"] == COUNT, found
     ran = comfy.ran()
     assert ran == {"Mix": COUNT, "AddInts": COUNT, "Append": COUNT}, ran # and NewLatent was cached
-    assert found["values_of_ports"]["number"] == COUNT and found["values_of_ports"]["text"] == "".join(f"{i}," for i in range(COUNT))
+    assert found["values_of_ports"]["number"] == COUNT and found["values_of_ports"]["text"] == "".join(
+        f"{i}," for i in range(COUNT))
     read = {name: node("DiscomfortLoopResult", loop=begin, unique_id=name) for name in ("latent", "number", "text")}
-    assert digests(comfy.run({**read, **{f"show {name}": node("Fingerprint", value=link(name)) for name in read}})) == expected
+    assert digests(comfy.run({**read, **{f"show {name}": node("Fingerprint", value=link(name))
+                                         for name in read}})) == expected
     assert len(set(comfy.get("/history")) - history) == 1, "of a loop's prompts nothing is in the history"
     print(f"{found['seconds'] / COUNT * 1000:.1f} ms an iteration")
 
     # what a node writes into a loaded tensor changes neither the store nor what the next iteration loads
-    picture = {"image": node("NewImage", seed=5, size=32), "out": port("image", "image"), "n": node("AddInts", a=0, b=0), "n out": port("n", "n")}
-    inverted = {"image": port("image"), "inverted": node("InvertInPlace", image=link("image")), "out": port("inverted", "inverted"), **{
-        f"n {key}": value for key, value in {"in": port("n"), "add": node("AddInts", a=link("n in"), b=1), "out": port("n", "n add")}.items()}}
-    name = comfy.begin(picture, inverted, inputs={"n": -1}, iterations=3, when=[{"port": "n", "op": "==", "value": -1}, None])
+    picture = {"image": node("NewImage", seed=5, size=32), "out": port("image", "image"),
+               "n": node("AddInts", a=0, b=0), "n out": port("n", "n")}
+    inverted = {"image": port("image"), "inverted": node("InvertInPlace", image=link("image")),
+                "out": port("inverted", "inverted"),
+                **{f"n {key}": value for key,
+                   value in {"in": port("n"), "add": node("AddInts", a=link("n in"), b=1),
+                             "out": port("n", "n add")}.items()}}
+    name = comfy.begin(picture, inverted, inputs={"n": -1}, iterations=3,
+                       when=[{"port": "n", "op": "==", "value": -1}, None])
     assert comfy.over(name)["values_of_ports"]["n"] == 3, comfy.loop(name)
-    read = {"image": node("DiscomfortLoopResult", loop=name, unique_id="image"), "inverted": node("DiscomfortLoopResult", loop=name, unique_id="inverted")}
+    read = {"image": node("DiscomfortLoopResult", loop=name, unique_id="image"),
+            "inverted": node("DiscomfortLoopResult", loop=name, unique_id="inverted")}
     again = digests(comfy.run({**read, **{f"show {name}": node("Fingerprint", value=link(name)) for name in read}}))
-    once = digests(comfy.run({"image": node("NewImage", seed=5, size=32), "inverted": node("InvertInPlace", image=link("image")),
-                              "show inverted": node("Fingerprint", value=link("inverted"))}))
+    once = digests(
+        comfy.run({
+            "image": node("NewImage", seed=5, size=32), "inverted": node("InvertInPlace", image=link("image")),
+            "show inverted": node("Fingerprint", value=link("inverted"))
+        }))
     assert again["image"] == bare["image"] and again["inverted"] == once["inverted"], (again, once)
 
     # a list of outputs goes on as a list
-    lists = {"in": port("n"), "sum": node("SumList", numbers=link("in")), "three": node("Three", first=link("sum")), "out": port("n", "three")}
+    lists = {"in": port("n"), "sum": node("SumList", numbers=link("in")), "three": node("Three", first=link("sum")),
+             "out": port("n", "three")}
     found = comfy.loop_of(lists, inputs={"n": 1}, iterations=2)
     assert found["values_of_ports"] == {"n": [6, 7, 8]}, found

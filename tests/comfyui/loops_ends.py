@@ -1,40 +1,50 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""How loops end otherwise: a node raises, the user interrupts, somebody deletes the loop or empties the queue, /free comes in between,
-a store fails. The message names iteration, workflow and node; the state is the last committed one; the next loop and the user's prompts
-run. Ctrl-C while a loop runs closes ComfyUI in order, and leaves no file behind."""
+"""How loops end otherwise: a node raises, the user interrupts, somebody deletes the loop or empties the queue, /free
+comes in between, a store fails. The message names iteration, workflow and node; the state is the last committed one;
+the next loop and the user's prompts run. Ctrl-C while a loop runs closes ComfyUI in order, and leaves no file
+behind."""
 import json, os, signal, time
 
 import support
 from _comfy import link
 from _loops import Loops, counter, node, port
 
-SLOW = {"in": port("n"), "sleep": node("Sleepy", number=link("in"), seconds=0.3), "add": node("AddInts", a=link("sleep"), b=1), "out": port("n", "add")}
-FAIL = {"in": port("n"), "add": node("AddInts", a=link("in"), b=1), "fail": node("FailInt", number=link("add"), fail_at=4), "out": port("n", "fail")}
+SLOW = {"in": port("n"), "sleep": node("Sleepy", number=link("in"), seconds=0.3),
+        "add": node("AddInts", a=link("sleep"), b=1), "out": port("n", "add")}
+FAIL = {"in": port("n"), "add": node("AddInts", a=link("in"), b=1),
+        "fail": node("FailInt", number=link("add"), fail_at=4), "out": port("n", "fail")}
 
 
 def files(comfy):
-    return sorted(str(p.relative_to(comfy.folder)) for p in comfy.folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    return sorted(str(p.relative_to(comfy.folder)) for p in comfy.folder.rglob("*") if p.is_file()
+                  and "__pycache__" not in p.parts)
 
 
 with Loops() as comfy:
     comfy.loop_of(counter(), inputs={"n": 0}) # everything is there that will be
     before = files(comfy)
     other = counter(100)
-    found = comfy.loop_of(other | {"in": port("m"), "out": port("m", "add")}, FAIL, inputs={"n": 0, "m": 0}, iterations=10, state="failed")
-    assert found["error"].startswith("iteration 4, workflow 2: node fail (FailInt): ") and "as planted" in found["error"], found
-    assert found["committed"] == 3 and found["values_of_ports"] == {"n": 3, "m": 300}, "of the iteration that failed nothing is seen"
+    found = comfy.loop_of(other | {"in": port("m"), "out": port("m", "add")}, FAIL, inputs={"n": 0, "m": 0},
+                          iterations=10, state="failed")
+    assert found["error"].startswith(
+        "iteration 4, workflow 2: node fail (FailInt): ") and "as planted" in found["error"], found
+    assert found["committed"] == 3 and found["values_of_ports"] == {
+        "n": 3, "m": 300}, "of the iteration that failed nothing is seen"
     assert "failed after 3 of 10 iterations: iteration 4, workflow 2: node fail (FailInt)" in comfy.log()
 
     def middle(name):
         """Waits until the loop's second iteration runs."""
-        support.wait_for(lambda: comfy.loop(name, False)["committed"] >= 1 and comfy.get("/queue")["queue_running"], 60, "the second iteration")
+        support.wait_for(lambda: comfy.loop(name, False)["committed"] >= 1 and comfy.get("/queue")["queue_running"], 60,
+                         "the second iteration")
 
     def ended(name, *words):
         found = comfy.over(name, 30)
-        assert found["state"] == "cancelled" and found["values_of_ports"] == {"n": found["committed"]} and found["committed"] < 40, found
-        assert all(word in found["error"] for word in (f"iteration {found['committed'] + 1}, workflow 1", *words)), found
+        assert (found["state"] == "cancelled" and found["values_of_ports"] == {"n": found["committed"]}
+                and found["committed"] < 40), found
+        assert all(word in found["error"]
+                   for word in (f"iteration {found['committed'] + 1}, workflow 1", *words)), found
         assert comfy.loop_of(counter(), inputs={"n": 1})["values_of_ports"] == {"n": 2}, "the next loop runs"
 
     name = comfy.begin(SLOW, inputs={"n": 0}, iterations=40)
@@ -49,7 +59,8 @@ with Loops() as comfy:
     name = comfy.begin(SLOW, inputs={"n": 0}, iterations=40, name="taken out")
     middle(name)
     user = comfy.queue({"a": node("Sleepy", number=7, seconds=3.0), "show": node("Fingerprint", value=link("a"))})
-    support.wait_for(lambda: [item[1] for item in comfy.get("/queue")["queue_running"]] == [user], 30, "the user's prompt")
+    support.wait_for(lambda: [item[1] for item in comfy.get("/queue")["queue_running"]] == [user], 30,
+                     "the user's prompt")
     assert comfy.request("DELETE", "/memstow/loops?name=taken%20out")[0] == 200
     assert comfy.over(name, 2)["state"] == "cancelled", "it does not wait for the user's prompt"
     assert comfy.wait(user)["outputs"]["show"]["digest"] == ["7"], "the user's prompt was not interrupted"
@@ -57,7 +68,8 @@ with Loops() as comfy:
     name = comfy.begin(SLOW, inputs={"n": 0}, iterations=40, name="emptied")
     middle(name)
     user = comfy.queue({"a": node("Sleepy", number=8, seconds=2.0), "show": node("Fingerprint", value=link("a"))})
-    support.wait_for(lambda: [item[1] for item in comfy.get("/queue")["queue_running"]] == [user], 30, "the user's prompt")
+    support.wait_for(lambda: [item[1] for item in comfy.get("/queue")["queue_running"]] == [user], 30,
+                     "the user's prompt")
     support.wait_for(lambda: comfy.get("/queue")["queue_pending"], 30, "the loop's prompt")
     assert comfy.status_of("/queue", json.dumps({"clear": True}).encode()) == 200
     ended(name, "out of the queue")

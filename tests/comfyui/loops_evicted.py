@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""A loop comes to the same result when ComfyUI's RAM-pressure cache evicts all outputs again and again: its headroom is larger than any
-machine's memory. That it evicts is seen by a node that no iteration changes, which runs more than once then."""
+"""A loop comes to the same result when ComfyUI's RAM-pressure cache evicts all outputs again and again: its headroom is
+larger than any machine's memory. That it evicts is seen by a node that no iteration changes, which runs more than once
+then."""
 import support
 from _comfy import link
 from _loops import Loops, node, port
 
-STEP = {"n": port("n"), "constant": node("NewImage", seed=1, size=8), "show": node("Fingerprint", value=link("constant")),
-        "add": node("AddInts", a=link("n"), b=1), "latent": port("latent"), "mix": node("Mix", latent=link("latent"), number=link("n")),
+STEP = {"n": port("n"), "constant": node("NewImage", seed=1, size=8),
+        "show": node("Fingerprint", value=link("constant")), "add": node("AddInts", a=link("n"), b=1),
+        "latent": port("latent"), "mix": node("Mix", latent=link("latent"), number=link("n")),
         "n out": port("n", "add"), "latent out": port("latent", "mix")}
 BEGIN = {"new": node("NewLatent", size=16), "out": port("latent", "new")}
 COUNT = 3 # ComfyUI collects garbage for each output that it evicts
@@ -20,7 +22,8 @@ def run(*cache):
         found = comfy.loop_of(BEGIN, STEP, inputs={"n": 0}, iterations=COUNT, name="evicted",
                               when=[{"port": "n", "op": "==", "value": 0}, None])
         assert found["committed"] == COUNT and found["values_of_ports"]["n"] == COUNT, found
-        read = {"read": node("DiscomfortLoopResult", loop="evicted", unique_id="latent"), "show": node("Fingerprint", value=link("read"))}
+        read = {"read": node("DiscomfortLoopResult", loop="evicted", unique_id="latent"),
+                "show": node("Fingerprint", value=link("read"))}
         return comfy.run(read)["outputs"]["show"]["digest"], comfy.ran()["NewImage"]
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""The examples of loops run as docs/loops.md says: the script makes their models, and each of the three is started by its workflow, as the
-editor saves it. Refined until it is wide enough; a picture of the folder for each element; one branch, then the other."""
+"""The examples of loops run as docs/loops.md says: the script makes their models, and each of the three is started by
+its workflow, as the editor saves it. Refined until it is wide enough; a picture of the folder for each element; one
+branch, then the other."""
 import json, sys
 
 import support
@@ -16,7 +17,8 @@ EXAMPLES = support.ROOT / "examples/loops"
 with Loops() as comfy:
     made = support.run(sys.executable, EXAMPLES / "make_models.py", comfy.folder).stdout
     again = support.run(sys.executable, EXAMPLES / "make_models.py", comfy.folder).stdout
-    assert made.count("was made") == again.count("is there already") == 3 + len(list(EXAMPLES.glob("*.json"))), (made, again)
+    assert made.count("was made") == again.count("is there already") == 3 + len(list(EXAMPLES.glob("*.json"))), (
+        made, again)
     support.run(sys.executable, EXAMPLES / "make_models.py", status=1)
     info = comfy.get("/object_info")
 
@@ -42,4 +44,6 @@ with Loops() as comfy:
     for path in sorted(EXAMPLES.glob("*.json")):
         memstow_loops.discover_ports(str(path), info)
     both = memstow_loops.stitch_workflows([str(EXAMPLES / "picture.json"), str(EXAMPLES / "refine.json")], info)
-    assert {(p.id, p.mode) for p in memstow_loops.discover_ports(both, info).ports} == {("image", "OUTPUT"), ("image", "PASSTHRU"), ("width", "OUTPUT")}
+    assert {(p.id, p.mode)
+            for p in memstow_loops.discover_ports(
+                both, info).ports} == {("image", "OUTPUT"), ("image", "PASSTHRU"), ("width", "OUTPUT")}

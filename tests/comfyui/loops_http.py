@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""A script outside of ComfyUI gives a loop tensors and gets tensors, bit for bit, also in a batch, and where it has no PyTorch it is told
-what they are. A pickle is never read from a request, and damaged bytes start nothing."""
+"""A script outside of ComfyUI gives a loop tensors and gets tensors, bit for bit, also in a batch, and where it has no
+PyTorch it is told what they are. A pickle is never read from a request, and damaged bytes start nothing."""
 import json, os, pickle, sys, urllib.error, urllib.request
 
 import support
@@ -16,7 +16,8 @@ import torch # noqa: E402
 
 MIX = {"latent": port("latent"), "n": port("n"), "mix": node("Mix", latent=link("latent"), number=link("n")),
        "add": node("AddInts", a=link("n"), b=1), "latent out": port("latent", "mix"), "n out": port("n", "add")}
-INVERT = {"image": port("image"), "inverted": node("InvertInPlace", image=link("image")), "out": port("image", "inverted")}
+INVERT = {"image": port("image"), "inverted": node("InvertInPlace", image=link("image")),
+          "out": port("image", "inverted")}
 WITHOUT = '''
 import sys, json
 sys.path.insert(0, sys.argv[1])
@@ -53,8 +54,8 @@ with Loops() as comfy:
 
     # no PyTorch there
     image = {"seed": port("seed"), "image": node("NewImage", seed=link("seed"), size=4), "out": port("image", "image")}
-    told = support.run("/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "python3", "-S", "-c", WITHOUT, support.ROOT / "tools/python",
-                       server, json.dumps(image)).stdout
+    told = support.run("/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "python3", "-S", "-c", WITHOUT,
+                       support.ROOT / "tools/python", server, json.dumps(image)).stdout
     assert json.loads(told) == {"image": {"not_json": "torch.Tensor"}}, told
     comfy.ran()
 
@@ -69,8 +70,10 @@ with Loops() as comfy:
                         ("not the bytes", b'{"document": {}, "values": []}\n'),
                         ("long", b'{"document": {}, "values": {"x": ["STRING", [-1]]}}\n'),
                         ("too early", b'{"document": {}, "values": {"x": ["STRING", [999999999999]]}}\n'),
-                        ("has no bytes", json.dumps({"document": body, "values": {"latent": ["TORCH_TENSOR", [99, 0]]}}).encode() + b"\n"
-                         + json.dumps({"type": "", "value": {"T": [1, "uint8", [10**12], [1]]}}).encode().ljust(99)),
+                        ("has no bytes",
+                         json.dumps({"document": body, "values": {"latent": ["TORCH_TENSOR", [99, 0]]}}).encode() +
+                         b"\n" +
+                         json.dumps({"type": "", "value": {"T": [1, "uint8", [10**12], [1]]}}).encode().ljust(99)),
                         ("workflows is missing", b"".join(memstow_loops.wire.packed({}, {"latent": good})))):
         status, answer = post(server, sent)
         assert status == 400 and words in answer, (status, answer, sent[:200])

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 300
-"""The nodes beside loops. A folder's images: in the order of people, the first of mixed sizes against the rule that was chosen, damaged files
-named, a changed folder read again. The describer, against a local server that speaks OpenAI's chat API: what it sends, another try after a
-failure, the time limit, and the key, which is in no log, no history and no message."""
+"""The nodes beside loops. A folder's images: in the order of people, the first of mixed sizes against the rule that was
+chosen, damaged files named, a changed folder read again. The describer, against a local server that speaks OpenAI's
+chat API: what it sends, another try after a failure, the time limit, and the key, which is in no log, no history and no
+message."""
 import base64, http.server, io, json, threading, time
 
 import support
@@ -23,7 +24,8 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
         if status == "slow":
             time.sleep(20)
             return
-        answer = json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode() if status == 200 else text.encode()
+        answer = (json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode()
+                  if status == 200 else text.encode())
         self.send_response(status)
         if status == 302:
             self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/elsewhere")
@@ -44,14 +46,16 @@ from PIL import Image
 
 folder = support.HERE / "pictures"
 folder.mkdir()
-for name, size, colour in (("img10.png", (8, 8), (10, 20, 30)), ("img2.png", (8, 8), (255, 0, 0)), ("IMG3.jpg", (8, 8), (0, 255, 0)), ("img1.webp", (8, 8), (0, 0, 255))):
+for name, size, colour in (("img10.png", (8, 8), (10, 20, 30)), ("img2.png", (8, 8), (255, 0, 0)),
+                           ("IMG3.jpg", (8, 8), (0, 255, 0)), ("img1.webp", (8, 8), (0, 0, 255))):
     Image.new("RGB", size, colour).save(folder / name, quality=100)
 (folder / "notes.txt").write_text("no image")
 
 
 def load(rule="refuse", path=folder, **more):
-    return {"load": node("DiscomfortFolderImageLoader", folder_path=str(path), mixed_sizes=rule, **more), "images": node("Fingerprint", value=link("load")),
-            "count": node("Fingerprint", value=link("load", 1)), "names": node("Fingerprint", value=link("load", 2))}
+    return {"load": node("DiscomfortFolderImageLoader", folder_path=str(path), mixed_sizes=rule, **more),
+            "images": node("Fingerprint", value=link("load")), "count": node("Fingerprint", value=link("load", 1)),
+            "names": node("Fingerprint", value=link("load", 2))}
 
 
 with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY}) as comfy:
@@ -67,15 +71,17 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY}) as comfy:
         assert all(word in text for word in words), (text, words)
 
     found = shown(load())
-    assert eval(found["names"][0]) == "img1.webp\nimg2.png\nIMG3.jpg\nimg10.png" and found["count"] == ["4"] and shapes(found) == ["[4, 8, 8, 3]"], found
+    assert (eval(found["names"][0]) == "img1.webp\nimg2.png\nIMG3.jpg\nimg10.png" and found["count"] == ["4"]
+            and shapes(found) == ["[4, 8, 8, 3]"]), found
     assert eval(shown(load(first=1, count=2))["names"][0]) == "img2.png\nIMG3.jpg"
     Image.new("RGB", (16, 4), (1, 2, 3)).save(folder / "img4.png")
     fails(load(), "differ in size", "img1.webp is 8×8", "img4.png is 16×4", "group")
-    for rule, expected in (("group", ["[4, 8, 8, 3]", "[1, 4, 16, 3]"]), ("resize to first", ["[5, 8, 8, 3]"]), ("resize to largest", ["[5, 8, 8, 3]"]),
-                           ("crop to first", ["[5, 8, 8, 3]"])):
+    for rule, expected in (("group", ["[4, 8, 8, 3]", "[1, 4, 16, 3]"]), ("resize to first", ["[5, 8, 8, 3]"]),
+                           ("resize to largest", ["[5, 8, 8, 3]"]), ("crop to first", ["[5, 8, 8, 3]"])):
         found = shown(load(rule))
         assert shapes(found) == expected and found["count"] == ["5"], (rule, found)
-    assert len({json.dumps(shown(load(rule))["images"]) for rule in ("resize to first", "crop to first")}) == 1, "one colour, stretched or cut"
+    assert len({json.dumps(shown(load(rule))["images"])
+                for rule in ("resize to first", "crop to first")}) == 1, "one colour, stretched or cut"
     (folder / "img5.png").write_bytes((folder / "img4.png").read_bytes()[:40])
     (folder / "img6.gif").write_bytes(b"no image at all")
     before = shown(load("group"))
@@ -93,9 +99,11 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY}) as comfy:
 
     # the describer
     def describe(number, images="image", **more):
-        return {"image": node("NewImage", seed=number, size=8), "two": node("ImageBatch", image1=link("image"), image2=link("image")),
-                "say": node("DiscomfortImageDescriber", **{"images": link(images), "api_url": URL, "api_key": "", "prompt": f"say {number}", **more}),
-                "text": node("Fingerprint", value=link("say"))}
+        return {"image": node("NewImage", seed=number, size=8),
+                "two": node("ImageBatch", image1=link("image"), image2=link("image")),
+                "say": node("DiscomfortImageDescriber",
+                            **{"images": link(images), "api_url": URL, "api_key": "", "prompt": f"say {number}",
+                               **more}), "text": node("Fingerprint", value=link("say"))}
 
     assert shown(describe(1))["text"] == ["'picture 1'"]
     path, authorization, body = Endpoint.asked[0]
@@ -128,4 +136,5 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY}) as comfy:
     fails(describe(11, api_url=f"http://user:{KEY}@127.0.0.1:{closed}/v1?key={KEY}", tries=2), "gave no description")
     assert KEY not in comfy.log_file.read_text(), "the key is in the log"
     everything = json.dumps([entry["status"] for entry in comfy.get("/history").values()])
-    assert everything.count(KEY) == everything.count(f"key={KEY}") + everything.count(f"user:{KEY}@") - 0, "the key is in a message"
+    assert everything.count(
+        KEY) == everything.count(f"key={KEY}") + everything.count(f"user:{KEY}@") - 0, "the key is in a message"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""A loop with a prefix, killed twice: it goes on from the last committed iteration, to the same result, with one set of files. Two
-loops of one prefix at a time are refused, and so is a prefix that leads elsewhere."""
+"""A loop with a prefix, killed twice: it goes on from the last committed iteration, to the same result, with one set of
+files. Two loops of one prefix at a time are refused, and so is a prefix that leads elsewhere."""
 import pathlib
 
 import _loops_killed

@@ -2,7 +2,8 @@
 # needs: comfyui
 # timeout: 14400
 # long
-"""A loop with a prefix, killed at 200 random moments: each time it goes on from the last committed iteration, to the same result."""
+"""A loop with a prefix, killed at 200 random moments: each time it goes on from the last committed iteration, to the
+same result."""
 import _loops_killed
 
 _loops_killed.run(200, 11)

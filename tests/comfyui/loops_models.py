@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
-"""Models in loops. A carried MODEL is loaded once, by whatever policy, and the result is the same: kept, stowed and freed between
-iterations, and with /free in the middle. The report says that a loop holds it; when the loop is forgotten it can go. With a prefix, or on
-disk, a model that comes at a wildcard's end is a clear error that names the port."""
+"""Models in loops. A carried MODEL is loaded once, by whatever policy, and the result is the same: kept, stowed and
+freed between iterations, and with /free in the middle. The report says that a loop holds it; when the loop is forgotten
+it can go. With a prefix, or on disk, a model that comes at a wildcard's end is a clear error that names the port."""
 import json
 
 import support
@@ -41,20 +41,24 @@ with Loops() as comfy:
             comfy.settled()
             line = next(o for o in comfy.report()["owners"] if o["type"] == "MODEL")
             assert line["action"] == "free" and "Loop.store" in " ".join(line["why"]), line
-        read = {"read": node("DiscomfortLoopResult", loop=name, unique_id="latent"), "show": node("Fingerprint", value=link("read"))}
+        read = {"read": node("DiscomfortLoopResult", loop=name, unique_id="latent"),
+                "show": node("Fingerprint", value=link("read"))}
         digests[word] = comfy.run(read)["outputs"]["show"]["digest"]
         comfy.request("DELETE", f"/memstow/loops?name=with%20{word}")
         comfy.free(unload_models=True, free_memory=True)
         comfy.get("/test/tidy")
         if word in (None, "free"):
-            assert not [o for o in comfy.get("/memstow/owners")["owners"] if o["type"] == "MODEL"], "nobody holds it any more"
+            assert not [o for o in comfy.get("/memstow/owners")["owners"]
+                        if o["type"] == "MODEL"], "nobody holds it any more"
         elif word:
             comfy.run({"unet": unet(), "policy": policy("unet", "free"), **sample("policy", 99)})
     assert len({json.dumps(d) for d in digests.values()}) == 1, digests
     # by a wildcard nobody sees that it is a model before it comes
-    wild = {"unet": unet(), "wire": node("DiscomfortLoopResult", loop="holder", unique_id="model"), "out": port("m", "wire")}
+    wild = {"unet": unet(), "wire": node("DiscomfortLoopResult", loop="holder", unique_id="model"),
+            "out": port("m", "wire")}
     holder = comfy.begin(begin(None), name="holder")
     assert comfy.over(holder)["state"] == "done"
     for options in ({"persist_prefix": "p"}, {"use_ram": False}):
         found = comfy.loop_of({name: wild[name] for name in ("wire", "out")}, state="failed", **options)
-        assert "iteration 1, workflow 1" in found["error"] and "'m'" in found["error"] and "weights" in found["error"], found
+        assert "iteration 1, workflow 1" in found["error"] and "'m'" in found["error"] and "weights" in found[
+            "error"], found

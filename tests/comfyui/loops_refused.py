@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""What cannot be a loop is refused with one clear message, before anything is queued: types that do not meet, values that are missing or of
-the wrong type, ports that are isolated, without id or there twice, cycles, unknown classes, what ComfyUI itself would refuse in whole or in
-part, names that lead out of the folder of saved workflows, bodies that are none. A node key that another pack has is left to it."""
+"""What cannot be a loop is refused with one clear message, before anything is queued: types that do not meet, values
+that are missing or of the wrong type, ports that are isolated, without id or there twice, cycles, unknown classes, what
+ComfyUI itself would refuse in whole or in part, names that lead out of the folder of saved workflows, bodies that are
+none. A node key that another pack has is left to it."""
 import json
 
 import support
@@ -34,22 +35,39 @@ with Loops() as comfy:
     refused("port n", "no value", workflows=[counter()])
     refused("port n", "INT", "str", workflows=[counter()], inputs={"n": "1"})
     refused("'m'", workflows=[counter()], inputs={"n": 1, "m": 1})
-    refused("INT", "IMAGE", "workflow 1", "workflow 2", workflows=[counter(), {"in": port("n"), "show": node("PreviewImage", images=link("in"))}], inputs={"n": 1})
-    refused("port image", "IMAGE", "list", workflows=[{"in": port("image"), "show": node("PreviewImage", images=link("in"))}], inputs={"image": [[1, 2]]})
-    refused("node alone (DiscomfortPort)", "connected to nothing", workflows=[{**counter(), "alone": port("z")}], inputs={"n": 1})
-    refused("node in (DiscomfortPort)", "node in2 (DiscomfortPort)", "INPUT", workflows=[
-        {**counter(), "in2": port("n"), "add2": node("AddInts", a=link("in2"), b=1), "out2": port("m", "add2")}], inputs={"n": 1})
+    refused("INT", "IMAGE", "workflow 1", "workflow 2",
+            workflows=[counter(), {"in": port("n"), "show": node("PreviewImage", images=link("in"))}], inputs={"n": 1})
+    refused("port image", "IMAGE", "list",
+            workflows=[{"in": port("image"), "show": node("PreviewImage", images=link("in"))}],
+            inputs={"image": [[1, 2]]})
+    refused("node alone (DiscomfortPort)", "connected to nothing", workflows=[{**counter(), "alone": port("z")}],
+            inputs={"n": 1})
+    refused(
+        "node in (DiscomfortPort)", "node in2 (DiscomfortPort)", "INPUT", workflows=[
+            {**counter(), "in2": port("n"), "add2": node("AddInts", a=link("in2"), b=1), "out2": port("m", "add2")}
+        ], inputs={"n": 1})
     refused("node e (DiscomfortPort)", "unique_id", workflows=[{**counter(), "e": port(" ", "add")}], inputs={"n": 1})
-    refused("cycle", "node a (AddInts)", workflows=[{"a": node("AddInts", a=link("b"), b=1), "b": node("AddInts", a=link("a"), b=1), "o": port("n", "a")}])
+    refused(
+        "cycle", "node a (AddInts)", workflows=[{
+            "a": node("AddInts", a=link("b"), b=1), "b": node("AddInts", a=link("a"), b=1), "o": port("n", "a")
+        }])
     refused("node x (Mystery)", "no node class", workflows=[{**counter(), "x": node("Mystery")}], inputs={"n": 1})
     # ComfyUI's own: a missing input, a value out of bounds, a type; also where another output is good
-    refused("ComfyUI refuses", "AddInts", "b", workflows=[{"in": port("n"), "add": node("AddInts", a=link("in")), "out": port("n", "add")}], inputs={"n": 1})
-    refused("ComfyUI refuses", "PreviewImage", workflows=[{**counter(), "show": node("PreviewImage", images=link("add"))}], inputs={"n": 1})
-    refused("ComfyUI refuses", "EmptyLatentImage", "width", workflows=[{"l": node("EmptyLatentImage", width=1, height=64, batch_size=1), "o": port("l", "l")}])
-    refused("workflow 2", "ComfyUI refuses", workflows=[counter(), {"l": node("EmptyLatentImage", width=1, height=64, batch_size=1), "o": port("l", "l")}], inputs={"n": 1})
+    refused("ComfyUI refuses", "AddInts", "b",
+            workflows=[{"in": port("n"), "add": node("AddInts", a=link("in")), "out": port("n", "add")}],
+            inputs={"n": 1})
+    refused("ComfyUI refuses", "PreviewImage",
+            workflows=[{**counter(), "show": node("PreviewImage", images=link("add"))}], inputs={"n": 1})
+    refused("ComfyUI refuses", "EmptyLatentImage", "width",
+            workflows=[{"l": node("EmptyLatentImage", width=1, height=64, batch_size=1), "o": port("l", "l")}])
+    refused("workflow 2", "ComfyUI refuses",
+            workflows=[counter(),
+                       {"l": node("EmptyLatentImage", width=1, height=64, batch_size=1), "o": port("l", "l")}],
+            inputs={"n": 1})
     refused("no output", workflows=[{"a": node("AddInts", a=1, b=1)}])
     # saved workflows
-    for name in ("../../../secret", "../../../secret.json", str(outside), "/etc/passwd", "", ".", "..", "a/../../x", "x\0y", "nobody"):
+    for name in ("../../../secret", "../../../secret.json", str(outside), "/etc/passwd", "", ".", "..", "a/../../x",
+                 "x\0y", "nobody"):
         refused("saved workflow", workflows=[name])
     refused("outside of the folder", workflows=["link"])
     refused("damaged", "no JSON", workflows=["damaged"])
@@ -60,8 +78,9 @@ with Loops() as comfy:
     refused("workflows", workflows=[])
     refused("workflows", inputs={})
     refused("unknown members: command", workflows=[counter()], command="x")
-    for name, value in (("iterations", "3"), ("iterations", True), ("iterations", 1.5), ("inputs", []), ("condition", "n > 1"), ("use_ram", 1),
-                        ("ram_limit", "1"), ("persist_prefix", 7), ("independent", "yes"), ("name", 7), ("when", "x"), ("workflows", "x")):
+    for name, value in (("iterations", "3"), ("iterations", True), ("iterations", 1.5), ("inputs", []),
+                        ("condition", "n > 1"), ("use_ram", 1), ("ram_limit", "1"), ("persist_prefix", 7),
+                        ("independent", "yes"), ("name", 7), ("when", "x"), ("workflows", "x")):
         refused(name, **{"workflows": [counter()], "inputs": {"n": 1}, name: value})
     for iterations in (0, -1, 10**12):
         refused("bound", workflows=[counter()], inputs={"n": 1}, iterations=iterations)
@@ -70,16 +89,20 @@ with Loops() as comfy:
     refused("when", workflows=[counter()], inputs={"n": 1}, when=[None, None])
     refused("independent", workflows=[counter()], inputs={"n": 1}, independent=True)
     refused("name", workflows=[counter()], inputs={"n": 1}, name="x" * 101)
-    refused("MODEL", "persist_prefix", workflows=[{"m": node("UNETLoader", unet_name="tiny.safetensors", weight_dtype="default"), "o": port("model", "m")}],
-            persist_prefix="p")
+    refused(
+        "MODEL", "persist_prefix", workflows=[{
+            "m": node("UNETLoader", unet_name="tiny.safetensors", weight_dtype="default"), "o": port("model", "m")
+        }], persist_prefix="p")
     assert comfy.get("/memstow/loops")["loops"] == [], "nothing is left of them"
 
     # a port in an ordinary workflow: a wire; one that gets nothing says why
-    done = comfy.run({"a": node("AddInts", a=1, b=2), "wire": port("x", "a"), "show": node("Fingerprint", value=link("wire"))})
+    done = comfy.run(
+        {"a": node("AddInts", a=1, b=2), "wire": port("x", "a"), "show": node("Fingerprint", value=link("wire"))})
     assert done["outputs"]["show"]["digest"] == ["3"]
     done = comfy.run({"wire": port("x"), "show": node("Fingerprint", value=link("wire"))}, status="error")
     assert "is an INPUT" in json.dumps(done["status"])
-    done = comfy.run({"r": node("DiscomfortLoopResult", loop="nobody", unique_id="n"), "show": node("Fingerprint", value=link("r"))}, status="error")
+    done = comfy.run({"r": node("DiscomfortLoopResult", loop="nobody", unique_id="n"),
+                      "show": node("Fingerprint", value=link("r"))}, status="error")
     assert "no loop 'nobody'" in json.dumps(done["status"])
     info = comfy.get("/object_info/DiscomfortImageDescriber")["DiscomfortImageDescriber"]
     assert info["output"] == ["INT"] and "DiscomfortImageDescriber is" in comfy.log(), "another pack's node stays"

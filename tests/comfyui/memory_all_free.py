@@ -2,13 +2,14 @@
 # needs: comfyui
 # timeout: 600
 # alone
-"""A real ComfyUI under memstow. All free: what loading took is back, against before the first load. All keep: the trigger touches
-nothing. Parity: with nothing kept, /free with both flags gives back as much as in a ComfyUI without memstow, and our own
-trigger as much as that, by the ledger and by RSS.
+"""A real ComfyUI under memstow. All free: what loading took is back, against before the first load. All keep: the
+trigger touches nothing. Parity: with nothing kept, /free with both flags gives back as much as in a ComfyUI without
+memstow, and our own trigger as much as that, by the ledger and by RSS.
 
-RSS is read where it says what the program has: ComfyUI makes weights that nobody writes, and how many of their pages are there
-is chance, so that all are written; garbage and the C library's free pages are left out, with which two ComfyUIs without memstow
-differed by 28 MB. (With more than one arena glibc keeps what is free at the end of the others, whoever asks.)"""
+RSS is read where it says what the program has: ComfyUI makes weights that nobody writes, and how many of their pages
+are there is chance, so that all are written; garbage and the C library's free pages are left out, with which two
+ComfyUIs without memstow differed by 28 MB. (With more than one arena glibc keeps what is free at the end of the others,
+whoever asks.)"""
 import time
 
 import support
@@ -25,12 +26,14 @@ def live(comfy):
 
 def written(seed):
     """Three models, all their weights written."""
-    return {**mixed(seed, None, None), "write": {"class_type": "WriteWeights", "inputs": {"clip": link("clip"), "vae": link("vae")}}}
+    return {**mixed(seed, None, None),
+            "write": {"class_type": "WriteWeights", "inputs": {"clip": link("clip"), "vae": link("vae")}}}
 
 
 def loaded_and_freed(comfy, presses=1):
-    """By how much RSS is less when the button has taken three models: the second time, when libraries are warm. ComfyUI itself
-    overlooks for minutes what is asked while it collects garbage after a run: without memstow the button is pressed again."""
+    """By how much RSS is less when the button has taken three models: the second time, when libraries are warm. ComfyUI
+    itself overlooks for minutes what is asked while it collects garbage after a run: without memstow the button is
+    pressed again."""
     at_least = comfy.weights + CLIP
     for seed in (1, 2):
         comfy.run(written(seed))

@@ -2,9 +2,9 @@
 # needs: comfyui
 # timeout: 600
 # alone
-"""A real ComfyUI under memstow, and a node that keeps a model alive which is to be freed: the report, the log and the trace
-name the variable that holds it, and its bytes; the report of the process names who allocated them. When it lets go, the
-memory comes back."""
+"""A real ComfyUI under memstow, and a node that keeps a model alive which is to be freed: the report, the log and the
+trace name the variable that holds it, and its bytes; the report of the process names who allocated them. When it lets
+go, the memory comes back."""
 import support
 from _comfy import MB, Comfy, link, mixed, need_real
 
@@ -15,7 +15,8 @@ comfy = Comfy("memstow", ffn=32_768)
 def workflow(kind, seed):
     found = mixed(seed, unet_policy="free")
     inputs = {"latent": link("sample"), "seed": seed}
-    found["hold"] = {"class_type": kind, "inputs": {**inputs, **({"model": link("unet_policy")} if kind == "Hold" else {})}}
+    found["hold"] = {"class_type": kind,
+                     "inputs": {**inputs, **({"model": link("unet_policy")} if kind == "Hold" else {})}}
     found["digest"]["inputs"]["value"] = link("hold")
     return found
 

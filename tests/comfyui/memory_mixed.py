@@ -2,11 +2,11 @@
 # needs: comfyui
 # timeout: 600
 # alone
-"""A real ComfyUI under memstow, with a UNET of more than 256 MB: the memory of what is to be freed is back when the run has
-ended, by the ledger and by RSS, from loaders of their own and from one checkpoint; the others are found loaded by the next
-run; also after a node that fails, an interrupt and a node that runs out of memory, with a LoRA, and from a loader that is
-asynchronous. The run report has what was live of each model in each node and run before, at most and after, and what async
-nodes that take turns have is counted as theirs."""
+"""A real ComfyUI under memstow, with a UNET of more than 256 MB: the memory of what is to be freed is back when the run
+has ended, by the ledger and by RSS, from loaders of their own and from one checkpoint; the others are found loaded by
+the next run; also after a node that fails, an interrupt and a node that runs out of memory, with a LoRA, and from a
+loader that is asynchronous. The run report has what was live of each model in each node and run before, at most and
+after, and what async nodes that take turns have is counted as theirs."""
 import json
 
 import support
@@ -26,7 +26,8 @@ def is_back(least=0.95):
 
 
 def shares(owner):
-    """What the last report has of a model, by node and run, biggest first: names, then bytes before, at most, and after."""
+    """What the last report has of a model, by node and run, biggest first: names, then bytes before, at most, and
+    after."""
     return [(s["node_name"], s["run_name"], s["before_bytes"], s["peak_bytes"], s["after_bytes"])
             for s in comfy.report()["shares"] if s["model"] == owner]
 
@@ -64,7 +65,8 @@ with comfy:
     is_back()
     is_reported(2)
     node, run, before, most, after = shares(kept["CLIP"]["id"])[0] # it came in the run before
-    assert (node, run) == ("CLIPLoader #clip", "run 1") and 230 * MB <= after <= before <= most, (node, run, before, most, after)
+    assert (node, run) == ("CLIPLoader #clip",
+                           "run 1") and 230 * MB <= after <= before <= most, (node, run, before, most, after)
     clip = next(o for o in comfy.report()["owners"] if o["type"] == "CLIP")
     assert abs(clip["run_before_bytes"] - clip["after_bytes"]) < MB, clip
     assert {"clip", "clip_policy", "vae"} <= cached(done)
@@ -82,8 +84,8 @@ with comfy:
         assert comfy.report()["outcome"] == outcome, comfy.report()
         is_back()
 
-    lora = {"class_type": "LoraLoaderModelOnly", "inputs": {"model": link("unet_policy"), "lora_name": "tiny.safetensors",
-                                                            "strength_model": 0.5}}
+    lora = {"class_type": "LoraLoaderModelOnly",
+            "inputs": {"model": link("unet_policy"), "lora_name": "tiny.safetensors", "strength_model": 0.5}}
     workflow = {**mixed(6), "lora": lora}
     workflow["sample"]["inputs"]["model"] = link("lora")
     comfy.run(workflow)
@@ -91,12 +93,17 @@ with comfy:
 
     # async nodes that take turns: each has what it allocated, and a loader's model is its own
     counts = {"one": 20, "two": 30, "three": 40}
-    plants = {name: {"class_type": "AsyncPlant", "inputs": {"size": 300_000, "blocks": count}} for name, count in counts.items()}
+    plants = {name: {"class_type": "AsyncPlant", "inputs": {"size": 300_000, "blocks": count}} for name,
+              count in counts.items()}
     digests = {f"{name}_digest": {"class_type": "Digest", "inputs": {"value": link(name)}} for name in plants}
     load = {"load": {"class_type": "AsyncLoad", "inputs": {"name": "tiny.safetensors"}}, **sample("load", 7)}
-    comfy.run({**plants, **digests, **load, **{name: mixed(6)[name] for name in ("clip", "clip_policy", "text", "text_digest")}})
+    comfy.run({
+        **plants, **digests, **load, **{name: mixed(6)[name]
+                                        for name in ("clip", "clip_policy", "text", "text_digest")}
+    })
     is_back()
-    live = {o["origin"]: o["live_bytes"] for o in json.loads(support.memstow("owners", comfy.pid(), "--json").stdout)["owners"]
+    live = {o["origin"]: o["live_bytes"]
+            for o in json.loads(support.memstow("owners", comfy.pid(), "--json").stdout)["owners"]
             if o["kind"] == "node"}
     for name, count in counts.items():
         assert 300_000 * count <= live[f"node {name}"] < 300_000 * count + 100_000, (name, live[f"node {name}"])

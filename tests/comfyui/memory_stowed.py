@@ -2,9 +2,9 @@
 # needs: comfyui
 # timeout: 600
 # alone
-"""A real ComfyUI under memstow, in a control group of its own: a UNET of more than 512 MB that is to be stowed is out after the
-run, by RSS and by the group's memory; the next run's output is the same to the bit, and what it uses is anonymous memory
-again."""
+"""A real ComfyUI under memstow, in a control group of its own: a UNET of more than 512 MB that is to be stowed is out
+after the run, by RSS and by the group's memory; the next run's output is the same to the bit, and what it uses is
+anonymous memory again."""
 import pathlib, time
 
 import support
@@ -17,7 +17,9 @@ comfy = Comfy("memstow", ffn=263_000, preexec_fn=group and group.join)
 
 def field(file, name):
     """Bytes of a line of smaps_rollup or meminfo."""
-    return int(next(line.split()[1] for line in pathlib.Path(file).read_text().splitlines() if line.startswith(f"{name}:"))) << 10
+    return int(
+        next(line.split()[1]
+             for line in pathlib.Path(file).read_text().splitlines() if line.startswith(f"{name}:"))) << 10
 
 
 def now():
@@ -40,7 +42,8 @@ with comfy:
     fallen = [then - there for then, there in zip(before, now())]
     stowed = comfy.owners()["MODEL"]
     where = "its control group" if group else "the machine (MemAvailable)"
-    print(f"stowed {stowed['stowed_bytes'] / MB:.0f} MB, run and all in {took:.1f} s: RSS fell by {fallen[0] / MB:.0f} MB, the "
+    print(f"stowed {stowed['stowed_bytes'] / MB:.0f} MB, run and all in {took:.1f} s: RSS fell by "
+          f"{fallen[0] / MB:.0f} MB, the "
           f"memory of {where} by {fallen[2] / MB:.0f} MB")
     if not stowed["stowed_bytes"] and any(line.get("why") == "cannot" for line in comfy.lines("DECISION")):
         support.skip("this kernel cannot move the model's pages")
@@ -55,7 +58,8 @@ with comfy:
     assert back["id"] == owner and not back["stowed_bytes"], back
     rss, anonymous, _used = (there - then for there, then in zip(now(), before))
     print(f"back in two runs of {took:.1f} s: against before it was stowed, RSS {rss / MB:+.0f} MB, anonymous memory "
-          f"{anonymous / MB:+.0f} MB; of the model's {back['live_bytes'] / MB:.0f} MB {back['resident_bytes'] / MB:.0f} MB are resident")
+          f"{anonymous / MB:+.0f} MB; of the model's {back['live_bytes'] / MB:.0f} MB "
+          f"{back['resident_bytes'] / MB:.0f} MB are resident")
     assert back["resident_bytes"] >= 0.95 * comfy.weights, back
     assert rss - anonymous <= 0.05 * comfy.weights, "it came back as something else than anonymous memory"
     comfy.check_trace()

@@ -38,7 +38,8 @@ assert memstow.owner("other", keys=(1, 2)).id == first.id != second.id
 node = memstow.owner("n", kind="node")
 assert second.figures() == memstow.Figures(kind="model", policy="stow", priority=4)
 assert memstow.owner("big key", keys=(2**64 - 1, -1)).id
-for bad in (lambda: memstow.owner("x", kind="thing"), lambda: first.set_policy("burn"), lambda: memstow.decide("why not")):
+for bad in (lambda: memstow.owner("x", kind="thing"), lambda: first.set_policy("burn"),
+            lambda: memstow.decide("why not")):
     try:
         bad()
         raise AssertionError("a wrong word was taken")
@@ -161,7 +162,8 @@ second.set_idle(True)
 assert second.stow() == 70 and second.figures().stowed_bytes == 70 and second.restore() == 70 and second.release() == 0
 decided = memstow.decide("run_ended", "text")
 raises("EBUSY", memstow.decide)
-assert {d.owner: (d.policy, d.action, d.why, d.live_bytes) for d in decided}[second.id] == ("stow", "stow", "policy", 70)
+assert {d.owner: (d.policy, d.action, d.why, d.live_bytes)
+        for d in decided}[second.id] == ("stow", "stow", "policy", 70)
 assert memstow.finish() == 70 and memstow.trigger() == 0
 for number in range(3000):
     memstow.trace({"line": "TEST", "number": number, "text": "ä" * 10})

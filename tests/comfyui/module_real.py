@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: torch
 # timeout: 300
-"""The Python module on the library itself: scopes of coroutines and threads count to the byte, assigned buffers, tensors and
-modules are their owner's, retired owners give back, and errors carry the library's words. Runs itself under memstow."""
+"""The Python module on the library itself: scopes of coroutines and threads count to the byte, assigned buffers,
+tensors and modules are their owner's, retired owners give back, and errors carry the library's words. Runs itself under
+memstow."""
 import asyncio, errno, json, os, sys, threading
 
 if "libmemstow" not in os.environ.get("LD_PRELOAD", ""):
@@ -93,7 +94,8 @@ module = None
 assert live(model) < 8192, live(model)
 
 # what fails says why
-for call, number in ((lambda: memstow.figures(2**20 - 1), errno.ENOENT), (lambda: first.scope().__exit__(), errno.EPERM),
+for call, number in ((lambda: memstow.figures(2**20 - 1), errno.ENOENT),
+                     (lambda: first.scope().__exit__(), errno.EPERM),
                      (lambda: memstow.assign(first, (16, 10)), errno.ENXIO)):
     try:
         call()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""Packs that wrap the same functions of ComfyUI, one installed before ours and one after: everybody is called, policies hold,
-and failures are still told. A third sets MultiGPU's flag: on patchers or on inner models, before a LoRA, and in classes of its own
-that load a CLIP or a VAE as ComfyUI's do. beside_multigpu has the real one."""
+"""Packs that wrap the same functions of ComfyUI, one installed before ours and one after: everybody is called, policies
+hold, and failures are still told. A third sets MultiGPU's flag: on patchers or on inner models, before a LoRA, and in
+classes of its own that load a CLIP or a VAE as ComfyUI's do. beside_multigpu has the real one."""
 from _comfy import Comfy, around_pack, link, mixed, sample, unet
 
 WRAPS = '''
@@ -56,7 +56,9 @@ def override(loader):
     return Override
 NODE_CLASS_MAPPINGS = {"Flag": Flag, "CLIPLoaderFlag": override(nodes.CLIPLoader), "VAELoaderFlag": override(nodes.VAELoader)}
 '''
-comfy = Comfy(pack=False, before=(around_pack(FLAGS + WRAPS.replace("NAME", "the one before"), WRAPS.replace("NAME", "the one after")),))
+comfy = Comfy(
+    pack=False,
+    before=(around_pack(FLAGS + WRAPS.replace("NAME", "the one before"), WRAPS.replace("NAME", "the one after")),))
 
 
 def flagged(inner, value, seed):
@@ -87,14 +89,17 @@ with comfy:
     assert comfy.owners()["MODEL"]["policy"] == "keep"
 
     # set before a LoRA, which makes a clone: the one that is loaded has no flag
-    lora = {"class_type": "LoraLoaderModelOnly", "inputs": {"model": link("flag"), "lora_name": "tiny.safetensors", "strength_model": 0.5}}
+    lora = {"class_type": "LoraLoaderModelOnly",
+            "inputs": {"model": link("flag"), "lora_name": "tiny.safetensors", "strength_model": 0.5}}
     comfy.run({**flagged(False, True, 7), "lora": lora, **sample("lora", 7)})
     freed = comfy.report()["freed"]
     assert [(o["type"], o["policy"]) for o in freed] == [("MODEL", "free")] and "cloned from" in freed[0]["rule"], freed
     read = [line for line in comfy.lines("READ") if line["owner"] == freed[0]["owner"]][-1]
-    seen = [line for line in comfy.lines("SET") if line["owner"] == freed[0]["owner"] and "flag" in line and line["patcher"]]
+    seen = [line for line in comfy.lines("SET") if line["owner"] == freed[0]["owner"] and "flag" in line
+            and line["patcher"]]
     assert read["rule"] == "flag" and read["from"] in read["parents"] and read["on_patcher"] is True, read
-    assert [(line["patcher"], line["policy"], line["node"]) for line in seen][-1] == (read["from"], "free", "flag"), seen
+    assert [(line["patcher"], line["policy"], line["node"])
+            for line in seen][-1] == (read["from"], "free", "flag"), seen
 
     # loaders of another pack's, which set it on what they return
     def loaded_by(seed, keep_clip, keep_vae):
@@ -108,12 +113,15 @@ with comfy:
 
     comfy.run(loaded_by(8, True, False))
     clip = comfy.owners()["CLIP"]
-    assert of_type([clip]) == {("CLIP", "keep")} and of_type(comfy.report()["freed"]) == {("VAE", "free")}, comfy.report()["freed"]
+    assert (of_type([clip]) == {("CLIP", "keep")}
+            and of_type(comfy.report()["freed"]) == {("VAE", "free")}), comfy.report()["freed"]
     workflow = loaded_by(9, False, True)
-    workflow["lora"] = {"class_type": "LoraLoader", "inputs": {"model": link("unet"), "clip": link("clip"), "strength_model": 0.5,
-                                                               "lora_name": "tiny.safetensors", "strength_clip": 0.5}}
+    workflow["lora"] = {"class_type": "LoraLoader",
+                        "inputs": {"model": link("unet"), "clip": link("clip"), "strength_model": 0.5,
+                                   "lora_name": "tiny.safetensors", "strength_clip": 0.5}}
     workflow["text"]["inputs"]["clip"] = link("lora", 1)
     comfy.run(workflow)
-    assert of_type(comfy.report()["freed"]) == {("CLIP", "free")} and of_type([comfy.owners()["VAE"]]) == {("VAE", "keep")}
+    assert (of_type(comfy.report()["freed"]) == {("CLIP", "free")}
+            and of_type([comfy.owners()["VAE"]]) == {("VAE", "keep")})
     assert comfy.owners()["CLIP"]["id"] == clip["id"], "what was to be kept is gone"
     assert not comfy.lines("LOST")

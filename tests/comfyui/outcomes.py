@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""In a real ComfyUI, on the test double: the moment after a run comes also when a node raises, when the run is interrupted,
-and when a node runs out of memory; the client still hears of the failure, and what was to be freed is freed. Async nodes
-that run side by side keep to their own scopes, and a loader that is asynchronous has its model registered."""
+"""In a real ComfyUI, on the test double: the moment after a run comes also when a node raises, when the run is
+interrupted, and when a node runs out of memory; the client still hears of the failure, and what was to be freed is
+freed. Async nodes that run side by side keep to their own scopes, and a loader that is asynchronous has its model
+registered."""
 from _comfy import Comfy, link, mixed, policy, sample, unet
 import support
 
@@ -30,7 +31,8 @@ with comfy:
     comfy.run(mixed(1))
     assert outcome() == "ok"
     done = comfy.run(failing("Fail", 2), status="error")
-    assert dict(done["status"]["messages"])["execution_error"]["exception_type"] == "ValueError" and outcome() == "failed"
+    assert dict(
+        done["status"]["messages"])["execution_error"]["exception_type"] == "ValueError" and outcome() == "failed"
     done = comfy.run(failing("RunOut", 3), status="error")
     assert "execution_error" in dict(done["status"]["messages"]) and outcome() == "out-of-memory"
 

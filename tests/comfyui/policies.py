@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""In a real ComfyUI, on the test double: policies of three models from loaders of their own. What is to be freed goes, with
-what reaches it in the node cache, and nothing else; a policy stays over cached runs, until it is changed or its node is
-removed; a kept model is found again after another workflow."""
+"""In a real ComfyUI, on the test double: policies of three models from loaders of their own. What is to be freed goes,
+with what reaches it in the node cache, and nothing else; a policy stays over cached runs, until it is changed or its
+node is removed; a kept model is found again after another workflow."""
 from _comfy import Comfy, checkpoint, link, mixed, policy, sample, unet
 
 comfy = Comfy()
@@ -83,5 +83,6 @@ with comfy:
              **sample("p", 11), "vae_digest": {"class_type": "Digest", "inputs": {"value": link("all", 2)}}}
     comfy.run(three)
     model = comfy.owners()["MODEL"]
-    assert model["policy"] == "free" and model["stowed_bytes"] and "its loader made" in comfy.report()["notes"][0], model
+    assert (model["policy"] == "free" and model["stowed_bytes"]
+            and "its loader made" in comfy.report()["notes"][0]), model
     assert not [line for line in comfy.lines("LOST")], comfy.lines("LOST")

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The registry, with ComfyUI's own patchers, in this process: the one look-up of policies and its order, ids that are used again
-by force, no leak over a thousand models, what is lost and what is not. flags is about those that other packs set."""
+"""The registry, with ComfyUI's own patchers, in this process: the one look-up of policies and its order, ids that are
+used again by force, no leak over a thousand models, what is lost and what is not. flags is about those that other packs
+set."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -78,12 +79,13 @@ said = []
 listener = logging.Handler()
 listener.emit = lambda record: said.append(record.getMessage())
 logging.getLogger("memstow").addHandler(listener)
-for extra, part in ((None, None), ({}, None), ({"VAE": "keep"}, None), ("bogus", "bogus"), (7, "7"), (["free"], "['free']"),
-                    ({"VAE": 5}, "VAE: 5")):
+for extra, part in ((None, None), ({}, None), ({"VAE": "keep"}, None), ("bogus", "bogus"), (7, "7"),
+                    (["free"], "['free']"), ({"VAE": 5}, "VAE: 5")):
     said.clear()
     assert r.for_one_run(extra) == ({"VAE": "keep"} if extra == {"VAE": "keep"} else {}), extra
     assert len(said) == (part is not None) and all(f"{part} is left out" in line for line in said), (extra, said)
-for word, takes_all, part in ((None, False, None), ("", False, None), (" All ", True, None), ("maybe", False, "=maybe is not all")):
+for word, takes_all, part in ((None, False, None), ("", False, None), (" All ", True, None),
+                              ("maybe", False, "=maybe is not all")):
     said.clear()
     assert unload.takes_all({} if word is None else {"MEMSTOW_FREE_BUTTON": word}) == takes_all, word
     assert len(said) == (part is not None) and all(part in line for line in said), (word, said)
@@ -130,7 +132,8 @@ lost = lines("LOST")
 assert [(line["owner"], line["phase"]) for line in lost] == [(number, "the test")] and any(
     "dropper registry.py" in frame for frame in lost[0]["stack"]), lost
 
-# the list of loaded models: dead entries compare equal, and entries go by themselves; what is kept is named, not counted
+# the list of loaded models: dead entries compare equal, and entries go by themselves; what is kept is named, not
+# counted
 first, second, third = patcher(), patcher(), patcher()
 mm.load_models_gpu([first, second, third])
 registry.set(second.model, second, r.Setting("free"))
@@ -138,7 +141,8 @@ gone = weakref.ref(third.model)
 del third
 gc.collect()
 mm.unload_all_models()
-assert [e.model for e in mm.current_loaded_models if e.model is not None] in ([first], [first]), mm.current_loaded_models
+assert [e.model for e in mm.current_loaded_models
+        if e.model is not None] in ([first], [first]), mm.current_loaded_models
 registry.set(second.model, second, r.Setting("keep"))
 del second
 gc.collect()
@@ -162,7 +166,8 @@ reasons = report.why_here(identity, "keep", [], [], False), report.why_here(iden
 assert reasons == (["policy: keep"], ["policy: stow"]), reasons
 held[0][0][0].pinned = {"weight", "bias"}
 reasons = report.why_here(identity, "free", ["KSampler", "Load"], ["a.b", "c.d"], True)
-assert reasons == ["node cache: KSampler, Load", "held by a.b; c.d", "pinned: 2 weights", "in ComfyUI's list of loaded models"], reasons
+assert reasons == ["node cache: KSampler, Load", "held by a.b; c.d", "pinned: 2 weights",
+                   "in ComfyUI's list of loaded models"], reasons
 held[0][0][0].pinned = set()
 assert report.why_here(identity, "free", [], [], False) == []
 kept = [bytearray(2000) for _ in range(20_000)] # too large for Python's own arenas
@@ -170,7 +175,8 @@ before = report.held_by_glibc()
 del kept[::2]
 assert report.held_by_glibc() - before > 10_000_000, (before, report.held_by_glibc())
 runs.trigger("request", "the test asks")
-assert f"\nfree, and kept by glibc: {report.size(runs.last['glibc_free_bytes'])}\n" in report.text(runs.last), report.text(runs.last)
+assert f"\nfree, and kept by glibc: {report.size(runs.last['glibc_free_bytes'])}\n" in report.text(
+    runs.last), report.text(runs.last)
 kept = None
 
 # models on more than one device: ComfyUI's own function frees one at a time
@@ -187,7 +193,8 @@ memstow.outside_pools = lambda: (dropped.append("outside"), contextlib.nullconte
 mm.soft_empty_cache()
 assert dropped == ["dropped", "outside"], dropped
 
-# comfy-aimdo's ranges, as newer versions of ComfyUI hang them on a model: whose they are, and what is resident, after each trigger
+# comfy-aimdo's ranges, as newer versions of ComfyUI hang them on a model: whose they are, and what is resident, after
+# each trigger
 import types
 class ModelVBAR:
     device, base_addr, max_size, _ptr = 0, 1 << 40, 10 << 30, 1

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""Each way by which ComfyUI touches the weights of a model that is out of a device restores it before, or is refused and touches
-nothing. On the CPU, with doubles: of libmemstow, which says what is out, and of the device's memory, `Elsewhere`, a tensor
-that nothing may look into while it is. No GPU has seen this."""
+"""Each way by which ComfyUI touches the weights of a model that is out of a device restores it before, or is refused
+and touches nothing. On the CPU, with doubles: of libmemstow, which says what is out, and of the device's memory,
+`Elsewhere`, a tensor that nothing may look into while it is. No GPU has seen this."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -31,8 +31,8 @@ class Elsewhere(torch.Tensor):
     """Memory of a device, a double: while it is out, looking into it is what would break the device's context."""
     is_out = False
     broken = 0
-    HARMLESS = {"numel", "nelement", "element_size", "dim", "size", "stride", "is_floating_point", "untyped_storage", "data_ptr",
-                "__get__", "is_contiguous", "requires_grad_", "__repr__", "__hash__"}
+    HARMLESS = {"numel", "nelement", "element_size", "dim", "size", "stride", "is_floating_point", "untyped_storage",
+                "data_ptr", "__get__", "is_contiguous", "requires_grad_", "__repr__", "__hash__"}
 
     @classmethod
     def __torch_function__(cls, function, types, arguments=(), options=None):
@@ -97,15 +97,14 @@ def hook():
 
 
 # Of a patcher: its methods with arguments for each.
-METHODS = {
-    "get_model_object": (KEY,), "add_patches": (DIFF,), "get_key_patches": (), "model_state_dict": (),
-    "patch_weight_to_device": (KEY, cpu),
-    "load": (cpu,), "patch_model": (cpu,), "unpatch_model": (cpu,), "partially_unload": (cpu, 1), "partially_load": (cpu, 1 << 20),
-    "calculate_weight": ([], torch.ones(4), KEY), "pre_run": (),
-    "prepare_state": (torch.zeros(1),), "restore_hook_patches": (), "prepare_hook_patches_current_keyframe": None,
-    "register_all_hook_patches": None, "add_hook_patches": None, "get_combined_hook_patches": (None,), "apply_hooks": (None,),
-    "patch_hooks": (None,), "patch_cached_hook_weights": None, "clear_cached_hook_weights": (),
-    "patch_hook_weight_to_device": None, "unpatch_hooks": (), "clean_hooks": (), "cleanup": ()}
+METHODS = {"get_model_object": (KEY,), "add_patches": (DIFF,), "get_key_patches": (), "model_state_dict": (),
+           "patch_weight_to_device": (KEY, cpu), "load": (cpu,), "patch_model": (cpu,), "unpatch_model": (cpu,),
+           "partially_unload": (cpu, 1), "partially_load": (cpu, 1 << 20), "calculate_weight": ([], torch.ones(4), KEY),
+           "pre_run": (), "prepare_state": (torch.zeros(1),), "restore_hook_patches": (),
+           "prepare_hook_patches_current_keyframe": None, "register_all_hook_patches": None, "add_hook_patches": None,
+           "get_combined_hook_patches": (None,), "apply_hooks": (None,), "patch_hooks": (None,),
+           "patch_cached_hook_weights": None, "clear_cached_hook_weights": (), "patch_hook_weight_to_device": None,
+           "unpatch_hooks": (), "clean_hooks": (), "cleanup": ()}
 assert set(METHODS) == set(p.OF_PATCHERS)
 
 # Those that read and write no weights. A method that is in neither list is one that somebody has to look at.
@@ -114,11 +113,12 @@ HARMLESS = {
     "clone_has_same_weights", "memory_required", "add_object_patch", "set_model_compute_dtype", "add_weight_wrapper",
     "model_patches_models", "model_dtype", "current_loaded_device", "_load_list", "use_ejected", "set_hook_mode",
     "pin_weight_to_device", "unpin_weight", "unpin_all_weights"}
-PREFIXES = ("set_model_", "add_callback", "remove_callback", "get_callback", "get_all_callback", "add_wrapper", "remove_wrapper",
-            "get_wrapper", "get_all_wrapper", "set_attach", "remove_attach", "get_attach", "set_inject", "remove_inject", "get_inject",
-            "set_additional", "remove_additional", "get_additional", "get_nested")
-unknown = [name for name, _ in inspect.getmembers(ModelPatcher, inspect.isfunction)
-           if name not in METHODS and name not in p.SOMETIMES and name not in HARMLESS and not name.startswith(PREFIXES)]
+PREFIXES = ("set_model_", "add_callback", "remove_callback", "get_callback", "get_all_callback", "add_wrapper",
+            "remove_wrapper", "get_wrapper", "get_all_wrapper", "set_attach", "remove_attach", "get_attach",
+            "set_inject", "remove_inject", "get_inject", "set_additional", "remove_additional", "get_additional",
+            "get_nested")
+unknown = [name for name, _ in inspect.getmembers(ModelPatcher, inspect.isfunction) if name not in METHODS
+           and name not in p.SOMETIMES and name not in HARMLESS and not name.startswith(PREFIXES)]
 assert not unknown, f"does it touch weights? {unknown}"
 
 
@@ -174,11 +174,13 @@ def patched(clone):
 for name, way in WAYS.items():
     patcher, identity = loaded()
     way()
-    assert not Elsewhere.is_out and not points.out and not points.parts and not identity.stowed, f"{name} restores nothing"
+    assert (not Elsewhere.is_out and not points.out and not points.parts
+            and not identity.stowed), f"{name} restores nothing"
     assert not Elsewhere.broken, name
     assert not any(module._forward_pre_hooks for module in patcher.model.modules()), name
 
-# The device has no memory for it: each way is refused before it has touched anything; the model stays out, and comes back later.
+# The device has no memory for it: each way is refused before it has touched anything; the model stays out, and comes
+# back later.
 for name, way in WAYS.items():
     patcher, identity = loaded()
     double.memstow_double_device_full(1)
@@ -232,8 +234,8 @@ del patcher
 gc.collect()
 assert not points.out and not points.parts and not points.hooks
 
-# A rescue of memstow's takes out by itself what is idle and in a device. So what is in one is not idle, and what a rescue took out
-# again before it was in use comes back again.
+# A rescue of memstow's takes out by itself what is idle and in a device. So what is in one is not idle, and what a
+# rescue took out again before it was in use comes back again.
 Elsewhere.is_out = False
 patcher, identity = loaded()
 identity.set_idle(True)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The pack's routes: owners, decisions, report, snapshot and trigger; requests wait for the end of the run that is on and get
-their ticket; the last runs' reports are kept, whatever triggers came since; what cannot be meant is refused, and so are pages of other origins, as ComfyUI refuses them; a client never names a
-file but one that it was told of. There are at most 20 snapshots, which are listed, and deleted one by one."""
+"""The pack's routes: owners, decisions, report, snapshot and trigger; requests wait for the end of the run that is on
+and get their ticket; the last runs' reports are kept, whatever triggers came since; what cannot be meant is refused,
+and so are pages of other origins, as ComfyUI refuses them; a client never names a file but one that it was told of.
+There are at most 20 snapshots, which are listed, and deleted one by one."""
 import concurrent.futures, json, pathlib, threading, time, urllib.request
 
 import support
@@ -18,13 +19,15 @@ with comfy:
     report = comfy.report()
     assert report["format"] == "memstow-comfyui-run" and report["freed"][0]["rule"] == "MEMSTOW_POLICY_VAE", report
     assert report["rss"]["before_bytes"] < report["rss"]["peak_bytes"] >= report["rss"]["after_bytes"]
-    assert {n["class"] for n in report["nodes"]} >= {"UNETLoader", "KSampler"} and all(o["why"] for o in report["owners"])
+    assert {n["class"]
+            for n in report["nodes"]} >= {"UNETLoader", "KSampler"} and all(o["why"] for o in report["owners"])
 
     decisions = comfy.get("/memstow/decisions")
     assert decisions["lines"] and comfy.get(f"/memstow/decisions?from={decisions['next']}")["lines"] == []
     before = comfy.report()
     for body in (b"", b" ", b"{", b"[1]", b"null", b'"x"', b'{"reason": 1}', b'{"reason": null}', b'{"reason": ["x"]}',
-                 b'{"wait": "true"}', b'{"wait": 1}', b'{"wait": null}', json.dumps({"reason": "x" * 201}).encode(), b'{"reason": "\xff"}'):
+                 b'{"wait": "true"}', b'{"wait": 1}', b'{"wait": null}', json.dumps({"reason": "x" * 201}).encode(),
+                 b'{"reason": "\xff"}'):
         assert comfy.status_of("/memstow/trigger", body) == 400, body
     assert comfy.report() == before, "a request that was refused did something"
     for number in ("x", "-1", "1.5", "", "9" * 19, "%D9%A1", "+1", "1_0"):
@@ -48,7 +51,8 @@ with comfy:
     assert max(map(len, text.splitlines())) <= 88, text
     listed = comfy.get("/memstow/runs")
     assert [(one["run"], one["outcome"]) for one in listed["runs"]] == [(1, "ok"), (2, "ok")], listed
-    assert listed["runs"][0]["text"].startswith("memstow: run 1 ok: kept 2") and listed["runs"][0]["prompt"] == before["prompt"]
+    assert listed["runs"][0]["text"].startswith(
+        "memstow: run 1 ok: kept 2") and listed["runs"][0]["prompt"] == before["prompt"]
     assert comfy.get("/memstow/report?run=1") == before and comfy.get("/memstow/report?run=2")["run"] == 2
     for number in ("3", "0", "x", "", "-1"):
         assert comfy.status_of(f"/memstow/report?run={number}", method="GET") == 404, number
@@ -69,7 +73,8 @@ with comfy:
     waiting.join(60)
     assert answers and answers[0]["done"], answers
     later = comfy.get(f"/memstow/ticket?id={asked['ticket']}")
-    assert later["done"] and "kept 2" in later["text"] and answers[0]["ticket"] > asked["ticket"], (asked, later, answers)
+    assert later["done"] and "kept 2" in later["text"] and answers[0]["ticket"] > asked["ticket"], (
+        asked, later, answers)
     assert [comfy.get(f"/memstow/ticket?id={number}") for number in (0, 99, "x", -1, "")] == [None] * 5
     assert comfy.wait(prompt)["status"]["status_str"] == "error"
 
@@ -95,7 +100,8 @@ with comfy:
     assert statuses == [200, 409, 409, 409] and len(comfy.get("/memstow/snapshot")["snapshots"]) == 20, statuses
     assert comfy.status_of(f"/memstow/snapshot?file={answer['file']}", method="DELETE") == 200 and not file.exists()
     assert comfy.status_of(f"/memstow/snapshot?file={answer['file']}", method="DELETE") == 404
-    assert comfy.get("/memstow/snapshot", {})["file"] in {one["file"] for one in comfy.get("/memstow/snapshot")["snapshots"]}
+    assert comfy.get("/memstow/snapshot",
+                     {})["file"] in {one["file"] for one in comfy.get("/memstow/snapshot")["snapshots"]}
     assert (file.parent / "other.mst").exists()
     other = {"Origin": "http://evil.example", "Host": f"127.0.0.1:{comfy.port}"}
     for path in ("/memstow/trigger", "/memstow/snapshot"):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""Without memstow in the process the pack hooks nothing: ComfyUI's functions are its own, outputs are the same, the policy
-node is a wire, the routes are not there, and one line in the log says how to start it. The module does nothing, and says so
-once."""
+"""Without memstow in the process the pack hooks nothing: ComfyUI's functions are its own, outputs are the same, the
+policy node is a wire, the routes are not there, and one line in the log says how to start it. The module does nothing,
+and says so once."""
 import shutil, subprocess, sys
 
 import support

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 300
-"""Instructions that the hooks add to a pair of cudaMallocAsync and cudaFreeAsync, counted by callgrind over a runtime whose
-functions do nothing but answer (a test double). Instructions of memstow's own, no time, and nothing of a GPU.
+"""Instructions that the hooks add to a pair of cudaMallocAsync and cudaFreeAsync, counted by callgrind over a runtime
+whose functions do nothing but answer (a test double). Instructions of memstow's own, no time, and nothing of a GPU.
 
-Each is the difference of a long and a short run. It may not grow by more than 5 % over tests/cost/cuda_budget.json, which
-`RECORD_COST=1 tests/check cost/cuda` writes."""
+Each is the difference of a long and a short run. It may not grow by more than 5 % over tests/cost/cuda_budget.json,
+which `RECORD_COST=1 tests/check cost/cuda` writes."""
 import json, os, pathlib, shutil
 
 import instructions, support

@@ -2,11 +2,12 @@
 # needs: cc
 # timeout: 300
 """Instructions for one malloc and one free in each mode, and with call stacks in the leaf cache, joined to the
-remembered one, and never seen before; and for a scope that is entered and left; counted by callgrind: the same on a loud machine and a quiet one.
+remembered one, and never seen before; and for a scope that is entered and left; counted by callgrind: the same on a
+loud machine and a quiet one.
 
-Each is the difference of a long and a short run, so that starting up does not count. It may not grow by more than 5 % over
-tests/cost/budget.json. `RECORD_COST=1 tests/check cost` writes what it counts there. The leaf cache adapts to the stacks
-that it sees, so that joined ones take one of two numbers, 12 % apart: the larger one is to be recorded."""
+Each is the difference of a long and a short run, so that starting up does not count. It may not grow by more than 5 %
+over tests/cost/budget.json. `RECORD_COST=1 tests/check cost` writes what it counts there. The leaf cache adapts to the
+stacks that it sees, so that joined ones take one of two numbers, 12 % apart: the larger one is to be recorded."""
 import json, os, pathlib, platform, re, shutil, subprocess, tempfile
 
 import support

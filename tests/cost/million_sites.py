@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # alone
 # timeout: 300
-"""A running process with a million sites and ten million live blocks: the snapshot from outside is exact, at most 30 MB, and
-reading it takes at most 200 MB. What it took in seconds is printed; the goal is one second each, and no test."""
+"""A running process with a million sites and ten million live blocks: the snapshot from outside is exact, at most 30
+MB, and reading it takes at most 200 MB. What it took in seconds is printed; the goal is one second each, and no
+test."""
 import os, pathlib, resource, subprocess, time
 
 import support
 
 SITES, BLOCKS = 1_000_000, 10
-process = support.start(support.BUILD / "tests/cost/million", support.HERE / "ledger.mst", SITES, BLOCKS, stdout=subprocess.PIPE)
+process = support.start(support.BUILD / "tests/cost/million", support.HERE / "ledger.mst", SITES, BLOCKS,
+                        stdout=subprocess.PIPE)
 assert process.stdout.readline() == b"ready\n"
 
 

@@ -91,7 +91,8 @@ static void *churn(void *argument) {
         if (slot->bytes) {
             if (let_go(slot, stream) == 0) slot->bytes = 0; /* else it stays */
         } else {
-            *slot = (struct held){.kind = (enum kind)(rand_r(&seed) % KINDS), .bytes = 4 + rand_r(&seed) % 40000 / 4 * 4};
+            *slot =
+                (struct held){.kind = (enum kind)(rand_r(&seed) % KINDS), .bytes = 4 + rand_r(&seed) % 40000 / 4 * 4};
             if (allocate(slot, stream)) slot->bytes = 0;
         }
     }

@@ -1,5 +1,6 @@
-"""A double of PyTorch's torch.cuda, for tests: the part of its native allocator that memstow's pools rest on, over a CUDA driver
-that is asked through libcuda.so.1 (the simulated one, in tests). It is no PyTorch, and shows nothing about one but this:
+"""A double of PyTorch's torch.cuda, for tests: the part of its native allocator that memstow's pools rest on, over a
+CUDA driver that is asked through libcuda.so.1 (the simulated one, in tests). It is no PyTorch, and shows nothing about
+one but this:
 
 - requests of at most 1 MiB share segments of 2 MiB, those below 10 MiB segments of 20 MiB, others have their own;
 - a thread that is in a pool gets its memory from that; of two that it is in, from the one entered last;
@@ -132,8 +133,10 @@ def install(version="2.13.0", backend="native", initialized=True):
     must(cuda_driver.cuInit(0))
     must(cuda_driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
     torch = types.ModuleType("torch")
-    torch.__version__, torch.Tensor, torch.nn = version, type("Tensor", (), {}), types.SimpleNamespace(Module=type("Module", (), {}))
-    torch._C = types.SimpleNamespace(_cuda_beginAllocateCurrentThreadToPool=allocator.begin, _cuda_releasePool=allocator.release)
+    torch.__version__, torch.Tensor, torch.nn = version, type(
+        "Tensor", (), {}), types.SimpleNamespace(Module=type("Module", (), {}))
+    torch._C = types.SimpleNamespace(_cuda_beginAllocateCurrentThreadToPool=allocator.begin,
+                                     _cuda_releasePool=allocator.release)
     state = types.SimpleNamespace(initialized=initialized, capturing=False, counted=False)
 
     def is_available(): # counts devices, after which a forked child has no CUDA

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: pip:comfy-aimdo
-# PyPI's comfy-aimdo, a client that nobody here wrote, over the simulated driver: it writes its jumps over the driver's functions,
-# as it does without memstow, and what the program takes is counted all the same.
+# PyPI's comfy-aimdo, a client that nobody here wrote, over the simulated driver: it writes its jumps over the driver's
+# functions, as it does without memstow, and what the program takes is counted all the same.
 import json, sys
 
 import support, _simulated
@@ -28,11 +28,13 @@ assert alone.startswith("True True\n"), alone
 tracked = support.track(sys.executable, "-c", CLIENT, env=environment).stdout
 assert tracked == alone, f"alone:\n{alone}\nunder memstow:\n{tracked}"
 cuda = support.report()["cuda"]
-assert cuda["kinds"]["device"]["live_bytes"] == 5 << 20 and cuda["kinds"]["pool"]["live_bytes"] == 7 << 20, cuda["kinds"]
+assert cuda["kinds"]["device"]["live_bytes"] == 5 << 20 and cuda["kinds"]["pool"]["live_bytes"] == 7 << 20, cuda[
+    "kinds"]
 assert cuda["foreign_frees"] == cuda["missed_frees"] == cuda["unknown_entries"] == 0
 print(alone)
 
-# Where memory of models is to move, it is the driver's beside comfy-aimdo, whichever came first; and what was served before stays.
+# Where memory of models is to move, it is the driver's beside comfy-aimdo, whichever came first; and what was served
+# before stays.
 MOVES = """
 import ctypes, sys
 cuda, context, at = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()
@@ -59,7 +61,8 @@ print(memstow.memstow_stow(model))
 """
 LOADED = "comfy-aimdo is loaded, which manages device memory itself"
 for order, said, stayed in (("first", "0\n", [8 << 20]), ("later", f"{8 << 20} {8 << 20}\n-95\n", [8 << 20, 8 << 20])):
-    done = support.track(sys.executable, "-c", MOVES, order, env={**environment, "MEMSTOW_CUDA_MOVES": "2M"}, file=f"{order}.mst")
+    done = support.track(sys.executable, "-c", MOVES, order, env={**environment, "MEMSTOW_CUDA_MOVES": "2M"},
+                         file=f"{order}.mst")
     assert done.stdout == said, (order, done.stdout)
     lines = json.loads(support.memstow("decisions", f"{order}.mst", "--json").stdout)["lines"]
     refused = [line["bytes"] for line in lines if line.get("because") == LOADED]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# Machines on which CUDA is there and is of little use, over the simulated driver (a test double): no device, and a driver of CUDA
-# 11. Programs end as they do without memstow, and the ledger has what they had.
+# Machines on which CUDA is there and is of little use, over the simulated driver (a test double): no device, and a
+# driver of CUDA 11. Programs end as they do without memstow, and the ledger has what they had.
 import support, _simulated
 
 DEVICE_KINDS = ("device", "pool", "managed", "array", "vmm", "pinned", "registered")
@@ -10,7 +10,8 @@ for client in _simulated.clients():
     alone = support.run(client, env=environment, status=None)
     tracked = support.track(client, env=environment, status=None)
     assert alone.returncode, f"{client.name} does without a device"
-    assert (tracked.returncode, tracked.stdout, tracked.stderr) == (alone.returncode, alone.stdout, alone.stderr), (client, tracked)
+    assert (tracked.returncode, tracked.stdout,
+            tracked.stderr) == (alone.returncode, alone.stdout, alone.stderr), (client, tracked)
     report = support.report()
     assert not report["totals"]["cuda"]["live_blocks"] and not report["lost"]["reasons"], (client, report["lost"])
 

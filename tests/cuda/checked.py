@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # timeout: 1200
-# The hooks of CUDA and the simulated driver, a test double, under the sanitizers of this build (tests/check --preset asan-ubsan,
-# --preset tsan): every line of the table, what the routes leave out, random use by four threads with errors, and memory that
-# moves. The library is linked, not preloaded, and has no hooks of malloc, mmap, fork and dlsym: a sanitizer has its own.
-# So what moves with the host's memory is not tried here, nor call stacks, for which memory is read that a sanitizer guards.
+# The hooks of CUDA and the simulated driver, a test double, under the sanitizers of this build (tests/check --preset
+# asan-ubsan,
+# --preset tsan): every line of the table, what the routes leave out, random use by four threads with errors, and memory
+# that moves. The library is linked, not preloaded, and has no hooks of malloc, mmap, fork and dlsym: a sanitizer has
+# its own. So what moves with the host's memory is not tried here, nor call stacks, for which memory is read that a
+# sanitizer guards.
 import os, sys, pathlib
 
 import support, _simulated
@@ -23,7 +25,8 @@ def run(program, *arguments, status=0, **more):
     environment = dict(os.environ, MEMSTOW_OUT=str(support.HERE / "out.mst"), MEMSTOW_STACKS="none",
                        ASAN_OPTIONS="detect_leaks=0", **more) # the library and the driver stay until the end
     done = support.run(FOLDER / program, *arguments, env=environment, status=None, timeout=600)
-    assert done.returncode == status, f"{program} {arguments}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+    assert done.returncode == status, (f"{program} {arguments}: exit status "
+                                       f"{done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# The comparison with CUPTI, over the simulated driver and a simulated CUPTI (test doubles): what both see, what only one of
-# them sees and whose it is, and one line where there is nothing to compare.
+# The comparison with CUPTI, over the simulated driver and a simulated CUPTI (test doubles): what both see, what only
+# one of them sees and whose it is, and one line where there is nothing to compare.
 # needs: cc
 import os, pathlib
 
@@ -36,7 +36,8 @@ def verify(case, generation=13, status=0, file="out.mst", **environment):
 
 
 def sums(cupti):
-    return {name: (cupti[name]["blocks"], cupti[name]["bytes"]) for name in ("same", "only_cupti", "only_ledger", "other_size")}
+    return {name: (cupti[name]["blocks"], cupti[name]["bytes"])
+            for name in ("same", "only_cupti", "only_ledger", "other_size")}
 
 
 # Records are read while another thread is in a library's constructor, which the loader lets nobody else in beside.
@@ -48,12 +49,14 @@ for generation in (12, 13):
     cupti, line = verify("equal", generation)
     assert cupti["state"] == "compared" and not cupti["differences"], cupti
     assert sums(cupti)["same"] == (5, 100 + 16 * MB), cupti
-    assert cupti["version"] == {12: 19, 13: 130000}[generation] and cupti["library"].endswith(f"/libcupti.so.{generation}")
+    assert cupti["version"] == {12: 19,
+                                13: 130000}[generation] and cupti["library"].endswith(f"/libcupti.so.{generation}")
     assert cupti["records"] == 5 + 3 * 20 * 80 and not cupti["dropped_records"] + cupti["unread_records"], cupti
     assert line.startswith("agrees with the ledger: 5 blocks, 16.0 MiB"), line
 
     cupti, line = verify("unseen", generation)
-    assert sums(cupti) == {"same": (1, MB), "only_cupti": (2, 5 * MB), "only_ledger": (0, 0), "other_size": (0, 0)}, cupti
+    assert sums(cupti) == {"same": (1, MB), "only_cupti": (2, 5 * MB), "only_ledger": (0, 0),
+                           "other_size": (0, 0)}, cupti
     assert [s["source"].rsplit("/", 1)[-1] for s in cupti["sources"]] == ["libunseen.so"], cupti["sources"]
     assert sorted(d["cupti_bytes"] for d in cupti["differences"]) == [2 * MB, 3 * MB]
     assert "2 blocks, 5.0 MiB that only CUPTI saw: 5.0 MiB from libunseen.so" in line, line
@@ -66,9 +69,11 @@ for generation in (12, 13):
     assert cupti["calls"] == 2 * (3 * 200 * 6 + 16) and not cupti["calls_refused"], cupti["calls"]
     assert line == "agrees with the ledger: 4 blocks, 12.0 MiB", line
     cupti, line = verify("unseen_physical", generation)
-    assert {(d["difference"], d["kind"], d["cupti_bytes"]) for d in cupti["differences"]} == {
-        ("only_cupti", "vmm", 6 * MB), ("only_cupti", "mapping", 6 * MB), ("only_cupti", "reserved", 10 * MB)}, cupti["differences"]
-    assert sums(cupti)["only_cupti"] == (1, 6 * MB) and cupti["addresses_other"] == {"blocks": 2, "bytes": 16 * MB}, cupti
+    assert {(d["difference"], d["kind"], d["cupti_bytes"])
+            for d in cupti["differences"]} == {("only_cupti", "vmm", 6 * MB), ("only_cupti", "mapping", 6 * MB),
+                                               ("only_cupti", "reserved", 10 * MB)}, cupti["differences"]
+    assert sums(cupti)["only_cupti"] == (1,
+                                         6 * MB) and cupti["addresses_other"] == {"blocks": 2, "bytes": 16 * MB}, cupti
     assert "1 block, 6.0 MiB that only CUPTI saw" in line and "2 mappings or reserved addresses" in line, line
     text = support.memstow("report", "out.mst").stdout
     assert text.count("only in CUPTI") == 3, text
@@ -76,33 +81,42 @@ for generation in (12, 13):
     # Pools that the program has made, and how much of all of them is in use: to the byte, in units of 512.
     cupti, line = verify("pools", generation)
     assert sums(cupti)["same"] == (4, 100 + 9 * MB) and not cupti["differences"], cupti
-    assert {k: cupti["pools"][k] for k in ("same", "other", "used_bytes")} == {"same": 1, "other": 0, "used_bytes": 512 + 9 * MB}, cupti["pools"]
+    assert {k: cupti["pools"][k]
+            for k in ("same", "other",
+                      "used_bytes")} == {"same": 1, "other": 0, "used_bytes": 512 + 9 * MB}, cupti["pools"]
     assert cupti["pools"]["reserved_bytes"] >= 9 * MB and not cupti["pools"]["refused"], cupti["pools"]
     cupti, line = verify("unseen_in_pool", generation)
-    assert {(d["difference"], d["kind"], d["cupti_bytes"], d["ledger_bytes"]) for d in cupti["differences"]} == {
-        ("only_cupti", "pool", 2 * MB, 0), ("other_size", "pool handle", 512 + 11 * MB, 100 + 9 * MB)}, cupti["differences"]
+    assert {(d["difference"], d["kind"], d["cupti_bytes"], d["ledger_bytes"])
+            for d in cupti["differences"]} == {
+                ("only_cupti", "pool", 2 * MB, 0),
+                ("other_size", "pool handle", 512 + 11 * MB, 100 + 9 * MB)}, cupti["differences"]
     assert "1 pools, or what is given out of them" in line, line
     cupti, line = verify("pools", generation, SIMCUPTI_DROP="1")
-    assert [(d["difference"], d["kind"]) for d in cupti["differences"]] == [("only_ledger", "pool handle")], cupti["differences"]
+    assert [(d["difference"], d["kind"])
+            for d in cupti["differences"]] == [("only_ledger", "pool handle")], cupti["differences"]
 
 # Older records of pools do not say how much is in use.
 cupti, line = verify("pools", 12, SIMCUPTI_RECORD="112", SIMCUPTI_POOL="64")
 assert not cupti["differences"] and cupti["pools"]["same"] == 1 and cupti["pools"]["used_bytes"] == 0, cupti["pools"]
 cupti, line = verify("pools", SIMCUPTI_NO_POOLS="35")
-assert not cupti["differences"] and cupti["pools"]["refused"] == 35 and "without pools: CUPTI gave no records of them (35)" in line, line
+assert not cupti["differences"] and cupti["pools"][
+    "refused"] == 35 and "without pools: CUPTI gave no records of them (35)" in line, line
 cupti, line = verify("physical", SIMCUPTI_CALLS="35")
-assert sums(cupti)["same"] == (1, 100) and cupti["calls"] == 0 and cupti["calls_refused"] == 35 and not cupti["differences"], cupti
+assert sums(cupti)["same"] == (
+    1, 100) and cupti["calls"] == 0 and cupti["calls_refused"] == 35 and not cupti["differences"], cupti
 assert "without physical memory: CUPTI told of no calls (35)" in line, line
 cupti, line = verify("unseen", 12, SIMCUPTI_SOURCE="1", SIMCUPTI_VERSION="26")
 assert cupti["sources"][0]["source"].endswith("libunseen.so"), cupti
 # Who shares CUPTI is let be; who does not, or cannot, too. Then nothing is compared.
 cupti, line = verify("equal", SIMCUPTI_OTHER="several")
-assert cupti["state"] == "compared" and cupti["shared"] and not cupti["differences"] and sums(cupti)["same"][0] == 5, cupti
+assert cupti["state"] == "compared" and cupti["shared"] and not cupti["differences"] and sums(
+    cupti)["same"][0] == 5, cupti
 assert cupti["other_client"] == "CUPTI for another profiler", cupti
 cupti, line = verify("unseen", SIMCUPTI_OTHER="several", SIMCUPTI_DROP="1")
 assert cupti["sources"][0]["source"].endswith("libunseen.so") and cupti["dropped_records"] == 1, cupti
 cupti, line = verify("equal", SIMCUPTI_ENABLE_V2="35")
-assert cupti["state"] == "compared" and not cupti["shared"] and cupti["failed_call"] is None and sums(cupti)["same"][0] == 5, cupti
+assert cupti["state"] == "compared" and not cupti["shared"] and cupti["failed_call"] is None and sums(
+    cupti)["same"][0] == 5, cupti
 cupti, line = verify("equal", 12, SIMCUPTI_OTHER="several")
 assert cupti["state"] == "refused" and line.startswith("not compared: cuptiSubscribe returned 39"), line
 
@@ -110,7 +124,8 @@ assert cupti["state"] == "refused" and line.startswith("not compared: cuptiSubsc
 for size in (112, 120, 128, 144):
     cupti, line = verify("equal", 12, SIMCUPTI_RECORD=str(size), SIMCUPTI_UNKNOWN="10")
     assert not cupti["differences"] and sums(cupti)["same"] == (5, 100 + 16 * MB), (size, cupti)
-    assert cupti["unknown_records"] == 480 and "480 records of a kind or layout that is not known (the first: 777)" in line, line
+    assert cupti[
+        "unknown_records"] == 480 and "480 records of a kind or layout that is not known (the first: 777)" in line, line
     assert not support.report()["lost"]["reasons"], "nothing of the ledger's was lost"
 cupti, line = verify("equal", 12, SIMCUPTI_RECORD="96")
 assert cupti["records"] == 0 and cupti["unknown_records"] == 5 + 3 * 20 * 80, cupti
@@ -118,7 +133,8 @@ assert cupti["records"] == 0 and cupti["unknown_records"] == 5 + 3 * 20 * 80, cu
 cupti, line = verify("reset")
 assert sums(cupti)["same"] == (1, 2 * MB) and not cupti["differences"], cupti
 cupti, line = verify("served", MEMSTOW_CUDA_MOVES="2M")
-assert sums(cupti)["same"] == (1 + 1, MB + 8 * MB) and cupti["addresses_same"]["blocks"] == 2 and not cupti["differences"], cupti
+assert sums(cupti)["same"] == (
+    1 + 1, MB + 8 * MB) and cupti["addresses_same"]["blocks"] == 2 and not cupti["differences"], cupti
 assert sums(verify("served")[0])["same"] == (2, 9 * MB)
 cupti, line = verify("others")
 assert cupti["state"] == "compared" and not cupti["differences"] and sums(cupti)["same"][0] >= 1, cupti
@@ -130,7 +146,8 @@ assert cupti["dropped_records"] == 2 and sums(cupti)["only_ledger"] == (2, 100 +
 assert "2 blocks, 3.0 MiB that CUPTI did not see" in line and "2 of CUPTI's records were lost" in line, line
 
 for environment, state, said in (
-        ({"SIMCUPTI_SUBSCRIBE": "39"}, "refused", "not compared: cuptiSubscribe_v2 returned 39: another profiler has CUPTI"),
+        ({"SIMCUPTI_SUBSCRIBE": "39"}, "refused",
+         "not compared: cuptiSubscribe_v2 returned 39: another profiler has CUPTI"),
         ({"SIMCUPTI_SUBSCRIBE": "999"}, "refused", "not compared: cuptiSubscribe returned 999: there is no driver"),
         ({"SIMCUPTI_ENABLE": "35"}, "refused", "not compared: cuptiActivityEnable returned 35"),
         ({"SIMCUPTI_OTHER": "one"}, "refused",

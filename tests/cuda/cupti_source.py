@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-# CUPTI as the source of a ledger where libmemstow.so is not preloaded, over the simulated driver and a simulated CUPTI (test
-# doubles): to the byte, in every way that a process ends; and whichever of the two libraries comes first has the ledger.
-# needs: cc
+# CUPTI as the source of a ledger where libmemstow.so is not preloaded, over the simulated driver and a simulated CUPTI
+# (test doubles): to the byte, in every way that a process ends; and whichever of the two libraries comes first has the
+# ledger. needs: cc
 import os, pathlib, subprocess, time
 
 import support, _simulated
 
 MB = 1 << 20
 KINDS = {"device": (100 + 3 * MB, 2), "pool": (7 * MB, 1), "managed": (5 * MB, 1), "pinned": (MB, 1)}
-OLDER, PROGRAM = (_simulated.program(pathlib.Path(__file__).with_name("_cupti.c"), _simulated.LIBRARIES / "libcuda.so.1",
-                                     _simulated.LIBRARIES / f"{g}/libcudart.so.{g}", name=f"program{g}") for g in (12, 13))
+OLDER, PROGRAM = (_simulated.program(
+    pathlib.Path(__file__).with_name("_cupti.c"), _simulated.LIBRARIES / "libcuda.so.1",
+    _simulated.LIBRARIES / f"{g}/libcudart.so.{g}", name=f"program{g}") for g in (12, 13))
 
 
 def listed(*argv, file="out.mst", status=0, generation=13, options=("--cupti",), **environment):
@@ -32,7 +33,8 @@ for generation, program in ((12, OLDER), (13, PROGRAM)):
     assert report["totals"]["live_bytes"] == report["totals"]["host"]["live_bytes"] == 0, report["totals"]
     assert report["cuda"]["kinds"]["pool"]["allocated_blocks"] == 1 + 3 * 20 * 20, report["cuda"]["kinds"]
     assert report["cuda"]["foreign_frees"] == report["cuda"]["missed_frees"] == 0 and not report["lost"]["reasons"]
-    assert report["cuda"]["cupti"]["state"] == "source ended" and line == f"is where this ledger comes from: {5 + 3 * 20 * 80:,} records"
+    assert report["cuda"]["cupti"][
+        "state"] == "source ended" and line == f"is where this ledger comes from: {5 + 3 * 20 * 80:,} records"
     assert [f["function"] for s in report["cuda"]["sites"] for f in s["stack"][:1]], report["cuda"]["sites"]
     assert {s["stack"][0]["function"] for s in report["cuda"]["sites"] if s["live_bytes"] == 100 + 3 * MB} == {"device"}
 for client in ("runtime_static", "runtime_versioned_12", "driver_dlsym", "driver_getproc_v2"):
@@ -47,7 +49,8 @@ assert kinds(report) == {"device": (100, 1), "vmm": (6 * 2 * MB, 3), "reserved":
 assert report["totals"]["cuda"]["live_bytes"] == 100 + 12 * MB, report["totals"]["cuda"]
 assert report["cuda"]["kinds"]["vmm"]["allocated_blocks"] == 4 + 3 * 200, report["cuda"]["kinds"]["vmm"]
 assert report["cuda"]["cupti"]["calls"] == 2 * (3 * 200 * 6 + 16)
-functions = [[f["function"] for f in s["stack"]] for s in report["cuda"]["sites"] if s["kind"] == "vmm" and s["live_bytes"]]
+functions = [[f["function"] for f in s["stack"]] for s in report["cuda"]["sites"] if s["kind"] == "vmm"
+             and s["live_bytes"]]
 assert all("physical" in stack and "main" in stack for stack in functions) and functions, functions
 assert not report["lost"]["reasons"], report["lost"]
 
@@ -74,9 +77,11 @@ eleven.mkdir()
 (eleven / "libcuda.so.1").write_bytes((_simulated.LIBRARIES / "libcuda.so.1").read_bytes())
 client = _simulated.BUILT / "clients/driver_dlsym"
 support.memstow("run", "--cupti", "-o", "eleven.mst", "--", client,
-                env={**os.environ, "LD_LIBRARY_PATH": str(eleven), "LD_PRELOAD": str(eleven / "libcudart.so.11.0"), "SIMCUPTI_VERSION": "18", "SIMCUPTI_RECORD": "112"})
+                env={**os.environ, "LD_LIBRARY_PATH": str(eleven), "LD_PRELOAD": str(eleven / "libcudart.so.11.0"),
+                     "SIMCUPTI_VERSION": "18", "SIMCUPTI_RECORD": "112"})
 report = support.report("eleven.mst")
-assert report["cuda"]["cupti"]["library"].endswith("/libcupti.so.11.8") and kinds(report)["device"][1], report["cuda"]["cupti"]
+assert report["cuda"]["cupti"]["library"].endswith("/libcupti.so.11.8") and kinds(
+    report)["device"][1], report["cuda"]["cupti"]
 assert kinds(report)["pool"] == _simulated.said(support.run(client, env=_simulated.environment()).stdout)["pool"]
 
 report, line = listed(PROGRAM, "equal", SIMCUPTI_DROP="2")
@@ -99,7 +104,8 @@ assert "may be missing" in line, line
 report, line = listed(PROGRAM, "forks", status=3)
 assert (report["process"]["state"], report["process"]["exit_status"]) == ("raw_exit", 3), report["process"]
 assert not list(support.HERE.glob("out.mst.*")), "the child ended its parent's"
-assert report["cuda"]["cupti"]["state"] == "source" and not report["cuda"]["cupti"]["records"], "the child read its parent's records"
+assert report["cuda"]["cupti"][
+    "state"] == "source" and not report["cuda"]["cupti"]["records"], "the child read its parent's records"
 done = support.memstow("run", "--cupti", "-o", "parent.mst", "--", PROGRAM, "in_child", env=_simulated.environment(13))
 child, = support.HERE.glob("parent.mst.*")
 assert kinds(support.report(child)) == {"device": (3 * MB, 1)} and not (support.HERE / "parent.mst").exists()
@@ -118,7 +124,8 @@ support.memstow("snapshot", pid, "-o", "snapshot.mst")
 assert kinds(support.report("snapshot.mst")) == KINDS and support.report("snapshot.mst")["process"]["source"] == "cupti"
 process.communicate("\n", timeout=60)
 listed(PROGRAM, "reset", file="less.mst")
-assert "On CUDA devices" in (text := support.memstow("diff", "less.mst", "live.mst").stdout) and "13.0 MiB" in text, text
+assert "On CUDA devices" in (
+    text := support.memstow("diff", "less.mst", "live.mst").stdout) and "13.0 MiB" in text, text
 assert "15.0 MiB" in (text := support.memstow("owners", "live.mst").stdout), text
 
 # One ledger a process: of who comes first.
@@ -126,14 +133,17 @@ report, line = listed(PROGRAM, "late", LATE=str(support.LIBRARY))
 assert kinds(report) == {"device": (3 * MB, 2)} and report["process"]["source"] == "cupti", kinds(report)
 assert not list(support.HERE.glob("out.mst.*")), "two ledgers"
 report, line = listed(PROGRAM, "equal", options=("--verify-with-cupti",))
-assert report["process"]["source"] == "hooks" and kinds(report) == KINDS and report["cuda"]["cupti"]["state"] == "compared"
-assert report["cuda"]["kinds"]["pool"]["allocated_blocks"] == 1 + 3 * 20 * 20 and not list(support.HERE.glob("out.mst.*"))
-done = support.memstow("run", "--verify-with-cupti", "-o", "family.mst", "--", "env", "-u", "LD_PRELOAD", PROGRAM, "equal",
-                       env=_simulated.environment(13))
+assert report["process"]["source"] == "hooks" and kinds(
+    report) == KINDS and report["cuda"]["cupti"]["state"] == "compared"
+assert report["cuda"]["kinds"]["pool"]["allocated_blocks"] == 1 + 3 * 20 * 20 and not list(
+    support.HERE.glob("out.mst.*"))
+done = support.memstow("run", "--verify-with-cupti", "-o", "family.mst", "--", "env", "-u", "LD_PRELOAD", PROGRAM,
+                       "equal", env=_simulated.environment(13))
 report, = (r for r in map(support.report, support.HERE.glob("family.mst*")) if r["cuda"])
 assert report["process"]["source"] == "cupti" and kinds(report) == KINDS, "without LD_PRELOAD it is a source"
 
-# A program with a bit that the loader preloads nothing for, nor finds libraries by the environment. It needs root to make.
+# A program with a bit that the loader preloads nothing for, nor finds libraries by the environment. It needs root to
+# make.
 if os.getuid() == 0:
     folders = [f"-Wl,-rpath,{_simulated.LIBRARIES}{more}" for more in ("", "/13")]
     privileged = _simulated.program(pathlib.Path(__file__).with_name("_cupti.c"), _simulated.LIBRARIES / "libcuda.so.1",
@@ -141,24 +151,29 @@ if os.getuid() == 0:
     os.chown(privileged, 0, 65534)
     privileged.chmod(0o2755)
     done = support.memstow("run", "-o", "bits.mst", "--", privileged, "equal", env=os.environ)
-    assert "ignores preloading and runs untracked" in done.stderr and not (support.HERE / "bits.mst").exists(), done.stderr
+    assert ("ignores preloading and runs untracked" in done.stderr
+            and not (support.HERE / "bits.mst").exists()), done.stderr
     done = support.memstow("run", "--cupti", "-o", "bits.mst", "--", privileged, "equal", env=os.environ)
     assert kinds(support.report("bits.mst")) == KINDS and "untracked" not in done.stderr, done.stderr
 
 # Nothing to read from: the ledger says so. Nothing to begin: the summary does.
-for environment, said in (({"SIMCUPTI_SUBSCRIBE": "39"}, "no source: cuptiSubscribe_v2 returned 39: another profiler has CUPTI"),
+for environment, said in (({"SIMCUPTI_SUBSCRIBE": "39"},
+                           "no source: cuptiSubscribe_v2 returned 39: another profiler has CUPTI"),
                           ({"SIMCUPTI_VERSION": "9"}, "no source: CUPTI's version is 9")):
     report, line = listed(PROGRAM, "equal", **environment)
-    assert line.startswith(said) and not kinds(report) and report["process"]["state"] == "exited", (line, report["process"])
+    assert line.startswith(said) and not kinds(report) and report["process"]["state"] == "exited", (
+        line, report["process"])
 done = support.memstow("run", "--cupti", "--", PROGRAM, "none", env=_simulated.environment(13))
 assert "no ledger of it was found: CUDA did not begin" in done.stderr, done.stderr
-done = support.memstow("run", "--cupti", "--", PROGRAM, "equal", env=_simulated.environment(13, CUDA_INJECTION64_PATH="/else.so"))
+done = support.memstow("run", "--cupti", "--", PROGRAM, "equal",
+                       env=_simulated.environment(13, CUDA_INJECTION64_PATH="/else.so"))
 assert "CUDA_INJECTION64_PATH=/else.so is set, and stays: there will be no ledger" in done.stderr, done.stderr
 done = support.memstow("run", "--cupti", "--verify-with-cupti", "--", PROGRAM, status=2)
 assert "--cupti has nothing to compare CUPTI with" in done.stderr, done.stderr
 
 # By the environment alone.
-done = support.run(PROGRAM, "equal", env=_simulated.environment(13, CUDA_INJECTION64_PATH=str(support.BUILD / "libmemstow_cupti.so")))
+done = support.run(PROGRAM, "equal",
+                   env=_simulated.environment(13, CUDA_INJECTION64_PATH=str(support.BUILD / "libmemstow_cupti.so")))
 report, = map(support.report, support.HERE.glob("memstow.program13.*.mst"))
 assert kinds(report) == KINDS, kinds(report)
 print("listed by the simulated CUPTI of 12 and 13")

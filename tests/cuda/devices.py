@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
-"""Host and devices side by side in report, owners and diff: live, kept by the pool, in use by the driver, and the difference explained,
-by NVML where there is one; what sort of device it is (MIG, MPS). Over the simulated driver and a simulated NVML, test doubles."""
+"""Host and devices side by side in report, owners and diff: live, kept by the pool, in use by the driver, and the
+difference explained, by NVML where there is one; what sort of device it is (MIG, MPS). Over the simulated driver and a
+simulated NVML, test doubles."""
 import json, os, subprocess
 
 import support, _simulated
@@ -58,14 +59,19 @@ running = support.start(support.MEMSTOW, "run", "--quiet", "-o", "live.mst", "--
                         env=_simulated.environment(**devices), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 assert running.stdout.readline() == "there\n"
 pid = support.report("live.mst")["process"]["pid"]
-says = {"SIMNVML_USED": str(95 * MIB), "SIMNVML_PROCESSES": f"4:{9 * MIB},{pid}:{60 * MIB},1:{20 * MIB},5:-", "SIMNVML_DRAWS": f"1:{20 * MIB},7:{2 * MIB}"}
+says = {"SIMNVML_USED": str(95 * MIB), "SIMNVML_PROCESSES": f"4:{9 * MIB},{pid}:{60 * MIB},1:{20 * MIB},5:-",
+        "SIMNVML_DRAWS": f"1:{20 * MIB},7:{2 * MIB}"}
 first, second = document("report", pid, env=with_nvml(**says))["cuda"]["devices"]
-assert (first["live_bytes"], first["driver_used_bytes"], first["pool_reserved_bytes"], first["rest_bytes"]) == (22 * MIB, 60 * MIB, 32 * MIB, 8 * MIB), first
+assert (first["live_bytes"], first["driver_used_bytes"], first["pool_reserved_bytes"],
+        first["rest_bytes"]) == (22 * MIB, 60 * MIB, 32 * MIB, 8 * MIB), first
 nvml = first["nvml"]
-assert nvml["known"] and nvml["asked"] == "now" and nvml["used_bytes"] == 95 * MIB and nvml["total_bytes"] == 1 << 30, nvml
-assert (nvml["process_bytes"], nvml["process_rest_bytes"], nvml["others_bytes"], nvml["unattributed_bytes"]) == (60 * MIB, 8 * MIB, 31 * MIB, 4 * MIB), nvml
+assert nvml["known"] and nvml["asked"] == "now" and nvml["used_bytes"] == 95 * MIB and nvml[
+    "total_bytes"] == 1 << 30, nvml
+assert (nvml["process_bytes"], nvml["process_rest_bytes"], nvml["others_bytes"],
+        nvml["unattributed_bytes"]) == (60 * MIB, 8 * MIB, 31 * MIB, 4 * MIB), nvml
 assert nvml["other_count"] == 4 and nvml["some_not_told"] is True, nvml
-assert sorted((o["pid"], o["bytes"]) for o in nvml["others"]) == [(1, 20 * MIB), (4, 9 * MIB), (5, None), (7, 2 * MIB)], nvml
+assert sorted((o["pid"], o["bytes"])
+              for o in nvml["others"]) == [(1, 20 * MIB), (4, 9 * MIB), (5, None), (7, 2 * MIB)], nvml
 init = next(o["name"] for o in nvml["others"] if o["pid"] == 1)
 assert init == open("/proc/1/comm").read().strip()[:15], init
 assert second["live_bytes"] == 4 * MIB and second["rest_bytes"] == 8 * MIB, second
@@ -77,9 +83,10 @@ assert "of some processes it does not say how much they have" in text and "4.0 M
 
 # The same in owners and diff, a line for each device.
 lines = document("owners", pid, env=with_nvml(**says))["cuda_devices"]
-assert [(l["device"], l["live_bytes"], l["pool_reserved_bytes"], l["driver_used_bytes"], l["rest_bytes"]) for l in lines] == [
-    (0, 22 * MIB, 32 * MIB, 60 * MIB, 8 * MIB), (1, 4 * MIB, 0, 12 * MIB, 8 * MIB)], lines
-assert (lines[0]["process_bytes"], lines[0]["process_rest_bytes"], lines[0]["others_bytes"]) == (60 * MIB, 8 * MIB, 31 * MIB), lines
+assert [(l["device"], l["live_bytes"], l["pool_reserved_bytes"], l["driver_used_bytes"], l["rest_bytes"])
+        for l in lines] == [(0, 22 * MIB, 32 * MIB, 60 * MIB, 8 * MIB), (1, 4 * MIB, 0, 12 * MIB, 8 * MIB)], lines
+assert (lines[0]["process_bytes"], lines[0]["process_rest_bytes"],
+        lines[0]["others_bytes"]) == (60 * MIB, 8 * MIB, 31 * MIB), lines
 text = command("owners", pid, env=with_nvml(**says)).stdout
 assert "pool keeps      in use    the rest" in text, text
 row = next(line.split() for line in text.split("\n") if line.startswith("device 0"))
@@ -96,7 +103,8 @@ assert [line.split()[2] for line in text.split("\n") if line.startswith("device 
 nvml = document("report", pid, env=with_nvml("nvml_first", **says))["cuda"]["devices"][0]["nvml"]
 assert (nvml["process_bytes"], nvml["others_bytes"], nvml["other_count"]) == (60 * MIB, 31 * MIB, 4), nvml
 nvml = document("report", pid, env=with_nvml(**says, SIMNVML_LISTS="3"))["cuda"]["devices"][0]["nvml"]
-assert nvml["known"] and nvml["used_bytes"] == 95 * MIB and nvml["process_bytes"] is None and nvml["others_bytes"] is None, nvml
+assert nvml["known"] and nvml["used_bytes"] == 95 * MIB and nvml["process_bytes"] is None and nvml[
+    "others_bytes"] is None, nvml
 assert "it lists no processes of this device" in command("report", pid, env=with_nvml(**says, SIMNVML_LISTS="3")).stdout
 elsewhere = {**says, "SIMNVML_PROCESSES": f"1:{60 * MIB}"}
 nvml = document("report", pid, env=with_nvml(**elsewhere))["cuda"]["devices"][0]["nvml"]
@@ -104,7 +112,8 @@ assert nvml["process_bytes"] is None and nvml["process_rest_bytes"] is None and 
 untold = {**says, "SIMNVML_PROCESSES": f"{pid}:-,1:{20 * MIB}"} # listed, with nothing said of it
 nvml = document("report", pid, env=with_nvml(**untold))["cuda"]["devices"][0]["nvml"]
 assert nvml["process_bytes"] is None and nvml["some_not_told"] is True and nvml["other_count"] == 2, nvml
-assert "this process is among those that NVML lists, without how much it has" in command("report", pid, env=with_nvml(**untold)).stdout
+assert "this process is among those that NVML lists, without how much it has" in command(
+    "report", pid, env=with_nvml(**untold)).stdout
 shared = {**elsewhere, "SIMNVML_MPS": f"{pid}:{60 * MIB}"} # through MPS
 assert document("report", pid, env=with_nvml(**shared))["cuda"]["devices"][0]["nvml"]["process_bytes"] == 60 * MIB
 assert "is not among those that NVML lists" in command("report", pid, env=with_nvml(**elsewhere)).stdout
@@ -134,4 +143,5 @@ device = support.report("SIMCUDA_MIG.mst")["cuda"]["devices"][0]
 assert (device["uuid"], device["mig"]) == ("MIG-73696d75-6c61-7465-642d-736c69636500", True), device
 assert "an instance of a device (MIG-7369" in command("report", "SIMCUDA_MIG.mst").stdout
 device = support.report("SIMCUDA_MPS.mst")["cuda"]["devices"][0]
-assert (device["mig"], device["mps"]) == (False, True) and "shared through MPS" in command("report", "SIMCUDA_MPS.mst").stdout, device
+assert (device["mig"],
+        device["mps"]) == (False, True) and "shared through MPS" in command("report", "SIMCUDA_MPS.mst").stdout, device

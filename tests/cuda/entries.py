@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# Failing calls, physical memory, graphs, contexts that end, several devices, owners: each case by itself over the simulated
-# driver, and what its report must say.
+# Failing calls, physical memory, graphs, contexts that end, several devices, owners: each case by itself over the
+# simulated driver, and what its report must say.
 import pathlib
 
 import support, _simulated

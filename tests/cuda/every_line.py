@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# Every line of preload/cuda/cuda_table.h, by every route that has it, from four threads with streams of their own: what the
-# ledger has of each kind of memory, live and allocated, is what the program knows, to the byte. Over the simulated driver, a
-# test double. A line that no program calls fails here; one without a case does not link.
+# Every line of preload/cuda/cuda_table.h, by every route that has it, from four threads with streams of their own: what
+# the ledger has of each kind of memory, live and allocated, is what the program knows, to the byte. Over the simulated
+# driver, a test double. A line that no program calls fails here; one without a case does not link.
 import json, pathlib, re
 
 import support, _simulated
@@ -16,11 +16,13 @@ assert len(lines) == len(re.findall(r"^(?:ENTRY|RESOLVER)\(", TABLE, re.M)) > 10
 def is_of(version, line):
     """Whether this line is what a version of CUDA means by its base name."""
     _, base, since, own = line
-    return base and since <= version and not any(b == base and since < s <= version and o <= own for _, b, s, o in lines.values())
+    return base and since <= version and not any(
+        b == base and since < s <= version and o <= own for _, b, s, o in lines.values())
 
 
 def has(route, line, generation):
-    """Whether a route has a line: resolvers know what has a base name, and the runtime asks for its own version of it."""
+    """Whether a route has a line: resolvers know what has a base name, and the runtime asks for its own version of
+    it."""
     side, base, _, _ = line
     if route.startswith("getproc") or route.startswith("entry_point_version"):
         return bool(base)
@@ -42,7 +44,8 @@ def check(program, route, generation):
     for line in said:
         if line.startswith("kind "):
             _, kind, *sums = line.split()
-            found = [cuda["kinds"][kind][key] for key in ("live_bytes", "live_blocks", "allocated_bytes", "allocated_blocks")]
+            found = [cuda["kinds"][kind][key]
+                     for key in ("live_bytes", "live_blocks", "allocated_bytes", "allocated_blocks")]
             assert found == list(map(int, sums)), f"{program.name} {route}: {kind} is {found}, not {sums}"
     by_size = {}
     for block in cuda["blocks"]:
@@ -65,10 +68,12 @@ SETTINGS = {"SIMCUDA_FILL": "0", "SIMCUDA_CAPACITY": "32G", "SIMCUDA_DEVICES": "
 FLAGS = ("-O1", "-g", "-pthread")
 driver, reached = _simulated.LIBRARIES / "libcuda.so.1", set()
 for generation in (13, 12):
-    dynamic = _simulated.program(SOURCE, *PARTS, name=f"every_line_{generation}", flags=(*FLAGS, f"-DGENERATION={generation}"))
+    dynamic = _simulated.program(SOURCE, *PARTS, name=f"every_line_{generation}",
+                                 flags=(*FLAGS, f"-DGENERATION={generation}"))
     for route in support.run(dynamic).stdout.split():
         reached |= check(dynamic, route, generation)
-# Linked: with the versions of either generation, and without any; run with the one that was linked, or has the versions.
+# Linked: with the versions of either generation, and without any; run with the one that was linked, or has the
+# versions.
 for name, folder, generation in (("12", "12", 12), ("13", "13", 13), ("unversioned", "unversioned", 13)):
     runtime = _simulated.LIBRARIES / folder / f"libcudart.so.{generation}"
     linked = _simulated.program(SOURCE, *PARTS, driver, runtime, name=f"every_line_linked_{name}",

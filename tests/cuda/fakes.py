@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-# What the simulated driver does not do: runtimes that are loaded late or deep in a tree of libraries, calls that are left by
-# longjmp, two threads within one call, addresses that come again. Each over small functions of its own that only answer.
+# What the simulated driver does not do: runtimes that are loaded late or deep in a tree of libraries, calls that are
+# left by longjmp, two threads within one call, addresses that come again. Each over small functions of its own that
+# only answer.
 import os, pathlib, sys
 
 import support, _simulated
@@ -85,7 +86,8 @@ int main(int count, char **files) {
     return 0;
 }
 """
-names = same(support.compile(NAMES, "names"), "./alone.so", "./alone.so", "./deep.so", "./deep.so", "./root.so", "beside.so")
+names = same(support.compile(NAMES, "names"), "./alone.so", "./alone.so", "./deep.so", "./deep.so", "./root.so",
+             "beside.so")
 assert names == "./alone.so -2\n./deep.so 1\nbeside.so 2\n", names
 assert support.report()["totals"]["cuda"]["live_blocks"] == 2
 
@@ -104,7 +106,8 @@ os.environ.update(LD_LIBRARY_PATH="fake", MEMSTOW_STOW_DIR=str(folder))
 for case in support.run(program).stdout.split():
     for options in ((), ("--stacks=none",)):
         wish = {"MEMSTOW_CUDA_MOVES": "2M"} if case == "old" else {}
-        done = support.track(program, case, options=options, file=f"{case}.mst", status=None, env={**os.environ, **wish})
+        done = support.track(program, case, options=options, file=f"{case}.mst", status=None,
+                             env={**os.environ, **wish})
         output = done.stdout
         if done.returncode == 77:
             skipped.append(f"{case}: {output.strip()}")
@@ -115,7 +118,8 @@ for case in support.run(program).stdout.split():
         wrong = _simulated.wrong(lines, f"{case}.mst")
         assert not wrong, f"{case} {options}:\n" + "\n".join(wrong)
         if case == "old":
-            assert "the driver lacks a function that it takes" in support.memstow("decisions", f"{case}.mst", "--json").stdout
+            assert "the driver lacks a function that it takes" in support.memstow(
+                "decisions", f"{case}.mst", "--json").stdout
         os.remove(f"{case}.mst")
 assert not list(folder.iterdir())
 folder.rmdir()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""A build fails over memory of CUDA devices as it does over the host's: check and diff, in all, by owner, by call site, at the peak,
-and suppressed. Over the simulated driver, a test double."""
+"""A build fails over memory of CUDA devices as it does over the host's: check and diff, in all, by owner, by call site,
+at the peak, and suppressed. Over the simulated driver, a test double."""
 import json, pathlib
 
 import support, _simulated
@@ -47,7 +47,8 @@ one = ("--runs=1", "--warm-up=0")
 
 
 def check(*mib, status=0, options=(), baseline="base.txt"):
-    return support.memstow("check", f"--baseline={baseline}", *one, *options, "--", program, *mib, status=status, env=environment)
+    return support.memstow("check", f"--baseline={baseline}", *one, *options, "--", program, *mib, status=status,
+                           env=environment)
 
 
 # What a baseline has of devices; a program that uses no CUDA has the file that it always had.
@@ -66,13 +67,15 @@ assert pathlib.Path("base.txt").read_text() == text
 check(8, 1)
 check(4, 1)
 done = check(20, 1, options=("--fail-over=5M",), status=1)
-assert "all memory on CUDA devices grew by 12.0 MiB and 0 blocks: over the limit of 5M; most of it (+12.0 MiB) at load_weights@(program)" in " ".join(done.stderr.split()), done.stderr
+assert ("all memory on CUDA devices grew by 12.0 MiB and 0 blocks: over the limit of 5M; most of it (+12.0 MiB) at "
+        "load_weights@(program)") in " ".join(done.stderr.split()), done.stderr
 done = check(20, 1, status=1) # the rule that holds where nothing is said
 done = check(20, 0, options=("--fail-over=owner:5M",), status=1)
 assert 'model the model (m.bin) on CUDA devices grew by 12.0 MiB' in done.stderr, done.stderr
 check(8, 20, options=("--fail-over=owner:5M",)) # nobody's
 done = check(8, 20, options=("--fail-over=site:5M,site:1000x",), status=1)
-assert "scratch@(program) < main@(program) on CUDA devices grew by 19.0 MiB" in " ".join(done.stderr.split()), done.stderr
+assert "scratch@(program) < main@(program) on CUDA devices grew by 19.0 MiB" in " ".join(
+    done.stderr.split()), done.stderr
 
 # Known growth passes, and takes nothing off the host's.
 pathlib.Path("known.txt").write_text("function=load_weights module=(program)\n")
@@ -83,14 +86,17 @@ check(20, 20, options=("--fail-over=5M", "--suppressions=known.txt"), status=1)
 # As one document: findings of the host are as before, with a place.
 findings = json.loads(check(20, 1, options=("--json", "--fail-over=5M"), status=1).stdout)["findings"]
 totals = [(f["kind"], f["place"], f["verdict"], f["name"]) for f in findings if f["kind"] == "total"]
-assert totals == [("total", "host", "fine", "all memory"), ("total", "cuda", "over", "all memory on CUDA devices")], totals
+assert totals == [("total", "host", "fine", "all memory"),
+                  ("total", "cuda", "over", "all memory on CUDA devices")], totals
 assert "memstow.cuda_total" in check(8, 1, options=("--junit=-",)).stdout
 
 # A baseline of before says nothing of devices: that is told, not judged.
-old = "".join(line for line in text.splitlines(True) if not line.startswith("cuda-")).replace("baseline 2", "baseline 1")
+old = "".join(line for line in text.splitlines(True)
+              if not line.startswith("cuda-")).replace("baseline 2", "baseline 1")
 pathlib.Path("old.txt").write_text(old)
 done = check(20, 1, baseline="old.txt", options=("--fail-over=5M",))
-assert "Memory of CUDA devices is not judged: the baseline says nothing of it (--update-baseline)." in done.stdout, done.stdout
+assert ("Memory of CUDA devices is not judged: the baseline says nothing of it "
+        "(--update-baseline).") in done.stdout, done.stdout
 assert json.loads(check(20, 1, baseline="old.txt", options=("--json",)).stdout)["cuda_left_out"] is True
 assert json.loads(check(8, 1, options=("--json",)).stdout)["cuda_left_out"] is False
 pathlib.Path("wrong.txt").write_text(text.replace("baseline 2", "baseline 1"))
@@ -107,8 +113,9 @@ check(8, 1, 14, baseline="peak.txt", options=("--fail-over=5M",), status=1)
 # diff: limits for each owner and call site hold on devices, too.
 for name, mib in (("a", (8, 1)), ("b", (20, 1)), ("c", (8, 1, 30))):
     support.track(program, *mib, env=environment, file=f"{name}.mst")
-for limit, words in (("owner:11MiB", "the model (m.bin) on CUDA devices grew by 12.0 MiB"), ("site:11MiB", "load_weights"),
-                     ("owner:100%", "the model (m.bin) on CUDA devices"), ("11MiB", "live CUDA memory grew by 12.0 MiB")):
+for limit, words in (("owner:11MiB", "the model (m.bin) on CUDA devices grew by 12.0 MiB"),
+                     ("site:11MiB", "load_weights"), ("owner:100%", "the model (m.bin) on CUDA devices"),
+                     ("11MiB", "live CUDA memory grew by 12.0 MiB")):
     done = support.memstow("diff", "a.mst", "b.mst", f"--fail-over={limit}", "--json", status=1)
     assert words in done.stderr and "over the limit of " + limit in done.stderr, (limit, done.stderr)
     assert json.loads(done.stdout)["over_on_cuda"] is True, limit

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: pip:comfy-aimdo==0.6.0
 # timeout: 600
-"""The GPU suite before a GPU is seen: without one every part is skipped, with that reason; each part's Python is understood; its
-programs are right over the simulated driver, a test double, where no figure is shown; what fails is said; and the folder that is
-carried to another machine is complete."""
+"""The GPU suite before a GPU is seen: without one every part is skipped, with that reason; each part's Python is
+understood; its programs are right over the simulated driver, a test double, where no figure is shown; what fails is
+said; and the folder that is carried to another machine is complete."""
 import importlib.machinery, importlib.util, os, re, sys
 
 import support, _simulated
@@ -27,8 +27,10 @@ def outcomes(lines):
 if suite("moves") != ["skipped moves: no GPU", "0 passed, 0 failed, 1 skipped"]:
     assert suite("moves")[0].startswith("device: "), suite("moves")
     support.skip("there is a GPU here: tests/gpu/run is the test")
-assert len(PARTS) >= 14 and suite() == [f"skipped {name}: no GPU" for name in PARTS] + [f"0 passed, 0 failed, {len(PARTS)} skipped"], suite()
-assert "no part is named nothing" in support.run(SUITE / "run", "--build", support.BUILD, "nothing", status=1, env=WITHOUT).stderr
+assert len(PARTS) >= 14 and suite() == [f"skipped {name}: no GPU"
+                                        for name in PARTS] + [f"0 passed, 0 failed, {len(PARTS)} skipped"], suite()
+assert "no part is named nothing" in support.run(
+    SUITE / "run", "--build", support.BUILD, "nothing", status=1, env=WITHOUT).stderr
 support.run(SUITE / "run", "--build", support.HERE / "nowhere", status=2, env=WITHOUT)
 support.run(SUITE / "run", "--build", support.BUILD, "--python", "./no-python", status=2, env=WITHOUT)
 
@@ -51,25 +53,32 @@ for source in SUITE.glob("*.py"):
 import speed # tests/gpu/speed.py: its arithmetic, on figures made up here
 speed.measure = lambda *words, options=None, **environment: {
     "pairs": {"pair": 1e-6 if options is None else 1.4e-6}, "kernels": {"kernels": 1.0},
-    "moves": {"copy_out": 0.02, "first_out": 0.08, "later_out": 0.02, "copy_back": 0.02, "first_back": 0.02, "later_back": 0.04}}[words[0]]
+    "moves": {"copy_out": 0.02, "first_out": 0.08, "later_out": 0.02, "copy_back": 0.02, "first_back": 0.02,
+              "later_back": 0.04}}[words[0]]
 table = list(speed.rows([1 << 30]))
 assert [met for _line, met in table] == [True, True, True, True, True, True, True, True, False], table
-assert "400 ns" in table[0][0] and "53.7 GB/s" in table[3][0] and "0.25" in table[4][0] and table[8][0].endswith("MISSED"), table
+assert "400 ns" in table[0][0] and "53.7 GB/s" in table[3][0] and "0.25" in table[4][0] and table[8][0].endswith(
+    "MISSED"), table
 whole = speed.measure
 for name in ("pair", "kernels", *(f"{when}_{way}" for when in ("copy", "first", "later") for way in ("out", "back"))):
-    speed.measure = lambda *words, left_out=name, **more: {k: v for k, v in whole(*words, **more).items() if k != left_out}
+    speed.measure = lambda *words, left_out=name, **more: {
+        k: v for k, v in whole(*words, **more).items() if k != left_out}
     try:
         raise AssertionError(f"without a figure for {name} a goal was met: {list(speed.rows([1 << 30]))}")
     except KeyError:
         pass
 
-double = _simulated.environment(13, LD_LIBRARY_PATH=f"{_simulated.LIBRARIES}:{_simulated.LIBRARIES}/13:{_simulated.LIBRARIES}/12")
+double = _simulated.environment(
+    13, LD_LIBRARY_PATH=f"{_simulated.LIBRARIES}:{_simulated.LIBRARIES}/13:{_simulated.LIBRARIES}/12")
 double.pop("COMFYUI", None)
-lines = suite("moves", "graphs", "rescue", "routes", "cupti", "speed", "comfyui", "lib_jax", "lib_aimdo", env=double, python=os.path.relpath(sys.executable))
-assert "Simulated device 0 (test double)" in lines[0] and lines[1].startswith("Python 3.") and "test double" in lines[2], lines
+lines = suite("moves", "graphs", "rescue", "routes", "cupti", "speed", "comfyui", "lib_jax", "lib_aimdo", env=double,
+              python=os.path.relpath(sys.executable))
+assert "Simulated device 0 (test double)" in lines[0] and lines[1].startswith(
+    "Python 3.") and "test double" in lines[2], lines
 found = outcomes(lines)
 has_rescue = b"MEMSTOW_CUDA_RESCUE" in support.LIBRARY.read_bytes()
-assert found.pop("rescue") == ("passed" if has_rescue else "skipped") and found.pop("lib_jax") == found.pop("comfyui") == "skipped", lines
+assert found.pop("rescue") == ("passed" if has_rescue
+                               else "skipped") and found.pop("lib_jax") == found.pop("comfyui") == "skipped", lines
 assert set(found.values()) == {"passed"} and len(found) == 6, lines
 assert not re.search(r"\d (ns|GB/s)", "\n".join(lines)), "figures of a test double are not shown"
 
@@ -83,11 +92,13 @@ support.run(SUITE / "carry", carried, "--build", support.BUILD, status=2)
 lines = suite(folder=carried / "tests/gpu", build=carried / "build/dev")
 assert outcomes(lines) == dict.fromkeys(PARTS, "skipped"), lines
 linked = support.run("ldd", carried / "build/dev/memstow", env={}).stdout
-assert f"libdw.so.1 => {carried}/build/dev/lib/" in linked and f"liblzma.so.5 => {carried}/build/dev/lib/" in linked, linked
+assert (f"libdw.so.1 => {carried}/build/dev/lib/" in linked
+        and f"liblzma.so.5 => {carried}/build/dev/lib/" in linked), linked
 lines = suite("graphs", folder=carried / "tests/gpu", build=carried / "build/dev", env=double)
 assert outcomes(lines) == {"graphs": "passed"}, lines
 
-# A part that does not come to its end leaves no process behind, which would have the GPU's memory while the next is run.
+# A part that does not come to its end leaves no process behind, which would have the GPU's memory while the next is
+# run.
 (carried / "tests/gpu/hangs.py").write_text("""# timeout: 10
 import subprocess
 child = subprocess.Popen(["sleep", "600"])
@@ -97,5 +108,6 @@ child.wait()
 """.replace("PLACE", str(support.HERE / "child")))
 lines = suite("hangs", folder=carried / "tests/gpu", build=carried / "build/dev", env=double, status=1)
 assert [line.strip() for line in lines[-3:]] == ["waits", "no end after 10 s", "0 passed, 1 failed, 0 skipped"], lines
-support.wait_for(lambda: support.is_gone((support.HERE / "child").read_text()), 30, "the end of what the part had started")
+support.wait_for(lambda: support.is_gone((support.HERE / "child").read_text()), 30,
+                 "the end of what the part had started")
 print(f"{len(PARTS)} parts; programs over the simulated driver, a test double")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: torch
-# What memstow_viz writes of a program that allocates with cudaMallocAsync is read by PyTorch's own code: segments, owners,
-# stacks and sums.
+# What memstow_viz writes of a program that allocates with cudaMallocAsync is read by PyTorch's own code: segments,
+# owners, stacks and sums.
 import pickle, sys
 
 import support, _simulated
@@ -42,7 +42,8 @@ assert [s["total_size"] for s in segments] == [8 << 20, 20 << 20]
 owners = [[f["name"] for f in b["frames"] if f["name"].startswith("model: ")] for b in segments[1]["blocks"]]
 assert owners == [[], ["model: unet"], ["model: clip"], []], owners
 assert [b["size"] >> 20 for b in segments[1]["blocks"]] == [2, 4, 1, 13]
-assert segments[0]["blocks"][0]["frames"][0]["name"] == "main" and segments[0]["blocks"][0]["frames"][-1]["name"] == "model: unet"
+assert segments[0]["blocks"][0]["frames"][0]["name"] == "main" and segments[0]["blocks"][0]["frames"][-1][
+    "name"] == "model: unet"
 
 import types
 

@@ -51,7 +51,8 @@ int main(void) {
 
 def library(name, text, *linked):
     (support.HERE / f"{name}.c").write_text(text)
-    support.run("cc", "-g", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", f"{name}.so", f"{name}.c", *linked, "-Wl,--allow-shlib-undefined")
+    support.run("cc", "-g", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", f"{name}.so", f"{name}.c", *linked,
+                "-Wl,--allow-shlib-undefined")
 
 
 library("a", LIBRARY, _simulated.LIBRARIES / "12/libcudart.so.12")
@@ -79,6 +80,7 @@ int main(void) {
     return 0;
 }
 """
-program = support.compile(NEXT, "next", flags=("-g", "-D_GNU_SOURCE", "-Wl,--no-as-needed", _simulated.LIBRARIES / "12/libcudart.so.12"))
+program = support.compile(
+    NEXT, "next", flags=("-g", "-D_GNU_SOURCE", "-Wl,--no-as-needed", _simulated.LIBRARIES / "12/libcudart.so.12"))
 assert support.run(program, env=environment).stdout == support.track(program, env=environment).stdout == "0\n"
 assert support.report()["totals"]["cuda"]["live_bytes"] == 1 << 20

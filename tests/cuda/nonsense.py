@@ -3,9 +3,10 @@
 import pathlib
 from support import HERE, PYTHON, compile, memstow
 
-pathlib.Path("stub.c").write_text("int cuDeviceGetCount(int *n) { *n = 2147483647; return 0; }\n"
-                                  "int asked;\n"
-                                  "int cuDeviceGetAttribute(int *v, int a, int d) { *v = 0; asked++; return 0 * (a + d); }\n")
+pathlib.Path("stub.c").write_text(
+    "int cuDeviceGetCount(int *n) { *n = 2147483647; return 0; }\n"
+    "int asked;\n"
+    "int cuDeviceGetAttribute(int *v, int a, int d) { *v = 0; asked++; return 0 * (a + d); }\n")
 compile(HERE / "stub.c", "libcuda.so.1", flags=["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1"])
 pathlib.Path("program.py").write_text("""
 import ctypes, mmap

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 400
-"""A pool of PyTorch's for each model, over a double of torch.cuda (a test double: there is no PyTorch with CUDA here) and the
-simulated driver: without pools a segment mixes models, and the report shows each one's part; with them each has its own,
-whatever scopes, threads and coroutines do, and what was cached for a model can be given back."""
+"""A pool of PyTorch's for each model, over a double of torch.cuda (a test double: there is no PyTorch with CUDA here)
+and the simulated driver: without pools a segment mixes models, and the report shows each one's part; with them each has
+its own, whatever scopes, threads and coroutines do, and what was cached for a model can be given back."""
 import asyncio, os, signal, sys, threading, types
 
 MIB = 1 << 20
@@ -171,7 +171,8 @@ def scopes_outside():
 
 @case
 def in_a_finalizer():
-    """A model that dies while a pool is made, and one whose pool is about to be entered: what is done then drops pools."""
+    """A model that dies while a pool is made, and one whose pool is about to be entered: what is done then drops
+    pools."""
     torch, double, memstow, unet, clip = begin()
     signal.alarm(60) # a lock that is waited for in vain
     with clip.scope():
@@ -215,7 +216,8 @@ def two_begin():
 
 @case
 def refused_later():
-    """PyTorch refuses a pool while another thread is in one, which leaves it all the same; no call of the program's fails."""
+    """PyTorch refuses a pool while another thread is in one, which leaves it all the same; no call of the program's
+    fails."""
     torch, double, memstow, unet, clip = begin()
     inside, go_on = threading.Event(), threading.Event()
 
@@ -254,7 +256,8 @@ def forked():
         assert held.wait(60)
         child = os.fork()
         if not child:
-            torch.cuda.use_mem_pool = torch.cuda.current_device = torch._C._cuda_releasePool = None # it must not be asked for
+            # it must not be asked for
+            torch.cuda.use_mem_pool = torch.cuda.current_device = torch._C._cuda_releasePool = None
             signal.alarm(60)
             with clip.scope():
                 memstow.drop_pools() # another thread held the lock when it was forked
@@ -328,7 +331,8 @@ has = {(o["name"], o["cuda_bytes"] // MIB) for o in report["owners"] if o["kind"
 assert has == {("unet", 22), ("clip", 20), ("untagged", 20)}, has
 assert not report["cuda"]["mixed_blocks"] and "several owners" not in support.memstow("report", "apart.mst").stdout
 assert report["totals"]["cuda"]["live_bytes"] == 62 * MIB
-for name in ("threads", "coroutines", "given_back", "emptied_inside", "scopes_outside", "in_a_finalizer", "two_begin", "forked"):
+for name in ("threads", "coroutines", "given_back", "emptied_inside", "scopes_outside", "in_a_finalizer", "two_begin",
+             "forked"):
     assert "no pools" not in under(name, MEMSTOW_CUDA_POOLS="1"), name
 for name in ("not_wanted", "refused_later"):
     errors = under(name, MEMSTOW_CUDA_POOLS="1")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# Each way to CUDA's entry points that libraries take, over the simulated driver: what the ledger has of each kind of memory
-# is what the program knows that it holds, to the byte.
+# Each way to CUDA's entry points that libraries take, over the simulated driver: what the ledger has of each kind of
+# memory is what the program knows that it holds, to the byte.
 import support, _simulated
 
 DEVICE_KINDS = ("device", "pool", "managed", "array", "vmm")
@@ -22,7 +22,8 @@ for client in _simulated.clients():
     assert report["totals"]["cuda"]["live_bytes"] == on_device
     assert cuda["devices"][0]["live_bytes"] == on_device
     assert sum(s["live_bytes"] for s in cuda["sites"]) == on_device
-    assert cuda["foreign_frees"] == cuda["missed_frees"] == cuda["unknown_entries"] == 0, f"{client.name}: {cuda['foreign_frees']} foreign frees"
+    assert cuda["foreign_frees"] == cuda["missed_frees"] == cuda[
+        "unknown_entries"] == 0, f"{client.name}: {cuda['foreign_frees']} foreign frees"
     assert not report["lost"]["reasons"], report["lost"]
     in_program = [s for s in cuda["sites"] if any(f["function"] == "main" for f in s["stack"])]
     in_thread = [s for s in cuda["sites"] if any((f["function"] or "").endswith("_in_thread") for f in s["stack"])]

@@ -7,7 +7,8 @@ import runner, support
 TESTS = support.ROOT / "tests"
 text = (TESTS / "simcuda/README.md").read_text()
 there = {test.name for test in runner.discover()}
-rows = [line for line in text.split("\n") if line.startswith("| ") and not line.startswith("| trap") and not line.startswith("| what")]
+rows = [line for line in text.split("\n") if line.startswith("| ") and not line.startswith("| trap")
+        and not line.startswith("| what")]
 assert len(rows) > 30
 for row in rows:
     named = re.findall(r"`([a-z]+/[a-z0-9_]+)(?::([a-z0-9_]+))?`", row.split("|")[2])

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # needs: pip:comfy-aimdo==0.6.0
-"""PyPI's comfy-aimdo, a client that nobody here wrote, over the simulated driver (a test double): what of its VBARs is resident, and
-whose each is, is in the report and among the owners. It is asked through its own functions, and handed nothing of memstow's."""
+"""PyPI's comfy-aimdo, a client that nobody here wrote, over the simulated driver (a test double): what of its VBARs is
+resident, and whose each is, is in the report and among the owners. It is asked through its own functions, and handed
+nothing of memstow's."""
 import gc, json, os, sys, weakref
 
 MIB = 1 << 20
@@ -11,7 +12,8 @@ def work():
     import ctypes
     import memstow
     cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
-    assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+    assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(
+        ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
     assert memstow.vbars() == []
     memstow.note_vbars() # nothing to look at: no line
     import comfy_aimdo.control as control
@@ -47,11 +49,13 @@ def work():
     found = {v.owner: v for v in memstow.note_vbars()}
     assert set(found) == {unet.id, loading.id, clip.id, vae.id}, found
     assert found[unet.id].address == own.base_addr and found[unet.id].size == 256 * MIB
-    assert (found[unet.id].resident, found[unet.id].pinned) == (96 * MIB, 96 * MIB) and found[clip.id].resident == 0, found
+    assert (found[unet.id].resident,
+            found[unet.id].pinned) == (96 * MIB, 96 * MIB) and found[clip.id].resident == 0, found
     own.unpin(address, size)
     assert own.free_memory(64 * MIB) == 64 * MIB
     assert {(v.resident, v.pinned) for v in memstow.note_vbars() if v.owner == unet.id} == {(32 * MIB, 0)}
-    made, ModelVBAR.loaded_size = ModelVBAR.loaded_size, lambda vbar: (kept.append(ModelVBAR(32 * MIB, 0)), made(vbar))[1]
+    made, ModelVBAR.loaded_size = ModelVBAR.loaded_size, lambda vbar: (
+        kept.append(ModelVBAR(32 * MIB, 0)), made(vbar))[1]
     kept = []
     assert len(memstow.vbars()) >= 3 and kept, "others are made meanwhile"
     ModelVBAR.loaded_size = made
@@ -63,7 +67,8 @@ def many():
     import ctypes
     import memstow
     cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
-    assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+    assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(
+        ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
     import comfy_aimdo.control as control
     assert control.init("cuda") and control.init_device(0)
     from comfy_aimdo.model_vbar import ModelVBAR
@@ -79,17 +84,20 @@ if len(sys.argv) > 1:
 
 import support, _simulated
 
-environment = _simulated.environment(SIMCUDA_CAPACITY="1G", PYTHONPATH=f"{support.ROOT / 'tools/python'}:{os.environ.get('PYTHONPATH', '')}")
+environment = _simulated.environment(SIMCUDA_CAPACITY="1G",
+                                     PYTHONPATH=f"{support.ROOT / 'tools/python'}:{os.environ.get('PYTHONPATH', '')}")
 done = support.track(support.PYTHON, __file__, "work", env=environment)
 assert done.stdout == "[0, 0, 0]\n", "what aimdo maps is not the ledger's"
 cuda = support.report()["cuda"]
-assert [(v["name"], v["size_bytes"], v["resident_bytes"], v["pinned_bytes"]) for v in cuda["vbars"]] == [
-    ("unet", 256 * MIB, 32 * MIB, 0), ("clip", 64 * MIB, 0, 0), ("unet", 32 * MIB, 0, 0), ("vae", 128 * MIB, 0, 0)], cuda["vbars"]
+assert [(v["name"], v["size_bytes"], v["resident_bytes"], v["pinned_bytes"])
+        for v in cuda["vbars"]] == [("unet", 256 * MIB, 32 * MIB, 0), ("clip", 64 * MIB, 0, 0),
+                                    ("unet", 32 * MIB, 0, 0), ("vae", 128 * MIB, 0, 0)], cuda["vbars"]
 text = support.memstow("report", "out.mst").stdout
 assert "comfy-aimdo manages, beside the ledger" in text, text
 assert "32.0 MiB resident of 256.0 MiB on device 0, 0 B pinned: unet" in text, text
 owners = {o["name"]: o for o in json.loads(support.memstow("owners", "out.mst", "--json").stdout)["owners"]}
-assert (owners["unet"]["vbar_bytes"], owners["unet"]["vbar_resident_bytes"]) == (288 * MIB, 32 * MIB), "what it adopted is its own"
+assert (owners["unet"]["vbar_bytes"],
+        owners["unet"]["vbar_resident_bytes"]) == (288 * MIB, 32 * MIB), "what it adopted is its own"
 assert (owners["vae"]["vbar_bytes"], owners["vae"]["vbar_resident_bytes"]) == (128 * MIB, 0)
 assert "32.0 MiB of 288.0 MiB resident in comfy-aimdo's VBARs" in support.memstow("owners", "out.mst").stdout
 support.memstow("decisions", "out.mst", "--check")

@@ -1,6 +1,6 @@
 """Lifecycles of a real ComfyUI on the CPU by the scenario that is shipped, as shutdown_no_leaks.py (6) and
-shutdown_no_leaks_long.py (102) want them. memstow's node pack ends it in order: by itself, ComfyUI 0.3.75 that is closed while a workflow runs aborts ("terminate called without an
-active exception")."""
+shutdown_no_leaks_long.py (102) want them. memstow's node pack ends it in order: by itself, ComfyUI 0.3.75 that is
+closed while a workflow runs aborts ("terminate called without an active exception")."""
 import json, os, pathlib, re, shlex, shutil, sys
 
 import support
@@ -60,24 +60,27 @@ def prepare():
     shutil.copy(EXAMPLE / "child.json", ".")
     (folder / "custom_nodes/child_server.py").symlink_to(EXAMPLE / "child_server.py")
     text = scenario(shlex.join(command).replace("'{port}'", "{port}"))
-    # In place of one prompt two: on a busy machine the first of them may get to run. The program is closed during the nap, so that no more
-    # is left of the workflow than that, however slow the machine is.
+    # In place of one prompt two: on a busy machine the first of them may get to run. The program is closed during the
+    # nap, so that no more is left of the workflow than that, however slow the machine is.
     queued = "behind: prompt workflow.json within 2m\n"
     assert queued in text
     naps = f"behind: file {folder / 'output/naps-2'} within 2m\n"
     text = text.replace(queued, queued.replace("workflow", "second") + queued.replace("workflow", "third") + naps)
-    pathlib.Path("comfyui.scenario").write_text(f"{text}set: PYTHONPATH={support.ROOT / 'tests'}:{support.ROOT / 'tools/python'}\n")
+    pathlib.Path("comfyui.scenario").write_text(
+        f"{text}set: PYTHONPATH={support.ROOT / 'tests'}:{support.ROOT / 'tools/python'}\n")
 
 
 TESTS = ("T1", "T2", "T3", "T4", "T5", "T6")
-# What is said of a life that is no failure. That Python waits for a thread is so of any that is still draining after five seconds.
+# What is said of a life that is no failure. That Python waits for a thread is so of any that is still draining after
+# five seconds.
 WARNINGS = re.compile(r"took [12]\d\.\d s to close, more than 10 s|"
                       r"grew by (\d+(\.\d+)? [KM]i?B|\d+ B), from 10 s after it was to be closed|"
                       r"\d+ Python threads? (is|are) no daemon: Python waits for (it|them) at its end")
 
 
 def check(life):
-    """It is gone within 30 s, with nothing left, and after the tenth second it did not grow by more than 5 MB or 10 %."""
+    """It is gone within 30 s, with nothing left, and after the tenth second it did not grow by more than 5 MB or 10
+    %."""
     assert not life["left_processes"] and not life["left_traces"] and life["exit_status"] == 0, life
     assert life["verdict"] != "failed" and life["gone_seconds"] is not None and life["gone_seconds"] <= 30, life
     assert life["growth_bytes"] <= 5 << 20 and life["growth_bytes"] <= max(1 << 20, life["close_bytes"] / 10), life
@@ -92,15 +95,16 @@ def is_starved():
 
 def lifecycles(tests=TESTS):
     """Runs each once, and checks their lives, all of which are complete."""
-    done = support.memstow("lifecycle", "--json", f"--test={','.join(tests)}", "--repeat=1", "--stacks=none", "comfyui.scenario",
-                           status=None, timeout=600)
+    done = support.memstow("lifecycle", "--json", f"--test={','.join(tests)}", "--repeat=1", "--stacks=none",
+                           "comfyui.scenario", status=None, timeout=600)
     document = json.loads(done.stdout or "null")
     assert document, done.stderr
     lives = document["lives"]
     assert [life["test"] for life in lives] == list(tests), (done.stderr, lives)
     for life in lives:
-        print(life["test"], life["verdict"], life["reasons"], "gone", life["gone_seconds"], "peak", life["peak_bytes"] >> 20,
-              "close", life["close_bytes"] >> 20, "MiB,", life["threads"], "threads,", life["processes"], "processes", flush=True)
+        print(life["test"], life["verdict"], life["reasons"], "gone", life["gone_seconds"], "peak",
+              life["peak_bytes"] >> 20, "close", life["close_bytes"] >> 20, "MiB,", life["threads"], "threads,",
+              life["processes"], "processes", flush=True)
         check(life)
     assert "T3" not in tests or not pathlib.Path("comfyui/output/began-31").exists(), "what waited in the queue was run"
     assert "T3" not in tests or pathlib.Path("comfyui/output/began-2").exists()

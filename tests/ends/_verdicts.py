@@ -1,4 +1,5 @@
-"""A program that is slow to close in the ways that lifecycle judges, and its life: lifecycle_verdicts.py and …_long.py."""
+"""A program that is slow to close in the ways that lifecycle judges, and its life: lifecycle_verdicts.py and
+…_long.py."""
 import json, pathlib, subprocess
 
 from support import MEMSTOW, PYTHON, start
@@ -34,7 +35,8 @@ def begin(way, seconds, *options):
     name = f"{way}{len(options)}"
     if not (app := pathlib.Path("app.py")).exists(): # a life that began before may be about to read it
         app.write_text(WAYS)
-    pathlib.Path(f"{name}.scenario").write_text(f"program: {PYTHON} {{here}}/app.py {way} {seconds}\nready: says ready\n")
+    pathlib.Path(f"{name}.scenario").write_text(
+        f"program: {PYTHON} {{here}}/app.py {way} {seconds}\nready: says ready\n")
     return start(MEMSTOW, "lifecycle", "--json", "--test=T1", "--repeat=1", "--untracked", *options, f"{name}.scenario",
                  stdout=subprocess.PIPE, text=True)
 

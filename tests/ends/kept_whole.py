@@ -1,7 +1,7 @@
-"""What a kept process has started lives on with it, by one rule, whoever is asked: the coordinator, with and without memstow, `watch`,
-and `reap` after a crash. A worker of the server in the group of a launcher that ends, one that is itself registered as to end, and one
-behind a double fork in the server's group stay, and so does one in the session of a manager that the server has started; what else is
-in the group of the launcher ends."""
+"""What a kept process has started lives on with it, by one rule, whoever is asked: the coordinator, with and without
+memstow, `watch`, and `reap` after a crash. A worker of the server in the group of a launcher that ends, one that is
+itself registered as to end, and one behind a double fork in the server's group stay, and so does one in the session of
+a manager that the server has started; what else is in the group of the launcher ends."""
 import concurrent.futures, os, pathlib, re, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, memstow, wait_for
@@ -33,7 +33,8 @@ print(result.killed, result.failed, flush=True)
 """)
 pathlib.Path("sleeps.sh").write_text('echo $$ > new.$1; mv new.$1 $1; exec sleep 600\n')
 pathlib.Path("manager.sh").write_text('(sh ../sleeps.sh deep &); exec sh ../sleeps.sh manager\n')
-pathlib.Path("server.sh").write_text('sh ../sleeps.sh worker & sh ../sleeps.sh registered & setsid sh ../manager.sh & echo $$ > new.server; mv new.server server; wait\n')
+pathlib.Path("server.sh").write_text('sh ../sleeps.sh worker & sh ../sleeps.sh registered & setsid sh ../manager.sh & '
+                                     'echo $$ > new.server; mv new.server server; wait\n')
 STAY, END = {"server", "worker", "registered", "manager", "deep", "behind", "apart"}, {"launcher", "helper"}
 
 
@@ -41,8 +42,8 @@ def life(name, *before, then="end", status=0):
     folder = HERE / name
     folder.mkdir()
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools/python")}
-    done = subprocess.run([*before, PYTHON, HERE / "app.py", then], cwd=folder, env=environment, capture_output=True, text=True,
-                          timeout=60)
+    done = subprocess.run([*before, PYTHON, HERE / "app.py", then], cwd=folder, env=environment, capture_output=True,
+                          text=True, timeout=60)
     assert done.returncode == status, done
     return folder, done
 
@@ -60,10 +61,12 @@ def check(folder, text):
     return left
 
 
-run, watch = (MEMSTOW, "run", "--quiet", "-o", "x.mst", "--"), (MEMSTOW, "watch", "--quiet", "--grace=2s", "--server-mode", "--end", "--")
+run, watch = (MEMSTOW, "run", "--quiet", "-o", "x.mst",
+              "--"), (MEMSTOW, "watch", "--quiet", "--grace=2s", "--server-mode", "--end", "--")
 with concurrent.futures.ThreadPoolExecutor() as pool:
-    lives = {name: pool.submit(life, name, *before, then=then, status=status) for name, before, then, status in
-             (("coordinator", run, "end", 0), ("alone", (), "end", 0), ("watch", watch, "crash", 137), ("reap", run, "crash", 137))}
+    lives = {name: pool.submit(life, name, *before, then=then, status=status) for name, before, then,
+             status in (("coordinator", run, "end", 0), ("alone", (), "end", 0), ("watch", watch, "crash", 137),
+                        ("reap", run, "crash", 137))}
 for name in ("coordinator", "alone"):
     folder, done = lives[name].result()
     assert done.stdout == "0 ()\n", done

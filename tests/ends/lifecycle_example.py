@@ -1,5 +1,5 @@
-"""The scenario that is shipped for ComfyUI has all six tests, which are run three times each; it is the one in docs/endings.md. (A
-program takes ComfyUI's place that ends at once: shutdown_no_leaks.py is about ComfyUI itself.)"""
+"""The scenario that is shipped for ComfyUI has all six tests, which are run three times each; it is the one in
+docs/endings.md. (A program takes ComfyUI's place that ends at once: shutdown_no_leaks.py is about ComfyUI itself.)"""
 import json, pathlib, re
 
 from _comfyui import EXAMPLE, scenario
@@ -8,7 +8,8 @@ from support import ROOT, memstow
 text = (EXAMPLE / "comfyui.scenario").read_text()
 shown = re.search(r"```\n(folder: .*?)```", (ROOT / "docs/endings.md").read_text(), re.S)[1]
 assert shown == "".join(line for line in text.splitlines(True) if not line.startswith("#")), shown
-assert json.loads((EXAMPLE / "child.json").read_text())["child"]["class_type"] in (EXAMPLE / "child_server.py").read_text()
+assert json.loads(
+    (EXAMPLE / "child.json").read_text())["child"]["class_type"] in (EXAMPLE / "child_server.py").read_text()
 
 pathlib.Path("x.scenario").write_text(scenario("sh -c 'exit 3'"))
 document = json.loads(memstow("lifecycle", "--json", "--untracked", "x.scenario", status=4).stdout)

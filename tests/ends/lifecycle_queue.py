@@ -1,6 +1,6 @@
-"""lifecycle's T3 closes a program while one workflow runs and another one waits behind it, when the scenario has steps for that
-(`behind`); no other test does these steps. A workflow that has nothing to wait behind is said at once to be so, one that does not
-come to wait when its time is over. (A server takes ComfyUI's place.)"""
+"""lifecycle's T3 closes a program while one workflow runs and another one waits behind it, when the scenario has steps
+for that (`behind`); no other test does these steps. A workflow that has nothing to wait behind is said at once to be
+so, one that does not come to wait when its time is over. (A server takes ComfyUI's place.)"""
 import json, pathlib
 
 from support import PYTHON, memstow

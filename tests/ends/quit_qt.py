@@ -1,10 +1,11 @@
 # needs: pip:PyQt5==5.15.11 deb:libglib2.0-0
 # timeout: 200
-"""quit_qt ends the event loop of a real Qt application when everything else is done. Threads have ended by then, also one that needs
-an answer of the loop's, and a QThread. Events that wait are delivered, and what is to be deleted is deleted. All that happens on
-the application's own thread, whether the shutdown runs on a thread of the program's, in the loop itself, after a signal or at the
-program's exit. Code behind the loop, and slots of aboutToQuit, still run. A loop that does not answer is given up. Without an
-application, and without Qt, nothing happens. (PyQt5; no window and no screen are needed.)"""
+"""quit_qt ends the event loop of a real Qt application when everything else is done. Threads have ended by then, also
+one that needs an answer of the loop's, and a QThread. Events that wait are delivered, and what is to be deleted is
+deleted. All that happens on the application's own thread, whether the shutdown runs on a thread of the program's, in
+the loop itself, after a signal or at the program's exit. Code behind the loop, and slots of aboutToQuit, still run. A
+loop that does not answer is given up. Without an application, and without Qt, nothing happens. (PyQt5; no window and no
+screen are needed.)"""
 import concurrent.futures, json, os, pathlib, signal, subprocess, sys
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, run, skip, start
@@ -113,9 +114,11 @@ heard = {"heard True"} # at any time from then on
 anywhere = {"thread": heard | {"result [] ()"}, "loop": heard | {"result [] ()"}, "signal": heard, "exit": heard}
 expected = {"thread": ["runs", *before_it, *quits], "loop": ["runs", *before_it, *quits],
             "signal": [*before_it, *quits, "after the loop"],
-            "exit": ["runs", "about to quit True True", "loop ended 0", *before_it], "no application": ["()"], "without": ["()"]}
+            "exit": ["runs", "about to quit True True", "loop ended 0", *before_it], "no application": ["()"],
+            "without": ["()"]}
 with concurrent.futures.ThreadPoolExecutor(2) as pool:
-    lives = {(how, tracked): pool.submit(life, how, tracked) for tracked in (True, False) for how in (*expected, "busy")}
+    lives = {(how, tracked): pool.submit(life, how, tracked) for tracked in (True, False)
+             for how in (*expected, "busy")}
 for (how, tracked), one in lives.items():
     status, lines, folder = one.result()
     if how == "busy": # what the loop has to answer, and its end, come too late

@@ -1,5 +1,5 @@
-"""reap finds what a program left that is gone, by pid and start: dry run by default; --end ends it, its children and its
-group, SIGKILL for who ignores SIGTERM; what is to be kept, a recycled pid, and all while the program runs, stay."""
+"""reap finds what a program left that is gone, by pid and start: dry run by default; --end ends it, its children and
+its group, SIGKILL for who ignores SIGTERM; what is to be kept, a recycled pid, and all while the program runs, stay."""
 import json, os, pathlib, signal, subprocess, time
 
 from _ends import faults

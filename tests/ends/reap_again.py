@@ -1,6 +1,6 @@
-"""A folder with the lists of several programs: one that crashed and was started again, two that run side by side, a forked child,
-many that begin at once. None writes over the list of another, and reap finds what all of them left; a list of which nobody
-is left is replaced, and piles up nothing."""
+"""A folder with the lists of several programs: one that crashed and was started again, two that run side by side, a
+forked child, many that begin at once. None writes over the list of another, and reap finds what all of them left; a
+list of which nobody is left is replaced, and piles up nothing."""
 import json, os, pathlib, signal, subprocess
 
 from support import MEMSTOW, ROOT, compile, is_gone, memstow, start, wait_for
@@ -171,12 +171,14 @@ for life in crowd:
     life.crash()
 ended(*children)
 
-# What is no list, or means harm, is neither followed nor a reason to fail; what cannot be replaced stays, and the list is beside it.
+# What is no list, or means harm, is neither followed nor a reason to fail; what cannot be replaced stays, and the list
+# is beside it.
 boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def document(parent, processes):
-    return f'{{"format": "memstow-processes", "version": 1, "boot_id": "{boot}", "parent": {parent}, "processes": {processes}}}'
+    return (f'{{"format": "memstow-processes", "version": 1, "boot_id": "{boot}", "parent": {parent}, '
+            f'"processes": {processes}}}')
 
 
 precious = pathlib.Path("precious")
@@ -216,7 +218,8 @@ for make in (link, folder, long, *([of_another_user] if os.getuid() == 0 else []
     is_as_it_was = make()
     life = Life()
     child = life.do("child")
-    assert pids_in(f"process_registry.{life.pid}.json") == [child] and len(lists()) == 2 and is_as_it_was(), (make, lists())
+    assert pids_in(f"process_registry.{life.pid}.json") == [child] and len(lists()) == 2 and is_as_it_was(), (
+        make, lists())
     life.end()
     assert lists() == [MAIN.name] and is_as_it_was(), make
     MAIN.rmdir() if MAIN.is_dir() and not MAIN.is_symlink() else MAIN.unlink()

@@ -5,7 +5,8 @@ from support import memstow
 
 good = ('{"format": "memstow-processes", "version": 1,\n "boot_id": "01234567-89ab-cdef-0123-456789abcdef",\n'
         ' "parent": {"pid": 9, "start_ticks": 1},\n "processes": [\n  {"pid": 12, "start_ticks": 3}\n ]}')
-assert "before this machine was started" in (pathlib.Path("good.json").write_text(good), memstow("reap", "good.json").stdout)[1]
+assert "before this machine was started" in (
+    pathlib.Path("good.json").write_text(good), memstow("reap", "good.json").stdout)[1]
 for text, place, message in (
         ("", "1:1", "this is not JSON, or not one object"),
         ("[]", "1:1", "this is not JSON, or not one object"),
@@ -28,7 +29,8 @@ for text, place, message in (
     pathlib.Path("bad.json").write_text(text)
     done = memstow("reap", "--end", "bad.json", status=3)
     assert done.stderr.startswith(f"memstow: bad.json:{place}: {message}"), (text, done.stderr)
-    assert done.stderr.endswith("\nmemstow: nobody was ended: this list may name who is to be left alone\n"), done.stderr
+    assert done.stderr.endswith(
+        "\nmemstow: nobody was ended: this list may name who is to be left alone\n"), done.stderr
     assert done.stderr.count("\n") == 2 and not done.stdout
 # who cannot be looked at for want of descriptors of our own is not gone
 sleeper = subprocess.Popen(["sleep", "100"])

@@ -1,6 +1,7 @@
-"""A program started its servers through launcher scripts, which have ended, and then crashed: reap finds and ends them, also in a
-session of their own, by what they have inherited. Not so what is to be kept, what has another program's mark, or another number,
-what is in another PID namespace, and a program that came by way of such a launcher and keeps a list of its own."""
+"""A program started its servers through launcher scripts, which have ended, and then crashed: reap finds and ends them,
+also in a session of their own, by what they have inherited. Not so what is to be kept, what has another program's mark,
+or another number, what is in another PID namespace, and a program that came by way of such a launcher and keeps a list
+of its own."""
 import json, os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, memstow, start, wait_for
@@ -46,8 +47,8 @@ def crash(*words):
     """A life, up to its crash: who it left."""
     for name in (*NAMES, "again", "below"):
         pathlib.Path(name).unlink(missing_ok=True)
-    life = start(MEMSTOW, "run", "--quiet", "-o", "%p.mst", "--", PYTHON, HERE / "parent.py", *words, stdout=subprocess.PIPE,
-                 text=True, env=environment)
+    life = start(MEMSTOW, "run", "--quiet", "-o", "%p.mst", "--", PYTHON, HERE / "parent.py", *words,
+                 stdout=subprocess.PIPE, text=True, env=environment)
     assert life.stdout.readline() == "ready\n"
     parent = json.loads(LIST.read_text())["parent"]["pid"]
     os.kill(parent, signal.SIGKILL)
@@ -58,7 +59,8 @@ def crash(*words):
 left = crash()
 document = json.loads(LIST.read_text())
 first = document["processes"][0]
-assert len({one["number"] for one in document["processes"]} - {0}) == 4 and all(is_gone(one["pid"]) for one in document["processes"])
+assert len({one["number"] for one in document["processes"]} - {0}) == 4 and all(
+    is_gone(one["pid"]) for one in document["processes"])
 mark = "{pid}.{start_ticks}.".format(**document["parent"])
 
 
@@ -73,7 +75,9 @@ strangers = [marked(f"{mark}{first['number']}0"), marked(f"{mark}0"), marked(f"1
 hidden = None
 if subprocess.run(["unshare", "-p", "-f", "true"], stderr=subprocess.DEVNULL).returncode == 0: # may this process?
     hidden = marked(f"{mark}{first['number']}", "unshare", "-p", "-f", "sleep", "600")
-    inside = wait_for(lambda: [int(pid) for pid in pathlib.Path(f"/proc/{hidden.pid}/task/{hidden.pid}/children").read_text().split()])[0]
+    inside = wait_for(
+        lambda:
+        [int(pid) for pid in pathlib.Path(f"/proc/{hidden.pid}/task/{hidden.pid}/children").read_text().split()])[0]
     strangers += [inside]
     wait_for(lambda: os.readlink(f"/proc/{inside}/exe").endswith("sleep"))
 done = memstow("reap", status=1).stdout
@@ -103,8 +107,8 @@ os.kill(left["again"], signal.SIGKILL) # and when that has ended, too, the mark 
 wait_for(lambda: is_gone(left["again"]), 10)
 for name in ("kept", "wiped"):
     os.kill(left[name], signal.SIGKILL)
-own = [one["pid"] for path in pathlib.Path().glob("process_registry*") for one in json.loads(path.read_text())["processes"]
-       if one["name"] == "its own"]
+own = [one["pid"] for path in pathlib.Path().glob("process_registry*")
+       for one in json.loads(path.read_text())["processes"] if one["name"] == "its own"]
 memstow("reap", "--end")
 wait_for(lambda: all(map(is_gone, own)) and own, 10)
 for path in pathlib.Path().glob("process_registry*"):

@@ -1,6 +1,6 @@
-"""Programs that run, and keep a list where another's was left: what the other registered is ended all the same, though it is in a session
-or group that one of them began; what one has taken over lives on with all that its mark is found by, and so does whoever is with such
-a program and carries but a mark."""
+"""Programs that run, and keep a list where another's was left: what the other registered is ended all the same, though
+it is in a session or group that one of them began; what one has taken over lives on with all that its mark is found by,
+and so does whoever is with such a program and carries but a mark."""
 import json, os, pathlib, signal
 
 from support import is_gone, memstow, start, wait_for
@@ -10,7 +10,8 @@ GONE = {"pid": 4194303, "start_ticks": 1}
 
 
 def entry(pid, **more):
-    return {"pid": pid, "start_ticks": int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]), **more}
+    return {"pid": pid,
+            "start_ticks": int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]), **more}
 
 
 def write(name, *processes, parent):
@@ -47,7 +48,8 @@ assert f"pid {launcher.pid}, " in text and launcher.wait(10) == -15, text
 assert program.poll() is None and not is_gone(daemon)
 os.killpg(program.pid, signal.SIGKILL), program.wait()
 
-# It has taken a server over, by its pid: what that has left in a session of its own carries the mark that the other gave.
+# It has taken a server over, by its pid: what that has left in a session of its own carries the mark that the other
+# gave.
 server, its = behind("its", 7)
 apart = start("sleep", "600", start_new_session=True, env={**os.environ, "MEMSTOW_STARTED": "4194303.1.7"})
 other = start("sleep", "600", start_new_session=True, env={**os.environ, "MEMSTOW_STARTED": "4194303.1.8"})

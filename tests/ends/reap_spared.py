@@ -1,6 +1,6 @@
-"""What reap does not end: what is to be kept, whatever else is said of it, and what that has started; all, while the program runs,
-if only in a second thread, or as process 1; what is another user's, which is named, and counts as left. What one list says of that
-holds for all that are read; where one of them cannot be read nobody is ended."""
+"""What reap does not end: what is to be kept, whatever else is said of it, and what that has started; all, while the
+program runs, if only in a second thread, or as process 1; what is another user's, which is named, and counts as left.
+What one list says of that holds for all that are read; where one of them cannot be read nobody is ended."""
 import json, os, pathlib, subprocess, sys, time
 
 from _ends import faults
@@ -43,7 +43,8 @@ def child_of(pid):
 
 # A server that is kept, its child, and a worker that leads the group of all three.
 worker = start("sh", "-c", "sh -c 'sleep 600 & wait' & sleep 600", start_new_session=True)
-server = wait_for(lambda: [pid for pid in [child_of(worker.pid)] if "sh" in pathlib.Path(f"/proc/{pid}/cmdline").read_text()])[0]
+server = wait_for(
+    lambda: [pid for pid in [child_of(worker.pid)] if "sh" in pathlib.Path(f"/proc/{pid}/cmdline").read_text()])[0]
 child = child_of(server)
 text = reap(entry(worker.pid), entry(server), entry(server, keep=True))
 assert f"pid {worker.pid}, " in text and f"pid {server}," not in text and f"pid {child}," not in text, text
@@ -55,18 +56,21 @@ below = wait_for(lambda: pathlib.Path(f"/proc/{kept.pid}/task/{kept.pid}/childre
 for number, other in (("", "4194302."), ("4194302.", "")): # in the first list that is read, and in the second
     write(entry(kept.pid, keep=True), number=number), write(entry(kept.pid), number=other)
     text = memstow("reap", "--end").stdout
-    assert text.count("nothing of it is left") == 2 and stat(kept.pid)[0] not in "ZX" and stat(below)[0] not in "ZX", text
+    assert text.count("nothing of it is left") == 2 and stat(
+        kept.pid)[0] not in "ZX" and stat(below)[0] not in "ZX", text
 write(parent=entry(os.getpid())).write_text("{")
 aside = write(entry(kept.pid), number="4194302.")
 done = memstow("reap", "--end", status=3)
 assert done.stderr.startswith("memstow: process_registry.json:1:2: this is not JSON") and done.stderr.endswith(
-    "\nmemstow: nobody was ended: this list may name who is to be left alone (remove it, or name the other lists)\n"), done.stderr
+    "\nmemstow: nobody was ended: this list may name who is to be left alone (remove it, or name the other lists)\n"
+), done.stderr
 assert not done.stdout and stat(kept.pid)[0] not in "ZX"
 assert f"pid {kept.pid}, " in memstow("reap", status=3).stdout # without --end it is told
 damaged = write(number="4194301.")
 damaged.write_text("[")
 done = memstow("reap", "--end", status=3).stderr # each is told
-assert "process_registry.json:1:2: " in done and "4194301.json:1:1: " in done and "nobody was ended: these lists may" in done, done
+assert ("process_registry.json:1:2: " in done and "4194301.json:1:1: " in done
+        and "nobody was ended: these lists may" in done), done
 damaged.unlink()
 assert f"pid {kept.pid}, " in memstow("reap", "--end", aside).stdout and kept.wait(10) == -15 # named, it is read alone
 aside.unlink()
@@ -99,7 +103,8 @@ memstow("reap", "--end", status=0)
 # Where the boot cannot be told a list may be of this one, and stays.
 empty = pathlib.Path("empty")
 empty.touch()
-hide = ["unshare", "-m", "sh", "-c", f'mount --bind {empty.resolve()} /proc/sys/kernel/random/boot_id && exec "$@"', "sh"]
+hide = ["unshare", "-m", "sh", "-c", f'mount --bind {empty.resolve()} /proc/sys/kernel/random/boot_id && exec "$@"',
+        "sh"]
 if subprocess.run([*hide, "true"], stderr=subprocess.DEVNULL).returncode == 0: # may this process mount?
     aside = write(entry(server), number="4194302.")
     done = subprocess.run([*hide, MEMSTOW, "reap", "--end"], capture_output=True, text=True)

@@ -1,6 +1,7 @@
-"""Server mode across several lives of a program in one folder, with memstow and without: whom the first life left alive neither the
-next ones end, nor reap when one of them crashes, also when a later life is in no server mode; one that takes the server over by its
-pid ends it. MEMSTOW_SERVER_MODE is not handed on by start(): a server that lives on ends its own children when it is ended."""
+"""Server mode across several lives of a program in one folder, with memstow and without: whom the first life left alive
+neither the next ones end, nor reap when one of them crashes, also when a later life is in no server mode; one that
+takes the server over by its pid ends it. MEMSTOW_SERVER_MODE is not handed on by start(): a server that lives on ends
+its own children when it is ended."""
 import json, os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, memstow, start, wait_for

@@ -1,5 +1,6 @@
-"""Under --server-mode, what is named lives on with all that it started, behind a launcher script, too, and so does what the program
-registered as to be kept: it is not ended, not counted as left, and one line says so. The others are ended as ever."""
+"""Under --server-mode, what is named lives on with all that it started, behind a launcher script, too, and so does what
+the program registered as to be kept: it is not ended, not counted as left, and one line says so. The others are ended
+as ever."""
 import atexit, concurrent.futures, json, os, pathlib, re, signal
 
 from _ends import pids, watch
@@ -56,21 +57,26 @@ def write_list(folder):
     """Of a program that runs, which is this one."""
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     start = int(pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    pathlib.Path(folder, "process_registry.json").write_text(json.dumps(
-        {"format": "memstow-processes", "version": 1, "boot_id": boot, "parent": {"pid": os.getpid(), "start_ticks": start},
-         "processes": []}))
+    pathlib.Path(folder, "process_registry.json").write_text(
+        json.dumps({
+            "format": "memstow-processes", "version": 1, "boot_id": boot,
+            "parent": {"pid": os.getpid(), "start_ticks": start}, "processes": []
+        }))
 
 
 def watched(name, words, mode="--server-mode=server.py,listed one", status=0, beside=False):
-    """In a folder of its own, where the program's list of processes is; beside that of another that runs it has a number."""
+    """In a folder of its own, where the program's list of processes is; beside that of another that runs it has a
+    number."""
     os.mkdir(name)
     if beside:
         write_list(name)
-    return watch(PYTHON, HERE / "app.py", *words, grace="1s", options=("--end", "--strict", mode), status=status, cwd=name)[0]
+    return watch(PYTHON, HERE / "app.py", *words, grace="1s", options=("--end", "--strict", mode), status=status,
+                 cwd=name)[0]
 
 
 def lived(*options, observe="30s", status=0):
-    return memstow("lifecycle", "--test=T6", "--repeat=1", f"--observe={observe}", *options, "app.scenario", status=status).stdout
+    return memstow("lifecycle", "--test=T6", "--repeat=1", f"--observe={observe}", *options, "app.scenario",
+                   status=status).stdout
 
 
 pathlib.Path("app.scenario").write_text(f"""program: {PYTHON} {{here}}/app.py server

@@ -1,6 +1,7 @@
-"""The audit of a shutdown: the log has the memory and the number of descriptors as each stage begins, and what is open at the end:
-each descriptor, what it is for, since when, and which functions opened it, as far as the ledger knows. It is there, too, when the time
-is over. Without memstow Result has the memory, and what is open. The room that writes it needs nothing of the ledger."""
+"""The audit of a shutdown: the log has the memory and the number of descriptors as each stage begins, and what is open
+at the end: each descriptor, what it is for, since when, and which functions opened it, as far as the ledger knows. It
+is there, too, when the time is over. Without memstow Result has the memory, and what is open. The room that writes it
+needs nothing of the ledger."""
 import json, os, pathlib, re, socket, subprocess
 
 from support import BUILD, HERE, MEMSTOW, PYTHON, ROOT, compile, free_port, memstow, run
@@ -73,8 +74,10 @@ def check_descriptors(port, inherited, lines, known=True):
     assert found[inherited]["opened_by"] == "inherited" and "age_ms" not in found[inherited], found[inherited]
     folder = HERE.name
     assert file["opened_by"].startswith(f"open_file {folder}/app.py:9, <module> {folder}/app.py:18"), file
-    assert re.search(rf"create_server \S+/socket.py:\d+, listen {folder}/app.py:12, <module>", listens["opened_by"]), listens
-    assert f"Pool.connect {folder}/app.py:16" in connected["opened_by"] and "accept" in accepted["opened_by"], (connected, accepted)
+    assert re.search(rf"create_server \S+/socket.py:\d+, listen {folder}/app.py:12, <module>",
+                     listens["opened_by"]), listens
+    assert f"Pool.connect {folder}/app.py:16" in connected["opened_by"] and "accept" in accepted["opened_by"], (
+        connected, accepted)
     assert len(pipes) == 2 and all(f"<module> {folder}/app.py:18" in line["opened_by"] for line in pipes), pipes
     assert all(200 <= line["age_ms"] < 60000 for line in (file, listens, connected, shared)), found
 
@@ -106,7 +109,8 @@ assert not lines, lines
 memory, handles = dict(eval(out[0])), dict(eval(out[1]))
 assert memory["clean"] - memory["drain"] > 60 << 20 and memory["clean"] - memory["processes"] > 60 << 20, memory
 assert handles[inherited] == str(HERE) and str(HERE / "kept.txt") in handles.values(), handles
-assert sum(what.startswith("socket:") for what in handles.values()) == 3 and not any("gone.txt" in what for what in handles.values()), handles
+assert sum(what.startswith("socket:")
+           for what in handles.values()) == 3 and not any("gone.txt" in what for what in handles.values()), handles
 
 # A program of C, whose functions have addresses; what memstow has open for itself is not the program's.
 program = compile(r"""
@@ -134,7 +138,8 @@ pathlib.Path("shutdown.log").unlink(missing_ok=True)
 memstow("run", "--quiet", "-o", "x.mst", "--", program)
 lines = [json.loads(line) for line in pathlib.Path("shutdown.log").read_text().splitlines()]
 found = {line["what"]: line for line in descriptors(lines).values() if line["opened_by"] != "inherited"}
-assert set(found) == {"unix ./named.socket", "/etc/group", "/etc/passwd"} and found["/etc/group"]["opened_by"] == "unseen", found
+assert set(found) == {"unix ./named.socket", "/etc/group",
+                      "/etc/passwd"} and found["/etc/group"]["opened_by"] == "unseen", found
 place = re.match(r"opener\+(0x[0-9a-f]+), opener\+0x", found["/etc/passwd"]["opened_by"])[1]
 assert run("addr2line", "-f", "-e", program, place).stdout.split()[0] == "opens", found["/etc/passwd"]
 
@@ -142,7 +147,9 @@ assert run("addr2line", "-f", "-e", program, place).stdout.split()[0] == "opens"
 objects = BUILD / "CMakeFiles/libmemstow.dir/preload"
 symbols = {path.name[:-4]: run("nm", path).stdout for path in objects.rglob("*.o")}
 defined = {name: path for path, text in symbols.items() for name in re.findall(r" [TDBR] (\w+)", text)}
-used = {name: defined[name] for path in LIBRARY_SOURCES for name in re.findall(r" U (\w+)", symbols[path]) if name in defined}
-strange = {name: path for name, path in used.items() if not path.startswith(("shutdown", "stow_thread", "stow_work", "hook_")) and
-           path not in ("bytes", "os", "lock", "line", "jsontext", "handle_kind", "socket_line")}
+used = {name: defined[name] for path in LIBRARY_SOURCES for name in re.findall(r" U (\w+)", symbols[path])
+        if name in defined}
+strange = {name: path for name,
+           path in used.items() if not path.startswith(("shutdown", "stow_thread", "stow_work", "hook_"))
+           and path not in ("bytes", "os", "lock", "line", "jsontext", "handle_kind", "socket_line")}
 assert LIBRARY_SOURCES and used and not strange, strange

@@ -1,7 +1,7 @@
-"""The shutdown coordinator for C: stages and dependencies in order, what may runs side by side, who takes too long is left, a
-drain that failed brings the cancel, processes end with SIGTERM or SIGKILL and with their groups, threads that said so are waited
-for; every step is in the log, and has the time that the documents say. What holds the process up for ever ends at the limit, with
-the status asked for."""
+"""The shutdown coordinator for C: stages and dependencies in order, what may runs side by side, who takes too long is
+left, a drain that failed brings the cancel, processes end with SIGTERM or SIGKILL and with their groups, threads that
+said so are waited for; every step is in the log, and has the time that the documents say. What holds the process up for
+ever ends at the limit, with the status asked for."""
 import json, os, pathlib, time
 
 from support import compile, is_gone, memstow, wait_for
@@ -146,7 +146,8 @@ out, lines, seconds = life("drains")
 order = [(line["step"], line.get("name")) for line in lines]
 places = {name: at for at, (step, name) in enumerate(order) if step in ("stop accepting", "drain", "clean")}
 assert order[0] == ("begin", None) and ("cancel", "cancel") not in order, order
-assert places["listener"] < places["queue"] < places["first"] < places["nap a"] and places["nap b"] < places["last"], order
+assert places["listener"] < places["queue"] < places["first"] < places["nap a"] and places["nap b"] < places[
+    "last"], order
 assert places["stuck"] < places["last"] and "circle a" in places and "circle b" in places, order
 assert ("circle", "circle a") in order, order
 results = {line["name"]: line["result"] for line in lines if line["step"] == "clean"}
@@ -158,9 +159,11 @@ ended = {line["name"]: line["ended"] for line in lines if line["step"] == "proce
 assert ended == {"plain": "SIGTERM", "stubborn": "SIGKILL"}, lines
 took = {line["name"]: line["took_ms"] for line in lines if line["step"] == "process"}
 assert lines[0]["limit_ms"] == 30000 and 4900 < took["stubborn"] < 8000, (lines[0], took)
-assert ("thread", "has ended") not in order and 8.5 < seconds < 15, (order, seconds) # SIGTERM, 5 s, SIGKILL; threads, 3 s
+# SIGTERM, 5 s, SIGKILL; threads, 3 s
+assert ("thread", "has ended") not in order and 8.5 < seconds < 15, (order, seconds)
 took = {line["name"]: (line["result"], line["took_ms"]) for line in lines if line["step"] == "thread"}
-assert took["ends"][0] == 0 and took["ends"][1] < 2900 and took["goes on"][0] == -110 and 2900 < took["goes on"][1] < 5000, took
+assert took["ends"][0] == 0 and took["ends"][1] < 2900 and took["goes on"][
+    0] == -110 and 2900 < took["goes on"][1] < 5000, took
 assert any(line["step"] == "left thread" and line["waits_in"] for line in lines), lines  # the stuck one
 assert lines[-1]["step"] == "end" and lines[-1]["processes_left"] == 0 and lines[-1]["threads_left"] == 2, lines[-1]
 words = out.split()
@@ -185,7 +188,8 @@ os.kill(int(out.split()[out.split().index("kept") + 1]), 9)
 
 done = memstow("run", "--quiet", "-o", "y.mst", "--", program, "crash", status=137)
 text = memstow("reap", status=1).stdout
-assert [text.count(f"coordinated{name}, pid") for name in (" (plain)", " (stubborn)", "")] == [1, 1, 1], text # the last is a child
+# the last is a child
+assert [text.count(f"coordinated{name}, pid") for name in (" (plain)", " (stubborn)", "")] == [1, 1, 1], text
 memstow("reap", "--end")
 assert "nothing of it is left" in memstow("reap").stdout
 os.kill(int(done.stdout.split()[done.stdout.split().index("kept") + 1]), 9)

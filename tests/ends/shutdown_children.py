@@ -1,7 +1,8 @@
-"""The processes of a Python program, under memstow and without: one that was started by start() ends with all that is behind it,
-also when it is a launcher script that has ended before, and who ignores SIGTERM is killed. In server mode, by argument or by
-MEMSTOW_SERVER_MODE, those live on that have a name, or the names that are said; who has none ends. So it is, too, where the list
-cannot be written; where there are too many to register one more it ends at once, with what it has started."""
+"""The processes of a Python program, under memstow and without: one that was started by start() ends with all that is
+behind it, also when it is a launcher script that has ended before, and who ignores SIGTERM is killed. In server mode,
+by argument or by MEMSTOW_SERVER_MODE, those live on that have a name, or the names that are said; who has none ends. So
+it is, too, where the list cannot be written; where there are too many to register one more it ends at once, with what
+it has started."""
 import os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, start, wait_for
@@ -76,7 +77,8 @@ many, unlisted = begin("many", "many"), begin("unlisted", "unlisted", "dict(serv
 out, pids = end(many)
 assert "there are 256 processes" in out and is_gone(pids["behind it"]), out
 out, pids = end(unlisted)
-assert out == "0 []" and is_gone(pids.pop("nameless")) and len(pids) == 2 and not any(map(is_gone, pids.values())), (out, pids)
+assert out == "0 []" and is_gone(pids.pop("nameless")) and len(pids) == 2 and not any(map(is_gone, pids.values())), (
+    out, pids)
 for pid in pids.values():
     os.kill(pid, signal.SIGKILL)
 
@@ -85,12 +87,13 @@ for life in [begin(f"groups {tracked}", "groups", tracked=tracked) for tracked i
     assert out == "2 []", out
     wait_for(lambda: len(pids) == 3 and all(map(is_gone, pids.values())), 5)
 
-cases = [("all", "", {"server", "database"}), ("server", "", {"server"}), ("server, database", "", {"server", "database"}),
-         ("0", "", set()), ("", "", set()), ("all", "server_mode=False", set()), ("", "server_mode=True", {"server", "database"}),
+cases = [("all", "", {"server", "database"}), ("server", "", {"server"}),
+         ("server, database", "", {"server", "database"}), ("0", "", set()), ("", "", set()),
+         ("all", "server_mode=False", set()), ("", "server_mode=True", {"server", "database"}),
          ("", "server_mode=True, keep=['database']", {"database"}), ("", "keep=['database']", set())]
 for tracked, some in ((True, cases[:2]), (False, cases)):
-    lives = [begin(f"server {number} {tracked}", "server", f"dict({options})", tracked=tracked, MEMSTOW_SERVER_MODE=asked)
-             for number, (asked, options, _) in enumerate(some)]
+    lives = [begin(f"server {number} {tracked}", "server", f"dict({options})", tracked=tracked,
+                   MEMSTOW_SERVER_MODE=asked) for number, (asked, options, _) in enumerate(some)]
     for (asked, options, expected), life in zip(some, lives):
         out, pids = end(life)
         assert out == "0 []", out

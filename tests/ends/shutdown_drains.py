@@ -1,6 +1,6 @@
-"""Drains run side by side, and have ten seconds together, in C, in Python and in both at once: then comes the cancel. Who asks for
-less or for more has that; who has not begun by then does not begin any more. Who waits for one that asks for more has its time,
-too."""
+"""Drains run side by side, and have ten seconds together, in C, in Python and in both at once: then comes the cancel.
+Who asks for less or for more has that; who has not begun by then does not begin any more. Who waits for one that asks
+for more has its time, too."""
 import json, os, pathlib, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, compile, start
@@ -112,7 +112,8 @@ assert results == {"first": -110, "second": -110, "third": 0, "its turn never co
 assert lines[0]["step"] == "begin" and lines[0]["limit_ms"] == 30000, lines[0]
 out, lines = end(lives["python both"])
 ms, results = drained(lines)
-assert 9900 < ms < 11500 and results["in C"] == results["first"] == results["its turn never comes"] == -110, (ms, results)
+assert 9900 < ms < 11500 and results["in C"] == results["first"] == results["its turn never comes"] == -110, (
+    ms, results)
 for word in ("turns", "python turns"):
     results = {line["name"]: line["result"] for line in end(lives[word])[1] if line["step"] in ("drain", "cancel")}
     assert results == {"first": 0, "second": 0}, (word, results)

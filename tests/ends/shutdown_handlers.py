@@ -1,5 +1,5 @@
-"""Handlers in Python, under memstow and without: a listener stops before anything else, those that may run side by side do and others
-do not, a queue without a cancel fails by itself, and what can only be closed, or is closed, is closed."""
+"""Handlers in Python, under memstow and without: a listener stops before anything else, those that may run side by side
+do and others do not, a queue without a cancel fails by itself, and what can only be closed, or is closed, is closed."""
 import json, os, pathlib
 
 from support import PYTHON, ROOT, memstow, run

@@ -1,5 +1,6 @@
-"""The coordinator where things are short or shared: no descriptor left, no file may grow, a full disk, a forked child, two threads
-that run the same stage, a group whose leader ends before its members, or that one is in who is to be kept."""
+"""The coordinator where things are short or shared: no descriptor left, no file may grow, a full disk, a forked child,
+two threads that run the same stage, a group whose leader ends before its members, or that one is in who is to be
+kept."""
 import json, os, pathlib
 
 from support import ROOT, compile, is_gone, memstow, wait_for
@@ -169,7 +170,8 @@ assert steps[0] == "begin" and "process" in steps and steps[-1] == "end", lines
 assert lines[-1]["processes_left"] == lines[-1]["threads_left"] == 0, lines[-1]
 out, lines = life("limit", status=77)
 wait_for(lambda: is_gone(member(out)), 5)
-assert [line["step"] for line in lines] == ["begin", "forced", "left thread", "process"], lines # but for /dev/null nothing is open
+# but for /dev/null nothing is open
+assert [line["step"] for line in lines] == ["begin", "forced", "left thread", "process"], lines
 
 out, lines = life("size")
 assert not lines and not list(pathlib.Path().glob("*.new"))

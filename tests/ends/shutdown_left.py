@@ -1,7 +1,7 @@
-"""What the coordinator says is left of a C program, registered or not: children and what they have started; a process that was one
-of these when a stage began, though its parent has ended; one in the program's group or session; one that inherited the program's
-mark; threads of all kinds. What lives on is not left, nor are the rest of a pipeline and strangers, however much their mark is like
-the program's. Each is in the log, with how it is known."""
+"""What the coordinator says is left of a C program, registered or not: children and what they have started; a process
+that was one of these when a stage began, though its parent has ended; one in the program's group or session; one that
+inherited the program's mark; threads of all kinds. What lives on is not left, nor are the rest of a pipeline and
+strangers, however much their mark is like the program's. Each is in the log, with how it is known."""
 import json, os, pathlib, subprocess, time
 
 from support import MEMSTOW, ROOT, compile, memstow, start
@@ -132,7 +132,8 @@ def steps():
 
 def begin(word):
     pathlib.Path("shutdown.log").unlink(missing_ok=True)
-    return start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", program, word, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", program, word, stdin=subprocess.PIPE,
+                 stdout=subprocess.PIPE, text=True)
 
 
 def life(word, status=0, process=None):
@@ -143,24 +144,29 @@ def life(word, status=0, process=None):
     return out.strip(), *steps()
 
 
-known = {"children": ("2 2 first second", [BY_PARENT, BY_PARENT]), "other session": ("2 2 first second", [BY_PARENT, BY_PARENT]),
-         "group": ("1 1 second", [BY_GROUP]), "session": ("1 1 second", [BY_GROUP]), "its group": ("1 1 second", [BY_GROUP]),
+known = {"children": ("2 2 first second", [BY_PARENT, BY_PARENT]),
+         "other session": ("2 2 first second", [BY_PARENT, BY_PARENT]), "group": ("1 1 second", [BY_GROUP]),
+         "session": ("1 1 second", [BY_GROUP]), "its group": ("1 1 second", [BY_GROUP]),
          "cut": ("1 1 second", [BEFORE]), "ended": ("1 1 second", [BEFORE]), "marked": ("1 1 second", [BY_MARK]),
          "lives on": ("0 0", [])}
-known |= {f"marked behind {pad}": ("1 1 second", [BY_MARK]) for pad in range(16384 - 100, 16384 + 40, 7)} # where the reader's chunks meet
+# where the reader's chunks meet
+known |= {f"marked behind {pad}": ("1 1 second", [BY_MARK]) for pad in range(16384 - 100, 16384 + 40, 7)}
 for word, (said, links) in known.items():
     out, lines, left = life(word)
     assert out == said and [line["known_by"] for line in left] == links, (word, out, left)
-    assert lines[-1]["step"] == "end" and lines[-1]["processes_left"] == len(links) and lines[-1]["threads_left"] == 0, (word, lines[-1])
+    assert lines[-1]["step"] == "end" and lines[-1]["processes_left"] == len(
+        links) and lines[-1]["threads_left"] == 0, (word, lines[-1])
     for line in left:
-        assert line["process"] > 1 and line["name"] == line["program"] == ("sleep" if "marked" in word else "left"), line
+        assert line["process"] > 1 and line["name"] == line["program"] == (
+            "sleep" if "marked" in word else "left"), line
         assert line["age_ms"] < 60000 and line["rss_bytes"] > 0 and line["parent"] > 0 and "result" not in line, line
 
 out, lines, left = life("threads")
 assert out == "3 0" and lines[-1]["threads_left"] == 3 and not left, (out, lines[-1])
 threads = [line for line in lines if line["step"] == "left thread"]
 assert len(threads) == 3, threads
-assert all(line["name"] == "left" and line["age_ms"] < 60000 and "left+0x" in line["started_by"] for line in threads), threads
+assert all(line["name"] == "left" and line["age_ms"] < 60000
+           and "left+0x" in line["started_by"] for line in threads), threads
 
 out, lines, left = life("limit", 77) # what it ends itself is not what is left
 assert [(line["name"], line["known_by"]) for line in left] == [("left", BY_PARENT)], left
@@ -180,8 +186,9 @@ process = begin("strangers")
 pid = process.stdout.readline().strip()
 began = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
 time.sleep(0.05)
-marks = [{"MEMSTOW_PROGRAM": f"{pid}.{began}0"}, {"MEMSTOW_PROGRAM": f"{pid}.{began[:-1]}"}, {"MEMSTOW_STARTED": f"{pid}.{began}"},
-         {"XMEMSTOW_PROGRAM": f"{pid}.{began}"}, {"MEMSTOW_STARTED": f"1{pid}.{began}.1"}, {}]
+marks = [{"MEMSTOW_PROGRAM": f"{pid}.{began}0"}, {"MEMSTOW_PROGRAM": f"{pid}.{began[:-1]}"},
+         {"MEMSTOW_STARTED": f"{pid}.{began}"}, {"XMEMSTOW_PROGRAM": f"{pid}.{began}"},
+         {"MEMSTOW_STARTED": f"1{pid}.{began}.1"}, {}]
 strangers = [start("sleep", "60", env={**os.environ, **mark}) for mark in marks]
 out, lines, left = life("strangers", process=process)
 assert out == "0 0" and not left, (out, left)

@@ -1,6 +1,6 @@
-"""What run() says is left of a Python program, under memstow and without: processes that nobody registered, and what they started,
-also behind a launcher that has ended; threads. With a process left it was no clean end; with one that was to live on, or one that
-ended meanwhile, it was. Threads that nobody waits for are counted apart, and are no fault."""
+"""What run() says is left of a Python program, under memstow and without: processes that nobody registered, and what
+they started, also behind a launcher that has ended; threads. With a process left it was no clean end; with one that was
+to live on, or one that ended meanwhile, it was. Threads that nobody waits for are counted apart, and are no fault."""
 import json, os, pathlib, subprocess
 
 from support import MEMSTOW, PYTHON, ROOT, run
@@ -35,8 +35,8 @@ if fault == "twice":
 for child in children:
     child.kill()
 """)
-cases = {"none": "True [] 0 0", "child": "False ['sleep'] 0 0", "launcher": "False ['sleep'] 0 0", "kept": "True [] 0 0",
-         "ends": "True [] 0 0", "daemon": "True [] 1 0", "twice": "False ['sleep'] 0 0\nTrue ()"}
+cases = {"none": "True [] 0 0", "child": "False ['sleep'] 0 0", "launcher": "False ['sleep'] 0 0",
+         "kept": "True [] 0 0", "ends": "True [] 0 0", "daemon": "True [] 1 0", "twice": "False ['sleep'] 0 0\nTrue ()"}
 for tracked in (True, False):
     for fault, expected in cases.items():
         before = [MEMSTOW, "run", "--quiet", "-o", "x.mst", "--"] if tracked else []

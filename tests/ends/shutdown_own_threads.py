@@ -1,5 +1,5 @@
-"""Threads of memstow's own are not what is left of a program: the one that listens for requests to its owners has to be told by name,
-the one that watches the limit before it has one."""
+"""Threads of memstow's own are not what is left of a program: the one that listens for requests to its owners has to be
+told by name, the one that watches the limit before it has one."""
 import json, pathlib
 
 from support import MEMSTOW, ROOT, compile, run

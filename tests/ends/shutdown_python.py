@@ -1,7 +1,7 @@
 # timeout: 300
-"""The shutdown coordinator for Python: the ready-made handlers, dependencies and time limits, a queue that does not drain is
-cancelled, processes and threads end or are named; the limit holds though Python's lock is never given back; without memstow
-handlers run all the same."""
+"""The shutdown coordinator for Python: the ready-made handlers, dependencies and time limits, a queue that does not
+drain is cancelled, processes and threads end or are named; the limit holds though Python's lock is never given back;
+without memstow handlers run all the same."""
 import json, os, pathlib, signal, sqlite3, subprocess, time
 
 from support import MEMSTOW, PYTHON, ROOT, compile, is_gone, memstow, run, start, wait_for
@@ -121,7 +121,8 @@ for tracked in (True, False):
     order = [(line["step"], line.get("name")) for line in steps]
     if tracked:
         assert order[0][0] == "begin" and order[-1][0] == "end" and ("drain", "queue") in order, order
-        assert order.index(("clean", "worker")) < order.index(("clean", "database")) < order.index(("clean", "text")), order
+        assert order.index(("clean", "worker")) < order.index(("clean", "database")) < order.index(
+            ("clean", "text")), order
         assert ("process", "child") in order and not any(step == "cancel" for step, _ in order), order
     else:
         assert not steps
@@ -136,7 +137,8 @@ assert is_gone(pids[0]) and not is_gone(pids[1]) and text.startswith("[] 0"), te
 os.kill(pids[1], signal.SIGKILL)
 pids, text, steps = life("thread", status=72) # Python waits for its thread for ever; the limit does not
 assert "('stuck', 'stuck too')" in text, text
-assert [(line["name"], line["result"]) for line in steps if line["step"] == "thread"] == [("stuck", -110), ("stuck too", -110)], steps
+assert [(line["name"], line["result"]) for line in steps
+        if line["step"] == "thread"] == [("stuck", -110), ("stuck too", -110)], steps
 before, *_, after = [line["ms"] for line in steps if line["step"] in ("process", "thread")]
 assert 2900 < after - before < 4900, steps # three seconds, for both
 assert steps[-1]["step"] in ("forced", "left thread"), steps[-1]
@@ -154,8 +156,8 @@ assert "('1 handlers in C', 'drain')" in text and "'cancelled'" in text, text
 for fault, status in (("lock", 71), ("signal", 128 + signal.SIGTERM), ("closed", 128 + signal.SIGTERM),
                       ("during", 128 + signal.SIGTERM)):
     pathlib.Path("shutdown.log").unlink(missing_ok=True)
-    process = start(MEMSTOW, "run", "--quiet", "-o", "y.mst", "--", PYTHON, "app.py", fault, stdout=subprocess.PIPE, text=True,
-                    env=environment)
+    process = start(MEMSTOW, "run", "--quiet", "-o", "y.mst", "--", PYTHON, "app.py", fault, stdout=subprocess.PIPE,
+                    text=True, env=environment)
     pids = [int(pid) for pid in process.stdout.readline().split()]
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.3)

@@ -1,6 +1,7 @@
 # needs: root
-"""A registered process has ended, and its pid and group are another's by now, before the shutdown or in the middle of it: the
-coordinator touches neither that one nor its group, nor does the forced end; it is left, and not by the registered one's name."""
+"""A registered process has ended, and its pid and group are another's by now, before the shutdown or in the middle of
+it: the coordinator touches neither that one nor its group, nor does the forced end; it is left, and not by the
+registered one's name."""
 import json, os, pathlib, signal
 
 from support import ROOT, compile, is_gone, memstow, skip

@@ -6,8 +6,8 @@ from _ends import faults, pids
 from support import MEMSTOW, is_gone, start
 
 program = faults()
-process = start(MEMSTOW, "watch", "--quiet", "--grace=2s", "--end", "--strict", "--", program, "here", "ignore", "stuck",
-                stderr=subprocess.PIPE, text=True)
+process = start(MEMSTOW, "watch", "--quiet", "--grace=2s", "--end", "--strict", "--", program, "here", "ignore",
+                "stuck", stderr=subprocess.PIPE, text=True)
 time.sleep(1.5)
 process.send_signal(signal.SIGTERM)
 text = process.communicate(timeout=60)[1]

@@ -1,5 +1,5 @@
-"""docs/endings.md shows what watch says of examples/lingers.py: it still says that, but for figures, the functions of C, and which files
-of the system are mapped."""
+"""docs/endings.md shows what watch says of examples/lingers.py: it still says that, but for figures, the functions of
+C, and which files of the system are mapped."""
 import pathlib, re
 
 from support import MEMSTOW, PYTHON, ROOT, run, skip
@@ -18,9 +18,11 @@ def shapes(text):
     lines = [re.sub(r"python3(\.\d+)?", "python", line) for line in text.splitlines()]
     lines = [line for line in lines if not re.match(r" {9}| {6}/|\s*…", line)]
     lines = [re.sub(r"\d[\d.]*( [KMG]iB| B)?", "N", line) for line in lines]
-    return [line.replace("process N that started it", "what started it") for line in lines] # setsid may end before it is seen
+    # setsid may end before it is seen
+    return [line.replace("process N that started it", "what started it") for line in lines]
 
 
 said = iter(shapes(done.stderr))
 for line in shapes(shown[2]):
-    assert line in said, f"{line!r} is not said, or not there:\n{done.stderr}" # the lines that it is not are passed over
+    # the lines that it is not are passed over
+    assert line in said, f"{line!r} is not said, or not there:\n{done.stderr}"

@@ -1,5 +1,5 @@
-"""Where a lingerer grows is told by model, node, run and call stack, of a program that says who its memory is for; what others
-allocate meanwhile is not laid at their door."""
+"""Where a lingerer grows is told by model, node, run and call stack, of a program that says who its memory is for; what
+others allocate meanwhile is not laid at their door."""
 import pathlib, re, signal, subprocess
 
 from support import MEMSTOW, PYTHON, ROOT, start, wait_for
@@ -29,7 +29,8 @@ with memstow.run("third"), memstow.scope(unet), memstow.scope(sampler):
         remember(15000)
         time.sleep(0.1)
 """)
-process = start(MEMSTOW, "watch", "--quiet", "--grace=5s", "--end", "--", PYTHON, "app.py", stderr=subprocess.PIPE, text=True)
+process = start(MEMSTOW, "watch", "--quiet", "--grace=5s", "--end", "--", PYTHON, "app.py", stderr=subprocess.PIPE,
+                text=True)
 wait_for(lambda: pathlib.Path("ready").exists(), 60)
 process.send_signal(signal.SIGTERM)
 text = process.communicate(timeout=90)[1]

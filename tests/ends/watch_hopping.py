@@ -6,8 +6,9 @@ from support import MEMSTOW
 
 
 def hop(*before):
-    return subprocess.run([*before, MEMSTOW, "watch", "--quiet", "--stacks=none", "--follow=none", "--grace=60s", "--strict", "--",
-                           faults(), "seconds=4", "hop"], stderr=subprocess.PIPE, text=True, timeout=110)
+    return subprocess.run([*before, MEMSTOW, "watch", "--quiet", "--stacks=none", "--follow=none", "--grace=60s",
+                           "--strict", "--", faults(), "seconds=4", "hop"], stderr=subprocess.PIPE, text=True,
+                          timeout=110)
 
 
 begun = time.monotonic()

@@ -1,5 +1,5 @@
-"""An orphan in a session of its own that leaks 150 KB/s is named within 10 s, with the call stack that grows; with what its
-threads wait in, its socket, file, shared memory; and is ended by --end. The exit code is the program's own."""
+"""An orphan in a session of its own that leaks 150 KB/s is named within 10 s, with the call stack that grows; with what
+its threads wait in, its socket, file, shared memory; and is ended by --end. The exit code is the program's own."""
 import re
 
 from _ends import faults, pids, watch
@@ -23,6 +23,7 @@ assert re.search(r"1 piece of shared memory\n +mapped: /dev/shm/memstow-ends-\d+
 assert "ended on SIGTERM" in text, text
 assert is_gone(pids(first)[0])
 # and what outlives it, is named, too
-assert re.search(r"left behind in the system:\n  shared memory /dev/shm/memstow-ends-\d+, 1.0 MiB, of faults", text), text
+assert re.search(r"left behind in the system:\n  shared memory /dev/shm/memstow-ends-\d+, 1.0 MiB, of faults",
+                 text), text
 import pathlib
 pathlib.Path(re.search(r"/dev/shm/memstow-ends-\d+", text)[0]).unlink()

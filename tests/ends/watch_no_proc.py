@@ -1,5 +1,5 @@
-"""Where /proc is not there, or numbers the processes of another PID namespace, what is left is not said to be gone, and nobody is
-ended."""
+"""Where /proc is not there, or numbers the processes of another PID namespace, what is left is not said to be gone, and
+nobody is ended."""
 import os, pathlib, subprocess
 
 import support
@@ -20,9 +20,11 @@ for options, before in (("-m", "umount -l /proc && "), ("-pf", "")):
                               env={**os.environ, "MEMSTOW": support.MEMSTOW, "MEMSTOW_LIBRARY": str(support.LIBRARY)})
         if "LeakSanitizer has encountered a fatal error" in done.stderr:  # which reads /proc, its options too
             status = done.returncode
-        assert done.returncode == status and "something is left, and /proc cannot be read" in done.stderr, (options, strict, done)
+        assert done.returncode == status and "something is left, and /proc cannot be read" in done.stderr, (
+            options, strict, done)
     command = f"{before} $MEMSTOW lifecycle --test=T1 --repeat=1 --stacks=none stays.scenario"
     done = subprocess.run(["unshare", options, "sh", "-c", command], capture_output=True, text=True, timeout=60,
                           env={**os.environ, "MEMSTOW": support.MEMSTOW, "MEMSTOW_LIBRARY": str(support.LIBRARY)})
     if "LeakSanitizer has encountered a fatal error" not in done.stderr:
-        assert done.returncode == 1 and "1 process left after" in done.stdout and "it cannot be told what" in done.stdout, done
+        assert (done.returncode == 1 and "1 process left after" in done.stdout
+                and "it cannot be told what" in done.stdout), done

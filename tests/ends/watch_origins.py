@@ -1,6 +1,6 @@
-"""What is left is told with the call stack that opened or started it: descriptors of each kind by each way, memory that is only
-mapped, threads. A number that was closed and used again has the newer stack; what came in a way that was not seen, or by
-somebody else who shares the program's memory, has none."""
+"""What is left is told with the call stack that opened or started it: descriptors of each kind by each way, memory that
+is only mapped, threads. A number that was closed and used again has the newer stack; what came in a way that was not
+seen, or by somebody else who shares the program's memory, has none."""
 import os, re, signal, subprocess
 
 from support import HERE, MEMSTOW, compile, run, start
@@ -124,8 +124,8 @@ missing = ""
 def asked(*command, options=(), inherits=()):
     """What watch says of a program that goes on when it is asked to end."""
     global missing
-    process = start(MEMSTOW, "watch", "--quiet", "--grace=1s", "--end", *options, "--", *command, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-                    text=True, pass_fds=inherits)
+    process = start(MEMSTOW, "watch", "--quiet", "--grace=1s", "--end", *options, "--", *command,
+                    stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=inherits)
     while (line := process.stdout.readline()) not in ("there\n", ""):
         missing += line # what this machine has not
     process.send_signal(signal.SIGTERM)
@@ -177,19 +177,21 @@ if "descriptor 100: " in text: # pidfd_getfd may be forbidden
     assert "by_pidfd_getfd" in text, text
 if "no terminals" not in missing:
     for function in ("by_openpt", "by_openpty", "by_forkpty"):
-        assert re.search(rf"descriptor \d+: /dev/(ptmx|pts/\S+)\n +opened \S+ s ago:\n +{function} ", text), (function, text)
+        assert re.search(rf"descriptor \d+: /dev/(ptmx|pts/\S+)\n +opened \S+ s ago:\n +{function} ",
+                         text), (function, text)
 if "no queues" not in missing:
     expect(text, r"descriptor \d+: /memstow-origins", "by_mq", "open_more")
 assert stack_of(text, r"descriptor 181: \S+/inherited.txt, inherited$")[1] == "", text
-assert stack_of(text, r"descriptor 180: \S+/again.txt, opened unseen$")[1] == "", text # as it was closed, and used again
+# as it was closed, and used again
+assert stack_of(text, r"descriptor 180: \S+/again.txt, opened unseen$")[1] == "", text
 assert text.count(", inherited") == 1 and text.count(", opened unseen") == 1, text
 
 text = asked(program, options=("--stacks=none",))
 assert "what opened and started these is not known: no call stacks are recorded" in text and "by_open" not in text, text
 assert "unseen" not in text.replace("unseen.txt", "") and "inherited" not in text, text
 
-# Under a filter that kills who calls statx, as some containers have; and who calls fstat for a copy, which may be one of a
-# file whose server is dead.
+# Under a filter that kills who calls statx, as some containers have; and who calls fstat for a copy, which may be one
+# of a file whose server is dead.
 filtered = compile(r"""
 #include <linux/filter.h>
 #include <linux/seccomp.h>

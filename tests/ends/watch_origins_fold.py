@@ -1,5 +1,5 @@
-"""Where something was opened, or a thread started, is known to the end, also when so many stacks have come since that those at
-which nothing lives made room."""
+"""Where something was opened, or a thread started, is known to the end, also when so many stacks have come since that
+those at which nothing lives made room."""
 import os, re, signal, subprocess
 
 from support import MEMSTOW, ROOT, compile, report, start
@@ -30,7 +30,8 @@ int main(void) {
 }
 """, "program", flags=("-O1", "-g", "-pthread", f"-I{ROOT}/tests/prog"))
 process = start(MEMSTOW, "watch", "--quiet", "--grace=1s", "--end", "-o", "out.mst", "--", program,
-                stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "MEMSTOW_STACK_MEMORY": "3000000"})
+                stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                env={**os.environ, "MEMSTOW_STACK_MEMORY": "3000000"})
 process.stdout.readline()
 process.send_signal(signal.SIGTERM)
 text = process.communicate(timeout=90)[1]

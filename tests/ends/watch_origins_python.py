@@ -31,7 +31,8 @@ def line(text):
     return 1 + next(number for number, at in enumerate(source.split("\n")) if text in at)
 
 
-process = start(MEMSTOW, "watch", "--quiet", "--grace=1s", "--end", "--", PYTHON, "app.py", stderr=subprocess.PIPE, text=True)
+process = start(MEMSTOW, "watch", "--quiet", "--grace=1s", "--end", "--", PYTHON, "app.py", stderr=subprocess.PIPE,
+                text=True)
 wait_for(lambda: pathlib.Path("ready").exists(), 60)
 process.send_signal(signal.SIGTERM)
 text = process.communicate(timeout=90)[1]

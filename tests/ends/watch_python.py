@@ -1,5 +1,5 @@
-"""Threads that keep Python from ending are named while the program is still there: what they are called, whether Python waits
-for them, and the function that each is in; and the file that it has mapped, by name and size."""
+"""Threads that keep Python from ending are named while the program is still there: what they are called, whether Python
+waits for them, and the function that each is in; and the file that it has mapped, by name and size."""
 import pathlib, re, signal, subprocess
 
 from support import MEMSTOW, PYTHON, run, skip, start, wait_for
@@ -28,14 +28,19 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 open("ready", "w").close()
 time.sleep(600)
 """)
-process = start(MEMSTOW, "watch", "--quiet", "--grace=2s", "--end", "--", PYTHON, "app.py", stderr=subprocess.PIPE, text=True)
+process = start(MEMSTOW, "watch", "--quiet", "--grace=2s", "--end", "--", PYTHON, "app.py", stderr=subprocess.PIPE,
+                text=True)
 wait_for(lambda: pathlib.Path("ready").exists(), 60)
 process.send_signal(signal.SIGTERM)
 text = process.communicate(timeout=90)[1]
 assert re.search(r"was asked to end, 1 process is still there", text), text
-assert re.search(r"\(main thread\), since [^:]*: in futex; Python's main thread, .*in _shutdown \(threading.py\)", text), text
-assert re.search(r"since [^:]*: in \w+; Python waits for it at its end, 'consumer', in (wait \(threading.py\)|get \(queue.py\))", text), text
+assert re.search(r"\(main thread\), since [^:]*: in futex; Python's main thread, .*in _shutdown \(threading.py\)",
+                 text), text
+assert re.search(
+    r"since [^:]*: in \w+; Python waits for it at its end, 'consumer', in (wait \(threading.py\)|get \(queue.py\))",
+    text), text
 assert re.search(r"; Python's daemon, 'helper', in (wait \(threading.py\)|get \(queue.py\))", text), text
 assert re.search(r"; Python waits for it at its end, 'pump', in run \(app.py\)", text), text
-assert re.search(r"\d+ mappings of files, .*\n +\S*/weights.bin, 32.0 MiB\n(.*\n)* +and \d+ programs and libraries\n", text), text
+assert re.search(r"\d+ mappings of files, .*\n +\S*/weights.bin, 32.0 MiB\n(.*\n)* +and \d+ programs and libraries\n",
+                 text), text
 assert not re.search(r"\.(so[.\d]*|mst), \d", text), text

@@ -1,5 +1,5 @@
-"""Shared memory, temporary files, named sockets and System V segments that outlive a program are named; files that it was
-asked to write, that its output was sent to, its own folder, and those of others are not."""
+"""Shared memory, temporary files, named sockets and System V segments that outlive a program are named; files that it
+was asked to write, that its output was sent to, its own folder, and those of others are not."""
 import os, pathlib, re, subprocess
 
 import support
@@ -15,7 +15,8 @@ try:
                     options=("--strict",), status=1)
     for line in (r"  shared memory /dev/shm/memstow-ends-\d+, 1.0 MiB, of faults \(pid \d+\)",
                  r"  temporary file /tmp/memstow-ends-\w{6}, 25 B, of faults",
-                 r"  socket /tmp/memstow-ends-\d+.socket, of faults", r"  System V shared memory \d+, 64.0 KiB, of faults"):
+                 r"  socket /tmp/memstow-ends-\d+.socket, of faults",
+                 r"  System V shared memory \d+, 64.0 KiB, of faults"):
         assert re.search(line, left), (line, left)
     assert "other" not in left and "held.txt" not in left and len(left.splitlines()) == 5, left
     asked = pathlib.Path(f"/tmp/memstow-ends-asked-{os.getpid()}")
@@ -23,8 +24,8 @@ try:
     assert text == "", text
     written = pathlib.Path(f"/tmp/memstow-ends-written-{os.getpid()}")
     with open(written, "w") as log: # as `memstow watch -- CMD > /tmp/log` does
-        done = subprocess.run([support.MEMSTOW, "watch", "--quiet", "--strict", "--grace=3s", "--", "sleep", "2"], stdout=log,
-                              stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([support.MEMSTOW, "watch", "--quiet", "--strict", "--grace=3s", "--", "sleep", "2"],
+                              stdout=log, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (0, ""), done
 finally:
     other.unlink(missing_ok=True)

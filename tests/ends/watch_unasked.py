@@ -1,7 +1,7 @@
-"""Who runs on after the main thread has come to its end is named within 10 s though nobody asked it to end, with what grows, and
-goes on to its own end, also under --end: Python that waits for a thread or for a child of multiprocessing, behind a launcher
-script, too, and a program whose first thread has ended. Who waits for a thread in the midst of its program is not named. --pid
-tells the same of a process that runs, now."""
+"""Who runs on after the main thread has come to its end is named within 10 s though nobody asked it to end, with what
+grows, and goes on to its own end, also under --end: Python that waits for a thread or for a child of multiprocessing,
+behind a launcher script, too, and a program whose first thread has ended. Who waits for a thread in the midst of its
+program is not named. --pid tells the same of a process that runs, now."""
 import pathlib, re, subprocess, time
 
 from _ends import faults
@@ -41,7 +41,9 @@ wait_for(lambda: pathlib.Path("thread.done").exists(), 60)
 told = processes["thread"].stderr.readline()
 seconds = time.time() - pathlib.Path("thread.done").stat().st_mtime
 assert seconds < (SECONDS if features()["sanitize"] else 10) and not pathlib.Path("thread.over").exists(), seconds
-pid = re.fullmatch(r"memstow: \S+ s after the main thread of python\S*, pid (\d+), came to its end, 1 process is still there\n", told)[1]
+pid = re.fullmatch(
+    r"memstow: \S+ s after the main thread of python\S*, pid (\d+), came to its end, 1 process is still there\n",
+    told)[1]
 now = memstow("watch", f"--pid={pid}", "--grace=2s").stdout
 texts = {name: (told if name == "thread" else "") + process.stderr.read() for name, process in processes.items()}
 assert all(process.wait(30) == 0 for process in processes.values()), texts
@@ -51,9 +53,13 @@ for text in (texts["thread"], now):
     assert "py pump  app.py:7\n" in text and "in _shutdown (threading.py)" in text, text
     assert "Python waits for it at its end, 'pump', in pump (app.py)" in text, text
 assert texts["joins"] == "", texts["joins"]
-assert re.search(r"main thread of python\S*, pid \d+, came to its end, 2 processes are still there", texts["script"]), texts["script"]
-assert re.search(r"main thread of python\S*, pid \d+, came to its end, 2 processes are still there", texts["process"]), texts["process"]
-assert "in _exit_function (util.py)" in texts["process"] or "in poll (popen_fork.py)" in texts["process"], texts["process"]
-assert re.search(r"main thread of faults, pid \d+, came to its end, 1 process is still there", texts["first"]), texts["first"]
+assert re.search(r"main thread of python\S*, pid \d+, came to its end, 2 processes are still there",
+                 texts["script"]), texts["script"]
+assert re.search(r"main thread of python\S*, pid \d+, came to its end, 2 processes are still there",
+                 texts["process"]), texts["process"]
+assert "in _exit_function (util.py)" in texts["process"] or "in poll (popen_fork.py)" in texts["process"], texts[
+    "process"]
+assert re.search(r"main thread of faults, pid \d+, came to its end, 1 process is still there",
+                 texts["first"]), texts["first"]
 assert not any("ended on" in text or "is left" in text for text in texts.values()), texts
 assert "no such process" in memstow("watch", f"--pid={pid}", status=3).stderr

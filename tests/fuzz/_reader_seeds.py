@@ -1,5 +1,5 @@
-"""Seeds for the reader: a finished ledger, a snapshot of a running program, and ledgers with call stacks, all and sampled,
-and with a trace of decisions."""
+"""Seeds for the reader: a finished ledger, a snapshot of a running program, and ledgers with call stacks, all and
+sampled, and with a trace of decisions."""
 import os, pathlib, struct, subprocess, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
@@ -30,7 +30,8 @@ stacks.save("sampled.ledger")
 decisions = _decisions.clean()
 decisions.save("decisions.ledger")
 ring = decisions.trace()
-decisions.trace = lambda: struct.pack("<QQQQ", len(ring) - 32, 8 * 5, 8 * 5 + len(ring) - 32, 99) + ring[-8 * 5:] + ring[32:-8 * 5]
+decisions.trace = lambda: struct.pack("<QQQQ", len(ring) - 32, 8 * 5, 8 * 5 + len(ring) - 32, 99) + ring[
+    -8 * 5:] + ring[32:-8 * 5]
 decisions.save("round.ledger")
 
 # CUDA memory (snapshot.h): a head, a device, two sites, two blocks; and the same with numbers that nothing has.
@@ -71,6 +72,7 @@ for name, number, sequence in (("births", 3, 2), ("births_odd", 0xFFFFFFFF, 2), 
 # Blocks that were freed twice; and the same with numbers that nothing has.
 for name, number in (("misuse", 3), ("misuse_odd", 0xFFFFFFFF)):
     places = 3 * struct.pack("<IIII", number, number, number, number)
-    record = struct.pack("<IHHQQQII", number, number & 0xFFFF, number & 0xFFFF, number, number, 2 * 10**9, number, 0) + places
+    record = struct.pack("<IHHQQQII", number, number & 0xFFFF, number & 0xFFFF, number, number, 2 * 10**9, number,
+                         0) + places
     births.sections = lambda record=record: [*without(), (43, 88, 2, 2 * record)]
     births.save(f"{name}.ledger")

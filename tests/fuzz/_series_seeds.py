@@ -34,8 +34,9 @@ def series(points, sites):
 
 
 NOWHERE = fnv(b"(unknown module)")
-growing = series(40, [(1, 0, NOWHERE, [(i, 4096) for i in range(40)]), (1, 2, NOWHERE, [(i, (-1) ** i * 999) for i in range(40)]),
-                      (0, 0, NOWHERE, [(0, 1 << 20)]), (9, 9, 9, [(3, 3)])])
+growing = series(40, [(1, 0, NOWHERE, [(i, 4096) for i in range(40)]),
+                      (1, 2, NOWHERE, [(i, (-1)**i * 999) for i in range(40)]), (0, 0, NOWHERE, [(0, 1 << 20)]),
+                      (9, 9, 9, [(3, 3)])])
 pathlib.Path("growing").write_bytes(growing)
 pathlib.Path("cut").write_bytes(growing[:-7])
 pathlib.Path("few").write_bytes(series(1, []))

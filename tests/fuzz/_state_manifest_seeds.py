@@ -7,8 +7,9 @@ def manifest(*ids, magic=b"MSTSTATE", version=1, count=None):
     return struct.pack("<8sIIQQ", magic, version, len(ids) if count is None else count, 9, 0) + entries
 
 
-seeds = {"one": manifest(b"latent"), "none": manifest(), "three": manifest(b"a", b"b/../c", b"\xff\n"), "same": manifest(b"a", b"a"),
-         "long": manifest(b"x" * 200), "endless": manifest(b"x" * 208), "no id": manifest(b""), "count": manifest(b"a", count=2**31),
-         "version": manifest(b"a", version=2), "magic": manifest(b"a", magic=b"MSTVALUE"), "cut": manifest(b"a")[:-1], "empty": b""}
+seeds = {"one": manifest(b"latent"), "none": manifest(), "three": manifest(b"a", b"b/../c", b"\xff\n"),
+         "same": manifest(b"a", b"a"), "long": manifest(b"x" * 200), "endless": manifest(b"x" * 208),
+         "no id": manifest(b""), "count": manifest(b"a", count=2**31), "version": manifest(b"a", version=2),
+         "magic": manifest(b"a", magic=b"MSTVALUE"), "cut": manifest(b"a")[:-1], "empty": b""}
 for name, seed in seeds.items():
     pathlib.Path(name).write_bytes(seed)

@@ -7,9 +7,9 @@ def value(*parts, length=4096, count=None, type=b"JSON", magic=b"MSTVALUE", vers
     return head + b"".join(struct.pack("<QQ", start, size) for start, size in parts)
 
 
-seeds = {"one": value((128, 40)), "none": value(), "two": value((128, 40), (192, 0)), "beyond": value((4096, 1)), "far": value((1 << 63, 1 << 63)),
-         "at the end": value((4095, 1)), "many": value(count=1 << 20), "length": value((128, 1), length=8192),
-         "two pages": value((4096, 4096), length=8192).ljust(8192, b"\1"), "type": value(type=b"x" * 64), "magic": value(magic=b"MSTSTATE"),
-         "version": value(version=2)}
+seeds = {"one": value((128, 40)), "none": value(), "two": value((128, 40), (192, 0)), "beyond": value((4096, 1)),
+         "far": value((1 << 63, 1 << 63)), "at the end": value((4095, 1)), "many": value(count=1 << 20),
+         "length": value((128, 1), length=8192), "two pages": value((4096, 4096), length=8192).ljust(8192, b"\1"),
+         "type": value(type=b"x" * 64), "magic": value(magic=b"MSTSTATE"), "version": value(version=2)}
 for name, seed in seeds.items():
     pathlib.Path(name).write_bytes(seed)

@@ -7,6 +7,7 @@ owner="model:UN\\xc3\\x89T *"
 module="a \\"b\\" \\\\ \\n\\t\\r"
 function=operator?new[](*) owner=*
 """
-for name, text in (("whole", whole), ("stars", "function=" + "*a" * 100 + "*b"), ("expired", "owner=* until=1970-01-01"),
-                   ("open", 'owner="'), ("merge", "<<<<<<< HEAD\nowner=*\n"), ("windows", "owner=*\r\n\r\n"), ("empty", "")):
+for name, text in (("whole", whole), ("stars", "function=" + "*a" * 100 + "*b"),
+                   ("expired", "owner=* until=1970-01-01"), ("open", 'owner="'), ("merge", "<<<<<<< HEAD\nowner=*\n"),
+                   ("windows", "owner=*\r\n\r\n"), ("empty", "")):
     pathlib.Path(name).write_text(text)

@@ -1,4 +1,5 @@
-"""What the Python parts of the GPU suite share. A part runs itself again under memstow, with a word for what to do there."""
+"""What the Python parts of the GPU suite share. A part runs itself again under memstow, with a word for what to do
+there."""
 import functools, glob, hashlib, os, pathlib, subprocess, sys
 
 import support
@@ -12,7 +13,9 @@ def under_memstow(part, *words, options=(), file="out.mst", status=0, **environm
                          env={**os.environ, **environment})
     if done.returncode == 77:
         support.skip(done.stdout.strip().split("\n")[-1])
-    assert status is None or done.returncode == status, f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+    assert (
+        status is None
+        or done.returncode == status), f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
     return done
 
 
@@ -59,9 +62,11 @@ def library_folders(name):
 
 
 def search_path(*names):
-    """LD_LIBRARY_PATH with the folder of each library that was found after what is in it; and the names of the others."""
+    """LD_LIBRARY_PATH with the folder of each library that was found after what is in it; and the names of the
+    others."""
     folders = {name: library_folders(name) for name in names}
-    path = [p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p] + [found[0] for found in folders.values() if found]
+    path = [p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":")
+            if p] + [found[0] for found in folders.values() if found]
     return ":".join(dict.fromkeys(path)), [name for name, found in folders.items() if not found]
 
 

@@ -1,4 +1,5 @@
-"""The same for both backends of PyTorch: models that leave the device and come back, and what PyTorch itself does meanwhile."""
+"""The same for both backends of PyTorch: models that leave the device and come back, and what PyTorch itself does
+meanwhile."""
 import json, pathlib, pickle, sys
 
 import _gpu, support
@@ -46,7 +47,8 @@ def convolve(torch):
 def statistics(torch):
     free, total = torch.cuda.mem_get_info()
     stats = torch.cuda.memory_stats()
-    assert 0 <= free <= total and stats["reserved_bytes.all.current"] >= stats["allocated_bytes.all.current"] > 0, (free, total)
+    assert 0 <= free <= total and stats["reserved_bytes.all.current"] >= stats["allocated_bytes.all.current"] > 0, (
+        free, total)
     assert torch.cuda.memory_reserved() + free <= total, "PyTorch insists on that"
     return free, stats["allocated_bytes.all.current"]
 
@@ -99,11 +101,13 @@ def check_report(backend):
     report = support.report()
     has = {o["name"]: o["cuda_bytes"] for o in report["owners"]}
     assert has["unet"] >= LAYERS * WIDTH * WIDTH * 4 and has["clip"] >= WIDTH * WIDTH * 4, has
-    assert report["cuda"]["refused"]["requests"] >= 1 and report["cuda"]["foreign_frees"] == 0, report["cuda"]["refused"]
+    assert report["cuda"]["refused"]["requests"] >= 1 and report["cuda"]["foreign_frees"] == 0, report["cuda"][
+        "refused"]
     functions = {f["function"] for site in report["cuda"]["sites"] for f in site["stack"]}
     assert "models" in functions, "call stacks lead to the Python function that allocates"
     lines = json.loads(support.memstow("decisions", "out.mst", "--json").stdout)["lines"]
-    assert not [line for line in lines if line["kind"] == "REFUSED" and line["because"].startswith("the owner is not")], lines
+    assert not [line for line in lines if line["kind"] == "REFUSED"
+                and line["because"].startswith("the owner is not")], lines
     support.run(support.PYTHON, support.ROOT / "tools/python/memstow_viz.py", "out.mst", "out.pickle")
     with open("out.pickle", "rb") as file:
         assert sum(s["total_size"] for s in pickle.load(file)["segments"]) >= has["unet"]
@@ -111,7 +115,8 @@ def check_report(backend):
 
 def part(file, backend):
     def outside():
-        environment = {"MEMSTOW_CUDA_MOVES": "2M", "PYTORCH_ALLOC_CONF": f"backend:{backend}", "PYTORCH_CUDA_ALLOC_CONF": f"backend:{backend}"}
+        environment = {"MEMSTOW_CUDA_MOVES": "2M", "PYTORCH_ALLOC_CONF": f"backend:{backend}",
+                       "PYTORCH_CUDA_ALLOC_CONF": f"backend:{backend}"}
         print(_gpu.under_memstow(file, "work", **environment).stdout, end="")
         check_report(backend)
     _gpu.main(file, outside, work=lambda: work(backend))

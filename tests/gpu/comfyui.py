@@ -1,7 +1,7 @@
 # needs: torch safetensors
 # timeout: 900
-"""A real ComfyUI on the GPU, with both backends of PyTorch: a small diffusion model in the shape of Wan leaves the device after a
-run, and the next run's output is the same to the bit."""
+"""A real ComfyUI on the GPU, with both backends of PyTorch: a small diffusion model in the shape of Wan leaves the
+device after a run, and the next run's output is the same to the bit."""
 import json, os, sys
 
 import _gpu, support
@@ -48,7 +48,8 @@ def outside():
     def workflow(word, seed):
         return {"unet": _comfy.unet(), "policy": _comfy.policy("unet", word), **_comfy.sample("policy", seed)}
     for name, arguments in (("cudaMallocAsync", ()), ("native", ("--disable-cuda-malloc",))):
-        with _comfy.Comfy("memstow", env={"MEMSTOW_CUDA_MOVES": "2M"}, ffn=65536, name=name, arguments=arguments) as comfy:
+        with _comfy.Comfy("memstow", env={"MEMSTOW_CUDA_MOVES": "2M"}, ffn=65536, name=name,
+                          arguments=arguments) as comfy:
             print(f"{name}: {check(comfy, workflow)} bytes left the device")
 
 

@@ -27,7 +27,8 @@ def verify(name, *command, **environment):
     assert cupti is not None, "nobody asked CUPTI"
     if cupti["state"] == "not found":
         support.skip("no libcupti.so beside the runtime")
-    print(f"{name}: {cupti['state']}, CUPTI {cupti['version']}, same {cupti['same']['blocks']} blocks, {cupti['same']['bytes']} bytes")
+    print(f"{name}: {cupti['state']}, CUPTI {cupti['version']}, same {cupti['same']['blocks']} blocks, "
+          f"{cupti['same']['bytes']} bytes")
     assert cupti["state"] == "compared" and cupti["same"]["blocks"] > 0, cupti
     assert not cupti["differences"], json.dumps(cupti["differences"][:8], indent=1)
     return True

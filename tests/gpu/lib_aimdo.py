@@ -1,6 +1,6 @@
 # needs: comfy_aimdo
-"""comfy-aimdo, which manages device memory by itself: what of its ranges is resident is in the report, with whose each is; nothing
-moves beside it, and nothing that it maps is the ledger's."""
+"""comfy-aimdo, which manages device memory by itself: what of its ranges is resident is in the report, with whose each
+is; nothing moves beside it, and nothing that it maps is the ledger's."""
 import ctypes, json
 
 import _gpu, support
@@ -10,7 +10,8 @@ from _gpu import MIB
 def work():
     import memstow
     cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
-    assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+    assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(
+        ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
     import comfy_aimdo.control as control
     assert control.init("cuda") and control.init_device(0), "comfy-aimdo does not begin"
     from comfy_aimdo.model_vbar import ModelVBAR
@@ -23,7 +24,8 @@ def work():
     _, address, size = vbar.alloc(96 * MIB)
     assert vbar.fault(address, size) is not None
     found = memstow.note_vbars()
-    assert [(v.owner, v.size) for v in found] == [(unet.id, 256 * MIB)] and found[0].resident == vbar.loaded_size() >= 96 * MIB, found
+    assert [(v.owner, v.size)
+            for v in found] == [(unet.id, 256 * MIB)] and found[0].resident == vbar.loaded_size() >= 96 * MIB, found
     unet.set_idle(True)
     assert unet.stow() == 0 and unet.figures().cuda_bytes == 0
     print("resident:", found[0].resident)

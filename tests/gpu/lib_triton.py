@@ -28,7 +28,8 @@ def work():
 def outside():
     for backend in ("cudaMallocAsync", "native"):
         print(_gpu.under_memstow(__file__, "work", MEMSTOW_CUDA_MOVES="2M", PYTORCH_ALLOC_CONF=f"backend:{backend}",
-                                 PYTORCH_CUDA_ALLOC_CONF=f"backend:{backend}", TRITON_CACHE_DIR=str(support.HERE / "triton")).stdout, end="")
+                                 PYTORCH_CUDA_ALLOC_CONF=f"backend:{backend}",
+                                 TRITON_CACHE_DIR=str(support.HERE / "triton")).stdout, end="")
     assert support.report()["totals"]["cuda"]["live_bytes"] >= 64 * MIB
 
 

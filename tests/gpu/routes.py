@@ -1,6 +1,6 @@
 # timeout: 600
-"""Each way to CUDA's entry points: the programs of tests/simcuda/clients on a real driver, with the runtimes that PyTorch brought.
-What the ledger has of each kind of memory is what the program knows that it holds, to the byte."""
+"""Each way to CUDA's entry points: the programs of tests/simcuda/clients on a real driver, with the runtimes that
+PyTorch brought. What the ledger has of each kind of memory is what the program knows that it holds, to the byte."""
 import os
 
 import _gpu, support
@@ -23,7 +23,8 @@ def compare(client, environment):
     report, wanted = support.report(f"{client.name}.mst"), said(alone.stdout)
     found = {name: (kind["live_bytes"], kind["live_blocks"]) for name, kind in report["cuda"]["kinds"].items()}
     for kind in {*wanted, *DEVICE_KINDS}:
-        assert found[kind] == wanted.get(kind, (0, 0)), f"{client.name}: {kind} is {found[kind]}, not {wanted.get(kind)}"
+        assert found[kind] == wanted.get(kind,
+                                         (0, 0)), f"{client.name}: {kind} is {found[kind]}, not {wanted.get(kind)}"
     cuda = report["cuda"]
     assert wanted and cuda["foreign_frees"] == cuda["missed_frees"] == 0, f"{client.name}: {cuda}"
     return None

@@ -1,7 +1,8 @@
 # timeout: 900
 # shows
-"""The speed table: what the hooks add to a pair of cuMemAllocAsync and cuMemFreeAsync, work that the device is busy with, and moves
-against the driver's own copies of as much pinned memory in the same run. A goal that is missed fails."""
+"""The speed table: what the hooks add to a pair of cuMemAllocAsync and cuMemFreeAsync, work that the device is busy
+with, and moves against the driver's own copies of as much pinned memory in the same run. A goal that is missed
+fails."""
 import os, pathlib, statistics
 
 import _gpu, support
@@ -61,13 +62,15 @@ def rows(sizes):
 
 def fits(size):
     """Twice in the host's memory, with room."""
-    available = next(int(line.split()[1]) << 10 for line in pathlib.Path("/proc/meminfo").read_text().split("\n") if line.startswith("MemAvail"))
+    available = next(int(line.split()[1]) << 10 for line in pathlib.Path("/proc/meminfo").read_text().split("\n")
+                     if line.startswith("MemAvail"))
     return 3 * size <= available
 
 
 def outside():
     if _gpu.is_double():
-        measure("pairs"), measure("kernels", options=[]), measure("moves", 256 << 20, options=[], MEMSTOW_CUDA_MOVES="2M")
+        measure("pairs"), measure("kernels",
+                                  options=[]), measure("moves", 256 << 20, options=[], MEMSTOW_CUDA_MOVES="2M")
         print("over a test double: no figures")
         return
     table = list(rows([size for size in (GIB, 4 * GIB) if fits(size)]))

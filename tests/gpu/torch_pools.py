@@ -1,6 +1,6 @@
 # needs: torch
-"""A pool of PyTorch's for each model, on PyTorch itself: segments that are one model's, in nested scopes and two threads; what was
-cached comes back with drop_pools(); a graph that is captured in a scope has its own memory."""
+"""A pool of PyTorch's for each model, on PyTorch itself: segments that are one model's, in nested scopes and two
+threads; what was cached comes back with drop_pools(); a graph that is captured in a scope has its own memory."""
 import threading
 
 import _gpu, support

@@ -14,8 +14,8 @@ def call_at_random(seconds):
     for mode, words in [*((mode, (seconds,)) for mode in MODES), ([], (1, "ends in the middle"))]:
         seed = random.randrange(1 << 32)
         print("seed", seed, *mode, *words)
-        support.memstow("run", "--quiet", "-o", "x.mst", *mode, "--", program, seed, 3, *words, timeout=4 * seconds + 60,
-                        env={**os.environ, "MEMSTOW_STOW_DIR": str(folder)})
+        support.memstow("run", "--quiet", "-o", "x.mst", *mode, "--", program, seed, 3, *words,
+                        timeout=4 * seconds + 60, env={**os.environ, "MEMSTOW_STOW_DIR": str(folder)})
         assert not list(folder.iterdir()), list(folder.iterdir())
         for file in support.HERE.glob("x.mst*"): # also of children
             file.unlink()

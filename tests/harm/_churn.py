@@ -33,7 +33,8 @@ def held(report, program):
     module = [m for m in report["modules"] if m["module"] == str(program)]
     mapped = report["totals"]["mapped"]
     total = (module[0]["live_bytes"], module[0]["live_blocks"]) if module else (0, 0)
-    return (total[0] - mapped["live_bytes"], total[1] - mapped["live_blocks"], mapped["live_bytes"], mapped["live_blocks"])
+    return (total[0] - mapped["live_bytes"], total[1] - mapped["live_blocks"], mapped["live_bytes"],
+            mapped["live_blocks"])
 
 
 def compare(report, program, truth):

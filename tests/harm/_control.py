@@ -99,7 +99,8 @@ def connected(path):
 
 
 def pack(type, owner=0, text=b"", version=1, magic=0x4357534d, length=None):
-    return struct.pack("<IHHIIQq", magic, version, type, 32 + len(text) if length is None else length, owner, 0, 0) + text
+    return struct.pack("<IHHIIQq", magic, version, type, 32 + len(text) if length is None else length, owner, 0,
+                       0) + text
 
 
 def receive(connection):

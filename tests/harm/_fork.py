@@ -27,8 +27,9 @@ FLAGS = ("-w", "-O1", "-g", "-pthread", "-fno-builtin")
 
 
 def run(text, name, count=None, **more):
-    """Runs the program, which says `count` lines; checks, for each line `who pid live blocks inherited freed` of it, the report of that pid: what
-    the program's module holds, and what it inherited (-1: not looked at). Returns the reports by who."""
+    """Runs the program, which says `count` lines; checks, for each line `who pid live blocks inherited freed` of it,
+    the report of that pid: what the program's module holds, and what it inherited (-1: not looked at). Returns the
+    reports by who."""
     program = support.compile(START + text, name, flags=FLAGS)
     done = support.track(program, **more)
     reports, wrong = {}, []

@@ -1,5 +1,5 @@
-"""A program that closes all descriptors closes none of ours, its numbers are its own, and a pipe that it closes has ended; the other way
-round, none of ours is in its way when it has few."""
+"""A program that closes all descriptors closes none of ours, its numbers are its own, and a pipe that it closes has
+ended; the other way round, none of ours is in its way when it has few."""
 from _control import *
 
 program = Program()

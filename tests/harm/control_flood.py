@@ -1,5 +1,5 @@
-"""Clients that hang, send garbage, send half, connect a thousand times or leave at any time harm nobody: the program goes on, others are
-answered, and nothing piles up."""
+"""Clients that hang, send garbage, send half, connect a thousand times or leave at any time harm nobody: the program
+goes on, others are answered, and nothing piles up."""
 import random, socket
 
 from _control import *
@@ -13,11 +13,11 @@ wait_for(lambda: held() == few, what="the end of a connection")
 
 # Each kind of nonsense is answered once, and the connection is closed.
 EPROTO, EPROTONOSUPPORT, EILSEQ = -71, -93, -84
-for nonsense, error in ((b"x", EPROTO), (pack(TRIGGER)[:-1], EPROTO), (pack(TRIGGER) + b"x" * 1000, EPROTO), (pack(STOW), EPROTO),
-                        (pack(TRIGGER, 3), EPROTO), (pack(99), EPROTO), (pack(DONE), EPROTO), (pack(TRIGGER, magic=1), EPROTO),
-                        (pack(TRIGGER, version=2), EPROTONOSUPPORT), (pack(TRIGGER, length=5), EPROTO),
-                        (pack(TRIGGER, text=b"a\nb"), EILSEQ), (pack(TRIGGER, text=b"\xff"), EILSEQ),
-                        (b"x" * 60000, EPROTO)):
+for nonsense, error in ((b"x", EPROTO), (pack(TRIGGER)[:-1], EPROTO), (pack(TRIGGER) + b"x" * 1000, EPROTO),
+                        (pack(STOW), EPROTO), (pack(TRIGGER, 3), EPROTO), (pack(99), EPROTO), (pack(DONE), EPROTO),
+                        (pack(TRIGGER, magic=1), EPROTO), (pack(TRIGGER, version=2), EPROTONOSUPPORT),
+                        (pack(TRIGGER, length=5), EPROTO), (pack(TRIGGER, text=b"a\nb"), EILSEQ),
+                        (pack(TRIGGER, text=b"\xff"), EILSEQ), (b"x" * 60000, EPROTO)):
     connection = connected(path)
     connection.send(nonsense)
     answer = receive(connection)

@@ -1,5 +1,5 @@
-"""A forked child begins without the thread, has a socket of its own at its first owner, and does nothing to its parent's; forks in the
-middle of requests harm neither."""
+"""A forked child begins without the thread, has a socket of its own at its first owner, and does nothing to its
+parent's; forks in the middle of requests harm neither."""
 from _control import *
 
 program = Program()
@@ -36,8 +36,11 @@ assert path.exists()
 
 # Forks from several threads, while others ask.
 program.tell("stop = threading.Event()")
-program.tell("answering = threading.Thread(target=lambda: [(r := take(100)) and done(r[2], 7) for _ in iter(stop.is_set, True)])")
-program.tell("forks = lambda: [os.waitpid(os.fork() or (i % 3 == 0 and owner('x'), os._exit(0)), 0)[1] for i in range(60)]")
+program.tell(
+    "answering = threading.Thread(target=lambda: [(r := take(100)) and done(r[2], 7) for _ in iter(stop.is_set, True)])"
+)
+program.tell(
+    "forks = lambda: [os.waitpid(os.fork() or (i % 3 == 0 and owner('x'), os._exit(0)), 0)[1] for i in range(60)]")
 program.tell("results = []")
 program.tell("workers = [threading.Thread(target=lambda: results.append(set(forks()))) for _ in range(3)]")
 program.tell("[t.start() for t in [answering, *workers]]")

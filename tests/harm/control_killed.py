@@ -1,6 +1,6 @@
 # timeout: 200
-"""Who asks a process that is being killed hears that it has ended, at whichever moment that is: not that it is not tracked, or
-that it went on as another program. Its memory takes a while to go."""
+"""Who asks a process that is being killed hears that it has ended, at whichever moment that is: not that it is not
+tracked, or that it went on as another program. Its memory takes a while to go."""
 import signal, time
 
 from _control import *

@@ -1,5 +1,5 @@
-"""The control thread ends before the program leaves its main thread, so that the process still ends with the last of its own; and
-before it goes into a sandbox, which kills who listens to a socket."""
+"""The control thread ends before the program leaves its main thread, so that the process still ends with the last of
+its own; and before it goes into a sandbox, which kills who listens to a socket."""
 import os, pathlib
 
 import support

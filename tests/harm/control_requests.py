@@ -1,5 +1,5 @@
-"""Requests through the control socket: memstow answers by itself until the program asks for them, then the program does; each is
-answered once, with its result and text; who goes away takes back what nobody began."""
+"""Requests through the control socket: memstow answers by itself until the program asks for them, then the program
+does; each is answered once, with its result and text; who goes away takes back what nobody began."""
 import pathlib, signal, sys, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
@@ -30,12 +30,15 @@ assert (kind, owner, text, reason) == (STOW, one, "", 0), (kind, owner, text, re
 assert program.tell(f"done({ticket} + 1, 0)") == -2 # ENOENT
 assert program.tell(f"done({ticket}, 5 << 20, 'to the disk\\x1b[31m')") == 0
 assert program.tell(f"done({ticket}, 0)") == -2
-assert begun.communicate(timeout=60)[0] == f"custom {one} 'one (test)': stowed 5.0 MiB: to the disk\n" and begun.returncode == 0
-begun = start(MEMSTOW, "trigger", program.pid, "--reason=größer", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+assert begun.communicate(
+    timeout=60)[0] == f"custom {one} 'one (test)': stowed 5.0 MiB: to the disk\n" and begun.returncode == 0
+begun = start(MEMSTOW, "trigger", program.pid, "--reason=größer", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+              text=True)
 kind, owner, ticket, text, reason = program.tell("take()")
 assert (kind, owner, text, reason) == (TRIGGER, 0, "größer", 2)
 assert program.tell(f"done({ticket}, -28, 'no room')") == 0
-assert begun.communicate(timeout=60)[1] == f"memstow: process {program.pid}: not done: No space left on device: no room\n"
+assert begun.communicate(
+    timeout=60)[1] == f"memstow: process {program.pid}: not done: No space left on device: no room\n"
 assert begun.returncode == 1
 
 # Nobody comes to it, or nobody ends it.
@@ -60,8 +63,9 @@ killed.kill()
 killed.wait()
 wait_for(lambda: program.tell("take(0)") == 0, what="taking back")
 
-# Two SIGINTs at once are one Ctrl-C, from the terminal and from who watches over the command: it waits for the answer to its wish
-# to end. Another one later leaves what the program does to the program. A machine that halts between the two may part them.
+# Two SIGINTs at once are one Ctrl-C, from the terminal and from who watches over the command: it waits for the answer
+# to its wish to end. Another one later leaves what the program does to the program. A machine that halts between the
+# two may part them.
 def interrupted_twice():
     begun = start(MEMSTOW, "stow", program.pid, "one", stderr=subprocess.PIPE, text=True)
     ticket = program.tell("take()")[2]

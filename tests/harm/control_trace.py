@@ -1,12 +1,13 @@
-"""With an owner there is one thread more, which takes no signals, and nothing else: no descriptor, no handler, no mask, no child;
-what it leaves in the file system is its user's alone, and goes with it."""
+"""With an owner there is one thread more, which takes no signals, and nothing else: no descriptor, no handler, no mask,
+no child; what it leaves in the file system is its user's alone, and goes with it."""
 from _control import *
 
 
 def state():
     """Of the program, without what its threads are."""
     status = pathlib.Path(f"/proc/{program.pid}/status").read_text()
-    masks = [int(mask, 16) & 0x7fffffff for mask in re.findall(r"Sig(?:Blk|Ign|Cgt):\s*(\w+)", status)] # the rest is glibc's
+    # the rest is glibc's
+    masks = [int(mask, 16) & 0x7fffffff for mask in re.findall(r"Sig(?:Blk|Ign|Cgt):\s*(\w+)", status)]
     return (program.tell("descriptors()"), masks, re.findall(r"Umask:.*", status),
             [os.readlink(f"/proc/{program.pid}/fd/{n}") for n in (0, 1, 2)])
 
@@ -30,7 +31,8 @@ for task in mine:
     blocked = int(re.search(r"SigBlk:\s*(\w+)", status)[1], 16)
     free = {n for n in range(1, 65) if not blocked >> n - 1 & 1}
     assert free == {4, 5, 7, 8, 9, 11, 19, 31, 32, 33}, free # faults, and what cannot be blocked; 32 and 33 are glibc's
-    held = [os.readlink(f"/proc/{program.pid}/task/{task}/fd/{n}") for n in os.listdir(f"/proc/{program.pid}/task/{task}/fd")]
+    held = [os.readlink(f"/proc/{program.pid}/task/{task}/fd/{n}")
+            for n in os.listdir(f"/proc/{program.pid}/task/{task}/fd")]
     assert all(name.startswith("socket:") for name in held), held
 assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
 program.tell("os.umask(0o777)") # its own: what it sets later, as before, is not the socket's mode

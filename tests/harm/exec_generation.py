@@ -1,5 +1,5 @@
-"""How often a process replaced itself is known whatever the files are named, whichever call of exec it was; and the summary
-names the last program."""
+"""How often a process replaced itself is known whatever the files are named, whichever call of exec it was; and the
+summary names the last program."""
 import json, pathlib
 
 import support
@@ -10,7 +10,8 @@ NAMES = ["sh", "env", "bash", "env", "cat"]
 
 def generations(pattern):
     reports = [support.report(file)["process"] for file in pathlib.Path(".").glob(pattern)]
-    return [p["name"] for p in sorted(reports, key=lambda p: p["start_time"])], sorted(p["exec_generation"] for p in reports)
+    return [p["name"]
+            for p in sorted(reports, key=lambda p: p["start_time"])], sorted(p["exec_generation"] for p in reports)
 
 
 done = support.memstow("run", "sh", "-c", CHAIN)

@@ -1,6 +1,6 @@
 # timeout: 200
-"""More pieces of mappings than there are records for, by mprotect and by munmap of single pages: bytes are exact, or what
-is not is counted as lost; and giving all of them back takes little time."""
+"""More pieces of mappings than there are records for, by mprotect and by munmap of single pages: bytes are exact, or
+what is not is counted as lost; and giving all of them back takes little time."""
 import support
 
 program = support.compile(r'''
@@ -41,8 +41,8 @@ for pages, expected in ((20_000, "exact"), (64_000, "exact"), (150_000, "counted
         assert alone.stdout == tracked.stdout, (pages, drop)
         report = support.report()
         mapped, lost = report["totals"]["mapped"], report["lost"]["mappings"]
-        print(pages, *drop, tracked.stderr.split("\n")[:-1], "alone:", alone.stderr.split("\n")[:-1], mapped["live_bytes"],
-              mapped["reserved_bytes"], "lost", lost)
+        print(pages, *drop, tracked.stderr.split("\n")[:-1], "alone:", alone.stderr.split("\n")[:-1],
+              mapped["live_bytes"], mapped["reserved_bytes"], "lost", lost)
         if drop:
             assert mapped["live_bytes"] == 5 * PAGE and mapped["reserved_bytes"] == 0, (pages, mapped, lost)
         else:

@@ -69,8 +69,9 @@ int main(int count, char **arguments) {
     return 60;
 }
 ''', "leave", flags=("-w", "-O1", "-pthread", "-fno-builtin"))
-STATES = {"exit": "exited", "_exit": "abrupt_exit", "_Exit": "abrupt_exit", "quick_exit": "abrupt_exit", "syscall": "abrupt_exit",
-          "raw": "raw_exit", "abort": "killed", "segv": "killed", "term": "killed", "kill": "killed"}
+STATES = {"exit": "exited", "_exit": "abrupt_exit", "_Exit": "abrupt_exit", "quick_exit": "abrupt_exit",
+          "syscall": "abrupt_exit", "raw": "raw_exit", "abort": "killed", "segv": "killed", "term": "killed",
+          "kill": "killed"}
 wrong = []
 for how, state in STATES.items():
     for where in "main thread handler busy pthread_exit".split():

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc mimalloc
 # timeout: 200
-"""A program forks while its threads make and destroy the heaps of owners: no child waits for a lock that another thread held."""
+"""A program forks while its threads make and destroy the heaps of owners: no child waits for a lock that another thread
+held."""
 import pathlib
 
 import support

@@ -1,5 +1,6 @@
 """A handler that forks interrupts malloc and free anywhere; parent and children run on. The few instructions that count
-an event are run on by both when the handler comes between them: then the parent is off by one operation, not by more."""
+an event are run on by both when the handler comes between them: then the parent is off by one operation, not by
+more."""
 import _fork
 
 FORKS, LARGEST = 150, 1900

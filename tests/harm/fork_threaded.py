@@ -1,5 +1,6 @@
 """A child of a threaded program: what it inherited is known to the byte, what it frees of that and what it allocates is
-counted in its own file, and the parent's stays exact. The threads hold blocks of all kinds, and stand still meanwhile."""
+counted in its own file, and the parent's stays exact. The threads hold blocks of all kinds, and stand still
+meanwhile."""
 import _fork
 
 _fork.run(r'''

@@ -1,4 +1,5 @@
-"""A child that is not to be followed leaves no file, and gives back what it inherited as if nobody had ever counted it."""
+"""A child that is not to be followed leaves no file, and gives back what it inherited as if nobody had ever counted
+it."""
 import pathlib
 
 import support

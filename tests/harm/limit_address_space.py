@@ -1,5 +1,5 @@
-"""RLIMIT_AS: a program that runs within its limit does so with memstow, which takes little of it; at a limit that is too
-tight for it anyway memory is refused, and nothing else happens."""
+"""RLIMIT_AS: a program that runs within its limit does so with memstow, which takes little of it; at a limit that is
+too tight for it anyway memory is refused, and nothing else happens."""
 import os, resource
 
 import _bad_day, support

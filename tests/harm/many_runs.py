@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
-"""Hundreds of runs on two threads, each of which leaves something for some time, at call stacks that are new each time: dead
-stacks make room, and what each owner has is exact. Many runs take no more memory than some, whether memory is short or not."""
+"""Hundreds of runs on two threads, each of which leaves something for some time, at call stacks that are new each time:
+dead stacks make room, and what each owner has is exact. Many runs take no more memory than some, whether memory is
+short or not."""
 import json, pathlib
 
 import support
@@ -42,8 +43,8 @@ def own_bytes(runs):
     return report["residency"]["memstow_bytes"] - report["residency"]["memstow_header_bytes"]
 
 
-# An owner stays, and its tags, 16 bytes for each pair of node and model that it met; what it had, and has no more, joins that of
-# other runs. Some 270 bytes for each run here, which has five tags.
+# An owner stays, and its tags, 16 bytes for each pair of node and model that it met; what it had, and has no more,
+# joins that of other runs. Some 270 bytes for each run here, which has five tags.
 FEW, MANY, EACH_RUN = 20_000, 80_000, 340
 grown = own_bytes(MANY) - own_bytes(FEW)
 assert grown < (MANY - FEW) * EACH_RUN, f"{grown / (MANY - FEW)} bytes for each run"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc stacks deb:libjemalloc2
 # timeout: 300
-"""A block that is freed twice, a header that was overwritten, a pointer to no block: the program ends as it does without memstow,
-with glibc's own message, each time. Of the first two a line says what is known of the block, and the report where it was
-allocated, freed first, and freed again."""
+"""A block that is freed twice, a header that was overwritten, a pointer to no block: the program ends as it does
+without memstow, with glibc's own message, each time. Of the first two a line says what is known of the block, and the
+report where it was allocated, freed first, and freed again."""
 import os, pathlib, re, signal, subprocess
 
 import support
@@ -34,7 +34,8 @@ int main(int count, char **arguments) {
 
 
 def run(which, mode, options=()):
-    """Exit status, output and standard error without memstow; the same with it, memstow's own lines; and the report's misuses."""
+    """Exit status, output and standard error without memstow; the same with it, memstow's own lines; and the report's
+    misuses."""
     arguments = [program, which, mode]
     alone = support.run(*arguments, status=None)
     support.HERE.joinpath("out.mst").unlink(missing_ok=True)
@@ -47,7 +48,8 @@ def run(which, mode, options=()):
     misuses = [misuse for file in files for misuse in support.report(file.name)["misuses"]]
     for file in files[1:]:
         file.unlink()
-    return (alone.returncode, alone.stderr), (status, "\n".join(rest + [""] * bool(rest)), tracked.stdout), ours, misuses
+    return (alone.returncode,
+            alone.stderr), (status, "\n".join(rest + [""] * bool(rest)), tracked.stdout), ours, misuses
 
 
 def function(place):
@@ -63,14 +65,16 @@ def check(which, mode="", times=3, message=True, **wanted):
         assert tracked[1] == alone[1] if message else bool(tracked[1]) == bool(alone[1]), told
         assert len(ours) == len(misuses) == (1 if wanted else 0), told
         for misuse in misuses:
-            seen = {key: function(misuse[key]) if key in ("allocated", "freed_first", "now") else misuse[key] for key in wanted}
+            seen = {key: function(misuse[key]) if key in ("allocated", "freed_first", "now") else misuse[key]
+                    for key in wanted}
             assert seen == wanted, told
             assert f"{misuse['address']:#x}" in ours[0] and "misuse+0x" in ours[0], told
     return ours
 
 
 # Freed twice: glibc finds it in each of its places. Of what a thread's cache keeps, the size is gone.
-cached = {"kind": "double_free", "call": "free", "size_bytes": None, "allocated": "make", "freed_first": "drop", "now": "drop_again"}
+cached = {"kind": "double_free", "call": "free", "size_bytes": None, "allocated": "make", "freed_first": "drop",
+          "now": "drop_again"}
 check("tiny", **cached)
 check("nothing", **cached)
 check("small", times=10, **cached)
@@ -84,7 +88,8 @@ check("aligned", message=False, **cached | {"size_bytes": 100, "allocated": "fre
 check("page", **cached | {"size_bytes": 5000, "allocated": "freed_twice"})
 check("large", **cached | {"size_bytes": 300000})
 check("thread", **cached)
-# A large one is a mapping of its own, of which nothing is left: reading what was in front of it is what ends the program.
+# A large one is a mapping of its own, of which nothing is left: reading what was in front of it is what ends the
+# program.
 mapped = cached | {"size_bytes": 300000}
 check("mapped", **mapped)
 check("mapped calloc", **mapped | {"allocated": "freed_twice"})
@@ -103,8 +108,8 @@ _, (status, _, out), _, _ = run("asked its size", "")
 assert (status, out) == (0, "as large as it was\nsurvived\n")
 
 # In front of a block glibc has its size. What is written there it finds; what lies before that is not the block's.
-front = {"kind": "damaged_header", "call": "free", "size_bytes": 100, "harmless": False, "allocated": "make", "freed_first": None,
-         "now": "drop"}
+front = {"kind": "damaged_header", "call": "free", "size_bytes": 100, "harmless": False, "allocated": "make",
+         "freed_first": None, "now": "drop"}
 for which in ("one byte", "eight bytes"):
     assert "header of a block overwritten: " in check(which, "front", times=5, message=False, **front)[0]
 check("sixteen bytes", "front", times=5, message=False, **front | {"size_bytes": None, "allocated": None})
@@ -146,9 +151,11 @@ if support.features()["mimalloc"]:
 jemalloc = {**os.environ, "LD_PRELOAD": "libjemalloc.so.2"}
 alone = support.run(program, "small", env=jemalloc)
 tracked = support.track(program, "small", file="jemalloc.mst", env=jemalloc)
-assert tracked.stdout == alone.stdout == "survived\n" and tracked.stderr.startswith("memstow: block freed twice: "), tracked
+assert tracked.stdout == alone.stdout == "survived\n" and tracked.stderr.startswith(
+    "memstow: block freed twice: "), tracked
 twice, = support.report("jemalloc.mst")["misuses"]
-assert (function(twice["allocated"]), function(twice["freed_first"]), function(twice["now"])) == ("make", "drop", "drop_again"), twice
+assert (function(twice["allocated"]), function(twice["freed_first"]),
+        function(twice["now"])) == ("make", "drop", "drop_again"), twice
 
 # A process that goes on can be asked: text, and a snapshot of it, say the same.
 waits = support.start(support.MEMSTOW, "run", "--quiet", "-o", "waits.mst", "--", program, "before", "front", "wait",
@@ -157,7 +164,9 @@ pid = int(waits.stdout.readline())
 told = support.memstow("report", pid).stdout
 support.memstow("snapshot", pid, "-o", "snapshot.mst")
 for text in (told, support.memstow("report", "snapshot.mst").stdout):
-    assert re.search(r"\nMisused blocks\n  100 bytes at 0x[0-9a-f]+: its header was overwritten; found when it was freed\n", text), text
+    assert re.search(
+        r"\nMisused blocks\n  100 bytes at 0x[0-9a-f]+: its header was overwritten; found when it was freed\n",
+        text), text
     assert re.search(r"\n    allocated\n +make  misuse.c:\d+\n.*\n    freed\n +drop  misuse.c:\d+\n", text, re.S), text
 live, kept = support.report(pid)["misuses"], support.report("snapshot.mst")["misuses"]
 assert live == kept and len(kept) == 1, (live, kept)

@@ -1,4 +1,5 @@
-"""What `memstow run -o` must not write to is refused before the program starts: exit 2, one message, nothing touched."""
+"""What `memstow run -o` must not write to is refused before the program starts: exit 2, one message, nothing
+touched."""
 import os, pathlib
 
 import support
@@ -33,7 +34,8 @@ if os.geteuid() == 0:
     refused("theirs.mst", "another user")
     before = pathlib.Path("theirs.mst").read_bytes()
     # The library says no by itself, too: it does not rely on the command.
-    environment = {**os.environ, "LD_PRELOAD": str(support.LIBRARY), "MEMSTOW_OUT": str(pathlib.Path("theirs.mst").resolve())}
+    environment = {**os.environ, "LD_PRELOAD": str(support.LIBRARY),
+                   "MEMSTOW_OUT": str(pathlib.Path("theirs.mst").resolve())}
     support.run("true", env=environment)
     assert pathlib.Path("theirs.mst").read_bytes() == before
 environment = {**os.environ, "LD_PRELOAD": str(support.LIBRARY), "MEMSTOW_OUT": str(pathlib.Path("link").absolute())}

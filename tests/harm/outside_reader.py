@@ -1,7 +1,8 @@
 # timeout: 200
 """A report or snapshot that is taken from outside, of a program that runs on, is never off by what was not in flight.
 The program holds the same total at every moment, but for one block a thread, however fast its counters grow. A site
-whose counters did not hold still while they were read is said to be inexact: then what was freed meanwhile is missing."""
+whose counters did not hold still while they were read is said to be inexact: then what was freed meanwhile is
+missing."""
 import pathlib, subprocess, time
 
 import support
@@ -30,11 +31,13 @@ for number in range(READINGS):
     inexact += not exact
     allocated.append(report["totals"]["allocated_bytes"])
     if not base - missing <= heap <= base + span:
-        wrong.append(f"reading {number}: heap {heap - base:+} of {base}, {span} may be in flight{'' if exact else '; inexact'}")
+        wrong.append(
+            f"reading {number}: heap {heap - base:+} of {base}, {span} may be in flight{'' if exact else '; inexact'}")
     if not mapped - mapped_span <= total <= mapped:
         wrong.append(f"reading {number}: mapped {total - mapped:+} of {mapped}, {mapped_span} may be in flight")
     time.sleep(0.02)
 run.kill()
-print(f"{allocated[-1] - allocated[0]} bytes allocated meanwhile; {inexact} of {READINGS} readings hold an inexact site")
+print(
+    f"{allocated[-1] - allocated[0]} bytes allocated meanwhile; {inexact} of {READINGS} readings hold an inexact site")
 assert not wrong, "\n".join(wrong)
 assert inexact <= READINGS / 2, "most readings are inexact"

@@ -1,7 +1,7 @@
 # timeout: 200
 """A report or snapshot that is taken from outside while call stacks make room for each other is exact: nothing is seen
-twice, or not at all, or at another's stack, because it was just being moved. The program says what it has done before and
-after each reading."""
+twice, or not at all, or at another's stack, because it was just being moved. The program says what it has done before
+and after each reading."""
 import os, pathlib, struct, subprocess, time
 
 import support

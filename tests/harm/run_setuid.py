@@ -6,8 +6,9 @@ import support
 
 if os.geteuid() != 0:
     support.skip("needs root, to make a setuid program")
-program = support.compile('#include <stdio.h>\n#include <unistd.h>\n'
-                          'int main(void) { printf("%d %d\\n", getuid(), geteuid()); return 6; }\n', "whoami2", flags=())
+program = support.compile(
+    '#include <stdio.h>\n#include <unistd.h>\n'
+    'int main(void) { printf("%d %d\\n", getuid(), geteuid()); return 6; }\n', "whoami2", flags=())
 folder = pathlib.Path("shared").resolve()
 folder.mkdir()
 os.chmod(folder, 0o777)
@@ -20,7 +21,8 @@ done = support.run(memstow, "run", "-o", folder / "out.mst", "--", program, stat
 assert done.stdout == alone.stdout, done
 assert "setuid" in done.stderr and "untracked" in done.stderr, done.stderr
 assert not (folder / "out.mst").exists()
-done = support.run(memstow, "run", "-o", folder / "sh.mst", "--", "sh", "-c", f"{program}; exit 4", status=4, preexec_fn=support.as_nobody)
+done = support.run(memstow, "run", "-o", folder / "sh.mst", "--", "sh", "-c", f"{program}; exit 4", status=4,
+                   preexec_fn=support.as_nobody)
 assert done.stdout == alone.stdout and (folder / "sh.mst").exists(), done
 # by root itself it is an ordinary program
 support.track(program, status=6, file="root.mst")

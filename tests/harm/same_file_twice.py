@@ -4,7 +4,8 @@ import os, pathlib, re, subprocess
 import support
 from support import LIBRARY, MEMSTOW, report, start, wait_for
 
-runs = [subprocess.Popen([MEMSTOW, "run", "-o", "same.mst", "sleep", "1"], stderr=subprocess.PIPE, text=True) for _ in range(8)]
+runs = [subprocess.Popen([MEMSTOW, "run", "-o", "same.mst", "sleep", "1"], stderr=subprocess.PIPE, text=True)
+        for _ in range(8)]
 messages = [run.communicate()[1] for run in runs]
 assert {run.returncode for run in runs} <= {0, 2}, messages
 for run, message in zip(runs, messages):
@@ -16,7 +17,8 @@ for run, message in zip(runs, messages):
     aside = file != "same.mst"
     assert ("another process was writing same.mst" in message) == aside, message
 files = list(pathlib.Path(".").glob("same.mst*"))
-assert len({report(f)["process"]["run_id"] for f in files}) == len(files) == [r.returncode for r in runs].count(0), files
+assert len({report(f)["process"]["run_id"] for f in files}) == len(files) == [
+    r.returncode for r in runs].count(0), files
 
 # For certain at the same time: the second has not looked before.
 first = start(MEMSTOW, "run", "--quiet", "-o", "one.mst", "sleep", "60")

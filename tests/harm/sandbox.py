@@ -5,8 +5,9 @@ import support
 
 program = support.compile(pathlib.Path(__file__).with_name("sandbox.c"), flags=("-O1", "-g", "-pthread", "-w", "-ldl",
                                                                                 "-fno-builtin"))
-module = support.compile("#include <stdlib.h>\nvoid *allocate(size_t size) { return malloc(size) ? malloc(size) : 0; }\n",
-                         "module.so", flags=("-O1", "-shared", "-fPIC"))
+module = support.compile(
+    "#include <stdlib.h>\nvoid *allocate(size_t size) { return malloc(size) ? malloc(size) : 0; }\n", "module.so",
+    flags=("-O1", "-shared", "-fPIC"))
 modules = [shutil.copy(module, f"module{i}.so") for i in range(30)]
 modules = [str(pathlib.Path(m).resolve()) for m in modules]
 for how in ("strict", "prctl", "seccomp", "syscall"):

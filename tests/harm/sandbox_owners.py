@@ -1,9 +1,11 @@
-"""A program in a sandbox that owns memory there, under an owner from before or a new one, lives as long as without us."""
+"""A program in a sandbox that owns memory there, under an owner from before or a new one, lives as long as without
+us."""
 import os, pathlib
 
 import support
 
-program = support.compile(pathlib.Path(__file__).with_name("sandbox_owners.c"), flags=("-O1", "-g", "-w", "-ldl", "-fno-builtin"))
+program = support.compile(pathlib.Path(__file__).with_name("sandbox_owners.c"),
+                          flags=("-O1", "-g", "-w", "-ldl", "-fno-builtin"))
 os.environ["MEMSTOW_STOW_DIR"] = "/var/tmp"
 SMALL, LARGE = 100, 1 << 20
 for when, live in {"before": 2 * (SMALL + LARGE), "after": SMALL + LARGE, "stowed": 2 * SMALL + LARGE}.items():

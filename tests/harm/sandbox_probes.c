@@ -1,7 +1,8 @@
-/* sandbox_probes.c WAY — asks for sandboxes that it does not get: by probes that cannot succeed (libseccomp's, systemd's,
- * Chromium's), by filters that the kernel refuses, with a thread that cannot follow; or a vfork child goes into one of its own.
- * Prints what each call said. All is then as it was: owners can be registered, which takes files, the control thread is
- * there, a forked child has a ledger. With "then in" the process goes into a real one afterwards. Ends with status 5. */
+/* sandbox_probes.c WAY — asks for sandboxes that it does not get: by probes that cannot succeed (libseccomp's,
+ * systemd's, Chromium's), by filters that the kernel refuses, with a thread that cannot follow; or a vfork child goes
+ * into one of its own. Prints what each call said. All is then as it was: owners can be registered, which takes files,
+ * the control thread is there, a forked child has a ledger. With "then in" the process goes into a real one afterwards.
+ * Ends with status 5. */
 #define _GNU_SOURCE
 #include "../prog/abi.h"
 #include "../prog/expect.h"
@@ -15,10 +16,13 @@
 
 enum { OWNERS = 3000 };
 
-static const int killed[] = {SYS_open,   SYS_openat, SYS_fallocate, SYS_ftruncate, SYS_unlink,      SYS_gettid, SYS_tgkill,
-                             SYS_clone3, SYS_socket, SYS_prctl,     SYS_nanosleep, SYS_sched_yield, SYS_futex};
+static const int killed[] = {SYS_open,      SYS_openat,      SYS_fallocate, SYS_ftruncate, SYS_unlink,
+                             SYS_gettid,    SYS_tgkill,      SYS_clone3,    SYS_socket,    SYS_prctl,
+                             SYS_nanosleep, SYS_sched_yield, SYS_futex};
 
-static void tell(const char *what, long result) { say("%s %d %d", what, result < 0 ? -1 : result > 0, result < 0 ? errno : 0); }
+static void tell(const char *what, long result) {
+    say("%s %d %d", what, result < 0 ? -1 : result > 0, result < 0 ? errno : 0);
+}
 
 static void probe(void) {
     static char nothing[1];

@@ -1,5 +1,6 @@
-"""Who only asks for a sandbox, or is refused one, is not in it: the ledger goes on growing, the control thread is there, a forked
-child has a ledger of its own. Nor is a parent in the sandbox of its vfork child. Who then does go in lives as without us."""
+"""Who only asks for a sandbox, or is refused one, is not in it: the ledger goes on growing, the control thread is
+there, a forked child has a ledger of its own. Nor is a parent in the sandbox of its vfork child. Who then does go in
+lives as without us."""
 import os, pathlib
 
 import support
@@ -18,7 +19,8 @@ for way in ("probe", "refused", "thread", "vfork"):
         tracked = support.track(program, way, *then, status=None, timeout=60, env=env)
         assert (tracked.returncode, tracked.stdout) == (5, alone.stdout), f"{way} {then}:\n{alone.stdout}\n{tracked}"
         report = support.report()
-        assert (len(report["owners"]), report["process"]["state"]) == (3002, "abrupt_exit"), (way, len(report["owners"]), report["process"])
+        assert (len(report["owners"]),
+                report["process"]["state"]) == (3002, "abrupt_exit"), (way, len(report["owners"]), report["process"])
         assert not report["lost"]["file"], (way, report["lost"])
         (child,) = support.HERE.glob("out.mst.*")
         assert support.report(child)["totals"]["host"]["live_bytes"] >= 123456, way

@@ -1,11 +1,12 @@
-"""A thread that probes for sandboxes, in vain, harms nobody: another thread that goes into a real one stays alive there, forked
-children have ledgers, a handler in the middle of a probe does not wait for its own thread, and addresses that lead nowhere are
-not read."""
+"""A thread that probes for sandboxes, in vain, harms nobody: another thread that goes into a real one stays alive
+there, forked children have ledgers, a handler in the middle of a probe does not wait for its own thread, and addresses
+that lead nowhere are not read."""
 import pathlib
 
 import support
 
-program = support.compile(pathlib.Path(__file__).with_name("sandbox_races.c"), flags=("-O1", "-g", "-pthread", "-w", "-ldl", "-fno-builtin"))
+program = support.compile(pathlib.Path(__file__).with_name("sandbox_races.c"),
+                          flags=("-O1", "-g", "-pthread", "-w", "-ldl", "-fno-builtin"))
 for way, times in (("enters", 3), ("forks", 1), ("handler", 1), ("blocks", 3)):
     alone = support.run(program, way, status=None, timeout=60)
     if alone.returncode == 77:

@@ -1,5 +1,5 @@
-"""A handler that maps, unmaps and advises at a high rate, in the middle of threads that do the same (these are plain system
-calls, which handlers may make): totals are exact at the end."""
+"""A handler that maps, unmaps and advises at a high rate, in the middle of threads that do the same (these are plain
+system calls, which handlers may make): totals are exact at the end."""
 import support
 
 program = support.compile(r'''

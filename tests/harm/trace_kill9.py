@@ -1,5 +1,5 @@
-"""Killed while threads write the trace, a process leaves whole lines, numbered without a gap; so does a reader find them that
-reads meanwhile, and a snapshot."""
+"""Killed while threads write the trace, a process leaves whole lines, numbered without a gap; so does a reader find
+them that reads meanwhile, and a snapshot."""
 import json, os, random, signal, time
 
 from support import HERE, MEMSTOW, compile, memstow, start, wait_for
@@ -52,7 +52,8 @@ def kill_once(program, number, look):
     run.stdout.readline()
     if look: # while it is written to
         seen = wait_for(lambda: lines_of(file), what="the first line")
-        memstow("snapshot", json.loads(memstow("report", file, "--json").stdout)["process"]["pid"], "-o", "snapshot.mst")
+        memstow("snapshot", json.loads(memstow("report", file, "--json").stdout)["process"]["pid"], "-o",
+                "snapshot.mst")
         assert lines_of("snapshot.mst")[-1]["n"] >= seen[-1]["n"]
     time.sleep(random.uniform(0, 0.15))
     os.killpg(run.pid, signal.SIGKILL)

@@ -83,7 +83,8 @@ class Data:
             ends.append((at, at + length))
             at += length
         open_nodes = [] # [children that are still to come, lines]
-        for segment, children, sites in zip(*(self.columns[f"tree.{name}"] for name in ("segment", "children", "sites"))):
+        for segment, children, sites in zip(*(self.columns[f"tree.{name}"]
+                                              for name in ("segment", "children", "sites"))):
             while open_nodes and not open_nodes[-1][0]:
                 open_nodes.pop()
             if open_nodes:
@@ -140,7 +141,8 @@ class Browser:
     def settled(self):
         """The view that the address asks for is there, and all of the picture that can be seen is drawn."""
         self.wait("document.querySelector('main').dataset.shown === location.hash")
-        self.wait("(() => { const flame = document.querySelector('.flame'); return !flame || flame.dataset.finished === 'yes' })()")
+        self.wait("(() => { const flame = document.querySelector('.flame'); return !flame || flame.dataset.finished "
+                  "=== 'yes' })()")
 
     def all(self, selector):
         return self.driver.find_elements("css selector", selector)

@@ -1,7 +1,7 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
-"""The page of a check: the verdict and what was compared, as --json says, and the report of the last run; Markdown and JUnit say
-where it is."""
+"""The page of a check: the verdict and what was compared, as --json says, and the report of the last run; Markdown and
+JUnit say where it is."""
 import json, pathlib
 import xml.etree.ElementTree
 
@@ -20,8 +20,8 @@ os._exit(0)
 
 
 def check(size, *options, status=0):
-    return support.memstow("check", "--baseline=base.txt", "--runs=2", "--warm-up=0", *options, "--", sys.executable, program, size,
-                           status=status)
+    return support.memstow("check", "--baseline=base.txt", "--runs=2", "--warm-up=0", *options, "--", sys.executable,
+                           program, size, status=status)
 
 
 check(2_000_000, "--update-baseline")

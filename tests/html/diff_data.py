@@ -1,5 +1,5 @@
-"""What a page has of a comparison is what --json says: each site with its call stack, owners, and what it had before and has
-after, on the host and on devices; sites that changed least are put together, at sums that stay exact."""
+"""What a page has of a comparison is what --json says: each site with its call stack, owners, and what it had before
+and has after, on the host and on devices; sites that changed least are put together, at sums that stay exact."""
 import collections, json, pathlib
 
 import support
@@ -12,8 +12,10 @@ MIB = 1 << 20
 def made(file, factor, more):
     """A ledger; that of the later one has grown at some sites, shrunk at others, and lost a few."""
     ledger = Ledger(stacks=2)
-    libx, main = ledger.module("/lib/libx.so", bias=0x10000 * factor, build_id=b"x" * 20), ledger.module("/bin/main", bias=0x100000)
-    frames = [ledger.frame(0x100000 + 0x1100, main), ledger.python("work", "/src/work.py", 12), ledger.frame(0x10000 * factor + 0x1200, libx)]
+    libx, main = ledger.module("/lib/libx.so", bias=0x10000 * factor,
+                               build_id=b"x" * 20), ledger.module("/bin/main", bias=0x100000)
+    frames = [ledger.frame(0x100000 + 0x1100, main), ledger.python("work", "/src/work.py", 12),
+              ledger.frame(0x10000 * factor + 0x1200, libx)]
     outer = ledger.node([frames[0], frames[1]])
     nodes = [outer, ledger.node([frames[2]], outer), ledger.node([frames[0], frames[2]])]
     unet, node = ledger.owner(1, "unet", "unet.bin"), ledger.owner(2, "KSampler")
@@ -22,7 +24,8 @@ def made(file, factor, more):
         if more and number == 4:
             continue
         size = 1000 * (number + 1) * (factor if number % 2 else 1)
-        ledger.count(ledger.site(stack=nodes[number % 3], tag=tags[number // 3 % 3], module=libx), alloc=(size, number + factor))
+        ledger.count(ledger.site(stack=nodes[number % 3], tag=tags[number // 3 % 3], module=libx),
+                     alloc=(size, number + factor))
     ledger.count(ledger.site(module=main), alloc=(more * MIB + 4096, 1 + more))
     ledger.count(ledger.site(stack=nodes[1]), alloc=(777, 1), free=(777, 1))
     ledger.save(file)
@@ -39,10 +42,12 @@ names = {one["id"]: one["name"] for one in page.documents["names"]["names"]}
 def of_page(page):
     found, columns = collections.Counter(), page.columns
     for site, stack in enumerate(page.stacks()):
-        owners = tuple(names.get(columns[f"tags.{kind}"][columns["sites.tag"][site]]) for kind in ("model", "node", "run"))
+        owners = tuple(names.get(columns[f"tags.{kind}"][columns["sites.tag"][site]])
+                       for kind in ("model", "node", "run"))
         lines = tuple((function, module) for function, file, line, module, kinds in stack)
         found[lines, owners] += 1
-        figures[lines, owners] = tuple(columns[f"sites.{name}"][site] for name in ("before_bytes", "before_blocks", "after_bytes", "after_blocks"))
+        figures[lines, owners] = tuple(columns[f"sites.{name}"][site]
+                                       for name in ("before_bytes", "before_blocks", "after_bytes", "after_blocks"))
     return found
 
 
@@ -51,22 +56,29 @@ assert max(of_page(page).values()) == 1 and len(figures) == len(page.columns["si
 changed = {key: value for key, value in figures.items() if value[:2] != value[2:]}
 rows = {}
 for row in document["rows"]:
-    stack = tuple((frame["function"] or next(line[0] for key in figures for line in key[0] if line[1] == frame["module"] and "+0x" in line[0]),
-                   frame["module"] or "") for frame in row["stack"]) or (("main", "/bin/main"),)
-    rows[stack, (row["model"], row["node"], row["run"])] = tuple(row[f"{side}_live_{unit}"] for side in "ab" for unit in ("bytes", "blocks"))
+    stack = tuple((frame["function"]
+                   or next(line[0] for key in figures for line in key[0] if line[1] == frame["module"]
+                           and "+0x" in line[0]), frame["module"] or "")
+                  for frame in row["stack"]) or (("main", "/bin/main"),)
+    rows[stack, (row["model"], row["node"], row["run"])] = tuple(
+        row[f"{side}_live_{unit}"] for side in "ab" for unit in ("bytes", "blocks"))
 assert changed == rows, str((changed.items() ^ rows.items()))[:1500]
 for side, key in (("before", "a"), ("after", "b")):
-    assert page.figure(f"{side}_bytes") == document[key]["live_bytes"] and page.figure(f"{side}_blocks") == document[key]["live_blocks"]
+    assert page.figure(f"{side}_bytes") == document[key]["live_bytes"] and page.figure(
+        f"{side}_blocks") == document[key]["live_blocks"]
 whole = page.documents["diff"]
-assert whole["a"] == document["a"] and whole["b"] == document["b"] and whole["growth_bytes"] == document["growth_bytes"] != 0
+assert whole["a"] == document["a"] and whole["b"] == document[
+    "b"] and whole["growth_bytes"] == document["growth_bytes"] != 0
 
 support.memstow("diff", "a.mst", "b.mst", "--html", "--top=4", "-o", "few.html")
 few = Data("few.html")
 assert few.documents["page"]["sites_folded"] == len(figures) - 4 == sum(few.columns["sites.folded"])
-assert all(few.figure(name) == page.figure(name) for name in ("before_bytes", "before_blocks", "after_bytes", "after_blocks"))
+assert all(few.figure(name) == page.figure(name)
+           for name in ("before_bytes", "before_blocks", "after_bytes", "after_blocks"))
 
 # A limit, modes without call stacks, the same file twice, and what goes together.
-assert "over the limit" in support.memstow("diff", "a.mst", "b.mst", "--html", "-o", "page.html", "--fail-over=1KiB", status=1).stderr
+assert "over the limit" in support.memstow("diff", "a.mst", "b.mst", "--html", "-o", "page.html", "--fail-over=1KiB",
+                                           status=1).stderr
 assert Data("page.html").documents["diff"]["over"] == "1KiB"
 support.memstow("diff", "a.mst", "a.mst", "--html", "-o", "same.html")
 assert Data("same.html").columns["sites.before_bytes"] == Data("same.html").columns["sites.after_bytes"]

@@ -44,7 +44,8 @@ next(row for row in browser.all(".calls .row") if "<module>" in row.text).click(
 calls = dict(browser.calls())
 assert calls["py grow"] == "+" + size_text(4_000_000) and calls["py shrink"] == size_text(-2_800_000), calls
 assert "py stay" not in calls
-colour = "return document.querySelector('.flame canvas').getContext('2d').getImageData(arguments[0], arguments[1], 1, 1).data.slice(0, 3)"
+colour = ("return document.querySelector('.flame canvas').getContext('2d').getImageData(arguments[0], arguments[1], 1, "
+          "1).data.slice(0, 3)")
 red, _, blue = browser.js(f"return Array.from((() => {{ {colour} }})())", 100, 50) # grow is the widest, at the left
 assert red > blue + 20, (red, blue)
 browser.click("[data-choice=before]")

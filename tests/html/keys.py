@@ -1,7 +1,7 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:axe-core-python==0.1.0
 # timeout: 300
-"""A page is for keys and screen readers, too: axe finds nothing wrong with any view, light, dark or narrow; all that a mouse does in
-the flame graph keys do, and what is chosen is said; on paper it is light."""
+"""A page is for keys and screen readers, too: axe finds nothing wrong with any view, light, dark or narrow; all that a
+mouse does in the flame graph keys do, and what is chosen is said; on paper it is light."""
 import importlib.util, json, pathlib
 
 from selenium.webdriver.common.action_chains import ActionChains
@@ -13,7 +13,8 @@ from _decisions import CLIP, clean
 from _ledger import MIB
 
 AXE = pathlib.Path(importlib.util.find_spec("axe_core_python").origin).parent / "axe.min.js"
-RUN = "const done = arguments[arguments.length - 1]; axe.run(document, {resultTypes: ['violations']}).then((found) => done(found.violations))"
+RUN = ("const done = arguments[arguments.length - 1]; axe.run(document, {resultTypes: ['violations']}).then((found) => "
+       "done(found.violations))")
 
 ledger = clean()
 libx = ledger.module("/lib/libx.so", bias=0x10000)
@@ -41,11 +42,13 @@ def audit(file, fragment):
     browser.js(AXE.read_text())
     for fault in browser.driver.execute_async_script(RUN):
         places = [node["html"][:150] for node in fault["nodes"][:3]]
-        raise AssertionError(f"{file.name if hasattr(file, 'name') else file}{fragment}: {fault['id']}: {fault['help']}: {places} "
-                             f"{json.dumps(fault['nodes'][0].get('any', []))[:400]}")
+        raise AssertionError(
+            f"{file.name if hasattr(file, 'name') else file}{fragment}: {fault['id']}: {fault['help']}: {places} "
+            f"{json.dumps(fault['nodes'][0].get('any', []))[:400]}")
 
 
-views = [(page, f"#{view}") for view in ("overview", "flame?find=load", "flame?owners=1&kinds=python", "sites", "owners", "blocks", "decisions")]
+views = [(page, f"#{view}") for view in ("overview", "flame?find=load", "flame?owners=1&kinds=python", "sites",
+                                         "owners", "blocks", "decisions")]
 views += [("diff.html", "#overview"), ("diff.html", "#flame"), ("leaks.html", "")]
 for dark in (False, True):
     browser.theme(dark)
@@ -62,8 +65,8 @@ browser.open(page, "#flame?kinds=python")
 chosen = lambda: browser.text(".flame-view .details h2")
 said = lambda: browser.text("[aria-live]")
 browser.js("document.querySelector('.flame').focus()")
-steps = [("ARROW_DOWN", "py main"), ("ARROW_DOWN", "py load"), ("ARROW_RIGHT", "py keep"), ("ARROW_LEFT", "py load"), ("ARROW_LEFT", "py load"),
-         ("ARROW_DOWN", "py decode"), ("ARROW_DOWN", "py decode"), ("ARROW_UP", "py load")]
+steps = [("ARROW_DOWN", "py main"), ("ARROW_DOWN", "py load"), ("ARROW_RIGHT", "py keep"), ("ARROW_LEFT", "py load"),
+         ("ARROW_LEFT", "py load"), ("ARROW_DOWN", "py decode"), ("ARROW_DOWN", "py decode"), ("ARROW_UP", "py load")]
 for key, name in steps:
     browser.press(".flame", key)
     assert chosen() == name and said().startswith(name), (key, name, chosen(), said())
@@ -85,9 +88,11 @@ browser.js("document.body.focus()")
 order = []
 for _ in range(24):
     ActionChains(browser.driver).send_keys(Keys.TAB).perform()
-    order.append(browser.js("const one = document.activeElement; return one.dataset.view ?? one.dataset.choice ?? one.dataset.toggle ?? one.type ?? one.className"))
+    order.append(browser.js("const one = document.activeElement; return one.dataset.view ?? one.dataset.choice ?? "
+                            "one.dataset.toggle ?? one.type ?? one.className"))
     assert browser.js("return getComputedStyle(document.activeElement).outlineStyle !== 'none'"), order[-1]
-wanted = ["overview", "flame", "sites", "live", "allocated", "bytes", "blocks", "both", "python", "inverted", "upwards", "search", "flame"]
+wanted = ["overview", "flame", "sites", "live", "allocated", "bytes", "blocks", "both", "python", "inverted", "upwards",
+          "search", "flame"]
 rest = iter(order)
 assert all(any(one == name for one in rest) for name in wanted), order
 

@@ -1,7 +1,7 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
-"""The page of leaks: what grows from run to run with its curve, what a model that is gone left behind, and the report of the same
-file, all as --json has them."""
+"""The page of leaks: what grows from run to run with its curve, what a model that is gone left behind, and the report
+of the same file, all as --json has them."""
 import json, os
 
 import support

@@ -1,8 +1,8 @@
 # alone
 # needs: cc stacks deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 400
-"""A million call stacks and ten million blocks: a page of at most 5 MB, exact, whatever the stacks are like, made in at most 300 MB;
-and a browser opens it, searches, filters, turns it around, and sorts it."""
+"""A million call stacks and ten million blocks: a page of at most 5 MB, exact, whatever the stacks are like, made in at
+most 300 MB; and a browser opens it, searches, filters, turns it around, and sorts it."""
 import os, pathlib, subprocess
 
 import support
@@ -20,7 +20,8 @@ def page_of(file, to):
     _, status, usage = os.wait4(command.pid, 0)
     assert status == 0
     size = pathlib.Path(to).stat().st_size
-    print(f"{to}: {size / MB:.2f} MB, {usage.ru_utime + usage.ru_stime:.2f} s of processor, {usage.ru_maxrss / 1024:.0f} MB of memory")
+    print(f"{to}: {size / MB:.2f} MB, {usage.ru_utime + usage.ru_stime:.2f} s of processor, "
+          f"{usage.ru_maxrss / 1024:.0f} MB of memory")
     assert size <= 5 * MB, size
     return usage.ru_maxrss * 1024
 
@@ -32,7 +33,8 @@ memory = page_of("out.mst", "page.html")
 assert memory <= 300 * MB, memory
 page = Data("page.html")
 assert page.figure("live_bytes") == total and page.figure("live_blocks") == STACKS * EACH
-assert page.documents["page"]["sites_folded"] == 0 and len(page.columns["sites.live_bytes"]) == STACKS, page.documents["page"]
+assert page.documents["page"]["sites_folded"] == 0 and len(
+    page.columns["sites.live_bytes"]) == STACKS, page.documents["page"]
 
 browser = Browser()
 browser.open("page.html", "#flame")
@@ -62,5 +64,6 @@ page_of("deep.mst", "deep.html")
 deep, document = Data("deep.html"), support.report("deep.mst", "--top=0")
 assert deep.figure("live_bytes") == document["totals"]["live_bytes"] and deep.figure("live_blocks") == STACKS
 assert deep.figure("allocated_bytes") == document["totals"]["allocated_bytes"]
-assert sum(deep.columns["sites.folded"]) == deep.documents["page"]["sites_folded"] == STACKS - sum(not one for one in deep.columns["sites.folded"])
+assert sum(deep.columns["sites.folded"]) == deep.documents["page"]["sites_folded"] == STACKS - sum(
+    not one for one in deep.columns["sites.folded"])
 assert sum(not one for one in deep.columns["sites.folded"]) > 20_000

@@ -1,6 +1,7 @@
 # needs: deb:nodejs
-"""The page's modules by themselves: each can be imported, so that every name that one takes of another is there, and uses what it
-takes; rows come in order however many are asked for; numbers and hidden characters are written as they should be."""
+"""The page's modules by themselves: each can be imported, so that every name that one takes of another is there, and
+uses what it takes; rows come in order however many are asked for; numbers and hidden characters are written as they
+should be."""
 import json, re
 
 import support

@@ -17,7 +17,8 @@ for number in range(40):
 ledger.save("made.mst")
 document = support.report("made.mst", "--top=1000")
 sites = document["sites"]
-sums = lambda **owners: sum(site["live_bytes"] for site in sites if all(site[kind] == name for kind, name in owners.items()))
+sums = lambda **owners: sum(site["live_bytes"] for site in sites
+                            if all(site[kind] == name for kind, name in owners.items()))
 page = report("made.mst")
 browser = Browser()
 
@@ -30,7 +31,8 @@ browser.type("[type=search]", "clip")
 assert len(browser.rows()) == 1 and browser.text(".count") == f"1 of {len(document['owners']) - 1} owners"
 browser.open_first()
 history = browser.text(".details .stack")
-assert "policy free" in history and "blocked: 256.0 MiB before" in history and "trigger 2, memory was short" in history, history
+assert ("policy free" in history and "blocked: 256.0 MiB before" in history
+        and "trigger 2, memory was short" in history), history
 
 # Its call stacks: what the owner has, as --json says.
 next(button for button in browser.all(".actions button") if button.text == "Its call stacks").click()
@@ -46,7 +48,8 @@ assert dict(browser.calls()) == {"model clip.safetensors": size_text(sums(model=
                                  "model feature cache": size_text(sums(model="feature cache")),
                                  "model none": size_text(sums(model=None))}, browser.calls()
 next(row for row in browser.all(".calls .row") if "clip" in row.text).click()
-for name, kinds in (("node KSampler", dict(node="KSampler")), ("run picture 1", dict(node="KSampler", run="picture 1"))):
+for name, kinds in (("node KSampler", dict(node="KSampler")),
+                    ("run picture 1", dict(node="KSampler", run="picture 1"))):
     here = dict(browser.calls())
     assert here[name] == size_text(sums(model="clip.safetensors", **kinds)), here
     next(row for row in browser.all(".calls .row") if name in row.text).click()
@@ -57,5 +60,6 @@ browser.open(page, "#decisions")
 cards = [card.text for card in browser.all(".trigger")]
 assert cards[0].startswith("Trigger 2: memory was short") and cards[1].startswith("Trigger 1: a run ended"), cards
 assert "unet.safetensors" in cards[1] and "freed" in cards[1] and "512.0 MiB" in cards[1], cards[1]
-assert "2 kept, 1 stowed, 1 freed, 1 blocked. 638.0 MiB were given back in 1.2 s: 1.2 GiB before, 689.0 MiB after." in cards[1]
+assert ("2 kept, 1 stowed, 1 freed, 1 blocked. 638.0 MiB were given back in 1.2 s: 1.2 GiB before, 689.0 MiB after."
+        in cards[1])
 browser.is_clean()

@@ -1,6 +1,7 @@
 # needs: cc
-"""What a page has of a report is what --json has: each site with its call stack, owners and figures, and the documents; also
-where what holds least is put together, at sums that stay exact. A page is written whole or not at all, and never over a ledger."""
+"""What a page has of a report is what --json has: each site with its call stack, owners and figures, and the documents;
+also where what holds least is put together, at sums that stay exact. A page is written whole or not at all, and never
+over a ledger."""
 import collections, json, os, pathlib
 
 import support
@@ -11,7 +12,8 @@ MIB = 1 << 20
 
 
 def figures(site):
-    return tuple(site[f"{measure}_{unit}"] for measure in ("live", "allocated") for unit in ("bytes", "blocks")) + (site["peak_bytes"],)
+    return tuple(site[f"{measure}_{unit}"] for measure in ("live", "allocated")
+                 for unit in ("bytes", "blocks")) + (site["peak_bytes"],)
 
 
 def of_json(document):
@@ -28,10 +30,12 @@ def of_page(page, names):
     found, columns = collections.Counter(), page.columns
     for site, stack in enumerate(page.stacks()):
         tag = columns.get("sites.tag", [0] * (site + 1))[site]
-        owners = [names.get(columns[f"tags.{kind}"][tag]) if "tags.model" in columns else None for kind in ("model", "node", "run")]
+        owners = [names.get(columns[f"tags.{kind}"][tag]) if "tags.model" in columns else None
+                  for kind in ("model", "node", "run")]
         lines = tuple((None if "unnamed" in kinds else function, file, line, module)
                       for function, file, line, module, kinds in stack if function != "(call stack unknown)")
-        one = [columns[f"sites.{name}"][site] for name in ("live_bytes", "live_blocks", "allocated_bytes", "allocated_blocks")]
+        one = [columns[f"sites.{name}"][site]
+               for name in ("live_bytes", "live_blocks", "allocated_bytes", "allocated_blocks")]
         peak = columns["sites.peak_bytes"][site] if "sites.peak_bytes" in columns else 0
         found[(lines, *owners, (*one, peak))] += 1
     return found
@@ -43,7 +47,8 @@ def same(file):
     page = Data(report(file))
     names = {owner["id"]: owner["name"] for owner in document["owners"] if owner["id"]}
     of_file, of_data = of_json(document), of_page(page, names)
-    of_data = collections.Counter({key: count for key, count in of_data.items() if key[4][0] or key[4][1]}) # --json has what is live
+    # --json has what is live
+    of_data = collections.Counter({key: count for key, count in of_data.items() if key[4][0] or key[4][1]})
     for one, other in ((of_file, of_data), (of_data, of_file)):
         assert not one - other, str(next(iter(one - other)))[:2000]
     whole = page.documents["report"]
@@ -56,11 +61,12 @@ def same(file):
 # Owners, native and Python frames, frames that read the same in two nodes, a stack without any.
 ledger = Ledger(start_ns=10**9, end_ns=9 * 10**9, stacks=2, picture=(5 * MIB, 5 * MIB, 2 * 10**9), total_peak=5 * MIB)
 libx, main = ledger.module("/lib/libx.so", bias=0x10000), ledger.module("/bin/main", bias=0x100000)
-frames = [ledger.frame(0x100000 + 0x1100, main), ledger.python("work", "/src/work.py", 12), ledger.python("work", "/src/work.py", 13),
+frames = [ledger.frame(0x100000 + 0x1100, main), ledger.python("work", "/src/work.py", 12),
+          ledger.python("work", "/src/work.py", 13),
           ledger.python("_find_and_load", "<frozen importlib._bootstrap>", 1), ledger.frame(0x10000 + 0x1200, libx)]
 outer = ledger.node([frames[0], frames[1]])
-nodes = [outer, ledger.node([frames[4]], outer), ledger.node([frames[0], frames[2], frames[4]]), ledger.node([frames[0]]),
-         ledger.node([frames[3], frames[4]], outer), ledger.node([frames[4]] * 20, outer)]
+nodes = [outer, ledger.node([frames[4]], outer), ledger.node([frames[0], frames[2], frames[4]]),
+         ledger.node([frames[0]]), ledger.node([frames[3], frames[4]], outer), ledger.node([frames[4]] * 20, outer)]
 unet, node, run = ledger.owner(1, "unet"), ledger.owner(2, "KSampler"), ledger.owner(3, "run 1")
 tags = [0, ledger.tag(unet), ledger.tag(unet, node, run), ledger.tag(0, node, run)]
 for number in range(48):
@@ -81,16 +87,19 @@ assert len(page.texts) == len(set(page.texts)) and page.columns["tree.segment"][
 # Few sites by themselves: the sums are the same, by owner, too; and each is at a stack that the others go on from.
 few = Data(report("made.mst", "--top=5"))
 left_out = len(page.columns["sites.live_bytes"]) - 5
-assert few.documents["page"]["sites_folded"] == sum(few.columns["sites.folded"]) == left_out == 44, few.documents["page"]
+assert few.documents["page"]["sites_folded"] == sum(
+    few.columns["sites.folded"]) == left_out == 44, few.documents["page"]
 for name in ("live_bytes", "live_blocks", "peak_bytes", "peak_blocks", "allocated_bytes", "allocated_blocks"):
     assert few.figure(name) == page.figure(name), name
-by_tag = lambda data: [sum(value for value, tag in zip(data.columns["sites.live_bytes"], data.columns["sites.tag"]) if tag == one)
+by_tag = lambda data: [sum(value for value,
+                           tag in zip(data.columns["sites.live_bytes"], data.columns["sites.tag"]) if tag == one)
                        for one in range(4)]
 assert by_tag(few) == by_tag(page) and by_tag(page)[1]
 stacks = {tuple(stack[::-1]) for stack in page.stacks()}
 assert all(any(stack[:len(outer)] == outer for stack in stacks) for outer in (tuple(one[::-1]) for one in few.stacks()))
 matched = Data(report("made.mst", "--match=work.py"))
-assert matched.figure("live_bytes") == sum(site["live_bytes"] for site in support.report("made.mst", "--match=work.py")["sites"])
+assert matched.figure("live_bytes") == sum(site["live_bytes"]
+                                           for site in support.report("made.mst", "--match=work.py")["sites"])
 
 # A real program.
 support.run("cc", "-O0", "-g", "-x", "c", "-o", "prog", "-", input="""
@@ -105,7 +114,8 @@ stack = list(page.stacks())[page.columns["blocks.site"][0] - 1]
 assert [line[0] for line in stack[:2]] == ["take", "main"] and stack[0][1].endswith("<stdin>"), stack
 
 # The file: whole or not at all, as readable as any; to standard output, too. Data is never over a ledger.
-assert pathlib.Path("page.html").read_text().startswith("<!DOCTYPE html>") and pathlib.Path("page.html").read_text().endswith("</html>\n")
+assert pathlib.Path("page.html").read_text().startswith("<!DOCTYPE html>") and pathlib.Path(
+    "page.html").read_text().endswith("</html>\n")
 assert os.stat("page.html").st_mode & 0o777 == 0o666 & ~os.umask(os.umask(0o022))
 assert support.memstow("report", "out.mst", "--html").stdout == pathlib.Path("page.html").read_text()
 before = pathlib.Path("out.mst").read_bytes()

@@ -1,7 +1,7 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
-"""The page of a real program in a browser: what its views show is what --json says; search, zoom, inversion, filters and links;
-and nothing is asked for from anywhere."""
+"""The page of a real program in a browser: what its views show is what --json says; search, zoom, inversion, filters
+and links; and nothing is asked for from anywhere."""
 import json, re
 
 import support
@@ -27,9 +27,11 @@ def named(name):
 
 # Overview
 browser.open(page)
-cells = browser.js("return [...document.querySelectorAll('tr.sum [data-figure]')].map((one) => [one.dataset.figure, one.textContent])")
+cells = browser.js(
+    "return [...document.querySelectorAll('tr.sum [data-figure]')].map((one) => [one.dataset.figure, one.textContent])")
 figures = dict(cells)
-assert figures["live_bytes"] == size_text(totals["live_bytes"]) and figures["peak_bytes"] == size_text(totals["peak_bytes"]), figures
+assert figures["live_bytes"] == size_text(totals["live_bytes"]) and figures["peak_bytes"] == size_text(
+    totals["peak_bytes"]), figures
 assert figures["live_blocks"] == f"{totals['live_blocks']:,}", figures
 assert size_text(document["residency"]["rss_bytes"]) in browser.text("#residency")
 assert browser.driver.title == f"{document['process']['name']} — memstow"
@@ -89,9 +91,11 @@ browser.click("[data-toggle=inverted]")
 assert browser.total() == live
 innermost = {}
 for site in sites:
-    line = next((frame for frame in site["stack"] if frame["kind"] == "python" and "<frozen importlib" not in frame["file"]), None)
+    line = next((frame for frame in site["stack"] if frame["kind"] == "python"
+                 and "<frozen importlib" not in frame["file"]), None)
     if line:
-        innermost[line["function"], line["file"]] = innermost.get((line["function"], line["file"]), 0) + site["live_bytes"]
+        innermost[line["function"],
+                  line["file"]] = innermost.get((line["function"], line["file"]), 0) + site["live_bytes"]
 names = dict(browser.calls())
 for (name, _), value in sorted(innermost.items(), key=lambda item: -item[1])[:2]:
     shown = [figure for key, figure in names.items() if key.startswith(f"py {name}")]

@@ -1,4 +1,5 @@
-/* _device.h — the driver's calls of programs that leak beside a CUDA device. Over the simulated driver, a test double. */
+/* _device.h — the driver's calls of programs that leak beside a CUDA device. Over the simulated driver, a test double.
+ */
 #ifndef DEVICE_H
 #define DEVICE_H
 

@@ -35,7 +35,8 @@ def plant(name, runs, step=0, readings=0, **more):
 
 def record(program, file):
     """Starts to follow a program that waits; returns once its ledger is open."""
-    recorder = support.start(support.MEMSTOW, "leaks", program.pid(), f"--series={file}", "--json", stdout=subprocess.DEVNULL)
+    recorder = support.start(support.MEMSTOW, "leaks", program.pid(), f"--series={file}", "--json",
+                             stdout=subprocess.DEVNULL)
     ledger = str(support.HERE / program.file)
     support.wait_for(lambda: ledger in pathlib.Path(f"/proc/{recorder.pid}/maps").read_text(), what="the recorder")
     return recorder
@@ -58,6 +59,10 @@ def functions(stack):
 
 def brief(document):
     """What was found, in few words."""
-    return ([f"{r['name']}: {r['live_bytes']} of {r['allocated_bytes']}, {r['holders']}" for r in document["retired"] if r["leak"]] +
-            [f"{l['model']}/{l['node']}: {l['bytes_per_run']} a run in {l['grew']} of {l['judged']} by {l['judged_by']} "
-             f"{functions(l['stack'])[:4]}" for l in document["leaks"]])
+    return ([
+        f"{r['name']}: {r['live_bytes']} of {r['allocated_bytes']}, {r['holders']}"
+        for r in document["retired"] if r["leak"]
+    ] + [
+        f"{l['model']}/{l['node']}: {l['bytes_per_run']} a run in {l['grew']} of {l['judged']} by {l['judged_by']} "
+        f"{functions(l['stack'])[:4]}" for l in document["leaks"]
+    ])

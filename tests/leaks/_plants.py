@@ -1,6 +1,7 @@
-"""Programs that leak, each as a real one did, and one that does not: _plants.py NAME RUNS [STEP [READINGS]]. Each does RUNS runs of
-small nodes, one of which leaks; then says "ready" and waits for a line. With STEP it also says "step" after so many runs, and waits.
-With READINGS the nodes go on so many times, outside of runs: each time is followed by a run that is empty, and by "step".
+"""Programs that leak, each as a real one did, and one that does not: _plants.py NAME RUNS [STEP [READINGS]]. Each does
+RUNS runs of small nodes, one of which leaks; then says "ready" and waits for a line. With STEP it also says "step"
+after so many runs, and waits. With READINGS the nodes go on so many times, outside of runs: each time is followed by a
+run that is empty, and by "step".
 
 The table below names who is to be blamed: the owner, and the function whose call stack the memory has."""
 import asyncio, functools, gc, json, logging, mmap, os, pathlib, re, sys, threading, weakref

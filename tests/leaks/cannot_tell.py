@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""Whether there is a leak cannot be told after too few runs, nor while Python has not looked at the garbage of most: a verdict and an
-exit status of their own, with a reason and what to do. A running program is asked to look at its garbage, which it does between two
-runs: whoever asks waits for that, and is told so on a terminal. Then what was garbage is no leak, and what is a leak is found. What the
-program cannot be asked for, and a run that goes on, leave it at that."""
+"""Whether there is a leak cannot be told after too few runs, nor while Python has not looked at the garbage of most: a
+verdict and an exit status of their own, with a reason and what to do. A running program is asked to look at its
+garbage, which it does between two runs: whoever asks waits for that, and is told so on a terminal. Then what was
+garbage is no leak, and what is a leak is found. What the program cannot be asked for, and a run that goes on, leave it
+at that."""
 import os, pathlib, re, subprocess, sys
 
 import support
@@ -59,7 +60,8 @@ def end(started):
 few = program("leaks", 3)
 must_not_tell(leaks(few.pid(), status=5), "3 runs have ended, and 9 are the least", "let 6 more end, and look again")
 text = support.memstow("leaks", few.pid(), status=5).stdout
-assert "\nCannot tell: 3 runs have ended, and 9 are the least.\nWhat to do: let 6 more end, and look again.\n" in text, text
+assert ("\nCannot tell: 3 runs have ended, and 9 are the least.\nWhat to do: let 6 more end, and look "
+        "again.\n") in text, text
 assert "No leak found" not in text, text
 end(few)
 
@@ -67,7 +69,8 @@ end(few)
 
 CLEAN, LEAKY = program("clean", 14), program("leaks", 14)
 for started in (CLEAN, LEAKY):
-    document = must_not_tell(leaks(started.pid(), "--timeout=0", status=5), "14 of 14 runs may have left garbage", ".*gc.collect.*")
+    document = must_not_tell(leaks(started.pid(), "--timeout=0", status=5), "14 of 14 runs may have left garbage",
+                             ".*gc.collect.*")
     assert document["runs"]["judged"] < 5, document["runs"]
     support.memstow("snapshot", started.pid(), "-o", f"{started.file}.snapshot")
     must_not_tell(leaks(f"{started.file}.snapshot", status=5), "14 of 14 runs may have left garbage", ".*gc.collect.*")
@@ -86,7 +89,8 @@ busy.go_on()
 busy.wait_for("on")
 must_not_tell(leaks(busy.pid(), "--timeout=1", status=5), "14 of 14 runs may have left garbage", ".*")
 master, terminal = os.openpty()
-asking = support.start(support.MEMSTOW, "leaks", busy.pid(), "--timeout=200", stdout=subprocess.PIPE, stderr=terminal, text=True)
+asking = support.start(support.MEMSTOW, "leaks", busy.pid(), "--timeout=200", stdout=subprocess.PIPE, stderr=terminal,
+                       text=True)
 os.close(terminal)
 said = b""
 while b"waiting until it has looked at its garbage, between two runs" not in said:

@@ -1,8 +1,9 @@
 # needs: cc
 # timeout: 300
-"""Twelve programs that leak as real ones did, and four that do so in C and C++, two of them with a CUDA device (simulated, a test
-double): each leak is found in a process that runs, in a snapshot, and, as what it does outside of runs, in a series; it is blamed on
-the right owner and call stack, and nothing else is found. Two that only look like a leak have none, in any of these."""
+"""Twelve programs that leak as real ones did, and four that do so in C and C++, two of them with a CUDA device
+(simulated, a test double): each leak is found in a process that runs, in a snapshot, and, as what it does outside of
+runs, in a series; it is blamed on the right owner and call stack, and nothing else is found. Two that only look like a
+leak have none, in any of these."""
 import json, signal, sys, time
 
 import support
@@ -86,9 +87,12 @@ plants = [Plant(name, plant(name, RUNS, readings=READINGS, file=f"{name}.ledger"
 plants.append(Plant("thread_locals", program_of("_thread_locals.c", "thread_locals"), None, "remember"))
 plants.append(Plant("statics", program_of("_statics.cc", "statics"), None, "note"))
 cuda = (_simulated.LIBRARIES / "libcuda.so.1", "-Wl,--allow-shlib-undefined")
-plants.append(Plant("device_memory", program_of("_device_memory.c", "device_memory", *cuda, env=_simulated.environment()), None,
-                    "back_up_on_device", on_cuda=True))
-plants.append(Plant("unload", program_of("_unload.c", "unload", *cuda, env=_simulated.environment(), words=("keep",)), None, "copy_out"))
+plants.append(
+    Plant("device_memory", program_of("_device_memory.c", "device_memory", *cuda, env=_simulated.environment()), None,
+          "back_up_on_device", on_cuda=True))
+plants.append(
+    Plant("unload", program_of("_unload.c", "unload", *cuda, env=_simulated.environment(), words=("keep", )), None,
+          "copy_out"))
 plants.append(LookAlike("unload_once", program_of("_unload.c", "unload_once", *cuda, env=_simulated.environment())))
 plants.append(LookAlike("retention", program_of("_retention.c", "retention"), kept=40 << 20))
 for one in plants:
@@ -111,4 +115,5 @@ for one, recorder in zip(plants, recorders):
     one.look_at_series()
     one.program.end()
 
-print(f"{len(plants) - 2} leaks found, one of them on a simulated CUDA device, and none in two programs that look as if they had one")
+print(f"{len(plants) - 2} leaks found, one of them on a simulated CUDA device, and none in two programs that look as "
+      f"if they had one")

@@ -1,6 +1,6 @@
 # timeout: 200
-"""A program that does not leak: thirty runs, looked at again and again, by what runs left, by a series, and by snapshots. No
-leak is found at any time; with all of Python's objects looked at one by one neither."""
+"""A program that does not leak: thirty runs, looked at again and again, by what runs left, by a series, and by
+snapshots. No leak is found at any time; with all of Python's objects looked at one by one neither."""
 import subprocess
 
 import support
@@ -15,7 +15,8 @@ for options, file in (((), "plain.mst"), (("--python-objects",), "objects.mst"))
         program.wait_for("step")
         pid = program.pid()
         if number == 0:
-            series = support.start(support.MEMSTOW, "leaks", pid, f"--series={file}.series", "--json", stdout=subprocess.DEVNULL)
+            series = support.start(support.MEMSTOW, "leaks", pid, f"--series={file}.series", "--json",
+                                   stdout=subprocess.DEVNULL)
         document = leaks(pid)
         assert not document["found"], (file, number, brief(document))
         shots.append(f"{file}.{number}")

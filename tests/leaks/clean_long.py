@@ -1,7 +1,8 @@
 # long
 # timeout: 3000
-"""A hundred repetitions of a program that does not leak, of twenty runs each, looked at while it runs and in a snapshot; and one that
-goes on for a hundred times outside of runs, looked at after each and by a series: not one false finding."""
+"""A hundred repetitions of a program that does not leak, of twenty runs each, looked at while it runs and in a
+snapshot; and one that goes on for a hundred times outside of runs, looked at after each and by a series: not one false
+finding."""
 import support
 from _leaks import brief, leaks, plant, record
 

@@ -2,9 +2,10 @@
 # needs: comfyui
 # timeout: 600
 # alone
-"""A real ComfyUI under memstow. A dozen runs of honest nodes: no leak is found. Then as many with three nodes that leak: weights
-of a model that was freed, which a list has; copies of weights; features that an error leaves behind. Each is found, and blamed on
-its model or node and its function; of the weights it is said who has them. The example in docs/leaks.md is such a run."""
+"""A real ComfyUI under memstow. A dozen runs of honest nodes: no leak is found. Then as many with three nodes that
+leak: weights of a model that was freed, which a list has; copies of weights; features that an error leaves behind. Each
+is found, and blamed on its model or node and its function; of the weights it is said who has them. The example in
+docs/leaks.md is such a run."""
 import re, sys
 
 import support
@@ -63,10 +64,12 @@ try:
     assert found == {"PatchWithoutEnd.patch"} and grown >= 2**20, brief(document)
     assert {l["node"] for l in document["leaks"]} <= {"PatchWithoutEnd", "UNETLoader"}, brief(document)
 
-    [example] = re.findall("This is what it said of .*?\n\n(    .*?)\nHow to read it:", (support.ROOT / "docs/leaks.md").read_text(), re.S)
+    [example] = re.findall("This is what it said of .*?\n\n(    .*?)\nHow to read it:",
+                           (support.ROOT / "docs/leaks.md").read_text(), re.S)
     text = support.memstow("leaks", comfy.pid(), "--top=1", status=1).stdout
     print(text)
-    said, rows = set(support.shapes(text)), (support.ROOT / "tools/leaks/leaks_text.c").read_text() # a run may lack a row of what is no leak
+    # a run may lack a row of what is no leak
+    said, rows = set(support.shapes(text)), (support.ROOT / "tools/leaks/leaks_text.c").read_text()
     missing = [line for line in support.shapes(example) if line not in said and f'"{line.lstrip("# ")}"' not in rows]
     assert not missing, f"docs/leaks.md shows what is not said: {missing}"
 

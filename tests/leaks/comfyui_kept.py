@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
-"""A real ComfyUI under memstow, and models that stay. Two that are used in turn, which the node cache keeps by design: no leak. Then
-one that is to be freed after each run, whose inner model a node keeps while its patcher is gone: a leak, of that model, and who holds
-it is said."""
+"""A real ComfyUI under memstow, and models that stay. Two that are used in turn, which the node cache keeps by design:
+no leak. Then one that is to be freed after each run, whose inner model a node keeps while its patcher is gone: a leak,
+of that model, and who holds it is said."""
 import sys
 
 import support
@@ -52,6 +52,8 @@ with Comfy("memstow", ffn=8192, before=(KEEP_INNER,), arguments=("--cache-lru", 
     print(brief(document), document["runs"])
     assert not [r for r in document["retired"] if r["leak"]], "the inner models live"
     found = document["leaks"]
-    assert {(l["model"], l["origin"], l["retired"]) for l in found} == {("MODEL WAN21", "tiny.safetensors", False)}, brief(document)
+    assert {(l["model"], l["origin"], l["retired"])
+            for l in found} == {("MODEL WAN21", "tiny.safetensors", False)}, brief(document)
     assert sum(l["bytes_per_run"] for l in found) >= comfy.weights * 0.9, (brief(document), comfy.weights)
-    assert all(any("aaa_other.inner[" in holder for holder in l["holders"]) for l in found), [l["holders"] for l in found]
+    assert all(any("aaa_other.inner[" in holder for holder in l["holders"])
+               for l in found), [l["holders"] for l in found]

@@ -1,6 +1,6 @@
 # timeout: 200
-"""As few runs as can be judged: a program that does not leak, whose cache of seven results became full in them, has no finding, nor
-with each of Python's objects looked at; and each program that leaks has its own, and nobody else's."""
+"""As few runs as can be judged: a program that does not leak, whose cache of seven results became full in them, has no
+finding, nor with each of Python's objects looked at; and each program that leaks has its own, and nobody else's."""
 import _plants
 from _leaks import brief, functions, leaks, plant
 
@@ -26,6 +26,7 @@ for number, (name, (model, function, retired)) in enumerate(_plants.LEAKS.items(
     document = look(name, RUNS[number % len(RUNS)], ("--python-objects",) if number % 4 >= 2 else ())
     assert document["leaks"], (name, document["not_leaks"])
     for leak in document["leaks"]:
-        assert (leak["node"], leak["model"]) == ("Leaky", model) and leak["confidence"] == "low", (name, brief(document))
+        assert (leak["node"],
+                leak["model"]) == ("Leaky", model) and leak["confidence"] == "low", (name, brief(document))
     assert any(function in functions(leak["stack"])[:4] for leak in document["leaks"]), (name, brief(document))
     assert any(one["leak"] for one in document["retired"]) == retired, (name, brief(document))

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: torch pip:numpy pip:pillow
 # timeout: 600
-"""A program whose one module allocates, and others keep it, each in another way and each another thing: what a dictionary, a closure,
-a thread that waits and a dozen others have is found, and who keeps it comes first, in text and in JSON. On demand, and once: what
-is known is not asked for again. A snapshot has it, too. Nothing is asked where --timeout=0 says so."""
+"""A program whose one module allocates, and others keep it, each in another way and each another thing: what a
+dictionary, a closure, a thread that waits and a dozen others have is found, and who keeps it comes first, in text and
+in JSON. On demand, and once: what is known is not asked for again. A snapshot has it, too. Nothing is asked where
+--timeout=0 says so."""
 import pathlib, sys
 
 import support
@@ -12,21 +13,22 @@ from _leaks import Program, brief, functions, leaks
 
 RUNS, SIZE = 14, 40_000
 # What is kept in each way: by another line each, in the function that allocates.
-THINGS = {
-    "dictionary": "bytearray(SIZE)", "module_list": "bytes(SIZE)", "closure": "numpy.ones(SIZE // 8)", "thread": "torch.zeros(SIZE // 4)",
-    "class_attribute": "'x' * SIZE", "lru_cache": "numpy.ones(SIZE // 8)[8:]", "instance": "Image.new('RGB', (120, 120))",
-    "slots": "[float(run) for run in range(SIZE // 8)]", "traceback": "{number: None for number in range(1500)}",
-    "generator": "mmap.mmap(-1, 1 << 16)", "task": "{*range(1000)}", "finalizer": "array.array('d', bytes(SIZE))",
-    "callback": "torch.zeros(SIZE // 4)[100:]", "default": "(*range(SIZE // 8),)", "untracked": "bytes(SIZE)",
-    "queue": "memoryview(bytearray(SIZE))"}
+THINGS = {"dictionary": "bytearray(SIZE)", "module_list": "bytes(SIZE)", "closure": "numpy.ones(SIZE // 8)",
+          "thread": "torch.zeros(SIZE // 4)", "class_attribute": "'x' * SIZE", "lru_cache": "numpy.ones(SIZE // 8)[8:]",
+          "instance": "Image.new('RGB', (120, 120))", "slots": "[float(run) for run in range(SIZE // 8)]",
+          "traceback": "{number: None for number in range(1500)}", "generator": "mmap.mmap(-1, 1 << 16)",
+          "task": "{*range(1000)}", "finalizer": "array.array('d', bytes(SIZE))",
+          "callback": "torch.zeros(SIZE // 4)[100:]", "default": "(*range(SIZE // 8),)", "untracked": "bytes(SIZE)",
+          "queue": "memoryview(bytearray(SIZE))"}
 assert THINGS.keys() == KEEPERS.keys()
 
 folder = pathlib.Path("modules")
 folder.mkdir()
 for name, source in KEEPERS.items():
     (folder / f"keep_{name}.py").write_text(source)
-(folder / "maker.py").write_text("import array, mmap\nimport numpy, torch\nfrom PIL import Image\nSIZE = " + str(SIZE) + "\n" + "".join(
-    f"def make_{name}():\n    return {thing}\n" for name, thing in THINGS.items()))
+(folder / "maker.py").write_text("import array, mmap\nimport numpy, torch\nfrom PIL import Image\nSIZE = " + str(SIZE) +
+                                 "\n" + "".join(f"def make_{name}():\n    return {thing}\n"
+                                                for name, thing in THINGS.items()))
 pathlib.Path("program.py").write_text(f"""
 import importlib, os, sys
 sys.path[:0] = [{str(folder.resolve())!r}, {str(support.ROOT / "tools/python")!r}]
@@ -50,15 +52,18 @@ def look(program, *options):
 
 def made(leak):
     """Which of the things it is: the function that allocated it."""
-    return next(name.removeprefix("make_").split(".")[0] for name in functions(leak["stack"]) if name.startswith("make_"))
+    return next(name.removeprefix("make_").split(".")[0] for name in functions(leak["stack"])
+                if name.startswith("make_"))
 
 
 def check(document, where):
     found = {made(leak): leak for leak in document["leaks"]}
-    assert found.keys() == KEEPERS.keys() and len(document["leaks"]) == len(KEEPERS) == document["found"], (where, sorted(found), brief(document))
+    assert found.keys() == KEEPERS.keys() and len(document["leaks"]) == len(KEEPERS) == document["found"], (
+        where, sorted(found), brief(document))
     for name, leak in found.items():
         assert leak["held_by"] == f"keep_{name}", (where, name, leak["held_by"], leak["holders"])
-        assert f"keep_{name}" in leak["held_at"] or name in ("thread", "generator", "task"), (where, name, leak["held_at"])
+        assert f"keep_{name}" in leak["held_at"] or name in (
+            "thread", "generator", "task"), (where, name, leak["held_at"])
         assert leak["node"] == "Maker" and leak["bytes_per_run"] >= SIZE * 0.7, (where, leak)
         assert list(leak)[:2] == ["held_by", "held_at"], list(leak)
 
@@ -68,7 +73,8 @@ for options, file in (((), "out.mst"), (("--python-objects",), "objects.mst")):
     program.wait_for("ready")
     document = look(program)
     assert not any(leak["held_by"] for leak in document["leaks"]), "nobody has asked"
-    assert "memstow leaks" in support.memstow("leaks", program.pid(), status=1).stdout.split("What holds this: ")[1].split("\n")[0]
+    assert "memstow leaks" in support.memstow(
+        "leaks", program.pid(), status=1).stdout.split("What holds this: ")[1].split("\n")[0]
     assert not any(leak["held_by"] for leak in look(program, "--timeout=0")["leaks"])
     for _attempt in range(5): # on a loaded machine there may be no time for all at once
         if "no time for all" not in support.memstow("leaks", program.pid(), "--holders", status=1).stderr:
@@ -77,13 +83,15 @@ for options, file in (((), "out.mst"), (("--python-objects",), "objects.mst")):
     said = support.memstow("decisions", program.pid(), "--json").stdout.count('"HELD"')
     check(look(program), "what is known stays known")
     check(look(program, "--holders"), "and is asked for once")
-    assert support.memstow("decisions", program.pid(), "--json").stdout.count('"HELD"') == said, "nothing was asked again"
+    assert support.memstow("decisions", program.pid(),
+                           "--json").stdout.count('"HELD"') == said, "nothing was asked again"
     support.memstow("snapshot", program.pid(), "-o", f"{file}.snapshot")
     check(leaks(f"{file}.snapshot", status=1), "snapshot")
     text = support.memstow("leaks", program.pid(), "--top=100", status=1).stdout
     print(text)
     blocks = text.split("Growing\n")[1].split("Not counted as leaks\n")[0].split("held by ")[1:]
-    assert {block.split("\n")[0].split(".")[0].split(":")[0] for block in blocks} == {f"keep_{name}" for name in KEEPERS}, blocks
+    assert {block.split("\n")[0].split(".")[0].split(":")[0]
+            for block in blocks} == {f"keep_{name}" for name in KEEPERS}, blocks
     for block in blocks: # who keeps it comes before who allocated it
         assert "node Maker (node 1)" in block, block
     assert max(map(len, text.split("\n"))) <= 80, text

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
-"""A real ComfyUI under memstow, and node packs that keep latents of others, each in another way: a dictionary that never evicts, a
-closure in a list of callbacks and a thread that waits those of KSampler, and their siblings those that another pack makes. Each is
-one finding, and is named first, in text and in JSON, before the node that allocated them. The pack looks for that unasked, once."""
+"""A real ComfyUI under memstow, and node packs that keep latents of others, each in another way: a dictionary that
+never evicts, a closure in a list of callbacks and a thread that waits those of KSampler, and their siblings those that
+another pack makes. Each is one finding, and is named first, in text and in JSON, before the node that allocated them.
+The pack looks for that unasked, once."""
 import sys
 
 import support
@@ -69,7 +70,8 @@ def look(subject):
 
 def check(document):
     found = {leak["node_origin"].removeprefix("node ").removesuffix("_sample"): leak for leak in document["leaks"]}
-    assert found.keys() == KEEPERS.keys() and document["found"] == len(KEEPERS), (sorted(found), document["found"], brief(document))
+    assert found.keys() == KEEPERS.keys() and document["found"] == len(KEEPERS), (
+        sorted(found), document["found"], brief(document))
     for name, leak in found.items():
         assert list(leak)[0] == "held_by" and leak["held_by"] == f"hold-{name}", (name, leak["holders"])
         assert leak["node"] == ("KSampler" if name in KSAMPLER else "MakeLatent"), (name, leak["node"])

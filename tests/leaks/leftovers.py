@@ -1,5 +1,5 @@
-"""Models that died in ComfyUI: who holds what they left is asked for a bounded time after each run, however many they are, and of each
-in the end; who is most likely at fault comes first. The clock and the answers are made up."""
+"""Models that died in ComfyUI: who holds what they left is asked for a bounded time after each run, however many they
+are, and of each in the end; who is most likely at fault comes first. The clock and the answers are made up."""
 import importlib, logging, sys, types
 
 import support
@@ -40,16 +40,19 @@ leftovers.tensors_in = lambda due: [(leftover, [leftover.owner.id]) for leftover
 leftovers.report = types.SimpleNamespace(
     figures_of=lambda owner: types.SimpleNamespace(live_bytes=live[owner.id], allocated_bytes=1 << 20))
 
-models = leftovers.Leftovers(lambda kind, **values: said.append((kind, values["owner"], values["pack"], values["holders"])))
+models = leftovers.Leftovers(lambda kind,
+                             **values: said.append((kind, values["owner"], values["pack"], values["holders"])))
 for number in range(MODELS):
     models.add(types.SimpleNamespace(id=number), frozenset({(number, 1)}))
 models.add(types.SimpleNamespace(id=99), frozenset())
 
 first = look()
 assert first == [0, 1, 2] and now <= referrers.SECONDS + SECONDS, (first, now) # the third began in time
-assert said == [("HELD", number, "pack", [f"pack holds {number}", f"a library holds {number}"]) for number in first], said
+assert said == [("HELD", number, "pack", [f"pack holds {number}", f"a library holds {number}"])
+                for number in first], said
 assert look() == [0, 1, 2], "each is asked after two runs"
 live[3] = 1000
-assert [look() for _ in range(6)] == [[4, 5, 6], [7, 8, 9], [10, 11, 12], [13, 14, 15], [16, 17, 18], [19]], "3 is little by now"
+assert [look() for _ in range(6)] == [[4, 5, 6], [7, 8, 9], [10, 11, 12], [13, 14, 15], [16, 17, 18],
+                                      [19]], "3 is little by now"
 assert [look() for _ in range(55)] == [[]] * 55 and len(models.list) == MODELS - 1, len(models.list)
 assert look() == [0, 1, 2], "and again, after 64"

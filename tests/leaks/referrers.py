@@ -1,5 +1,6 @@
-"""Who holds an object, as memstow.held() and the node pack say it: names that can be looked up in the source; never so many objects
-looked for at once that Python stands still meanwhile, and none when the time is over. And a program that says so itself."""
+"""Who holds an object, as memstow.held() and the node pack say it: names that can be looked up in the source; never so
+many objects looked for at once that Python stands still meanwhile, and none when the time is over. And a program that
+says so itself."""
 import gc, pathlib, sys
 
 import support
@@ -115,10 +116,12 @@ for number in range(3):
     look(owner, weights)
 os._exit(0)
 """)
-expected = [[f"__main__.Cache.kept[{number}]", f"__main__.Cache.kept[{number}] → Weights.buffer"] for number in range(3)]
+expected = [[f"__main__.Cache.kept[{number}]", f"__main__.Cache.kept[{number}] → Weights.buffer"]
+            for number in range(3)]
 said = support.track(support.PYTHON, PROGRAM).stdout.splitlines()
 print(said)
 [gone] = leaks("out.mst", status=1)["retired"]
 assert gone["leak"] and gone["holders"] == eval(said[-1]) and gone["owners"] == 3, gone
 assert [eval(line) for line in said] == expected, said
-assert support.run(support.PYTHON, PROGRAM, status=None).stdout.splitlines()[0] == "[]", "without memstow it says nothing"
+assert support.run(support.PYTHON, PROGRAM,
+                   status=None).stdout.splitlines()[0] == "[]", "without memstow it says nothing"

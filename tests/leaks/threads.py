@@ -1,5 +1,5 @@
-"""A node that starts threads which wait for ever: what the C library takes for each of them is no leak of the node, and is counted apart.
-What Python keeps of them is one finding, though it was allocated by many call stacks."""
+"""A node that starts threads which wait for ever: what the C library takes for each of them is no leak of the node, and
+is counted apart. What Python keeps of them is one finding, though it was allocated by many call stacks."""
 import pathlib
 
 import support

@@ -12,23 +12,23 @@ def described(outputs, is_output=False, **inputs):
             "output": list(outputs), "output_node": is_output}
 
 
-CLASSES = {
-    "DiscomfortPort": described(["*"], True, unique_id=["STRING", {}], _input_data=["*", {"forceInput": True}], _tags=["STRING", {}]),
-    "Number": described(["INT"], value=["INT", {"default": 0}]),
-    "Add": described(["INT"], a=["INT", {}], b=["INT", {"default": 1}]),
-    "Text": described(["STRING"], text=["STRING", {"multiline": True}]),
-    "Image": described(["IMAGE", "MASK"], image=[["a.png", "b.png"], {"image_upload": True}]),
-    "Blur": described(["IMAGE"], image=["IMAGE"], radius=["FLOAT", {"default": 1.0}]),
-    "Encode": described(["LATENT"], pixels=["IMAGE"], _mask=["IMAGE,MASK"]),
-    "Sample": described(["LATENT"], latent=["LATENT"], seed=["INT", {"default": 0, "control_after_generate": True}], steps=["INT", {}],
-                        sampler=[["euler", "heun"]], denoise=["FLOAT", {"default": 1.0}]),
-    "Show": described([], True, value=["*"]),
-    "ShowImage": described([], True, image=["IMAGE"]),
-}
+CLASSES = {"DiscomfortPort": described(["*"], True, unique_id=["STRING", {}], _input_data=["*", {"forceInput": True}],
+                                       _tags=["STRING", {}]),
+           "Number": described(["INT"], value=["INT", {"default": 0}]),
+           "Add": described(["INT"], a=["INT", {}], b=["INT", {"default": 1}]),
+           "Text": described(["STRING"], text=["STRING", {"multiline": True}]),
+           "Image": described(["IMAGE", "MASK"], image=[["a.png", "b.png"], {"image_upload": True}]),
+           "Blur": described(["IMAGE"], image=["IMAGE"], radius=["FLOAT", {"default": 1.0}]),
+           "Encode": described(["LATENT"], pixels=["IMAGE"], _mask=["IMAGE,MASK"]),
+           "Sample": described(["LATENT"], latent=["LATENT"],
+                               seed=["INT", {"default": 0, "control_after_generate": True}], steps=["INT", {}],
+                               sampler=[["euler", "heun"]], denoise=["FLOAT", {"default": 1.0}]),
+           "Show": described([], True, value=["*"]), "ShowImage": described([], True, image=["IMAGE"]),}
 
 
 def port(id, source=None, tags=""):
-    return {"class_type": "DiscomfortPort", "inputs": {"unique_id": id, "tags": tags, **({"input_data": source} if source else {})}}
+    return {"class_type": "DiscomfortPort",
+            "inputs": {"unique_id": id, "tags": tags, **({"input_data": source} if source else {})}}
 
 
 def node(kind, **inputs):

@@ -1,5 +1,5 @@
-"""A double of memstow_state, for tests of loops alone: values are kept in a dictionary, tensors are copied on their way in and out.
-It has the interface of the store and none of its virtues: nothing is counted, nothing persists."""
+"""A double of memstow_state, for tests of loops alone: values are kept in a dictionary, tensors are copied on their way
+in and out. It has the interface of the store and none of its virtues: nothing is counted, nothing persists."""
 import copy, threading
 
 
@@ -72,8 +72,8 @@ class Store:
 
     def info(self):
         with _lock:
-            return [{"id": id, "type": type(value).__name__, "bytes": 0, "generation": self.generation, "where": "ram", "policy": "keep"}
-                    for id, value in self.committed.items()]
+            return [{"id": id, "type": type(value).__name__, "bytes": 0, "generation": self.generation, "where": "ram",
+                     "policy": "keep"} for id, value in self.committed.items()]
 
     def release(self, id):
         with _lock:

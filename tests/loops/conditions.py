@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Conditions: the fixed operators, values that are not there yet, callables, and what is refused: unknown operators, other members, values
-that cannot be compared. Text is never evaluated."""
+"""Conditions: the fixed operators, values that are not there yet, callables, and what is refused: unknown operators,
+other members, values that cannot be compared. Text is never evaluated."""
 import itertools
 
 from _graphs import refused
@@ -11,11 +11,13 @@ def met(op, value, *, is_value, **values):
     return conditions.condition_of({"port": "x", "op": op, "value": value})({"x": is_value, **values})
 
 
-TRUE = [("==", 1, 1), ("==", 1.0, 1), ("!=", "a", "b"), ("<", 2, 1), ("<=", 2, 2), (">", 1, 2), (">=", "a", "b"), ("contains", "b", "abc"),
-        ("contains", 2, [1, 2]), ("in", ["a", "b"], "a"), ("in", "abc", "b"), ("==", True, True), ("==", [1, 2], [1, 2])]
+TRUE = [("==", 1, 1), ("==", 1.0, 1), ("!=", "a", "b"), ("<", 2, 1), ("<=", 2, 2), (">", 1, 2), (">=", "a", "b"),
+        ("contains", "b", "abc"), ("contains", 2, [1, 2]), ("in", ["a", "b"], "a"), ("in", "abc", "b"),
+        ("==", True, True), ("==", [1, 2], [1, 2])]
 for op, value, is_value in TRUE:
     assert met(op, value, is_value=is_value) is True, (op, value, is_value)
-for op, value, is_value in (("==", 1, 2), ("<", 1, 1), (">", 2, 1), ("contains", "z", "abc"), ("in", ["a"], "b"), ("==", "1", 1)):
+for op, value, is_value in (("==", 1, 2), ("<", 1, 1), (">", 2, 1), ("contains", "z", "abc"), ("in", ["a"], "b"),
+                            ("==", "1", 1)):
     assert met(op, value, is_value=is_value) is False, (op, value, is_value)
 assert {op for op, *_ in TRUE} == set(conditions.OPERATORS)
 assert conditions.condition_of({"port": "x", "op": "==", "value": 1})({}) is False, "no value yet: not met"
@@ -25,7 +27,8 @@ for op, value, is_value in (("<", "a", 1), (">", 1, "a"), ("contains", 1, "abc")
 refused(lambda: met("==", 1, is_value={"samples": 1}), "port x", "dict")
 for op in ("is", "eval", "__import__('os')", "=", "", None, 5, "=="[:1], []):
     refused(lambda: conditions.condition_of({"port": "x", "op": op, "value": 1}), "one of")
-for what in ({}, {"port": "x"}, {"port": "x", "op": "=="}, {"port": 1, "op": "==", "value": 1}, "x > 1", 5, [], {"port": "x", "op": "==", "value": 1, "more": 1}):
+for what in ({}, {"port": "x"}, {"port": "x", "op": "=="}, {"port": 1, "op": "==", "value": 1}, "x > 1", 5, [],
+             {"port": "x", "op": "==", "value": 1, "more": 1}):
     refused(lambda: conditions.condition_of(what), "condition")
 for value in ({}, {"a": 1}, None, [[1]], [None]):
     refused(lambda: conditions.condition_of({"port": "x", "op": "==", "value": value}), "value")

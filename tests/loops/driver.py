@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The driver by itself, over a double of the store and of ComfyUI's queue: what a value is looked up in, when and condition, bounds, batches,
-failures, cancelling, resuming, and plans that are refused before anything is queued."""
+"""The driver by itself, over a double of the store and of ComfyUI's queue: what a value is looked up in, when and
+condition, bounds, batches, failures, cancelling, resuming, and plans that are refused before anything is queued."""
 import copy, functools, threading
 
 from _graphs import CLASSES, node, port, refused
@@ -8,14 +8,16 @@ import _state_double
 import memstow_loops
 from memstow_loops import InfoClasses, Loops, Outcome, driver
 
-MORE = {**CLASSES, "MemstowLoopLoad": {"input": {}, "output": ["*"]}, "MemstowLoopSave": {"input": {}, "output": ["*"], "output_node": True}}
+MORE = {**CLASSES, "MemstowLoopLoad": {"input": {}, "output": ["*"]},
+        "MemstowLoopSave": {"input": {}, "output": ["*"], "output_node": True}}
 
 
 class Queue:
     """Computes prompts as ComfyUI would: no cache, one after the other, on the thread that asks."""
 
     def __init__(self):
-        self.classes, self.prompts, self.ended, self.fail, self.before = InfoClasses(MORE), [], [], {}, lambda prompt: None
+        self.classes, self.prompts, self.ended, self.fail, self.before = InfoClasses(
+            MORE), [], [], {}, lambda prompt: None
         self.saved = []
 
     def check(self, prompt):
@@ -84,52 +86,65 @@ def refused_before(function, *words):
 refused(lambda: run({"1": node("Number", value=1)}), "memstow run", "server=")
 memstow_loops.serve(Pack())
 STEP = {"1": port("n"), "2": node("Add", a=["1", 0], b=2), "3": port("n", ["2", 0])}
-assert run(STEP, inputs={"n": 1}, iterations=5) == {"n": 11} and len(queue.prompts) == 5 and not loops.loops and not _state_double._open
+assert run(STEP, inputs={"n": 1},
+           iterations=5) == {"n": 11} and len(queue.prompts) == 5 and not loops.loops and not _state_double._open
 assert run(STEP, inputs={"n": 1}, iterations=1000, condition={"port": "n", "op": ">=", "value": 10}) == {"n": 11}
-assert run(STEP, inputs={"n": 1}, iterations=1000, condition=lambda values: values["n"] > 100 and dict(values) == {"n": values["n"]}) == {"n": 101}
+assert run(STEP, inputs={"n": 1}, iterations=1000, condition=lambda values: values["n"] > 100
+           and dict(values) == {"n": values["n"]}) == {"n": 101}
 loaders = [n["inputs"] for p in queue.prompts for n in p.graph.values() if n["class_type"] == "MemstowLoopLoad"]
-assert len({n["generation"] for n in loaders}) == len(loaders) == 50, "each iteration's loader is another one to the node cache"
+assert len({n["generation"]
+            for n in loaders}) == len(loaders) == 50, "each iteration's loader is another one to the node cache"
 assert all(p.fresh == {"1", "2", "3"} and not p.constant for p in queue.prompts) and len(queue.ended) == 3
 
 # this iteration's earlier workflow, then the last committed iteration, then inputs; a wire is seen, and carries nothing
-TWICE = {"1": port("n"), "2": node("Add", a=["1", 0], b=["1", 0]), "wire": port("seen", ["2", 0]), "3": port("double", ["wire", 0])}
+TWICE = {"1": port("n"), "2": node("Add", a=["1", 0], b=["1", 0]), "wire": port("seen", ["2", 0]),
+         "3": port("double", ["wire", 0])}
 BACK = {"1": port("double"), "4": port("seen"), "2": node("Add", a=["1", 0], b=["4", 0]), "3": port("n", ["2", 0])}
 assert run(TWICE, BACK, inputs={"n": 1, "seen": 1}, iterations=3) == {"seen": 14, "double": 14, "n": 15}
-assert run({"1": node("Number", value=5), "2": port("x", ["1", 0]), "3": node("Add", a=["2", 0]), "4": port("x", ["3", 0])}) == {"x": 6}
+assert run(
+    {"1": node("Number", value=5), "2": port("x", ["1", 0]), "3": node("Add", a=["2", 0]),
+     "4": port("x", ["3", 0])}) == {"x": 6}
 # constants stay in the node cache, and so does what depends on them alone
-run({"1": port("n"), "2": port("k"), "3": node("Add", a=["2", 0]), "4": node("Add", a=["1", 0], b=["3", 0]), "5": port("n", ["4", 0])},
-    inputs={"n": 0, "k": 1}, iterations=3)
+run({"1": port("n"), "2": port("k"), "3": node("Add", a=["2", 0]), "4": node("Add", a=["1", 0], b=["3", 0]),
+     "5": port("n", ["4", 0])}, inputs={"n": 0, "k": 1}, iterations=3)
 assert all(p.constant == {"2", "3"} and p.fresh == {"1", "4", "5"} for p in queue.prompts)
 # when: both branches, in the order of the list; a port without a value is not met
-UP, DOWN = ({"1": port("n"), "2": node("Add", a=["1", 0], b=b), "3": port("n", ["2", 0]), "t": node("Text", text=t), "4": port("branch", ["t", 0])}
-            for b, t in ((1, "up"), (-10, "down")))
+UP, DOWN = ({"1": port("n"), "2": node("Add", a=["1", 0], b=b), "3": port("n", ["2", 0]), "t": node("Text", text=t),
+             "4": port("branch", ["t", 0])} for b, t in ((1, "up"), (-10, "down")))
 branches = [{"port": "n", "op": "<", "value": 3}, {"port": "n", "op": ">=", "value": 3}]
 assert run(UP, DOWN, inputs={"n": 0}, iterations=2, when=branches) == {"n": 2, "branch": "up"}
-assert run(UP, DOWN, inputs={"n": 0}, iterations=3, when=branches) == {"n": -7, "branch": "down"} and len(queue.prompts) == 4
-assert run(UP, DOWN, inputs={"n": 5}, iterations=1, when=[lambda values: "branch" in values, None]) == {"n": -5, "branch": "down"}
+assert run(UP, DOWN, inputs={"n": 0}, iterations=3,
+           when=branches) == {"n": -7, "branch": "down"} and len(queue.prompts) == 4
+assert run(UP, DOWN, inputs={"n": 5}, iterations=1,
+           when=[lambda values: "branch" in values, None]) == {"n": -5, "branch": "down"}
 # a batch
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True) == {"n": [3, 4, 5]}
 queue.fail = {2: "as planted"}
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True) == {"n": [3, None, 5]} and len(queue.prompts) == 3
 batch = memstow_loops.start_loop([STEP], {"n": [2, 5]}, independent=True, name="batch")
-assert batch.wait(10) and batch.document()["failures"] == [{"iteration": 1, "error": "iteration 1, workflow 1: node 2 (Add): as planted"}], batch.document()
+assert batch.wait(10) and batch.document()["failures"] == [{
+    "iteration": 1, "error": "iteration 1, workflow 1: node 2 (Add): as planted"
+}], batch.document()
 batch.close()
 queue.fail = {100: "as planted"}
 many = memstow_loops.start_loop([STEP], {"n": list(range(200))}, independent=True, name="many")
 assert many.wait(60) and many.values() == {"n": [None if n == 100 else n + 2 for n in range(200)]}
-assert len(many.store.ids()) < 20, "values of a large batch are few places in the store, each of which takes a descriptor"
+assert len(
+    many.store.ids()) < 20, "values of a large batch are few places in the store, each of which takes a descriptor"
 many.close()
 queue.fail = {}
 assert run(TWICE, {**BACK, "4": node("Number", value=1)}, inputs={"n": [1, 2]}, independent=True)["n"] == [3, 5]
 loops.loops.clear()
 for inputs in ({}, {"n": 1}, {"n": []}):
     refused_before(lambda: run(STEP, inputs=inputs, independent=True), "lists of one length")
-refused_before(lambda: run({**STEP, "9": port("m"), "8": node("Show", value=["9", 0])}, inputs={"n": [1], "m": [1, 2]}, independent=True), "n: 1", "m: 2")
+refused_before(lambda: run({**STEP, "9": port("m"), "8": node("Show", value=["9", 0])}, inputs={"n": [1], "m": [1, 2]},
+                           independent=True), "n: 1", "m: 2")
 
 # what goes wrong: iteration, workflow and node are named, and the state is the last committed one
 queue.fail = {5: "as planted"}
 failing = memstow_loops.start_loop([STEP], {"n": 1}, 10, name="failing")
-assert failing.wait(10) and failing.state == "failed" and failing.error == "iteration 3, workflow 1: node 2 (Add): as planted", failing.error
+assert (failing.wait(10) and failing.state == "failed"
+        and failing.error == "iteration 3, workflow 1: node 2 (Add): as planted"), failing.error
 assert failing.values() == {"n": 5} and failing.store.generation == 2
 refused(failing.result, "failing", "iteration 3")
 queue.fail = {}
@@ -140,7 +155,8 @@ second = {"1": port("m"), "2": node("Add", a=["1", 0], b=1), "3": port("m", ["2"
 queue.before = lambda prompt: loops.remove("c") if len(queue.prompts) == 6 else None
 queue.prompts.clear()
 loop = memstow_loops.start_loop([STEP, second], {"n": 0, "m": 0}, 10, name="c")
-assert loop.wait(10) and loop.state == "cancelled" and loop.values() == {"n": 4, "m": 2} and "iteration 3, workflow 2" in loop.error, (loop.error, loop.values())
+assert loop.wait(10) and loop.state == "cancelled" and loop.values() == {
+    "n": 4, "m": 2} and "iteration 3, workflow 2" in loop.error, (loop.error, loop.values())
 assert loops.remove("c") and not _state_double._open
 queue.before = lambda prompt: None
 # one name, one loop at a time
@@ -177,7 +193,8 @@ assert run(STEP, inputs={"n": 1}, iterations=4, name="p", persist_prefix="p") ==
 kept["p"].closed = False
 assert run(STEP, iterations=4, name="p", persist_prefix="p") == {"n": 9} and not queue.prompts
 kept["p"].closed = False
-assert run(STEP, iterations=100, condition={"port": "n", "op": ">", "value": 8}, name="p", persist_prefix="p") == {"n": 9} and not queue.prompts
+assert run(STEP, iterations=100, condition={"port": "n", "op": ">", "value": 8}, name="p",
+           persist_prefix="p") == {"n": 9} and not queue.prompts
 loops.open_store = _state_double.open
 
 # plans that cannot be
@@ -185,21 +202,27 @@ refused_before(lambda: run(STEP), "workflow 1", "port n", "no value", "inputs")
 refused_before(lambda: run(STEP, inputs={"n": 1, "m": 2}), "'m'", "no workflow")
 for value in ("1", 1.5, True, None, [1]):
     refused_before(lambda: run(STEP, inputs={"n": value}), "port n", "INT", type(value).__name__)
-refused_before(lambda: run({"1": port("s"), "2": node("Sample", latent=["1", 0], sampler="euler", seed=0, steps=1), "3": port("y", ["2", 0])}, inputs={"s": {}}), "port s", "LATENT")
-refused_before(lambda: run({"1": port("c"), "2": node("Sample", sampler=["1", 0]), "3": port("y", ["2", 0])}, inputs={"c": "other"}), "port c", "choices")
-refused_before(lambda: run(STEP, {"1": port("n"), "2": node("Blur", image=["1", 0]), "3": node("ShowImage", image=["2", 0])}, inputs={"n": 1}),
-               "workflow 2", "IMAGE", "workflow 1", "INT")
-refused_before(lambda: run({"1": port("n"), "2": node("Blur", image=["1", 0]), "3": node("Add", a=1), "4": port("n", ["3", 0]), "5": port("b", ["2", 0])}, inputs={"n": 1}),
-               "IMAGE", "INT", "port n")
+refused_before(lambda: run({"1": port("s"), "2": node("Sample", latent=["1", 0], sampler="euler", seed=0, steps=1),
+                            "3": port("y", ["2", 0])}, inputs={"s": {}}), "port s", "LATENT")
+refused_before(lambda: run({"1": port("c"), "2": node("Sample", sampler=["1", 0]), "3": port("y", ["2", 0])},
+                           inputs={"c": "other"}), "port c", "choices")
+refused_before(lambda: run(STEP,
+                           {"1": port("n"), "2": node("Blur", image=["1", 0]), "3": node("ShowImage", image=["2", 0])},
+                           inputs={"n": 1}), "workflow 2", "IMAGE", "workflow 1", "INT")
+refused_before(lambda: run({"1": port("n"), "2": node("Blur", image=["1", 0]), "3": node("Add", a=1),
+                            "4": port("n", ["3", 0]), "5": port("b", ["2", 0])}, inputs={"n": 1}), "IMAGE", "INT",
+               "port n")
 for iterations in (0, -1, None, 1.5, True, "3", float("inf"), 10**9):
     refused_before(lambda: run(STEP, inputs={"n": 1}, iterations=iterations), "without a bound")
 refused_before(lambda: run(STEP, inputs={"n": 1}, condition={"port": "z", "op": "==", "value": 1}), "port z")
 refused_before(lambda: run(STEP, inputs={"n": 1}, when=[None, None]), "when")
 refused_before(lambda: run({"1": node("Number", value=1)}), "no output")
-refused_before(lambda: run({"1": node("Add", a=["2", 0]), "2": node("Add", a=["1", 0]), "3": port("x", ["1", 0])}), "cycle")
+refused_before(lambda: run({"1": node("Add", a=["2", 0]), "2": node("Add", a=["1", 0]), "3": port("x", ["1", 0])}),
+               "cycle")
 refused_before(lambda: run(), "at least one")
 refused_before(lambda: run("nobody"), "nobody")
 MODEL = {**CLASSES, "Load": {"input": {}, "output": ["MODEL"]}}
 queue.classes = InfoClasses(MODEL)
 for options, word in (({"use_ram": False}, "use_ram=False"), ({"persist_prefix": "p"}, "persist_prefix")):
-    refused_before(lambda: run({"1": node("Load"), "2": port("model", ["1", 0])}, **options), "port model", "MODEL", word)
+    refused_before(lambda: run({"1": node("Load"), "2": port("model", ["1", 0])}, **options), "port model", "MODEL",
+                   word)

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""discover_ports: mode by what a port is connected to, types from consumers and producers, also through other ports, tags, the order of
-execution; consumers that disagree are named in a warning; cycles, unknown classes, ports without id or connections, and two of one
-id and mode are errors that name the nodes. The caller's document is not changed."""
+"""discover_ports: mode by what a port is connected to, types from consumers and producers, also through other ports,
+tags, the order of execution; consumers that disagree are named in a warning; cycles, unknown classes, ports without id
+or connections, and two of one id and mode are errors that name the nodes. The caller's document is not changed."""
 import copy, json
 
 from _graphs import CLASSES, node, port, refused
 import memstow_loops
 
-LOOP = {"in": port("x", tags="number, , carried"), "add": node("Add", a=["in", 0], b=1), "wire": port("seen", ["add", 0]),
-        "again": node("Add", a=["wire", 0], b=["wire", 0]), "out": port("x", ["again", 0]), "image": port("picture"),
-        "blur": node("Blur", image=["image", 0], radius=1.0), "mask": node("Encode", pixels=["blur", 0], mask=["image", 0]),
-        "latent": port("latent", ["mask", 0])}
+LOOP = {"in": port("x", tags="number, , carried"), "add": node("Add", a=["in", 0], b=1),
+        "wire": port("seen", ["add", 0]), "again": node("Add", a=["wire", 0], b=["wire", 0]),
+        "out": port("x", ["again", 0]), "image": port("picture"), "blur": node("Blur", image=["image", 0], radius=1.0),
+        "mask": node("Encode", pixels=["blur", 0], mask=["image", 0]), "latent": port("latent", ["mask", 0])}
 
 
 def ports(graph, classes=CLASSES):
@@ -20,12 +20,15 @@ def ports(graph, classes=CLASSES):
 before = copy.deepcopy(LOOP)
 found = ports(LOOP)
 assert LOOP == before
-assert {(p.node, p.id, p.mode, p.type, p.tags) for p in found.ports} == {
-    ("in", "x", "INPUT", "INT", ("number", "carried")), ("wire", "seen", "PASSTHRU", "INT", ()), ("out", "x", "OUTPUT", "INT", ()),
-    ("image", "picture", "INPUT", "IMAGE", ()), ("latent", "latent", "OUTPUT", "LATENT", ())}, found.ports
+assert {(p.node, p.id, p.mode, p.type, p.tags)
+        for p in found.ports} == {("in", "x", "INPUT", "INT", ("number", "carried")),
+                                  ("wire", "seen", "PASSTHRU", "INT", ()), ("out", "x", "OUTPUT", "INT", ()),
+                                  ("image", "picture", "INPUT", "IMAGE", ()),
+                                  ("latent", "latent", "OUTPUT", "LATENT", ())}, found.ports
 assert set(found.order) == set(LOOP) and not found.warnings
 places = {name: number for number, name in enumerate(found.order)}
-assert all(places[value[0]] < places[name] for name, n in LOOP.items() for value in n["inputs"].values() if isinstance(value, list))
+assert all(places[value[0]] < places[name] for name,
+           n in LOOP.items() for value in n["inputs"].values() if isinstance(value, list))
 assert set(found.shown()) == {"seen", "x", "latent"} and found.shown()["x"].mode == "OUTPUT"
 assert json.loads(json.dumps(found.document()))["ports"][0].keys() == {"node", "id", "mode", "tags", "type"}
 # ids as numbers, the prompt of a request, JSON text
@@ -33,27 +36,35 @@ numbers = {"prompt": {1: port("x"), "2": port("y", [1, 0])}}
 assert [p.mode for p in ports(numbers).ports] == ["INPUT", "OUTPUT"]
 assert ports(json.dumps({"1": port("x"), "2": port("y", ["1", 0])})).ports[1].type == "*"
 # through several wires, to a class of choices
-chain = {"1": port("a"), "2": port("b", ["1", 0]), "3": port("c", ["2", 0]), "4": node("Sample", latent=["3", 0], seed=0, steps=1),
-         "5": port("choice"), "6": node("Sample", latent=["4", 0], sampler=["5", 0])}
+chain = {"1": port("a"), "2": port("b", ["1", 0]), "3": port("c", ["2", 0]),
+         "4": node("Sample", latent=["3", 0], seed=0, steps=1), "5": port("choice"),
+         "6": node("Sample", latent=["4", 0], sampler=["5", 0])}
 found = ports(chain)
 assert [p.type for p in found.ports if p.id in "abc"] == ["LATENT"] * 3
 assert next((p.type, p.options) for p in found.ports if p.id == "choice") == ("COMBO", ["euler", "heun"])
 # consumers that disagree
-found = ports({"1": port("x"), "2": node("Add", a=["1", 0]), "3": node("Blur", image=["1", 0]), "4": node("Show", value=["2", 0])})
+found = ports({
+    "1": port("x"), "2": node("Add", a=["1", 0]), "3": node("Blur", image=["1", 0]), "4": node("Show", value=["2", 0])
+})
 assert found.ports[0].type == "*" and len(found.warnings) == 1, found
-assert all(word in found.warnings[0] for word in ("port x", "node 2 (Add)", "INT", "node 3 (Blur)", "IMAGE")), found.warnings
+assert all(word in found.warnings[0]
+           for word in ("port x", "node 2 (Add)", "INT", "node 3 (Blur)", "IMAGE")), found.warnings
 
-refused(lambda: ports({"1": node("Add", a=["2", 0]), "2": node("Add", a=["1", 0]), "3": node("Number", value=1)}), "node 1 (Add)", "cycle", "1", "2")
+refused(lambda: ports({"1": node("Add", a=["2", 0]), "2": node("Add", a=["1", 0]), "3": node("Number", value=1)}),
+        "node 1 (Add)", "cycle", "1", "2")
 refused(lambda: ports({"1": node("Add", a=["1", 0])}), "node 1 (Add)", "cycle")
 refused(lambda: ports({"1": node("Mystery"), "2": node("Number", value=1)}), "node 1 (Mystery)", "no node class")
 refused(lambda: ports({"1": port("x")}), "node 1 (DiscomfortPort)", "connected to nothing")
 for empty in ("", "  ", None, 5):
-    refused(lambda: ports({"1": port(empty), "2": node("Show", value=["1", 0])}), "node 1 (DiscomfortPort)", "unique_id")
+    refused(lambda: ports({"1": port(empty), "2": node("Show", value=["1", 0])}), "node 1 (DiscomfortPort)",
+            "unique_id")
 titled = {**port("x", ["n", 0]), "_meta": {"title": "The second"}}
-refused(lambda: ports({"n": node("Number", value=1), "1": port("x", ["n", 0]), "2": titled}), "node 1 ", "node 2 ", "The second", "OUTPUT", "port x")
+refused(lambda: ports({"n": node("Number", value=1), "1": port("x", ["n", 0]), "2": titled}), "node 1 ", "node 2 ",
+        "The second", "OUTPUT", "port x")
 refused(lambda: ports({"1": node("Add", a=["nobody", 0])}), "node 1 (Add)", "input a", "nobody")
 refused(lambda: ports({"1": node("Number", value=1), "2": port("x", ["1", 3])}), "node 1 (Number)", "no output 3")
-for nonsense in ({}, {"1": {}}, {"1": {"class_type": 5}}, {"1": {"class_type": "Add", "inputs": []}}, {"1": []}, '{"1":', "[1]", 7, None):
+for nonsense in ({}, {"1": {}}, {"1": {"class_type": 5}}, {"1": {"class_type": "Add", "inputs": []}}, {"1": []},
+                 '{"1":', "[1]", 7, None):
     refused(lambda: ports(nonsense))
 refused(lambda: ports("no/such/file.json"), "no/such/file.json")
 refused(lambda: memstow_loops.discover_ports(LOOP), "classes")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""stitch_workflows: ids of several workflows made disjoint, an OUTPUT joined to the INPUT of its id in a later workflow, ports without a
-partner stay ports, one port for each id and mode; types that do not meet are an error. Of the editor's format: titles and positions
-survive, links are consistent on both of their ends, and what it gives converts to what API format gives."""
+"""stitch_workflows: ids of several workflows made disjoint, an OUTPUT joined to the INPUT of its id in a later
+workflow, ports without a partner stay ports, one port for each id and mode; types that do not meet are an error. Of the
+editor's format: titles and positions survive, links are consistent on both of their ends, and what it gives converts to
+what API format gives."""
 import copy, itertools, json
 
 from _graphs import CLASSES, node, port, refused
@@ -28,19 +29,22 @@ def producer(graph, kind, name):
     return source
 
 
-one = {"1": port("start"), "2": node("Add", a=["1", 0], b=2), "3": port("x", ["2", 0]), "4": node("Image", image="a.png"), "5": port("picture", ["4", 0])}
-two = {"1": {**port("x"), "_meta": {"title": "in"}}, "2": {**node("Sample", latent=["9", 0], seed=["1", 0], steps=1), "_meta": {"title": "The sampler"}},
+one = {"1": port("start"), "2": node("Add", a=["1", 0], b=2), "3": port("x", ["2", 0]),
+       "4": node("Image", image="a.png"), "5": port("picture", ["4", 0])}
+two = {"1": {**port("x"), "_meta": {"title": "in"}},
+       "2": {**node("Sample", latent=["9", 0], seed=["1", 0], steps=1), "_meta": {"title": "The sampler"}},
        "9": port("latent"), "3": port("result", ["2", 0])}
 both = stitch(one, two)
-assert modes(both) == [("latent", "INPUT", "LATENT"), ("picture", "OUTPUT", "IMAGE"), ("result", "OUTPUT", "LATENT"), ("start", "INPUT", "INT"),
-                       ("x", "PASSTHRU", "INT")], modes(both)
+assert modes(both) == [("latent", "INPUT", "LATENT"), ("picture", "OUTPUT", "IMAGE"), ("result", "OUTPUT", "LATENT"),
+                       ("start", "INPUT", "INT"), ("x", "PASSTHRU", "INT")], modes(both)
 assert len(both) == 8 and producer(both, "Sample", "seed")["class_type"] == "Add"
 assert [n["_meta"]["title"] for n in both.values() if n["class_type"] == "Sample"] == ["The sampler"]
 # a variable that goes through three: one OUTPUT at the end, one wire at most
 step = {"1": port("x"), "2": node("Add", a=["1", 0], b=1), "3": port("x", ["2", 0])}
 for count in (1, 2, 3, 5):
     chain = stitch(*[step] * count)
-    assert modes(chain) == [("x", "INPUT", "INT"), ("x", "OUTPUT", "INT"), *([("x", "PASSTHRU", "INT")] if count > 1 else [])], (count, modes(chain))
+    assert modes(chain) == [("x", "INPUT", "INT"), ("x", "OUTPUT", "INT"),
+                            *([("x", "PASSTHRU", "INT")] if count > 1 else [])], (count, modes(chain))
     assert sum(n["class_type"] == "Add" for n in chain.values()) == count
     out = next(p.node for p in memstow_loops.discover_ports(chain, CLASSES).ports if p.mode == "OUTPUT")
     length, at = 0, chain[out]["inputs"]["input_data"][0]
@@ -52,24 +56,28 @@ for count in (1, 2, 3, 5):
         at = source[0]
     assert length == count, "they are in a row"
 # one open INPUT for both of an id; the last OUTPUT counts
-twice = stitch({"1": port("n"), "2": node("Add", a=["1", 0]), "3": port("y", ["2", 0])}, {"1": port("n"), "2": node("Add", a=["1", 0], b=5), "3": port("y", ["2", 0])})
+twice = stitch({"1": port("n"), "2": node("Add", a=["1", 0]), "3": port("y", ["2", 0])},
+               {"1": port("n"), "2": node("Add", a=["1", 0], b=5), "3": port("y", ["2", 0])})
 assert modes(twice) == [("n", "INPUT", "INT"), ("y", "OUTPUT", "INT")]
 (out,) = [n for n in twice.values() if n["class_type"] == "DiscomfortPort" and "input_data" in n["inputs"]]
 assert twice[out["inputs"]["input_data"][0]]["inputs"]["b"] == 5
-refused(lambda: stitch(one, {"1": port("x"), "2": node("Blur", image=["1", 0]), "3": node("ShowImage", image=["2", 0])}), "port x", "INT", "IMAGE", "workflow 1", "workflow 2")
+refused(lambda: stitch(one,
+                       {"1": port("x"), "2": node("Blur", image=["1", 0]), "3": node("ShowImage", image=["2", 0])}),
+        "port x", "INT", "IMAGE", "workflow 1", "workflow 2")
 refused(lambda: stitch(), "no workflow")
 
 # ---- the editor's format
 
 
 def ui(*nodes, links=(), **more):
-    return {"id": "u", "revision": 0, "last_node_id": max(n["id"] for n in nodes), "last_link_id": max([0, *(link[0] for link in links)]),
-            "nodes": list(nodes), "links": [list(link) for link in links], "groups": [], "config": {}, "extra": {}, "version": 0.4, **more}
+    return {"id": "u", "revision": 0, "last_node_id": max(n["id"] for n in nodes),
+            "last_link_id": max([0, *(link[0] for link in links)]), "nodes": list(nodes),
+            "links": [list(link) for link in links], "groups": [], "config": {}, "extra": {}, "version": 0.4, **more}
 
 
 def shape(id, kind, widgets=(), inputs=(), outputs=(), pos=(0, 0), title=None):
-    return {"id": id, "type": kind, "pos": list(pos), "size": [200, 100], "flags": {}, "order": 0, "mode": 0, "properties": {},
-            "inputs": [{"name": name, "type": "*", "link": link} for name, link in inputs],
+    return {"id": id, "type": kind, "pos": list(pos), "size": [200, 100], "flags": {}, "order": 0, "mode": 0,
+            "properties": {}, "inputs": [{"name": name, "type": "*", "link": link} for name, link in inputs],
             "outputs": [{"name": "o", "type": kind_of, "links": list(numbers)} for kind_of, numbers in outputs],
             "widgets_values": list(widgets), **({"title": title} if title else {})}
 
@@ -79,7 +87,8 @@ def editor_step(amount, pos=(0, 0)):
     return ui(shape(1, "DiscomfortPort", ["x", "t"], [("input_data", None)], [("*", [1])], pos, "in"),
               shape(2, "Add", [0, amount], [("a", 1)], [("INT", [2])], (x + 250, y), f"plus {amount}"),
               shape(7, "DiscomfortPort", ["x", ""], [("input_data", 2)], [("*", [])], (x + 500, y), "out"),
-              links=[(1, 1, 0, 2, 0, "INT"), (2, 2, 0, 7, 0, "INT")], groups=[{"title": "g", "bounding": [x - 10, y - 10, 800, 200]}])
+              links=[(1, 1, 0, 2, 0, "INT"), (2, 2, 0, 7, 0, "INT")],
+              groups=[{"title": "g", "bounding": [x - 10, y - 10, 800, 200]}])
 
 
 def check_links(document):
@@ -89,7 +98,8 @@ def check_links(document):
     assert len(nodes) == len(document["nodes"]) and len(links) == len(document["links"])
     assert document["last_node_id"] == max(nodes) and document["last_link_id"] == max(links)
     for number, origin, slot, target, target_slot, _kind in links.values():
-        assert number in nodes[origin]["outputs"][slot]["links"] and nodes[target]["inputs"][target_slot]["link"] == number
+        assert number in nodes[origin]["outputs"][slot]["links"] and nodes[target]["inputs"][target_slot][
+            "link"] == number
     assert {number for n in nodes.values() for o in n["outputs"] for number in o["links"]} == set(links)
     assert {i["link"] for n in nodes.values() for i in n["inputs"]} - {None} == set(links)
 
@@ -99,9 +109,12 @@ result = stitch(first, second, third)
 check_links(result)
 titles = {n["title"]: n for n in result["nodes"]}
 assert {"plus 1", "plus 2", "plus 3"} <= set(titles)
-assert titles["plus 1"]["pos"] == [250, 0] and titles["plus 3"]["pos"] == [5250, 5000] and titles["plus 2"]["pos"][1] == 50, "moved only where it must be"
+assert titles["plus 1"]["pos"] == [250,
+                                   0] and titles["plus 3"]["pos"] == [
+                                       5250, 5000] and titles["plus 2"]["pos"][1] == 50, "moved only where it must be"
 boxes = [(n["pos"][0], n["pos"][1]) for n in result["nodes"]]
-assert all(abs(a[0] - b[0]) >= 200 or abs(a[1] - b[1]) >= 100 for a, b in itertools.combinations(boxes, 2)), "nothing lies on another"
+assert all(abs(a[0] - b[0]) >= 200 or abs(a[1] - b[1]) >= 100 for a,
+           b in itertools.combinations(boxes, 2)), "nothing lies on another"
 assert [g["title"] for g in result["groups"]] == ["g"] * 3
 assert modes(result) == [("x", "INPUT", "INT"), ("x", "OUTPUT", "INT"), ("x", "PASSTHRU", "INT")]
 as_api = [memstow_loops.convert_workflow(d, CLASSES) for d in (first, second, third)]
@@ -111,7 +124,8 @@ def essence(graph):
     """What a graph computes, whatever its ids are."""
     def of(node_id):
         n = graph[node_id]
-        return (n["class_type"], tuple(sorted((k, of(v[0]) + (v[1],) if isinstance(v, list) else v) for k, v in n["inputs"].items())))
+        return (n["class_type"],
+                tuple(sorted((k, of(v[0]) + (v[1],) if isinstance(v, list) else v) for k, v in n["inputs"].items())))
     return sorted(map(repr, (of(node_id) for node_id in graph)))
 
 

@@ -43,8 +43,7 @@
     X(int64_t, memstow_peak, (uint32_t))                                                                               \
     X(int64_t, memstow_state_open, (const char *, const struct memstow_state_options *))                               \
     X(int64_t, memstow_state_begin, (int64_t))                                                                         \
-    X(int64_t, memstow_state_put,                                                                                      \
-      (int64_t, const char *, const char *, const struct memstow_state_part *, uint32_t))                              \
+    X(int64_t, memstow_state_put, (int64_t, const char *, const char *, const struct memstow_state_part *, uint32_t))  \
     X(int64_t, memstow_state_commit, (int64_t))                                                                        \
     X(int32_t, memstow_state_abandon, (int64_t))                                                                       \
     X(int32_t, memstow_state_get, (int64_t, const char *, struct memstow_state_value *))                               \

@@ -207,7 +207,8 @@ int main() {
         step();
     kept = (char *)operator new(3 << 20); /* a new expression might be left out */
     say("expect totals.host.live_bytes >= %d", 3 << 20);
-    say("expect totals.host.live_bytes < %d", (3 << 20) + 200000); /* libstdc++'s reserve for exceptions, the loader's */
+    /* libstdc++'s reserve for exceptions, the loader's */
+    say("expect totals.host.live_bytes < %d", (3 << 20) + 200000);
     say("expect large_blocks[size_bytes=%d].size_bytes == %d", 3 << 20, 3 << 20);
     say("ok");
     return 0;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A library that wraps dlsym or dlvsym, as overlays do, and comes behind memstow, linked or preloaded: it is asked what it
-is asked without memstow, and what it answers holds, also for CUDA's names. RTLD_NEXT is what comes after the caller."""
+"""A library that wraps dlsym or dlvsym, as overlays do, and comes behind memstow, linked or preloaded: it is asked what
+it is asked without memstow, and what it answers holds, also for CUDA's names. RTLD_NEXT is what comes after the
+caller."""
 import os
 
 import support

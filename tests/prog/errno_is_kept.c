@@ -8,10 +8,8 @@
 int main(void) {
     errno = 1234;
     void *kept[64];
-    for (int i = 0; i < 64; i++)
-        kept[i] = i % 4 ? malloc((size_t)i * 5000) : memalign(4096, 100);
-    for (int i = 0; i < 64; i++)
-        free(kept[i]);
+    for (int i = 0; i < 64; i++) kept[i] = i % 4 ? malloc((size_t)i * 5000) : memalign(4096, 100);
+    for (int i = 0; i < 64; i++) free(kept[i]);
     void *map = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     madvise(map, 4096, MADV_DONTNEED);
     munmap(map, 1 << 20);

@@ -16,19 +16,18 @@ __attribute__((format(printf, 1, 2), unused)) static void say(const char *format
     int n = vsnprintf(line, sizeof line - 1, format, list);
     va_end(list);
     line[n++] = '\n';
-    if (write(STDOUT_FILENO, line, (size_t)n) != n)
-        _exit(3);
+    if (write(STDOUT_FILENO, line, (size_t)n) != n) _exit(3);
 }
 
 #define EXPECT(path, value) say("expect " path " == %llu", (unsigned long long)(value))
 
 /* Ends the program with a message when something is not as it must be. */
-#define MUST(condition)                                                                                            \
-    do {                                                                                                           \
-        if (!(condition)) {                                                                                        \
-            say("%s:%d: not so: %s", __FILE__, __LINE__, #condition);                                              \
-            _exit(2);                                                                                              \
-        }                                                                                                          \
+#define MUST(condition)                                                                                                \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            say("%s:%d: not so: %s", __FILE__, __LINE__, #condition);                                                  \
+            _exit(2);                                                                                                  \
+        }                                                                                                              \
     } while (0)
 
 #endif

@@ -10,15 +10,13 @@ static void *blocks[COUNT];
 
 static void *make(void *unused) {
     (void)unused;
-    for (int i = 0; i < COUNT; i++)
-        blocks[i] = malloc((size_t)i + 1);
+    for (int i = 0; i < COUNT; i++) blocks[i] = malloc((size_t)i + 1);
     return NULL;
 }
 
 static void *drop(void *unused) {
     (void)unused;
-    for (int i = 0; i < COUNT - 1; i++)
-        free(blocks[i]);
+    for (int i = 0; i < COUNT - 1; i++) free(blocks[i]);
     return NULL;
 }
 

@@ -40,10 +40,8 @@ int main(void) {
     struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &often, NULL);
-    for (int i = 0; i < THREADS; i++)
-        pthread_create(&threads[i], NULL, work, NULL);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, NULL);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     setitimer(ITIMER_REAL, &never, NULL);
     EXPECT("totals.mapped.live_bytes", THREADS * PAGE);
     EXPECT("totals.mapped.live_blocks", THREADS);

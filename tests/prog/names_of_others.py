@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A library that has functions of its own by names of libc's that are plain words: they get and give what they do without
-memstow, whatever their parameters; also when they are called before memstow has begun."""
+"""A library that has functions of its own by names of libc's that are plain words: they get and give what they do
+without memstow, whatever their parameters; also when they are called before memstow has begun."""
 import support
 
 DECLARED = """
@@ -86,17 +86,19 @@ int main(void) { early(); use("main"); return 0; }
 
 def library(name, text, *linked):
     (support.HERE / f"{name}.c").write_text(text)
-    support.run("cc", "-g", "-O1", "-fno-builtin", "-shared", "-fPIC", "-o", f"lib{name}.so", f"{name}.c", *linked, "-Wl,-rpath,$ORIGIN")
+    support.run("cc", "-g", "-O1", "-fno-builtin", "-shared", "-fPIC", "-o", f"lib{name}.so", f"{name}.c", *linked,
+                "-Wl,-rpath,$ORIGIN")
 
 
 library("others", OTHERS)
 library("use", USE, "./libothers.so")
 for first, (declared, called) in FIRST.items():
     # Its constructor runs before ours: of libraries that ask to be first, the one that is loaded last is.
-    library("early", EARLY % (declared + "\nvoid use(const char *);", called + " use(\"constructor\");"), "./libuse.so", "./libothers.so",
-            "-Wl,-z,initfirst")
+    library("early", EARLY % (declared + "\nvoid use(const char *);", called + " use(\"constructor\");"), "./libuse.so",
+            "./libothers.so", "-Wl,-z,initfirst")
     (support.HERE / "program.c").write_text(PROGRAM)
-    support.run("cc", "-g", "-o", "program", "program.c", "-Wl,--no-as-needed", "./libearly.so", "./libuse.so", "./libothers.so", "-Wl,-rpath,$ORIGIN")
+    support.run("cc", "-g", "-o", "program", "program.c", "-Wl,--no-as-needed", "./libearly.so", "./libuse.so",
+                "./libothers.so", "-Wl,-rpath,$ORIGIN")
     expected = "constructor: done\nagain: done\nmain: done\n"
     assert support.run("./program").stdout == expected
     for options in ((), ("--stacks=none",)):

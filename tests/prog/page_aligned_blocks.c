@@ -20,8 +20,7 @@ int main(void) {
     }
     for (int k = 0; k < COUNT; k += 2) {
         int i = (int)((unsigned)k * 7919u % COUNT) & ~1;
-        if (!blocks[i])
-            continue;
+        if (!blocks[i]) continue;
         size_t size = (size_t)(i % 3000) + 1;
         MUST(blocks[i][0] == (i & 0xff) && blocks[i][size - 1] == (i & 0xff));
         free(blocks[i]);
@@ -29,8 +28,7 @@ int main(void) {
         live -= size;
     }
     size_t left = 0;
-    for (int i = 0; i < COUNT; i++)
-        left += blocks[i] != NULL;
+    for (int i = 0; i < COUNT; i++) left += blocks[i] != NULL;
     EXPECT("totals.host.live_bytes", live);
     EXPECT("totals.host.live_blocks", left);
     return 0;

@@ -12,10 +12,8 @@ static void *touched(size_t size) {
 int main(void) {
     void *first = touched(30 * MIB);
     free(first);
-    for (int i = 0; i < 1000; i++)
-        free(touched(100));
-    for (int i = 0; i < 2000; i++)
-        touched(50000);
+    for (int i = 0; i < 1000; i++) free(touched(100));
+    for (int i = 0; i < 2000; i++) touched(50000);
     say("expect totals.peak_bytes >= %d", 100000000);
     say("expect peak.from == live");
     say("expect peak.distance_bytes <= %d", MIB);

@@ -30,9 +30,7 @@ static void *in_thread(void *size) {
     return NULL;
 }
 
-static void within(int64_t value, int64_t wanted) {
-    MUST(value >= wanted - SLACK && value <= wanted + SLACK);
-}
+static void within(int64_t value, int64_t wanted) { MUST(value >= wanted - SLACK && value <= wanted + SLACK); }
 
 int main(void) {
     peak = (int64_t(*)(uint32_t))dlsym(RTLD_DEFAULT, "memstow_peak");

@@ -30,10 +30,14 @@ static size_t random_size(uint64_t *state) {
 
 static void *allocate(uint64_t *state, size_t size) {
     switch (next_random(state) % 8) {
-    case 0: return calloc(1, size);
-    case 1: return memalign((size_t)32 << next_random(state) % 9, size);
-    case 2: return realloc(malloc(size / 3), size ? size : 1) ;
-    default: return malloc(size);
+    case 0:
+        return calloc(1, size);
+    case 1:
+        return memalign((size_t)32 << next_random(state) % 9, size);
+    case 2:
+        return realloc(malloc(size / 3), size ? size : 1);
+    default:
+        return malloc(size);
     }
 }
 
@@ -47,8 +51,7 @@ static void step(uint64_t *state, size_t at) {
         free(p);
         p = next_random(state) % 4 ? allocate(state, size) : NULL;
     }
-    if (p)
-        p[0] = (unsigned char)size;
+    if (p) p[0] = (unsigned char)size;
     slots[at].block = p;
     slots[at].size = size;
 }
@@ -57,8 +60,7 @@ static void *work(void *seed) {
     uint64_t state = (uint64_t)(uintptr_t)seed * 0x9E3779B97F4A7C15u + 1;
     for (long i = 0; i < operations; i++) {
         size_t at = next_random(&state) % SLOTS;
-        if (__atomic_exchange_n(&slots[at].held, 1, __ATOMIC_ACQUIRE))
-            continue;
+        if (__atomic_exchange_n(&slots[at].held, 1, __ATOMIC_ACQUIRE)) continue;
         step(&state, at);
         __atomic_store_n(&slots[at].held, 0, __ATOMIC_RELEASE);
     }
@@ -69,10 +71,8 @@ int main(void) {
     pthread_t threads[THREADS];
     const char *asked = getenv("OPERATIONS");
     operations = (asked ? atol(asked) : DEFAULT_OPERATIONS) / THREADS;
-    for (long i = 0; i < THREADS; i++)
-        pthread_create(&threads[i], NULL, work, (void *)(i + 1));
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    for (long i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, (void *)(i + 1));
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     size_t live = 0, blocks = 0;
     for (int i = 0; i < SLOTS; i++)
         if (slots[i].block) {

@@ -8,13 +8,11 @@
 #include <stdint.h>
 
 static void fill(unsigned char *p, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        p[i] = (unsigned char)(i * 7 + 3);
+    for (size_t i = 0; i < n; i++) p[i] = (unsigned char)(i * 7 + 3);
 }
 
 static void check(const unsigned char *p, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        MUST(p[i] == (unsigned char)(i * 7 + 3));
+    for (size_t i = 0; i < n; i++) MUST(p[i] == (unsigned char)(i * 7 + 3));
 }
 
 static void *grow_and_shrink(void *p, size_t size) {

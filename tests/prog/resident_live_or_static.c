@@ -5,10 +5,8 @@ enum { MIB = 1 << 20, BLOCKS = 1000000 };
 static volatile char zeroed[20 * MIB], initialized[10 * MIB] = {1};
 
 int main(void) {
-    for (size_t i = 0; i < sizeof zeroed; i += 4096)
-        zeroed[i] = 1;
-    for (size_t i = 0; i < sizeof initialized; i += 4096)
-        initialized[i]++;
+    for (size_t i = 0; i < sizeof zeroed; i += 4096) zeroed[i] = 1;
+    for (size_t i = 0; i < sizeof initialized; i += 4096) initialized[i]++;
     for (int i = 0; i < BLOCKS; i++) {
         char *volatile block = malloc(16);
         *block = 1;

@@ -13,8 +13,7 @@ static void late(void *value) { free(value); }
 static void *work(void *unused) {
     (void)unused;
     pthread_setspecific(key, malloc(100));
-    for (int i = 0; i < 50; i++)
-        free(malloc((size_t)i * 40));
+    for (int i = 0; i < 50; i++) free(malloc((size_t)i * 40));
     return malloc(10); /* never freed */
 }
 
@@ -23,10 +22,8 @@ int main(void) {
     pthread_key_create(&key, late);
     for (int round = 0; round < ROUNDS; round++) {
         pthread_t threads[AT_ONCE];
-        for (int i = 0; i < AT_ONCE; i++)
-            MUST(pthread_create(&threads[i], NULL, work, NULL) == 0);
-        for (int i = 0; i < AT_ONCE; i++)
-            pthread_join(threads[i], NULL);
+        for (int i = 0; i < AT_ONCE; i++) MUST(pthread_create(&threads[i], NULL, work, NULL) == 0);
+        for (int i = 0; i < AT_ONCE; i++) pthread_join(threads[i], NULL);
     }
     MUST(warm);
     say("expect totals.host.live_bytes >= %d", ROUNDS * AT_ONCE * 10 + 1);

@@ -1,5 +1,5 @@
-// The entry points for triggers and the trace: what they answer, also to arguments that make no sense; errno is kept; a forked
-// child has a trace of its own.
+// The entry points for triggers and the trace: what they answer, also to arguments that make no sense; errno is kept; a
+// forked child has a trace of its own.
 #include "expect.h"
 
 #include <dlfcn.h>
@@ -22,11 +22,11 @@ static __typeof__(memstow_owner_policy) *owner_policy;
 static char *const nowhere = (char *)8;
 static char *page_end; /* behind it there is nothing */
 
-#define FAILS(call, code)                                                                                          \
-    do {                                                                                                           \
-        errno = 1234;                                                                                              \
-        MUST((call) == -(code));                                                                                   \
-        MUST(errno == 1234 && *error());                                                                           \
+#define FAILS(call, code)                                                                                              \
+    do {                                                                                                               \
+        errno = 1234;                                                                                                  \
+        MUST((call) == -(code));                                                                                       \
+        MUST(errno == 1234 && *error());                                                                               \
     } while (0)
 
 static void find_all(void) {

@@ -1,4 +1,5 @@
-"""CPython's own test suite (python -m test), as Debian installs it: {test file: (outcome, failed cases, skipped cases)}."""
+"""CPython's own test suite (python -m test), as Debian installs it: {test file: (outcome, failed cases, skipped
+cases)}."""
 import re
 import xml.etree.ElementTree as xml
 
@@ -29,8 +30,8 @@ def cases(file, files):
 def suite(default, arguments, seconds):
     """A function as _suite.compare wants it. default: the tests that stand for all; none: really all."""
     def execute(tests, tracked):
-        argv = command([PYTHON, "-m", "test", "-j2", "--timeout", "600", "--junit-xml", support.HERE / "cases.xml", *arguments,
-                        *(tests or default)], tracked, "ledgers")
+        argv = command([PYTHON, "-m", "test", "-j2", "--timeout", "600", "--junit-xml", support.HERE / "cases.xml",
+                        *arguments, *(tests or default)], tracked, "ledgers")
         output = support.run(*argv, status=None, timeout=seconds).stdout
         lines = {m[1]: m[2] for m in map(LINE.search, output.split("\n")) if m}
         failed, skipped = cases("cases.xml", lines)

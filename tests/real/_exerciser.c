@@ -1,5 +1,5 @@
-// Uses every way into the allocator, alone and from threads that free each other's blocks, writes every usable byte, and
-// prints how many bytes and blocks of its own are live at the end. Which allocator it gets is the test's choice.
+// Uses every way into the allocator, alone and from threads that free each other's blocks, writes every usable byte,
+// and prints how many bytes and blocks of its own are live at the end. Which allocator it gets is the test's choice.
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <pthread.h>
@@ -18,12 +18,10 @@ static struct {
 } slots[SLOTS];
 
 static void must(int holds, int line) {
-    if (holds)
-        return;
+    if (holds) return;
     char text[64];
     int n = snprintf(text, sizeof text, "line %d: not so\n", line);
-    if (write(2, text, (size_t)n) == n)
-        _exit(2);
+    if (write(2, text, (size_t)n) == n) _exit(2);
     _exit(3);
 }
 #define MUST(condition) must((condition) != 0, __LINE__)
@@ -41,16 +39,26 @@ static void *posix(size_t alignment, size_t size) {
 
 static void *obtain(unsigned way, size_t size) {
     switch (way) {
-    case 0: return calloc(1, size);
-    case 1: return memalign(64, size);
-    case 2: return posix(256, size);
-    case 3: return aligned_alloc(4096, (size + 4095) / 4096 * 4096);
-    case 4: return valloc(size);
-    case 5: return realloc(NULL, size);
-    case 6: return reallocarray(malloc(3), 1, size);
-    case 7: return realloc(memalign(4096, 100), size);
-    case 8: return realloc(posix(128, 5000), size);
-    default: return malloc(size);
+    case 0:
+        return calloc(1, size);
+    case 1:
+        return memalign(64, size);
+    case 2:
+        return posix(256, size);
+    case 3:
+        return aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+    case 4:
+        return valloc(size);
+    case 5:
+        return realloc(NULL, size);
+    case 6:
+        return reallocarray(malloc(3), 1, size);
+    case 7:
+        return realloc(memalign(4096, 100), size);
+    case 8:
+        return realloc(posix(128, 5000), size);
+    default:
+        return malloc(size);
     }
 }
 
@@ -63,8 +71,7 @@ static void fill(unsigned char *p, size_t size) {
 }
 
 static void check(const unsigned char *p, size_t size) {
-    for (size_t i = 0; i < size; i += i < 64 ? 1 : 509)
-        MUST(p[i] == ((unsigned char)size | 1));
+    for (size_t i = 0; i < size; i += i < 64 ? 1 : 509) MUST(p[i] == ((unsigned char)size | 1));
 }
 
 static size_t random_size(uint64_t *state) {
@@ -76,8 +83,7 @@ static void step(uint64_t *state, size_t at) {
     size_t size = random_size(state);
     unsigned char *p = slots[at].block;
     unsigned way = next_random(state) % 24;
-    if (p)
-        check(p, slots[at].size);
+    if (p) check(p, slots[at].size);
     if (p && next_random(state) % 2) {
         p = realloc(p, size);
         MUST(p && *p == ((unsigned char)slots[at].size | 1));
@@ -86,8 +92,7 @@ static void step(uint64_t *state, size_t at) {
         p = next_random(state) % 4 ? obtain(way, size) : NULL;
         size = asked(way, size);
     }
-    if (p)
-        fill(p, size);
+    if (p) fill(p, size);
     slots[at].block = p;
     slots[at].size = p ? size : 0;
 }
@@ -96,8 +101,7 @@ static void *work(void *seed) {
     uint64_t state = (uint64_t)(uintptr_t)seed * 0x9E3779B97F4A7C15u + 1;
     for (long i = 0; i < OPERATIONS; i++) {
         size_t at = next_random(&state) % SLOTS;
-        if (__atomic_exchange_n(&slots[at].held, 1, __ATOMIC_ACQUIRE))
-            continue;
+        if (__atomic_exchange_n(&slots[at].held, 1, __ATOMIC_ACQUIRE)) continue;
         step(&state, at);
         __atomic_store_n(&slots[at].held, 0, __ATOMIC_RELEASE);
     }
@@ -121,10 +125,8 @@ static void exercise_failures(void) {
 int main(void) {
     pthread_t threads[THREADS];
     exercise_failures();
-    for (long i = 0; i < THREADS; i++)
-        pthread_create(&threads[i], NULL, work, (void *)(i + 1));
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    for (long i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, (void *)(i + 1));
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     size_t live = 0, blocks = 0;
     for (int i = 0; i < SLOTS; i++)
         if (slots[i].block) {

@@ -24,7 +24,8 @@ def names(frame):
 
 
 def missing(stack, chain):
-    """The first element of a chain that a stack lacks. Frames may lie between the elements, which may hold wildcards."""
+    """The first element of a chain that a stack lacks. Frames may lie between the elements, which may hold
+    wildcards."""
     rest = iter(stack)
     return next((pattern for pattern in chain if not any(fnmatch.fnmatchcase(name, pattern) for name in rest)), None)
 

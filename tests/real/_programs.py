@@ -1,4 +1,5 @@
-"""The table of real/broad: real programs, how to get them, and what each does that takes memory and says the same each time."""
+"""The table of real/broad: real programs, how to get them, and what each does that takes memory and says the same each
+time."""
 import dataclasses, pathlib
 
 MIMALLOC = "build/deps/cmeel-mimalloc/cmeel.prefix/lib/mimalloc-3.4/libmimalloc.a"
@@ -8,7 +9,8 @@ MIMALLOC = "build/deps/cmeel-mimalloc/cmeel.prefix/lib/mimalloc-3.4/libmimalloc.
 class Program:
     name: str
     needs: list             # deb:PACKAGE pip:SPEC cargo:NAME path:COMMAND (the caller's own)
-    script: str             # for bash, in an empty folder; $MADE, $HOME, $TMPDIR, $PORT (free, on 127.0.0.1), $ROOT, $PYTHON
+    # for bash, in an empty folder; $MADE, $HOME, $TMPDIR, $PORT (free, on 127.0.0.1), $ROOT, $PYTHON
+    script: str
     prepare: str = ""       # for bash -e, once, in the folder $MADE, without memstow
     names: tuple = ()       # processes whose ledgers must say that they allocated; by default the name's first word
     unseen: str = ""        # the reason where these have allocated nothing, or have no ledger
@@ -126,8 +128,10 @@ public class Hello {
 }
 END
 """, exit=3, frames=JIT),
-    Program("go without cgo", ["deb:golang-go"], r"""CGO_ENABLED=0 go build -o plain "$MADE/main.go" && ./plain""",
-            names=("plain",), unseen="a static executable, which no library can be loaded into", killed=("go",), prepare=(GO := r"""
+    Program(
+        "go without cgo", ["deb:golang-go"], r"""CGO_ENABLED=0 go build -o plain "$MADE/main.go" && ./plain""",
+        names=("plain", ), unseen="a static executable, which no library can be loaded into", killed=("go", ),
+        prepare=(GO := r"""
 cat >main.go <<'END'
 package main
 import ("fmt"; "os"; "sort"; "sync")
@@ -565,8 +569,8 @@ def sanitized(name, flags, env="", needs=()):
         {env}
         "$MADE/it" none; echo $?; "$MADE/it" {sanitizer} 2>errors; echo $?
         grep -o -m 1 -E 'heap-buffer-overflow|data race|use-of-uninit[a-z-]*|detected memory leaks|integer overflow' errors""",
-                   names=("it",), killed=("it",), # most sanitizers end a program by a raw system call
-                   prepare=SANITIZED + f"{compiler} -g -O1 -w -fno-builtin -pthread -fsanitize={sanitizer} {flags} it.c -o it")
+        names=("it", ), killed=("it", ),  # most sanitizers end a program by a raw system call
+        prepare=SANITIZED + f"{compiler} -g -O1 -w -fno-builtin -pthread -fsanitize={sanitizer} {flags} it.c -o it")
 
 
 SANITIZED = r"""
@@ -622,7 +626,8 @@ SANITIZERS = [
 
 def on_allocators():
     """_exerciser.c on each allocator: linked, preloaded, and linked in statically."""
-    libraries = {"jemalloc": ("libjemalloc2", "libjemalloc.so.2", ["deb:libjemalloc-dev"], "-l:libjemalloc.a -lm -lstdc++"),
+    libraries = {"jemalloc": ("libjemalloc2", "libjemalloc.so.2", ["deb:libjemalloc-dev"],
+                              "-l:libjemalloc.a -lm -lstdc++"),
                  "tcmalloc": ("libtcmalloc-minimal4", "libtcmalloc_minimal.so.4", ["deb:libgoogle-perftools-dev"],
                               "-l:libtcmalloc_minimal.a -lstdc++ -lm"),
                  "mimalloc": ("libmimalloc2.0", "libmimalloc.so.2", [], f'"$ROOT"/{MIMALLOC}')}
@@ -630,10 +635,12 @@ def on_allocators():
     for name, (package, library, development, archive) in libraries.items():
         needs = ["deb:gcc", f"deb:{package}"]
         preload = 'LD_PRELOAD="${LD_PRELOAD:+$LD_PRELOAD:}' + library + '" "$MADE/it"'
-        yield Program(f"{name} linked", needs, '"$MADE/it"', build + f"-Wl,--no-as-needed -l:{library}", ("it",), differs=EXERCISER)
+        yield Program(f"{name} linked", needs, '"$MADE/it"', build + f"-Wl,--no-as-needed -l:{library}", ("it",),
+                      differs=EXERCISER)
         yield Program(f"{name} preloaded", needs, preload, build, ("it",), differs=EXERCISER)
-        yield Program(f"{name} static", ["deb:gcc", *development], '"$MADE/it"', build + archive, ("it",), differs=EXERCISER,
-                      unseen=name == "tcmalloc" and "the executable defines mmap and sbrk, too" or "")
+        yield Program(f"{name} static", ["deb:gcc", *development], '"$MADE/it"', build + archive, ("it",),
+                      differs=EXERCISER, unseen=name == "tcmalloc" and "the executable defines mmap and sbrk, too"
+                      or "")
 
 
 PROGRAMS = [*BROWSERS, *LANGUAGES, *COMPILERS, *SERVERS, *TOOLS, *PYPI, *CARGO, *SANITIZERS, *on_allocators()]

@@ -1,6 +1,8 @@
-"""Run by each installed Python (python_frames.py): whether what preload/stacks/python.c sees is what Python itself says, in every way
-in which Python code can come to run. argv: the probe library. Prints how many chains and frames were compared."""
-import asyncio, atexit, contextlib, ctypes, functools, gc, itertools, operator, os, re, signal, sys, threading, time, weakref
+"""Run by each installed Python (python_frames.py): whether what preload/stacks/python.c sees is what Python itself
+says, in every way in which Python code can come to run. argv: the probe library. Prints how many chains and frames were
+compared."""
+import asyncio, atexit, contextlib, ctypes, functools, gc, itertools, operator, os, re, signal
+import sys, threading, time, weakref
 
 probe = ctypes.CDLL(sys.argv[1])  # lets go of the GIL while it looks
 with_gil = ctypes.PyDLL(sys.argv[1])
@@ -249,7 +251,8 @@ def classes():
 
     for _ in range(40):  # long enough to be specialised: then __init__, [] and properties run in the same loop
         body = Body()
-        body.method(), body.computed, body.missing, body[1], body + 1, body == 2, {body: 1}, len(body), body(), repr(body)
+        body.method(), body.computed, body.missing, body[1], body + 1, body == 2
+        {body: 1}, len(body), body(), repr(body)
         Quick(1)
 
 
@@ -411,7 +414,8 @@ def subinterpreters():
     module = __import__(names.get(sys.version_info[:2], "_interpreters"))
     interpreter = module.create(isolated=False) if sys.version_info < (3, 13) else module.create("legacy")
     run = getattr(module, "run_string", None) or module.exec
-    script = f"import sys; sys.argv = ['', {sys.argv[1]!r}, 'sub']\nexec(compile(open({__file__!r}).read(), {__file__!r}, 'exec'))"
+    script = (f"import sys; sys.argv = ['', {sys.argv[1]!r}, 'sub']\nexec(compile(open({__file__!r}).read(), "
+              f"{__file__!r}, 'exec'))")
     result = run(interpreter, script)
     assert result is None, result
     module.destroy(interpreter)
@@ -449,11 +453,12 @@ if __name__ == "__main__" and sys.argv[2:] == ["sub"]:
     in_the_subinterpreter()
 elif __name__ == "__main__":
     start = time.monotonic()
-    for test in (plain_calls, recursion, deep_recursion, through_c, mixed, callbacks, ctypes_callback, generators, event_loop,
-                 classes, comprehensions, compiled_code, exceptions, destructors, collector, tracing, signals, threads,
-                 threads_from_c, forked, dying_code):
+    for test in (plain_calls, recursion, deep_recursion, through_c, mixed, callbacks, ctypes_callback, generators,
+                 event_loop, classes, comprehensions, compiled_code, exceptions, destructors, collector, tracing,
+                 signals, threads, threads_from_c, forked, dying_code):
         test()
     assert probe.probe_lost() == 0, probe.probe_lost()
     subinterpreters()
     atexit.register(check)
-    print(f"{sys.version.split()[0]}: {counts['chains']} chains, {counts['frames']} frames, {time.monotonic() - start:.1f} s")
+    print(f"{sys.version.split()[0]}: {counts['chains']} chains, {counts['frames']} frames, "
+          f"{time.monotonic() - start:.1f} s")

@@ -1,5 +1,5 @@
-/* Compiled with the headers of one Python: what offsetof() says against preload/stacks/python_layout.c. argv: its libpython.
- * Prints each difference. */
+/* Compiled with the headers of one Python: what offsetof() says against preload/stacks/python_layout.c. argv: its
+ * libpython. Prints each difference. */
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #include <dlfcn.h>

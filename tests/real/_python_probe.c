@@ -1,5 +1,5 @@
-/* What the Python frames of the calling thread are by preload/stacks/python.c, for python_frames.py: a library that Python
- * loads with ctypes. Native frames come from libunwind; the records are read back from a ledger in memory. */
+/* What the Python frames of the calling thread are by preload/stacks/python.c, for python_frames.py: a library that
+ * Python loads with ctypes. Native frames come from libunwind; the records are read back from a ledger in memory. */
 #define UNW_LOCAL_ONLY
 #include <errno.h>
 #include <libunwind.h>

@@ -1,4 +1,5 @@
-"""The Pythons that are installed here and that preload/stacks/python.c can read, and the library that shows what it reads."""
+"""The Pythons that are installed here and that preload/stacks/python.c can read, and the library that shows what it
+reads."""
 import glob, os, pathlib, re, sys
 
 import support
@@ -6,8 +7,8 @@ import support
 VERSIONS = ["3.11", "3.12", "3.13", "3.14"]
 PLACES = ["/usr/bin/python3.*", "/usr/local/bin/python3.*", "~/.pyenv/versions/*/bin/python3",
           "~/.local/share/uv/python/*/bin/python3"]
-SOURCES = ["base/arena", "base/lock", "base/seal", "ledger/ledger", "shared/os", "stacks/python", "stacks/python_code", "stacks/python_layout",
-           "stacks/python_record", "base/symbol", "base/words"]
+SOURCES = ["base/arena", "base/lock", "base/seal", "ledger/ledger", "shared/os", "stacks/python", "stacks/python_code",
+           "stacks/python_layout", "stacks/python_record", "base/symbol", "base/words"]
 HERE = support.ROOT / "tests/real"
 PRELOAD = support.ROOT / "preload"
 
@@ -32,6 +33,7 @@ def ask(python, expression):
 
 def build_probe():
     probe = support.HERE / "probe.so"
-    support.run("cc", "-D_GNU_SOURCE", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{support.ROOT}", "-o", probe,
-                HERE / "_python_probe.c", *(PRELOAD / f"{name}.c" for name in SOURCES), "-lunwind", "-lpthread")
+    support.run("cc", "-D_GNU_SOURCE", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{support.ROOT}",
+                "-o", probe, HERE / "_python_probe.c", *(PRELOAD / f"{name}.c" for name in SOURCES), "-lunwind",
+                "-lpthread")
     return probe

@@ -1,7 +1,8 @@
 """What the report of any real program must say of itself."""
 
 def check_report(report, frames=1000):
-    """The numbers agree with each other, and nothing was lost but some frames of some call stacks: fewer than `frames`."""
+    """The numbers agree with each other, and nothing was lost but some frames of some call stacks: fewer than
+    `frames`."""
     totals = report["totals"]
     for part in (totals, totals["host"], totals["mapped"]):
         assert 0 <= part["live_bytes"] <= part["peak_bytes"] <= part["allocated_bytes"], part
@@ -13,7 +14,8 @@ def check_report(report, frames=1000):
     lost = report["lost"]
     assert lost["stacks"] <= lost["folded"] / 100, lost
     assert lost["frames"] < frames and lost["python"] < 100, lost # frames of Python that were on their way in or out
-    assert not [kind for kind, n in lost.items() if n and kind not in ("frames", "python", "stacks", "folded", "reasons")], lost
+    assert not [kind for kind, n in lost.items() if n
+                and kind not in ("frames", "python", "stacks", "folded", "reasons")], lost
 
 
 def check_residency(report):

@@ -6,14 +6,15 @@ import support
 
 def compare(execute, repeats=2):
     """execute(tests, tracked) runs the tests named (None: all) and returns {name: outcome}; an outcome is anything that
-    can be compared. A test that differs is repeated: it is excused if it differs from itself without memstow, too, or if
-    each repetition under memstow is as without it. Prints what was excused; fails on the rest."""
+    can be compared. A test that differs is repeated: it is excused if it differs from itself without memstow, too, or
+    if each repetition under memstow is as without it. Prints what was excused; fails on the rest."""
     plain, tracked = execute(None, False), execute(None, True)
     assert plain, "the suite ran nothing"
     suspects = sorted(t for t in plain.keys() | tracked.keys() if plain.get(t) != tracked.get(t))
     guilty = [t for t in suspects if not excused(execute, t, plain.get(t), tracked.get(t), repeats)]
     print(f"{len(plain)} tests, {len(suspects)} differed at first, {len(guilty)} differ")
-    assert not guilty, "\n".join(f"{t}: {brief(plain.get(t))} without memstow, {brief(tracked.get(t))} with it" for t in guilty)
+    assert not guilty, "\n".join(f"{t}: {brief(plain.get(t))} without memstow, {brief(tracked.get(t))} with it"
+                                 for t in guilty)
 
 
 def brief(outcome, limit=300):

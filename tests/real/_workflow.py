@@ -30,7 +30,8 @@ def run(port, workflow, seconds=60):
     """Queues the workflow and waits for its end."""
     prompt = support.http(port, "/prompt", {"prompt": workflow})
     assert prompt and not prompt.get("node_errors"), prompt
-    done = support.wait_for(lambda: (support.http(port, "/history") or {}).get(prompt["prompt_id"]), seconds, "the workflow")
+    done = support.wait_for(lambda: (support.http(port, "/history") or {}).get(prompt["prompt_id"]), seconds,
+                            "the workflow")
     assert done["status"]["status_str"] == "success", done["status"]
 
 

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 # timeout: 14400
 # long
-"""Real programs of Debian, PyPI and cargo (_programs.py is the table) do under memstow what they do without it: same exit status,
-same output, a plausible ledger of each process, and a report of it in less than a second of processor time.
+"""Real programs of Debian, PyPI and cargo (_programs.py is the table) do under memstow what they do without it: same
+exit status, same output, a plausible ledger of each process, and a report of it in less than a second of processor
+time.
 
   tests/long real/broad                 all of them
   tests/real/broad.py [NAME…]           those named, wildcards too, over build/dev; prints what is known of each
   tests/real/broad.py --list
   RUN_OPTIONS=--allocator=mimalloc tests/real/broad.py      with options of memstow run
 
-What is not installed is installed where that is allowed; a program that cannot be had is skipped, with its reason. A program that
-fails without memstow, or differs from itself there, is an error in the table and told as such: it fails the test, too."""
-import argparse, atexit, concurrent.futures, ctypes, difflib, fnmatch, json, os, pathlib, re, shlex, shutil, signal, subprocess
+What is not installed is installed where that is allowed; a program that cannot be had is skipped, with its reason. A
+program that fails without memstow, or differs from itself there, is an error in the table and told as such: it fails
+the test, too."""
+import argparse, atexit, concurrent.futures, ctypes, difflib, fnmatch, json, os, pathlib, re, shlex, shutil, signal
+import subprocess
 import sys, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent)) # for those who call it by hand
@@ -47,8 +50,8 @@ def missing(needs):
 
 def is_there(kind, name):
     if kind == "deb":
-        return "installed" == subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", name], capture_output=True,
-                                             text=True).stdout
+        return "installed" == subprocess.run(
+            ["dpkg-query", "-W", "-f", "${db:Status-Status}", name], capture_output=True, text=True).stdout
     if kind == "pip":
         return (support.ROOT / f"build/.done-pip-{name}").exists()
     if kind == "cargo":
@@ -77,22 +80,23 @@ def call_setup(step, names):
 
 def environment(program, folder):
     """What a program sees: the same with and without memstow, and nothing of the home of the caller."""
-    names = {"HOME": folder / "home", "TMPDIR": folder / "tmp", "XDG_RUNTIME_DIR": folder / "tmp", "MADE": folder / "made",
-             "ROOT": support.ROOT, "PORT": support.free_port(), "PYTHON": VENV if VENV.exists() else support.PYTHON,
-             "PATH": f"{CARGO}/bin:{DEBIAN}", "CALLERS_HOME": pathlib.Path.home(), "CALLERS_PATH": os.environ["PATH"],
-             "LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1", "USER": "nobody" if program.as_nobody else "root"}
+    names = {"HOME": folder / "home", "TMPDIR": folder / "tmp", "XDG_RUNTIME_DIR": folder / "tmp",
+             "MADE": folder / "made", "ROOT": support.ROOT, "PORT": support.free_port(),
+             "PYTHON": VENV if VENV.exists() else support.PYTHON, "PATH": f"{CARGO}/bin:{DEBIAN}",
+             "CALLERS_HOME": pathlib.Path.home(), "CALLERS_PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "TZ": "UTC",
+             "PYTHONDONTWRITEBYTECODE": "1", "USER": "nobody" if program.as_nobody else "root"}
     return {name: str(value) for name, value in names.items()}
 
 
 def execute(argv, folder, env, seconds, user):
-    """(exit status, output, errors) of a command in a fresh folder run/; None for the status where it did not end in time. What it
-    leaves running is ended."""
+    """(exit status, output, errors) of a command in a fresh folder run/; None for the status where it did not end in
+    time. What it leaves running is ended."""
     for name in ("run", "home", "tmp"):
         fresh(folder / name, user)
     options = {"user": 65534, "group": 65534, "extra_groups": []} if user else {}
     with open(folder / "stdout", "w+b") as out, open(folder / "stderr", "w+b") as err:
-        process = subprocess.Popen([str(a) for a in argv], cwd=folder / "run", env=env, stdin=subprocess.DEVNULL, stdout=out,
-                                   stderr=err, **options)
+        process = subprocess.Popen([str(a) for a in argv], cwd=folder / "run", env=env, stdin=subprocess.DEVNULL,
+                                   stdout=out, stderr=err, **options)
         try:
             status = process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -164,7 +168,8 @@ def differences(plain, other):
 # ---- its ledgers
 
 def check_ledgers(program, folder):
-    """Each process's ledger opens and is plausible, and those of the program itself say that it allocated. Returns words on them."""
+    """Each process's ledger opens and is plausible, and those of the program itself say that it allocated. Returns
+    words on them."""
     checked = [check_ledger(program, file) for file in sorted((folder / "ledgers").iterdir())]
     sizes, noted = {}, set()
     for report, _ in checked:
@@ -196,7 +201,8 @@ def check_ledger(program, file):
     process = report["process"]
     if report["misuses"]:
         raise Wrong(f"{name}blocks misused: {report['misuses']}")
-    if process["state"] not in ENDED and (process["state"], process["name"]) not in [("killed", n) for n in program.killed]:
+    if process["state"] not in ENDED and (process["state"],
+                                          process["name"]) not in [("killed", n) for n in program.killed]:
         raise Wrong(f"{name}it is {process['state']}")
     if max(spent, more) >= SECOND:
         raise Wrong(f"{name}its report takes {spent:.2f} s, with --json {more:.2f} s, of processor time")
@@ -321,7 +327,8 @@ def tell(outcomes, program, outcome, words, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="programs of the table, with wildcards")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="programs at a time (one a core)")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
+                        help="programs at a time (one a core)")
     parser.add_argument("--list", action="store_true", help="print the names of the programs")
     parser.add_argument("--output", action="store_true", help="print what each writes without memstow, too")
     parser.add_argument("--one", help=argparse.SUPPRESS)

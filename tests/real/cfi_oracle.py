@@ -8,8 +8,8 @@ import pathlib, re, subprocess, sys
 import support
 
 source, program = pathlib.Path(__file__).with_name("_cfi_oracle.c"), support.HERE / "oracle"
-made = support.run("cc", "-O2", "-g", "-D_GNU_SOURCE", "-I", support.ROOT, source, support.ROOT / "preload/stacks/cfi.c", "-ldw", "-lelf",
-                   "-o", program, status=None)
+made = support.run("cc", "-O2", "-g", "-D_GNU_SOURCE", "-I", support.ROOT, source,
+                   support.ROOT / "preload/stacks/cfi.c", "-ldw", "-lelf", "-o", program, status=None)
 if re.search(r"libdw\.h: No such file|cannot find -l", made.stderr):
     support.skip("needs elfutils' libdw")
 assert made.returncode == 0, made.stderr

@@ -1,8 +1,9 @@
 # needs: cc
 # timeout: 300
-"""Threads, coroutines, libraries, children, signals and exceptions come and go at random while there is room for some of
-their call stacks only, which make room for each other all the time. What lives is exact to the byte all the while; and each
-stack is libunwind's, or, for want of room, the outer part of it. tests/long real/churn_long does it for ten minutes."""
+"""Threads, coroutines, libraries, children, signals and exceptions come and go at random while there is room for some
+of their call stacks only, which make room for each other all the time. What lives is exact to the byte all the while;
+and each stack is libunwind's, or, for want of room, the outer part of it. tests/long real/churn_long does it for ten
+minutes."""
 import os, pathlib, shutil, struct, subprocess
 
 import support

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # needs: deb:libpython3.11-testsuite
 # timeout: 400
-"""CPython's tests of memory, threads, processes and signals have the same outcomes under memstow as without it, and every
-process that they start leaves a ledger that opens. tests/long has the whole suite: cpython_suite."""
+"""CPython's tests of memory, threads, processes and signals have the same outcomes under memstow as without it, and
+every process that they start leaves a ledger that opens. tests/long has the whole suite: cpython_suite."""
 from _cpython import suite
 from _suite import check_ledgers, compare
 
-compare(suite(["test_ctypes", "test_fork1", "test_gc", "test_json", "test_mmap", "test_os", "test_posix", "test_subprocess",
-               "test_threading", "test_thread", "test_resource", "test_array", "test_weakref"], [], 300))
+compare(
+    suite([
+        "test_ctypes", "test_fork1", "test_gc", "test_json", "test_mmap", "test_os", "test_posix", "test_subprocess",
+        "test_threading", "test_thread", "test_resource", "test_array", "test_weakref"
+    ], [], 300))
 check_ledgers("ledgers")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# What cuda_table.h, cuda_abi.h and vram_driver.h say of CUDA in our own words is what NVIDIA's headers of CUDA 12 and 13 say: each
-# entry's arguments, as they are passed (pointers are alike, and so are whole numbers of a size), structures and numbers.
-# needs: cc pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12
+# What cuda_table.h, cuda_abi.h and vram_driver.h say of CUDA in our own words is what NVIDIA's headers of CUDA 12 and
+# 13 say: each entry's arguments, as they are passed (pointers are alike, and so are whole numbers of a size),
+# structures and numbers. needs: cc pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12
 import importlib.util, pathlib, re
 
 import support
@@ -98,33 +98,29 @@ HOST_DEFINES = """
 #define CUDARTAPI
 """
 # Numbers that files of ours have by names of their own.
-NUMBERS = {"vram_block.c": {"PINNED": "CU_MEM_ALLOCATION_TYPE_PINNED", "DEVICE": "CU_MEM_LOCATION_TYPE_DEVICE",
-                            "READ_WRITE": "CU_MEM_ACCESS_FLAGS_PROT_READWRITE", "NO_ACCESS": "CU_MEM_ACCESS_FLAGS_PROT_NONE",
-                            "RDMA_OF_MAPPINGS": "CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED"},
-           "vram_pointer.c": {"MEMORY_TYPE": "CU_POINTER_ATTRIBUTE_MEMORY_TYPE",
-                              "DEVICE_POINTER": "CU_POINTER_ATTRIBUTE_DEVICE_POINTER",
-                              "CONTEXT": "CU_POINTER_ATTRIBUTE_CONTEXT", "P2P_TOKENS": "CU_POINTER_ATTRIBUTE_P2P_TOKENS",
-                              "SYNC_MEMOPS": "CU_POINTER_ATTRIBUTE_SYNC_MEMOPS", "BUFFER_ID": "CU_POINTER_ATTRIBUTE_BUFFER_ID",
-                              "IS_MANAGED": "CU_POINTER_ATTRIBUTE_IS_MANAGED",
-                              "DEVICE_ORDINAL": "CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL",
-                              "IPC_CAPABLE": "CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE",
-                              "RANGE_START": "CU_POINTER_ATTRIBUTE_RANGE_START_ADDR",
-                              "RANGE_SIZE": "CU_POINTER_ATTRIBUTE_RANGE_SIZE", "MAPPED": "CU_POINTER_ATTRIBUTE_MAPPED",
-                              "HANDLE_TYPES": "CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES",
-                              "RDMA_CAPABLE": "CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE",
-                              "ACCESS_FLAGS": "CU_POINTER_ATTRIBUTE_ACCESS_FLAGS",
-                              "MEMPOOL_HANDLE": "CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE",
-                              "MAPPING_SIZE": "CU_POINTER_ATTRIBUTE_MAPPING_SIZE",
-                              "MAPPING_BASE": "CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR",
-                              "MEMORY_BLOCK_ID": "CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID",
-                              "DECOMPRESS_CAPABLE": "CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE",
-                              "READ_AND_WRITE": "CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE",
-                              "IS_DEVICE_MEMORY": "CU_MEMORYTYPE_DEVICE"},
-           "vram_ring.c": {"NON_BLOCKING": "CU_STREAM_NON_BLOCKING", "NO_TIMING": "CU_EVENT_DISABLE_TIMING",
-                           "PORTABLE": "CU_MEMHOSTALLOC_PORTABLE"},
-           "cuda_device.c": {"MPS_ENABLED": "CU_DEVICE_ATTRIBUTE_MPS_ENABLED"},
-           "vram_end.c": {"NO_TIMING": "CU_EVENT_DISABLE_TIMING"},
-           "vram_driver.c": {"RELAXED": "CU_STREAM_CAPTURE_MODE_RELAXED"}}
+NUMBERS = {
+    "vram_block.c": {"PINNED": "CU_MEM_ALLOCATION_TYPE_PINNED", "DEVICE": "CU_MEM_LOCATION_TYPE_DEVICE",
+                     "READ_WRITE": "CU_MEM_ACCESS_FLAGS_PROT_READWRITE", "NO_ACCESS": "CU_MEM_ACCESS_FLAGS_PROT_NONE",
+                     "RDMA_OF_MAPPINGS": "CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED"},
+    "vram_pointer.c": {
+        "MEMORY_TYPE": "CU_POINTER_ATTRIBUTE_MEMORY_TYPE", "DEVICE_POINTER": "CU_POINTER_ATTRIBUTE_DEVICE_POINTER",
+        "CONTEXT": "CU_POINTER_ATTRIBUTE_CONTEXT", "P2P_TOKENS": "CU_POINTER_ATTRIBUTE_P2P_TOKENS",
+        "SYNC_MEMOPS": "CU_POINTER_ATTRIBUTE_SYNC_MEMOPS", "BUFFER_ID": "CU_POINTER_ATTRIBUTE_BUFFER_ID",
+        "IS_MANAGED": "CU_POINTER_ATTRIBUTE_IS_MANAGED", "DEVICE_ORDINAL": "CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL",
+        "IPC_CAPABLE": "CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE",
+        "RANGE_START": "CU_POINTER_ATTRIBUTE_RANGE_START_ADDR", "RANGE_SIZE": "CU_POINTER_ATTRIBUTE_RANGE_SIZE",
+        "MAPPED": "CU_POINTER_ATTRIBUTE_MAPPED", "HANDLE_TYPES": "CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES",
+        "RDMA_CAPABLE": "CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE",
+        "ACCESS_FLAGS": "CU_POINTER_ATTRIBUTE_ACCESS_FLAGS", "MEMPOOL_HANDLE": "CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE",
+        "MAPPING_SIZE": "CU_POINTER_ATTRIBUTE_MAPPING_SIZE", "MAPPING_BASE": "CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR",
+        "MEMORY_BLOCK_ID": "CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID",
+        "DECOMPRESS_CAPABLE": "CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE",
+        "READ_AND_WRITE": "CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE", "IS_DEVICE_MEMORY": "CU_MEMORYTYPE_DEVICE"},
+    "vram_ring.c": {"NON_BLOCKING": "CU_STREAM_NON_BLOCKING", "NO_TIMING": "CU_EVENT_DISABLE_TIMING",
+                    "PORTABLE": "CU_MEMHOSTALLOC_PORTABLE"},
+    "cuda_device.c": {"MPS_ENABLED": "CU_DEVICE_ATTRIBUTE_MPS_ENABLED"},
+    "vram_end.c": {"NO_TIMING": "CU_EVENT_DISABLE_TIMING"},
+    "vram_driver.c": {"RELAXED": "CU_STREAM_CAPTURE_MODE_RELAXED"}}
 
 
 def numbers():
@@ -138,8 +134,8 @@ def numbers():
 
 
 def prototypes():
-    """What each line of the table says: (side, name, base, since, per_thread, parameters); and the functions of the driver that
-    moving takes, which have no base."""
+    """What each line of the table says: (side, name, base, since, per_thread, parameters); and the functions of the
+    driver that moving takes, which have no base."""
     (support.HERE / "names.c").write_text("""
 #define ENTRY(side, name, base, since, per_thread, parameters, ...) @side@name@base@since@per_thread@parameters@
 #define RESOLVER ENTRY
@@ -163,8 +159,10 @@ def compare(include, entries, *options):
     """Compiles; what differs is an error of the compiler that names it."""
     types = [theirs(entry) if entry[2] else f"decltype({entry[1]})" for entry in entries]
     lines = [f"FUNCTION({type_}, {entry[5]})" for type_, entry in zip(types, entries)]
-    (support.HERE / "compare.cc").write_text("\n".join([COMPARE, *lines, *([] if options else [STRUCTURES, *numbers()])]))
-    support.run("c++", "-std=gnu++17", "-fsyntax-only", "-Wno-deprecated-declarations", *options, f"-I{support.ROOT}", f"-I{include}", "-I.", "compare.cc")
+    (support.HERE / "compare.cc").write_text("\n".join(
+        [COMPARE, *lines, *([] if options else [STRUCTURES, *numbers()])]))
+    support.run("c++", "-std=gnu++17", "-fsyntax-only", "-Wno-deprecated-declarations", *options, f"-I{support.ROOT}",
+                f"-I{include}", "-I.", "compare.cc")
 
 
 spec = importlib.util.find_spec("nvidia")
@@ -173,12 +171,16 @@ generations = [i for f in folders for i in (f / "cu13/include", f / "cuda_runtim
 if not generations:
     support.skip("no headers of CUDA are installed")
 table, found = prototypes(), set()
-assert len(table) > 140 and {"cudaMalloc", "cuMemAlloc_v2", "cuGetProcAddress_v2", "cuMemCreate"} <= {entry[1] for entry in table}
+assert len(table) > 140 and {"cudaMalloc", "cuMemAlloc_v2", "cuGetProcAddress_v2",
+                             "cuMemCreate"} <= {entry[1] for entry in table}
 (support.HERE / "crt").mkdir()
 (support.HERE / "crt/host_defines.h").write_text(HOST_DEFINES)
 for include in generations:
-    text = "".join((include / file).read_text(errors="replace") for file in ("cuda.h", "cudaTypedefs.h", "cuda_runtime_api.h"))
-    there = [entry for entry in table if re.search(rf"\b{theirs(entry).removesuffix('_ptsz') if entry[0] == 'RUNTIME' else theirs(entry)}\b", text)]
+    text = "".join((include / file).read_text(errors="replace")
+                   for file in ("cuda.h", "cudaTypedefs.h", "cuda_runtime_api.h"))
+    there = [entry for entry in table
+             if re.search(rf"\b{theirs(entry).removesuffix('_ptsz') if entry[0] == 'RUNTIME' else theirs(entry)}\b",
+                          text)]
     own = [entry for entry in there if entry[0] == "RUNTIME" and entry[4] == "1"]
     by_version = [entry for entry in there if entry[2]]
     compare(include, [entry for entry in there if entry not in own + by_version])

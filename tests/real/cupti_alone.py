@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# PyPI's CUPTI of CUDA 12 and 13 on a machine without a driver: under memstow it answers as without it, and libmemstow_cupti.so
-# takes its answer for what it is.
+# PyPI's CUPTI of CUDA 12 and 13 on a machine without a driver: under memstow it answers as without it, and
+# libmemstow_cupti.so takes its answer for what it is.
 # needs: pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12
 import importlib.util, pathlib, sys
 

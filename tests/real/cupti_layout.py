@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # What cupti/abi.h says of CUPTI in our own words is what NVIDIA's headers of CUDA 12 and 13 say.
-# needs: cc pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12 pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12
+# needs: cc pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12 pip:nvidia-cuda-runtime>=13,<14
+# pip:nvidia-cuda-runtime-cu12
 import importlib.util, pathlib
 
 import support
@@ -107,7 +108,8 @@ for includes in generations:
         continue
     # in CUDA 13.0 nobody can ask to be one of several subscribers, or for the source of an allocation
     several = ["-DSEVERAL"] if "allowMultipleSubscribers" in (includes[0] / "cupti_callbacks.h").read_text() else []
-    support.run("cc", "-std=gnu11", "-fsyntax-only", *several, f"-I{support.ROOT}", f"-I{support.ROOT / 'cupti'}", *(f"-I{i}" for i in includes), "-I.", "layout.c")
+    support.run("cc", "-std=gnu11", "-fsyntax-only", *several, f"-I{support.ROOT}", f"-I{support.ROOT / 'cupti'}",
+                *(f"-I{i}" for i in includes), "-I.", "layout.c")
     checked += 1
 if not checked:
     support.skip("no headers of CUPTI are installed")

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc deb:libjemalloc2 deb:libmimalloc2.0 deb:libtcmalloc-minimal4
 # timeout: 300
-"""A program on jemalloc, mimalloc or tcmalloc, linked against it or with it preloaded behind memstow, keeps its allocator,
-works, and is counted to the byte, its resident set explained; so it is with --allocator=mimalloc in their place."""
+"""A program on jemalloc, mimalloc or tcmalloc, linked against it or with it preloaded behind memstow, keeps its
+allocator, works, and is counted to the byte, its resident set explained; so it is with --allocator=mimalloc in their
+place."""
 import os, pathlib
 
 import support

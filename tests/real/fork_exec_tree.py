@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A tree of shells, interpreters and forks under `memstow run`: each image that ran leaves a file, the summary adds the tree
-up, an image that another replaced under the same pid is kept as FILE.x0, and --follow chooses who is tracked."""
+"""A tree of shells, interpreters and forks under `memstow run`: each image that ran leaves a file, the summary adds the
+tree up, an image that another replaced under the same pid is kept as FILE.x0, and --follow chooses who is tracked."""
 import re, sys
 
 import support
@@ -24,7 +24,8 @@ SCRIPT = 'echo from the shell; "$0" -Sc "$1"; (echo from a subshell); ls / | wc 
 def tree(folder, *options):
     """Runs the tree; returns (its summary, {file name: report})."""
     (support.HERE / folder).mkdir()
-    done = support.memstow("run", *options, "-o", f"{folder}/out.mst", "--", "sh", "-c", SCRIPT, sys.executable, BRANCH, status=5)
+    done = support.memstow("run", *options, "-o", f"{folder}/out.mst", "--", "sh", "-c", SCRIPT, sys.executable, BRANCH,
+                           status=5)
     assert done.stdout == "from the shell\nbranch done\nfrom a subshell\n", done.stdout
     return done.stderr, {file.name: support.report(file) for file in (support.HERE / folder).iterdir()}
 
@@ -34,7 +35,8 @@ def named(reports, name):
 
 
 def peaks(reports, depth):
-    return sorted(r["totals"]["host"]["peak_bytes"] // MIB for r in named(reports, "python") if r["process"]["fork_depth"] == depth)
+    return sorted(r["totals"]["host"]["peak_bytes"] // MIB for r in named(reports, "python")
+                  if r["process"]["fork_depth"] == depth)
 
 
 def everybody():
@@ -62,7 +64,8 @@ def check_summary(summary, reports):
 def exec_chain():
     (support.HERE / "chain").mkdir()
     inner = f"last = bytearray({9 * MIB}); print('third')"
-    middle = f"import os, sys; big = bytearray({30 * MIB}); os.execv(sys.executable, [sys.executable, '-Sc', {inner!r}])"
+    middle = (f"import os, sys; big = bytearray({30 * MIB}); os.execv(sys.executable, [sys.executable, '-Sc', "
+              f"{inner!r}])")
     done = support.track("sh", "-c", 'exec "$0" -Sc "$1"', sys.executable, middle, file="chain/out.mst")
     assert done.stdout == "third\n", done
     reports = {file.name: support.report(file) for file in (support.HERE / "chain").iterdir()}
@@ -73,7 +76,8 @@ def exec_chain():
     held = reports["out.mst.x1"]["totals"]["host"]["live_bytes"]
     assert held >= 30 * MIB and reports["out.mst.x1"]["process"]["state"] == "execed", reports["out.mst.x1"]["process"]
     last = reports["out.mst"]
-    assert 9 * MIB <= last["totals"]["host"]["peak_bytes"] < 30 * MIB and last["process"]["state"] == "exited", last["totals"]
+    assert 9 * MIB <= last["totals"]["host"]["peak_bytes"] < 30 * MIB and last["process"]["state"] == "exited", last[
+        "totals"]
 
 
 def chosen():

@@ -2,8 +2,9 @@
 # needs: deb:libglib2.0-tests
 # timeout: 3600
 # long
-"""GLib's own tests, as Debian installs them (nearly 280 programs: threads, spawn, sockets, every allocating container, plugins):
-each ends as it does without memstow, with the same test cases passed and skipped, and leaves a ledger that opens."""
+"""GLib's own tests, as Debian installs them (nearly 280 programs: threads, spawn, sockets, every allocating container,
+plugins): each ends as it does without memstow, with the same test cases passed and skipped, and leaves a ledger that
+opens."""
 import concurrent.futures, os, pathlib, re, shlex, shutil, signal, subprocess, tempfile
 
 import support
@@ -32,7 +33,8 @@ def case_of(line):
 def outcome(argv, tracked):
     """The status (None: it did not end), and what each test case said."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(command([*argv, "--tap"], tracked, support.HERE / "ledgers"), cwd=folder, stdout=output,
+        process = subprocess.Popen(command([*argv, "--tap"], tracked, support.HERE / "ledgers"), cwd=folder,
+                                   stdout=output,
                                    env={**ENVIRONMENT, "HOME": folder, "XDG_RUNTIME_DIR": folder, "TMPDIR": folder},
                                    stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, start_new_session=True)
         try:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
-"""A real ComfyUI starts and runs a workflow with the library that compares each call stack with libunwind's. Some libraries
-of NVIDIA's have code without unwind data, where libunwind guesses: there ours may end early, if the report says so."""
+"""A real ComfyUI starts and runs a workflow with the library that compares each call stack with libunwind's. Some
+libraries of NVIDIA's have code without unwind data, where libunwind guesses: there ours may end early, if the report
+says so."""
 import os, pathlib, signal, struct
 
 import support
@@ -16,11 +17,13 @@ counts.mkdir()
 port, folder = support.free_port(), support.HERE / "comfyui"
 command = support.comfyui_command(port, folder)
 prepare(folder)
-env = {**os.environ, "LD_PRELOAD": str(library), "MEMSTOW_ORACLE": str(counts), "MEMSTOW_OUT": str(support.HERE / "%n.%p.mst")}
+env = {**os.environ, "LD_PRELOAD": str(library), "MEMSTOW_ORACLE": str(counts),
+       "MEMSTOW_OUT": str(support.HERE / "%n.%p.mst")}
 with open("log", "w") as log:
     server = support.start(*command, stdout=log, stderr=log, env=env)
 try:
-    support.wait_for(lambda: server.poll() is not None or support.http(port, "/system_stats"), 2400, "ComfyUI answering")
+    support.wait_for(lambda: server.poll() is not None or support.http(port, "/system_stats"), 2400,
+                     "ComfyUI answering")
     run(port, sampling(1), 900)
     os.kill(server.pid, signal.SIGINT)
     assert server.wait(120) in (0, 130), f"ended with status {server.returncode}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""A program that defines malloc itself runs as it does without memstow, and the report says that its heap is not seen; what
-it maps is counted all the same."""
+"""A program that defines malloc itself runs as it does without memstow, and the report says that its heap is not seen;
+what it maps is counted all the same."""
 import support
 
 PROGRAM = r"""
@@ -48,7 +48,8 @@ int main(void) {
 program = support.compile(PROGRAM, "own", ["-O1", "-fno-builtin", "-rdynamic"])
 plain = support.run(program)
 tracked = support.track(program)
-assert (tracked.stdout, tracked.stderr) == (plain.stdout, plain.stderr) == ("from its own heap 1 1\nseveral 1\n", ""), tracked
+assert (tracked.stdout,
+        tracked.stderr) == (plain.stdout, plain.stderr) == ("from its own heap 1 1\nseveral 1\n", ""), tracked
 report = support.report()
 assert any("defines malloc itself" in note for note in report["process"]["notes"]), report["process"]
 assert "defines malloc itself" in support.memstow("report", "out.mst").stdout

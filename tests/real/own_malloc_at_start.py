@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
-"""A program whose malloc maps its first memory under a lock starts, although a library allocates before anybody else has begun;
-before memstow has, too. No hook calls the program's allocator: not when it begins a ledger, in a forked child neither, nor when
-a thread has its first event."""
+"""A program whose malloc maps its first memory under a lock starts, although a library allocates before anybody else
+has begun; before memstow has, too. No hook calls the program's allocator: not when it begins a ledger, in a forked
+child neither, nor when a thread has its first event."""
 import support
 
 PROGRAM = r"""
@@ -97,7 +97,8 @@ WAYS = {
 }
 for way, flags in WAYS.items():
     support.run("cc", "-O1", "-fno-builtin", "-shared", "-fPIC", "-DKEYS=0", *flags, "early.c", "-o", "libearly.so")
-    support.run("cc", "-O1", "-fno-builtin", "-rdynamic", "-pthread", "program.c", "-o", "program", "-Wl,--no-as-needed", "./libearly.so")
+    support.run("cc", "-O1", "-fno-builtin", "-rdynamic", "-pthread", "program.c", "-o", "program",
+                "-Wl,--no-as-needed", "./libearly.so")
     plain = support.run("./program", timeout=20)
     for options in ([], ["--stacks=none"], ["--allocator=mimalloc"]):
         tracked = support.track("./program", options=options, timeout=20)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc deb:libunwind-dev
 # timeout: 400
-"""The Python frames that preload/stacks/python.c finds, without the GIL and in the middle of anything, are those that Python itself
-tells: same functions, files, lines and instructions (_python_frames.py), in each Python that is installed here. Then again
-while each seventh malloc looks at them too, wherever it is called."""
+"""The Python frames that preload/stacks/python.c finds, without the GIL and in the middle of anything, are those that
+Python itself tells: same functions, files, lines and instructions (_python_frames.py), in each Python that is installed
+here. Then again while each seventh malloc looks at them too, wherever it is called."""
 import os, re
 
 import support

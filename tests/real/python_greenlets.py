@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc deb:libunwind-dev pip:greenlet
-"""In a greenlet, Python's frames are those of the greenlet, although the native stack goes on with remains of others."""
+"""In a greenlet, Python's frames are those of the greenlet, although the native stack goes on with remains of
+others."""
 import os
 
 import support

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""Where preload/stacks/python_layout.c says that CPython keeps things is where its headers say so, for each shared Python that is
-installed here with its internal headers."""
+"""Where preload/stacks/python_layout.c says that CPython keeps things is where its headers say so, for each shared
+Python that is installed here with its internal headers."""
 import pathlib
 
 import support
@@ -16,7 +16,8 @@ for python, version in pythons().items():
         continue
     program = support.HERE / f"offsets{version}"
     support.run("cc", "-w", f"-I{headers}", f"-I{headers}/internal", f"-I{support.ROOT}", "-o", program,
-                HERE / "_python_offsets.c", PRELOAD / "stacks/python_layout.c", "-ldl", "-Wl,--unresolved-symbols=ignore-all")
+                HERE / "_python_offsets.c", PRELOAD / "stacks/python_layout.c", "-ldl",
+                "-Wl,--unresolved-symbols=ignore-all")
     assert support.run(program, library, status=None).stdout == ""
     compared += 1
 if not compared:

@@ -2,8 +2,8 @@
 # needs: deb:redis-server
 # timeout: 120
 """redis-server, which brings jemalloc along and uses every byte of malloc_usable_size, serves under memstow as it does
-without; what it stores shows as live, from outside while it runs, its forked child saves all keys and leaves a file of its
-own, and the files open after their end."""
+without; what it stores shows as live, from outside while it runs, its forked child saves all keys and leaves a file of
+its own, and the files open after their end."""
 import os, signal, socket
 
 import support
@@ -44,8 +44,8 @@ def connect(port):
 
 
 port = support.free_port()
-server = support.start(support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", "redis-server", "--port", port, "--bind",
-                       "127.0.0.1", "--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
+server = support.start(support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", "redis-server", "--port", port,
+                       "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
                        stdout=open("log", "w"))
 redis = support.wait_for(lambda: connect(port), 30, "redis answering")
 pid = int(dict(line.split(b":") for line in redis.call("INFO", "server").split(b"\r\n") if b":" in line and
@@ -82,6 +82,7 @@ assert server.wait(30) == 0, server.returncode
 ended = support.report("out.mst")
 check_report(ended)
 children = [support.report(file)["process"] for file in support.HERE.glob("out.mst.*")]
-assert [c["fork_depth"] for c in children] == [1] and children[0]["inherited"]["bytes_at_fork"] >= KEYS * len(VALUE), children
+assert [c["fork_depth"]
+        for c in children] == [1] and children[0]["inherited"]["bytes_at_fork"] >= KEYS * len(VALUE), children
 print(f"grown {grown}, left {left}; redis {used}, ledger {live}; rest {full['residency']['rest_bytes']} of "
       f"{full['residency']['rss_bytes']}")

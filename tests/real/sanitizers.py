@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc deb:clang deb:libclang-rt-14-dev
 # timeout: 300
-"""Programs that are built with a sanitizer start under memstow, and what the sanitizer finds in them it finds there, too: GCC's
-and Clang's, in the executable or as a library. memstow-run(1) says what it does not find."""
+"""Programs that are built with a sanitizer start under memstow, and what the sanitizer finds in them it finds there,
+too: GCC's and Clang's, in the executable or as a library. memstow-run(1) says what it does not find."""
 import os, re, shutil
 
 import support
@@ -39,9 +39,11 @@ int main(int count, char **arguments) {
 }
 """
 FOUND = {"o": "heap-buffer-overflow", "b": "heap-buffer-overflow", "u": "heap-use-after-free", "d": "double-free",
-         "l": "detected memory leaks", "r": "data race", "s": "signed integer overflow", "m": "use-of-uninitialized-value", "n": "end "}
-# Compiler, flags, and what is tried. Behind memstow (a shared library), AddressSanitizer sees blocks that begin 16 bytes earlier:
-# a write below the program's block hits memstow's header, and a second free is of an address that it does not know.
+         "l": "detected memory leaks", "r": "data race", "s": "signed integer overflow",
+         "m": "use-of-uninitialized-value", "n": "end "}
+# Compiler, flags, and what is tried. Behind memstow (a shared library), AddressSanitizer sees blocks that begin 16
+# bytes earlier: a write below the program's block hits memstow's header, and a second free is of an address that it
+# does not know.
 BUILDS = [
     ("gcc", "address", ["-static-libasan"], "obudln"),
     ("gcc", "address", [], "ouln"),
@@ -80,7 +82,8 @@ def check(compiler, sanitizer, flags, faults):
     program = support.HERE / "program"
     support.run(compiler, "-g", "-O0", "-w", "-pthread", f"-fsanitize={sanitizer}", *flags, "program.c", "-o", program)
     env = dict(PLAIN)
-    needed = re.findall(r"NEEDED.*\[(lib(?:asan|lsan|tsan|clang_rt)[^]]*)", support.run("readelf", "-dW", program).stdout)
+    needed = re.findall(r"NEEDED.*\[(lib(?:asan|lsan|tsan|clang_rt)[^]]*)",
+                        support.run("readelf", "-dW", program).stdout)
     if flags == ["-shared-libsan"]:
         folder = support.run("clang", "-print-file-name=" + needed[0]).stdout.strip()
         env["LD_LIBRARY_PATH"] = os.path.dirname(folder)
@@ -90,15 +93,19 @@ def check(compiler, sanitizer, flags, faults):
         env["ASAN_OPTIONS"] = "verify_asan_link_order=0"
     for fault in faults:
         plain = support.run(program, fault, status=None, env=env)
-        assert FOUND[fault] in plain.stderr + plain.stdout, f"{title} {fault}: it does not work here without memstow\n{plain.stderr}"
+        assert FOUND[
+            fault
+        ] in plain.stderr + plain.stdout, f"{title} {fault}: it does not work here without memstow\n{plain.stderr}"
         same(plain, support.track(program, fault, status=None, env=env), fault, bool(needed))
     print(title, faults)
 
 
 def refused(program, env):
-    """AddressSanitizer as a library insists on being first: one line says what to do, and no more is said when that is done."""
+    """AddressSanitizer as a library insists on being first: one line says what to do, and no more is said when that is
+    done."""
     ended = support.track(program, "n", status=None, env=env)
-    hint = f"memstow: {program}: AddressSanitizer refuses to start behind memstow: set ASAN_OPTIONS=verify_asan_link_order=0\n"
+    hint = (f"memstow: {program}: AddressSanitizer refuses to start behind memstow: set "
+            f"ASAN_OPTIONS=verify_asan_link_order=0\n")
     assert ended.stderr.startswith(hint) and ended.returncode != 0, ended
     done = support.track(program, "n", env={**env, "ASAN_OPTIONS": "verify_asan_link_order=1:verify_asan_link_order=0"})
     assert done.stderr == "", done

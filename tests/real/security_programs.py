@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc mimalloc-bench
 # timeout: 600
-"""The security programs of mimalloc-bench: each misuses a block in one way, and ends under memstow as it does without, by the same
-signal or status, with the same output, and with glibc's own message. Where it does not, DIFFERS says how; docs/misuse.md says why.
-MIMALLOC_BENCH=DIR takes a checkout of your own."""
+"""The security programs of mimalloc-bench: each misuses a block in one way, and ends under memstow as it does without,
+by the same signal or status, with the same output, and with glibc's own message. Where it does not, DIFFERS says how;
+docs/misuse.md says why. MIMALLOC_BENCH=DIR takes a checkout of your own."""
 import concurrent.futures, os, pathlib, re, signal
 
 import support
@@ -17,14 +17,15 @@ SIZES = {"small": "8", "medium": "4096", "large": "256*1024"}
 SEGV, ABORT = -signal.SIGSEGV, -signal.SIGABRT
 NOTHING = "NOT_CAUGHT\n"
 # How each ends: status, output, and standard error without memstow's own lines.
-DIFFERS = {
-    "32_byte_underflow_large": ((SEGV, "", ""), (ABORT, "", "munmap_chunk(): invalid pointer\n")),
-    "32_byte_memcpy_underflow_large": ((SEGV, "", ""), (0, NOTHING, "")),
-    "invalid_array_delete_string": ((ABORT, "", "free(): invalid pointer\n"), (ABORT, "", "munmap_chunk(): invalid pointer\n")),
-    **dict.fromkeys(["one_byte_underflow_small", "one_byte_underflow_medium"],
-                    ((ABORT, "", "double free or corruption (out)\n"), (ABORT, "", "free(): invalid pointer\n"))),
-}
-TOLD = {"32_byte_memcpy_underflow_large", "one_byte_underflow_small", "one_byte_underflow_medium", "one_byte_underflow_large"}
+DIFFERS = {"32_byte_underflow_large": ((SEGV, "", ""), (ABORT, "", "munmap_chunk(): invalid pointer\n")),
+           "32_byte_memcpy_underflow_large": ((SEGV, "", ""), (0, NOTHING, "")),
+           "invalid_array_delete_string": ((ABORT, "", "free(): invalid pointer\n"),
+                                           (ABORT, "", "munmap_chunk(): invalid pointer\n")),
+           **dict.fromkeys(["one_byte_underflow_small", "one_byte_underflow_medium"],
+                           ((ABORT, "", "double free or corruption (out)\n"),
+                            (ABORT, "", "free(): invalid pointer\n"))),}
+TOLD = {"32_byte_memcpy_underflow_large", "one_byte_underflow_small", "one_byte_underflow_medium",
+        "one_byte_underflow_large"}
 # A megabyte away from a block lies nothing, as a rule. What lies there is the loader's, at an address of its choice.
 FAR = re.compile(r"one_mbyte_\w+_large")
 

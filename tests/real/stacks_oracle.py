@@ -1,6 +1,6 @@
 # timeout: 600
-"""Every call stack that is recorded is libunwind's: a library made for this compares each of them as it happens, in small C
-and C++ programs, a threaded one, lua, sqlite3, jq, and in Python with each object from malloc."""
+"""Every call stack that is recorded is libunwind's: a library made for this compares each of them as it happens, in
+small C and C++ programs, a threaded one, lua, sqlite3, jq, and in Python with each object from malloc."""
 import os, pathlib, shutil, struct, sys
 
 import support
@@ -47,9 +47,13 @@ check("threads", programs / "random_operations", least=100_000)
 check("exceptions, coroutines", programs / "cpp_exceptions_coroutines", least=100)
 check("coroutines that come and go", programs / "stacks_coroutines_gone", least=100_000)
 check("signals", programs / "stacks_signals", least=6)
-check("sqlite3", "sqlite3", ":memory:", "create table t(a, b); with recursive n(i) as (select 1 union all select i + 1 from n "
-      "where i < 3000) insert into t select i, hex(randomblob(20)) from n; select count(*), b from t group by a % 7;", least=3000)
+check(
+    "sqlite3", "sqlite3", ":memory:",
+    "create table t(a, b); with recursive n(i) as (select 1 union all select i + 1 from n "
+    "where i < 3000) insert into t select i, hex(randomblob(20)) from n; select count(*), b from t group by a % 7;",
+    least=3000)
 check("jq", "jq", "-n", "[range(2000) | {a: ., b: [range(3)]}] | group_by(.a % 5) | length", least=3000)
-check("lua", "lua5.4", "-e", "local t = {} for i = 1, 20000 do t[i % 100] = tostring(i) .. ('x'):rep(i % 50) end", least=3000)
+check("lua", "lua5.4", "-e", "local t = {} for i = 1, 20000 do t[i % 100] = tostring(i) .. ('x'):rep(i % 50) end",
+      least=3000)
 check("Python", sys.executable, "-c", SMALL, least=1000)
 check("Python, PYTHONMALLOC=malloc", sys.executable, "-c", SMALL, least=50_000, PYTHONMALLOC="malloc")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 300
-"""Under Valgrind a program that has no errors still has none, for Memcheck, Helgrind and DRD: not in what memstow asks the kernel,
-nor in what its threads share without a lock, nor in blocks of functions that Valgrind does not replace. A program that has one
-still has it."""
+"""Under Valgrind a program that has no errors still has none, for Memcheck, Helgrind and DRD: not in what memstow asks
+the kernel, nor in what its threads share without a lock, nor in blocks of functions that Valgrind does not replace. A
+program that has one still has it."""
 import shutil
 
 import support
@@ -98,4 +98,5 @@ for tool, (fault, said) in ERRORS.items():
 # Tools that leave the heap alone leave it to memstow.
 support.track("valgrind", "-q", "--tool=none", program)
 report = support.report()
-assert not report["process"]["notes"] and report["totals"]["host"]["allocated_blocks"] > 200, (report["process"], report["totals"])
+assert not report["process"]["notes"] and report["totals"]["host"]["allocated_blocks"] > 200, (
+    report["process"], report["totals"])

@@ -1,4 +1,5 @@
-"""What the tests of the simulated CUDA driver share: where its libraries, clients and programs are, and how to run one."""
+"""What the tests of the simulated CUDA driver share: where its libraries, clients and programs are, and how to run
+one."""
 import json
 import os
 import pathlib
@@ -26,7 +27,8 @@ def client(route):
 
 def run_client(route, *before, **more):
     """Runs a client, behind the words `before`; returns what it says is live: kind → (bytes, blocks)."""
-    result = subprocess.run([*before, client(route)], env=environment(**more), capture_output=True, text=True, timeout=100)
+    result = subprocess.run([*before, client(route)], env=environment(**more), capture_output=True, text=True,
+                            timeout=100)
     assert result.returncode == 0, f"{route}: status {result.returncode}\n{result.stdout}{result.stderr}"
     lines = result.stdout.splitlines()
     assert lines[-1] == "ok", result.stdout
@@ -38,7 +40,8 @@ def expected(route):
 
 
 def run_cases(name, count, wish, killed=(), without=()):
-    """Runs each of so many cases of a program by itself, with the settings that `wish` has for it, and its ledger in CASE.mst."""
+    """Runs each of so many cases of a program by itself, with the settings that `wish` has for it, and its ledger in
+    CASE.mst."""
     program = BUILD / name
     cases = support.run(program, env=environment()).stdout.split()
     assert len(cases) == count, cases

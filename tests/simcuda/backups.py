@@ -1,5 +1,6 @@
-# Where models go that leave a device: to pinned memory, ordinary memory and a disk, each within its limit; disks that fail; a
-# kill on the way; a fork while something is out. Over the simulated driver (a test double): each case of _backups.c by itself.
+# Where models go that leave a device: to pinned memory, ordinary memory and a disk, each within its limit; disks that
+# fail; a kill on the way; a fork while something is out. Over the simulated driver (a test double): each case of
+# _backups.c by itself.
 import errno, json, pathlib, re, sys
 
 import support
@@ -44,11 +45,14 @@ children = list(support.HERE.glob("forked.mst.*"))
 assert children, "the child's ledger"
 for child in children: # it has none of its parent's device memory
     seen = support.report(child.name)
-    assert not seen["totals"]["cuda"]["live_bytes"] and not any(owner["stowed_bytes"] for owner in seen["owners"]), child
+    assert not seen["totals"]["cuda"]["live_bytes"] and not any(
+        owner["stowed_bytes"] for owner in seen["owners"]), child
 
 # What does not fit anywhere, and what nothing takes, stays on the device.
-for file, why, answer, wish in (("nowhere", "no host memory to move it to", -errno.ENOMEM, {"MEMSTOW_CUDA_HOST": "12M"}),
-                                ("too_large", "no host memory to move it to", -errno.ENOMEM, {**DISK, "MEMSTOW_CUDA_DISK": "19M"}),
+for file, why, answer, wish in (("nowhere", "no host memory to move it to", -errno.ENOMEM,
+                                 {"MEMSTOW_CUDA_HOST": "12M"}),
+                                ("too_large", "no host memory to move it to", -errno.ENOMEM,
+                                 {**DISK, "MEMSTOW_CUDA_DISK": "19M"}),
                                 ("no_folder", "there is no directory that will do to move it to", -errno.ENOTSUP,
                                  {**DISK, "MEMSTOW_STOW_DIR": str(support.HERE / "not there")}),
                                 ("in_memory", "there is no directory that will do to move it to", -errno.ENOTSUP,
@@ -77,8 +81,8 @@ owner = {o["name"]: o["id"] for o in trace["owners"]}
 
 
 def refusals(trace):
-    return [(line["owner"], line["because"].split(" (")[0], line["bytes"], sorted(line.get("with", []))) for line in trace["lines"]
-            if line["kind"] == "REFUSED"]
+    return [(line["owner"], line["because"].split(" (")[0], line["bytes"], sorted(line.get("with", [])))
+            for line in trace["lines"] if line["kind"] == "REFUSED"]
 
 
 refused = refusals(trace)
@@ -95,7 +99,8 @@ assert re.search(r"parts of a block are other owners' \((all, vae|vae, all)\)", 
 case("two_reasons", MEMSTOW_CUDA_HOST="12M")
 trace = json.loads(support.memstow("decisions", "two_reasons.mst", "--check", "--json").stdout)
 who = trace["owners"][0]["id"]
-assert refusals(trace) == 2 * [(who, HANDLE, block, []), (who, "no host memory to move it to", 20 << 20, [])], refusals(trace)
+assert refusals(trace) == 2 * [(who, HANDLE, block, []),
+                               (who, "no host memory to move it to", 20 << 20, [])], refusals(trace)
 
 # Words that are no amounts count as not set, and the report says so.
 for key in ("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_DISK"):

@@ -1,6 +1,6 @@
 # needs: root
-# Disks that take no more, or fail, while a model leaves a device for them: it stays there, whole, and the answer says why. Over
-# the simulated driver (a test double).
+# Disks that take no more, or fail, while a model leaves a device for them: it stays there, whole, and the answer says
+# why. Over the simulated driver (a test double).
 import errno, json, pathlib, sys
 
 import support
@@ -22,10 +22,15 @@ def refused(image, mib, name, answers):
         support.skip("mkfs.ext4 is missing")
     if support.run("mount", "-o", "loop,errors=continue", image, place, status=None).returncode:
         support.skip("cannot mount a file system here")
-    wish = {"MEMSTOW_CUDA_MOVES": "2M", "SIMCUDA_CAPACITY": "64M", "MEMSTOW_CUDA_HOST": "12M", "MEMSTOW_CUDA_DISK": "40M",
-            "MEMSTOW_STOW_DIR": str(place)}
+    wish = {
+        "MEMSTOW_CUDA_MOVES": "2M", "SIMCUDA_CAPACITY": "64M", "MEMSTOW_CUDA_HOST": "12M", "MEMSTOW_CUDA_DISK": "40M",
+        "MEMSTOW_STOW_DIR": str(place)
+    }
     try:
-        tried = [support.track(program, "refused", -answer, env=environment(**wish), file=f"{name}.mst", status=None) for answer in answers]
+        tried = [
+            support.track(program, "refused", -answer, env=environment(**wish), file=f"{name}.mst", status=None)
+            for answer in answers
+        ]
     finally:
         support.run("umount", "-l", place)
     assert any(done.returncode == 0 for done in tried), "".join(done.stdout + done.stderr for done in tried)

@@ -1,6 +1,6 @@
 # needs: cc
-# Models on several devices, over the simulated driver (a test double): what memstow serves moves out of its own device and context
-# and back there, and other devices may use it as they could before. Each case of _devices.c by itself.
+# Models on several devices, over the simulated driver (a test double): what memstow serves moves out of its own device
+# and context and back there, and other devices may use it as they could before. Each case of _devices.c by itself.
 import support
 from _simcuda import refusals, run_cases
 
@@ -10,7 +10,8 @@ support.compile(support.HERE / "aimdo.c", name="aimdo.so", flags=("-shared", "-f
 
 def wish(case):
     peers = {"SIMCUDA_PEERS": "0"} if case == "no_peers" else {}
-    return {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1", "SIMCUDA_DEVICES": "2", "SIMCUDA_CAPACITY": "128M", **peers}
+    return {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1", "SIMCUDA_DEVICES": "2", "SIMCUDA_CAPACITY": "128M",
+            **peers}
 
 
 run_cases("devices", 12, wish)

@@ -1,5 +1,5 @@
-# Models whose device memory memstow serves move out of the device and back, over the simulated driver (a test double): each
-# case of _moves.c by itself, and what the report of it says.
+# Models whose device memory memstow serves move out of the device and back, over the simulated driver (a test double):
+# each case of _moves.c by itself, and what the report of it says.
 import json, os, pathlib, subprocess, sys
 
 import support
@@ -22,10 +22,12 @@ def wish(case):
 run_cases("moves", 28, wish, killed=KILLED, without=("asked",))
 
 # From outside.
-process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked", stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE, text=True, env=environment(MEMSTOW_CUDA_MOVES="2M"))
+process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked",
+                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                        env=environment(MEMSTOW_CUDA_MOVES="2M"))
 assert process.stdout.readline() == "loaded\n"
-pid = next(p["pid"] for p in json.loads(support.memstow("ps", "--json").stdout)["processes"] if p["file"] == os.path.abspath("asked.mst"))
+pid = next(p["pid"] for p in json.loads(support.memstow("ps", "--json").stdout)["processes"]
+           if p["file"] == os.path.abspath("asked.mst"))
 assert "14.0 MiB" in support.memstow("stow", pid, "unet").stdout
 unet = json.loads(support.memstow("owners", pid, "--json").stdout)["owners"][0]
 assert unet["device_stowed_bytes"] == 14 << 20 and unet["cuda_bytes"] == 15 << 20, unet
@@ -40,7 +42,8 @@ done = support.track(program, "not_served", env=environment(), file="why.mst")
 assert refusals("why.mst") == {"MEMSTOW_CUDA_MOVES is not set": 19 << 20, kind: 3 << 20}, refusals("why.mst")
 
 # Settings that cannot be read count as not set, and the report says so.
-for key, word in (("MEMSTOW_CUDA_MOVES", "2m"), ("MEMSTOW_CUDA_MOVES", "64MB"), ("MEMSTOW_CUDA_MOVES", "yes"), ("MEMSTOW_CUDA_HOST", "lots")):
+for key, word in (("MEMSTOW_CUDA_MOVES", "2m"), ("MEMSTOW_CUDA_MOVES", "64MB"), ("MEMSTOW_CUDA_MOVES", "yes"),
+                  ("MEMSTOW_CUDA_HOST", "lots")):
     support.track(program, "off", env=environment(**{key: word}), file="word.mst")
     notes = support.report("word.mst")["process"]["notes"]
     assert any(note.startswith(f"{key} is no amount") for note in notes), (key, word, notes)
@@ -48,9 +51,12 @@ for key, word in (("MEMSTOW_CUDA_MOVES", "2m"), ("MEMSTOW_CUDA_MOVES", "64MB"), 
 # A model with nothing on the host is decided about, and what it left is in the trace.
 lines = json.loads(support.memstow("decisions", "by_policy.mst", "--check", "--json").stdout)["lines"]
 unet = 2
-categories = [(line["category"], line["before_bytes"], line.get("device_before_bytes")) for line in lines if line["kind"] == "CATEGORY" and line["owner"] == unet]
-assert [c[0] for c in categories] == ["blocked", "blocked", "stowed", "blocked"] and {c[2] for c in categories} == {8 << 20}, categories
-assert [line["why"] for line in lines if line["kind"] == "DECISION" and line["owner"] == unet] == ["cannot", "cannot", "policy", "retired"], lines
+categories = [(line["category"], line["before_bytes"], line.get("device_before_bytes")) for line in lines
+              if line["kind"] == "CATEGORY" and line["owner"] == unet]
+assert [c[0] for c in categories] == ["blocked", "blocked", "stowed",
+                                      "blocked"] and {c[2] for c in categories} == {8 << 20}, categories
+assert [line["why"] for line in lines if line["kind"] == "DECISION"
+        and line["owner"] == unet] == ["cannot", "cannot", "policy", "retired"], lines
 
 # A process that was killed in a move had what it had.
 for name, out in (("killed_on_the_way_out", 0), ("killed_on_the_way_back", 14 << 20)):
@@ -64,8 +70,9 @@ for name in ("out_and_back", "off", "killed_on_the_way_out", "killed_on_the_way_
     found = {kind: (sums["live_bytes"], sums["live_blocks"]) for kind, sums in kinds.items() if sums["live_blocks"]}
     assert found == {"device": (17 << 20, 3), "pool": (6 << 20, 1)}, f"{name}: {found}"
 
-for name, because in (("out_and_back", "the owner is not declared idle"), ("no_vram", "no device memory to bring it back to"),
-                      ("no_host", "no host memory to move it to"), ("captures", "a stream is being captured")):
+for name, because in (("out_and_back", "the owner is not declared idle"),
+                      ("no_vram", "no device memory to bring it back to"), ("no_host", "no host memory to move it to"),
+                      ("captures", "a stream is being captured")):
     lines = support.memstow("decisions", f"{name}.mst", "--json").stdout
     assert f'"{because}"' in lines, f"{name}: {lines}"
 
@@ -73,10 +80,12 @@ for name, because in (("out_and_back", "the owner is not declared idle"), ("no_v
 cuda = support.report("foreign_pointers.mst")["cuda"]
 assert cuda["foreign_frees"] == 5 and not cuda["missed_frees"], cuda
 
-# What is out is in the ledger, and not in use by the driver: the rest is the context's 8 MiB, and 1 MiB that `small` is rounded up by.
+# What is out is in the ledger, and not in use by the driver: the rest is the context's 8 MiB, and 1 MiB that `small` is
+# rounded up by.
 report = support.report("stays_out.mst")
 device = report["cuda"]["devices"][0]
-assert device["live_bytes"] == 23 << 20 and device["driver_used_bytes"] == 18 << 20 and device["rest_bytes"] == 9 << 20, device
+assert device["live_bytes"] == 23 << 20 and device["driver_used_bytes"] == 18 << 20 and device[
+    "rest_bytes"] == 9 << 20, device
 residency, live = report["residency"], support.report("out_and_back.mst")["residency"]
 assert residency["device_stowed_bytes"] == 14 << 20 and live["device_stowed_bytes"] == 0, (residency, live)
 assert residency["rest_bytes"] <= live["rest_bytes"] + (1 << 20), (residency, live)

@@ -1,5 +1,5 @@
-# What is said of a pointer to memory that memstow serves, over the simulated driver (a test double): attribute by attribute as the
-# driver says of its own memory of that kind, whether it is there, out or back.
+# What is said of a pointer to memory that memstow serves, over the simulated driver (a test double): attribute by
+# attribute as the driver says of its own memory of that kind, whether it is there, out or back.
 import support
 from _simcuda import BUILD, environment
 

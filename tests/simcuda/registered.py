@@ -1,5 +1,5 @@
-# The host's memory that a device was told of does not move, nor what a busy device may read without being told; over the simulated
-# driver (a test double): each case of _registered.c by itself, and the reasons that the trace says.
+# The host's memory that a device was told of does not move, nor what a busy device may read without being told; over
+# the simulated driver (a test double): each case of _registered.c by itself, and the reasons that the trace says.
 import pathlib, sys
 
 from _simcuda import refusals, run_cases
@@ -18,7 +18,8 @@ def wish(case):
 
 run_cases("registered", 6, wish)
 for case, because in (("registered", "a device was told where it is"),
-                      ("read_by_the_device", "a device can use it where it is (HMM, ATS), and is busy, or the owner is not idle")):
+                      ("read_by_the_device",
+                       "a device can use it where it is (HMM, ATS), and is busy, or the owner is not idle")):
     assert because in refusals(f"{case}.mst"), f"{case}: {refusals(f'{case}.mst')}"
 assert not list(folder.iterdir())
 folder.rmdir()

@@ -1,5 +1,5 @@
-# A device has no memory for a request, and idle models have it: they leave, by policy, and the program hears nothing of it.
-# Over the simulated driver (a test double): each case of _rescue.c by itself, and what the trace says was decided.
+# A device has no memory for a request, and idle models have it: they leave, by policy, and the program hears nothing of
+# it. Over the simulated driver (a test double): each case of _rescue.c by itself, and what the trace says was decided.
 import json
 
 import support
@@ -12,11 +12,13 @@ assert len(names) == 25, names
 WISH = {"turned_off": "0", "kept_is_taken": "kept"}
 # The rescues of each case: what was decided of which owner, and why. All others have none.
 STOWED, CANNOT = ("stow", "policy"), ("keep", "cannot")
-DECIDED = {"makes_room": [[STOWED]], "asked_twice": [[STOWED]], "other_entries": 3 * [[STOWED]],
-           "in_use": [[CANNOT]], "is_kept": [[("keep", "policy")]], "nothing_said": [[("keep", "nothing_said")]],
-           "kept_is_taken": [[("stow", "rescue")]], "to_be_freed": [[("stow", "rescue")]], "own_scope": [[("keep", "in_use")]],
-           "captured": [[STOWED]], "in_order": [[STOWED, ("keep", "not_needed")], [STOWED, STOWED]], "threads": [[STOWED]],
-           "behind_a_long_move": [[STOWED]], "a_kernel_does_not_end": [[STOWED]], "used_again": [[STOWED]], "too_much": [[STOWED]], "other_device": [[STOWED, CANNOT]]}
+DECIDED = {"makes_room": [[STOWED]], "asked_twice": [[STOWED]], "other_entries": 3 * [[STOWED]], "in_use": [[CANNOT]],
+           "is_kept": [[("keep", "policy")]], "nothing_said": [[("keep", "nothing_said")]],
+           "kept_is_taken": [[("stow", "rescue")]], "to_be_freed": [[("stow", "rescue")]],
+           "own_scope": [[("keep", "in_use")]], "captured": [[STOWED]],
+           "in_order": [[STOWED, ("keep", "not_needed")], [STOWED, STOWED]], "threads": [[STOWED]],
+           "behind_a_long_move": [[STOWED]], "a_kernel_does_not_end": [[STOWED]], "used_again": [[STOWED]],
+           "too_much": [[STOWED]], "other_device": [[STOWED, CANNOT]]}
 
 
 def rescues(lines):
@@ -27,7 +29,8 @@ def rescues(lines):
             number = line["trigger"]
             assert line["text"] == "no device memory was left" and line["needed"] >= 8 << 20, line
             assert any(l["kind"] == "ACT" and l["trigger"] == number for l in lines), lines
-            found.append([(l["action"], l["why"]) for l in lines if l["kind"] == "DECISION" and l["trigger"] == number and l.get("device_bytes")])
+            found.append([(l["action"], l["why"]) for l in lines
+                          if l["kind"] == "DECISION" and l["trigger"] == number and l.get("device_bytes")])
     return found
 
 

@@ -16,7 +16,8 @@ def real_disk():
 
 
 def program():
-    return support.compile(support.ROOT / "tests/state/_store.c", flags=("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread"))
+    return support.compile(support.ROOT / "tests/state/_store.c",
+                           flags=("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread"))
 
 
 def environment(folder):
@@ -26,8 +27,8 @@ def environment(folder):
 def start(*argv, folder, **options):
     """A command under the library, with its output to be read."""
     command = [support.MEMSTOW, "run", "--quiet", "-o", support.HERE / "out.%p.mst", "--", *argv]
-    return subprocess.Popen([str(a) for a in command], env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                            text=True, **options)
+    return subprocess.Popen([str(a) for a in command], env=environment(folder), stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, **options)
 
 
 def python(code, folder, status=0):
@@ -39,4 +40,5 @@ def python(code, folder, status=0):
 
 def listing(folder):
     """All that is below a folder, with what it holds."""
-    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+            for path in sorted(folder.rglob("*"))}

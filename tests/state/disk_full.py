@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: root
-"""A disk that is full: put says so, keeps nothing of it, and the last iteration is there, below a prefix and without one."""
+"""A disk that is full: put says so, keeps nothing of it, and the last iteration is there, below a prefix and without
+one."""
 import sys
 
 import _state, support

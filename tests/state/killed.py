@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""kill -9 at 200 random moments of a loop below a prefix: the next process goes on from the last iteration that committed, with all of
-its values and no others, and there is one set of files."""
+"""kill -9 at 200 random moments of a loop below a prefix: the next process goes on from the last iteration that
+committed, with all of its values and no others, and there is one set of files."""
 import os, random, signal, time
 
 import _state, support

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""Without a prefix nothing is left of a loop: not after an end, an error, a Ctrl-C or a kill, in memory or in files; and below a prefix
-an iteration that was on leaves nothing, and the last one that committed."""
+"""Without a prefix nothing is left of a loop: not after an end, an error, a Ctrl-C or a kill, in memory or in files;
+and below a prefix an iteration that was on leaves nothing, and the last one that committed."""
 import os, signal
 
 import _state, support

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""Prefixes: what lies below one goes on in another process, with 0600 and no links; a second loop is refused; prefixes that lead out of
-the directory, links, other people's files and damaged ones are one clear error each, and nothing is written or removed."""
+"""Prefixes: what lies below one goes on in another process, with 0600 and no links; a second loop is refused; prefixes
+that lead out of the directory, links, other people's files and damaged ones are one clear error each, and nothing is
+written or removed."""
 import os, shutil, stat
 
 import _state, support

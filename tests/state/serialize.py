@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: torch
 # timeout: 200
-"""Values come back as they went in: tensors of each type, shape and stride, arrays, nested ones, texts, numbers, pickles; what is to
-pass by reference does, and says why; what comes back as another type is a warning; bytes that are none of ours are an error."""
+"""Values come back as they went in: tensors of each type, shape and stride, arrays, nested ones, texts, numbers,
+pickles; what is to pass by reference does, and says why; what comes back as another type is a warning; bytes that are
+none of ours are an error."""
 import os
 
 import support

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""The store as a C program uses it: what becomes visible when, views, owners and moves, limits, bad arguments, forks, threads, two
-gibibytes in a file. What each case checks is in _store.c; here: that it ends well, leaves no file, and that its ledger is right."""
+"""The store as a C program uses it: what becomes visible when, views, owners and moves, limits, bad arguments, forks,
+threads, two gibibytes in a file. What each case checks is in _store.c; here: that it ends well, leaves no file, and
+that its ledger is right."""
 import _state, support
 
 program, folder = _state.program(), _state.real_disk()
@@ -17,8 +18,10 @@ states = {owner["name"]: owner for owner in support.report("generations.mst")["o
 assert all(owner["live_bytes"] == 0 for owner in states.values()), states
 owners = {owner["name"]: owner for owner in support.report("ram_limit.mst")["owners"] if owner["kind"] == "state"}
 sizes = {name: owner["live_bytes"] for name, owner in owners.items()}
-assert sizes == {"state:limit/a": (2 << 20) + 8192, "state:limit/b": (1 << 19) + 4096, "state:limit/c": (1 << 20) + 4096}, sizes
-assert owners["state:limit/c"]["stowed_bytes"] == sizes["state:limit/c"] and owners["state:limit/b"]["stowed_bytes"] == 0, owners
+assert sizes == {"state:limit/a": (2 << 20) + 8192, "state:limit/b": (1 << 19) + 4096,
+                 "state:limit/c": (1 << 20) + 4096}, sizes
+assert owners["state:limit/c"]["stowed_bytes"] == sizes["state:limit/c"] and owners["state:limit/b"][
+    "stowed_bytes"] == 0, owners
 assert "state:limit/a" in support.memstow("report", "--by=model", "ram_limit.mst").stdout
 owners = [owner["name"] for owner in support.report("failed_puts.mst")["owners"] if owner["kind"] == "state"]
 assert owners == ["state:failed/kept"], owners

@@ -1,5 +1,5 @@
-"""What the tests of moving memory share: programs that run under the library with the stow engine's functions exported, and
-directories to move to."""
+"""What the tests of moving memory share: programs that run under the library with the stow engine's functions exported,
+and directories to move to."""
 import contextlib, os, pathlib, signal, subprocess
 
 import support
@@ -42,7 +42,8 @@ def execute(argv, directory, timeout=110, **options):
 
 
 def run_cases(*names, only=None, **options):
-    """Runs every case of programs that list their cases, each in a process of its own. What is skipped in some is said."""
+    """Runs every case of programs that list their cases, each in a process of its own. What is skipped in some is
+    said."""
     folder, skipped = real_disk(), []
     folder.chmod(0o777)
     for name in names:

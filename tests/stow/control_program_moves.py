@@ -1,6 +1,6 @@
 # timeout: 200
-"""Moves that the program makes itself, for a request that it answers: how far they are is told, also on a terminal, and who takes
-the request back ends them; what the program moves for itself afterwards goes to its end."""
+"""Moves that the program makes itself, for a request that it answers: how far they are is told, also on a terminal, and
+who takes the request back ends them; what the program moves for itself afterwards goes to its end."""
 import pathlib, sys
 
 for room in ("harm", "cli"):

@@ -1,7 +1,7 @@
 # needs: deb:gdb
 # timeout: 240
-"""Core dumps of a program with stowed memory, by the kernel and by gcore: what is in them, and that they come to an end, also when
-the disk cannot be read, and in the middle of a move."""
+"""Core dumps of a program with stowed memory, by the kernel and by gcore: what is in them, and that they come to an
+end, also when the disk cannot be read, and in the middle of a move."""
 import os, pathlib, random, resource, signal, struct, subprocess
 
 import _moving, support

@@ -1,6 +1,6 @@
-"""A debugger stops all threads of a program whose memory moves all the time, in any order, again and again: each stops, and memory
-is whole. A thread that waits in the kernel for another one, which has been stopped, would not stop; gcore would wait for ever.
-What sees to that is a process, which may be killed, and ends with the program."""
+"""A debugger stops all threads of a program whose memory moves all the time, in any order, again and again: each stops,
+and memory is whole. A thread that waits in the kernel for another one, which has been stopped, would not stop; gcore
+would wait for ever. What sees to that is a process, which may be killed, and ends with the program."""
 import ctypes, os, pathlib, signal, subprocess, time
 
 import _moving, support
@@ -57,8 +57,8 @@ def read(file):
 
 
 program, folder = _moving.program("dumped"), _moving.real_disk()
-process = support.start(program, "moving", env=_moving.environment(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                        text=True)
+process = support.start(program, "moving", env=_moving.environment(folder), stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE, text=True)
 while (line := process.stdout.readline()) != "ready\n":
     assert line, f"exit status {process.wait()}"
 for i in range(STOPS):

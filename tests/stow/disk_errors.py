@@ -1,7 +1,7 @@
 # needs: root
 # timeout: 200
-"""A disk that fails: writing (a file system on a sparse image that has no room to grow), and reading (an image that lost its
-end). Memory stays whole, and is stowed for as long as it cannot be read."""
+"""A disk that fails: writing (a file system on a sparse image that has no room to grow), and reading (an image that
+lost its end). Memory stays whole, and is stowed for as long as it cannot be read."""
 import errno, shutil, subprocess
 
 import _moving, support

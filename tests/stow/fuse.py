@@ -1,6 +1,6 @@
 # needs: root deb:bindfs deb:fuse3
-"""A directory on FUSE: memory does not move there, whatever lies behind it, and nothing is left there; nor does it by way of an
-overlay."""
+"""A directory on FUSE: memory does not move there, whatever lies behind it, and nothing is left there; nor does it by
+way of an overlay."""
 import errno, os, shutil
 
 import _moving, support

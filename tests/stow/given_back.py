@@ -1,8 +1,8 @@
 # needs: root
 # timeout: 200
 # alone
-"""What is stowed is given back: the control group's memory falls by at least 95 % of it, and RSS does; and chunk by chunk while it
-moves, not in the end only."""
+"""What is stowed is given back: the control group's memory falls by at least 95 % of it, and RSS does; and chunk by
+chunk while it moves, not in the end only."""
 import _moving, support
 
 group = support.MemoryGroup.make() or support.skip("cannot make a control group with the memory controller")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 200
-"""Moves that a program makes for itself, out, back and for a trigger: `memstow owners` shows how far they are, and `--cancel` ends
-them from outside after the chunk that they are at, with the rest of the trigger. What is moved later is moved whole. A move that
-somebody else asked for ends so, too, and who asked is told."""
+"""Moves that a program makes for itself, out, back and for a trigger: `memstow owners` shows how far they are, and
+`--cancel` ends them from outside after the chunk that they are at, with the rest of the trigger. What is moved later is
+moved whole. A move that somebody else asked for ends so, too, and who asked is told."""
 import pathlib, subprocess, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harm"))
@@ -48,8 +48,8 @@ def seen_moving(way):
     assert owner["to_move_bytes"] == SIZE, owner
     assert not owners()["model1"]["moving"]
     word = {"out": "stowing", "back": "restoring"}[way]
-    wait_for(lambda: re.search(rf"model0, {word} \d+\.\d MiB of 256\.0 MiB", memstow("owners", program.pid).stdout), seconds=60,
-             what="the same as text")
+    wait_for(lambda: re.search(rf"model0, {word} \d+\.\d MiB of 256\.0 MiB", memstow("owners", program.pid).stdout),
+             seconds=60, what="the same as text")
 
 
 def cancel(verb, *owner):
@@ -110,7 +110,8 @@ assert program.tell("sums()") == before
 # Where the next move begins at once, what is told of the one that was ended is its own.
 assert all(program.tell(f"abi.memstow_restore(models[{i}])") == SIZE for i in range(MODELS))
 for _ in range(3):
-    program.begin(f"until_cut_short(('both', lambda: (abi.memstow_stow(models[0]), abi.memstow_restore(models[0]))[0], {SIZE}))")
+    program.begin(
+        f"until_cut_short(('both', lambda: (abi.memstow_stow(models[0]), abi.memstow_restore(models[0]))[0], {SIZE}))")
     seen_moving("out")
     said, (name, moved) = cancel("stow"), program.after()
     assert said == text_of(moved), (moved, said)

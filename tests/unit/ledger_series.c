@@ -77,8 +77,7 @@ Test(series, grows_through_windows, .init = begin, .fini = end) {
         memset(series_at(&series, id), 1 + id % 255, 4096);
     }
     for (uint32_t id = 0; id < 16000; id++)
-        for (int i = 0; i < 4096; i += 1024)
-            cr_assert_eq(((uint8_t *)series_at(&series, id))[i], 1 + id % 255);
+        for (int i = 0; i < 4096; i += 1024) cr_assert_eq(((uint8_t *)series_at(&series, id))[i], 1 + id % 255);
     cr_assert_eq(records_in_file(TYPE), 16000);
     cr_assert_eq(ledger_head->lost[SNAP_LOST_FILE], 0);
 }
@@ -90,8 +89,7 @@ static void *take_many(void *argument) {
     uint64_t me = (uint64_t)(uintptr_t)argument;
     for (uint64_t i = 0; i < EACH; i++) {
         uint64_t *record = series_at(&shared, series_take(&shared));
-        if (!record)
-            return argument;
+        if (!record) return argument;
         __atomic_store_n(&record[0], me, __ATOMIC_RELAXED);
         __atomic_store_n(&record[1], i, __ATOMIC_RELAXED);
     }
@@ -101,8 +99,7 @@ static void *take_many(void *argument) {
 Test(series, threads_take_different_ids, .init = begin, .fini = end) {
     pthread_t threads[THREADS];
     static uint8_t seen[THREADS + 1][EACH];
-    for (uintptr_t t = 0; t < THREADS; t++)
-        pthread_create(&threads[t], NULL, take_many, (void *)(t + 1));
+    for (uintptr_t t = 0; t < THREADS; t++) pthread_create(&threads[t], NULL, take_many, (void *)(t + 1));
     for (int t = 0; t < THREADS; t++) {
         void *failed;
         pthread_join(threads[t], &failed);
@@ -139,8 +136,7 @@ Test(series, the_end_gives_room_back_and_the_ledger_goes_on, .init = begin, .fin
     ledger_resume();
     cr_assert_eq(ledger_head->state, SNAP_RUNNING);
     static struct series series = {.type = TYPE, .record_size = 64, .first_bits = 10, .limit = 100000};
-    for (uint32_t id = 0; id < 50000; id++)
-        cr_assert_eq(series_take(&series), id);
+    for (uint32_t id = 0; id < 50000; id++) cr_assert_eq(series_take(&series), id);
     cr_assert_eq(records_in_file(TYPE), 50000);
 }
 
@@ -158,8 +154,7 @@ Test(series, a_sealed_ledger_uses_what_it_has, .init = begin, .fini = end) {
     static struct series series = {.type = TYPE, .record_size = 64, .first_bits = 2, .limit = 1000000};
     seal_leave(true);
     uint32_t taken = 0;
-    while (series_take(&series) != SERIES_NONE)
-        taken++;
+    while (series_take(&series) != SERIES_NONE) taken++;
     cr_assert(taken > 100 && taken < 100000);
     cr_assert(ledger_head->lost[SNAP_LOST_FILE] > 0);
 }
@@ -171,8 +166,7 @@ Test(memory, without_a_file_the_shape_is_the_same) {
     cr_assert(ledger_head->flags & SNAP_MEMORY_ONLY);
     static struct series series = {.type = TYPE, .record_size = 4096, .first_bits = 2, .limit = 1000000};
     uint32_t taken = 0;
-    while (series_take(&series) != SERIES_NONE)
-        taken++;
+    while (series_take(&series) != SERIES_NONE) taken++;
     cr_assert_gt(taken, 4000);
     cr_assert_eq(access(path, F_OK), -1);
     ledger_end(SNAP_EXITED);

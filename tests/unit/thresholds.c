@@ -55,8 +55,8 @@ Test(thresholds, are_refused) {
 Test(thresholds, a_size_alone) {
     double bytes;
     cr_expect(size_parse("64K", &bytes) && bytes == 65536);
-    cr_expect_not(size_parse("5%", &bytes) || size_parse("5x", &bytes) ||
-                  size_parse("owner:5", &bytes) || size_parse("", &bytes));
+    cr_expect_not(size_parse("5%", &bytes) || size_parse("5x", &bytes) || size_parse("owner:5", &bytes) ||
+                  size_parse("", &bytes));
 }
 
 static const struct {
@@ -102,9 +102,9 @@ static const struct {
     uint64_t before;
     enum verdict verdict;
 } judged[] = {
-    {-MIB, 100 * MIB, VERDICT_FINE},        {0, 0, VERDICT_FINE},
-    {MIB - 1, 100 * MIB, VERDICT_FINE},     {MIB - 1, MIB, VERDICT_FINE},
-    {MIB, 100 * MIB, VERDICT_WARNING},      {5 * MIB, 100 * MIB, VERDICT_WARNING},
+    {-MIB, 100 * MIB, VERDICT_FINE},          {0, 0, VERDICT_FINE},
+    {MIB - 1, 100 * MIB, VERDICT_FINE},       {MIB - 1, MIB, VERDICT_FINE},
+    {MIB, 100 * MIB, VERDICT_WARNING},        {5 * MIB, 100 * MIB, VERDICT_WARNING},
     {5 * MIB + 1, 100 * MIB, VERDICT_FAILED}, {2 * MIB, 20 * MIB, VERDICT_WARNING},
     {2 * MIB + 1, 20 * MIB, VERDICT_FAILED},  {MIB, 0, VERDICT_FAILED},
 };

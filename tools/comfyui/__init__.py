@@ -1,6 +1,7 @@
-"""memstow for ComfyUI: says which model owns which memory, and keeps, stows or frees models after each run. Put this folder
-into custom_nodes and start ComfyUI with `memstow run -- python main.py …`; there is nothing to configure. Started without
-memstow, ComfyUI is as it always is: nothing is hooked, and the policy node is a wire. docs/comfyui.md has the rest."""
+"""memstow for ComfyUI: says which model owns which memory, and keeps, stows or frees models after each run. Put this
+folder into custom_nodes and start ComfyUI with `memstow run -- python main.py …`; there is nothing to configure.
+Started without memstow, ComfyUI is as it always is: nothing is hooked, and the policy node is a wire. docs/comfyui.md
+has the rest."""
 import ctypes
 import importlib.util
 import logging
@@ -14,7 +15,8 @@ def _library():
     """The path of the libmemstow.so in this process, if there is one."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-            return next((pathlib.Path(line.split(None, 5)[5].strip()) for line in maps if "libmemstow.so" in line), None)
+            return next((pathlib.Path(line.split(None, 5)[5].strip()) for line in maps if "libmemstow.so" in line),
+                        None)
     except OSError:
         return None
 
@@ -53,7 +55,8 @@ def _is_preloaded():
 
 
 def _start():
-    from . import calls, checkpoints, closing, hooks, loops, points as restoring, policy_node, routes, runs as running, unload
+    from . import calls, checkpoints, closing, hooks, loops, points as restoring, policy_node, routes
+    from . import runs as running, unload
     from .registry import Registry, Setting
 
     registry = Registry()
@@ -89,7 +92,8 @@ from .loops import nodes as loop_nodes  # noqa: E402
 memstow = _module() if _is_preloaded() else None
 state = None
 if memstow is not None and not _is_current(memstow):
-    log.warning("memstow: %s is older than this node pack, which goes on without it: take both of one version", memstow.__file__)
+    log.warning("memstow: %s is older than this node pack, which goes on without it: take both of one version",
+                memstow.__file__)
 elif memstow is not None and memstow.active():
     try:
         state = _start()

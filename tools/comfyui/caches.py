@@ -1,6 +1,6 @@
 """The executor's caches: which cached outputs reach a model, taking them out, and putting back those of models that are
-kept. In: the executor's CacheSet and the ids of live objects. Works on the classes that ComfyUI has had so far; of a class
-that it does not know it says so, and touches nothing. Runs on the worker thread, between two runs."""
+kept. In: the executor's CacheSet and the ids of live objects. Works on the classes that ComfyUI has had so far; of a
+class that it does not know it says so, and touches nothing. Runs on the worker thread, between two runs."""
 import collections
 import functools
 import gc
@@ -16,11 +16,12 @@ log = logging.getLogger("memstow")
 
 KNOWN = {"BasicCache", "HierarchicalCache", "LRUCache", "DependencyAwareCache", "RAMPressureCache", "NullCache"}
 MOST_OBJECTS = 200_000 # looked at, in search of a model below one cached output
-MOST_BESIDE, MOST_OBJECTS_BESIDE = 32 << 20, 10_000 # of a cached output, kept for the sake of the model in it: bytes, objects
+# of a cached output, kept for the sake of the model in it: bytes, objects
+MOST_BESIDE, MOST_OBJECTS_BESIDE = 32 << 20, 10_000
 # Machinery that everything can be reached from: a way through it means nothing.
 MACHINERY = ("server", "execution", "comfy_execution", "asyncio", "logging", "threading", "aiohttp", "comfy.cmd")
-PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), types.ModuleType, types.CodeType, types.FrameType,
-         types.BuiltinFunctionType, type)
+PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), types.ModuleType, types.CodeType,
+         types.FrameType, types.BuiltinFunctionType, type)
 
 
 def is_known(cache: Any) -> bool:
@@ -90,7 +91,8 @@ def evict(cache_set: Any, targets: set) -> list[str]:
 
 
 def keys_of(cache_set: Any, node_ids: Iterable[str]) -> list:
-    """The keys, in the cache of outputs, of nodes of the prompt that ran last, and of the subgraphs that they expanded into."""
+    """The keys, in the cache of outputs, of nodes of the prompt that ran last, and of the subgraphs that they expanded
+    into."""
     keys = getattr(getattr(cache_set, "outputs", None), "cache_key_set", None)
     if keys is None or not is_known(cache_set.outputs):
         return []
@@ -121,8 +123,8 @@ def class_of(key: Any) -> str:
 
 
 def holding(cache_set: Any, targets: dict[int, set]) -> dict[int, list[str]]:
-    """By the key of each set of targets, the classes of the nodes whose cached outputs reach one of them. What is cached is gone
-    through once, however many there are."""
+    """By the key of each set of targets, the classes of the nodes whose cached outputs reach one of them. What is
+    cached is gone through once, however many there are."""
     keys_of: dict[int, list[int]] = {}
     for number, ids in targets.items():
         for one in ids:
@@ -155,7 +157,8 @@ def _is_model(value: Any) -> bool:
 
 
 def _is_little(values: list) -> bool:
-    """Whether so little hangs on these values, models aside, that they may be kept for the sake of a model beside them."""
+    """Whether so little hangs on these values, models aside, that they may be kept for the sake of a model beside
+    them."""
     import torch
     queue, seen, size = collections.deque(values), set(), 0
     while queue:
@@ -171,8 +174,8 @@ def _is_little(values: list) -> bool:
 
 
 def _leads_to(entry: Any, targets: set) -> bool:
-    """Whether a cached output has a model that reaches a target, and little else that keeping it would keep. What cannot be
-    looked at, for its code raises, is not known to be little."""
+    """Whether a cached output has a model that reaches a target, and little else that keeping it would keep. What
+    cannot be looked at, for its code raises, is not known to be little."""
     values = [value for output in _outputs_in(entry) for value in output]
     try:
         models = [value for value in values if _is_model(value)]
@@ -194,8 +197,8 @@ def _places(cache: Any, of_this_prompt: bool, path: tuple = ()) -> Iterator[tupl
 
 
 def of_models(cache_set: Any, targets: set, of_this_prompt: bool = False) -> dict:
-    """The cached outputs that have a model which reaches a target, and little else: place → entry. With `of_this_prompt` only
-    those of nodes of the prompt that ran last."""
+    """The cached outputs that have a model which reaches a target, and little else: place → entry. With
+    `of_this_prompt` only those of nodes of the prompt that ran last."""
     cache = getattr(cache_set, "outputs", None)
     if cache is None or not is_known(cache):
         return {}

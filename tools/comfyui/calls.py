@@ -1,6 +1,6 @@
-"""memstow.comfy, as the node pack answers it. In: policies that other packs set on models, and ends of runs that ComfyUI's
-worker does not follow up. Out: settings in the registry, and the moment after a run. Never lets an exception of its own
-out."""
+"""memstow.comfy, as the node pack answers it. In: policies that other packs set on models, and ends of runs that
+ComfyUI's worker does not follow up. Out: settings in the registry, and the moment after a run. Never lets an exception
+of its own out."""
 from typing import Any, Optional
 
 from . import log

@@ -1,5 +1,5 @@
-"""Checkpoints, of which one model is freed and another stays. A loader's cached output has all of them, so that it goes when
-one goes; when the loader runs again, only what is missing is loaded, and the others are what they were. In: what
+"""Checkpoints, of which one model is freed and another stays. A loader's cached output has all of them, so that it goes
+when one goes; when the loader runs again, only what is missing is loaded, and the others are what they were. In: what
 comfy.sd.load_checkpoint_guess_config is called with, and which models stay; out: the same tuple as ever."""
 import os
 import weakref
@@ -22,7 +22,8 @@ def key_of(path: str, options: dict) -> Optional[tuple]:
 
 
 class Parts:
-    """Models of checkpoints whose loader's output is gone: key → place in the result → (model as it was returned, its identity)."""
+    """Models of checkpoints whose loader's output is gone: key → place in the result → (model as it was returned, its
+    identity)."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -42,7 +43,8 @@ class Parts:
             self.kept[key] = {place: part for place, part in places.items() if part[1] not in going}
 
     def age(self) -> None:
-        """After a run: parts of which nothing was said, and that this run did not want, are dropped as ComfyUI drops outputs."""
+        """After a run: parts of which nothing was said, and that this run did not want, are dropped as ComfyUI drops
+        outputs."""
         for key in self.aged & set(self.kept):
             self.kept[key] = {place: part for place, part in self.kept[key].items() if part[1].held is not None}
         self.kept = {key: places for key, places in self.kept.items() if places}
@@ -87,4 +89,5 @@ class Parts:
 
 def siblings(identity: Identity) -> list[Identity]:
     """The models that the same node made with it, and that are alive."""
-    return [other for reference in identity.siblings if (other := reference()) is not None and other.model() is not None]
+    return [other for reference in identity.siblings if (other := reference()) is not None
+            and other.model() is not None]

@@ -1,7 +1,7 @@
-"""How ComfyUI ends. Closed by Ctrl-C while a workflow runs it aborts ("terminate called without an active exception"): Python ends
-the worker's thread inside PyTorch. So it ends by the coordinator (memstow_shutdown.py): what waits is dropped, what runs may come
-to its end for ten seconds, then it is interrupted; a second Ctrl-C interrupts it at once. A workflow that does not end even then is
-left where it is, and the process ends without Python's last steps."""
+"""How ComfyUI ends. Closed by Ctrl-C while a workflow runs it aborts ("terminate called without an active exception"):
+Python ends the worker's thread inside PyTorch. So it ends by the coordinator (memstow_shutdown.py): what waits is
+dropped, what runs may come to its end for ten seconds, then it is interrupted; a second Ctrl-C interrupts it at once. A
+workflow that does not end even then is left where it is, and the process ends without Python's last steps."""
 import atexit
 import os
 import pathlib

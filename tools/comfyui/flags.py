@@ -1,6 +1,6 @@
-"""Flags that other packs set on a model, without telling anybody. In: patchers and inner models that are alive; out: what a
-flag says of a model, seen from one of its patchers, and SET lines for the trace. Never sets a flag, and never decides between
-a flag and a policy: the registry does."""
+"""Flags that other packs set on a model, without telling anybody. In: patchers and inner models that are alive; out:
+what a flag says of a model, seen from one of its patchers, and SET lines for the trace. Never sets a flag, and never
+decides between a flag and a policy: the registry does."""
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Optional
 
@@ -28,8 +28,8 @@ def lineage(patcher: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Reading:
-    """A flag, seen from one patcher: its value there, or on the nearest patcher that it was cloned from; its value on the
-    inner model; and the object whose value counts."""
+    """A flag, seen from one patcher: its value there, or on the nearest patcher that it was cloned from; its value on
+    the inner model; and the object whose value counts."""
     on_patcher: Optional[bool]
     on_inner: Optional[bool]
     source: int

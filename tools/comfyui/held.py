@@ -1,6 +1,6 @@
-"""What holds models that were to be freed and live on. In: their identities, after a run. Out: places in words, for the report,
-and a HELD line in the trace when they are news. What is known is not looked for again, however many models are held and however
-many runs follow. Runs on the worker thread, between two runs."""
+"""What holds models that were to be freed and live on. In: their identities, after a run. Out: places in words, for the
+report, and a HELD line in the trace when they are news. What is known is not looked for again, however many models are
+held and however many runs follow. Runs on the worker thread, between two runs."""
 from typing import Any
 
 from . import memstow
@@ -23,16 +23,20 @@ class Held:
         self.known: dict[int, Known] = {}
 
     def look(self, identities: list[Identity]) -> dict[int, list[str]]:
-        """By owner. All that is asked takes as long as one question may; what was not reached is asked after the next run."""
+        """By owner. All that is asked takes as long as one question may; what was not reached is asked after the next
+        run."""
         self.known = {identity.owner.id: self.known.get(identity.owner.id) or Known() for identity in identities}
-        due = [identity for identity in identities if self.known[identity.owner.id].age >= self.known[identity.owner.id].due]
+        due = [identity for identity in identities
+               if self.known[identity.owner.id].age >= self.known[identity.owner.id].due]
         deadline = memstow.referrers().Deadline()
-        for identity in sorted(due, key=lambda identity: -identity.owner.id): # the newest is the one that is wondered about
+        # the newest is the one that is wondered about
+        for identity in sorted(due, key=lambda identity: -identity.owner.id):
             if not deadline.is_over():
                 self._ask(identity, self.known[identity.owner.id], deadline)
         for known in self.known.values():
             known.age += 1
-        return {number: list(dict.fromkeys(holder.words for holder in known.holders)) for number, known in self.known.items()}
+        return {number: list(dict.fromkeys(holder.words for holder in known.holders)) for number,
+                known in self.known.items()}
 
     def _ask(self, identity: Identity, known: Known, deadline: Any) -> None:
         """The Python objects that keep a model alive: a patcher if there is one, else the module."""

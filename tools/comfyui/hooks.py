@@ -1,6 +1,6 @@
-"""Where the pack looks into ComfyUI: models that come into being, nodes that run, weights that are loaded and patched. What
-is seen becomes identities, owners and scopes. A hook never lets an exception of its own out, and calls what was there
-before it, whoever put it there."""
+"""Where the pack looks into ComfyUI: models that come into being, nodes that run, weights that are loaded and patched.
+What is seen becomes identities, owners and scopes. A hook never lets an exception of its own out, and calls what was
+there before it, whoever put it there."""
 import contextvars
 import functools
 import os
@@ -122,8 +122,8 @@ class Node:
 @functools.lru_cache(maxsize=4096)
 def _loads(class_def: Any) -> bool:
     types = getattr(class_def, "RETURN_TYPES", ())
-    return any(isinstance(kind, str) and not kind.endswith("_OUTPUT") and any(word in kind.upper() for word in MODEL_WORDS)
-               for kind in types)
+    return any(isinstance(kind, str) and not kind.endswith("_OUTPUT")
+               and any(word in kind.upper() for word in MODEL_WORDS) for kind in types)
 
 
 def class_named(class_type: str) -> Any:
@@ -200,8 +200,8 @@ class Watch:
 
     @quietly
     def settle(self, node: Node) -> None:
-        """A node ended: what it loaded gets its owner. A single model takes all that the loader left behind; of several,
-        each takes its weights, and the rest stays with the loader."""
+        """A node ended: what it loaded gets its owner. A single model takes all that the loader left behind; of
+        several, each takes its weights, and the rest stays with the loader."""
         for identity in (*node.new, *node.touched):
             self.assign(identity)
         for identity in (i for i in node.new if i.checkpoint is None): # a checkpoint's have theirs
@@ -375,8 +375,8 @@ def install(watch: Watch) -> None:
 
 
 def bring_back(identity: Any) -> None:
-    """A stowed model is about to be used: all of it at once is quicker than page by page. Until it is back nobody writes to
-    it, so that it need not be copied on the way."""
+    """A stowed model is about to be used: all of it at once is quicker than page by page. Until it is back nobody
+    writes to it, so that it need not be copied on the way."""
     identity.stowed = False
     identity.set_idle(True)
     try:

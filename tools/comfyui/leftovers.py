@@ -1,6 +1,6 @@
-"""What models that died left behind, and who holds it. A model dies when its module does; its weights may live on in what
-somebody kept of them. At the end of a run their tensors are looked for among all Python objects, by address, and who holds
-them is said in the trace, where memstow leaks finds it. Runs on the worker thread, between two runs."""
+"""What models that died left behind, and who holds it. A model dies when its module does; its weights may live on in
+what somebody kept of them. At the end of a run their tensors are looked for among all Python objects, by address, and
+who holds them is said in the trace, where memstow leaks finds it. Runs on the worker thread, between two runs."""
 import collections
 import gc
 import sys
@@ -32,7 +32,8 @@ class Leftovers:
 
     @quietly
     def look(self) -> None:
-        """After a run. All that is asked takes as long as one question may; what was not reached is asked after the next run."""
+        """After a run. All that is asked takes as long as one question may; what was not reached is asked after the
+        next run."""
         due = [leftover for leftover in list(self.list) if self._age(leftover)]
         asked = tensors_in(due)
         for leftover in due:

@@ -1,6 +1,6 @@
-"""How much was live before a run, at most, and after it: of the whole process, of each model, and of each model in each node
-and run; of models on CUDA devices, too. In: the moments at which nodes begin and end; out: parts of the run report. Where the
-library is older than its functions for that, there is nothing."""
+"""How much was live before a run, at most, and after it: of the whole process, of each model, and of each model in each
+node and run; of models on CUDA devices, too. In: the moments at which nodes begin and end; out: parts of the run
+report. Where the library is older than its functions for that, there is nothing."""
 import collections
 import time
 from typing import Any, Optional
@@ -54,8 +54,8 @@ class Meter:
         self.peak, self.live_before = 0, self.turn()
 
     def turn(self) -> Optional[int]:
-        """A node begins or ends. What was live at most since the last turn counts for the run, and for each node that ran.
-        Returns what is live now."""
+        """A node begins or ends. What was live at most since the last turn counts for the run, and for each node that
+        ran. Returns what is live now."""
         peak, now = peak_of_a_while(anew=True), peak_of_a_while()
         self.peak = max(self.peak, peak or 0)
         for node in self.open:
@@ -77,7 +77,8 @@ class Meter:
         return now
 
     def look(self) -> tuple[dict[Key, int], dict[Key, int]]:
-        """What is live of each model in each node and run, on the host and on devices, now, which may be the most so far."""
+        """What is live of each model in each node and run, on the host and on devices, now, which may be the most so
+        far."""
         begun = time.monotonic()
         host, device = self._shares()
         self.host.look(host)
@@ -113,8 +114,10 @@ class Meter:
                 continue
             line = self._named(key)
             for place, now, word in ((self.host, nows[0], ""), (self.device, nows[1], "cuda_")):
-                line.update({f"before_{word}bytes": place.before.get(key, 0), f"peak_{word}bytes": place.most.get(key, 0),
-                             f"after_{word}bytes": now.get(key, 0)})
+                line.update({
+                    f"before_{word}bytes": place.before.get(key, 0), f"peak_{word}bytes": place.most.get(key, 0),
+                    f"after_{word}bytes": now.get(key, 0)
+                })
             found.append(line)
         alive = {owner for now in nows for key in now for owner in key}
         self.names = {owner: name for owner, name in self.names.items() if owner in alive}

@@ -1,6 +1,6 @@
-"""Restore points. A GPU cannot fault memory back: a kernel that touches what memstow has moved out of the device breaks its
-context. So what a model has on a device is brought back before ComfyUI touches it, by whichever way, or that way is refused:
-an exception, the model stays out, and the next prompt tries again."""
+"""Restore points. A GPU cannot fault memory back: a kernel that touches what memstow has moved out of the device breaks
+its context. So what a model has on a device is brought back before ComfyUI touches it, by whichever way, or that way is
+refused: an exception, the model stays out, and the next prompt tries again."""
 import errno
 import functools
 import threading
@@ -11,14 +11,14 @@ from . import memstow, unload
 from .hooks import quietly, wrap
 from .registry import Identity, Registry
 
-# Of a patcher, what reads, writes or moves the weights of its model, or hands them out. Pinning is for weights in the host's
-# memory only.
-OF_PATCHERS = (
-    "get_model_object", "add_patches", "get_key_patches", "model_state_dict", "patch_weight_to_device", "load", "patch_model",
-    "unpatch_model", "partially_unload", "partially_load", "calculate_weight", "pre_run", "prepare_state",
-    "restore_hook_patches", "prepare_hook_patches_current_keyframe", "register_all_hook_patches", "add_hook_patches",
-    "get_combined_hook_patches", "apply_hooks", "patch_hooks", "patch_cached_hook_weights", "clear_cached_hook_weights",
-    "patch_hook_weight_to_device", "unpatch_hooks", "clean_hooks", "cleanup")
+# Of a patcher, what reads, writes or moves the weights of its model, or hands them out. Pinning is for weights in the
+# host's memory only.
+OF_PATCHERS = ("get_model_object", "add_patches", "get_key_patches", "model_state_dict", "patch_weight_to_device",
+               "load", "patch_model", "unpatch_model", "partially_unload", "partially_load", "calculate_weight",
+               "pre_run", "prepare_state", "restore_hook_patches", "prepare_hook_patches_current_keyframe",
+               "register_all_hook_patches", "add_hook_patches", "get_combined_hook_patches", "apply_hooks",
+               "patch_hooks", "patch_cached_hook_weights", "clear_cached_hook_weights", "patch_hook_weight_to_device",
+               "unpatch_hooks", "clean_hooks", "cleanup")
 
 
 def _moves_patches(patcher: Any, *_arguments: Any, **_options: Any) -> bool:
@@ -30,7 +30,8 @@ def _is_injected(patcher: Any, *_arguments: Any, **_options: Any) -> bool:
     return bool(patcher.injections)
 
 
-# The same where there is something to do: all of these happen, too, when a patcher dies, which must not bring a model back.
+# The same where there is something to do: all of these happen, too, when a patcher dies, which must not bring a model
+# back.
 SOMETIMES: dict[str, Callable] = {
     "model_patches_to": _moves_patches, "inject_model": _is_injected, "eject_model": _is_injected,
     "detach": lambda patcher, unpatch_all=True: unpatch_all}
@@ -116,8 +117,8 @@ class Points:
         unload.management().soft_empty_cache()
 
     def within(self, module: Any, is_deep: bool) -> set:
-        """The models that are out and that this is a part of; or, where it is not asked again for each part, that a part of
-        it is."""
+        """The models that are out and that this is a part of; or, where it is not asked again for each part, that a
+        part of it is."""
         parts = module.modules() if is_deep else (module,)
         return {self.parts[id(part)] for part in parts if id(part) in self.parts}
 
@@ -153,7 +154,8 @@ class Points:
 
         def loading(before: Callable) -> Callable:
             def load_models_gpu(models: Any, *arguments: Any, **options: Any) -> Any:
-                for patcher in list(models) if points.out else (): # before its lists are gone through, others can still be unloaded
+                # before its lists are gone through, others can still be unloaded
+                for patcher in list(models) if points.out else ():
                     for needed in (patcher, *patcher.model_patches_models()):
                         points.back(points.registry.find(getattr(needed, "model", None)), makes_room=True)
                 return before(models, *arguments, **options)

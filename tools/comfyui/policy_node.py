@@ -1,4 +1,5 @@
-"""The node MemstowPolicy: a model of any type in, the same out, and a policy for it. Works, as a wire, without memstow."""
+"""The node MemstowPolicy: a model of any type in, the same out, and a policy for it. Works, as a wire, without
+memstow."""
 from typing import Any, Callable, Optional
 
 NODE = "MemstowPolicy"

@@ -1,6 +1,6 @@
-"""Which models there are, whose memory theirs is, and which policy applies to each. Patchers and their inner models go in,
-as hooks.py sees them; identities with an owner come out. Only weak references are held here, but for models that somebody
-asked to keep. Bytes belong to the inner model; a policy is found by `Registry.ruling`, and nowhere else."""
+"""Which models there are, whose memory theirs is, and which policy applies to each. Patchers and their inner models go
+in, as hooks.py sees them; identities with an owner come out. Only weak references are held here, but for models that
+somebody asked to keep. Bytes belong to the inner model; a policy is found by `Registry.ruling`, and nowhere else."""
 import dataclasses
 import os
 import traceback
@@ -77,11 +77,13 @@ class Identity:
         self.flags: dict = {}           # those that were seen last: id of the object → value
         self.setting: Optional[Setting] = None
         self.held: Any = None           # a strong reference, to a model that somebody asked to keep
-        self.outputs: dict = {}         # with it, the cached outputs of nodes that lead to it: without them it is of no use
+        # with it, the cached outputs of nodes that lead to it: without them it is of no use
+        self.outputs: dict = {}
         self.assigned: frozenset = frozenset()
         self.changed = True             # its weights may lie elsewhere than when they were assigned
         self.siblings: list = []        # weak: models that the same node made with it
-        self.checkpoint: Optional[tuple] = None # (key, place in the result, weak reference) of a checkpoint that it is part of
+        # (key, place in the result, weak reference) of a checkpoint that it is part of
+        self.checkpoint: Optional[tuple] = None
         self.pushed: Optional[tuple] = None
         self.stowed = False
         self.idle = False               # its owner is declared idle, until the next run begins
@@ -137,12 +139,16 @@ class Registry:
         return identity, is_new
 
     def _gone(self, identity: Identity) -> None:
-        """The inner model died: whatever gets its id next is another model. Runs wherever the last reference was dropped."""
+        """The inner model died: whatever gets its id next is another model. Runs wherever the last reference was
+        dropped."""
         if self.identities.get(identity.key) is identity:
             del self.identities[identity.key]
         try:
             if identity.kept:
-                stack = [f"{f.name} {os.path.basename(f.filename)}:{f.lineno}" for f in traceback.extract_stack(limit=12)[:-1]]
+                stack = [
+                    f"{f.name} {os.path.basename(f.filename)}:{f.lineno}"
+                    for f in traceback.extract_stack(limit=12)[:-1]
+                ]
                 self.trace("LOST", owner=identity.owner.id, name=identity.owner.name, patcher=0, inner=identity.key,
                            phase=self.phase, stack=stack[::-1])
             identity.owner.retire()
@@ -159,8 +165,8 @@ class Registry:
     # ---- policies
 
     def set(self, model, patcher, setting: Setting) -> Optional[Identity]:
-        """Sets a policy on the model: on this patcher exactly, and on the inner model for those that do not descend from
-        it. Says so in the trace when it is news: what is said again is not."""
+        """Sets a policy on the model: on this patcher exactly, and on the inner model for those that do not descend
+        from it. Says so in the trace when it is news: what is said again is not."""
         identity = self.find(model)
         if identity is None:
             identity, _ = self.add(model, patcher)
@@ -182,8 +188,8 @@ class Registry:
         return bool(found)
 
     def _trace_set(self, identity: Identity, patcher, policy: str, source: Optional[str]) -> None:
-        self.trace("SET", owner=identity.owner.id, patcher=id(patcher) if patcher is not None else 0, inner=identity.key,
-                   policy=policy, node=source)
+        self.trace("SET", owner=identity.owner.id, patcher=id(patcher) if patcher is not None else 0,
+                   inner=identity.key, policy=policy, node=source)
 
     def clear(self, identity: Identity, source: str) -> None:
         """The node that had set the policy is gone, or sets another model's now."""
@@ -229,8 +235,8 @@ class Registry:
         return Ruling(None, 0, "default", "nothing said")
 
     def found(self, identity: Identity, loaded: list) -> Any:
-        """The patcher that a trigger looks a model up by: the one in ComfyUI's list of loaded models, else the one that a
-        policy was set on last, else the youngest that has a flag, else the oldest."""
+        """The patcher that a trigger looks a model up by: the one in ComfyUI's list of loaded models, else the one that
+        a policy was set on last, else the youngest that has a flag, else the oldest."""
         model = identity.model()
         for patcher in loaded:
             if patcher.model is model:
@@ -243,8 +249,8 @@ class Registry:
 
 
 def patchers_in(value: Any) -> Iterator[tuple[Any, Any]]:
-    """(patcher, inner model) of what ComfyUI passes between nodes as a model: a ModelPatcher, or a CLIP, VAE, ControlNet…
-    that has one; (None, module) for a bare module or what has one."""
+    """(patcher, inner model) of what ComfyUI passes between nodes as a model: a ModelPatcher, or a CLIP, VAE,
+    ControlNet… that has one; (None, module) for a bare module or what has one."""
     import torch
     for attribute in ("patcher", "control_model_wrapped", None):
         patcher = value if attribute is None else getattr(value, attribute, None)

@@ -1,6 +1,6 @@
-"""What a run did to memory: before, peak and after, for the process, each model, each node, and each model in each node and run,
-and for each model that is still there why. In: what hooks.py, meter.py and runs.py saw; out: a JSON document, a text, and one
-line for the log."""
+"""What a run did to memory: before, peak and after, for the process, each model, each node, and each model in each node
+and run, and for each model that is still there why. In: what hooks.py, meter.py and runs.py saw; out: a JSON document,
+a text, and one line for the log."""
 import ctypes
 import os
 import re
@@ -24,8 +24,9 @@ def size(number: Optional[int]) -> str:
 
 
 class _Mallinfo2(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks",
-                                                     "uordblks", "fordblks", "keepcost")]
+    _fields_ = [(name, ctypes.c_size_t)
+                for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
+                             "fordblks", "keepcost")]
 
 
 def label(name: str, origin: str) -> str:
@@ -66,8 +67,9 @@ def owner_line(identity: Any, figures: Any, before: Any, ruling: Any, action: st
     """What it had when the trigger began, and has after it: on the host, and on CUDA devices, there or moved out."""
     return {"owner": identity.owner.id, "type": identity.kind, "name": identity.owner.name, "origin": identity.origin,
             "policy": ruling.policy, "rule": ruling.detail or ruling.rule, "action": action,
-            "before_bytes": before.live_bytes, "after_bytes": figures.live_bytes, "resident_bytes": figures.resident_bytes,
-            "stowed_bytes": figures.stowed_bytes, "before_cuda_bytes": before.cuda_bytes, "after_cuda_bytes": figures.cuda_bytes,
+            "before_bytes": before.live_bytes, "after_bytes": figures.live_bytes,
+            "resident_bytes": figures.resident_bytes, "stowed_bytes": figures.stowed_bytes,
+            "before_cuda_bytes": before.cuda_bytes, "after_cuda_bytes": figures.cuda_bytes,
             "device_stowed_bytes": figures.device_stowed_bytes, "why": why}
 
 
@@ -79,13 +81,13 @@ def about(run: dict) -> str:
 def document(run: dict, watch: Any, owners: list, freed: list, given: int, seconds: float, notes: list) -> dict:
     now = resident()
     return {"format": "memstow-comfyui-run", "version": 1, "run": run["number"], "prompt": run["prompt_id"],
-            "reason": run["reason"], "outcome": run["outcome"],
-            "about": about(run),
+            "reason": run["reason"], "outcome": run["outcome"], "about": about(run),
             "rss": {"before_bytes": run["rss"], "peak_bytes": max(run["rss"], now, watch.peak if run["outcome"] else 0),
                     "after_bytes": now, "peak_is": "the highest at the end of a node"},
             "glibc_free_bytes": held_by_glibc(), "given_bytes": given, "trigger_seconds": round(seconds, 3),
-            "live": watch.meter.live(), "shares": watch.meter.shares(), "peak_of_shares_is": "the highest at the end of a node",
-            "owners": owners, "freed": freed, "nodes": watch.nodes if run["outcome"] else [], "notes": notes}
+            "live": watch.meter.live(), "shares": watch.meter.shares(),
+            "peak_of_shares_is": "the highest at the end of a node", "owners": owners, "freed": freed,
+            "nodes": watch.nodes if run["outcome"] else [], "notes": notes}
 
 
 def on_both(host: int, device: int) -> str:
@@ -98,7 +100,8 @@ def held(owners: list, when: str) -> list[int]:
 
 
 def alike(owners: list) -> list[str]:
-    """Each model and why it is there; those that differ in a key only are one: "17 of MODEL WAN21 (a.st), held by p.kept[…]"."""
+    """Each model and why it is there; those that differ in a key only are one: "17 of MODEL WAN21 (a.st), held by
+    p.kept[…]"."""
     groups: dict = {}
     for owner in owners:
         words = ", ".join([label(owner["name"], owner["origin"]), *owner["why"]])
@@ -151,8 +154,9 @@ def text(found: Optional[dict]) -> str:
     if found["live"]:
         lines.append(row("of the process", *map(size, found["live"].values())))
     for owner in found["owners"] + found["freed"]:
-        lines.append(row(label(owner["name"], owner["origin"]), size(owner["run_before_bytes"]), size(owner["run_peak_bytes"]),
-                         size(owner["after_bytes"])))
+        lines.append(
+            row(label(owner["name"], owner["origin"]), size(owner["run_before_bytes"]), size(owner["run_peak_bytes"]),
+                size(owner["after_bytes"])))
         devices = [owner[f"{key}_cuda_bytes"] for key in ("run_before", "run_peak", "after")]
         if any(devices):
             lines.append(row("  on CUDA devices", *map(size, devices)))
@@ -173,7 +177,8 @@ def text(found: Optional[dict]) -> str:
         name = " · ".join([model, *(share[f"{kind}_name"] or "-" for kind in ("node", "run"))])
         lines.append(row(name, size(share["before_bytes"]), size(share["peak_bytes"]), size(share["after_bytes"])))
         if share["peak_cuda_bytes"]:
-            lines.append(row("  on CUDA devices", *(size(share[f"{when}_cuda_bytes"]) for when in ("before", "peak", "after"))))
+            lines.append(
+                row("  on CUDA devices", *(size(share[f"{when}_cuda_bytes"]) for when in ("before", "peak", "after"))))
     if found["glibc_free_bytes"] is not None:
         lines += ["", f"free, and kept by glibc: {size(found['glibc_free_bytes'])}"]
     for note in found["notes"]:

@@ -1,6 +1,6 @@
-"""The moment after every run. A run's end is recorded in a finally; what touches Python objects happens on ComfyUI's worker
-thread after task_done, in PromptQueue.get_flags, as do requests from outside, which a small thread waits for. There the
-policies are applied: decide, drop what is to be freed, finish, report."""
+"""The moment after every run. A run's end is recorded in a finally; what touches Python objects happens on ComfyUI's
+worker thread after task_done, in PromptQueue.get_flags, as do requests from outside, which a small thread waits for.
+There the policies are applied: decide, drop what is to be freed, finish, report."""
 import collections
 import contextlib
 import functools
@@ -91,7 +91,8 @@ class Runs:
         self.watch.meter.begin()
         self.watch.prompt, self.watch.nodes, self.watch.peak = dict(prompt or {}), [], 0
         self.run = {"number": self.number, "prompt_id": str(prompt_id), "prompt": self.watch.prompt, "ended": False,
-                    "outcome": None, "reason": "run_ended", "rss": resident(), "handle": memstow.Run(f"run {self.number}")}
+                    "outcome": None, "reason": "run_ended", "rss": resident(),
+                    "handle": memstow.Run(f"run {self.number}")}
         self.watch.running = True
         self.run["handle"].begin()
         self.watch.meter.names[self.run["handle"].id] = self.run["handle"].name
@@ -130,8 +131,8 @@ class Runs:
                 self.serve(self.tickets.get())
 
     def follow_up(self, outcome: Optional[str]) -> bool:
-        """memstow.comfy.run_ended(): a run has ended that ComfyUI's worker does not follow up, or one of another executor,
-        of which nothing is known. False inside of a run."""
+        """memstow.comfy.run_ended(): a run has ended that ComfyUI's worker does not follow up, or one of another
+        executor, of which nothing is known. False inside of a run."""
         with self.draining:
             if self.run is not None and not self.run["ended"]:
                 return False
@@ -170,8 +171,8 @@ class Runs:
         self.watch.prompt = {}
 
     def settle_policies(self, prompt: dict, executor: Any) -> None:
-        """Policy nodes do not run again when their output is cached, and are gone without a word when they are removed: what
-        the prompt says counts."""
+        """Policy nodes do not run again when their output is cached, and are gone without a word when they are removed:
+        what the prompt says counts."""
         present, named = {}, set()
         for node_id, node in prompt.items():
             if node.get("class_type") != NODE:
@@ -229,7 +230,8 @@ class Runs:
             action = actions.get(number, "keep")
             self.points.note(identity, figures)
             in_caches, holding = alive.get(number, ([], []))
-            why = [] if number in gone else report.why_here(identity, action, in_caches, holding, identity.key in loaded)
+            why = [] if number in gone else report.why_here(
+                identity, action, in_caches, holding, identity.key in loaded)
             line = {**report.owner_line(identity, figures, befores[number], ruling, action, why),
                     **self.watch.meter.of_model(number)}
             self.watch.meter.names[number], self.watch.meter.origins[number] = identity.owner.name, identity.origin
@@ -253,8 +255,8 @@ class Runs:
         quietly(memstow.note_vbars)()
 
     def _let_go(self) -> None:
-        """What nobody asks to keep any more is held no longer; and what is garbage goes before anything is decided, so that
-        a collection later does not take away what was said to be kept."""
+        """What nobody asks to keep any more is held no longer; and what is garbage goes before anything is decided, so
+        that a collection later does not take away what was said to be kept."""
         patchers, is_any_free = unload.loaded(), False
         for identity in self.registry.all():
             ruling = self.registry.ruling(identity, self.registry.found(identity, patchers))
@@ -293,21 +295,23 @@ class Runs:
         """Why a model has to be stowed where it was to be freed; "" if it need not."""
         if unknown:
             return f"unknown cache class {unknown[0]}"
-        if identity.checkpoint is None: # to free it is to drop its loader's output: others in there would be loaded again
+        # to free it is to drop its loader's output: others in there would be loaded again
+        if identity.checkpoint is None:
             for other in siblings(identity):
                 if self.registry.ruling(other, self.registry.found(other, patchers)).policy != "free":
                     return f"its loader made {report.label(other.owner.name, other.origin)} with it, which stays"
         return ""
 
     def _drop(self, identities: list, executor: Any) -> tuple[set, dict]:
-        """Drops what is to be freed. Returns the owners that are gone, and of the others who holds them: node classes and
-        Python objects."""
+        """Drops what is to be freed. Returns the owners that are gone, and of the others who holds them: node classes
+        and Python objects."""
         if not identities:
             return set(), {}
         keys = {identity.owner.id: identity for identity in identities}
         targets = set().union(*(identity.ids() for identity in identities))
         for identity in self.registry.all(): # outputs that lead to another model may lead to this one, too
-            identity.outputs = {key: entry for key, entry in identity.outputs.items() if not caches.reaches(entry, targets)}
+            identity.outputs = {key: entry for key,
+                                entry in identity.outputs.items() if not caches.reaches(entry, targets)}
         self.button.parts.keep(identities)
         unload.drop(identities, executor)
         gc.collect() # models often lie in cycles, and what came with them: a tokenizer has megabytes
@@ -318,15 +322,16 @@ class Runs:
         return gone, {number: (cached.get(number, []), held[number]) for number in keys if number not in gone}
 
     def _hold(self, rulings: dict, actions: dict, executor: Any) -> None:
-        """Models that somebody asked to keep are held strongly, and so are the cached outputs that lead to them: ComfyUI
-        itself refers to a patcher only from its node cache."""
+        """Models that somebody asked to keep are held strongly, and so are the cached outputs that lead to them:
+        ComfyUI itself refers to a patcher only from its node cache."""
         patchers = unload.loaded()
         for number, (identity, ruling, _policy) in rulings.items():
             if ruling.policy not in ("keep", "stow") or actions.get(number) == "free":
                 identity.let_go()
                 continue
             identity.held = self.registry.found(identity, patchers) or identity.model()
-            of_now = caches.of_models(executor.caches, identity.ids(), of_this_prompt=True) if executor is not None else {}
+            of_now = caches.of_models(executor.caches, identity.ids(),
+                                      of_this_prompt=True) if executor is not None else {}
             identity.outputs = of_now or identity.outputs # of the last prompt that used the model
 
     # ---- requests
@@ -365,7 +370,8 @@ class Runs:
             return memstow.look(asked)
         if asked.kind == "trigger":
             given = self.trigger(asked.reason, asked.text, needed=asked.needed)
-            return (given, report.line(self.last)) if given is not None else (-5, "the trigger failed; see ComfyUI's log")
+            return (given,
+                    report.line(self.last)) if given is not None else (-5, "the trigger failed; see ComfyUI's log")
         call = {"stow": memstow.stow, "restore": memstow.restore, "release": memstow.release}[asked.kind]
         identities = self.registry.all() if not asked.owner else [self.registry.by_owner(asked.owner)]
         total = 0
@@ -391,7 +397,8 @@ class Runs:
             self.look_for_worker()
 
     def full_cleanup(self, reason: str) -> None:
-        """memstow.full_cleanup(): what the button "Free model and node cache" does, when the run that is on has ended."""
+        """memstow.full_cleanup(): what the button "Free model and node cache" does, when the run that is on has
+        ended."""
         self.cleanup = reason
         self.wake()
 
@@ -405,7 +412,8 @@ class Runs:
         wrap(execution.PromptQueue, "__init__", self._with_queue)
 
     def start(self) -> None:
-        """What no hook does: the queue that is there already, what ComfyUI says by itself, and requests from outside."""
+        """What no hook does: the queue that is there already, what ComfyUI says by itself, and requests from
+        outside."""
         server = getattr(__import__("server").PromptServer, "instance", None)
         if getattr(server, "prompt_queue", None) is not None:
             self.queue = weakref.ref(server.prompt_queue)
@@ -457,8 +465,8 @@ class Runs:
         return get_flags
 
     def _before_waiting(self, before: Callable) -> Callable:
-        """A flag that is set while the worker is busy wakes nobody, and is looked at minutes later: under the queue's lock
-        we look before it waits."""
+        """A flag that is set while the worker is busy wakes nobody, and is looked at minutes later: under the queue's
+        lock we look before it waits."""
         runs = self
 
         def get(self: Any, timeout: Any = None) -> Any:

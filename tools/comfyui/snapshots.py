@@ -1,5 +1,5 @@
-"""The snapshots that the pack was asked for over HTTP: files of its own making in output/memstow. In: nothing but names that it has
-given itself. Out: files. Other files of that folder, and links, are none of its business."""
+"""The snapshots that the pack was asked for over HTTP: files of its own making in output/memstow. In: nothing but names
+that it has given itself. Out: files. Other files of that folder, and links, are none of its business."""
 import os
 import re
 import time

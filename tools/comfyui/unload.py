@@ -1,5 +1,5 @@
-"""What frees: the models that a policy names, and ComfyUI's own ways to free everything, which leave kept models alone once
-some model has policy stow or free. Everything here runs on the worker thread."""
+"""What frees: the models that a policy names, and ComfyUI's own ways to free everything, which leave kept models alone
+once some model has policy stow or free. Everything here runs on the worker thread."""
 import os
 from typing import Any, Callable, Iterable
 
@@ -15,8 +15,8 @@ def management() -> Any:
 
 
 def entries() -> list[tuple[Any, Any]]:
-    """ComfyUI's list of loaded models, and the patcher of each, which an entry refers to weakly: a collection may take it
-    between two looks. Without entries whose patcher is dead: those all compare equal."""
+    """ComfyUI's list of loaded models, and the patcher of each, which an entry refers to weakly: a collection may take
+    it between two looks. Without entries whose patcher is dead: those all compare equal."""
     pairs = [(entry, entry.model) for entry in list(management().current_loaded_models)]
     return [(entry, patcher) for entry, patcher in pairs if patcher is not None]
 
@@ -37,8 +37,8 @@ def unload(goes: Callable[[Any], bool]) -> int:
 
 
 def drop(identities: Iterable[Identity], executor: Any) -> list[str]:
-    """Drops what ComfyUI itself has of these models: their entries in the list of loaded models, and every cached output that
-    reaches them. Returns the classes of the nodes whose outputs went."""
+    """Drops what ComfyUI itself has of these models: their entries in the list of loaded models, and every cached
+    output that reaches them. Returns the classes of the nodes whose outputs went."""
     targets, models = set(), set()
     for identity in identities:
         identity.let_go()
@@ -99,8 +99,9 @@ class Button:
                 if not quietly(button.is_selective)():
                     return before(*arguments, **options)
                 count = unload(button.goes)
-                log.info("memstow: models unloaded: %d; those that are kept stay (MEMSTOW_FREE_BUTTON=all takes them, too)",
-                         count)
+                log.info(
+                    "memstow: models unloaded: %d; those that are kept stay (MEMSTOW_FREE_BUTTON=all takes them, too)",
+                    count)
                 return None
             return unload_all_models
 

@@ -7,7 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum phase { PHASE_READY, PHASE_LOAD, PHASE_QUEUE, PHASE_BEHIND, PHASE_FINISH, PHASE_CANCEL, PHASE_CHILD, PHASE_CLOSE, PHASES };
+enum phase {
+    PHASE_READY,
+    PHASE_LOAD,
+    PHASE_QUEUE,
+    PHASE_BEHIND,
+    PHASE_FINISH,
+    PHASE_CANCEL,
+    PHASE_CHILD,
+    PHASE_CLOSE,
+    PHASES
+};
 
 enum verb {
     VERB_WAIT,      /* TIME */

@@ -11,10 +11,10 @@
         sample()
     memstow.trigger()                     # keeps, stows or frees what each owner has
 
-It works in a process that `memstow run` started. In any other process every call does nothing, and the first one says once,
-through the logger "memstow", how to start it. Only the standard library is needed; torch is looked at if the program has
-imported it. Python 3.9 or later. What fails raises memstow.Error, an OSError with the errno and the library's own words.
-docs/python.md is the prose, docs/abi.md says what each call means."""
+It works in a process that `memstow run` started. In any other process every call does nothing, and the first one says
+once, through the logger "memstow", how to start it. Only the standard library is needed; torch is looked at if the
+program has imported it. Python 3.9 or later. What fails raises memstow.Error, an OSError with the errno and the
+library's own words. docs/python.md is the prose, docs/abi.md says what each call means."""
 from __future__ import annotations
 
 import asyncio
@@ -35,10 +35,11 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-__all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", "Share", "Vbar", "active", "answer", "assign", "carry",
-           "decide", "decisions", "drop_pools", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "held", "look", "next_request", "note_vbars", "on_look", "outside_pools", "owner",
-           "peak",
-           "release", "release_range", "restore", "run", "scope", "shares", "snapshot", "stow", "trace", "trigger", "vbars", "version"]
+__all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", "Share", "Vbar", "active", "answer",
+           "assign", "carry", "decide", "decisions", "drop_pools", "figures", "finish", "follow", "follow_tasks",
+           "full_cleanup", "held", "look", "next_request", "note_vbars", "on_look", "outside_pools", "owner", "peak",
+           "release", "release_range", "restore", "run", "scope", "shares", "snapshot", "stow", "trace", "trigger",
+           "vbars", "version"]
 
 ABI_MAJOR = 1
 KINDS = {"model": 1, "node": 2, "run": 3, "custom": 4, "state": 5}
@@ -46,8 +47,8 @@ POLICIES = {None: 0, "keep": 1, "stow": 2, "free": 3}
 OUTCOMES = {"ok": 0, "failed": 1, "cancelled": 2, "out-of-memory": 3}
 REASONS = {"run_ended": 1, "request": 2, "pressure": 3, "idle": 4}
 ASKS = {1: "trigger", 2: "stow", 3: "restore", 4: "release", 7: "collect", 8: "holders"}
-WHYS = {1: "nothing_said", 2: "policy", 3: "in_use", 4: "pressure", 5: "empty", 6: "retired", 7: "not_needed", 8: "cannot",
-        9: "recent"}
+WHYS = {1: "nothing_said", 2: "policy", 3: "in_use", 4: "pressure", 5: "empty", 6: "retired", 7: "not_needed",
+        8: "cannot", 9: "recent"}
 KIND_NAMES = {number: name for name, number in KINDS.items()}
 POLICY_NAMES = {number: name for name, number in POLICIES.items()}
 REASON_NAMES = {number: name for name, number in REASONS.items()}
@@ -76,8 +77,9 @@ class _Figures(ctypes.Structure):
 
 
 class _Share(ctypes.Structure):
-    _fields_ = [("model", ctypes.c_uint32), ("node", ctypes.c_uint32), ("run", ctypes.c_uint32), ("reserved", ctypes.c_uint32),
-                ("live_bytes", ctypes.c_uint64), ("live_blocks", ctypes.c_uint64), ("cuda_bytes", ctypes.c_uint64)]
+    _fields_ = [("model", ctypes.c_uint32), ("node", ctypes.c_uint32), ("run", ctypes.c_uint32),
+                ("reserved", ctypes.c_uint32), ("live_bytes", ctypes.c_uint64), ("live_blocks", ctypes.c_uint64),
+                ("cuda_bytes", ctypes.c_uint64)]
 
 
 class _Scopes(ctypes.Structure):
@@ -100,10 +102,12 @@ _ANY = ctypes.c_void_p
 # Calls of a few nanoseconds keep the interpreter's lock: giving it up costs more than they do, and lets others in.
 _QUICK = {
     "abi_version": (_U32,), "is_tracking": (_I32,), "error": (_TEXT,),
-    "scope_enter": (_I32, _U32), "scope_leave": (_I32, _U32), "scope_swap": (_I32, _ANY, _ANY), "scope_save": (_I32, _ANY),
+    "scope_enter": (_I32, _U32), "scope_leave": (_I32, _U32), "scope_swap": (_I32, _ANY, _ANY),
+    "scope_save": (_I32, _ANY),
 }
 _CALLS = {
-    "owner_open": (_I64, _U32, _TEXT, _TEXT, _U64, _U64), "owner_adopt": (_I32, _U32, _U32), "owner_retire": (_I32, _U32),
+    "owner_open": (_I64, _U32, _TEXT, _TEXT, _U64, _U64), "owner_adopt": (_I32, _U32, _U32),
+    "owner_retire": (_I32, _U32),
     "owner_policy": (_I32, _U32, _U32, _I32), "owner_idle": (_I32, _U32, _U32), "owner_figures": (_I32, _U32, _ANY),
     "shares": (_I64, _ANY, _U32, _U32),
     "assign": (_I32, _U32, _ANY, _U64), "release_range": (_I32, _ANY, _U64),
@@ -112,14 +116,16 @@ _CALLS = {
     "trigger_begin": (_I64, _U32, _TEXT, _U64, _ANY, _U32, _U32), "trigger_end": (_I64,),
     "trigger": (_I64, _U32, _TEXT),
     "trace": (_I32, _TEXT), "decisions": (_I64, _ANY, _U64, _U64, _ANY),
-    "request_next": (_I32, _ANY, _U32), "request_of": (_I32, _ANY, _U32, _U32), "blocks": (_I64, _ANY, _U32, _U32, _ANY, _U32),
+    "request_next": (_I32, _ANY, _U32), "request_of": (_I32, _ANY, _U32, _U32),
+    "blocks": (_I64, _ANY, _U32, _U32, _ANY, _U32),
     "request_done": (_I32, _U64, _I64, _TEXT), "snapshot": (_I32, _TEXT), "peak": (_I64, _U32),
+    # memstow_shutdown.py calls these
     "shutdown_files": (_I32, _TEXT, _TEXT), "shutdown_process": (_I32, _I32, _TEXT, _U32),
     "shutdown_launched": (_I32, _I32, _TEXT, _U32, _U64), "shutdown_forget": (_I32, _I32),
     "shutdown_begin": (_I32, _TEXT, _U32, _I32), "shutdown_on_signal": (_I32, _I32, _U32, _I32),
     "shutdown_stage": (_I32, _U32), "shutdown_left": (_I64, _ANY, _U32),
     "shutdown_run": (_I64, _U32), "shutdown_step": (_I32, _TEXT, _TEXT, _I64),
-    "shutdown_processes": (_I64, _U32), "shutdown_threads": (_I64, _U32), "shutdown_end": (_I64, _U32), # memstow_shutdown.py calls these
+    "shutdown_processes": (_I64, _U32), "shutdown_threads": (_I64, _U32), "shutdown_end": (_I64, _U32),
 }
 
 
@@ -283,8 +289,8 @@ def _choice(table: Mapping[Any, int], word: Any, what: str) -> int:
 
 def owner(name: str, kind: str = "model", origin: str = "", keys: tuple[int, int] = (0, 0),
           policy: Optional[str] = None, priority: int = 0) -> Owner:
-    """The owner of this kind (model, node or custom) with these two keys; a new one for (0, 0). Keys are of the program's
-    choice, ids of its objects, say: among owners that are not retired the same keys are the same owner."""
+    """The owner of this kind (model, node or custom) with these two keys; a new one for (0, 0). Keys are of the
+    program's choice, ids of its objects, say: among owners that are not retired the same keys are the same owner."""
     number = _choice(KINDS, kind, "kind")
     _choice(POLICIES, policy, "policy")
     if not _ready():
@@ -306,7 +312,8 @@ def figures(owner: OwnerLike) -> Figures:
     raw = _Figures(size=ctypes.sizeof(_Figures))
     _check(_library.owner_figures(_number(owner), ctypes.byref(raw)), "figures")
     values = {field.name: getattr(raw, field.name) for field in dataclasses.fields(Figures)}
-    values.update(kind=KIND_NAMES.get(raw.kind, "custom"), policy=POLICY_NAMES.get(raw.policy), retired=bool(raw.retired),
+    values.update(kind=KIND_NAMES.get(raw.kind, "custom"), policy=POLICY_NAMES.get(raw.policy),
+                  retired=bool(raw.retired),
                   resident_bytes=None if raw.resident_bytes == UNKNOWN else raw.resident_bytes)
     return Figures(**values)
 
@@ -323,8 +330,8 @@ class Share:
 
 
 def shares() -> list[Share]:
-    """All that is live and somebody's, by model, node and run: each byte is in one share. The same three may come more than
-    once. As long as figures()."""
+    """All that is live and somebody's, by model, node and run: each byte is in one share. The same three may come more
+    than once. As long as figures()."""
     if not _ready():
         return []
     room = 256
@@ -339,8 +346,8 @@ def shares() -> list[Share]:
 # ---- scopes
 
 class scope(contextlib.ContextDecorator):
-    """`with scope(owner):` what this thread allocates inside is the owner's. Scopes of one thread nest; leaving one that
-    is not the innermost of its kind raises Error. In a coroutine that awaits inside, wrap it with follow()."""
+    """`with scope(owner):` what this thread allocates inside is the owner's. Scopes of one thread nest; leaving one
+    that is not the innermost of its kind raises Error. In a coroutine that awaits inside, wrap it with follow()."""
     __slots__ = ("_number",)
 
     def __init__(self, owner: OwnerLike) -> None:
@@ -432,8 +439,8 @@ def follow(coroutine: Coroutine[Any, Any, Any], owner: Optional[OwnerLike] = Non
 
 
 def follow_tasks(loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
-    """From now on each task of the event loop (the running one) keeps the scopes that it was created in, as it keeps its
-    context variables."""
+    """From now on each task of the event loop (the running one) keeps the scopes that it was created in, as it keeps
+    its context variables."""
     if not _ready():
         return
     loop = loop or asyncio.get_running_loop()
@@ -530,8 +537,9 @@ def _follow_pool() -> None:
 
 
 def _no_more_pools(error: Exception) -> None:
-    """What PyTorch refuses is no reason to end what the program does in its scope. No pool is entered from now on; other
-    threads that are in one leave it with their scope: while any is in a pool, PyTorch gives back nothing that it has cached."""
+    """What PyTorch refuses is no reason to end what the program does in its scope. No pool is entered from now on;
+    other threads that are in one leave it with their scope: while any is in a pool, PyTorch gives back nothing that it
+    has cached."""
     global _wants_pools
     if _pools is None:
         _wants_pools = False
@@ -545,8 +553,8 @@ def _no_more_pools(error: Exception) -> None:
 
 
 def drop_pools(owner: Optional[OwnerLike] = None) -> None:
-    """PyTorch may give back what is cached for a model, or for all: call it before torch.cuda.empty_cache(). Tensors stay as
-    they are. It does nothing where models have no pools of their own."""
+    """PyTorch may give back what is cached for a model, or for all: call it before torch.cuda.empty_cache(). Tensors
+    stay as they are. It does nothing where models have no pools of their own."""
     if _pools is not None:
         try:
             _pools.drop(None if owner is None else _number(owner))
@@ -556,8 +564,9 @@ def drop_pools(owner: Optional[OwnerLike] = None) -> None:
 
 @contextlib.contextmanager
 def outside_pools() -> Iterator[None]:
-    """`with outside_pools(): torch.cuda.empty_cache()` in a scope: what this thread allocates inside is in no model's pool, and
-    PyTorch may give back what it has cached, which it does not while any thread is in a pool. Scopes stay as they are."""
+    """`with outside_pools(): torch.cuda.empty_cache()` in a scope: what this thread allocates inside is in no model's
+    pool, and PyTorch may give back what it has cached, which it does not while any thread is in a pool. Scopes stay as
+    they are."""
     pools = _pools
     if pools is None:
         yield
@@ -592,7 +601,8 @@ def _buffer_range(thing: Any) -> tuple[int, int]:
 
 
 def _tensor_ranges(tensor: Any) -> Iterator[tuple[int, int]]:
-    """The memory of a tensor on the CPU or on a CUDA device; a tensor made of others (quantised, say) has what they have."""
+    """The memory of a tensor on the CPU or on a CUDA device; a tensor made of others (quantised, say) has what they
+    have."""
     if hasattr(tensor, "__tensor_flatten__"):
         try:
             for name in tensor.__tensor_flatten__()[0]:
@@ -627,8 +637,9 @@ def _inner_model(thing: Any, torch: Any) -> Any:
 
 
 def ranges(thing: Any) -> Iterator[tuple[int, int]]:
-    """Addresses and lengths of the memory of a tensor, a torch module, a ModelPatcher of ComfyUI, an object with the buffer
-    protocol, an (address, length) pair, or a list, tuple, set or mapping of such; what is shared may come more than once."""
+    """Addresses and lengths of the memory of a tensor, a torch module, a ModelPatcher of ComfyUI, an object with the
+    buffer protocol, an (address, length) pair, or a list, tuple, set or mapping of such; what is shared may come more
+    than once."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(thing, torch.Tensor):
         yield from _tensor_ranges(thing)
@@ -656,9 +667,9 @@ def ranges(thing: Any) -> Iterator[tuple[int, int]]:
 
 
 def assign(owner: OwnerLike, thing: Any) -> int:
-    """What the thing has (see ranges) is the model's or custom's from now on; node and run stay what they were. Returns the
-    bytes. Parts that are no memory of the program's heap or mappings are left out; if there is nothing else, Error. A VBAR of
-    comfy-aimdo, or what refers to some, is named the owner's; it has no bytes here."""
+    """What the thing has (see ranges) is the model's or custom's from now on; node and run stay what they were. Returns
+    the bytes. Parts that are no memory of the program's heap or mappings are left out; if there is nothing else, Error.
+    A VBAR of comfy-aimdo, or what refers to some, is named the owner's; it has no bytes here."""
     if not _ready():
         return 0
     number, done, failed = _number(owner), 0, 0
@@ -718,8 +729,9 @@ def _assign_vbars(number: int, thing: Any) -> list[Any]:
 
 
 def vbars() -> list[Vbar]:
-    """The VBARs of comfy-aimdo, which manages device memory that memstow neither counts nor moves, as it answers itself. From
-    the first call on, a new one is the model's in whose scope it is made; assign(owner, vbar) says whose another one is."""
+    """The VBARs of comfy-aimdo, which manages device memory that memstow neither counts nor moves, as it answers
+    itself. From the first call on, a new one is the model's in whose scope it is made; assign(owner, vbar) says whose
+    another one is."""
     watch = _watch_vbars() if _ready() else None
     return [Vbar(*figures) for figures in watch.look()] if watch is not None else []
 
@@ -764,8 +776,8 @@ _runs_collected = -1  # _runs_ended when garbage was last looked at; -1: nobody 
 
 
 def _collected(phase: str, info: Mapping[str, int]) -> None:
-    """Says in the trace that all garbage was looked at: what is garbage still is no leak. Once a run at most, and without
-    a lock, because a collection may happen anywhere."""
+    """Says in the trace that all garbage was looked at: what is garbage still is no leak. Once a run at most, and
+    without a lock, because a collection may happen anywhere."""
     global _runs_collected
     if phase == "stop" and info.get("generation") == 2 and _runs_collected != _runs_ended:
         _runs_collected = _runs_ended
@@ -780,7 +792,8 @@ def _look_out_for_collections() -> None:
 
 
 class Run:
-    """A run: what any thread allocates while it is on is in it. As a context manager its outcome is that of the block."""
+    """A run: what any thread allocates while it is on is in it. As a context manager its outcome is that of the
+    block."""
     __slots__ = ("name", "id", "outcome")
 
     def __init__(self, name: str) -> None:
@@ -821,7 +834,8 @@ def run(name: str = "run") -> Run:
 
 
 def peak(anew: bool = False) -> int:
-    """The most bytes that were live at once since the last call with anew=True, which begins the next while; 0 without memstow."""
+    """The most bytes that were live at once since the last call with anew=True, which begins the next while; 0 without
+    memstow."""
     return _check(_library.peak(1 if anew else 0), "peak") if _ready() else 0
 
 
@@ -860,16 +874,17 @@ MOST_DECISIONS = 4096
 
 
 def decide(reason: str = "request", text: str = "", needed: int = 0) -> list[Decision]:
-    """Begins a trigger and says what is to be done, in order: drop what is to be freed, then call finish(). Raises Error
-    (EBUSY) while one is on."""
+    """Begins a trigger and says what is to be done, in order: drop what is to be freed, then call finish(). Raises
+    Error (EBUSY) while one is on."""
     number = _choice(REASONS, reason, "reason")
     if not _ready():
         return []
     raw = (_Decision * MOST_DECISIONS)()
-    count = _check(_library.trigger_begin(number, _encoded(text), needed, raw, MOST_DECISIONS, ctypes.sizeof(_Decision)),
-                   "trigger")
+    count = _check(_library.trigger_begin(number, _encoded(text), needed, raw, MOST_DECISIONS,
+                                          ctypes.sizeof(_Decision)), "trigger")
     return [Decision(d.owner, POLICY_NAMES.get(d.policy) or "keep", POLICY_NAMES.get(d.action) or "keep",
-                     WHYS.get(d.why, str(d.why)), d.live_bytes, d.device_bytes) for d in raw[:min(count, MOST_DECISIONS)]]
+                     WHYS.get(d.why, str(d.why)), d.live_bytes, d.device_bytes)
+            for d in raw[:min(count, MOST_DECISIONS)]]
 
 
 def finish() -> int:
@@ -897,10 +912,11 @@ def referrers() -> ModuleType:
 
 
 def held(owner: OwnerLike, *things: Any, seconds: float = 1.0) -> list[str]:
-    """Who holds these things, which are the owner's and ought to be gone: places that can be looked up in the source, which are
-    also noted in the trace, where memstow leaks finds them. Variables of the function that calls this do not count. Returns at
-    most eight, [] where none was found. It takes so many seconds of the processor at most, and one look at all objects
-    more; other Python threads wait meanwhile. Call it between two runs, of what a weak reference still leads to."""
+    """Who holds these things, which are the owner's and ought to be gone: places that can be looked up in the source,
+    which are also noted in the trace, where memstow leaks finds them. Variables of the function that calls this do not
+    count. Returns at most eight, [] where none was found. It takes so many seconds of the processor at most, and one
+    look at all objects more; other Python threads wait meanwhile. Call it between two runs, of what a weak reference
+    still leads to."""
     if not _ready():
         return []
     finder = referrers()
@@ -929,8 +945,8 @@ def decisions(start: int = 0) -> tuple[list[dict[str, Any]], int]:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What somebody outside asks for: trigger, stow, restore or release; owner 0 is all of them. reason and needed are a
-    trigger's, and decide()'s: memstow itself asks for one when memory is short, or an owner was not used for long."""
+    """What somebody outside asks for: trigger, stow, restore or release; owner 0 is all of them. reason and needed are
+    a trigger's, and decide()'s: memstow itself asks for one when memory is short, or an owner was not used for long."""
     kind: str
     ticket: int
     owner: int
@@ -940,8 +956,9 @@ class Request:
 
 
 def next_request(seconds: float = 1.0) -> Optional[Request]:
-    """The next request from outside, after waiting for at most so long: not at all for less than 0, and for no more than
-    49 days. From the first call on, requests are the program's to answer, but for those of memstow leaks (see on_look)."""
+    """The next request from outside, after waiting for at most so long: not at all for less than 0, and for no more
+    than 49 days. From the first call on, requests are the program's to answer, but for those of memstow leaks (see
+    on_look)."""
     milliseconds = int(min(max(seconds * 1000, 0), 2**32 - 1))
     return _request(_library.request_next, milliseconds) if _ready() else None
 
@@ -967,7 +984,8 @@ _looks: Any = None # memstow_looks.Looks
 
 
 def _begin_looks() -> Any:
-    """With the first run a thread begins to wait for what memstow leaks may ask. None: the library is older than that."""
+    """With the first run a thread begins to wait for what memstow leaks may ask. None: the library is older than
+    that."""
     global _looks
     if _looks is None and _library.request_of is not _no_such_call:
         _looks = _made.setdefault("looks", _beside("memstow_looks").Looks(
@@ -978,18 +996,21 @@ def _begin_looks() -> Any:
 
 
 def _holders_of(stacks: list[str], before: int, seconds: float) -> tuple[int, bool]:
-    """Says in the trace what holds the blocks of these call stacks: of how many there was time for, and whether not of all."""
+    """Says in the trace what holds the blocks of these call stacks: of how many there was time for, and whether not of
+    all."""
     referrers() # which the other module imports
     blocks = _beside("memstow_blocks")
-    lines, is_cut = blocks.holders_of(blocks.parse(stacks), before, _library.blocks, lambda owner: _labels.get(owner, owner), seconds)
+    lines, is_cut = blocks.holders_of(blocks.parse(stacks), before, _library.blocks,
+                                      lambda owner: _labels.get(owner, owner), seconds)
     for line in lines:
         trace({"kind": "HELD", "by": "python", **line})
     return len({line["path"] for line in lines}), is_cut
 
 
 def on_look(handler: Optional[Callable[[Request], Any]]) -> None:
-    """From now on what memstow leaks asks for (kinds collect and holders) is the handler's, which is called on a thread of memstow's
-    and has look() called at a better moment. None: it is done between two runs, as long as nobody takes it over."""
+    """From now on what memstow leaks asks for (kinds collect and holders) is the handler's, which is called on a thread
+    of memstow's and has look() called at a better moment. None: it is done between two runs, as long as nobody takes it
+    over."""
     looks = _begin_looks() if _ready() else None
     if looks is not None:
         looks.handler = handler
@@ -1019,8 +1040,8 @@ def on_full_cleanup(handler: Optional[Callable[[str], Any]]) -> None:
 
 
 def full_cleanup(reason: str) -> bool:
-    """Asks for what ComfyUI's button "Free model and node cache" does, at the end of the run that is on; False if nobody
-    can do it here."""
+    """Asks for what ComfyUI's button "Free model and node cache" does, at the end of the run that is on; False if
+    nobody can do it here."""
     with _cleanup_lock:
         handler = _cleanup
     if handler is None:

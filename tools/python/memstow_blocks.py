@@ -1,10 +1,10 @@
-"""What holds the blocks of some call stacks: memstow leaks found that they stay behind, run after run, and asks what keeps them.
-In: numbers of call stacks in this process's ledger. Out: a HELD line of the trace for each of them.
+"""What holds the blocks of some call stacks: memstow leaks found that they stay behind, run after run, and asks what
+keeps them. In: numbers of call stacks in this process's ledger. Out: a HELD line of the trace for each of them.
 
-Every buffer that Python can reach is asked whose it is (memstow_blocks of the ABI): tensors, arrays, bytes, large strings, the tables of
-lists, dictionaries and sets, and what objects of extension types point to, PIL's images for one. Of the blocks that belong to a
-stack that is asked for some are followed outwards (memstow_referrers). That takes a pass over all objects and some looks at all
-objects more, and ends at a deadline. Call it between two runs."""
+Every buffer that Python can reach is asked whose it is (memstow_blocks of the ABI): tensors, arrays, bytes, large
+strings, the tables of lists, dictionaries and sets, and what objects of extension types point to, PIL's images for one.
+Of the blocks that belong to a stack that is asked for some are followed outwards (memstow_referrers). That takes a pass
+over all objects and some looks at all objects more, and ends at a deadline. Call it between two runs."""
 import builtins
 import collections
 import ctypes
@@ -19,9 +19,12 @@ from typing import Any, NamedTuple, Optional
 
 import memstow_referrers as referrers
 
-SAMPLES, SAME = 3, 4                         # blocks of a stack that are followed, of as many runs; objects that have one block
-LARGE, MANY = 500, 60                        # bytes, items: what is smaller lies in an arena, and has no block of its own
-WORDS, DEEP, EACH, LEVELS = 128, 10_000, 500, 3 # in a block of an extension type's; such blocks; objects of one type; from block to block
+# blocks of a stack that are followed, of as many runs; objects that have one block
+SAMPLES, SAME = 3, 4
+# bytes, items: what is smaller lies in an arena, and has no block of its own
+LARGE, MANY = 500, 60
+# in a block of an extension type's; such blocks; objects of one type; from block to block
+WORDS, DEEP, EACH, LEVELS = 128, 10_000, 500, 3
 AT_ONCE = 1 << 16                            # addresses
 INSIDE = 1                                   # MEMSTOW_INSIDE
 SHARE = 0.7                                  # of the time may go into the pass over all objects
@@ -44,7 +47,8 @@ WORDS_OF_BLOCK, STACK = LAYOUT.size // 4, 7 # in words of 32 bits: the structure
 def look_up(ask: Callable[..., int], addresses: list[int], how: int = 0) -> Any:
     """What memstow knows of the block at each address: structures one after the other. None: nothing of any."""
     answer = ctypes.create_string_buffer(len(addresses) * LAYOUT.size)
-    found = ask((ctypes.c_uint64 * len(addresses))(*addresses), len(addresses), how, answer, LAYOUT.size) if addresses else 0
+    found = ask((ctypes.c_uint64 * len(addresses))(*addresses), len(addresses), how, answer,
+                LAYOUT.size) if addresses else 0
     return answer if found > 0 else None
 
 
@@ -63,7 +67,8 @@ PLAIN = {int, float, complex, bool, type(None), types.CodeType, type(Ellipsis), 
          *(kind for kind in vars(types).values() if isinstance(kind, type)), *(kind for kind in vars(builtins).values()
                                                                                 if isinstance(kind, type))}
 WITH_BUFFERS = ("array", "mmap", "builtins") # builtins: also what names no module, as PIL's images
-LIBRARIES = {"torch", "numpy", *getattr(sys, "stdlib_module_names", sys.builtin_module_names)} # whose other objects have none
+# whose other objects have none
+LIBRARIES = {"torch", "numpy", *getattr(sys, "stdlib_module_names", sys.builtin_module_names)}
 COLLECTED, MANAGED = 1 << 14, 3 << 3         # Py_TPFLAGS_HAVE_GC; _MANAGED_DICT and _MANAGED_WEAKREF
 
 
@@ -80,11 +85,13 @@ def words_of(thing: Any) -> Iterator[int]:
 
 
 def addresses_in(data: bytes) -> Iterator[int]:
-    return (word for word, in struct.iter_unpack("<Q", data[:len(data) // 8 * 8]) if 0x10000 < word < 1 << 47 and not word & 7)
+    return (word for word, in struct.iter_unpack("<Q", data[:len(data) // 8 * 8]) if 0x10000 < word < 1 << 47
+            and not word & 7)
 
 
 def head_of(kind: type) -> int:
-    """How many bytes in front of an object of this type belong to its block: what the collector keeps there, and a dictionary."""
+    """How many bytes in front of an object of this type belong to its block: what the collector keeps there, and a
+    dictionary."""
     return (16 if kind.__flags__ & COLLECTED else 0) + (16 if kind.__flags__ & MANAGED else 0)
 
 
@@ -283,7 +290,8 @@ class Reach:
             return
         try:
             for _level in range(LEVELS):
-                level = [(thing, found) for thing, block in self._blocks_of(level) if (found := self._inside(memory, block, seen))]
+                level = [(thing, found) for thing,
+                         block in self._blocks_of(level) if (found := self._inside(memory, block, seen))]
                 for thing, addresses in level:
                     self.starts.add(thing, addresses)
                 self.starts.flush()
@@ -298,7 +306,8 @@ class Reach:
         answer = look_up(self.ask, [address for _thing, address in pairs])
         if answer is None:
             return []
-        return [(thing, block) for number, (thing, _address) in enumerate(pairs) if (block := block_in(answer, number)).size]
+        return [(thing, block) for number,
+                (thing, _address) in enumerate(pairs) if (block := block_in(answer, number)).size]
 
     @staticmethod
     def _inside(memory: int, block: Block, seen: set[int]) -> list[int]:
@@ -357,11 +366,13 @@ class Group:
     def line(self) -> dict:
         """For the trace: the place that holds most of the samples first, of those that are equally likely."""
         block = self.blocks[0][0]
-        counts = collections.Counter(place for holders in self.holders for place in {holder.place for holder in holders})
+        counts = collections.Counter(place for holders in self.holders
+                                     for place in {holder.place for holder in holders})
         every = sorted((holder for holders in self.holders for holder in holders),
                        key=lambda holder: (holder.rank, not holder.is_whole, -counts[holder.place], holder.depth))
         first = {holder.place: holder for holder in reversed(every)} # of each place the best
-        ordered = [holder for holder in sorted(first.values(), key=every.index) if holder.is_whole or holder.place == every[0].place]
+        ordered = [holder for holder in sorted(first.values(), key=every.index) if holder.is_whole
+                   or holder.place == every[0].place]
         return {"path": self.path, "model": block.model, "node": block.node, "blocks": len(self.blocks),
                 "bytes": sum(block.size for block, _ in self.blocks), "followed": len(self.samples),
                 "held": counts[ordered[0].place] if ordered else 0, **referrers.held(ordered)}
@@ -369,8 +380,8 @@ class Group:
 
 def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label: Callable[[int], Any],
                seconds: float) -> tuple[list[dict], bool]:
-    """A line for each group of blocks that stay, of runs up to `before` (0: of any); and whether there was no time for all of them.
-    `label`: what tells owners apart whose ids differ from run to run."""
+    """A line for each group of blocks that stay, of runs up to `before` (0: of any); and whether there was no time for
+    all of them. `label`: what tells owners apart whose ids differ from run to run."""
     begun = time.thread_time()
     paths = {stack: one.path for one in wanted for stack in one.stacks}
     reach = Reach(ask, set(paths), before, referrers.Deadline(seconds * SHARE))
@@ -384,11 +395,13 @@ def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label
         group.follow(targets)
     nested, is_cut = reach.nested, reach.is_cut
     reach.let_go()
-    found, is_cut_too = referrers.find(targets, (), referrers.Deadline(seconds - (time.thread_time() - begun)), nested=nested)
+    found, is_cut_too = referrers.find(targets, (), referrers.Deadline(seconds - (time.thread_time() - begun)),
+                                       nested=nested)
     for group in groups.values():
         group.holders = [[holder for number in numbers for holder in found[number]] for numbers in group.samples]
     is_cut |= is_cut_too
     lines = [group.line() for group in groups.values() if not is_cut or any(group.holders)]
     reached = {group.path for group in groups.values()}
-    lines += [{"path": one.path, "blocks": 0, "holders": []} for one in wanted if one.path not in reached and not is_cut]
+    lines += [{"path": one.path, "blocks": 0, "holders": []} for one in wanted if one.path not in reached
+              and not is_cut]
     return lines, is_cut

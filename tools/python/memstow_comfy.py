@@ -1,10 +1,10 @@
-"""Runs a workflow in a ComfyUI under memstow, and takes a snapshot after each run: the part of `memstow check --comfy` that
-speaks to ComfyUI. `memstow check` starts it, and reads the snapshots. Only the standard library is needed; it runs beside
-ComfyUI, not in it.
+"""Runs a workflow in a ComfyUI under memstow, and takes a snapshot after each run: the part of `memstow check --comfy`
+that speaks to ComfyUI. `memstow check` starts it, and reads the snapshots. Only the standard library is needed; it runs
+beside ComfyUI, not in it.
 
-What it does: starts the command under `memstow run`, waits until its server answers, queues the workflow through POST /prompt,
-waits for the end in GET /history and, where memstow's node pack is, until policies have been applied, and asks for a snapshot.
-Each run has other seeds, because ComfyUI answers from its cache what it has computed before.
+What it does: starts the command under `memstow run`, waits until its server answers, queues the workflow through POST
+/prompt, waits for the end in GET /history and, where memstow's node pack is, until policies have been applied, and asks
+for a snapshot. Each run has other seeds, because ComfyUI answers from its cache what it has computed before.
 
 Exit status: 0; 2 wrong usage or workflow; 4 ComfyUI did not start or ended, or the workflow failed."""
 import argparse
@@ -22,7 +22,8 @@ import urllib.request
 SEEDS = ("seed", "noise_seed")
 START_SECONDS, RUN_SECONDS, END_SECONDS = 300, 3600, 20
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({})) # http_proxy does not know who answers on this machine
+# http_proxy does not know who answers on this machine
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Failure(Exception):
@@ -55,7 +56,8 @@ def read_workflow(path):
     except ValueError as error:
         raise Failure(2, f"{path}: {error}") from None
     nodes = document.get("prompt", document) if isinstance(document, dict) else None
-    if not isinstance(nodes, dict) or not nodes or not all(isinstance(n, dict) and "class_type" in n for n in nodes.values()):
+    if not isinstance(nodes,
+                      dict) or not nodes or not all(isinstance(n, dict) and "class_type" in n for n in nodes.values()):
         raise Failure(2, f"{path}: not a workflow in ComfyUI's API format (Workflow > Export (API))")
     return nodes
 
@@ -80,7 +82,8 @@ def free_port():
 def port_of(command):
     """The port that the command names, and the command, with one if it names none."""
     for at, word in enumerate(command):
-        value = word[7:] if word.startswith("--port=") else command[at + 1] if word == "--port" and at + 1 < len(command) else ""
+        value = word[7:] if word.startswith("--port=") else command[
+            at + 1] if word == "--port" and at + 1 < len(command) else ""
         if value.isdigit():
             return int(value), command
     port = free_port()
@@ -95,14 +98,17 @@ class Server:
         self.port, command = port_of(options.command)
         ledger = options.folder / "comfyui.mst"
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS) # who ends us meanwhile does not leave it behind
-        self.process = subprocess.Popen([options.memstow, "run", "--quiet", f"--stacks={options.stacks}", f"--follow={options.follow}",
-                                         "-o", str(ledger), "--", *command], stdin=subprocess.DEVNULL, start_new_session=True,
+        self.process = subprocess.Popen([options.memstow, "run", "--quiet", f"--stacks={options.stacks}",
+                                         f"--follow={options.follow}", "-o", str(ledger), "--", *command],
+                                        stdin=subprocess.DEVNULL, start_new_session=True,
                                         preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS))
 
     def ask(self, path, document=None):
-        """The JSON answer to a GET, or to a POST of a document; None while nobody answers, or there is no such thing."""
+        """The JSON answer to a GET, or to a POST of a document; None while nobody answers, or there is no such
+        thing."""
         data = None if document is None else json.dumps(document).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, {"Content-Type": "application/json"})
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data,
+                                         {"Content-Type": "application/json"})
         try:
             with DIRECT.open(request, timeout=30) as answer:
                 return json.loads(answer.read() or b"null")
@@ -160,19 +166,22 @@ class Server:
         if not answer or "prompt_id" not in answer:
             raise Failure(4, f"ComfyUI did not take the workflow: {answer}")
         prompt = answer["prompt_id"]
-        done = self.wait_for(lambda: (self.ask(f"/history/{prompt}") or {}).get(prompt), RUN_SECONDS, "the end of the workflow")
+        done = self.wait_for(lambda: (self.ask(f"/history/{prompt}") or {}).get(prompt), RUN_SECONDS,
+                             "the end of the workflow")
         if done["status"]["status_str"] != "success":
             raise Failure(4, f"the workflow failed: {json.dumps(done['status'].get('messages', []))[-2000:]}")
         if self.has_pack:
             self.wait_for(lambda: (self.ask("/memstow/report") or {}).get("prompt") == prompt, 60, "the end of the run")
 
     def snapshot(self, path):
-        done = subprocess.run([self.options.memstow, "snapshot", str(self.pid), "-o", str(path)], stdout=subprocess.DEVNULL)
+        done = subprocess.run([self.options.memstow, "snapshot", str(self.pid), "-o", str(path)],
+                              stdout=subprocess.DEVNULL)
         if done.returncode:
             raise Failure(4, f"no snapshot could be taken: memstow snapshot exited with {done.returncode}")
 
     def stop(self):
-        """Asks it to end, then ends it; what it started ends with it. Whoever is impatient meanwhile does not keep it alive."""
+        """Asks it to end, then ends it; what it started ends with it. Whoever is impatient meanwhile does not keep it
+        alive."""
         ignore_signals()
         for sent in (signal.SIGTERM, signal.SIGKILL):
             try:
@@ -190,13 +199,15 @@ class Server:
 def check(options):
     nodes = read_workflow(options.workflow)
     if not with_seed(nodes, 0)[1]:
-        print(f"memstow: {options.workflow} has no input {' or '.join(SEEDS)}: ComfyUI may answer from its cache", file=sys.stderr)
+        print(f"memstow: {options.workflow} has no input {' or '.join(SEEDS)}: ComfyUI may answer from its cache",
+              file=sys.stderr)
     server = Server(options)
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         server.start()
         if not server.has_pack:
-            print("memstow: the node pack is not in this ComfyUI: models have no names (docs/comfyui.md)", file=sys.stderr)
+            print("memstow: the node pack is not in this ComfyUI: models have no names (docs/comfyui.md)",
+                  file=sys.stderr)
         for number in range(options.warm_up + options.runs):
             server.run(with_seed(nodes, 1 + number)[0])
             if number >= options.warm_up:

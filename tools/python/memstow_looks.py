@@ -1,6 +1,7 @@
-"""What `memstow leaks PID` asks of a program: to look at all its garbage, and to say what holds the blocks of some call stacks.
-In: requests, from a thread that waits for them. Out: answers. It is done between two runs: by the thread that ends a run, or at once
-while none is on. Whoever has a better moment for it (ComfyUI's node pack) takes the requests over. No run ever waits for it."""
+"""What `memstow leaks PID` asks of a program: to look at all its garbage, and to say what holds the blocks of some call
+stacks. In: requests, from a thread that waits for them. Out: answers. It is done between two runs: by the thread that
+ends a run, or at once while none is on. Whoever has a better moment for it (ComfyUI's node pack) takes the requests
+over. No run ever waits for it."""
 import collections
 import contextlib
 import errno
@@ -15,12 +16,14 @@ from typing import Any, Optional
 COLLECT, HOLDERS = 7, 8                 # MEMSTOW_ASK_COLLECT, MEMSTOW_ASK_HOLDERS
 KINDS = 1 << COLLECT | 1 << HOLDERS
 FOR_EVER = 2**32 - 1                    # milliseconds
-SECONDS = {"find": 10.0, "offer": 3.0}  # of the processor: what a person asks for, and what comes with another question;
+# of the processor: what a person asks for, and what comes with another question;
+SECONDS = {"find": 10.0, "offer": 3.0}
 MANY_BLOCKS = 3                         # so many times as long where each Python object has a block of its own
 
 
 class Looks:
-    def __init__(self, request_of: Callable[..., Any], answer: Callable[..., None], holders_of: Callable[..., Any]) -> None:
+    def __init__(
+            self, request_of: Callable[..., Any], answer: Callable[..., None], holders_of: Callable[..., Any]) -> None:
         self.request_of, self.answer, self.holders_of = request_of, answer, holders_of
         self.handler: Optional[Callable[[Any], None]] = None
         self.waiting: collections.deque = collections.deque()
@@ -89,7 +92,8 @@ class Looks:
             return -errno.EIO, f"{type(error).__name__}: {error}"
 
     def _holders(self, text: str) -> tuple[int, str]:
-        """WORD RUN PATH=STACK,STACK…: `more` follows; `offer`, and `find`, are the last. RUN: blocks of later runs do not count."""
+        """WORD RUN PATH=STACK,STACK…: `more` follows; `offer`, and `find`, are the last. RUN: blocks of later runs do
+        not count."""
         word, run, *stacks = text.split()
         self.asked += stacks
         if word == "more":

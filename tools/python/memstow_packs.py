@@ -1,4 +1,5 @@
-"""memstow.comfy: what other node packs, and programs that run workflows themselves, ask of memstow's node pack in ComfyUI.
+"""memstow.comfy: what other node packs, and programs that run workflows themselves, ask of memstow's node pack in
+ComfyUI.
 
     import memstow
 
@@ -8,8 +9,9 @@
     finally:
         memstow.comfy.run_ended()         # ComfyUI's own worker needs no such call
 
-In: models as nodes pass them, and ends of runs. Out: calls of the node pack. Never: an exception where memstow or its pack is
-not there. Then every call does nothing and returns False, and the first one says why, once. docs/comfyui.md is the prose."""
+In: models as nodes pass them, and ends of runs. Out: calls of the node pack. Never: an exception where memstow or its
+pack is not there. Then every call does nothing and returns False, and the first one says why, once. docs/comfyui.md is
+the prose."""
 from __future__ import annotations
 
 import logging
@@ -57,8 +59,9 @@ def _set(model: Any, policy: str, priority: int) -> bool:
 
 
 def keep(model: Any, priority: int = 0) -> bool:
-    """The model stays when a run has ended, and is found again by later runs: as the policy node with "keep". It holds until
-    something else is said of the model. Call it where nodes run. Returns whether it was set: not for what is no model."""
+    """The model stays when a run has ended, and is found again by later runs: as the policy node with "keep". It holds
+    until something else is said of the model. Call it where nodes run. Returns whether it was set: not for what is no
+    model."""
     return _set(model, "keep", priority)
 
 
@@ -68,16 +71,17 @@ def stow(model: Any, priority: int = 0) -> bool:
 
 
 def free_after_run(model: Any, priority: int = 0) -> bool:
-    """The model is unloaded, and dropped from the node cache, when the run that is on has ended, or the next one. It is gone
-    then as far as nobody else holds it: the caller lets go of it, too. What is loaded again later is another model."""
+    """The model is unloaded, and dropped from the node cache, when the run that is on has ended, or the next one. It is
+    gone then as far as nobody else holds it: the caller lets go of it, too. What is loaded again later is another
+    model."""
     return _set(model, "free", priority)
 
 
 def run_ended(outcome: Optional[str] = None) -> bool:
     """Applies the policies, as ComfyUI's worker has it done after each run: for the finally of a program that drives
-    PromptExecutor, or an executor of its own, without that worker. The thread that ran the nodes calls it. `outcome` is ok,
-    failed, cancelled or out-of-memory; what PromptExecutor itself has recorded counts before it. Returns False, and does
-    nothing, inside of a run: it is not over, and its own end applies them."""
+    PromptExecutor, or an executor of its own, without that worker. The thread that ran the nodes calls it. `outcome` is
+    ok, failed, cancelled or out-of-memory; what PromptExecutor itself has recorded counts before it. Returns False, and
+    does nothing, inside of a run: it is not over, and its own end applies them."""
     import memstow
     if outcome is not None and outcome not in memstow.OUTCOMES:
         raise ValueError(f"outcome must be one of {', '.join(memstow.OUTCOMES)}; not {outcome!r}")

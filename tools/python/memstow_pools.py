@@ -1,11 +1,11 @@
-"""A pool of PyTorch's for each model: with its native allocator, what a thread allocates in a model's scope then comes from
-segments that are that model's alone, so that they count as its own and can move.
+"""A pool of PyTorch's for each model: with its native allocator, what a thread allocates in a model's scope then comes
+from segments that are that model's alone, so that they count as its own and can move.
 
 In: which model a thread is in, from memstow.py. Out: torch.cuda.MemPool, entered and left. Never: CUDA begun, a pool
 destroyed (PyTorch ends the process where another thread is in one then), an exception in the program's scope.
 
-While any thread is in a pool, PyTorch does not give back cached memory to find room (its issues 159674 and 175015): a request
-fails then that would have been served. So this is for who asks for it; docs/cuda.md."""
+While any thread is in a pool, PyTorch does not give back cached memory to find room (its issues 159674 and 175015): a
+request fails then that would have been served. So this is for who asks for it; docs/cuda.md."""
 from __future__ import annotations
 
 import ctypes
@@ -19,8 +19,8 @@ log = logging.getLogger("memstow")
 
 
 def possible(torch: Any) -> Optional[bool]:
-    """Whether this PyTorch can; None: it cannot be told yet, because it is being imported or CUDA has not begun. Devices are not
-    counted for that: who has done so has no CUDA in the children that it forks."""
+    """Whether this PyTorch can; None: it cannot be told yet, because it is being imported or CUDA has not begun.
+    Devices are not counted for that: who has done so has no CUDA in the children that it forks."""
     if getattr(getattr(torch, "__spec__", None), "_initializing", False):
         return None
     cuda: Any = getattr(torch, "cuda", None)
@@ -56,8 +56,9 @@ class Thread(threading.local):
 
 
 class Pools:
-    """A model may die wherever Python collects garbage, also in here, and what is done then drops its pools: so a thread may
-    take the lock again, a pool is taken before anything else is done with it, and nothing is released twice."""
+    """A model may die wherever Python collects garbage, also in here, and what is done then drops its pools: so a
+    thread may take the lock again, a pool is taken before anything else is done with it, and nothing is released
+    twice."""
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
@@ -98,8 +99,8 @@ class Pools:
                     pool.owner = owner
 
     def drop(self, owner: Optional[int] = None) -> None:
-        """PyTorch may give back what is free in the pools of the model, or of all, when it empties its cache next; what is in
-        use stays. A pool that a thread is in follows when it leaves."""
+        """PyTorch may give back what is free in the pools of the model, or of all, when it empties its cache next; what
+        is in use stays. A pool that a thread is in follows when it leaves."""
         if self._is_forked():
             return
         with self.lock:

@@ -1,10 +1,10 @@
-"""What holds an object that should be gone: from the object outwards over the Python objects that refer to it, until one has a name:
-a variable of a module, an attribute of a class, a variable of a function that runs on some thread. In: objects. Out: for each the
-places that keep it, and the package or node pack that each place is part of.
+"""What holds an object that should be gone: from the object outwards over the Python objects that refer to it, until
+one has a name: a variable of a module, an attribute of a class, a variable of a function that runs on some thread. In:
+objects. Out: for each the places that keep it, and the package or node pack that each place is part of.
 
-It never changes what it looks at, and is bounded in the time that the processor gives this thread. One look at all objects takes
-100 ms in a ComfyUI, and more the more objects are looked for at once. Other Python threads stand still meanwhile.
-memstow.held() is for programs, memstow_blocks.py asks for what leaks, the node pack for its models."""
+It never changes what it looks at, and is bounded in the time that the processor gives this thread. One look at all
+objects takes 100 ms in a ComfyUI, and more the more objects are looked for at once. Other Python threads stand still
+meanwhile. memstow.held() is for programs, memstow_blocks.py asks for what leaks, the node pack for its models."""
 import collections
 import ctypes
 import functools
@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Optional
 
 SECONDS, DEPTH, MOST, WAYS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
-LINE, LONGEST, KEY, NAME = 2400, 300, 60, 100 # bytes of JSON that holders may take in a line of the trace; characters of one, of a key
+# bytes of JSON that holders may take in a line of the trace; characters of one, of a key
+LINE, LONGEST, KEY, NAME = 2400, 300, 60, 100
                                               # in it, and of a pack or place
 
 PACK, APPLICATION, LIBRARY, STANDARD, OURS = range(5) # whose a module is; the lowest is the most likely to be at fault
@@ -68,7 +69,8 @@ def of_file(file: str, module: str) -> tuple[int, str]:
     """Whose code in this file is: a rank, and what it is called. A node pack is a folder or a file in custom_nodes."""
     top = tidy(module).split(".")[0]
     if not file or file.startswith("<"):
-        return (STANDARD, top) if module in sys.builtin_module_names or file.startswith("<frozen") else (APPLICATION, top)
+        return (STANDARD,
+                top) if module in sys.builtin_module_names or file.startswith("<frozen") else (APPLICATION, top)
     path = os.path.abspath(file)
     if os.path.realpath(path).startswith(OUR_FILES):
         return OURS, "memstow"
@@ -207,7 +209,8 @@ def _slot(member: types.MemberDescriptorType, holder: Any) -> Any:
 
 COROUTINES = {types.GeneratorType: ("generator", "gi"), types.CoroutineType: ("coroutine", "cr"),
               types.AsyncGeneratorType: ("generator", "ag")}
-FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools._lru_cache_wrapper, type, *COROUTINES)
+FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools._lru_cache_wrapper, type,
+             *COROUTINES)
 
 
 def _name_of(function: Any) -> str:
@@ -309,11 +312,13 @@ def _part(holder: Any, thing: Any) -> Optional[str]:
     """How a module of torch's calls a part of it; None: it is none."""
     if _module_type() is None or not is_a(holder, _module_type()):
         return None
-    return next((str(key) for name in PARTS for key, value in (dictionary(holder).get(name) or {}).items() if value is thing), None)
+    return next((str(key) for name in PARTS for key,
+                 value in (dictionary(holder).get(name) or {}).items() if value is thing), None)
 
 
 class Models:
-    """The modules of torch's, and which of them has a part, by its id, and by that of the dictionary that it has it in."""
+    """The modules of torch's, and which of them has a part, by its id, and by that of the dictionary that it has it
+    in."""
 
     def __init__(self) -> None:
         kind = _module_type()
@@ -330,7 +335,8 @@ class Models:
             self.dictionaries[id(own)] = number
 
     def of_dictionary(self, thing: Any) -> Any:
-        return self.modules[self.dictionaries[id(thing)]] if type(thing) is dict and id(thing) in self.dictionaries else None
+        return self.modules[self.dictionaries[id(
+            thing)]] if type(thing) is dict and id(thing) in self.dictionaries else None
 
     def around(self, thing: Any) -> list:
         """The modules that it is a part of."""
@@ -355,8 +361,8 @@ class Way:
         return of_module(self.module or self.things[0].__module__) if self.is_whole else (OURS + 1, "")
 
     def _parties(self) -> Iterator[tuple[int, int, int, str]]:
-        """(rank, likelihood, distance, name) of each whose code has a part in it. Code that has the object in its hands comes first,
-        then what the way begins with, then classes of objects on the way."""
+        """(rank, likelihood, distance, name) of each whose code has a part in it. Code that has the object in its hands
+        comes first, then what the way begins with, then classes of objects on the way."""
         for distance, thing in enumerate(self.things[-2::-1]):
             for likelihood, (rank, name) in _parties_of(thing):
                 yield rank, likelihood, distance, name
@@ -369,7 +375,8 @@ class Way:
         if self.place is not None:
             code = self.place.frame.f_code
             thread = f" on thread {self.place.thread}" if self.place.thread else ""
-            return f"variable {self.place.name} of {code.co_name} ({_line_of(code, self.place.frame.f_lineno)}){thread}", 0
+            return (f"variable {self.place.name} of {code.co_name} "
+                    f"({_line_of(code, self.place.frame.f_lineno)}){thread}"), 0
         then = self.things[1] if self.depth > 1 else None
         if self.module is not None:
             name = next((str(key) for key, value in list(first.items()) if value is then), "…")
@@ -377,7 +384,8 @@ class Way:
         if is_a(first, type):
             own = type.__dict__["__dict__"].__get__(first)
             name = next((str(key) for key, value in list(own.items()) if any(value is t for t in self.things[1:3])), "")
-            return f"{tidy(first.__module__)}.{first.__qualname__}{'.' + name if name else ''}", 2 if type(then) is dict else 1
+            return f"{tidy(first.__module__)}.{first.__qualname__}{'.' + name if name else ''}", 2 if type(
+                then) is dict else 1
         return f"an object of type {tidy(type(first).__module__)}.{type(first).__qualname__}", 0
 
     def words(self) -> str:
@@ -399,7 +407,8 @@ class Way:
         if type(culprit) in (types.FunctionType, functools._lru_cache_wrapper):
             return _full_name(culprit)
         words = _step(culprit, thing, then).removeprefix(" → ")
-        return words if type(culprit).__module__ in ("builtins", "weakref") else f"{tidy(type(culprit).__module__)}.{words}"
+        return words if type(culprit).__module__ in (
+            "builtins", "weakref") else f"{tidy(type(culprit).__module__)}.{words}"
 
 
 def _parties_of(thing: Any) -> Iterator[tuple[int, tuple[int, str]]]:
@@ -409,7 +418,8 @@ def _parties_of(thing: Any) -> Iterator[tuple[int, tuple[int, str]]]:
     elif kind in COROUTINES:
         prefix = COROUTINES[kind][1]
         frame = getattr(thing, f"{prefix}_frame")
-        yield 0, of_code(getattr(thing, f"{prefix}_code"), str(frame.f_globals.get("__name__", "")) if frame is not None else "")
+        yield 0, of_code(getattr(thing, f"{prefix}_code"),
+                         str(frame.f_globals.get("__name__", "")) if frame is not None else "")
     elif kind is _FINALIZER:
         yield 0, of_module(getattr(thing.func if is_a(thing.func, FUNCTIONS) else type(thing.func), "__module__", None))
     elif kind is functools._lru_cache_wrapper:
@@ -433,19 +443,22 @@ class Holder(NamedTuple):
 # ---- the search
 
 class Search:
-    """From several objects outwards, all at once. Every object that is met stays in one list, so that nothing else of ours refers
-    to any; what else is noted are numbers of that list."""
+    """From several objects outwards, all at once. Every object that is met stays in one list, so that nothing else of
+    ours refers to any; what else is noted are numbers of that list."""
 
-    def __init__(self, targets: list, ignored: Iterable[int], deadline: Deadline, nested: Optional[list] = None) -> None:
+    def __init__(self, targets: list, ignored: Iterable[int], deadline: Deadline,
+                 nested: Optional[list] = None) -> None:
         self.deadline = deadline
-        self.modules = {id(dictionary(module)): name for name, module in modules()[::-1]} # the first name of those that it has
+        # the first name of those that it has
+        self.modules = {id(dictionary(module)): name for name, module in modules()[::-1]}
         self.places = running(set(ignored))
         self.models = Models()
         self.things = list(targets)
         self.numbers = {id(thing): number for number, thing in enumerate(self.things)}
         self.ahead = [{self.numbers[id(thing)]: -1} for thing in self.things] # target → the next thing on the way to it
         self.ways: dict[int, list[Way]] = {number: [] for number in self.numbers.values()}
-        self.ours = {*ignored, id(targets), id(self.things), id(self.numbers), id(self.places), id(self.models.modules), id(nested)}
+        self.ours = {*ignored, id(targets), id(self.things), id(self.numbers), id(self.places), id(self.models.modules),
+                     id(nested)}
         self.nested = nested
         self.is_cut = False
 
@@ -534,7 +547,8 @@ class Search:
             place.frame is frame for places in self.places.values() for place in places)
 
     def _nested_around(self, wanted: set[int]) -> list:
-        """The collector does not know of dictionaries and tuples that hold nothing it knows of (bytes, arrays, numbers)."""
+        """The collector does not know of dictionaries and tuples that hold nothing it knows of (bytes, arrays,
+        numbers)."""
         if not wanted:
             return []
         if self.nested is None:
@@ -558,7 +572,8 @@ def referents(objects: list) -> Iterator[list]:
 
 
 def untracked(objects: Optional[list] = None, meet: Callable[[list], Any] = len) -> list:
-    """The dictionaries and tuples that the collector does not know of. `meet` is called with all that is referred to."""
+    """The dictionaries and tuples that the collector does not know of. `meet` is called with all that is referred
+    to."""
     objects = gc.get_objects() if objects is None else objects
     found: dict[int, Any] = {}
     while objects:
@@ -573,13 +588,14 @@ def untracked(objects: Optional[list] = None, meet: Callable[[list], Any] = len)
 
 def best_rank() -> int:
     """In a ComfyUI a node pack is what is looked for, elsewhere the program."""
-    return PACK if any("/custom_nodes/" in str(dictionary(module).get("__file__")) for _name, module in modules()) else APPLICATION
+    return PACK if any("/custom_nodes/" in str(dictionary(module).get("__file__")) for _name,
+                       module in modules()) else APPLICATION
 
 
 def find(targets: list, ignored: Iterable[int] = (), deadline: Optional[Deadline] = None, all_of_them: bool = False,
          nested: Optional[list] = None) -> tuple[list[list[Holder]], bool]:
-    """What holds each of the targets, the most telling first; and whether time was over before all was looked at. Without
-    `all_of_them` one way to a culprit is enough. `nested`: what untracked() finds, if it is known."""
+    """What holds each of the targets, the most telling first; and whether time was over before all was looked at.
+    Without `all_of_them` one way to a culprit is enough. `nested`: what untracked() finds, if it is known."""
     best = best_rank()
 
     def is_enough(ways: list[Way]) -> bool:
@@ -592,7 +608,8 @@ def find(targets: list, ignored: Iterable[int] = (), deadline: Optional[Deadline
         number = search.numbers[id(thing)]
         ways = search.ways[number] or search.unfinished(number)
         ways.sort(key=lambda way: (way.rank, way.depth))
-        found.append([Holder(way.words(), way.pack, way.root(), way.rank, way.depth, way.is_whole) for way in ways[:MOST]])
+        found.append(
+            [Holder(way.words(), way.pack, way.root(), way.rank, way.depth, way.is_whole) for way in ways[:MOST]])
     return found, search.is_cut
 
 
@@ -605,7 +622,8 @@ def held(found: list[Holder]) -> dict:
     """The members of a HELD line of the trace, of what was found: the most telling comes first."""
     if not found:
         return {"holders": []}
-    return {"pack": found[0].pack[:NAME], "place": found[0].place[:NAME], "holders": for_trace(holder.words for holder in found)}
+    return {"pack": found[0].pack[:NAME], "place": found[0].place[:NAME],
+            "holders": for_trace(holder.words for holder in found)}
 
 
 def for_trace(found: Iterable[str]) -> list[str]:

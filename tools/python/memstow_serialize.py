@@ -3,11 +3,12 @@
     serialized = memstow_serialize.serialize({"samples": tensor, "step": 3})
     value = memstow_serialize.deserialize(serialized)
 
-In: tensors, arrays, texts, numbers, and lists, tuples and dicts of them; anything that can be pickled. Out: a table in JSON, and the
-raw bytes of each tensor, array and buffer, which are not copied here. On the way back tensors lie in the bytes that are given, and those
-of a device come back on the host. Never: base64, or a model (is_reference says why). Whoever calls deserialize answers for the bytes: a
-pickle runs code. The store reads only files that this user wrote. Only the standard library is needed; torch and numpy are looked at if
-the program has imported them, cloudpickle where pickle does not know a value."""
+In: tensors, arrays, texts, numbers, and lists, tuples and dicts of them; anything that can be pickled. Out: a table in
+JSON, and the raw bytes of each tensor, array and buffer, which are not copied here. On the way back tensors lie in the
+bytes that are given, and those of a device come back on the host. Never: base64, or a model (is_reference says why).
+Whoever calls deserialize answers for the bytes: a pickle runs code. The store reads only files that this user wrote.
+Only the standard library is needed; torch and numpy are looked at if the program has imported them, cloudpickle where
+pickle does not know a value."""
 from __future__ import annotations
 
 import ctypes
@@ -27,9 +28,12 @@ __all__ = ["SerializeError", "Serialized", "deserialize", "is_reference", "seria
 log = logging.getLogger("memstow")
 DEPTH = 200
 SCALARS = (type(None), bool, int, float, str)
-# Classes whose objects stand for weights on a device, which are shared and not copied. Classes of other packs derive from them.
-MODELS = frozenset({"ModelPatcher", "CLIP", "VAE", "ControlBase", "ControlNet", "T2IAdapter", "StyleModel", "ClipVisionModel",
-                    "CLIPVision", "Hook", "HookGroup", "GLIGEN"})
+# Classes whose objects stand for weights on a device, which are shared and not copied. Classes of other packs derive
+# from them.
+MODELS = frozenset({
+    "ModelPatcher", "CLIP", "VAE", "ControlBase", "ControlNet", "T2IAdapter", "StyleModel", "ClipVisionModel",
+    "CLIPVision", "Hook", "HookGroup", "GLIGEN"
+})
 
 
 class SerializeError(ValueError):
@@ -42,8 +46,8 @@ class _Reference(SerializeError):
 
 @dataclasses.dataclass
 class Serialized:
-    """type: TORCH_TENSOR, NUMPY_ARRAY, STRING, BYTES, JSON, NESTED, CUSTOM (a pickle in it) or CUSTOM_CLOUDPICKLE. segments[0] is the
-    table, the others are raw bytes: the value's own memory, which stays for as long as they do."""
+    """type: TORCH_TENSOR, NUMPY_ARRAY, STRING, BYTES, JSON, NESTED, CUSTOM (a pickle in it) or CUSTOM_CLOUDPICKLE.
+    segments[0] is the table, the others are raw bytes: the value's own memory, which stays for as long as they do."""
     type: str
     segments: list[Any]
 
@@ -66,7 +70,8 @@ def _model_reason(value: Any) -> Optional[str]:
 
 
 def is_reference(value: Any) -> Optional[str]:
-    """Why a value must pass by reference within the process: it is a model, leads to one, or cannot be pickled. None: it need not."""
+    """Why a value must pass by reference within the process: it is a model, leads to one, or cannot be pickled. None:
+    it need not."""
     try:
         serialize(value)
     except SerializeError as error:
@@ -235,7 +240,8 @@ class _Reader:
     def array(self, number: int, dtype: str, shape: list[int]) -> Any:
         numpy = importlib.import_module("numpy")
         memory = self.at(number)
-        return numpy.frombuffer(bytearray(memory) if memory.readonly else memory, dtype=numpy.dtype(dtype)).reshape(shape)
+        return numpy.frombuffer(bytearray(memory) if memory.readonly else memory,
+                                dtype=numpy.dtype(dtype)).reshape(shape)
 
     def any(self, table: Any) -> Any:
         if isinstance(table, list):
@@ -259,8 +265,8 @@ class _Reader:
 
 
 def deserialize(serialized: Serialized, pickles: bool = True) -> Any:
-    """The value that was serialized. Tensors and arrays lie in the segments, if those can be written to. Without `pickles`,
-    for bytes of somebody else's, a pickle is a SerializeError."""
+    """The value that was serialized. Tensors and arrays lie in the segments, if those can be written to. Without
+    `pickles`, for bytes of somebody else's, a pickle is a SerializeError."""
     try:
         table = json.loads(bytes(serialized.segments[0]))
         value = _Reader(serialized.segments, pickles).any(table["value"])

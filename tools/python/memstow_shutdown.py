@@ -9,11 +9,12 @@
     shutdown.at_exit()                                    # or: shutdown.run("the window was closed")
 
 Stages: stop (accept nothing new) → drain → cancel (only when a drain failed, or took too long) → clean; then registered
-processes, then threads that keep Python from ending, 3 s each, side by side; then Qt's event loop, if quit_qt was called; then
-what is left is looked for: processes, threads, open files and sockets. Under memstow each step is a line of shutdown.log, the
-processes stand in process_registry.json for `memstow reap`, and the process is ended when the limit (30 s) is over, whatever
-its threads hold. In any other process handlers, processes and threads are dealt with in the same way; there is no log and no
-list, and Python's own faulthandler ends the process, once Python has got to run(). docs/endings.md is the prose."""
+processes, then threads that keep Python from ending, 3 s each, side by side; then Qt's event loop, if quit_qt was
+called; then what is left is looked for: processes, threads, open files and sockets. Under memstow each step is a line
+of shutdown.log, the processes stand in process_registry.json for `memstow reap`, and the process is ended when the
+limit (30 s) is over, whatever its threads hold. In any other process handlers, processes and threads are dealt with in
+the same way; there is no log and no list, and Python's own faulthandler ends the process, once Python has got to run().
+docs/endings.md is the prose."""
 from __future__ import annotations
 
 import atexit
@@ -33,8 +34,8 @@ from typing import Any, Optional, Union
 
 import memstow
 
-__all__ = ["Result", "at_exit", "close", "drain_queue", "files", "forget", "handler", "on_signals", "process", "quit_qt", "run",
-           "start", "stop_thread"]
+__all__ = ["Result", "at_exit", "close", "drain_queue", "files", "forget", "handler", "on_signals", "process",
+           "quit_qt", "run", "start", "stop_thread"]
 
 STAGES = {"stop": 1, "drain": 2, "cancel": 3, "clean": 4} # of handlers; after them come
 PROCESSES, THREADS = 5, 6
@@ -65,7 +66,8 @@ class Process:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What became of a shutdown: which handlers failed or took too long, how many processes were killed, and what is left."""
+    """What became of a shutdown: which handlers failed or took too long, how many processes were killed, and what is
+    left."""
     failed: tuple
     killed: int
     threads: tuple # that Python, or C, would have waited for
@@ -105,9 +107,9 @@ def files(log: str = "", registry: str = "") -> None:
 
 def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: str = "clean", after: Iterable[str] = (),
             seconds: float = SECONDS, parallel: bool = False) -> Callable[[], Any]:
-    """The function is called in that stage of a shutdown, after those of the same stage that `after` names, on a thread of its
-    own; `parallel`: others may run beside it. Those that drain always do, and have ten seconds together, or as long as one
-    of them asks for. It fails when it raises. Returns the function, so that it serves as a decorator."""
+    """The function is called in that stage of a shutdown, after those of the same stage that `after` names, on a thread
+    of its own; `parallel`: others may run beside it. Those that drain always do, and have ten seconds together, or as
+    long as one of them asks for. It fails when it raises. Returns the function, so that it serves as a decorator."""
     if stage not in STAGES:
         raise ValueError(f"stage is one of {', '.join(STAGES)}")
     _mark()
@@ -121,7 +123,8 @@ def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: s
 
 def drain_queue(queue: Any, cancel: Optional[Callable[[], Any]] = None, name: str = "queue", *,
                 seconds: float = SECONDS) -> None:
-    """Waits until all that was put into a queue.Queue is done (task_done); if that takes too long `cancel` is called."""
+    """Waits until all that was put into a queue.Queue is done (task_done); if that takes too long `cancel` is
+    called."""
     def drain() -> None:
         with queue.all_tasks_done:
             if not queue.all_tasks_done.wait_for(lambda: not queue.unfinished_tasks, seconds):
@@ -133,8 +136,8 @@ def drain_queue(queue: Any, cancel: Optional[Callable[[], Any]] = None, name: st
 
 def stop_thread(thread: Any, stop: Optional[Callable[[], Any]] = None, name: str = "", *,
                 seconds: float = THREAD_SECONDS, after: Iterable[str] = ()) -> None:
-    """Calls `stop`, and waits for the end of the thread, a threading.Thread or a QThread; of the latter the event loop is ended
-    where no `stop` is given."""
+    """Calls `stop`, and waits for the end of the thread, a threading.Thread or a QThread; of the latter the event loop
+    is ended where no `stop` is given."""
     is_qt = not hasattr(thread, "join")
     name = name or (thread.objectName() or "QThread" if is_qt else thread.name)
 
@@ -158,7 +161,9 @@ def close(thing: Any, name: str = "", *, after: Iterable[str] = (), seconds: flo
                 with contextlib.suppress(OSError, ValueError):
                     os.fsync(thing.fileno())
         thing.close()
-    handler(flush_and_close, name or f"close {getattr(thing, 'name', type(thing).__name__)}", after=after, seconds=seconds)
+
+    handler(flush_and_close, name or f"close {getattr(thing, 'name', type(thing).__name__)}", after=after,
+            seconds=seconds)
 
 
 # ---- Qt
@@ -175,11 +180,11 @@ _left_loop = False # another thread's
 
 
 def quit_qt(name: str = "qt", *, delete: Iterable[Any] = (), seconds: float = SECONDS) -> None:
-    """Ends the event loop of the Qt application that this process has by then, if any, after everything else: the threads have ended.
-    It happens on the application's own thread, whichever thread runs the shutdown. Events that wait are delivered, the objects of
-    `delete` are deleted (deleteLater) with all others that were to be, and the application quits. Where run() is called on that
-    thread itself, events are delivered while it waits, but not those of keyboard and mouse: a thread that needs an answer of the
-    window's can end."""
+    """Ends the event loop of the Qt application that this process has by then, if any, after everything else: the
+    threads have ended. It happens on the application's own thread, whichever thread runs the shutdown. Events that wait
+    are delivered, the objects of `delete` are deleted (deleteLater) with all others that were to be, and the
+    application quits. Where run() is called on that thread itself, events are delivered while it waits, but not those
+    of keyboard and mouse: a thread that needs an answer of the window's can end."""
     if name in _quits:
         raise ValueError(f"there is a quit_qt {name!r}")
     _mark()
@@ -249,7 +254,8 @@ def _send_to_loop(core: Any, application: Any, work: Callable[[], Any], seconds:
                 return bool(super().event(event))
             try:
                 work()
-            except BaseException as error: # noqa: BLE001 — of one that leaves an event handler some bindings make an abort
+            # noqa: BLE001 — of one that leaves an event handler some bindings make an abort
+            except BaseException as error:
                 errors.append(error)
             self.deleteLater()
             done.set()
@@ -289,9 +295,10 @@ def _quit_all() -> list[tuple[str, str]]:
 # ---- processes
 
 def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subprocess.Popen:
-    """subprocess.Popen(argv, **options) in a process group of its own, registered as by process(): all that it starts ends
-    with it, unless it leaves the group; when it has ended before, as launcher scripts do, as long as nobody has waited for it.
-    Ctrl-C at a terminal does not reach it. By MEMSTOW_STARTED in its environment reap finds what it has started after a crash."""
+    """subprocess.Popen(argv, **options) in a process group of its own, registered as by process(): all that it starts
+    ends with it, unless it leaves the group; when it has ended before, as launcher scripts do, as long as nobody has
+    waited for it. Ctrl-C at a terminal does not reach it. By MEMSTOW_STARTED in its environment reap finds what it has
+    started after a crash."""
     if not {"process_group", "start_new_session", "preexec_fn"} & options.keys():
         options.update({"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True})
     number = time.monotonic_ns() # no other start of this program's has it
@@ -306,8 +313,8 @@ def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subp
 
 
 def _environment(asked: Optional[Mapping], number: int) -> dict:
-    """With the mark by which reap knows what it starts. MEMSTOW_SERVER_MODE was said to this program: a server that lives on
-    would, when it is ended itself some day, leave its own children, which nobody asked for then."""
+    """With the mark by which reap knows what it starts. MEMSTOW_SERVER_MODE was said to this program: a server that
+    lives on would, when it is ended itself some day, leave its own children, which nobody asked for then."""
     environment = dict(os.environ if asked is None else asked)
     if asked is None:
         environment.pop("MEMSTOW_SERVER_MODE", None)
@@ -316,9 +323,9 @@ def _environment(asked: Optional[Mapping], number: int) -> dict:
 
 
 def process(process: Any, name: str = "", keep: bool = False) -> Any:
-    """A subprocess.Popen, or a pid: it ends with this process, or lives on with keep=True. What it has started ends with it
-    when it leads a process group, as by start(). Returns it. Where the list cannot be written it ends all the same; only after
-    a crash it would not be found."""
+    """A subprocess.Popen, or a pid: it ends with this process, or lives on with keep=True. What it has started ends
+    with it when it leads a process group, as by start(). Returns it. Where the list cannot be written it ends all the
+    same; only after a crash it would not be found."""
     return _register(process, name, keep)
 
 
@@ -381,8 +388,8 @@ def _group(number: int) -> dict[int, str]:
 
 
 def _kept() -> set[int]:
-    """Who lives on: those that are to be kept, what they have started, and who is in a group or session that one of them
-    began. preload/shared/kept.h has the same rule."""
+    """Who lives on: those that are to be kept, what they have started, and who is in a group or session that one of
+    them began. preload/shared/kept.h has the same rule."""
     kept = {pid for pid, one in list(_processes.items()) if one.keep and _start(pid) == one.start}
     if not kept:
         return kept
@@ -407,8 +414,9 @@ def _signal(pid: int, start: str, number: int) -> None:
 
 
 class _Ending:
-    """A process that is to end, with those of the group that it leads. Nobody else gets the number of a group that somebody is
-    in: who was in it at the last look vouches for those who are there now, a leader also while nobody has waited for it."""
+    """A process that is to end, with those of the group that it leads. Nobody else gets the number of a group that
+    somebody is in: who was in it at the last look vouches for those who are there now, a leader also while nobody has
+    waited for it."""
 
     def __init__(self, pid: int, start: str) -> None:
         self.pid, self.start, self.there = pid, start, {pid: start}
@@ -474,7 +482,8 @@ _memory: list[tuple[str, int]] = []
 
 
 def _mark() -> None:
-    """What comes of this program inherits in its environment whose it is: so it is found though it has no parent any more."""
+    """What comes of this program inherits in its environment whose it is: so it is found though it has no parent any
+    more."""
     os.environ["MEMSTOW_PROGRAM"] = f"{os.getpid()}.{_start(os.getpid())}"
 
 
@@ -491,20 +500,21 @@ def _has_mark(pid: int) -> bool:
 
 
 def _more_kin(table: dict[int, list[str]], kin: set[int]) -> set[int]:
-    """Who was started by one of these, or is in a group or session of theirs. In this program's own there may be others, by the
-    parent that it has: the rest of a pipeline, say."""
+    """Who was started by one of these, or is in a group or session of theirs. In this program's own there may be
+    others, by the parent that it has: the rest of a pipeline, say."""
     numbers = kin | {pid for pid in _known if pid not in table}
     more = set()
     for pid, fields in table.items():
         parent, *others = map(int, fields[1:4])
-        if pid not in kin and (parent in kin or numbers.intersection(others) - ({os.getpid()} if parent == os.getppid() else set())):
+        if pid not in kin and (parent in kin
+                               or numbers.intersection(others) - ({os.getpid()} if parent == os.getppid() else set())):
             more.add(pid)
     return more
 
 
 def _look() -> dict[int, str]:
-    """The processes that come of this one and run, by what preload/shutdown/shutdown_kin.c goes by: pid → start. Who is found once is
-    known from then on."""
+    """The processes that come of this one and run, by what preload/shutdown/shutdown_kin.c goes by: pid → start. Who is
+    found once is known from then on."""
     began = int(_start(os.getpid(), ended="") or 0)
     table = _all()
     seeds = {pid: one.start for pid, one in list(_processes.items()) if not one.keep} | _known
@@ -516,7 +526,8 @@ def _look() -> dict[int, str]:
         while more := _more_kin(later, kin):
             kin |= more
     _known.update((pid, later[pid][19]) for pid in kin if pid in later)
-    return {pid: fields[19] for pid, fields in later.items() if pid in kin and (fields[0] not in "ZX" or int(fields[17]) > 1)}
+    return {pid: fields[19] for pid, fields in later.items() if pid in kin
+            and (fields[0] not in "ZX" or int(fields[17]) > 1)}
 
 
 def _name(pid: int) -> str:
@@ -655,7 +666,8 @@ def _run_both(name: str) -> tuple[list[Handler], int]:
 
 
 def _join_threads() -> tuple:
-    """The names of those that go on of the threads that Python would wait for at its end, and of those that C registered."""
+    """The names of those that go on of the threads that Python would wait for at its end, and of those that C
+    registered."""
     left, until = [], time.monotonic() + THREAD_SECONDS
     for thread in threading.enumerate():
         if thread.daemon or thread in (threading.main_thread(), threading.current_thread()):
@@ -676,7 +688,8 @@ _watched = False # by faulthandler, which has a thread for it
 def _begin_limit(reason: str, limit: float, status: int) -> None:
     global _watched
     result = _library.shutdown_begin(_text(reason), int(limit * 1000), status)
-    if result not in (0, -errno.EALREADY): # a signal has begun it, perhaps; no memstow, or it is shut out of its process
+    # a signal has begun it, perhaps; no memstow, or it is shut out of its process
+    if result not in (0, -errno.EALREADY):
         with contextlib.suppress(Exception): # without sys.stderr
             faulthandler.dump_traceback_later(limit, exit=True)
             _watched = True
@@ -691,9 +704,9 @@ def _cancel_limit() -> None:
 def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterable[str] = (),
         server_mode: Optional[bool] = None, goes_on: bool = False) -> Result:
     """The whole sequence; the second time, and while it runs, nothing. When the limit is over the process is ended with
-    `status`. `server_mode` lets the processes live on whose names are in `keep`, or all that have a name when it is empty;
-    None: as MEMSTOW_SERVER_MODE says, which is names with commas between them, or "all"; "" and "0" are no. `goes_on`: the process
-    does not end now, and there is no limit any more once this has returned."""
+    `status`. `server_mode` lets the processes live on whose names are in `keep`, or all that have a name when it is
+    empty; None: as MEMSTOW_SERVER_MODE says, which is names with commas between them, or "all"; "" and "0" are no.
+    `goes_on`: the process does not end now, and there is no limit any more once this has returned."""
     global _running
     with _lock:
         if _running:
@@ -745,13 +758,13 @@ def _run(reason: str, limit: float, status: int, spared: list[Process], goes_on:
     failed += _quit_all()
     processes, threads = _verify(goes_on)
     _memory.append(("end", _resident()))
-    return Result(tuple(failed), killed, left, time.monotonic() - begun, processes, max(threads - len(left), 0), _handles(),
-                  tuple(_memory))
+    return Result(tuple(failed), killed, left, time.monotonic() - begun, processes, max(threads - len(left), 0),
+                  _handles(), tuple(_memory))
 
 
 def at_exit(**options: Any) -> None:
-    """run() when Python ends, before it waits for its threads; options are those of run(). Where another thread runs it by
-    then, after a signal say, its end is waited for: Python would end in the middle of it."""
+    """run() when Python ends, before it waits for its threads; options are those of run(). Where another thread runs it
+    by then, after a signal say, its end is waited for: Python would end in the middle of it."""
     options.setdefault("reason", "the program ends")
     _mark()
 
@@ -768,9 +781,10 @@ def at_exit(**options: Any) -> None:
 
 
 def on_signals(*numbers: int, **options: Any) -> None:
-    """run() on SIGTERM and SIGINT (or those given), and then the program's end, with 128 + the number. It runs on a thread of
-    its own; if the program comes to its end meanwhile, Python waits for that thread. Code behind Qt's event loop has three seconds.
-    Under memstow the limit holds from the signal on, also when Python never gets to run again."""
+    """run() on SIGTERM and SIGINT (or those given), and then the program's end, with 128 + the number. It runs on a
+    thread of its own; if the program comes to its end meanwhile, Python waits for that thread. Code behind Qt's event
+    loop has three seconds. Under memstow the limit holds from the signal on, also when Python never gets to run
+    again."""
     _mark()
 
     def answer(number: int, _frame: Any) -> None:
@@ -787,4 +801,5 @@ def on_signals(*numbers: int, **options: Any) -> None:
 
     for number in numbers or (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, answer)
-        _library.shutdown_on_signal(number, int(options.get("limit", LIMIT) * 1000), options.get("status", 128 + number))
+        _library.shutdown_on_signal(number, int(options.get("limit", LIMIT) * 1000),
+                                    options.get("status", 128 + number))

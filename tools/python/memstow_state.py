@@ -6,9 +6,10 @@
     store.commit()                 # what was put becomes visible, all of it together
     latent = store.get("latent")   # a view of the same bytes; what is written to it stays in it
 
-In: values. Out: memory and files of libmemstow.so's (memstow.h, "the store"), counted once for owners that are named state:LOOP/ID. What
-memstow_serialize cannot make bytes of, models above all, is held by reference. Any thread may call. Never: a state without memstow: open
-then raises StateError, which says how to start with it. docs/state.md is the prose."""
+In: values. Out: memory and files of libmemstow.so's (memstow.h, "the store"), counted once for owners that are named
+state:LOOP/ID. What memstow_serialize cannot make bytes of, models above all, is held by reference. Any thread may call.
+Never: a state without memstow: open then raises StateError, which says how to start with it. docs/state.md is the
+prose."""
 from __future__ import annotations
 
 import ctypes
@@ -50,19 +51,18 @@ class _Options(ctypes.Structure):
 
 
 class _Value(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_uint32), ("owner", ctypes.c_uint32), ("place", ctypes.c_uint32), ("parts", ctypes.c_uint32),
-                ("generation", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("held_bytes", ctypes.c_uint64),
-                ("id", ctypes.c_char * 208), ("type", ctypes.c_char * 64),
+    _fields_ = [("size", ctypes.c_uint32), ("owner", ctypes.c_uint32), ("place", ctypes.c_uint32),
+                ("parts", ctypes.c_uint32), ("generation", ctypes.c_uint64), ("bytes", ctypes.c_uint64),
+                ("held_bytes", ctypes.c_uint64), ("id", ctypes.c_char * 208), ("type", ctypes.c_char * 64),
                 ("view", ctypes.c_void_p), ("view_length", ctypes.c_uint64), ("part", ctypes.POINTER(_Part))]
 
 
-_I32, _I64, _U32, _U64, _TEXT, _ANY = (ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p,
-                                       ctypes.c_void_p)
-_CALLS = {
-    "open": (_I64, _TEXT, _ANY), "begin": (_I64, _I64), "put": (_I64, _I64, _TEXT, _TEXT, _ANY, _U32), "commit": (_I64, _I64),
-    "abandon": (_I32, _I64), "get": (_I32, _I64, _TEXT, _ANY), "list": (_I64, _I64, _ANY, _U32, _U32), "generation": (_I64, _I64),
-    "release": (_I32, _I64, _TEXT), "close": (_I32, _I64, _U32),
-}
+_I32, _I64, _U32, _U64, _TEXT, _ANY = (ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64,
+                                       ctypes.c_char_p, ctypes.c_void_p)
+_CALLS = {"open": (_I64, _TEXT, _ANY), "begin": (_I64, _I64), "put": (_I64, _I64, _TEXT, _TEXT, _ANY, _U32),
+          "commit": (_I64, _I64), "abandon": (_I32, _I64), "get": (_I32, _I64, _TEXT, _ANY),
+          "list": (_I64, _I64, _ANY, _U32, _U32), "generation": (_I64, _I64), "release": (_I32, _I64, _TEXT),
+          "close": (_I32, _I64, _U32),}
 
 
 class _Library:
@@ -112,8 +112,9 @@ def _home() -> str:
 
 def open(loop: str, *, use_ram: bool = True, ram_limit: Optional[int] = None, persist_prefix: Optional[str] = None,
          directory: Union[str, os.PathLike[str], None] = None) -> "Store":
-    """Opens a loop's store. With persist_prefix, a name below `directory`, it goes on from the last committed generation, also of a process
-    that was killed. use_ram=False: values lie in files; ram_limit: so many bytes of them in memory, and what is put beyond in files."""
+    """Opens a loop's store. With persist_prefix, a name below `directory`, it goes on from the last committed
+    generation, also of a process that was killed. use_ram=False: values lie in files; ram_limit: so many bytes of them
+    in memory, and what is put beyond in files."""
     global _library
     if not available():
         raise StateError(errno.ENODEV, "a loop's state is in memstow's hands: " + memstow.ADVICE)
@@ -185,7 +186,8 @@ class Store:
         kept = []
         for part, segment in zip(parts, serialized.segments):
             part.start, part.length = _address(segment, kept)
-        self._call("put", name, serialized.type.encode(), ctypes.byref(parts), len(parts), what=f"put {name.decode(errors='replace')!r}")
+        self._call("put", name, serialized.type.encode(), ctypes.byref(parts), len(parts),
+                   what=f"put {name.decode(errors='replace')!r}")
 
     def _refer(self, id: str, value: Any, why: str) -> None:
         if not self._may_refer:
@@ -195,14 +197,16 @@ class Store:
             self._put[id] = (value, why)
 
     def commit(self) -> int:
-        """What was put becomes visible, all of it together. With a prefix it is on the disk by then. Returns the generation."""
+        """What was put becomes visible, all of it together. With a prefix it is on the disk by then. Returns the
+        generation."""
         with self._lock:
             generation = self._call("commit", what="commit")
             for id, reference in self._put.items():
                 if reference is None:
                     self._held.pop(id, None)
                     continue
-                _library.release(self._number, id.encode("utf-8", "surrogatepass"))  # what was put as bytes before, if anything was
+                # what was put as bytes before, if anything was
+                _library.release(self._number, id.encode("utf-8", "surrogatepass"))
                 self._held[id] = (reference[0], generation, reference[1])
             self._put.clear()
             return generation
@@ -214,7 +218,8 @@ class Store:
             self._put.clear()
 
     def get(self, id: str, default: Any = _MISSING) -> Any:
-        """A value of the iteration that is on, if it was put there already, or of the last committed one. Without a default, KeyError."""
+        """A value of the iteration that is on, if it was put there already, or of the last committed one. Without a
+        default, KeyError."""
         with self._lock:
             put = self._put.get(id)
             if put is not None:
@@ -242,27 +247,31 @@ class Store:
             room = count
 
     def info(self) -> list[dict[str, Any]]:
-        """What there is: id, type, bytes, generation, where ("ram", "file", "stowed" or "reference"), owner and policy; why, of what is held
-        by reference."""
+        """What there is: id, type, bytes, generation, where ("ram", "file", "stowed" or "reference"), owner and policy;
+        why, of what is held by reference."""
         with self._lock:
             referred = {id: held for id, held in self._held.items() if id not in self._put}
-            referred.update({id: (put[0], self.generation + 1, put[1]) for id, put in self._put.items() if put is not None})
+            referred.update(
+                {id: (put[0], self.generation + 1, put[1])
+                 for id, put in self._put.items() if put is not None})
             values = [value for value in self._values() if value.id.decode("utf-8", "surrogatepass") not in referred]
         rows = [{"id": value.id.decode("utf-8", "surrogatepass"), "type": value.type.decode(), "bytes": value.bytes,
                  "generation": value.generation, "where": PLACES.get(value.place, "ram"), "owner": value.owner,
                  "policy": memstow.figures(value.owner).policy} for value in values]
-        rows += [{"id": id, "type": type(value).__name__, "bytes": 0, "generation": generation, "where": "reference", "owner": None,
-                  "policy": None, "why": why} for id, (value, generation, why) in referred.items()]
+        rows += [{"id": id, "type": type(value).__name__, "bytes": 0, "generation": generation, "where": "reference",
+                  "owner": None, "policy": None, "why": why} for id, (value, generation, why) in referred.items()]
         return sorted(rows, key=lambda row: str(row["id"]))
 
     def ids(self) -> list[str]:
         return [row["id"] for row in self.info()]
 
     def set_policy(self, policy: Optional[str], priority: int = 0, id: Optional[str] = None) -> None:
-        """What a trigger does with a value, or with all that there are: "keep", "stow" (to a file; free is as keep) or None."""
+        """What a trigger does with a value, or with all that there are: "keep", "stow" (to a file; free is as keep) or
+        None."""
         for row in self.info():
             if row["owner"] and id in (None, row["id"]):
-                memstow.Owner(row["owner"], "state", f"state:{self.loop}/{row['id']}", "store").set_policy(policy, priority)
+                memstow.Owner(row["owner"], "state", f"state:{self.loop}/{row['id']}",
+                              "store").set_policy(policy, priority)
 
     def release(self, id: str) -> None:
         """The value is gone, also from the disk. KeyError: there is none."""

@@ -1,8 +1,8 @@
-"""What comfy-aimdo holds of a device, which memstow does not see: it maps memory for models' weights page by page, with the driver's
-own functions, in ranges that it calls VBARs.
+"""What comfy-aimdo holds of a device, which memstow does not see: it maps memory for models' weights page by page, with
+the driver's own functions, in ranges that it calls VBARs.
 
-In: comfy-aimdo's ModelVBAR objects, asked through their own methods. Out: whose each is and what of it is resident. Never: a
-call of a VBAR that is closed, and nothing that changes one."""
+In: comfy-aimdo's ModelVBAR objects, asked through their own methods. Out: whose each is and what of it is resident.
+Never: a call of a VBAR that is closed, and nothing that changes one."""
 from __future__ import annotations
 
 import gc

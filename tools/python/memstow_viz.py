@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""memstow_viz: device memory as a snapshot for PyTorch's memory viewer (pytorch.org/memory_viz, torch.cuda._memory_viz).
+"""memstow_viz: device memory as a snapshot for PyTorch's memory viewer (pytorch.org/memory_viz,
+torch.cuda._memory_viz).
 
     python3 -m memstow_viz FILE|PID OUT.pickle
 
-PyTorch's own snapshots show nothing of what is allocated with cudaMallocAsync, nor of other libraries' memory; the ledger
-has all of it. Each block is a segment; one that holds parts of several owners has a block for each of them. The outermost
-frames of a stack say whose it is. Needs the memstow command (in MEMSTOW, or on the PATH) and nothing of PyTorch's."""
+PyTorch's own snapshots show nothing of what is allocated with cudaMallocAsync, nor of other libraries' memory; the
+ledger has all of it. Each block is a segment; one that holds parts of several owners has a block for each of them. The
+outermost frames of a stack say whose it is. Needs the memstow command (in MEMSTOW, or on the PATH) and nothing of
+PyTorch's."""
 import json, os, pickle, subprocess, sys
 
 VIEWED = {"device", "pool", "managed", "vmm"}
@@ -13,14 +15,15 @@ VIEWED = {"device", "pool", "managed", "vmm"}
 
 def owner_frames(item):
     """Whose it is, as frames: outermost is the model."""
-    return [{"name": f"{kind}: {item[kind]}", "filename": "", "line": 0} for kind in ("run", "node", "model") if item[kind]]
+    return [{"name": f"{kind}: {item[kind]}", "filename": "", "line": 0} for kind in ("run", "node", "model")
+            if item[kind]]
 
 
 def frames(site, item):
     """The call stack, innermost first, and then the owners of the item."""
     stack = site["stack"] if site else []
-    return [{"name": frame["function"] or "??", "filename": frame["file"] or frame["module"] or "", "line": frame["line"] or 0}
-            for frame in stack] + owner_frames(item)
+    return [{"name": frame["function"] or "??", "filename": frame["file"] or frame["module"] or "",
+             "line": frame["line"] or 0} for frame in stack] + owner_frames(item)
 
 
 def block(address, size, item, sites):

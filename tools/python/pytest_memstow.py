@@ -3,8 +3,8 @@
     memstow run --python-objects -- python3 -m pytest -p pytest_memstow --memstow
 
 `--memstow` measures. In a process that memstow did not start it is an error, as is a limit that cannot be meant (exit
-status 4): a gate that looks at nothing must not pass. Without `--memstow` nothing is measured, and limits are not looked at.
-Markers are spelled as pytest-memray's where they mean the same:
+status 4): a gate that looks at nothing must not pass. Without `--memstow` nothing is measured, and limits are not
+looked at. Markers are spelled as pytest-memray's where they mean the same:
 
     @pytest.mark.limit_memory("24 MB")   fails when the test has more than that at once, beyond what was live before
     @pytest.mark.limit_leaks("1 MB", filter_fn=None, warmups=0)
@@ -67,7 +67,8 @@ memstow = _load_memstow()
 
 def parse_size(text: str) -> int:
     """"24 MB": as for pytest-memray, K, M, G, T are powers of 1024."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)i?b\s*", text, re.IGNORECASE) if isinstance(text, str) else None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)i?b\s*", text,
+                         re.IGNORECASE) if isinstance(text, str) else None
     if not found:
         raise pytest.UsageError(f"memstow: {text!r} is not a size like '24 MB'")
     return int(float(found[1]) * 1024 ** " kmgtp".index(found[2].lower() or " "))
@@ -97,7 +98,8 @@ class Limits:
             try:
                 getattr(self, f"take_{name}")(*marker.args, **marker.kwargs)
             except TypeError as error: # other arguments than it has
-                raise pytest.UsageError(f"memstow: {name}: {str(error).rpartition('take_' + name + '() ')[2]}") from None
+                raise pytest.UsageError(
+                    f"memstow: {name}: {str(error).rpartition('take_' + name + '() ')[2]}") from None
 
     def take_limit_memory(self, memory_limit: str, current_thread_only: bool = False) -> None:
         self.refuse(current_thread_only)
@@ -138,11 +140,13 @@ def sites_of(run_name: str) -> list[tuple[int, Stack]]:
     with tempfile.TemporaryDirectory(prefix="memstow-") as folder:
         path = os.path.join(folder, "test.mst")
         memstow.snapshot(path)
-        done = subprocess.run([command, "report", path, "--json", "--by=site"], stdout=subprocess.PIPE, check=True, env=environment)
+        done = subprocess.run([command, "report", path, "--json", "--by=site"], stdout=subprocess.PIPE, check=True,
+                              env=environment)
     found: dict[Stack, int] = collections.Counter()
     for site in json.loads(done.stdout)["sites"]:
         if site["run"] == run_name and site["live_bytes"] > 0:
-            frames = tuple(StackFrame(f["function"] or "?", f["file"] or f["module"] or "?", f["line"] or 0) for f in site["stack"])
+            frames = tuple(StackFrame(f["function"] or "?", f["file"] or f["module"] or "?", f["line"] or 0)
+                           for f in site["stack"])
             found[Stack(frames, tuple(f["kind"] == "python" for f in site["stack"]))] += site["live_bytes"]
     return sorted(((size, stack) for stack, size in found.items()), key=lambda one: -one[0])
 
@@ -171,7 +175,8 @@ class Plugin:
     def pytest_runtest_call(self, item: pytest.Item) -> Any:
         try:
             limits = Limits(item)
-        except pytest.UsageError as error: # of a marker that a fixture has added; our own lines are of no use to its author
+        # of a marker that a fixture has added; our own lines are of no use to its author
+        except pytest.UsageError as error:
             pytest.fail(str(error), pytrace=False)
         if limits.leaks is not None:
             for _ in range(limits.warmups):
@@ -249,18 +254,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "limit_memory(memory_limit): with --memstow, the most that the test may have at once")
-    config.addinivalue_line("markers", "limit_leaks(location_limit, filter_fn=None, warmups=0): with --memstow, the most that one "
-                                       "call stack of the test may leave behind")
+    config.addinivalue_line("markers",
+                            "limit_memory(memory_limit): with --memstow, the most that the test may have at once")
+    config.addinivalue_line(
+        "markers", "limit_leaks(location_limit, filter_fn=None, warmups=0): with --memstow, the most that one "
+        "call stack of the test may leave behind")
     if not config.getoption("--memstow") or config.getoption("help", False):
         return
     if not memstow.active():
-        raise pytest.UsageError(f"--memstow: memstow did not start this process, so that nothing can be measured; start: {START}")
+        raise pytest.UsageError(
+            f"--memstow: memstow did not start this process, so that nothing can be measured; start: {START}")
     config.pluginmanager.register(Plugin(), "memstow-plugin")
 
 
 def pytest_report_header(config: pytest.Config) -> Optional[str]:
     if not config.getoption("--memstow"):
         return None
-    objects = "" if os.environ.get("PYTHONMALLOC") == "malloc" else "; small Python objects are seen with memstow run --python-objects"
+    objects = "" if os.environ.get(
+        "PYTHONMALLOC") == "malloc" else "; small Python objects are seen with memstow run --python-objects"
     return f"memstow: measures each test{objects}"

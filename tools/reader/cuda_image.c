@@ -12,7 +12,7 @@ static const char *const kind_names[SNAP_CUDA_KINDS] = {
     [SNAP_CUDA_ARRAY] = "array",          [SNAP_CUDA_PHYSICAL] = "vmm",          [SNAP_CUDA_GRAPH] = "graph",
     [SNAP_CUDA_PINNED] = "pinned",        [SNAP_CUDA_REGISTERED] = "registered", [SNAP_CUDA_IMPORTED] = "imported",
     [SNAP_CUDA_RESERVED] = "reserved",    [SNAP_CUDA_MAPPING] = "mapping",       [SNAP_CUDA_POOL] = "pool handle",
-    [SNAP_CUDA_HANDLE] = "handle",        [SNAP_CUDA_BACKUP] = "backup",        [SNAP_CUDA_BUFFER] = "buffer",
+    [SNAP_CUDA_HANDLE] = "handle",        [SNAP_CUDA_BACKUP] = "backup",         [SNAP_CUDA_BUFFER] = "buffer",
 };
 
 const char *cuda_kind_name(uint32_t kind) {

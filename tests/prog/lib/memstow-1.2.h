@@ -102,9 +102,9 @@ int32_t memstow_scope_save(struct memstow_scopes *out);
 
 /* `length` bytes at `start` are the model's or custom's from now on: a block, or part of one, or of a mapping of the
  * program. `start` is that of a block, or lies in a block of at least 64 KiB or in a mapping. The stack, node and run
- * of the block stay what they were; each byte is counted once. What can be moved of it are the whole pages, in a block of
- * at least 64 KiB or in a mapping. The caller sees to it that nobody frees the block
- * meanwhile. -ENXIO: it is no such memory. */
+ * of the block stay what they were; each byte is counted once. What can be moved of it are the whole pages, in a block
+ * of at least 64 KiB or in a mapping. The caller sees to it that nobody frees the block meanwhile. -ENXIO: it is no
+ * such memory. */
 int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length);
 
 /* The same with no owner. */

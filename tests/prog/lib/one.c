@@ -1,4 +1,5 @@
-/* one.c — a module that allocates: tests/prog/modules_at_one_address.c loads it and two.c, of the same shape, in turn. */
+/* one.c — a module that allocates: tests/prog/modules_at_one_address.c loads it and two.c, of the same shape, in turn.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,13 +5,13 @@
 
 #include "workload.h"
 
-/* F(member, base name, exported symbol, version, parameters). Which cuCtxSynchronize a route finds depends on the version
- * that it names: the one of CUDA 13 takes a context (NULL: the current one), older ones do not look at it. */
+/* F(member, base name, exported symbol, version, parameters). Which cuCtxSynchronize a route finds depends on the
+ * version that it names: the one of CUDA 13 takes a context (NULL: the current one), older ones do not look at it. */
 #define DRIVER_FUNCTIONS                                                                                               \
     F(init, cuInit, cuInit, 2000, (unsigned))                                                                          \
     F(retain, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000, (CUcontext *, CUdevice))                       \
     F(set_current, cuCtxSetCurrent, cuCtxSetCurrent, 4000, (CUcontext))                                                \
-    F(synchronize, cuCtxSynchronize, cuCtxSynchronize, 2000, (CUcontext))                                                   \
+    F(synchronize, cuCtxSynchronize, cuCtxSynchronize, 2000, (CUcontext))                                              \
     F(alloc, cuMemAlloc, cuMemAlloc_v2, 3020, (CUdeviceptr *, size_t))                                                 \
     F(alloc_pitch, cuMemAllocPitch, cuMemAllocPitch_v2, 3020, (CUdeviceptr *, size_t *, size_t, size_t, unsigned))     \
     F(alloc_managed, cuMemAllocManaged, cuMemAllocManaged, 6000, (CUdeviceptr *, size_t, unsigned))                    \

@@ -135,17 +135,23 @@ class DiscomfortImageDescriber:
 
     @classmethod
     def INPUT_TYPES(cls) -> dict:
-        return {"required": {
-            "images": ("IMAGE",),
-            "api_url": ("STRING", {"default": "", "tooltip": f"http://127.0.0.1:8000/v1; empty: {URL} in the environment"}),
-            "api_key": ("STRING", {"default": "", "password": True,
-                                   "tooltip": f"is saved with the workflow: better leave it empty, and set {KEY} in the environment"}),
-            "prompt": ("STRING", {"default": "Describe this image in full detail.", "multiline": True})},
-            "optional": {
-            "model": ("STRING", {"default": "gpt-4o-mini"}),
-            "seconds": ("FLOAT", {"default": 60.0, "min": 0.1, "max": 3600.0, "tooltip": "for each image, with all tries"}),
-            "tries": ("INT", {"default": 3, "min": 1, "max": 20}),
-            "max_tokens": ("INT", {"default": 500, "min": 1, "max": 100_000})}}
+        return {
+            "required": {
+                "images": ("IMAGE", ),
+                "api_url": ("STRING",
+                            {"default": "", "tooltip": f"http://127.0.0.1:8000/v1; empty: {URL} in the environment"}),
+                "api_key": ("STRING", {
+                    "default": "", "password": True,
+                    "tooltip": f"is saved with the workflow: better leave it empty, and set {KEY} in the environment"
+                }), "prompt": ("STRING", {"default": "Describe this image in full detail.", "multiline": True})
+            }, "optional": {
+                "model": ("STRING", {"default": "gpt-4o-mini"}),
+                "seconds": ("FLOAT",
+                            {"default": 60.0, "min": 0.1, "max": 3600.0, "tooltip": "for each image, with all tries"}),
+                "tries": ("INT", {"default": 3, "min": 1,
+                                  "max": 20}), "max_tokens": ("INT", {"default": 500, "min": 1, "max": 100_000})
+            }
+        }
 
     def describe_images(self, images: Any, api_url: str, api_key: str, prompt: str, model: str = "gpt-4o-mini",
                         seconds: float = 60.0,

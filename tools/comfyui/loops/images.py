@@ -49,7 +49,8 @@ def batches_of(images: list, names: list, rule: str) -> list:
     sizes = list(dict.fromkeys(tuple(image.shape[:2]) for image in images))
     if len(sizes) > 1 and rule == "refuse":
         other = next(number for number, image in enumerate(images) if tuple(image.shape[:2]) != sizes[0])
-        raise ValueError(f"the images differ in size: {names[0]} is {size_of(images[0])}, {names[other]} is {size_of(images[other])}. "
+        raise ValueError(f"the images differ in size: {names[0]} is {size_of(images[0])}, {names[other]} is "
+                         f"{size_of(images[other])}. "
                          f"Choose another rule for mixed_sizes: {', '.join(RULES[1:])}")
     if rule == "group":
         return [torch.stack([image for image in images if tuple(image.shape[:2]) == size]) for size in sizes]
@@ -71,14 +72,18 @@ class DiscomfortFolderImageLoader:
     def INPUT_TYPES(cls) -> dict:
         return {"required": {"folder_path": ("STRING", {"default": ""})},
                 "optional": {"mixed_sizes": (list(RULES), {"default": "refuse"}),
-                             "first": ("INT", {"default": 0, "min": 0, "max": 2**31, "tooltip": "so many images are left out"}),
-                             "count": ("INT", {"default": 0, "min": 0, "max": 2**31, "tooltip": "at most so many; 0: all"})}}
+                             "first": ("INT",
+                                       {"default": 0, "min": 0, "max": 2**31,
+                                        "tooltip": "so many images are left out"}),
+                             "count": ("INT",
+                                       {"default": 0, "min": 0, "max": 2**31, "tooltip": "at most so many; 0: all"})}}
 
     @classmethod
     def IS_CHANGED(cls, folder_path: Any = None, **_others: Any) -> Any:
         """The folder's files, with size and time: a changed folder is read again."""
         try:
-            return repr([(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files_in(folder_path)])
+            return repr([(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns)
+                         for entry in files_in(folder_path)])
         except (OSError, TypeError, ValueError):
             return float("nan")
 
@@ -94,9 +99,9 @@ class DiscomfortFolderImageLoader:
         if unreadable:
             log.warning("memstow: %s: these images cannot be read: %s", folder_path, "; ".join(unreadable))
         if not images:
-            raise ValueError(f"{folder_path}: no image" + (f" that can be read: {'; '.join(unreadable)}" if unreadable else
-                             f" of {len(files)} is left after the first {first}" if files else
-                             f" here: none of {', '.join(SUFFIXES)}"))
+            raise ValueError(f"{folder_path}: no image" + (f" that can be read: {'; '.join(unreadable)}" if unreadable
+                                                           else f" of {len(files)} is left after the first {first}"
+                                                           if files else f" here: none of {', '.join(SUFFIXES)}"))
         batches = batches_of(images, names, mixed_sizes)
         return {"ui": {"unreadable": unreadable}, "result": (batches, len(images), "\n".join(names))}
 

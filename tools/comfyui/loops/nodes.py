@@ -48,7 +48,9 @@ class DiscomfortPort:
     def INPUT_TYPES(cls) -> dict:
         return {"required": {"unique_id": ("STRING", {"default": "", "tooltip": "the variable's name"})},
                 "optional": {"input_data": (ANY, {"forceInput": True}),
-                             "tags": ("STRING", {"default": "", "tooltip": "words with commas between, for those who read them"})}}
+                             "tags": ("STRING",
+                                      {"default": "",
+                                       "tooltip": "words with commas between, for those who read them"})}}
 
     @classmethod
     def VALIDATE_INPUTS(cls, input_types: dict) -> bool:
@@ -56,8 +58,9 @@ class DiscomfortPort:
 
     def pass_on(self, unique_id: str, tags: str = "", **values: Any) -> tuple:
         if "input_data" not in values:
-            raise ValueError(f"port {unique_id} is an INPUT: a loop gives it its value. Nothing is connected to it, and "
-                             "no loop runs this workflow")
+            raise ValueError(
+                f"port {unique_id} is an INPUT: a loop gives it its value. Nothing is connected to it, and "
+                "no loop runs this workflow")
         return (values["input_data"],)
 
 
@@ -90,8 +93,12 @@ class MemstowLoopSave:
 
     @classmethod
     def INPUT_TYPES(cls) -> dict:
-        return {"required": {"value": (ANY, {}), "loop": ("STRING", {}), "serial": ("STRING", {}), "port": ("STRING", {}),
-                             "iteration": ("INT", {"max": 2**62})}}
+        return {
+            "required": {
+                "value": (ANY, {}), "loop": ("STRING", {}), "serial": ("STRING", {}), "port": ("STRING", {}),
+                "iteration": ("INT", {"max": 2**62})
+            }
+        }
 
     @classmethod
     def VALIDATE_INPUTS(cls, input_types: dict) -> bool:
@@ -116,17 +123,30 @@ class DiscomfortLoopExecutor:
     def INPUT_TYPES(cls) -> dict:
         text = {"multiline": True, "default": ""}
         return {"required": {
-            "workflow_paths": ("STRING", {**text, "tooltip": "names of saved workflows, one a line; or one workflow as JSON, or a list"}),
-            "max_iterations": ("INT", {"default": 1, "min": 1, "max": 1_000_000}),
-            "initial_inputs": ("STRING", {**text, "tooltip": 'values of INPUT ports: {"seed": 1}, or a line "seed: 1" for each'})},
-            "optional": {
-            "condition": ("STRING", {**text, "tooltip": 'stops the loop: {"port": "score", "op": ">", "value": 0.9}'}),
-            "when": ("STRING", {**text, "tooltip": "for each workflow null, or a condition under which it runs: [null, {…}]"}),
-            "storage": (["memory", "disk"], {"default": "memory"}),
-            "ram_limit_mb": ("INT", {"default": 0, "min": 0, "max": 2**31, "tooltip": "in memory up to so many megabytes; 0: no limit"}),
-            "persist_prefix": ("STRING", {"default": "", "tooltip": "keeps the state in files, and goes on from them"}),
-            "independent": ("BOOLEAN", {"default": False, "tooltip": "a batch: inputs are lists, an iteration is an element"}),
-            "name": ("STRING", {"default": ""})}}
+                    "workflow_paths": (
+                        "STRING",
+                        {**text,
+                         "tooltip": "names of saved workflows, one a line; or one workflow as JSON, or a list"}),
+                    "max_iterations": ("INT", {"default": 1, "min": 1, "max": 1_000_000}),
+                    "initial_inputs": (
+                        "STRING",
+                        {**text, "tooltip": 'values of INPUT ports: {"seed": 1}, or a line "seed: 1" for each'})},
+                "optional": {
+                    "condition": ("STRING",
+                                  {**text, "tooltip": 'stops the loop: {"port": "score", "op": ">", "value": 0.9}'}),
+                    "when": ("STRING",
+                             {**text,
+                              "tooltip": "for each workflow null, or a condition under which it runs: [null, {…}]"}),
+                    "storage": (["memory", "disk"], {"default": "memory"}),
+                    "ram_limit_mb": ("INT",
+                                     {"default": 0, "min": 0, "max": 2**31,
+                                      "tooltip": "in memory up to so many megabytes; 0: no limit"}),
+                    "persist_prefix": ("STRING",
+                                       {"default": "", "tooltip": "keeps the state in files, and goes on from them"}),
+                    "independent": ("BOOLEAN",
+                                    {"default": False,
+                                     "tooltip": "a batch: inputs are lists, an iteration is an element"}),
+                    "name": ("STRING", {"default": ""})}}
 
     @classmethod
     def IS_CHANGED(cls, **_inputs: Any) -> float:
@@ -209,11 +229,13 @@ def inputs_in(text: str) -> dict:
 NODES = {kind.__name__: kind for kind in (
     DiscomfortPort, DiscomfortLoopExecutor, DiscomfortLoopResult, DiscomfortFolderImageLoader, DiscomfortImageDescriber,
     MemstowLoopLoad, MemstowLoopSave)}
-NODE_DISPLAY_NAME_MAPPINGS = {
-    "DiscomfortPort": "Port (memstow loops)", "DiscomfortLoopExecutor": "Loop (memstow loops)",
-    "DiscomfortLoopResult": "Loop result (memstow loops)", "DiscomfortFolderImageLoader": "Folder of images (memstow loops)",
-    "DiscomfortImageDescriber": "Describe image (memstow loops)", "MemstowLoopLoad": "Value into a loop's run (internal)",
-    "MemstowLoopSave": "Value out of a loop's run (internal)"}
+NODE_DISPLAY_NAME_MAPPINGS = {"DiscomfortPort": "Port (memstow loops)",
+                              "DiscomfortLoopExecutor": "Loop (memstow loops)",
+                              "DiscomfortLoopResult": "Loop result (memstow loops)",
+                              "DiscomfortFolderImageLoader": "Folder of images (memstow loops)",
+                              "DiscomfortImageDescriber": "Describe image (memstow loops)",
+                              "MemstowLoopLoad": "Value into a loop's run (internal)",
+                              "MemstowLoopSave": "Value out of a loop's run (internal)"}
 
 
 def free_keys() -> dict:

@@ -1,5 +1,5 @@
-"""Loops over HTTP, under ComfyUI's own rules of who may ask. In: requests; out: JSON, and the bytes of tensors. A client
-never names a file outside of the folder of saved workflows, and no pickle is read or sent."""
+"""Loops over HTTP, under ComfyUI's own rules of who may ask. In: requests; out: JSON, and the bytes of tensors. A
+client never names a file outside of the folder of saved workflows, and no pickle is read or sent."""
 import asyncio
 from typing import Any
 
@@ -69,7 +69,8 @@ def install(pack: Any, functions: Any) -> None:
         if fault := fault_of(body):
             return web.Response(status=400, text=fault)
         try:
-            return document(**(await aside(start, {**body, "inputs": {**(body.get("inputs") or {}), **values}})).document())
+            return document(
+                **(await aside(start, {**body, "inputs": {**(body.get("inputs") or {}), **values}})).document())
         except (ValueError, OSError) as error:
             return web.Response(status=400, text=str(error))
 

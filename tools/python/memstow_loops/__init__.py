@@ -2,7 +2,8 @@
 
     import memstow_loops
 
-    memstow_loops.run_sequential([workflow], {"seed": 1}, iterations=20, condition={"port": "score", "op": ">", "value": 0.9},
+    memstow_loops.run_sequential([workflow], {"seed": 1}, iterations=20, condition={"port": "score", "op": ">", "value":
+0.9},
                                  server="http://127.0.0.1:8188")
 
 Within ComfyUI leave `server` out. In: workflows with ports, values for their INPUT ports. Out: the values of their
@@ -31,7 +32,8 @@ __all__ = ["ClassesHere", "Loop", "LoopError", "Loops", "OPERATORS", "Outcome", 
            "discover_ports", "run_sequential", "start_loop", "stitch_workflows"]
 
 MOST_NAME = 100 # characters
-NO_PACK = ("loops run in a ComfyUI that has memstow's node pack and was started under memstow: memstow run -- python main.py …. "
+NO_PACK = ("loops run in a ComfyUI that has memstow's node pack and was started under memstow: memstow run -- python "
+           "main.py …. "
            "From another process, say which one: server=\"http://127.0.0.1:8188\"")
 
 

@@ -1,5 +1,5 @@
-"""Loops on a ComfyUI elsewhere, by HTTP. In: workflows, plain values and tensors. Out: what its node pack answers. Never a
-model, nor a value that only pickle knows: they stay in ComfyUI."""
+"""Loops on a ComfyUI elsewhere, by HTTP. In: workflows, plain values and tensors. Out: what its node pack answers.
+Never a model, nor a value that only pickle knows: they stay in ComfyUI."""
 from __future__ import annotations
 
 import json

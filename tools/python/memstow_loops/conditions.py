@@ -27,8 +27,9 @@ class Condition:
             return False
         found = values[self.port]
         if not isinstance(found, (*PLAIN, list)):
-            raise LoopError(f"the condition on port {self.port} compares numbers, text and truth values; its value is of type "
-                            f"{type(found).__name__}")
+            raise LoopError(
+                f"the condition on port {self.port} compares numbers, text and truth values; its value is of type "
+                f"{type(found).__name__}")
         try:
             return bool(OPERATORS[self.op](found, self.value))
         except TypeError:

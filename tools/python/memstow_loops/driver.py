@@ -369,7 +369,8 @@ class Loop:
         return {"name": self.name, "state": self.state, "iteration": self.iteration, "iterations": self.plan.iterations,
                 "committed": self.completed(), "resumed_after": self.resumed,
                 "workflows": [step.name for step in self.plan.steps], "workflow": self.at,
-                "independent": self.plan.independent, "error": self.error, "failures": self.failures, "warnings": self.plan.warnings, "begun": self.begun,
+                "independent": self.plan.independent, "error": self.error, "failures": self.failures,
+                "warnings": self.plan.warnings, "begun": self.begun,
                 "seconds": round((self.ended or time.time()) - self.begun, 3),
                 "values": self.store.info() if not self.closed else []}
 

@@ -70,8 +70,8 @@ class InfoClasses:
         found = self.info.get(name)
         if not isinstance(found, Mapping):
             return None
-        return NodeClass(inputs_of(found.get("input") or {}), tuple(type_word(kind) for kind in found.get("output") or ()),
-                         bool(found.get("output_node")))
+        return NodeClass(inputs_of(found.get("input") or {}),
+                         tuple(type_word(kind) for kind in found.get("output") or ()), bool(found.get("output_node")))
 
 
 class ClassesHere:

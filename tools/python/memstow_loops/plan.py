@@ -118,8 +118,9 @@ def _check_source(plan: Plan, number: int, port: Port, known: Collection[str]) -
             raise LoopError(f"{where} takes {port.type}, and {giver.name} gives {given.type} "
                             f"({name_of(given.node, giver.graph[given.node])})")
     if not any(port.id in giver.ports.of(OUTPUT) for giver in plan.steps[:number]) and port.id not in known:
-        raise LoopError(f"{where} has no value: no earlier workflow gives it, no iteration has been committed, and inputs "
-                        f"has no {port.id!r}")
+        raise LoopError(
+            f"{where} has no value: no earlier workflow gives it, no iteration has been committed, and inputs "
+            f"has no {port.id!r}")
 
 
 def _check_inputs(plan: Plan) -> None:
@@ -143,8 +144,9 @@ def _check_references(plan: Plan, storage: str) -> None:
     for step in plan.steps if storage else []:
         for port in plan.gives(step).values():
             if port.type in BY_REFERENCE:
-                raise LoopError(f"{step.name}: {name_of(port.node, step.graph[port.node])}, port {port.id} gives {port.type}, "
-                                f"which passes by reference in this process only: it cannot be kept with {storage}")
+                raise LoopError(
+                    f"{step.name}: {name_of(port.node, step.graph[port.node])}, port {port.id} gives {port.type}, "
+                    f"which passes by reference in this process only: it cannot be kept with {storage}")
 
 
 def _batch(inputs: Mapping[str, Any]) -> int:

@@ -37,8 +37,9 @@ class _Joints:
                 self.merged[number, port.node] = (first[0], first[1].node)
             return
         if not types_meet(giver[1].type, port.type):
-            raise LoopError(f"port {port.id}: workflow {giver[0] + 1} gives {giver[1].type} (node {giver[1].node}), and "
-                            f"workflow {number + 1} takes {port.type} (node {port.node})")
+            raise LoopError(
+                f"port {port.id}: workflow {giver[0] + 1} gives {giver[1].type} (node {giver[1].node}), and "
+                f"workflow {number + 1} takes {port.type} (node {port.node})")
         self.joined[number, port.node] = (giver[0], giver[1].node)
 
     def _drop_twins(self, found: Sequence[Ports]) -> None:
@@ -207,8 +208,9 @@ class _Editor:
     def _need(self, place: tuple[int, str]) -> int:
         number = self._id(place)
         if number is None:
-            raise LoopError(f"node {place[1]} of workflow {place[0] + 1} is a port inside of a subgraph: it cannot be joined in "
-                            f"the editor's format. Export the workflows by Workflow > Export (API)")
+            raise LoopError(
+                f"node {place[1]} of workflow {place[0] + 1} is a port inside of a subgraph: it cannot be joined in "
+                f"the editor's format. Export the workflows by Workflow > Export (API)")
         return number
 
     def _take_place(self, gone: int, instead: int, slot: int) -> None:

@@ -33,8 +33,9 @@ def check_value(port: Port, value: Any) -> None:
         if port.type != "COMBO" or not port.options or value in port.options:
             return
         raise LoopError(f"port {port.id}: {value!r} is not one of its {len(port.options)} choices")
-    raise LoopError(f"port {port.id} takes {port.type}, {CHECKS[words[0]][1]}; its value is of type {type(value).__name__}"
-                    f"{_shape(value)}")
+    raise LoopError(
+        f"port {port.id} takes {port.type}, {CHECKS[words[0]][1]}; its value is of type {type(value).__name__}"
+        f"{_shape(value)}")
 
 
 def _shape(value: Any) -> str:

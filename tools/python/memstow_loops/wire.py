@@ -1,6 +1,6 @@
-"""Values over HTTP: a line of JSON, and after it the bytes of tensors and arrays as they are. In: a document and values by
-name. Out: the same on the other side. Never a pickle, which runs code where it is read: what only pickle knows stays where
-it is."""
+"""Values over HTTP: a line of JSON, and after it the bytes of tensors and arrays as they are. In: a document and values
+by name. Out: the same on the other side. Never a pickle, which runs code where it is read: what only pickle knows stays
+where it is."""
 from __future__ import annotations
 
 import importlib.util
@@ -35,8 +35,8 @@ def as_bytes(value: Any) -> Serialized:
 
 
 def unpacked(line: bytes, read: Callable[[int], Any]) -> tuple[Any, dict[str, Any]]:
-    """Document and values. `read` gives the next so many bytes after the line, or fewer at the end. LoopError: these are no
-    such bytes."""
+    """Document and values. `read` gives the next so many bytes after the line, or fewer at the end. LoopError: these
+    are no such bytes."""
     try:
         head = json.loads(line)
         document, tables = head["document"], head["values"]

@@ -1,6 +1,6 @@
-/* criterion.h — the part of Criterion that our unit tests use, for the tsan preset alone: Criterion maps memory at fixed
- * addresses where ThreadSanitizer keeps its shadow. Each test runs in a forked child, one after the other.
- * In: Test() and cr_* as Criterion has them. Out: a line for each failure, exit status 1 when there is one. */
+/* criterion.h — the part of Criterion that our unit tests use, for the tsan preset alone: Criterion maps memory at
+ * fixed addresses where ThreadSanitizer keeps its shadow. Each test runs in a forked child, one after the other. In:
+ * Test() and cr_* as Criterion has them. Out: a line for each failure, exit status 1 when there is one. */
 #ifndef MEMSTOW_TSAN_CRITERION_H
 #define MEMSTOW_TSAN_CRITERION_H
 
@@ -31,22 +31,22 @@ static struct small_test *small_tests;
 static struct small_suite *small_suites;
 static int small_failures;
 
-#define Test(suite_name, test_name, ...)                                                        \
-    static void suite_name##_##test_name##_body(void);                                          \
-    static struct small_test suite_name##_##test_name = {                                       \
-        .suite = #suite_name, .name = #test_name, .body = suite_name##_##test_name##_body, ##__VA_ARGS__}; \
-    __attribute__((constructor)) static void suite_name##_##test_name##_register(void) {        \
-        suite_name##_##test_name.next = small_tests;                                            \
-        small_tests = &suite_name##_##test_name;                                                \
-    }                                                                                           \
+#define Test(suite_name, test_name, ...)                                                                               \
+    static void suite_name##_##test_name##_body(void);                                                                 \
+    static struct small_test suite_name##_##test_name = {                                                              \
+        .suite = #suite_name, .name = #test_name, .body = suite_name##_##test_name##_body, ##__VA_ARGS__};             \
+    __attribute__((constructor)) static void suite_name##_##test_name##_register(void) {                               \
+        suite_name##_##test_name.next = small_tests;                                                                   \
+        small_tests = &suite_name##_##test_name;                                                                       \
+    }                                                                                                                  \
     static void suite_name##_##test_name##_body(void)
 
-#define TestSuite(suite_name, ...)                                                              \
-    static struct small_suite suite_name##_suite = {.name = #suite_name, ##__VA_ARGS__};        \
-    __attribute__((constructor)) static void suite_name##_suite_register(void) {                \
-        suite_name##_suite.next = small_suites;                                                 \
-        small_suites = &suite_name##_suite;                                                     \
-    }                                                                                           \
+#define TestSuite(suite_name, ...)                                                                                     \
+    static struct small_suite suite_name##_suite = {.name = #suite_name, ##__VA_ARGS__};                               \
+    __attribute__((constructor)) static void suite_name##_suite_register(void) {                                       \
+        suite_name##_suite.next = small_suites;                                                                        \
+        small_suites = &suite_name##_suite;                                                                            \
+    }                                                                                                                  \
     struct small_suite
 
 __attribute__((format(printf, 5, 6))) static inline void small_check(int holds, int fatal, const char *where,
@@ -64,7 +64,7 @@ __attribute__((format(printf, 5, 6))) static inline void small_check(int holds, 
 
 #define SMALL_TEXT_(x) #x
 #define SMALL_TEXT(x) SMALL_TEXT_(x)
-#define SMALL_CHECK(fatal, holds, what, ...) \
+#define SMALL_CHECK(fatal, holds, what, ...)                                                                           \
     small_check(!!(holds), fatal, __FILE__ ":" SMALL_TEXT(__LINE__), what, " " __VA_ARGS__)
 
 #define cr_assert(c, ...) SMALL_CHECK(1, c, #c, __VA_ARGS__)
