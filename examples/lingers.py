@@ -3,7 +3,7 @@ import socket, subprocess, sys, time
 
 
 def worker():
-    kept, listener = [], socket.create_server(("127.0.0.1", 0))
+    kept, listener = [], socket.create_server(("127.0.0.1", 0)) # noqa: F841
 
     def remember():
         kept.append(bytearray(15_000))

@@ -49,8 +49,8 @@ static struct {
     size_t mapped;   /* file (or memory) from its start */
     size_t used;     /* sections from the start of the file */
     bool file;       /* false: memory only */
-    bool written;   /* memory only: to its file, at what seemed the end */
-    bool elsewhere; /* another copy of this code keeps one of this very process */
+    bool written;    /* memory only: to its file, at what seemed the end */
+    bool elsewhere;  /* another copy of this code keeps one of this very process */
     struct lock growing;
     uint32_t noting;
     dev_t device;

@@ -51,8 +51,7 @@ static bool is_error(struct vram_rescue *self) {
 }
 
 static bool may_be(void) {
-    return !off && !within && stow_cuda_is_on() && !cuda_captures_any() && !cuda_route_has_exempt() &&
-           !seal_is_set();
+    return !off && !within && stow_cuda_is_on() && !cuda_captures_any() && !cuda_route_has_exempt() && !seal_is_set();
 }
 
 /* --- others that give memory back --- */

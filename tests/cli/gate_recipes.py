@@ -2,7 +2,7 @@
 # timeout: 300
 """The commands and recipes of docs/gate.md are run as they stand there, on examples/gate and an installed memstow: they
 pass, and they fail when the example leaks. What the page shows is what comes out."""
-import os, pathlib, re, shutil, sys
+import os, pathlib, re, shutil
 import xml.etree.ElementTree
 import support
 

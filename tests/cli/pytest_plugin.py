@@ -1,7 +1,7 @@
 # needs: pip:pytest==8.3.4
 """The pytest plugin: limits per test under memstow; nothing at all without --memstow; with it, an error without
 memstow, and where a limit of a test that was selected cannot be meant."""
-import os, pathlib, re, sys
+import os, pathlib, re
 import support
 
 TESTS = '''

@@ -1,5 +1,5 @@
 """The JSON report has the keys that scripts rely on."""
-from _ledger import MIB, Ledger, FORK_CHILD
+from _ledger import Ledger, FORK_CHILD
 from support import report
 
 ledger = Ledger(total_peak=1, flags=FORK_CHILD, inherited=1000, lost={5: 7})

@@ -1,6 +1,6 @@
 """run forwards the signals that ask a program to end, and passes on how it ended."""
-import signal, subprocess, time
-from support import MEMSTOW, start, wait_for
+import signal, subprocess
+from support import MEMSTOW, start
 
 script = "trap 'echo got; exit 7' {0}; echo ready; while :; do sleep 0.05; done"
 for name, number in (("TERM", signal.SIGTERM), ("HUP", signal.SIGHUP), ("USR1", signal.SIGUSR1)):

@@ -1,7 +1,7 @@
 """ComfyUI's modules in this process, on the CPU, with the node pack on top: for tests that need to get at objects.
 Imported by a test that runs under the double, or under memstow; `runs` is the pack's state, None when it found no
 memstow."""
-import asyncio, importlib.util, os, pathlib, sys
+import asyncio, importlib.util, os, sys
 
 import support
 
@@ -17,8 +17,9 @@ def load():
     (web / "index.html").write_text("<html></html>")
     args.cpu, args.front_end_root = True, str(web)
     args.base_directory = str(support.HERE)
-    import utils.extra_config # before nodes.py puts a folder with another utils into sys.path, as main.py does
-    import execution, nodes, server
+    # before nodes.py puts a folder with another utils into sys.path, as main.py does
+    import utils.extra_config # noqa: F401
+    import execution, nodes, server # noqa: F401
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     server.PromptServer(loop)

@@ -1,6 +1,6 @@
 """What tests of loops on a running ComfyUI share: a ComfyUI with nodes that count their runs, and small workflows with
 ports."""
-import json, time
+import json
 
 import support
 from _comfy import Comfy, around_pack, link

@@ -5,7 +5,7 @@
 ComfyUI's own; once one is to be stowed or freed, kept models and the outputs that lead to them stay, unless
 MEMSTOW_FREE_BUTTON=all; full_cleanup() is the button, at the end of the run."""
 import support
-from _comfy import Comfy, link, mixed, policy, sample, unet
+from _comfy import Comfy, link, mixed, sample, unet
 
 
 def cached(done):

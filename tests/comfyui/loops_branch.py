@@ -5,7 +5,7 @@
 bound holds; a batch goes on after an element that failed. Two loops and a user's prompts run in turns, and no loop's
 value reaches another. The user's node starts a loop and returns before it has run; another name, a saved workflow, and
 what the routes list and delete."""
-import json, threading
+import json
 
 import support
 from _comfy import link

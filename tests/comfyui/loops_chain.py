@@ -4,7 +4,6 @@
 """A loop gives what its workflow gives without it. One iteration: IMAGE and STRING, bit for bit. A hundred iterations
 that carry a latent, a number and a text give the same as that chain written out as one graph, and each iteration's
 nodes ran. Nothing of it is in ComfyUI's history; a list of outputs is carried as a list."""
-import support
 from _comfy import link
 from _loops import Loops, node, port
 

@@ -4,7 +4,7 @@
 """The examples of loops run as docs/loops.md says: the script makes their models, and each of the three is started by
 its workflow, as the editor saves it. Refined until it is wide enough; a picture of the folder for each element; one
 branch, then the other."""
-import json, sys
+import sys
 
 import support
 from _loops import Loops

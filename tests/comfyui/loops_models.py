@@ -6,7 +6,6 @@ freed between iterations, and with /free in the middle. The report says that a l
 it can go. With a prefix, or on disk, a model that comes at a wildcard's end is a clear error that names the port."""
 import json
 
-import support
 from _comfy import link, policy, sample, unet
 from _loops import Loops, node, port
 

@@ -7,7 +7,6 @@ ComfyUI itself would refuse in whole or in part, names that lead out of the fold
 none. A node key that another pack has is left to it."""
 import json
 
-import support
 from _comfy import link
 from _loops import Loops, counter, node, port
 

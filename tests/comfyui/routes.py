@@ -106,5 +106,5 @@ with comfy:
     other = {"Origin": "http://evil.example", "Host": f"127.0.0.1:{comfy.port}"}
     for path in ("/memstow/trigger", "/memstow/snapshot"):
         assert comfy.status_of(path, json.dumps({}).encode(), other) == 403, path
-    assert comfy.status_of(f"/memstow/snapshot?file=memstow/20260101-000000-1-000001.mst", None, other, "DELETE") == 403
+    assert comfy.status_of("/memstow/snapshot?file=memstow/20260101-000000-1-000001.mst", None, other, "DELETE") == 403
     assert "memstow: run 1 ok: kept 2" in comfy.log()

@@ -4,7 +4,7 @@
 """A running process with a million sites and ten million live blocks: the snapshot from outside is exact, at most 30
 MB, and reading it takes at most 200 MB. What it took in seconds is printed; the goal is one second each, and no
 test."""
-import os, pathlib, resource, subprocess, time
+import os, pathlib, subprocess, time
 
 import support
 

@@ -25,9 +25,8 @@ static void descend(long number, int level, long each);
         descend(number, level, each);                                                                                  \
         __asm__ volatile("# way " #n);                                                                                 \
     }
-WAY(0)
-WAY(1)
-WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7)
+/* clang-format off */
+WAY(0) WAY(1) WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7)
 
     /* Three bits of the number choose the way at each level. */
     __attribute__((noinline, noclone)) static void descend(long number, int level, long each) {
@@ -38,6 +37,7 @@ WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7)
         keep(number, each);
     __asm__ volatile("");
 }
+/* clang-format on */
 
 __attribute__((noinline, noclone)) static void work(int depth, long stacks, long each) {
     if (depth)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # CUPTI as the source of a ledger where libmemstow.so is not preloaded, over the simulated driver and a simulated CUPTI
 # (test doubles): to the byte, in every way that a process ends; and whichever of the two libraries comes first has the
-# ledger. needs: cc
+# ledger.
+# needs: cc
 import os, pathlib, subprocess, time
 
 import support, _simulated

@@ -2,4 +2,4 @@
 # long
 # timeout: 900
 # The same for a million steps.
-import _random_use
+import _random_use # noqa: F401

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # The tests that tests/simcuda/README.md names for each trap are there, and so are their cases.
-import pathlib, re
+import re
 
 import runner, support
 

@@ -36,7 +36,7 @@ def work():
     memstow.assign(clip, early)
     loading = memstow.owner("loading")
     with loading.scope():
-        early_own = ModelVBAR(32 * MIB, 0)
+        early_own = ModelVBAR(32 * MIB, 0) # noqa: F841
     unet.adopt(loading)
     gone = ModelVBAR(64 * MIB, 0)
     model = type("Model", (), {"dynamic_vbars": {"cuda:0": ModelVBAR(128 * MIB, 0)}})()

@@ -83,7 +83,7 @@ text = memstow("lifecycle", "--test=T1", "--repeat=1", "--untracked", "x.scenari
 assert text.startswith(
     "T1 start and close\n  1   passed  gone after ") and "1 passed, 0 with a warning, 0 failed" in text, text
 
-pathlib.Path("y.scenario").write_text(f"""program: ./faults here ignore
+pathlib.Path("y.scenario").write_text("""program: ./faults here ignore
 ready: wait 500ms
 close: signal TERM
 """)

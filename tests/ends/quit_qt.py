@@ -6,7 +6,7 @@ deleted. All that happens on the application's own thread, whether the shutdown 
 the loop itself, after a signal or at the program's exit. Code behind the loop, and slots of aboutToQuit, still run. A
 loop that does not answer is given up. Without an application, and without Qt, nothing happens. (PyQt5; no window and no
 screen are needed.)"""
-import concurrent.futures, json, os, pathlib, signal, subprocess, sys
+import concurrent.futures, json, os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, run, skip, start
 

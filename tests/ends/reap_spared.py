@@ -1,7 +1,7 @@
 """What reap does not end: what is to be kept, whatever else is said of it, and what that has started; all, while the
 program runs, if only in a second thread, or as process 1; what is another user's, which is named, and counts as left.
 What one list says of that holds for all that are read; where one of them cannot be read nobody is ended."""
-import json, os, pathlib, subprocess, sys, time
+import json, os, pathlib, subprocess
 
 from _ends import faults
 from support import MEMSTOW, memstow, start, wait_for

@@ -2,7 +2,7 @@
 at the end: each descriptor, what it is for, since when, and which functions opened it, as far as the ledger knows. It
 is there, too, when the time is over. Without memstow Result has the memory, and what is open. The room that writes it
 needs nothing of the ledger."""
-import json, os, pathlib, re, socket, subprocess
+import json, os, pathlib, re
 
 from support import BUILD, HERE, MEMSTOW, PYTHON, ROOT, compile, free_port, memstow, run
 

@@ -1,6 +1,5 @@
 """watch ends as soon as nothing is left; a program that leaves nothing is said to; leftovers change the exit code only
 under --strict."""
-import re
 
 from _ends import faults, watch
 from support import memstow

@@ -7,7 +7,7 @@ from support import MEMSTOW, is_gone, start
 import subprocess
 
 pathlib.Path("many").write_text("i=0; while [ $i -lt 60 ]; do sleep 600 & i=$((i+1)); done; sleep 0.5\n")
-process = start("sh", "-c", f'ulimit -n 32; exec "$0" watch --quiet --stacks=none --grace=1s --end --strict -- sh many',
+process = start("sh", "-c", 'ulimit -n 32; exec "$0" watch --quiet --stacks=none --grace=1s --end --strict -- sh many',
                 MEMSTOW, stderr=subprocess.PIPE, text=True)
 text = process.communicate(timeout=60)[1]
 assert process.returncode == 1 and "60 processes are still there" in text, text

@@ -1,6 +1,6 @@
 """The same for both backends of PyTorch: models that leave the device and come back, and what PyTorch itself does
 meanwhile."""
-import json, pathlib, pickle, sys
+import json, pickle
 
 import _gpu, support
 from _gpu import MIB

@@ -4,7 +4,7 @@
 device after a run, and the next run's output is the same to the bit."""
 import json, os, sys
 
-import _gpu, support
+import support
 
 sys.path.insert(0, str(support.ROOT / "tests/comfyui"))
 

@@ -1,5 +1,5 @@
 """What the tests of bad days share: a program that makes its ledger grow, with and without memstow."""
-import pathlib, re, resource
+import pathlib, resource
 
 import support
 

@@ -1,5 +1,5 @@
 """A tracked Python program that does what it is told, line by line, and raw talk with its control socket."""
-import json, os, pathlib, re, socket, struct, subprocess, sys
+import os, pathlib, socket, struct, subprocess, sys
 
 from support import MEMSTOW, memstow, start, wait_for
 

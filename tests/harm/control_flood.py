@@ -1,6 +1,6 @@
 """Clients that hang, send garbage, send half, connect a thousand times or leave at any time harm nobody: the program
 goes on, others are answered, and nothing piles up."""
-import random, socket
+import random
 
 from _control import *
 

@@ -1,5 +1,5 @@
 """However a program ends, its status is what it is without us, and its file says as much as can be known."""
-import pathlib, sys
+import sys
 
 import support
 

@@ -1,7 +1,7 @@
 """The directory of the output is removed while the program runs: it runs on, and the loss is said."""
 import pathlib, shutil
 
-import _bad_day, support
+import _bad_day
 
 program = _bad_day.program()
 gone = pathlib.Path("gone")

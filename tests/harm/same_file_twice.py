@@ -1,7 +1,6 @@
 """Processes that want one file at the same time: it is of the first, and none loses its ledger."""
 import os, pathlib, re, subprocess
 
-import support
 from support import LIBRARY, MEMSTOW, report, start, wait_for
 
 runs = [subprocess.Popen([MEMSTOW, "run", "-o", "same.mst", "sleep", "1"], stderr=subprocess.PIPE, text=True)

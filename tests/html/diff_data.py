@@ -3,7 +3,7 @@ and has after, on the host and on devices; sites that changed least are put toge
 import collections, json, pathlib
 
 import support
-from _page import Data, sys
+from _page import Data
 from _ledger import Ledger
 
 MIB = 1 << 20

@@ -4,7 +4,7 @@
 bytes that are no UTF-8, a megabyte. None of it runs, none of it hides, and the page asks nobody for anything."""
 import pathlib
 
-from _page import Browser, Data, report, sys
+from _page import Browser, Data, report
 from _ledger import Ledger
 
 SCRIPT = "<script>window.hit=1</script>"

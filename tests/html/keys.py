@@ -8,7 +8,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 import support
-from _page import Browser, report, sys
+from _page import Browser, report
 from _decisions import CLIP, clean
 from _ledger import MIB
 

@@ -6,7 +6,7 @@ most 300 MB; and a browser opens it, searches, filters, turns it around, and sor
 import os, pathlib, subprocess
 
 import support
-from _page import Browser, Data, sys
+from _page import Browser, Data
 
 STACKS, EACH, MB = 1_000_000, 10, 1e6
 size = lambda number, k: 16 + (number * 7 + k) % 112

@@ -2,7 +2,7 @@
 # timeout: 200
 """Owners, their history and what triggers did, in a browser; and the flame graph by owner, or of one."""
 import support
-from _page import Browser, report, size_text, sys
+from _page import Browser, report, size_text
 from _ledger import MIB
 from _decisions import CACHE, CLIP, clean
 

@@ -5,7 +5,7 @@ over a ledger."""
 import collections, json, os, pathlib
 
 import support
-from _page import Data, report, sys
+from _page import Data, report
 from _ledger import Ledger
 
 MIB = 1 << 20

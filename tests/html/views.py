@@ -2,7 +2,7 @@
 # timeout: 300
 """The page of a real program in a browser: what its views show is what --json says; search, zoom, inversion, filters
 and links; and nothing is asked for from anywhere."""
-import json, re
+import re
 
 import support
 from _page import Browser, report, size_text, sys

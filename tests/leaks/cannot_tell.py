@@ -5,7 +5,7 @@ verdict and an exit status of their own, with a reason and what to do. A running
 garbage, which it does between two runs: whoever asks waits for that, and is told so on a terminal. Then what was
 garbage is no leak, and what is a leak is found. What the program cannot be asked for, and a run that goes on, leave it
 at that."""
-import os, pathlib, re, subprocess, sys
+import os, pathlib, re, subprocess
 
 import support
 from _leaks import Program, leaks

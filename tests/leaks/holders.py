@@ -5,7 +5,7 @@
 dictionary, a closure, a thread that waits and a dozen others have is found, and who keeps it comes first, in text and
 in JSON. On demand, and once: what is known is not asked for again. A snapshot has it, too. Nothing is asked where
 --timeout=0 says so."""
-import pathlib, sys
+import pathlib
 
 import support
 from _keepers import KEEPERS

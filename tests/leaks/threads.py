@@ -31,5 +31,5 @@ for leak in document["leaks"]:
     native = [frame["function"] or "" for frame in leak["stack"][:4]]
     assert not any("dtv" in name or "dl_allocate" in name or name == "pthread_create" for name in native), native
     assert any(name.startswith("Thread") for name in functions(leak["stack"])), brief(document)
-assert f"came with threads that were started\n" in support.memstow("leaks", program.pid(), status=1).stdout
+assert "came with threads that were started\n" in support.memstow("leaks", program.pid(), status=1).stdout
 program.end()

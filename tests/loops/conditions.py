@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Conditions: the fixed operators, values that are not there yet, callables, and what is refused: unknown operators,
 other members, values that cannot be compared. Text is never evaluated."""
-import itertools
 
 from _graphs import refused
 from memstow_loops import conditions

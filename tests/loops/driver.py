@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The driver by itself, over a double of the store and of ComfyUI's queue: what a value is looked up in, when and
 condition, bounds, batches, failures, cancelling, resuming, and plans that are refused before anything is queued."""
-import copy, functools, threading
+import functools, threading
 
 from _graphs import CLASSES, node, port, refused
 import _state_double
@@ -31,7 +31,6 @@ class Queue:
         self.before(prompt)
         if cancelled.is_set():
             return Outcome("cancelled")
-        done = {}
 
         @functools.cache
         def value(node_id):

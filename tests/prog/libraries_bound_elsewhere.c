@@ -1,5 +1,7 @@
 // Libraries that look for libc's malloc before ours (RTLD_DEEPBIND, another namespace): blocks pass through unharmed,
-// also those that libc allocates for them (strdup) and they free. run: run: --allocator=mimalloc
+// also those that libc allocates for them (strdup) and they free.
+// run:
+// run: --allocator=mimalloc
 #include "expect.h"
 
 #include <dlfcn.h>

@@ -41,8 +41,8 @@ static void onward(struct walk *walk) {
     }
 WAY(0)
 WAY(1)
-WAY(2) WAY(3) WAY(4) WAY(5) WAY(6)
-    WAY(7) static step *const ways[WAYS] = {way0, way1, way2, way3, way4, way5, way6, way7};
+WAY(2)
+WAY(3) WAY(4) WAY(5) WAY(6) WAY(7) static step *const ways[WAYS] = {way0, way1, way2, way3, way4, way5, way6, way7};
 
 static void *allocate(uint64_t *state, size_t size) {
     struct walk walk = {*state, DEPTH, size, NULL};

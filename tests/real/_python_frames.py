@@ -1,7 +1,7 @@
 """Run by each installed Python (python_frames.py): whether what preload/stacks/python.c sees is what Python itself
 says, in every way in which Python code can come to run. argv: the probe library. Prints how many chains and frames were
 compared."""
-import asyncio, atexit, contextlib, ctypes, functools, gc, itertools, operator, os, re, signal
+import asyncio, atexit, contextlib, ctypes, functools, gc, itertools, os, re, signal
 import sys, threading, time, weakref
 
 probe = ctypes.CDLL(sys.argv[1])  # lets go of the GIL while it looks

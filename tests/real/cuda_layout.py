@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # What cuda_table.h, cuda_abi.h and vram_driver.h say of CUDA in our own words is what NVIDIA's headers of CUDA 12 and
 # 13 say: each entry's arguments, as they are passed (pointers are alike, and so are whole numbers of a size),
-# structures and numbers. needs: cc pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12
+# structures and numbers.
+# needs: cc pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12
 import importlib.util, pathlib, re
 
 import support

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # What cupti/abi.h says of CUPTI in our own words is what NVIDIA's headers of CUDA 12 and 13 say.
 # needs: cc pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12 pip:nvidia-cuda-runtime>=13,<14
-# pip:nvidia-cuda-runtime-cu12
+# needs: pip:nvidia-cuda-runtime-cu12
 import importlib.util, pathlib
 
 import support

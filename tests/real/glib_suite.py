@@ -5,7 +5,7 @@
 """GLib's own tests, as Debian installs them (nearly 280 programs: threads, spawn, sockets, every allocating container,
 plugins): each ends as it does without memstow, with the same test cases passed and skipped, and leaves a ledger that
 opens."""
-import concurrent.futures, os, pathlib, re, shlex, shutil, signal, subprocess, tempfile
+import concurrent.futures, os, pathlib, re, shlex, signal, subprocess, tempfile
 
 import support
 from _suite import check_ledgers, command, compare

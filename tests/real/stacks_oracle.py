@@ -1,7 +1,7 @@
 # timeout: 600
 """Every call stack that is recorded is libunwind's: a library made for this compares each of them as it happens, in
 small C and C++ programs, a threaded one, lua, sqlite3, jq, and in Python with each object from malloc."""
-import os, pathlib, shutil, struct, sys
+import os, shutil, struct, sys
 
 import support
 

@@ -4,7 +4,7 @@
 committed, with all of its values and no others, and there is one set of files."""
 import os, random, signal, time
 
-import _state, support
+import _state
 
 MOMENTS = 200
 program, folder = _state.program(), _state.real_disk()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A hundred iterations beside a policy: what lives is the same after each, no call stack or descriptor is added,
 `memstow leaks` finds nothing, the report names the values, and a trigger and `memstow stow` from outside move them."""
-import json, os
+import json
 
 import _state, support
 

@@ -1,5 +1,6 @@
 // A file read ahead of who takes it, through less room than it needs: every byte once and in order; a file that ends
-// too early, a taker that stops half way, no descriptor, and no thread to read on. build: -Wl,--wrap=thread_start
+// too early, a taker that stops half way, no descriptor, and no thread to read on.
+// build: -Wl,--wrap=thread_start
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>

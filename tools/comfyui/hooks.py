@@ -31,7 +31,7 @@ def quietly(function: Callable) -> Callable:
     def guarded(*arguments: Any, **options: Any) -> Any:
         try:
             return function(*arguments, **options)
-        except Exception as error: # noqa: BLE001: nothing of ours may end a prompt
+        except Exception as error: # nothing of ours may end a prompt
             if function.__qualname__ not in _complained:
                 _complained.add(function.__qualname__)
                 log.warning("%s: %s: %s", function.__qualname__, type(error).__name__, error, exc_info=True)
@@ -251,7 +251,7 @@ class Watch:
         try:
             from comfy_execution.progress import get_progress_state
             return str(get_progress_state().dynprompt.get_node(node_id)["class_type"])
-        except Exception: # noqa: BLE001: a name is all that is lost
+        except Exception: # a name is all that is lost
             return "node"
 
     @quietly

@@ -361,7 +361,7 @@ class Runs:
             ticket.answer(*self._done(ticket.asked))
         except OSError as error:
             ticket.answer(-(error.errno or 5), str(error))
-        except Exception as error: # noqa: BLE001: who asked must hear of it
+        except Exception as error: # who asked must hear of it
             log.warning("%s: %s", ticket.asked.kind, error, exc_info=True)
             ticket.answer(-5, f"{type(error).__name__}: {error}")
 

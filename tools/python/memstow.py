@@ -532,7 +532,7 @@ def _follow_pool() -> None:
     try:
         if _begin_pools():
             _pools.follow(_innermost_model())
-    except Exception as error: # noqa: BLE001
+    except Exception as error:
         _no_more_pools(error)
 
 
@@ -558,7 +558,7 @@ def drop_pools(owner: Optional[OwnerLike] = None) -> None:
     if _pools is not None:
         try:
             _pools.drop(None if owner is None else _number(owner))
-        except Exception as error: # noqa: BLE001
+        except Exception as error:
             _no_more_pools(error)
 
 

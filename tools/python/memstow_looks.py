@@ -88,7 +88,7 @@ class Looks:
         """Does it, and says what came of it: a number, or -errno, and a line of text. Never raises."""
         try:
             return (gc.collect(), "") if request.kind == "collect" else self._holders(request.text)
-        except Exception as error: # noqa: BLE001: who asked must hear of it, and the program go on
+        except Exception as error: # who asked must hear of it, and the program go on
             return -errno.EIO, f"{type(error).__name__}: {error}"
 
     def _holders(self, text: str) -> tuple[int, str]:

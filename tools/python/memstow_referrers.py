@@ -5,7 +5,6 @@ objects. Out: for each the places that keep it, and the package or node pack tha
 It never changes what it looks at, and is bounded in the time that the processor gives this thread. One look at all
 objects takes 100 ms in a ComfyUI, and more the more objects are looked for at once. Other Python threads stand still
 meanwhile. memstow.held() is for programs, memstow_blocks.py asks for what leaks, the node pack for its models."""
-import collections
 import ctypes
 import functools
 import gc

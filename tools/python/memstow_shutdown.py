@@ -30,7 +30,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import memstow
 
@@ -254,7 +254,7 @@ def _send_to_loop(core: Any, application: Any, work: Callable[[], Any], seconds:
                 return bool(super().event(event))
             try:
                 work()
-            # noqa: BLE001 — of one that leaves an event handler some bindings make an abort
+            # Some bindings abort when an exception leaves an event handler.
             except BaseException as error:
                 errors.append(error)
             self.deleteLater()
@@ -285,7 +285,7 @@ def _quit_all() -> list[tuple[str, str]]:
                 _send_to_loop(*qt, lambda: _leave_loop(*qt, one.delete), one.seconds)
                 _left_loop = True
             result = 0
-        except BaseException as error: # noqa: BLE001 — whatever it is, the others go on
+        except BaseException as error: # whatever it is, the others go on
             failed.append((name, f"{type(error).__name__}: {error}"))
             result = -errno.ETIMEDOUT if isinstance(error, TimeoutError) else -errno.EIO
         _step("quit", name, result)
@@ -587,7 +587,7 @@ def _call(one: Handler) -> None:
     try:
         one.function()
         result = 0
-    except BaseException as error: # noqa: BLE001 — SystemExit of a handler is no reason to stop the others
+    except BaseException as error: # SystemExit of a handler is no reason to stop the others
         with contextlib.suppress(Exception):
             one.error = f"{type(error).__name__}: {error}"
         number = getattr(error, "errno", None)

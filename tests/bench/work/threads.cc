@@ -1,4 +1,4 @@
-// threads N: N threads build and drop trees, strings and hash maps, and hand every fourth tree to the next thread, which
+// threads N: N threads build and drop trees, strings and hash maps. Every fourth tree goes to the next thread, which
 // frees it.
 #include <cstdlib>
 #include <memory>

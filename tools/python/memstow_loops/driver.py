@@ -216,7 +216,7 @@ class Loop:
             self.state = DONE
         except Cancelled as error:
             self.state, self.error = CANCELLED, str(error)
-        except Exception as error: # noqa: BLE001: whoever waits must hear of it
+        except Exception as error: # whoever waits must hear of it
             self.state, self.error = FAILED, self._told(error)
         self.ended = time.time()
         self._tidy()
@@ -234,7 +234,7 @@ class Loop:
     def _tidy(self) -> None:
         try:
             self.host.end(self.serial)
-        except Exception as error: # noqa: BLE001
+        except Exception as error:
             log.warning("memstow: loop %s: the node caches were not tidied: %s: %s", self.name, type(error).__name__,
                         error)
 
