@@ -59,7 +59,9 @@ def objects(hall):
     for target in targets:
         folder = support.BUILD / f"CMakeFiles/{target}.dir" / hall
         for path in folder.rglob("*.o"):
-            found[str(path.relative_to(folder))[:-4]] = path
+            name = str(path.relative_to(folder))[:-2]
+            if (support.ROOT / hall / name).exists(): # else it is left from a file that has moved
+                found[name[:-2]] = path
     return found
 
 

@@ -21,7 +21,8 @@ int main(int argc, char **argv) {{
 program = support.compile(SOURCE)
 once = ("--baseline=base.txt", "--runs=1", "--warm-up=0")
 support.memstow("check", *once, "--update-baseline", "--", program, 20000)
-sites = re.findall(r'^site (\d+) 1 at "(\w+~[0-9a-f]{8})@\(program\)" "main@\(program\)"$', pathlib.Path("base.txt").read_text(), re.M)
+sites = re.findall(r'^site (\d+) 1 at "(\w+~[0-9a-f]{8})@\(program\)" "main@\(program\)"$',
+                   pathlib.Path("base.txt").read_text(), re.M)
 assert sorted(size for size, _ in sites) == ["10000", "20000"], sites
 assert len({name for _, name in sites}) == 2 and all(LONG.startswith(name[:-9]) for _, name in sites), sites
 support.memstow("check", *once, "--fail-over=site:0", "--", program, 20000)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
-"""A process with 64 TiB of address space, as sanitizers map it, is reported in no time: walked page by page, that takes minutes. Pages
-that are there are found in it, while the process runs and at its end. Pages of zeros that were only read are none of its memory:
-the parts add up to the resident memory, and no more."""
+"""A process with 64 TiB of address space, as sanitizers map it, is reported in no time: walked page by page, that takes
+minutes. Pages that are there are found in it, while the process runs and at its end. Pages of zeros that were only read
+are none of its memory: the parts add up to the resident memory, and no more."""
 import os, platform, subprocess
 
 import support
@@ -44,7 +44,8 @@ def check(part, when):
 program = support.compile(PROGRAM)
 if support.run(program, status=None).returncode == 77:
     support.skip("no 64 TiB of address space are to be had")
-running = support.start(support.MEMSTOW, "run", "--quiet", "-o", "runs.mst", "--", program, "waits", stdout=subprocess.PIPE, text=True)
+running = support.start(support.MEMSTOW, "run", "--quiet", "-o", "runs.mst", "--", program, "waits",
+                        stdout=subprocess.PIPE, text=True)
 pid = int(running.stdout.readline())
 check(support.report(pid)["residency"], "while it runs")
 os.kill(pid, 9)

@@ -28,8 +28,8 @@ static void descend(long number, int level, long each);
 /* clang-format off */
 WAY(0) WAY(1) WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7)
 
-    /* Three bits of the number choose the way at each level. */
-    __attribute__((noinline, noclone)) static void descend(long number, int level, long each) {
+/* Three bits of the number choose the way at each level. */
+__attribute__((noinline, noclone)) static void descend(long number, int level, long each) {
     static void (*const ways[])(long, int, long) = {way0, way1, way2, way3, way4, way5, way6, way7};
     if (level)
         ways[number >> 3 * (level - 1) & 7](number, level - 1, each);
