@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Each file of the library whose state can change says what of it a forked child forgets (preload/base/forked.h), or stands
-here with the reason why nothing is to be forgotten. Nothing stands here that has no such state, or says it there."""
+"""Each file of the library whose state can change says what of it a forked child forgets (preload/base/forked.h), or
+stands here with the reason why nothing is to be forgotten. Nothing stands here that has no such state, or says it
+there."""
 import collections, re, subprocess
 
 import support
@@ -28,7 +29,8 @@ REASONS = {
     "shared": "the kernel's clock, wishes from the environment, and memory to work in",
     "shutdown": "knows the process that it was made in by its pid",
     "stacks/generation": "only grows",
-    "stacks/stack": "the slot's memory is forgotten with the slot (count/thread.c); the shared one has its process's pid",
+    "stacks/stack": "the slot's memory is forgotten with the slot (count/thread.c); the shared one has its process's "
+                    "pid",
     "stacks/view": "the main thread's stack is where it was",
     "stow/stow_file": "files are made by each process for itself",
     "stow/stow_table": "stow_abandon (stow/stow_pass.c) forgets it, once in each child",
@@ -68,7 +70,11 @@ for name, names in sorted(state.items()):
     if reason in REASONS:
         used.add(reason)
     else:
-        faults.append(f"preload/{name}.c has {', '.join(names[:5])}, and does not say what a forked child forgets of it")
-faults += [f"{name}: has no state any more, or says what a child forgets: take it off the list" for name in sorted(set(REASONS) - used)]
+        faults.append(
+            f"preload/{name}.c has {', '.join(names[:5])}, and does not say what a forked child forgets of it")
+faults += [
+    f"{name}: has no state any more, or says what a child forgets: take it off the list"
+    for name in sorted(set(REASONS) - used)
+]
 faults += [f"{name}: says what a child forgets, and stands in the list" for name in sorted(says & set(REASONS))]
 assert not faults, "\n".join(faults)
