@@ -1,7 +1,8 @@
 # timeout: 300
-"""A series of a program that leaks between its runs, where no run owns the memory: the leak is found, by readings alone, and
-read again from the file, which is a snapshot for everybody else. A recorder that is killed leaves the program unharmed, and the
-file whole; what is no memstow file is not written over; and a program that becomes another by exec is followed there."""
+"""A series of a program that leaks between its runs, where no run owns the memory: the leak is found, by readings
+alone, and read again from the file, which is a snapshot for everybody else. A recorder that is killed leaves the
+program unharmed, and the file whole; what is no memstow file is not written over; and a program that becomes another by
+exec is followed there."""
 import json, pathlib, signal, subprocess, time
 
 import support
@@ -51,7 +52,8 @@ for pace in (0.1, 0.5, 2.0):
 check(document)
 again = leaks("series.mst", status=1)
 check(again)
-assert again["readings"] == document["readings"] and again["leaks"] == document["leaks"], (again["readings"], document["readings"])
+assert again["readings"] == document["readings"] and again["leaks"] == document["leaks"], (
+    again["readings"], document["readings"])
 assert support.report("series.mst")["totals"]["live_bytes"] >= 24 * 30000
 assert pathlib.Path("series.mst").stat().st_size < 2**21
 
@@ -66,7 +68,8 @@ assert program.process.poll() is None
 runs = support.report(program.file, "--by=run")["totals"]["live_bytes"]
 support.wait_for(lambda: support.report(program.file)["totals"]["live_bytes"] > runs, what="another run")
 pathlib.Path("mine.txt").write_text("mine")
-assert "not a memstow file" in record(program.pid(), "mine.txt", status=2) and pathlib.Path("mine.txt").read_text() == "mine"
+assert "not a memstow file" in record(program.pid(), "mine.txt",
+                                      status=2) and pathlib.Path("mine.txt").read_text() == "mine"
 program.process.terminate()
 
 # ---- a program that becomes another
