@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "preload/shared/heapsort.h"
 #include "preload/shared/os.h"
 
 enum { VERSION = 1, NAME_ROOM = 256, ESCAPED_MOST = 160, MANIFEST_MOST = 256 << 20 };
@@ -199,15 +200,45 @@ static int read_manifest(int fd, struct state_manifest **manifest, uint64_t *len
 
 /* --- what no manifest names --- */
 
-struct cleaning {
-    int folder;
-    const struct state_manifest *manifest; /* NULL: it names nothing */
+struct file_name {
+    uint64_t hash;
+    const struct state_entry *entry;
 };
 
-static bool is_named(const struct state_manifest *manifest, const char *file) {
+struct cleaning {
+    int folder;
+    struct file_name *names; /* that the manifest gives, in the order of their hashes */
+    uint32_t count;
+};
+
+static uint64_t by_hash(const struct file_name *name) { return name->hash; }
+HEAPSORT(struct file_name, sort_names, by_hash)
+
+static bool collect_names(struct cleaning *self, const struct state_manifest *manifest) {
     char name[NAME_ROOM];
-    for (uint32_t i = 0; manifest && i < manifest->count; i++) {
+    self->count = manifest ? manifest->count : 0;
+    self->names = self->count ? os_map(self->count * sizeof *self->names) : NULL;
+    for (uint32_t i = 0; i < self->count && self->names; i++) {
         name_of(name, &manifest->entries[i]);
+        self->names[i] = (struct file_name){hash_of(name), &manifest->entries[i]};
+    }
+    if (self->names) sort_names(self->names, self->count);
+    return self->names || !self->count;
+}
+
+static bool is_named(const struct cleaning *self, const char *file) {
+    char name[NAME_ROOM];
+    uint64_t hash = hash_of(file);
+    uint32_t low = 0, high = self->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (self->names[middle].hash < hash)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < self->count && self->names[low].hash == hash; low++) {
+        name_of(name, self->names[low].entry);
         if (!strcmp(name, file)) return true;
     }
     return false;
@@ -224,16 +255,19 @@ static bool is_value(const char *name) {
 
 static bool clean(void *context, const char *name) {
     const struct cleaning *self = context;
-    if (!strcmp(name, NEW_MANIFEST) || (is_value(name) && !is_named(self->manifest, name)))
+    if (!strcmp(name, NEW_MANIFEST) || (is_value(name) && !is_named(self, name)))
         os_call(SYS_unlinkat, self->folder, name, 0);
     return true;
 }
 
+/* Without memory for the names, what is left over stays until the next time. */
 static void clean_folder(const struct state_files *self, const struct state_manifest *manifest) {
-    struct cleaning cleaning = {self->folder.fd, manifest};
+    struct cleaning cleaning = {.folder = self->folder.fd};
     char path[40] = "/proc/self/fd/";
+    if (!collect_names(&cleaning, manifest)) return;
     os_decimal(path + strlen(path), (uint64_t)self->folder.fd);
     os_each_name(path, clean, &cleaning);
+    if (cleaning.names) os_unmap(cleaning.names, cleaning.count * sizeof *cleaning.names);
 }
 
 int state_files_read(const struct state_files *self, struct state_manifest **manifest, uint64_t *length) {
