@@ -15,6 +15,7 @@
 #include "preload/vram/vram_serve.h"
 #include "preload/count/thread.h"
 #include "preload/base/forked.h"
+#include "preload/events/cuda_teardown.h"
 
 static uint64_t last_physical;
 
@@ -62,7 +63,7 @@ void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *blo
 static void drop_earlier(enum cuda_space space, uint64_t number) {
     struct snap_cuda_block earlier;
     if (likely(!cuda_blocks_take(space, number, &earlier))) return;
-    if (!cuda_events_any_ends()) add_one(&cuda_counts_head()->missed_frees);
+    if (!cuda_teardown_any()) add_one(&cuda_counts_head()->missed_frees);
     cuda_events_forget(space, &earlier);
 }
 
@@ -73,7 +74,7 @@ static void add(const struct cuda_call *call, enum cuda_space space, struct snap
                                        block->device, block->size);
     block->birth_ns = os_now();
     block->thread = thread_slot();
-    block->ends = cuda_events_ends_begun();
+    block->ends = cuda_teardown_count();
     if (!cuda_blocks_add(space, block) && is_counted(block))
         cuda_counts_remove(block->count, block->size, 1); /* its end will not be seen */
 }

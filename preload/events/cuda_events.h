@@ -77,25 +77,6 @@ void cuda_events_unmapped(cuda_address at, uint64_t bytes);
 
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag);
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag);
-/* Before: what is about to happen to a stream's capture. After: it went so. The capture has become this graph. */
-void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_handle stream);
-void cuda_events_capture_went(const struct cuda_call *call, int result);
-void cuda_events_captured(const struct cuda_call *call, cuda_handle graph);
-/* Before: all that is a graph's or a context's is about to end; of a device, what is its primary context's is. After:
- * what was there by then has ended. */
-void cuda_events_ends(struct cuda_call *call, enum cuda_ending what, cuda_handle handle);
-void cuda_events_reset(struct cuda_call *call, uint32_t device);
-void cuda_events_ended(struct cuda_call *call);
-/* Before a release of the primary context, which may be the last; after. */
-void cuda_events_release(struct cuda_call *call, uint32_t device);
-void cuda_events_primary_released(struct cuda_call *call);
-
-/* How many teardowns have begun so far. Whether one is under way: a block in it may be another thread's already. One is
- * over, with success or not. */
-uint32_t cuda_events_ends_begun(void);
-bool cuda_events_any_ends(void);
-void cuda_events_end_is_over(void);
-
 /* The driver had no memory for what the call asked for. */
 void cuda_events_refused(const struct cuda_call *call);
 

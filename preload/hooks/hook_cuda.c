@@ -8,7 +8,9 @@
 #include "preload/cuda/cuda_abi.h"
 #include "preload/cuda/cuda_counts.h"
 #include "preload/cuda/cuda_device.h"
+#include "preload/events/cuda_capture.h"
 #include "preload/events/cuda_events.h"
+#include "preload/events/cuda_teardown.h"
 #include "preload/cuda/cuda_route.h"
 #include "preload/cuda/cuda_scope.h"
 #include "preload/ledger/ledger.h"
@@ -46,8 +48,8 @@ static int end(struct cuda_call *call, int result) {
     if (call->outer) {
         if (result) cuda_events_stays(call);
         if (result == CUDA_OUT_OF_MEMORY && call->asked) cuda_events_refused(call);
-        if (call->captured) cuda_events_capture_went(call, result);
-        if (call->ends_much) cuda_events_end_is_over();
+        if (call->captured) cuda_capture_went(call, result);
+        if (call->ends_much) cuda_teardown_over();
     }
     if (call->outermost) outermost.slot = 0;
     return result;
@@ -120,20 +122,20 @@ static int runtime_version(void) {
 #define GONE_IN_STREAM(stream) cuda_events_gone_in(&call, stream)
 #define MARKED(space, number, flag) cuda_events_mark(CUDA_##space, (uint64_t)(number), flag)
 #define MARKED_MEMORY(memory, flag) cuda_events_mark_memory(memory, flag)
-#define GRAPH_ENDS(graph) cuda_events_ends(&call, CUDA_GRAPH_ENDS, graph)
-#define CONTEXT_ENDS(context) cuda_events_ends(&call, CUDA_CONTEXT_ENDS, context)
-#define ENDED cuda_events_ended(&call)
+#define GRAPH_ENDS(graph) cuda_teardown_begins(&call, CUDA_GRAPH_ENDS, graph)
+#define CONTEXT_ENDS(context) cuda_teardown_begins(&call, CUDA_CONTEXT_ENDS, context)
+#define ENDED cuda_teardown_ended(&call)
 #define CONTEXT_MADE(context, device) vram_serve_context_made(context, (uint32_t)(device))
 #define DEVICE_NOW cuda_device_of_thread(call.caller.address)
-#define RESETS(device) cuda_events_reset(&call, (uint32_t)(device))
+#define RESETS(device) cuda_teardown_reset(&call, (uint32_t)(device))
 #define PRIMARY_IS(device, context)                                                                                    \
     (cuda_device_primary((uint32_t)(device), context), vram_serve_context_made(context, (uint32_t)(device)))
-#define RELEASES(device) cuda_events_release(&call, (uint32_t)(device))
-#define PRIMARY_RELEASED cuda_events_primary_released(&call)
-#define CAPTURE(stream) cuda_events_capture(&call, CUDA_CAPTURE_BEGINS, stream)
-#define CAPTURE_ENDS(stream) cuda_events_capture(&call, CUDA_CAPTURE_ENDS, stream)
-#define STREAM_ENDS(stream) cuda_events_capture(&call, CUDA_STREAM_ENDS, stream)
-#define CAPTURED(graph) cuda_events_captured(&call, graph)
+#define RELEASES(device) cuda_teardown_release(&call, (uint32_t)(device))
+#define PRIMARY_RELEASED cuda_teardown_primary_released(&call)
+#define CAPTURE(stream) cuda_capture_changes(&call, CUDA_CAPTURE_BEGINS, stream)
+#define CAPTURE_ENDS(stream) cuda_capture_changes(&call, CUDA_CAPTURE_ENDS, stream)
+#define STREAM_ENDS(stream) cuda_capture_changes(&call, CUDA_STREAM_ENDS, stream)
+#define CAPTURED(graph) cuda_capture_becomes(&call, graph)
 #define FIGURES(available, total) cuda_device_figures(available, total)
 #define ANSWERED(symbol, found, version, flags) answered(&call, symbol, found, version, flags)
 #define ANSWERED_BY_RUNTIME(symbol, found, flags) answered(&call, symbol, found, runtime_version(), flags)

@@ -1,0 +1,18 @@
+/* cuda_capture.h — calls that begin or end the capture of a stream.
+ * In: such a call, before and after. Out: the list of captures (cuda_captures.h); memory of nodes goes to the graph
+ * that the capture becomes, or ends with it. */
+#ifndef MEMSTOW_CUDA_CAPTURE_H
+#define MEMSTOW_CUDA_CAPTURE_H
+
+#include "preload/events/cuda_events.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Before: what is about to happen to a stream's capture. After: it went so. The capture has become this graph. */
+void cuda_capture_changes(struct cuda_call *call, enum cuda_capture what, cuda_handle stream);
+void cuda_capture_went(const struct cuda_call *call, int result);
+void cuda_capture_becomes(const struct cuda_call *call, cuda_handle graph);
+
+#pragma GCC visibility pop
+
+#endif

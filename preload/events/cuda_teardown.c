@@ -1,0 +1,84 @@
+/* cuda_teardown.c — see cuda_teardown.h. Ends are numbered before the driver is called, and take with them what was
+ * there by then: once the driver has ended it, another thread may have been given the same numbers, of blocks and of
+ * the graph or context itself. */
+#include "preload/events/cuda_teardown.h"
+
+#include "preload/base/forked.h"
+#include "preload/cuda/cuda_captures.h"
+#include "preload/cuda/cuda_counts.h"
+#include "preload/shared/os.h"
+#include "preload/vram/stow_cuda.h"
+#include "preload/vram/vram_serve.h"
+
+static uint32_t begun, under_way;
+
+uint32_t cuda_teardown_count(void) { return __atomic_load_n(&begun, __ATOMIC_SEQ_CST); }
+
+bool cuda_teardown_any(void) { return __atomic_load_n(&under_way, __ATOMIC_SEQ_CST) != 0; }
+
+void cuda_teardown_number(struct cuda_call *call) {
+    __atomic_fetch_add(&under_way, 1, __ATOMIC_SEQ_CST);
+    call->end = __atomic_add_fetch(&begun, 1, __ATOMIC_SEQ_CST);
+    call->ends_much = true;
+}
+
+/* A call that is left by longjmp never comes here: then no free counts as missed any more. */
+void cuda_teardown_over(void) { __atomic_fetch_sub(&under_way, 1, __ATOMIC_SEQ_CST); }
+
+static bool is_of_context(uint32_t kind) {
+    return kind == SNAP_CUDA_DEVICE_MEMORY || kind == SNAP_CUDA_MANAGED || kind == SNAP_CUDA_ARRAY ||
+           kind == SNAP_CUDA_PINNED || kind == SNAP_CUDA_REGISTERED;
+}
+
+static bool ends_with(const struct snap_cuda_block *block, const void *context) {
+    const struct cuda_call *call = context;
+    if ((int32_t)(block->ends - call->end) >= 0) return false; /* it came later */
+    if (call->ending == CUDA_GRAPH_ENDS) return block->kind == SNAP_CUDA_GRAPH && block->pool == call->ends;
+    return block->context == call->ends && is_of_context(block->kind);
+}
+
+static void end_block(enum cuda_space space, const struct snap_cuda_block *block, void *call) {
+    struct snap_cuda_block gone;
+    if (space == CUDA_PART || !ends_with(block, call)) return;
+    if (cuda_blocks_take_if(space, block->address, ends_with, call, &gone)) cuda_events_forget(space, &gone);
+}
+
+void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_handle handle) {
+    if (!handle) return;
+    call->ending = what;
+    call->ends = (uintptr_t)handle;
+    if (what != CUDA_GRAPH_ENDS) {
+        call->captures = cuda_captures_of_context(handle);
+        call->served_end = stow_cuda_end_begins();
+    }
+    cuda_teardown_number(call);
+}
+
+void cuda_teardown_ended(struct cuda_call *call) {
+    cuda_handle context = (cuda_handle)call->ends;
+    if (!call->ending) return;
+    if (cuda_counts_begun()) cuda_blocks_all(end_block, call);
+    if (call->ending == CUDA_GRAPH_ENDS) return;
+    cuda_captures_ended(call->captures);
+    cuda_device_context_ended();
+    vram_serve_context_ended(context, call->ending == CUDA_DEVICE_ENDS, call->served_end);
+}
+
+/* Pools, physical memory and addresses are no context's (cuda_runtime_api.h says so), and contexts that the program has
+ * made stay. */
+void cuda_teardown_reset(struct cuda_call *call, uint32_t device) {
+    call->device = device;
+    cuda_teardown_begins(call, CUDA_DEVICE_ENDS, cuda_device_ask_primary(device));
+}
+
+void cuda_teardown_release(struct cuda_call *call, uint32_t device) {
+    call->device = device;
+    cuda_teardown_begins(call, CUDA_CONTEXT_ENDS, cuda_device_primary_of(device));
+}
+
+void cuda_teardown_primary_released(struct cuda_call *call) {
+    if (call->ending && !cuda_device_is_active(call->device)) cuda_teardown_ended(call);
+}
+
+static void cuda_teardown_abandon(void) { under_way = 0; }
+FORKED(cuda_teardown_abandon);
