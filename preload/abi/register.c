@@ -12,6 +12,7 @@
 #include "preload/abi/entry.h"
 #include "preload/ledger/ledger.h"
 #include "preload/owners/moving.h"
+#include "preload/owners/mover.h"
 #include "preload/owners/owned.h"
 #include "preload/count/owner.h"
 #include "preload/triggers/trigger.h"
@@ -275,7 +276,7 @@ ENTRY int32_t memstow_release_range(const void *start, uint64_t length) { return
 /* --- moving --- */
 
 static int64_t moved(int64_t result) {
-    const char *why = owners_why_not_moved(result);
+    const char *why = moving_why_not(result);
     if (why) return entry_fails(result, why);
     if (result == -EBUSY) return entry_fails(result, "memory is being moved already");
     if (result == -ENOTSUP) return entry_fails(result, "it cannot be moved: the trace has the reasons");
@@ -288,15 +289,15 @@ static int64_t moved(int64_t result) {
 
 static int64_t move(int64_t (*one)(uint32_t owner), uint32_t owner) {
     if (!process_tracked()) return not_tracked();
-    owners_begin_call();
+    mover_begin_call();
     return moved(one(owner));
 }
 
-ENTRY int64_t memstow_stow(uint32_t owner) { return move(owners_stow, owner); }
+ENTRY int64_t memstow_stow(uint32_t owner) { return move(moving_stow, owner); }
 
-ENTRY int64_t memstow_restore(uint32_t owner) { return move(owners_restore, owner); }
+ENTRY int64_t memstow_restore(uint32_t owner) { return move(moving_restore, owner); }
 
-ENTRY int64_t memstow_release(uint32_t owner) { return move(owners_release, owner); }
+ENTRY int64_t memstow_release(uint32_t owner) { return move(moving_release, owner); }
 
 /* --- the most of a while --- */
 

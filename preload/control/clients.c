@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "preload/owners/moving.h"
+#include "preload/owners/mover.h"
 #include "preload/shared/os.h"
 #include "preload/control/requests.h"
 #include "preload/shared/wire.h"
@@ -113,14 +114,14 @@ static void take_cancel(struct client *client) {
     if (!client->ticket || requests_take_back(client->ticket))
         tell_last(client, -ECANCELED, "");
     else if (requests_worker_has(client->ticket))
-        owners_cancel();
+        mover_cancel_work();
     else
         requests_cancel(client->ticket);
 }
 
 /* Whoever makes it: the program, for itself or for a request of somebody else's, or memstow's worker. */
 static void take_end(struct client *client, const struct wire_message *message) {
-    int64_t move = is_asking(client) ? -EALREADY : owners_end_move(message->owner, message->number == WIRE_STOW);
+    int64_t move = is_asking(client) ? -EALREADY : mover_end(message->owner, message->number == WIRE_STOW);
     if (move < 0)
         tell_last(client, move, "");
     else
@@ -159,14 +160,14 @@ static void follow(struct client *client, uint64_t now) {
     }
     uint32_t type = state == REQUEST_TAKEN ? WIRE_WORKING : WIRE_WAITING;
     if (type == client->told_type && now - client->told < TELL_MS * MILLISECOND) return;
-    uint64_t wanted, moved = owners_moved(&wanted);
+    uint64_t wanted, moved = moving_progress(&wanted);
     if (type == WIRE_WORKING && wanted) os_decimal(text, wanted);
     tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text); /* what does not get through does not matter */
 }
 
 /* Until the chunk that it is at is over. */
 static void follow_end(struct client *client, uint64_t now) {
-    bool is_on = owners_is_moving(client->move, &client->moved, &client->wanted);
+    bool is_on = mover_is_on(client->move, &client->moved, &client->wanted);
     if (is_on && now - client->told < TELL_MS * MILLISECOND) return;
     char text[256] = "";
     if (client->wanted) os_decimal(text, client->wanted);

@@ -18,11 +18,13 @@
 #include "preload/blocks/host.h"
 #include "preload/ledger/ledger.h"
 #include "preload/owners/moving.h"
+#include "preload/owners/mover.h"
 #include "preload/shared/os.h"
 #include "preload/control/place.h"
 #include "preload/control/requests.h"
 #include "preload/stacks/stack.h"
 #include "preload/triggers/trigger.h"
+#include "preload/triggers/watch.h"
 #include "preload/base/seal.h"
 
 /* A stack has room for the thread-local storage of all that the program was linked with, and never is a large page. */
@@ -122,11 +124,11 @@ static int64_t act(const struct memstow_request *request) {
     case MEMSTOW_ASK_TRIGGER:
         return trigger_run(MEMSTOW_REQUEST, request->text, 0);
     case MEMSTOW_ASK_STOW:
-        return owners_stow(request->owner);
+        return moving_stow(request->owner);
     case MEMSTOW_ASK_RESTORE:
-        return owners_restore(request->owner);
+        return moving_restore(request->owner);
     case MEMSTOW_ASK_RELEASE:
-        return owners_release(request->owner);
+        return moving_release(request->owner);
     }
     return -EINVAL;
 }
@@ -138,7 +140,7 @@ static void tell_of(struct memstow_request *request, int64_t result) {
         trigger_words(request->text, sizeof request->text);
     else
         os_copy(request->text, sizeof request->text,
-                moves && result >= 0 && owners_cut_short() ? "the move was cancelled" : "");
+                moves && result >= 0 && moving_was_cut_short() ? "the move was cancelled" : "");
 }
 
 static void *work(void *nothing) {
@@ -147,7 +149,7 @@ static void *work(void *nothing) {
     os_call(SYS_prctl, PR_SET_NAME, "memstow worker");
     wait_to_be_left_out(1);
     for (;;) {
-        owners_begin_work(); /* first: who stops us cancels it afterwards */
+        mover_begin_work(); /* first: who stops us cancels it afterwards */
         uint32_t seen = requests_seen();
         if (is_stopping()) break;
         uint64_t now = os_now();
@@ -155,9 +157,9 @@ static void *work(void *nothing) {
             int64_t result = act(&request);
             tell_of(&request, result);
             requests_done(request.ticket, result, request.text);
-        } else if (trigger_polls() && now >= next_poll) {
+        } else if (watch_is_wanted() && now >= next_poll) {
             next_poll = now + SECOND;
-            trigger_poll(now, requests_pass_on);
+            watch_poll(now, requests_pass_on);
         } else {
             requests_wait(seen, SECOND);
         }
@@ -168,7 +170,7 @@ static void *work(void *nothing) {
 
 /* When there is something to do. It stays: what comes once may come again. */
 static void start_worker(void) {
-    if (page.working || !(requests_for_worker() || trigger_polls())) return;
+    if (page.working || !(requests_for_worker() || watch_is_wanted())) return;
     page.working = start(1, &page.worker, work) == 0;
 }
 
@@ -272,7 +274,7 @@ bool control_stop(void) {
         !__atomic_compare_exchange_n(&page.stage, &runs, STAGE_OVER, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return false;
     __atomic_store_n(&page.stopping, true, __ATOMIC_SEQ_CST);
-    owners_cancel();
+    mover_cancel_work();
     requests_wake();
     place_knock(&page.place);
     bool ended = wait_for_listener();

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "preload/owners/moving.h"
+#include "preload/owners/mover.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
@@ -85,8 +85,8 @@ static int64_t add(const struct request *wanted, const char *text) {
     struct request *request = free_place();
     if (only_a_program_answers(wanted->kind) && !(page.answered >> wanted->kind & 1)) return -ENOTSUP;
     if (!request) return -EBUSY;
-    moving_request = requests_end;
-    moving_cancel_request = requests_cancel;
+    mover_request = requests_end;
+    mover_cancel_request = requests_cancel;
     struct request added = *wanted;
     added.state = REQUEST_WAITING;
     added.ended = request->ended;

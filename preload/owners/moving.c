@@ -12,6 +12,7 @@
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/owners/owned.h"
+#include "preload/owners/mover.h"
 #include "preload/owners/owners.h"
 #include "preload/stow/stow.h"
 #include "preload/stow/stow_uffd.h"
@@ -26,13 +27,6 @@ struct list {
 };
 
 bool moving_can_stow, moving_can_in_use;
-
-static uint64_t no_request(uint32_t owner, bool out, struct move_end *end) {
-    (void)owner, (void)out, (void)end;
-    return 0;
-}
-uint64_t (*moving_request)(uint32_t owner, bool out, struct move_end *end) = no_request;
-void (*moving_cancel_request)(uint64_t ticket);
 
 static bool count_piece(uintptr_t start, uint64_t length, void *context) {
     (void)start, (void)length;
@@ -110,21 +104,14 @@ static void look(struct present *self) {
         sort_by_start(self->list.pieces, self->list.count);
 }
 
-/* Who is to end it. */
-enum ender { BY_CALL, BY_WORKER, BY_REQUEST };
-
-/* One move of an owner's. It is a frame of the thread that moves: nobody else is told where it is. */
-struct mover {
+/* One move of an owner's. It is a frame of the thread that moves. */
+struct move {
+    struct mover mover; /* first: mover_tell gets the same context */
     struct present present;
-    bool out;
-    struct move_end end;
-    enum ender ender;
-    uint64_t number; /* 0: it is not at hand, and nobody was told of it */
-    uint64_t wanted; /* as was told last */
 };
 
 static bool is_still_there(const struct stow_piece *piece, void *context) {
-    struct present *self = &((struct mover *)context)->present;
+    struct present *self = &((struct move *)context)->present;
     if (!self->known) look(self);
     uint32_t low = 0, high = self->list.count; /* behind the last that begins no later */
     while (low < high) {
@@ -137,121 +124,6 @@ static bool is_still_there(const struct stow_piece *piece, void *context) {
     const struct stow_piece *has = low ? &self->list.pieces[low - 1] : NULL;
     return has && piece->start + piece->length <= has->start + has->length;
 }
-
-static struct {
-    uint32_t thread;
-    uint64_t work, ended; /* what it does now, by number, and what of that is to end */
-} worker;
-
-/* Calls of the program's that move, by number; each has its word here to be ended by, which is another's only when so
- * many more have come. */
-enum { CALLS = 64 };
-static uint64_t calls, ended_calls[CALLS];
-static __thread uint64_t this_call __attribute__((tls_model("initial-exec")));
-
-void owners_begin_call(void) { this_call = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED); }
-
-static void find_end(struct mover *self) {
-    if (__atomic_load_n(&worker.thread, __ATOMIC_RELAXED) == os_tid()) {
-        self->ender = BY_WORKER;
-        self->end = (struct move_end){&worker.ended, os_load(&worker.work)};
-    } else if (moving_request(self->present.owner, self->out, &self->end)) {
-        self->ender = BY_REQUEST;
-    } else {
-        if (!this_call) owners_begin_call();
-        self->ender = BY_CALL;
-        self->end = (struct move_end){&ended_calls[this_call % CALLS], this_call};
-    }
-}
-
-/* --- the move at hand, for who looks on --- */
-
-enum { OVER = 8 }; /* more than can end between two looks of who asked for an end */
-
-static struct {
-    struct lock lock;
-    struct shown {
-        uint64_t number; /* 0: none */
-        uint32_t owner;
-        bool out;
-        enum ender ender;
-        uint64_t value; /* of its move_end */
-    } mover;
-    uint64_t number, moved, wanted; /* of it, or of the last */
-    struct figures {
-        uint64_t number, moved, wanted;
-    } over[OVER]; /* the last that ended, by number */
-} hand;
-
-static void note_in_ledger(const struct mover *self) {
-    os_store(&ledger_head->moved_bytes, hand.moved);
-    os_store(&ledger_head->wanted_bytes, hand.wanted);
-    ledger_head->moving = self->out ? SNAP_MOVING_OUT : SNAP_MOVING_BACK;
-    __atomic_store_n(&ledger_head->moving_owner, owner_final(self->present.owner), __ATOMIC_RELEASE);
-}
-
-/* Who is asked for nothing else by the engine, which lets one at a time. */
-static void tell(uint64_t moved, uint64_t wanted, void *context) {
-    struct mover *self = context;
-    if (!lock_wait(&hand.lock)) return;
-    if (!self->number) self->number = ++hand.number;
-    hand.mover = (struct shown){self->number, self->present.owner, self->out, self->ender, self->end.value};
-    hand.moved = moved;
-    hand.wanted = self->wanted = wanted;
-    note_in_ledger(self);
-    lock_let_go(&hand.lock);
-}
-
-/* Where another move is at hand by now, the ledger goes on telling of that one. Without the lock, too: whoever has it
- * for so long may end this move when it is over, and finds nothing there that is gone. */
-static void leave_hand(const struct mover *self, int64_t moved) {
-    uint64_t seen = self->number;
-    if (!self->number) return;
-    bool locked = lock_wait(&hand.lock);
-    struct figures *over = &hand.over[self->number % OVER];
-    *over = (struct figures){self->number, moved > 0 ? (uint64_t)moved : 0, self->wanted};
-    if (__atomic_compare_exchange_n(&hand.mover.number, &seen, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        __atomic_store_n(&ledger_head->moving_owner, 0, __ATOMIC_RELEASE);
-    if (locked) lock_let_go(&hand.lock);
-}
-
-static bool is_of(const struct shown *mover, uint32_t owner, bool out) {
-    return mover->number && mover->out == out && (!owner || owner_final(owner) == owner_final(mover->owner));
-}
-
-static void end_mover(const struct shown *mover) {
-    if (mover->ender == BY_REQUEST)
-        moving_cancel_request(mover->value);
-    else
-        os_store(mover->ender == BY_WORKER ? &worker.ended : &ended_calls[mover->value % CALLS], mover->value);
-}
-
-int64_t owners_end_move(uint32_t owner, bool out) {
-    if (!lock_wait(&hand.lock)) return -EBUSY;
-    const struct shown mover = hand.mover;
-    bool is = is_of(&mover, owner, out);
-    if (is) end_mover(&mover);
-    lock_let_go(&hand.lock);
-    return is ? (int64_t)mover.number : -ENOENT;
-}
-
-bool owners_is_moving(uint64_t number, uint64_t *moved, uint64_t *wanted) {
-    if (!lock_wait(&hand.lock)) return true;
-    const struct figures *over = &hand.over[number % OVER];
-    bool is = over->number < number; /* else it has left, or one after it */
-    if (over->number == number)
-        *moved = over->moved, *wanted = over->wanted;
-    else if (hand.number == number)
-        *moved = hand.moved, *wanted = hand.wanted;
-    lock_let_go(&hand.lock);
-    return is;
-}
-
-static void moving_abandon(void) {
-    hand.lock = (struct lock){0};
-    hand.mover = (struct shown){0};
-}
-FORKED(moving_abandon);
 
 /* What of it lies in a device's memory that memstow served. */
 static int64_t move_device(uint32_t owner, bool out, struct move_end end) {
@@ -279,25 +151,25 @@ static int64_t refuse_all(struct list *list, uint32_t refusal) {
     return list->count ? -ENOTSUP : 0;
 }
 
-static int64_t move_host(struct mover *self, struct list *list) {
-    uint32_t owner = self->present.owner;
+static int64_t move_host(struct move *self, struct list *list) {
+    uint32_t owner = self->mover.owner;
     struct stow_options options = {.idle = owner_is_idle(owner),
                                    .held_unseen = !stow_forked_beside_threads() && cuda_route_has_exempt(),
-                                   .end = self->end,
-                                   .tell = tell,
+                                   .end = self->mover.end,
+                                   .tell = mover_tell,
                                    .is_there = is_still_there,
                                    .context = self};
-    int64_t moved = self->present.which & OWNED_MEMORY && devices_use_it(owner, list, self->out)
+    int64_t moved = self->present.which & OWNED_MEMORY && devices_use_it(owner, list, self->mover.out)
                         ? refuse_all(list, STOW_DEVICE_READS)
-                        : (self->out ? stow_out : stow_in)(list->pieces, list->count, &options);
-    note_refusals(list, self->out);
+                        : (self->mover.out ? stow_out : stow_in)(list->pieces, list->count, &options);
+    note_refusals(list, self->mover.out);
     return moved;
 }
 
 /* Of this thread's last move: it had an end put to it, and some is not where it was to go. */
 static __thread bool cut_short __attribute__((tls_model("initial-exec")));
 
-bool owners_cut_short(void) { return cut_short; }
+bool moving_was_cut_short(void) { return cut_short; }
 
 static bool is_cut_short(const struct list *list) {
     for (uint32_t i = 0; i < list->count; i++)
@@ -307,14 +179,14 @@ static bool is_cut_short(const struct list *list) {
 
 /* Nobody writes to values of the store, and readers have views of their own: they are copied, and not waited for. Where
  * they lie is a descriptor of the program's, which the worker does not have. */
-static int64_t move_state(const struct mover *self) {
-    uint32_t owner = self->present.owner;
+static int64_t move_state(const struct move *self) {
+    uint32_t owner = self->mover.owner;
     if (!owned_store) return 0;
-    if (self->ender == BY_WORKER) {
-        note_refusal(owner, self->out, "the store's values are moved by the program's threads only", 0, 1);
+    if (self->mover.ender == BY_WORKER) {
+        note_refusal(owner, self->mover.out, "the store's values are moved by the program's threads only", 0, 1);
         return -ENOTSUP;
     }
-    int64_t moved = owned_store->move(owner, self->out, self->end);
+    int64_t moved = owned_store->move(owner, self->mover.out, self->mover.end);
     owner_note_stowed(owner, owned_store->stowed(owner), 0);
     return moved;
 }
@@ -326,38 +198,38 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM && kind != MEMSTOW_STATE) return -EINVAL;
     if (seal_is_set()) return -ENOTSUP; /* the kernel is asked for nothing */
-    struct mover mover = {.present = {.owner = owner, .which = which}, .out = out};
-    find_end(&mover);
-    if (move_is_ended(mover.end)) return -ECANCELED;
-    if (kind == MEMSTOW_STATE) return which & OWNED_MEMORY ? move_state(&mover) : 0;
+    struct move self = {.mover = {.owner = owner, .out = out}, .present = {.owner = owner, .which = which}};
+    mover_begin(&self.mover);
+    if (move_is_ended(self.mover.end)) return -ECANCELED;
+    if (kind == MEMSTOW_STATE) return which & OWNED_MEMORY ? move_state(&self) : 0;
     if (!list_begin(&list, owner, which)) return -ENOMEM;
-    int64_t moved = move_host(&mover, &list);
+    int64_t moved = move_host(&self, &list);
     owner = owner_final(owner); /* it may have been adopted meanwhile */
-    int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, mover.end) : 0;
+    int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, self.mover.end) : 0;
     owner_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
-    if (mover.present.list.pieces) list_end(&mover.present.list);
+    if (self.present.list.pieces) list_end(&self.present.list);
     int64_t result = both(moved, of_device, out);
-    leave_hand(&mover, result);
+    mover_leave(&self.mover, result);
     cut_short = result >= 0 && is_cut_short(&list);
     list_end(&list);
     return result;
 }
 
-int64_t owners_stow(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES | OWNED_DEVICE, true); }
+int64_t moving_stow(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES | OWNED_DEVICE, true); }
 
-int64_t owners_stow_host(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES, true); }
+int64_t moving_stow_host(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES, true); }
 
-int64_t owners_stow_device(uint32_t owner) {
+int64_t moving_stow_device(uint32_t owner) {
     owner = owner_final(owner);
     int64_t moved = vram_serve_out(owner, owner_is_idle(owner), true, (struct move_end){0});
     owner_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
     return moved;
 }
 
-int64_t owners_restore(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_DEVICE, false); }
+int64_t moving_restore(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_DEVICE, false); }
 
 /* What is free in the owner's heap; and of files, which can be read again, what nobody wrote to. */
-int64_t owners_release(uint32_t owner) {
+int64_t moving_release(uint32_t owner) {
     owner = owner_final(owner);
     if (!owner_kind(owner)) return -ENOENT;
     heaps_collect(owner);
@@ -365,20 +237,13 @@ int64_t owners_release(uint32_t owner) {
     return dropped > 0 ? dropped : 0;
 }
 
-const char *owners_why_not_moved(int64_t result) { return vram_serve_why(result); }
+const char *moving_why_not(int64_t result) { return vram_serve_why(result); }
 
-uint64_t owners_moved(uint64_t *wanted) {
+uint64_t moving_progress(uint64_t *wanted) {
     struct stow_progress progress = stow_progress();
     *wanted = progress.at_work ? progress.wanted : 0;
     return progress.at_work ? progress.moved : 0;
 }
-
-void owners_begin_work(void) {
-    __atomic_fetch_add(&worker.work, 1, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&worker.thread, os_tid(), __ATOMIC_RELAXED);
-}
-
-void owners_cancel(void) { os_store(&worker.ended, os_load(&worker.work)); }
 
 /* Before Linux 5.7 no memory stays mapped when it is moved away, and without userfaultfd nobody who uses it meanwhile
  * can be made to wait. */

@@ -9,6 +9,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/ledger/trace.h"
 #include "preload/owners/moving.h"
+#include "preload/owners/mover.h"
 #include "preload/shared/os.h"
 #include "preload/shared/policy.h"
 #include "preload/shared/pressure.h"
@@ -251,13 +252,13 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
 static struct result act(const struct memstow_decision *decision) {
     struct result result = {0};
     if (trigger.reason == POLICY_RESCUE) {
-        if (decision->action == MEMSTOW_STOW) result.moved = owners_stow_device(decision->owner);
+        if (decision->action == MEMSTOW_STOW) result.moved = moving_stow_device(decision->owner);
         return result;
     }
     if (decision->action == MEMSTOW_STOW)
-        result.moved = (trigger.reason == MEMSTOW_PRESSURE ? owners_stow_host : owners_stow)(decision->owner);
+        result.moved = (trigger.reason == MEMSTOW_PRESSURE ? moving_stow_host : moving_stow)(decision->owner);
     if (decision->action != MEMSTOW_KEEP || decision->why == MEMSTOW_WHY_RETIRED)
-        result.released = owners_release(decision->owner);
+        result.released = moving_release(decision->owner);
     return result;
 }
 
@@ -356,7 +357,7 @@ static uint64_t trace_end(void) {
 
 int64_t trigger_end(void) {
     if (!move_on(STAGE_DECIDED, STAGE_DECIDING)) return -ENOENT;
-    owners_begin_call();
+    mover_begin_call();
     for (uint32_t i = 0; i < trigger.count; i++) trigger.results[i] = act(&trigger.decisions[i]);
     see_what_came_of_it();
     heaps_tidy();

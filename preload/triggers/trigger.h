@@ -38,20 +38,11 @@ void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const 
  */
 int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
-/* Is memory short, or has an owner become idle? A thread of memstow's own, which may wait, calls this about once a
- * second. `ask` passes the trigger on to a program that answers requests; false: there is none, and the trigger is made
- * here. Returns the reason of what was done or passed on (enum memstow_reason), or 0. */
-uint32_t trigger_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *text, uint64_t needed));
-
-/* Whether there is anything to poll for: pressure or idleness were asked for in the environment. */
-bool trigger_polls(void);
-
 /* All owners, in an array that grows. False: no memory. */
 bool trigger_list_owners(struct owner_state **owners, uint32_t *room, uint32_t *count);
 
-/* In a forked child: no trigger is on, and nobody polls. */
+/* In a forked child: no trigger is on. */
 void trigger_abandon(void);
-void trigger_poll_abandon(void);
 
 #pragma GCC visibility pop
 

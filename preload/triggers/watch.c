@@ -1,5 +1,6 @@
-/* watch.c — triggers that nobody asks for: memory is short, or an owner has not been used for long. Everything belongs
- * to the one thread that polls. See trigger.h. */
+/* watch.c — see watch.h. */
+#include "preload/triggers/watch.h"
+
 #include <errno.h>
 
 #include "preload/ledger/ledger.h"
@@ -23,7 +24,7 @@ static struct {
     uint32_t owner_room;
 } watch;
 
-bool trigger_polls(void) {
+bool watch_is_wanted(void) {
     const struct pressure_wishes *wishes = pressure_wishes();
     return wishes->any || wishes->idle_ns;
 }
@@ -83,11 +84,11 @@ static bool poll_idle(uint64_t now_ns, ask_function *ask) {
     return true;
 }
 
-uint32_t trigger_poll(uint64_t now_ns, ask_function *ask) {
+uint32_t watch_poll(uint64_t now_ns, ask_function *ask) {
     if (seal_is_set()) return 0;
     if (poll_pressure(now_ns, ask)) return MEMSTOW_PRESSURE;
     return poll_idle(now_ns, ask) ? MEMSTOW_IDLE : 0;
 }
 
-void trigger_poll_abandon(void) { watch.pressure_ns = watch.wait_s = watch.idle_since_ns = watch.idle_next_ns = 0; }
-FORKED(trigger_poll_abandon);
+void watch_abandon(void) { watch.pressure_ns = watch.wait_s = watch.idle_since_ns = watch.idle_next_ns = 0; }
+FORKED(watch_abandon);

@@ -25,6 +25,7 @@ REASONS = {
     "life/misuse": "glibc's key is the same in the child",
     "life/process": "it begins the child (leave_parent)",
     "life/sandbox": "counted on a page that the kernel wipes",
+    "owners/moving": "the kernel is the same; what the last move came to is the thread's own",
     "owners/owned": "set for good by the store",
     "shared": "the kernel's clock, wishes from the environment, and memory to work in",
     "shutdown": "knows the process that it was made in by its pid",

@@ -17,10 +17,12 @@
 #include "preload/ledger/ledger.h"
 #include "memstow.h"
 #include "preload/owners/moving.h"
+#include "preload/owners/mover.h"
 #include "preload/shared/os.h"
 #include "preload/control/requests.h"
 #include "preload/count/site.h"
 #include "preload/triggers/trigger.h"
+#include "preload/triggers/watch.h"
 
 /* There are no blocks of the host's here. */
 bool host_find(uintptr_t address, struct host_block *out) { return (void)address, (void)out, false; }
@@ -32,7 +34,7 @@ static bool cancelled, polls, quick;
 static uint32_t polled, passed_on;
 
 /* Moves a byte a millisecond until it is told to end. */
-int64_t owners_stow(uint32_t owner) {
+int64_t moving_stow(uint32_t owner) {
     (void)owner;
     bool at_once = __atomic_load_n(&quick, __ATOMIC_ACQUIRE);
     while (!at_once && !__atomic_load_n(&cancelled, __ATOMIC_ACQUIRE)) {
@@ -41,35 +43,35 @@ int64_t owners_stow(uint32_t owner) {
     }
     return at_once ? 42 : -ECANCELED;
 }
-int64_t owners_stow_host(uint32_t owner) { return owners_stow(owner); }
-int64_t owners_stow_device(uint32_t owner) { return owners_stow(owner); }
-int64_t owners_restore(uint32_t owner) { return owner == 1 ? 1 << 20 : -ENOENT; }
-bool owners_cut_short(void) { return false; }
-int64_t owners_release(uint32_t owner) { return owner; }
-uint64_t owners_moved(uint64_t *wanted) {
+int64_t moving_stow_host(uint32_t owner) { return moving_stow(owner); }
+int64_t moving_stow_device(uint32_t owner) { return moving_stow(owner); }
+int64_t moving_restore(uint32_t owner) { return owner == 1 ? 1 << 20 : -ENOENT; }
+bool moving_was_cut_short(void) { return false; }
+int64_t moving_release(uint32_t owner) { return owner; }
+uint64_t moving_progress(uint64_t *wanted) {
     *wanted = 1000000;
     return __atomic_load_n(&moved, __ATOMIC_RELAXED);
 }
-uint64_t (*moving_request)(uint32_t owner, bool out, struct move_end *end);
-void (*moving_cancel_request)(uint64_t ticket);
-void owners_begin_work(void) {}
-void owners_begin_call(void) {}
+uint64_t (*mover_request)(uint32_t owner, bool out, struct move_end *end);
+void (*mover_cancel_request)(uint64_t ticket);
+void mover_begin_work(void) {}
+void mover_begin_call(void) {}
 /* Of owner 5 a move out is on for as long as it is asked about three times. */
-int64_t owners_end_move(uint32_t owner, bool out) { return out && (owner == 5 || !owner) ? 77 : -ENOENT; }
-bool owners_is_moving(uint64_t number, uint64_t *so_far, uint64_t *wanted) {
+int64_t mover_end(uint32_t owner, bool out) { return out && (owner == 5 || !owner) ? 77 : -ENOENT; }
+bool mover_is_on(uint64_t number, uint64_t *so_far, uint64_t *wanted) {
     static int asked;
     *so_far = number == 77 ? 1000 : 0, *wanted = 4000;
     return ++asked < 3;
 }
 
-void owners_cancel(void) { __atomic_store_n(&cancelled, true, __ATOMIC_RELEASE); }
+void mover_cancel_work(void) { __atomic_store_n(&cancelled, true, __ATOMIC_RELEASE); }
 int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed) {
     (void)needed;
     return reason == MEMSTOW_REQUEST && !strcmp(text, "why") ? 7 : -1;
 }
 void trigger_words(char *to, size_t room) { snprintf(to, room, "1 kept"); }
-bool trigger_polls(void) { return __atomic_load_n(&polls, __ATOMIC_ACQUIRE); }
-uint32_t trigger_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *text, uint64_t needed)) {
+bool watch_is_wanted(void) { return __atomic_load_n(&polls, __ATOMIC_ACQUIRE); }
+uint32_t watch_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *text, uint64_t needed)) {
     (void)now_ns;
     if (ask(MEMSTOW_PRESSURE, "full", 5)) __atomic_fetch_add(&passed_on, 1, __ATOMIC_RELEASE);
     return __atomic_fetch_add(&polled, 1, __ATOMIC_RELEASE), 0;

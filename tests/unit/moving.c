@@ -12,6 +12,7 @@
 #include "preload/blocks/heaps.h"
 #include "preload/ledger/ledger.h"
 #include "preload/owners/moving.h"
+#include "preload/owners/mover.h"
 #include "preload/shared/os.h"
 #include "preload/owners/owned.h"
 #include "preload/owners/owners.h"
@@ -77,7 +78,7 @@ static int64_t ended_number;
 
 static void *end_it(void *nothing) {
     stops_in = 2;
-    ended_number = owners_end_move(FIRST, true);
+    ended_number = mover_end(FIRST, true);
     return nothing;
 }
 
@@ -90,7 +91,7 @@ int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_op
         wait_until(&is_stopped);
         return 0;
     }
-    cr_assert_eq(owners_end_move(pieces->owner, true), pieces->owner);
+    cr_assert_eq(mover_end(pieces->owner, true), pieces->owner);
     return MOVED * pieces->owner;
 }
 
@@ -98,25 +99,25 @@ int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_op
 void owner_note_stowed(uint32_t owner, uint64_t in_files, uint64_t of_devices) {
     (void)in_files, (void)of_devices;
     if (owner != FIRST || engine_waits) return;
-    owners_begin_call();
-    cr_assert_eq(owners_stow(NEXT), MOVED * NEXT);
-    first_is_on = owners_is_moving(FIRST, &moved, &wanted);
+    mover_begin_call();
+    cr_assert_eq(moving_stow(NEXT), MOVED * NEXT);
+    first_is_on = mover_is_on(FIRST, &moved, &wanted);
 }
 
 Test(moving, what_another_move_came_after_is_told_of_by_its_own_figures) {
     ledger_head = &head;
-    cr_assert_eq(owners_stow(FIRST), MOVED * FIRST);
+    cr_assert_eq(moving_stow(FIRST), MOVED * FIRST);
     cr_expect(first_is_on, "before it had left");
     for (uint32_t number = FIRST; number <= NEXT; number++) {
-        cr_expect(!owners_is_moving(number, &moved, &wanted));
+        cr_expect(!mover_is_on(number, &moved, &wanted));
         cr_expect(moved == MOVED * number && wanted == WANTED * number, "%u: %lu of %lu", number, moved, wanted);
     }
     cr_expect_eq(head.moving_owner, 0);
 }
 
 __attribute__((noinline)) static void move_it(void) {
-    owners_begin_call();
-    owners_stow(FIRST);
+    mover_begin_call();
+    moving_stow(FIRST);
 }
 
 /* Over what was the frame of the move. */
@@ -137,6 +138,6 @@ Test(moving, who_ends_a_move_that_is_gone_writes_to_nothing_that_is_gone, .timeo
     pthread_join(ends, NULL);
     cr_assert_eq(ended_number, FIRST);
     engine_waits = false;
-    owners_begin_call();
-    cr_assert_eq(owners_stow(NEXT), MOVED * NEXT, "that end was for another call");
+    mover_begin_call();
+    cr_assert_eq(moving_stow(NEXT), MOVED * NEXT, "that end was for another call");
 }

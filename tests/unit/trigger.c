@@ -16,8 +16,10 @@
 #include "preload/shared/pressure.h"
 #include "preload/ledger/trace.h"
 #include "preload/triggers/trigger.h"
+#include "preload/triggers/watch.h"
 #include "preload/base/seal.h"
 #include "preload/owners/moving.h"
+#include "preload/owners/mover.h"
 
 enum { NONE = MEMSTOW_NO_POLICY, KEEP = MEMSTOW_KEEP, STOW = MEMSTOW_STOW, FREE = MEMSTOW_FREE, MOST = 300 };
 
@@ -37,8 +39,8 @@ uint32_t owners_list(struct owner_state *out, uint32_t room) {
 
 static void note(char what, uint32_t owner) { sprintf(done + strlen(done), "%s%c%u", *done ? " " : "", what, owner); }
 
-void owners_begin_call(void) {}
-int64_t owners_stow(uint32_t owner) {
+void mover_begin_call(void) {}
+int64_t moving_stow(uint32_t owner) {
     note('s', owner);
     if (stow_fails) return stow_fails;
     for (uint32_t i = 0; i < count; i++)
@@ -46,17 +48,17 @@ int64_t owners_stow(uint32_t owner) {
     return stow_gives;
 }
 
-int64_t owners_stow_host(uint32_t owner) {
+int64_t moving_stow_host(uint32_t owner) {
     note('h', owner);
     return stow_gives;
 }
 
-int64_t owners_stow_device(uint32_t owner) {
+int64_t moving_stow_device(uint32_t owner) {
     note('d', owner);
     return stow_gives;
 }
 
-int64_t owners_release(uint32_t owner) {
+int64_t moving_release(uint32_t owner) {
     note('r', owner);
     return 10;
 }
@@ -337,12 +339,12 @@ Test(trigger, pressure_waits_longer_each_time_that_nothing_came_of_it, .init = b
     static const uint64_t second = 1000000000;
     struct owner_state *model = owner(STOW, 1000);
     pressure_wish("1000000G", "");
-    cr_expect(trigger_polls());
+    cr_expect(watch_is_wanted());
     stow_fails = -EIO;
     uint64_t seen = 0;
     size_t before = triggers();
     for (uint64_t now = 1; now <= 10 * 60; now++) { /* at 1, 11, 31, 71, 151, 311 s … and then every 300 s */
-        trigger_poll(now * second, NULL);
+        watch_poll(now * second, NULL);
         if (triggers() == before) continue;
         before = triggers();
         cr_expect(now == 1 || now == 11 || now == 31 || now == 71 || now == 151 || now == 311, "%d", (int)now);
@@ -351,9 +353,9 @@ Test(trigger, pressure_waits_longer_each_time_that_nothing_came_of_it, .init = b
     cr_expect_eq(seen, 6);
     stow_fails = 0;
     stow_gives = INT64_MAX / 2;
-    trigger_poll(700 * second, NULL); /* it gave something: ten seconds */
-    trigger_poll(709 * second, NULL);
-    trigger_poll(710 * second, NULL);
+    watch_poll(700 * second, NULL); /* it gave something: ten seconds */
+    watch_poll(709 * second, NULL);
+    watch_poll(710 * second, NULL);
     cr_expect_eq(triggers(), before + 2);
     (void)model;
 }
@@ -363,21 +365,21 @@ Test(trigger, an_owner_that_became_idle_is_seen_to_once, .init = begin, .fini = 
     struct owner_state *model = owner(STOW, 1000);
     uint64_t now = os_now(); /* a trigger asks the clock itself */
     pressure_wish("", "60");
-    cr_expect(trigger_polls());
+    cr_expect(watch_is_wanted());
     model->last_use_ns = now;
-    trigger_poll(now + 59 * second, NULL);
+    watch_poll(now + 59 * second, NULL);
     cr_expect_eq(triggers(), 0);
     stow_fails = -EBUSY; /* it stays as it is, and is not tried each second */
-    trigger_poll(now + 64 * second, NULL);
+    watch_poll(now + 64 * second, NULL);
     cr_expect_eq(triggers(), 0, "it is looked for ten times in so long");
-    trigger_poll(now + 65 * second, NULL);
-    trigger_poll(now + 75 * second, NULL);
-    trigger_poll(now + 5000 * second, NULL);
+    watch_poll(now + 65 * second, NULL);
+    watch_poll(now + 75 * second, NULL);
+    watch_poll(now + 5000 * second, NULL);
     cr_expect_eq(triggers(), 1);
     model->last_use_ns = now + 6000 * second;
-    trigger_poll(now + 6059 * second, NULL);
+    watch_poll(now + 6059 * second, NULL);
     cr_expect_eq(triggers(), 1);
-    trigger_poll(now + 6065 * second, NULL);
+    watch_poll(now + 6065 * second, NULL);
     cr_expect_eq(triggers(), 2);
 }
 
@@ -386,16 +388,16 @@ Test(trigger, who_answers_requests_is_asked, .init = begin, .fini = end) {
     owner(STOW, 1000);
     passed_on = true;
     pressure_wish("1000000G", "60");
-    cr_expect_eq(trigger_poll(now, ask), MEMSTOW_PRESSURE);
+    cr_expect_eq(watch_poll(now, ask), MEMSTOW_PRESSURE);
     cr_expect(asked == MEMSTOW_PRESSURE && asked_for > (uint64_t)1 << 49);
-    cr_expect_eq(trigger_poll(now, ask), MEMSTOW_IDLE, "pressure waits now");
+    cr_expect_eq(watch_poll(now, ask), MEMSTOW_IDLE, "pressure waits now");
     cr_expect(asked == MEMSTOW_IDLE && asked_for == 0);
-    cr_expect_eq(trigger_poll(now + 1, ask), 0);
+    cr_expect_eq(watch_poll(now + 1, ask), 0);
     cr_expect_eq(triggers(), 0);
     passed_on = false; /* nobody to answer */
     trigger_abandon();
-    trigger_poll_abandon();
-    cr_expect_eq(trigger_poll(now, ask), MEMSTOW_PRESSURE);
+    watch_abandon();
+    cr_expect_eq(watch_poll(now, ask), MEMSTOW_PRESSURE);
     cr_expect_eq(triggers(), 1);
 }
 
@@ -403,9 +405,9 @@ Test(trigger, in_a_sandbox_nothing_is_looked_at, .init = begin) {
     owner(STOW, 1000);
     pressure_wish("1000000G", "1");
     seal_leave(true);
-    trigger_poll(1000000000000, NULL);
+    watch_poll(1000000000000, NULL);
     cr_expect_eq(triggers(), 0);
     unlink(path);
 }
 
-Test(trigger, polls_for_nothing_unless_it_was_asked_for) { cr_expect_not(trigger_polls()); }
+Test(trigger, polls_for_nothing_unless_it_was_asked_for) { cr_expect_not(watch_is_wanted()); }

@@ -1,0 +1,25 @@
+/* watch.h — triggers that nobody asks for: memory is short, or an owner has not been used for long.
+ * In: the time, about once a second. Out: a trigger, or a request to the program to make one. All of it belongs to the
+ * one thread that polls. */
+#ifndef MEMSTOW_WATCH_H
+#define MEMSTOW_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* Is memory short, or has an owner become idle? A thread of memstow's own, which may wait, calls this about once a
+ * second. `ask` passes the trigger on to a program that answers requests; false: there is none, and the trigger is made
+ * here. Returns the reason of what was done or passed on (enum memstow_reason), or 0. */
+uint32_t watch_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *text, uint64_t needed));
+
+/* Whether there is anything to poll for: pressure or idleness were asked for in the environment. */
+bool watch_is_wanted(void);
+
+/* In a forked child: nobody polls. */
+void watch_abandon(void);
+
+#pragma GCC visibility pop
+
+#endif
