@@ -20,7 +20,7 @@ struct header {
         uint64_t size; /* as the program asked; below 2^HEADER_SIZE_BITS */
         struct {
             uint32_t size_low;
-            uint32_t freed; /* HEADER_FREED once the block was given back */
+            uint32_t freed; /* HEADER_FREED once the block was given back (header_end) */
         };
     };
 };
@@ -43,6 +43,8 @@ enum {
 };
 /* Of no size that a block has, and of none that glibc writes there. */
 #define HEADER_FREED 0xDEADB10Cu
+/* What is added to the seal of a freed block: no mark has magic then. */
+#define HEADER_BROKEN 0x80000000u
 
 static inline uint32_t header_mark(uint32_t generation, uint32_t distance) {
     return (uint32_t)HEADER_MAGIC | (generation & 0xFF) << HEADER_GENERATION_SHIFT |
@@ -78,6 +80,19 @@ static inline uint32_t header_key(uintptr_t block, uint64_t secret) {
 }
 
 /* --- what a block still says once it was freed --- */
+
+/* The header may stay in free memory for long, and glibc may write the size of a chunk over the one in it. The seal is
+ * broken, so that it is nobody's header then. */
+static inline void header_end(struct header *self) {
+    __asm__("addl %1, %0" : "+m"(self->seal) : "i"(HEADER_BROKEN)); /* in C it is four instructions of each free */
+    self->freed = HEADER_FREED;
+}
+
+/* As it was before header_end, of a block of less than 2^32 bytes or whose size is written anew. */
+static inline void header_revive(struct header *self) {
+    self->seal -= HEADER_BROKEN;
+    self->freed = 0;
+}
 
 /* Its header is overwritten: by glibc's list of what is free, which begins where the header does. What follows it is
  * left alone, but for the first 16 bytes of large chunks. */

@@ -301,7 +301,7 @@ static inline void note_free(void *p, uint64_t size, uint32_t site, uintptr_t sl
 /* Of what is known by address, nothing is written: it may be stowed. */
 static void note_end(void *p, const struct host_known *block, uintptr_t slot) {
     bool bare = block->mark & BLOCK_BARE;
-    if (!bare) host_header(p)->freed = HEADER_FREED;
+    if (!bare) header_end(host_header(p));
     if (block->in_table)
         gone_note(p, block->size, block->mark, block->site, slot);
     else if (!(block->mark & HEADER_EARLY))
@@ -369,7 +369,7 @@ __attribute__((noinline)) static void free_flushed(struct thread *self, struct h
 
 /* Later it may lie within another block, and nobody is to find it there (host_find). */
 static inline void end_plain(struct header *header, uint64_t size, uint32_t site, uintptr_t slot) {
-    header->freed = HEADER_FREED;
+    header_end(header);
     note_free(header + 1, size, site, slot);
 }
 
@@ -416,7 +416,7 @@ static inline bool free_here(void *p) {
     struct thread *self = thread_self;
     if (unlikely(base + self->nowhere + header->size != header->seal)) return false;
     uint64_t size = header->size;
-    header->freed = HEADER_FREED;
+    header_end(header);
     if (unlikely(account_free_at(self, self->here, size)))
         free_flushed(self, header);
     else
@@ -473,7 +473,7 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
     struct block entry;
     bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
     uint32_t mapped = block->mark & HEADER_MAPPED, distance = header_distance(block->mark);
-    host_header(p)->freed = HEADER_FREED; /* as in end_plain */
+    header_end(host_header(p)); /* as in end_plain */
     int error = 0;
     char *raw = entered ? resize_large(p, block, size, &error) : next.realloc(block->raw, size + BEFORE);
     if (!raw) {
@@ -540,10 +540,10 @@ static inline void *any_realloc(void *p, size_t size, struct caller caller) {
     uint64_t before = header->size;
     uint32_t site = header->site;
     if (unlikely(site >= SITE_LIMIT)) return host_realloc(p, size, caller); /* as in free_counted */
-    header->freed = HEADER_FREED;                                           /* as in end_plain */
+    header_end(header);                                                     /* as in end_plain */
     header = next.realloc(header, size + BEFORE);
     if (unlikely(!header)) {
-        host_header(p)->size = before;
+        header_revive(host_header(p));
         return NULL;
     }
     if (likely(tracked_page.mark))

@@ -191,7 +191,7 @@ static bool was_in_bin(uintptr_t p) {
 
 /* Its header says so itself, and may be whole otherwise. */
 static struct misuse of_marked(uintptr_t p, struct header header) {
-    header.freed = 0;
+    header_revive(&header);
     uint32_t mark = header_mark_in(&header);
     bool whole = header_magic(mark) && header_generation(mark) <= own_generation() &&
                  (header_distance(mark) == BEFORE || header.site < 1u << HEADER_SITE_BITS);

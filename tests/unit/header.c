@@ -74,10 +74,23 @@ Test(header, no_byte_changes_unseen) {
 
 Test(header, a_freed_one_is_no_block) {
     struct header header = sealed(header_mark(0, 16), 4711, 24);
-    header.freed = HEADER_FREED;
+    header_end(&header);
     cr_assert_not(header_is_small(&header, header_mark(0, 16)));
     cr_assert_eq(header.size_low, 24);
     cr_assert_neq(header.size >> HEADER_SIZE_BITS, 0);
+    header_revive(&header);
+    cr_assert(header_is_small(&header, header_mark(0, 16)));
+}
+
+/* In free memory glibc begins chunks where it wants. */
+Test(header, a_freed_one_with_the_size_of_a_chunk_is_no_block) {
+    for (uint64_t chunk = 32; chunk < 1 << 17; chunk += 16)
+        for (uint64_t flags = 0; flags < 8; flags++) {
+            struct header header = sealed(header_mark(0, 16), 4711, 2993);
+            header_end(&header);
+            header.size = chunk | flags;
+            cr_assert_not(header_magic(header_mark_in(&header)), "%lu", chunk | flags);
+        }
 }
 
 Test(header, key_leaves_the_site_alone_and_depends_on_address_and_secret) {
