@@ -1,6 +1,6 @@
-/* register.c — the entry points of memstow.h that say who owns what.
- * In: the program's calls, with any argument. Out: the same to owners.c, tags.c and assign.c, once the arguments have
- * been looked at. Every call keeps errno, and notes why it failed for memstow_error. */
+/* register.c — the entry points of memstow.h for owners, scopes and ranges. In: the program's calls, with any argument.
+ * Out: the same to owners.c, tags.c and assign.c, with checked arguments. Every call keeps errno, and notes why it
+ * failed for memstow_error. */
 #include "include/memstow.h"
 
 #include <errno.h>

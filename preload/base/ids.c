@@ -48,7 +48,8 @@ bool ids_mark(struct ids *self, uint32_t id) {
     return true;
 }
 
-/* Who adds meanwhile sets the summary's bit after the word's: cleared too early, it is set again here or there. */
+/* A thread that adds meanwhile sets the summary's bit after the word's. If the bit is cleared too early, it is set
+ * again here or there. */
 static void clear_summary(struct ids *self, uint32_t word) {
     __atomic_fetch_and(&self->summary[word / 64], ~bit(word), __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&self->words[word], __ATOMIC_SEQ_CST))
@@ -90,8 +91,8 @@ uint32_t ids_next(const struct ids *self, uint32_t from) {
     }
 }
 
-/* The lowest ones are given first: who looks from the start need not look at all that were given before. Should that
- * overlook one, it is looked for from the start. */
+/* The lowest ones are given first, so a search from the start need not pass all that were given before. If it overlooks
+ * one, it starts again. */
 uint32_t ids_take(struct ids *self, uint32_t from) {
     if (!ids_count(self)) return IDS_NONE;
     uint32_t lowest = __atomic_load_n(&self->lowest, __ATOMIC_RELAXED);

@@ -10,7 +10,8 @@
 #include "preload/base/seal.h"
 #include "preload/base/lock.h"
 
-/* Ids in an index start at 1, so no record has such a slot. GONE: one was taken out; who looks for another goes on. */
+/* Ids in an index start at 1, so no record has such a slot. GONE: a record was taken out; a search for another one goes
+ * on. */
 enum { EMPTY = 0, GONE = 1 << INDEX_ID_BITS };
 #define SEALED UINT32_MAX
 
@@ -107,9 +108,9 @@ static void copy_into_next(struct index *self, uint32_t bits) {
     __atomic_store_n(&self->gone, 0, __ATOMIC_RELAXED);
 }
 
-/* One thread at a time, false for others, which go on meanwhile. The old table's memory is given back: who still reads
- * there finds it empty, and goes on in the next. (An insertion there, at this very instant, is lost: that record gets a
- * twin.) */
+/* One thread at a time; false for others, which go on meanwhile. The old table's memory is given back: a thread that
+ * still reads there finds it empty, and goes on in the next. (An insertion there at this very instant is lost: that
+ * record gets a twin.) */
 static bool grow(struct index *self) {
     if (!index_hold(self)) return false;
     uint32_t bits = bits_of(self);

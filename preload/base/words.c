@@ -43,7 +43,8 @@ uint32_t words_find(const struct words *self, uint64_t word) {
     return likely(word_at(table, slot) == word) ? number : WORDS_NONE;
 }
 
-/* The word is written last: who finds it finds its number. Who sees the number sees that the word before it is gone. */
+/* The word is written last: a reader that finds it finds its number. A reader that sees the number sees that the word
+ * before it is gone. */
 static void insert(struct words_table *table, uint64_t word, uint32_t number) {
     uint32_t mask = size_of(table) - 1, slot = first_slot(table, word);
     while (word_at(table, slot) > GONE) slot = (slot + 1) & mask;
@@ -79,9 +80,9 @@ static bool take_out(struct words_table *table, uint64_t word) {
            __atomic_compare_exchange_n(&table->words[slot], &word, GONE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* What is taken out of the old table while it is copied must not live on in the new one: once the new one is there to
- * be seen, all that is no longer in the old one is taken out of it; who takes out later sees that there is a new one.
- */
+/* A word that is taken out of the old table during the copy must not live on in the new one. So once readers can see
+ * the new table, all words that the old one lacks by now are taken out of it. A thread that takes out later sees that
+ * there is a new one. */
 static bool grow(struct words *self, uint32_t bits) {
     struct words_table *old = self->table, *table = new_table(bits);
     if (!table) return false;

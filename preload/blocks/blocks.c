@@ -73,9 +73,9 @@ static bool make_level(uint32_t k) {
     return has_level(k);
 }
 
-/* Adds level k unless somebody did; false when memory is refused or k is past the last. Who makes it may have to wait
- * for the disk, and is waited for, but not for ever: it may be the thread that we interrupt, or have been left behind
- * in the parent. Blocks then go into the level before it has records, and are not listed. */
+/* Adds level k unless another thread did; false when memory is refused or k is past the last. Its maker may have to
+ * wait for the disk. Other threads wait for the maker, but not for ever: it may be the thread that we interrupt, or
+ * have been left behind in the parent. Blocks then go into the level before it has records, and are not listed. */
 static bool add_level(uint32_t k) {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     if (k >= LEVELS || (!has_level(k) && !make_level(k))) return false;

@@ -68,7 +68,7 @@ static struct heap *heaps_of(uint32_t owner) {
     heap = make(owner);
     lock_let_go(&making);
     heaps_tidy();
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* who retired it meanwhile has seen the heap, or is seen here */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* a thread that retired it meanwhile has seen the heap, or is seen here */
     if (heap && owner_is_retired(owner)) heaps_retire(owner);
     return heap;
 }

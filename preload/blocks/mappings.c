@@ -1,5 +1,5 @@
-/* mappings.c — see mappings.h. The queue is a lock-free stack, taken whole and reversed; the table is touched only
- * by whoever holds `busy`, which nobody waits for: the holder looks at the queue again after letting go. */
+/* mappings.c — see mappings.h. The queue is a lock-free stack, taken whole and reversed. Only the thread that holds
+ * `busy` touches the table. No thread waits for `busy`: the holder looks at the queue again after letting go. */
 #include "preload/blocks/mappings.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static uint32_t chosen[PIECES]; /* of them, those of the ticket at hand */
 
 /* --- the queue --- */
 
-/* Whoever is late in try_take_event looks at the link of an event that is in use by now, and then fails. */
+/* A thread that is late in try_take_event looks at the link of an event that is in use by now, and then fails. */
 static uint32_t next_of(const struct event *event) { return __atomic_load_n(&event->next, __ATOMIC_RELAXED); }
 
 static void set_next(struct event *event, uint32_t next) { __atomic_store_n(&event->next, next, __ATOMIC_RELAXED); }
@@ -456,7 +456,7 @@ static bool is_mapped(uint64_t address, uint64_t end) {
     return found >= end - address;
 }
 
-/* Whoever applies it answers nobody: what may be refused is looked at before. */
+/* The thread that applies it answers nobody: refusals are decided before. */
 static bool has_room(uint64_t address, uint64_t end, uint32_t model) {
     enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     uint64_t found = 0;

@@ -65,8 +65,8 @@ static bool is_same_user(int fd) {
            peer.uid == (uint32_t)os_call(SYS_geteuid);
 }
 
-/* A free place; else that of the one that has been silent longest, so that those who connect and say nothing keep
- * nobody out. */
+/* A free place; otherwise the place of the client that has been silent longest, so that silent clients keep no other
+ * out. */
 static struct client *place_for_one(void) {
     struct client *place = NULL;
     for (int i = 0; i < CLIENTS_MOST; i++) {
@@ -77,7 +77,8 @@ static struct client *place_for_one(void) {
     return place;
 }
 
-/* Who cannot have a descriptor waits in the kernel's queue; so do we, or that would be looked at without end. */
+/* A client for which there is no descriptor waits in the kernel's queue. So do we: otherwise we would look at it
+ * without end. */
 static void let_one_in(void) {
     const struct timespec pause = {.tv_nsec = 20 * (long)1000000};
     int fd = (int)os_call(SYS_accept4, listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -119,7 +120,7 @@ static void take_cancel(struct client *client) {
         requests_cancel(client->ticket);
 }
 
-/* Whoever makes it: the program, for itself or for a request of somebody else's, or memstow's worker. */
+/* No matter who made it: the program, for itself or for another request, or memstow's worker. */
 static void take_end(struct client *client, const struct wire_message *message) {
     int64_t move = is_asking(client) ? -EALREADY : mover_end(message->owner, message->number == WIRE_STOW);
     if (move < 0)

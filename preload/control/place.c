@@ -88,8 +88,8 @@ static void remove_stale(int folder, const char *path) {
         }
 }
 
-/* Between bind and listen a socket looks like one that is gone: so both are done, and such sockets looked for, by one
- * process at a time. Who has the lock for long is stopped. */
+/* Between bind and listen a socket looks like one that is gone. So one process at a time does both, and looks for
+ * sockets that are gone. A process that has the lock for long is stopped. */
 static bool lock_folder(int folder) {
     const struct timespec pause = {.tv_nsec = 10000000};
     for (int i = 0; i < LOCK_TRIES; i++) {

@@ -29,12 +29,12 @@ struct request {
     char text[256]; /* of the request; once it is done, of the answer */
 };
 
-/* What a forked child finds empty: the requests are its parent's, and so are those who wait for them. */
+/* Empty in a forked child: the requests are its parent's, and so are the threads that wait for them. */
 static struct {
     struct lock lock;
     bool wiped_by_fork; /* the kernel has been told so */
     uint32_t answered;  /* the kinds, as bits, that the program has asked for: it answers those */
-    uint32_t posted;    /* futex: counts what those who wait for a request are to look at */
+    uint32_t posted;    /* futex: counts the events that waiting threads must look at */
     uint64_t tickets;   /* given so far */
     struct request list[REQUESTS_MOST];
 } __attribute__((aligned(OS_PAGE))) page; /* whole pages, with nothing else on them */
@@ -69,7 +69,7 @@ static bool is_waiting(const struct request *request, const void *kinds) {
 
 static struct request *oldest_waiting(uint32_t kinds) { return oldest(is_waiting, &kinds); }
 
-/* --- who brings them --- */
+/* --- bringing requests --- */
 
 static struct request *free_place(void) {
     for (int i = 0; i < REQUESTS_MOST; i++)
@@ -159,7 +159,7 @@ void requests_leave(uint64_t ticket) {
     end();
 }
 
-/* --- who answers them --- */
+/* --- answers --- */
 
 /* kinds: those that the program asks for; 0: for the worker, which has all others. */
 static bool take(struct memstow_request *out, uint32_t kinds) {
@@ -226,7 +226,7 @@ int requests_done(uint64_t ticket, int64_t result, const char *text) {
     return taken ? 0 : -ENOENT;
 }
 
-/* --- who takes one back that the program has taken --- */
+/* --- an asker takes a request back that the program has taken --- */
 
 void requests_cancel(uint64_t ticket) {
     if (!begin()) return;

@@ -44,7 +44,7 @@ static struct {
     uint32_t at;   /* site or chunk, within the step */
     struct tree_walk tree;
     struct peak_walk picture;
-    uintptr_t slot;       /* of who does the slice */
+    uintptr_t slot;       /* of the thread that does the slice */
     uint64_t next, spent; /* the next slice not before; time that poor ones took */
     uint64_t wants, lost; /* when it began */
     uint8_t *buckets;     /* of each site, or STAYS */
@@ -250,7 +250,7 @@ static enum progress hide_of_runs(void) { return done_if(site_hide_tagged(NULL, 
 
 static enum progress hide_stacks(void) { return tree_hide(&fold.tree); }
 
-/* Behind the barrier, whoever has not seen the new generation had its pin before. */
+/* Behind the barrier, a thread that has not seen the new generation had its pin before. */
 static enum progress let_threads_forget(void) {
     generation_end_stacks();
     pin_epoch();
@@ -380,7 +380,7 @@ static enum progress give_sites_away(void) {
 
 static enum progress give_stacks_away(void) { return tree_give_away(&fold.tree); }
 
-/* Who did without room tries again. */
+/* Threads that did without room try again. */
 static enum progress end(void) {
     uint64_t wants = os_load(&budget_wants) - fold.wants, lost = lost_stacks();
     uint32_t all = sites_in_use();

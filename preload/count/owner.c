@@ -40,7 +40,7 @@ uint32_t owner_kind(uint32_t id) {
     return owner ? owner->kind : 0;
 }
 
-/* Who adopts is not adopted by one of its own: chains end. */
+/* An adopter is not adopted by an owner that it adopted: chains end. */
 uint32_t owner_final(uint32_t id) {
     for (const struct owner *owner = owner_known(id); owner; owner = owner_known(id)) {
         uint32_t by = __atomic_load_n(&owner->adopted_by, __ATOMIC_ACQUIRE);

@@ -12,7 +12,7 @@ static uint64_t mix(uint64_t z) {
     return z ^ z >> 31;
 }
 
-/* SplitMix64. Atomic for those who have no slot, and share one state. */
+/* SplitMix64. Atomic for threads without a slot, which share one state. */
 static uint64_t next_random(uint64_t *random) {
     return mix(__atomic_add_fetch(random, 0x9E3779B97F4A7C15u, __ATOMIC_RELAXED));
 }
@@ -47,7 +47,7 @@ void sample_begin(struct thread *self) {
     self->always = sample_bytes ? NULL : self->here;
 }
 
-/* Whoever has no countdown draws for each block: for the same reason that is no other chance. */
+/* A thread without a countdown draws for each block. The chance is the same, for the same reason. */
 bool sample_takes(uint64_t size) {
     struct thread *self = thread_self;
     uint64_t until = self->here ? os_load(&self->until) : sample_distance(&self->random, sample_bytes);

@@ -94,7 +94,7 @@ static void free_slots_of_the_dead(void) {
         uint32_t tid = __atomic_load_n(&record->tid, __ATOMIC_RELAXED);
         /* tid and state, which share a word */
         uint64_t seen = tid | (uint64_t)SNAP_THREAD_LIVE << 32, over = tid | (uint64_t)SNAP_THREAD_ENDED << 32;
-        /* Whoever else looks for the dead may have given the slot to a thread that lives: then the word differs. */
+        /* Another thread that looks for the dead may have given the slot to a living thread: then the word differs. */
         if (os_call(SYS_tgkill, pid, tid, 0) < 0 &&
             __atomic_compare_exchange_n((word_of_two *)&record->tid, &seen, over, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED)) {

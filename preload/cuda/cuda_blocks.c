@@ -1,6 +1,7 @@
-/* cuda_blocks.c — see cuda_blocks.h. Levels of slots, each four times as large as the one before, made when an
- * insertion finds no room in the few slots where it looks. A key is the number and its space in one word; it is claimed
- * (bit 0) while its record is written, changed or cleared. Who looks for a claimed one waits, not for long. */
+/* cuda_blocks.c — see cuda_blocks.h. Levels of slots, each four times as large as the one before. An insertion that
+ * finds no room in the few slots where it looks makes the next level. A key is the number and its space in one word. It
+ * is claimed (bit 0) while its record is written, changed or cleared. A thread that looks for a claimed one waits, not
+ * for long. */
 #include "preload/cuda/cuda_blocks.h"
 
 #include <string.h>
@@ -81,7 +82,7 @@ static struct place slot_at(const struct level *level, uint64_t index) {
     return (struct place){&level->keys[index], &level->records[index]};
 }
 
-/* Whoever goes through the table copies records without claiming them: they are written, too, word by word. */
+/* A walk through the table copies records without claiming them: they are written word by word, too. */
 typedef uint64_t __attribute__((may_alias)) record_word;
 enum { RECORD_WORDS = sizeof(struct snap_cuda_block) / sizeof(record_word) };
 

@@ -30,8 +30,8 @@ static uint32_t numbers; /* that were given to captures of which the driver does
 static uint32_t count;
 static struct lock changing;
 
-/* Waits for whole contexts, a futex. Whoever begins a capture counts it and then looks at this; whoever is about to
- * wait counts that and then looks for captures: one of the two sees the other. */
+/* Waits for whole contexts, a futex. Thread A begins a capture: it counts it and then looks at this. Thread B is about
+ * to wait: it counts that and then looks for captures. One of the two sees the other. */
 static uint32_t waits;
 static uint64_t wait_began_ns; /* the latest of them */
 enum { LONG_NS = 1000000000 };

@@ -127,7 +127,7 @@ cuda_handle cuda_device_primary_of(uint32_t device) {
     return device < SNAP_CUDA_DEVICES ? __atomic_load_n(&primaries[device], __ATOMIC_RELAXED) : NULL;
 }
 
-/* A release is what undoes a retain: who has it retained still has it so. */
+/* A release undoes one retain: other retains still hold. */
 cuda_handle cuda_device_ask_primary(uint32_t device) {
     cuda_handle context = NULL;
     unsigned flags;

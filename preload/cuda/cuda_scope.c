@@ -81,7 +81,7 @@ void *cuda_scope_any(const char *name, uint32_t *count) {
     return self.found;
 }
 
-/* --- who depends on whom --- */
+/* --- dependencies --- */
 
 /* The loader turns addresses in the dynamic section into absolute ones, except where it cannot write to it. */
 static const char *strings_of(const struct link_map *object) {

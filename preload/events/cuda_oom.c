@@ -1,9 +1,8 @@
 /* cuda_oom.c — see cuda_oom.h.
  *
  * PyTorch's native allocator asks the driver again for the same after it has let its cache go, and only then raises an
- * error; who probes asks for less. So of memory that is asked for outside of pools a snapshot is taken when a thread
- * asks for as much a second time. Out of a pool nobody asks twice: the first refusal is an error that the program sees.
- */
+ * error. A program that probes asks for less. So for memory outside of pools a snapshot is taken when a thread asks for
+ * as much a second time. Nobody asks a pool twice: the first refusal is an error that the program sees. */
 #include "preload/events/cuda_oom.h"
 
 #include <string.h>

@@ -133,7 +133,7 @@ static int asked(long result) {
     return result < 0 ? -1 : (int)result;
 }
 
-/* Who finds this one by dlsym over an older glibc, which has none, gets what there is. */
+/* A program that finds this one by dlsym over an older glibc, which has none, gets what there is. */
 #define OPENS_SINCE_2_36(kind, name, parameters, ...)                                                                  \
     int hook_##name parameters {                                                                                       \
         int opened = HOOK_NEXT(name) ? HOOK_NEXT(name)(__VA_ARGS__) : asked(os_call(SYS_##name, __VA_ARGS__));         \
@@ -276,8 +276,8 @@ DIR *hook_opendir(const char *path) {
 
 /* --- threads --- */
 
-/* Who starts a thread allocates in any case. The last call is a jump: the thread's stack begins as it would without us.
- */
+/* A thread that starts another allocates in any case. The last call is a jump: the thread's stack begins as it would
+ * without us. */
 static void *run_posix(void *context) {
     struct births_thread *self = context;
     void *(*start)(void *) = (void *(*)(void *))self->start, *argument = self->argument;

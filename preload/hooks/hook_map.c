@@ -168,7 +168,7 @@ HOOK int mprotect(void *start, size_t length, int protection) {
     return result;
 }
 
-/* Who locks memory wants it to be there: whole, and not on its way. */
+/* The program locks memory so that it stays: so bring it back whole, and wait for a move of it. */
 static bool make_whole_to_lock(uint32_t pass, const void *start, size_t length) {
     uintptr_t first = (uintptr_t)start & ~(uintptr_t)(OS_PAGE - 1);
     if (!stow_pass_watched(pass) || !stow_note_whole(first, length + ((uintptr_t)start - first), false)) return true;

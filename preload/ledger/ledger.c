@@ -241,8 +241,8 @@ static long write_header(int fd) {
     return n == sizeof scratch ? 0 : n < 0 ? n : -ENOSPC;
 }
 
-/* Whoever is killed half way leaves no file, or one that opens: the header is there before the name is. Where that
- * cannot be had, it is there as soon as may be. */
+/* A process that is killed half way leaves no file, or one that opens: the header is written before the file has a
+ * name. Where that is not possible, it is written as soon as may be. */
 static int open_new(void) {
     int fd = open_nameless();
     long error = fd < 0 ? fd : write_header(fd);

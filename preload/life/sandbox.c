@@ -22,9 +22,9 @@ static bool may_succeed(long number, long a, long b, const void *c) {
 
 enum { PAUSES = 1 << 28 }; /* longer than control_stop waits */
 
-/* Our threads are stopped and started again by one thread at a time, and nobody makes its call meanwhile. Who waits
- * asks nothing of the kernel. False: a handler has interrupted this very thread in its turn; or it has been long
- * enough. */
+/* One thread at a time stops our threads and starts them again, and no thread makes its call meanwhile. A waiting
+ * thread asks nothing of the kernel. False: a handler has interrupted this very thread in its turn; or the wait has
+ * been long enough. */
 static bool take_turn(void) {
     const void *nobody = NULL, *self = __builtin_thread_pointer();
     for (int i = 0; i < PAUSES; i++) {

@@ -12,7 +12,7 @@
 #include "preload/count/pin.h"
 #include "preload/count/site.h"
 
-/* Tries of who was refused while somebody held a lock for long: each lasts for a tenth of a second at least. */
+/* Tries after a refusal while another thread held a lock for long: each lasts for a tenth of a second at least. */
 enum { TRIES = 50 };
 
 static bool shift_allocated(uint32_t from, uint32_t to, uint64_t bytes) {
@@ -34,7 +34,8 @@ static bool assign_whole(struct host_block *block, uint32_t model) {
     return true;
 }
 
-/* The mark comes before the parts, which who frees the block else would not look for; without parts it says nothing. */
+/* The mark comes before the parts: without it, a thread that frees the block would not look for them. Without parts the
+ * mark says nothing. */
 static bool assign_part(struct host_block *block, uint64_t start, uint64_t length, uint32_t model) {
     struct part part = {block->start, start, length, 0};
     if (!site_of_model(block->site, model, &part.site)) return false;

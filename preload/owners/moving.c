@@ -130,7 +130,8 @@ static int64_t move_device(uint32_t owner, bool out, struct move_end end) {
     return out ? vram_serve_out(owner, owner_is_idle(owner), false, end) : vram_serve_in(owner);
 }
 
-/* An error counts only where nothing moved. But who uses what is still out of a device breaks it: that counts. */
+/* An error counts only where nothing moved, with one exception: memory that is still out of a device, because its use
+ * breaks the device's context. */
 static int64_t both(int64_t host, int64_t device, bool out) {
     if (host > 0 && device > 0) return host + device;
     if (!out && device < 0) return device;

@@ -89,7 +89,7 @@ static void add_part(uint32_t site, uintptr_t start, uint64_t length, void *cont
     if (model && model < sums->count) sums->all[model].movable_bytes += whole_pages(start, length, &first);
 }
 
-/* What was given away of a block is who got it's. */
+/* A part of a block belongs to the owner that it was given to. */
 static void add_block(struct snap_large *record, void *context) {
     parts_each(record->address, record->size, record->site, add_part, context);
 }

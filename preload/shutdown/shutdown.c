@@ -155,7 +155,7 @@ static bool is_late(const struct handler *self) {
     return self->begun_ns && now - self->begun_ns >= self->limit_ns;
 }
 
-/* Notes who has ended since, and gives up on who takes too long: 1 when that went wrong. */
+/* Notes handlers that have ended since, and gives up on those that take too long: 1 when that went wrong. */
 static int64_t look_at(struct handler *self) {
     uint64_t took = self->begun_ns ? os_now() - self->begun_ns : 0;
     uint32_t state = state_of(self);

@@ -139,7 +139,7 @@ static bool signal_group(const struct held *held, int number) {
     return result == 0;
 }
 
-/* --- who is in a group --- */
+/* --- members of a group --- */
 
 struct search {
     const struct end *end;
@@ -154,7 +154,7 @@ static bool is_to_be_kept(const struct end *self, uint32_t pid) {
     return false;
 }
 
-/* With whom a process lives on, outwards: each once. */
+/* The kin by which a process lives on, outwards: each once. */
 struct reach {
     uint32_t pids[REACH_MOST], count;
 };
@@ -242,7 +242,7 @@ static void copy_children(struct end *self) {
     if (locked) lock_let_go(&lock);
 }
 
-/* Who is registered, and lives on with one that is to be kept, stays with it. */
+/* A registered process that lives on with a kept one stays with it. */
 static void leave_kept(struct end *self) {
     for (uint32_t i = 0; i < self->count;) {
         struct child *child = &self->held[i].child;
@@ -283,7 +283,7 @@ static void log_end(const struct end *self, const struct child *child, const cha
     shutdown_log_write(&line);
 }
 
-/* Notes who has ended since; whether somebody is there. */
+/* Notes processes that have ended since; whether one is left. */
 static bool some_are_there(struct end *self) {
     bool some = false;
     for (uint32_t i = 0; i < self->count; i++) {

@@ -79,7 +79,7 @@ static void copy_threads(struct wait *self) {
     if (locked) lock_let_go(&lock);
 }
 
-/* Notes who has ended since, or, at the end, all. */
+/* Notes threads that have ended since, or, at the end, all. */
 static void look(struct wait *self, uint64_t took_ns, bool last) {
     for (uint32_t i = 0; i < self->count;) {
         bool there = is_there(&self->threads[i]);

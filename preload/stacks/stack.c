@@ -33,7 +33,7 @@ enum {
 
 struct stack {
     struct own_stack own;
-    uintptr_t busy;     /* slot of who is at work here; 0: nobody */
+    uintptr_t busy;     /* slot of the caller that works here; 0: none */
     struct memo *other; /* of the other stack that the last allocation was on; NULL: it was on the thread's own */
     uint32_t generation;
     uint32_t unmappings;  /* when `looked` was */

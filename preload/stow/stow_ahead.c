@@ -88,7 +88,7 @@ static void go_ahead(void *context) {
     }
 }
 
-/* An error is found again by who makes pages ready. */
+/* The thread that makes pages ready finds an error again. */
 static void read_huge(void *context) {
     struct stow_ahead *self = context;
     uint64_t end = self->start + self->length, next;

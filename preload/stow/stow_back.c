@@ -48,7 +48,7 @@ enum {
 };
 enum { EVENTS = 16, EVENT_SIZE = 32 };
 
-/* --- who reads events --- */
+/* --- readers of events --- */
 
 static void listen(void *context) {
     const struct stow_back *self = context;
@@ -482,8 +482,8 @@ static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area
     return refusal;
 }
 
-/* What is read back, or copied, are other pages: who holds those of now, to write to them later, would write to pages
- * that nobody sees. Only the process's own pages can be held so. */
+/* What is read back, or copied, are other pages. A device that holds the present ones, to write to them later, would
+ * write to pages that nobody sees. Only the process's own pages can be held so. */
 static uint32_t why_held(struct stow_back *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
     if (!stow_pages_run(self->pagemap, &start, end, STOW_PAGES_OWN, 1, &run_end, &pages)) return STOW_DONE;

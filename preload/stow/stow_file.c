@@ -85,8 +85,8 @@ static bool remove_left(void *context, const char *name) {
     return true;
 }
 
-/* Where O_TMPFILE is not known the file has a name for as long as it takes to remove it. Who was killed meanwhile has
- * left one; it may as well be that of somebody who is about to remove it. */
+/* Where O_TMPFILE is not known, the file has a name for as long as it takes to remove it. A process that was killed
+ * meanwhile has left one. The name may as well be that of a process that is about to remove it. */
 static int open_named(const char *directory, int flags) {
     char path[PATH_ROOM + 64];
     static uint32_t serial;

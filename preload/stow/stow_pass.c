@@ -14,7 +14,7 @@
 
 static uint64_t whole_end(uint64_t start, uint64_t length) { return os_round_up(start + length, OS_PAGE); }
 
-/* With the lock: whoever is at work leaves the range alone from now on. */
+/* With the lock: the mover leaves the range alone from now on. */
 static void settle(uint64_t start, uint64_t end) {
     table_wait(start, end);
     for (uint32_t i = 0; i < work_current.count; i++) {

@@ -79,7 +79,7 @@ static void read_on(void *context) {
     while (read_next(context)) continue;
 }
 
-/* What is one piece is read by who takes it, and so is all where there can be no thread. */
+/* The taker reads a single piece itself, and everything where there can be no thread. */
 void read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *room, uint64_t pieces) {
     *self = (struct stow_read){
         .fd = fd, .offset = offset, .length = length, .room = room, .pieces = pieces, .bad = UINT64_MAX};

@@ -74,7 +74,7 @@ void table_unlock(void) {
     if (blocked) lock_let_signals(signals);
 }
 
-/* Signals stay out: who waits goes on to change what it waited for. */
+/* Signals stay out: a waiting thread goes on to change what it waited for. */
 static void wait_for_chunk(void) {
     uint32_t serial = __atomic_load_n(&moving.serial, __ATOMIC_ACQUIRE), depth = lock.depth;
     uint64_t self = lock.owner;

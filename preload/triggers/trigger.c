@@ -26,8 +26,8 @@ struct result {
 };
 
 static struct {
-    uint32_t stage;  /* enum stage: who has moved it on owns the rest */
-    uint32_t thread; /* who began it, and is to end it; 0: not known */
+    uint32_t stage;  /* enum stage: the thread that has moved it on owns the rest */
+    uint32_t thread; /* the thread that began it, and is to end it; 0: not known */
     uint64_t number, began_ns;
     uint32_t reason;
     struct memstow_decision *decisions;
@@ -217,7 +217,7 @@ static bool decide(uint32_t reason, uint64_t needed, bool drops) {
     return true;
 }
 
-/* Who began one and is gone will not end it: its trace stays as it is, unfinished. */
+/* A thread that began one and is gone will not end it: its trace stays as it is, unfinished. */
 static bool take_over(void) {
     uint32_t thread = os_load32(&trigger.thread);
     bool gone = thread && !seal_is_set() && os_call(SYS_tgkill, os_pid(), thread, 0) == -ESRCH;

@@ -29,8 +29,8 @@ bool watch_is_wanted(void) {
     return wishes->any || wishes->idle_ns;
 }
 
-/* Waits longer each time that a trigger gave little. Whoever is asked does it later: what came of it is not known
- * here, and counts as nothing. */
+/* Waits longer each time that a trigger gave little. A program that is asked acts later: the outcome is not known here,
+ * and counts as nothing. */
 static void wait_after(uint64_t now_ns, bool gave) {
     watch.wait_s = gave || !watch.wait_s ? PRESSURE_WAIT_S : 2 * watch.wait_s;
     if (watch.wait_s > PRESSURE_WAIT_MOST_S) watch.wait_s = PRESSURE_WAIT_MOST_S;

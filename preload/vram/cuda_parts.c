@@ -186,7 +186,7 @@ static void tell_server(struct vram_block *served, const struct snap_cuda_block 
     stow_cuda_assign(served, model, share.bytes && !all);
 }
 
-/* The block is held: whoever frees it waits, and then finds all its parts. */
+/* The block is held: a thread that frees it waits, and then finds all its parts. */
 static int assign_of(uint64_t address, struct vram_block *served, uint64_t start, uint64_t end, uint32_t model) {
     struct cuda_hold hold;
     struct snap_cuda_block *block = cuda_blocks_hold(CUDA_ADDRESS, address, &hold);

@@ -608,7 +608,7 @@ static void collect_backups(void) {
     if (!ring.unsettled) vram_backup_collect(&driver);
 }
 
-/* One after the other: who frees another one does not wait. */
+/* One after the other: a thread that frees another block does not wait. */
 static void move_out(struct move *self) {
     for (bool any = false;; any = true) {
         vram_table_lock();
@@ -656,7 +656,7 @@ static void move_in(struct move *self) {
     }
 }
 
-/* One move at a time; who comes second waits, or has come in vain. */
+/* One move at a time; a second one waits, or fails. */
 static bool begin_move(struct move *self) {
     vram_table_lock();
     while (mover && !self->options->at_once) vram_table_wait();
@@ -690,7 +690,7 @@ bool stow_cuda_wait_move(uint32_t milliseconds) {
     return !is_at_work();
 }
 
-/* Nothing may be running that uses what moves, in any context: a block says nothing about who does. */
+/* Nothing that uses the moving memory may run, in any context: a block does not say which contexts use it. */
 static bool is_quiet(struct move *self) {
     cuda_handle all[VRAM_CONTEXTS];
     bool missing;

@@ -100,7 +100,7 @@ bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self,
 
 /* --- in a file --- */
 
-/* Where a disk fails, who reads a mapping of it is killed; the kernel, which is asked to read it, is not. */
+/* Where a disk fails, a read of a mapping kills the reader; a read by the kernel fails. */
 static bool can_be_read_back(void) {
     char from = 1, to = 0;
     return os_peek(&to, &from, 1);

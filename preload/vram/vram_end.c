@@ -87,7 +87,7 @@ int vram_end_in(const struct vram_driver *driver, struct vram_block *self, cuda_
 
 void vram_end_later(struct vram_block *self) { vram_end_give_back(self, VRAM_FREEING); }
 
-/* --- who comes by --- */
+/* --- work of passing threads --- */
 
 /* A capture would be broken by a wait for a whole context. */
 static bool is_executed(const struct vram_driver *driver, struct vram_block *self) {

@@ -1,9 +1,9 @@
 /* vram_rescue.c — see vram_rescue.h.
  *
- * Who asks may hold locks of the program's (PyTorch's allocator asks with its own held), or Python's. So nobody is
- * waited for who might wait for them: what runs on the device is waited for by a thread of memstow's, for a limited
- * time; another thread's rescue, or its move, for as long, and where that goes on there is no rescue; locks of
- * memstow's are held for short, and never while the program is called. */
+ * The asking thread may hold locks of the program's (PyTorch's allocator asks with its own held), or Python's. So it
+ * must not wait for a thread that might wait for these. A thread of memstow's waits for what runs on the device, for a
+ * limited time. The asking thread waits for another thread's rescue or move as long, and gives the rescue up where that
+ * goes on. Locks of memstow's are held for short, and never while the program is called. */
 #include "preload/vram/vram_rescue.h"
 
 #include <string.h>
@@ -40,8 +40,8 @@ const char *vram_rescue_wish(const char *text) {
     return known ? NULL : "MEMSTOW_CUDA_RESCUE is none of 0, 1 and kept: it counts as not set";
 }
 
-/* Who asks for plain memory and is refused may try how much there is, or have a cache to let go of: it is an error when
- * it asks for as much again. */
+/* A program that asks for plain memory and is refused may only try how much there is, or have a cache to let go of. It
+ * is an error when it asks for as much again. */
 static bool is_error(struct vram_rescue *self) {
     if (self->judged) return self->is_error;
     self->judged = true;

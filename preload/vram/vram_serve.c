@@ -249,7 +249,7 @@ static int serve_create(cuda_memory *memory, size_t bytes, const struct cuda_pro
     return result;
 }
 
-/* --- freeing: by address, whoever asks --- */
+/* --- freeing, by address --- */
 
 static int serve_free(cuda_address at) {
     int (*real)(cuda_address) = (int (*)(cuda_address))call.real;
@@ -269,8 +269,8 @@ static int serve_free_async(cuda_address at, cuda_handle stream) {
 
 /* --- figures --- */
 
-/* What is out is still the program's, which counts it as used, and what it left is free: so there is so much more of it
- * in all. Who adds up what is free and used (PyTorch does) finds no more than that. */
+/* What is out still counts as used for the program, and the memory that it left is free. So the total grows by as much:
+ * a program that adds up free and used (PyTorch does) finds no more than the total. */
 static int serve_info(size_t *available, size_t *total) {
     int (*real)(size_t *, size_t *) = (int (*)(size_t *, size_t *))call.real;
     if (stow_cuda_is_on()) stow_cuda_reap();

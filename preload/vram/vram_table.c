@@ -1,4 +1,4 @@
-/* vram_table.c — see vram_table.h. Whoever frees anything on a device looks here: by a hash of the block's start. */
+/* vram_table.c — see vram_table.h. Each free on a device looks here: by a hash of the block's start. */
 #include "preload/vram/vram_table.h"
 
 #include <linux/futex.h>
