@@ -148,7 +148,7 @@ class Batch:
 
     def __init__(self, ask: Callable[..., int], how: int, stacks: set[int], take: Callable[[Any, Block], None]) -> None:
         self.ask, self.how, self.stacks, self.take = ask, how, stacks, take
-        self.things: list = []
+        self.things: list[Any] = []
         self.addresses: list[int] = []
 
     def add_one(self, thing: Any, address: int) -> None:
@@ -191,13 +191,13 @@ class Reach:
         self.all_apart = os.environ.get("PYTHONMALLOC", "").startswith("malloc") # each object has a block of its own
         self.routes: dict[type, Optional[Route]] = {}
         self.seen: set[int] = set()
-        self.found: dict[int, tuple[Block, list]] = {} # by the block's address: objects that have it
+        self.found: dict[int, tuple[Block, list[Any]]] = {} # by the block's address: objects that have it
         self.starts = Batch(ask, 0, stacks, self._take)
         self.insides = Batch(ask, INSIDE, stacks, self._take) # of buffers, which may lie in a mapping or on a device
         self.deep: list[tuple[Any, list[int]]] = []
-        self.of_type: collections.Counter = collections.Counter()
+        self.of_type: collections.Counter[Any] = collections.Counter()
         self.stacks = stacks
-        self.nested: list = []
+        self.nested: list[Any] = []
         self.is_cut = False
 
     def route(self, kind: type) -> Optional[Route]:
@@ -247,10 +247,10 @@ class Reach:
         self.is_cut = self.is_cut or self.deadline.is_over()
         return self.is_cut
 
-    def _note_others(self, some: list) -> None:
+    def _note_others(self, some: list[Any]) -> None:
         self._note(some, 0)
 
-    def _note(self, some: list, collected: int) -> None:
+    def _note(self, some: list[Any], collected: int) -> None:
         """The addresses of those that the collector does, or does not, know of."""
         routes, seen = self.routes, self.seen
         for number, thing in enumerate(some):
@@ -283,7 +283,7 @@ class Reach:
 
     def _go_deeper(self) -> None:
         """What blocks of objects of extension types point to, from block to block."""
-        level, seen = self.deep, set()
+        level, seen = self.deep, set[int]()
         try:
             memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -339,7 +339,7 @@ def parse(words: Iterable[str]) -> list[Wanted]:
     return found
 
 
-def spread(blocks: list, most: int) -> list:
+def spread(blocks: list[tuple[Block, list[Any]]], most: int) -> list[tuple[Block, list[Any]]]:
     """So many of them, of runs as far apart as can be."""
     ordered = sorted(blocks, key=lambda found: found[0].run)
     if len(ordered) <= most:
@@ -352,18 +352,18 @@ class Group:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.blocks: list[tuple[Block, list]] = []       # and the objects that have each
+        self.blocks: list[tuple[Block, list[Any]]] = []       # and the objects that have each
         self.samples: list[range] = []                   # the objects of those that are followed: numbers of targets
         self.holders: list[list[referrers.Holder]] = []  # of each sample
 
-    def follow(self, targets: list) -> None:
+    def follow(self, targets: list[Any]) -> None:
         """Adds some to the targets, and has no object from then on."""
         for _block, things in spread(self.blocks, SAMPLES):
             self.samples.append(range(len(targets), len(targets) + len(things)))
             targets += things
         self.blocks = [(block, []) for block, _things in self.blocks]
 
-    def line(self) -> dict:
+    def line(self) -> dict[str, Any]:
         """For the trace: the place that holds most of the samples first, of those that are equally likely."""
         block = self.blocks[0][0]
         counts = collections.Counter(place for holders in self.holders
@@ -379,18 +379,18 @@ class Group:
 
 
 def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label: Callable[[int], Any],
-               seconds: float) -> tuple[list[dict], bool]:
+               seconds: float) -> tuple[list[dict[str, Any]], bool]:
     """A line for each group of blocks that stay, of runs up to `before` (0: of any); and whether there was no time for
     all of them. `label`: what tells owners apart whose ids differ from run to run."""
     begun = time.thread_time()
     paths = {stack: one.path for one in wanted for stack in one.stacks}
     reach = Reach(ask, set(paths), before, referrers.Deadline(seconds * SHARE))
     reach.look()
-    groups: dict[tuple, Group] = {}
+    groups: dict[tuple[Any, ...], Group] = {}
     for block, things in reach.found.values():
         path = paths[block.stack]
         groups.setdefault((path, label(block.model), label(block.node)), Group(path)).blocks.append((block, things))
-    targets: list = []
+    targets: list[Any] = []
     for group in groups.values():
         group.follow(targets)
     nested, is_cut = reach.nested, reach.is_cut

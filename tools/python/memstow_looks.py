@@ -26,7 +26,7 @@ class Looks:
             self, request_of: Callable[..., Any], answer: Callable[..., None], holders_of: Callable[..., Any]) -> None:
         self.request_of, self.answer, self.holders_of = request_of, answer, holders_of
         self.handler: Optional[Callable[[Any], None]] = None
-        self.waiting: collections.deque = collections.deque()
+        self.waiting: collections.deque[Any] = collections.deque()
         self.asked: list[str] = []      # call stacks of requests that more was to follow
         self.runs_on = 0
         self.at_work = threading.Lock()

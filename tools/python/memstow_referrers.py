@@ -43,7 +43,7 @@ def is_a(thing: Any, kinds: Any) -> bool:
     return issubclass(type(thing), kinds)
 
 
-def dictionary(thing: Any) -> dict:
+def dictionary(thing: Any) -> dict[Any, Any]:
     """Its __dict__, if it has one that is there already and is a dictionary."""
     try:
         own = object.__getattribute__(thing, "__dict__")
@@ -177,7 +177,7 @@ def _is_simple(key: Any) -> bool:
     return type(key) in (str, int, float, bool, bytes, type(None)) or type(key) is tuple and all(map(_is_simple, key))
 
 
-def _key(container: dict, thing: Any) -> str:
+def _key(container: dict[Any, Any], thing: Any) -> str:
     found = next((key for key, value in list(container.items()) if value is thing), None)
     if found is None:
         return "[a key]"
@@ -321,7 +321,8 @@ class Models:
 
     def __init__(self) -> None:
         kind = _module_type()
-        is_module = functools.lru_cache(maxsize=None)(lambda one: kind is not None and issubclass(one, kind))
+        is_module: Callable[[Any], bool] = functools.lru_cache(maxsize=None)(
+            lambda one: kind is not None and issubclass(one, kind))
         self.modules = [thing for thing in gc.get_objects() if is_module(type(thing))]
         self.numbers: dict[int, list[int]] = {}
         self.dictionaries: dict[int, int] = {}
@@ -337,7 +338,7 @@ class Models:
         return self.modules[self.dictionaries[id(
             thing)]] if type(thing) is dict and id(thing) in self.dictionaries else None
 
-    def around(self, thing: Any) -> list:
+    def around(self, thing: Any) -> list[Any]:
         """The modules that it is a part of."""
         return [self.modules[number] for number in self.numbers.get(id(thing), ())]
 
@@ -347,7 +348,7 @@ class Models:
 class Way:
     """Objects from the outermost to the one that is held, each of which refers to the next."""
 
-    def __init__(self, things: list, modules: dict, place: Optional[Place] = None) -> None:
+    def __init__(self, things: list[Any], modules: dict[Any, Any], place: Optional[Place] = None) -> None:
         self.things, self.place, self.depth = things, place, len(things)
         self.module = modules.get(id(things[0])) if place is None else None
         self.is_whole = place is not None or self.module is not None or is_a(things[0], type)
@@ -445,8 +446,8 @@ class Search:
     """From several objects outwards, all at once. Every object that is met stays in one list, so that nothing else of
     ours refers to any; what else is noted are numbers of that list."""
 
-    def __init__(self, targets: list, ignored: Iterable[int], deadline: Deadline,
-                 nested: Optional[list] = None) -> None:
+    def __init__(self, targets: list[Any], ignored: Iterable[int], deadline: Deadline,
+                 nested: Optional[list[Any]] = None) -> None:
         self.deadline = deadline
         # the first name of those that it has
         self.modules = {id(dictionary(module)): name for name, module in modules()[::-1]}
@@ -461,7 +462,7 @@ class Search:
         self.nested = nested
         self.is_cut = False
 
-    def way_to(self, target: int, number: int) -> list:
+    def way_to(self, target: int, number: int) -> list[Any]:
         found = []
         while number >= 0:
             found.append(self.things[number])
@@ -486,7 +487,7 @@ class Search:
             if not level:
                 return
 
-    def _add(self, target: int, things: list, place: Optional[Place] = None) -> None:
+    def _add(self, target: int, things: list[Any], place: Optional[Place] = None) -> None:
         if len(self.ways[target]) < WAYS:
             self.ways[target].append(Way(things, self.modules, place))
 
@@ -495,7 +496,7 @@ class Search:
             for target in self.ahead[number]:
                 self._add(target, self.way_to(target, number), place)
 
-    def _look_around(self, level: list, following: dict) -> None:
+    def _look_around(self, level: list[Any], following: dict[Any, Any]) -> None:
         some = [self.things[number] for number in level]
         self.ours.add(id(some))
         around = gc.get_referrers(*some)
@@ -506,7 +507,7 @@ class Search:
             self._meet(around, number, level_ids, following)
         self.ours -= {id(some), id(around)} # their addresses may be others' soon
 
-    def _meet(self, around: list, place: int, level_ids: dict, following: dict) -> None:
+    def _meet(self, around: list[Any], place: int, level_ids: dict[Any, Any], following: dict[Any, Any]) -> None:
         """One object that refers to some of the level."""
         holder = around[place]
         if id(holder) in self.ours or (type(holder) is types.FrameType and self._is_running(holder)):
@@ -520,7 +521,7 @@ class Search:
                 else:
                     self._go_on(holder, target, thing, following)
 
-    def _go_on(self, holder: Any, target: int, thing: int, following: dict) -> None:
+    def _go_on(self, holder: Any, target: int, thing: int, following: dict[Any, Any]) -> None:
         """From a part of a model at once to the whole: what is between is held by nothing else, or dead with it."""
         module = self.models.of_dictionary(holder)
         if module is not None:
@@ -545,7 +546,7 @@ class Search:
         return is_ours(frame) or sys.version_info < (3, 11) and any(
             place.frame is frame for places in self.places.values() for place in places)
 
-    def _nested_around(self, wanted: set[int]) -> list:
+    def _nested_around(self, wanted: set[int]) -> list[Any]:
         """The collector does not know of dictionaries and tuples that hold nothing it knows of (bytes, arrays,
         numbers)."""
         if not wanted:
@@ -564,13 +565,13 @@ class Search:
         return [way for way in found[:MOST] if way.rank == found[0].rank]
 
 
-def referents(objects: list) -> Iterator[list]:
+def referents(objects: list[Any]) -> Iterator[list[Any]]:
     """What these refer to, some at a time."""
     for first in range(0, len(objects), 1000):
         yield gc.get_referents(*objects[first:first + 1000])
 
 
-def untracked(objects: Optional[list] = None, meet: Callable[[list], Any] = len) -> list:
+def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], Any] = len) -> list[Any]:
     """The dictionaries and tuples that the collector does not know of. `meet` is called with all that is referred
     to."""
     objects = gc.get_objects() if objects is None else objects
@@ -591,8 +592,8 @@ def best_rank() -> int:
                        module in modules()) else APPLICATION
 
 
-def find(targets: list, ignored: Iterable[int] = (), deadline: Optional[Deadline] = None, all_of_them: bool = False,
-         nested: Optional[list] = None) -> tuple[list[list[Holder]], bool]:
+def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Deadline] = None, all_of_them: bool = False,
+         nested: Optional[list[Any]] = None) -> tuple[list[list[Holder]], bool]:
     """What holds each of the targets, the most telling first; and whether time was over before all was looked at.
     Without `all_of_them` one way to a culprit is enough. `nested`: what untracked() finds, if it is known."""
     best = best_rank()
@@ -617,7 +618,7 @@ def together(found: list[list[Holder]]) -> list[Holder]:
     return sorted((holder for some in found for holder in some), key=lambda holder: (holder.rank, holder.depth))
 
 
-def held(found: list[Holder]) -> dict:
+def held(found: list[Holder]) -> dict[str, Any]:
     """The members of a HELD line of the trace, of what was found: the most telling comes first."""
     if not found:
         return {"holders": []}
