@@ -12,7 +12,7 @@ static size_t plain_length(const unsigned char *s) {
     return length;
 }
 
-static void put(struct json *json, const void *bytes, size_t length) {
+static void json_put(struct json *json, const void *bytes, size_t length) {
     if (length > sizeof json->buffer - json->used) {
         json_flush(json);
         if (length > sizeof json->buffer) {
@@ -24,9 +24,9 @@ static void put(struct json *json, const void *bytes, size_t length) {
     json->used += length;
 }
 
-static void put_character(struct json *json, char character) { put(json, &character, 1); }
+static void json_put_character(struct json *json, char character) { json_put(json, &character, 1); }
 
-static void put_text(struct json *json, const char *text) { put(json, text, strlen(text)); }
+static void json_put_text(struct json *json, const char *text) { json_put(json, text, strlen(text)); }
 
 static void put_quoted_character(struct json *json, const unsigned char *s, size_t length) {
     char escape[8];
@@ -37,57 +37,57 @@ static void put_quoted_character(struct json *json, const unsigned char *s, size
     else
         snprintf(escape, sizeof escape, "\\ufffd");
     if (length > 1)
-        put(json, s, length);
+        json_put(json, s, length);
     else
-        put_text(json, escape);
+        json_put_text(json, escape);
 }
 
 static void put_quoted(struct json *json, const char *string) {
     const unsigned char *s = (const unsigned char *)string;
-    put_character(json, '"');
+    json_put_character(json, '"');
     while (*s) {
         size_t plain = plain_length(s);
-        put(json, s, plain);
+        json_put(json, s, plain);
         s += plain;
         if (!*s) break;
         size_t length = jsontext_character((const char *)s, strnlen((const char *)s, JSONTEXT_CHARACTER));
         put_quoted_character(json, s, length);
         s += length ? length : 1;
     }
-    put_character(json, '"');
+    json_put_character(json, '"');
 }
 
 static void new_line(struct json *json) {
     static const char blanks[] = "\n                                ";
     size_t width = 1 + 2 * (size_t)json->depth;
     if (json->one_line) {
-        put_character(json, ' ');
+        json_put_character(json, ' ');
         return;
     }
-    put(json, blanks, width < sizeof blanks ? width : sizeof blanks - 1);
+    json_put(json, blanks, width < sizeof blanks ? width : sizeof blanks - 1);
 }
 
 static void put_digits(struct json *json, uint64_t value) {
     char text[24], *start = text + sizeof text;
     do *--start = (char)('0' + value % 10);
     while (value /= 10);
-    put(json, start, (size_t)(text + sizeof text - start));
+    json_put(json, start, (size_t)(text + sizeof text - start));
 }
 
 static void member(struct json *json, const char *key) {
-    if (json->some) put_character(json, ',');
+    if (json->some) json_put_character(json, ',');
     if (json->depth) new_line(json);
     if (key) { /* ours: nothing in it needs a backslash */
-        put_character(json, '"');
-        put_text(json, key);
-        put(json, "\": ", 3);
+        json_put_character(json, '"');
+        json_put_text(json, key);
+        json_put(json, "\": ", 3);
     }
     json->some = true;
 }
 
 static void open_with(struct json *json, const char *key, char bracket) {
     member(json, key);
-    put_character(json, bracket);
+    json_put_character(json, bracket);
     json->depth++;
     json->some = false;
 }
@@ -95,7 +95,7 @@ static void open_with(struct json *json, const char *key, char bracket) {
 static void close_with(struct json *json, char bracket) {
     json->depth--;
     if (json->some) new_line(json);
-    put_character(json, bracket);
+    json_put_character(json, bracket);
     json->some = true;
 }
 
@@ -106,8 +106,8 @@ void json_flush(struct json *json) {
 
 void json_raw(struct json *json, const char *members, size_t length) {
     if (!length) return;
-    if (json->some) put_character(json, ',');
-    put(json, members, length);
+    if (json->some) json_put_character(json, ',');
+    json_put(json, members, length);
     json->some = true;
 }
 
@@ -126,7 +126,7 @@ void json_number(struct json *json, const char *key, uint64_t value) {
 
 void json_signed(struct json *json, const char *key, int64_t value) {
     member(json, key);
-    if (value < 0) put_character(json, '-');
+    if (value < 0) json_put_character(json, '-');
     put_digits(json, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
@@ -134,17 +134,17 @@ void json_real(struct json *json, const char *key, double value) {
     char text[340];
     snprintf(text, sizeof text, "%.6f", value);
     member(json, key);
-    put_text(json, text);
+    json_put_text(json, text);
 }
 
 void json_bool(struct json *json, const char *key, bool value) {
     member(json, key);
-    put_text(json, value ? "true" : "false");
+    json_put_text(json, value ? "true" : "false");
 }
 
 void json_null(struct json *json, const char *key) {
     member(json, key);
-    put(json, "null", 4);
+    json_put(json, "null", 4);
 }
 
 void json_string(struct json *json, const char *key, const char *value) {
@@ -158,7 +158,7 @@ void json_string(struct json *json, const char *key, const char *value) {
 
 void json_value(struct json *json, const char *key, const char *value, size_t length) {
     member(json, key);
-    put(json, value, length);
+    json_put(json, value, length);
 }
 
 void json_begin(struct json *json, FILE *out, const char *format) {
@@ -173,6 +173,6 @@ void json_begin(struct json *json, FILE *out, const char *format) {
 
 void json_finish(struct json *json) {
     json_end_object(json);
-    put_character(json, '\n');
+    json_put_character(json, '\n');
     json_flush(json);
 }

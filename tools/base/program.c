@@ -94,16 +94,16 @@ static char *interpreter_of(char *line) {
     return line;
 }
 
-static enum program_verdict look(const char *path, char *note, size_t size, int depth);
+static enum program_verdict path_look(const char *path, char *note, size_t size, int depth);
 
 static enum program_verdict look_interpreter(char *line, char *note, size_t size, int depth) {
     const char *path = interpreter_of(line);
-    if (!*path || executable(path) != ENOENT) return look(path, note, size, depth);
+    if (!*path || executable(path) != ENOENT) return path_look(path, note, size, depth);
     snprintf(note, size, "%s", path);
     return PROGRAM_NO_INTERPRETER;
 }
 
-static enum program_verdict look(const char *path, char *note, size_t size, int depth) {
+static enum program_verdict path_look(const char *path, char *note, size_t size, int depth) {
     char start[256] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (is_privileged(path)) {
@@ -124,7 +124,7 @@ static enum program_verdict look(const char *path, char *note, size_t size, int 
 
 enum program_verdict program_look(const char *path, char *note, size_t size) {
     snprintf(note, size, "%s", "");
-    return look(path, note, size, 0);
+    return path_look(path, note, size, 0);
 }
 
 /* --- what it is linked with --- */

@@ -183,7 +183,7 @@ int scan_end_of_line(struct scan *scan) {
     return scan_more(scan) ? scan_fail(scan, "nothing more belongs on this line") : 0;
 }
 
-static bool append(char *to, size_t room, size_t *used, const char *text, size_t length) {
+static bool word_append(char *to, size_t room, size_t *used, const char *text, size_t length) {
     if (*used + length + 1 > room) return false;
     memcpy(to + *used, text, length);
     *used += length;
@@ -200,20 +200,20 @@ static bool append_character(char *to, size_t room, size_t *used, const char *te
     else if (c == '\n' || c == '\t' || c == '\r')
         snprintf(escape, sizeof escape, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
     else if (c >= 0x20 && c != 0x7f && length)
-        return append(to, room, used, text, length);
+        return word_append(to, room, used, text, length);
     else
         snprintf(escape, sizeof escape, "\\x%02x", c);
-    return append(to, room, used, escape, strlen(escape));
+    return word_append(to, room, used, escape, strlen(escape));
 }
 
 bool scan_quote(char *to, size_t room, const char *text) {
     size_t used = strlen(to), left = strlen(text);
-    bool fits = append(to, room, &used, "\"", 1);
+    bool fits = word_append(to, room, &used, "\"", 1);
     while (fits && left) {
         size_t length = jsontext_character(text, left);
         fits = append_character(to, room, &used, text, length);
         text += length ? length : 1;
         left -= length ? length : 1;
     }
-    return fits && append(to, room, &used, "\"", 1);
+    return fits && word_append(to, room, &used, "\"", 1);
 }

@@ -10,7 +10,7 @@
 
 #define TEMPLATE_DEFAULT "memstow.%n.%p.mst"
 
-static bool append(char *to, size_t size, size_t *used, const char *text, size_t length) {
+static bool path_append(char *to, size_t size, size_t *used, const char *text, size_t length) {
     if (*used + length + 1 > size) return false;
     memcpy(to + *used, text, length);
     *used += length;
@@ -21,7 +21,7 @@ static bool append(char *to, size_t size, size_t *used, const char *text, size_t
 /* What the user did not write must mean itself. */
 static bool append_literal(char *to, size_t size, size_t *used, const char *text) {
     for (; *text; text++)
-        if (!append(to, size, used, *text == '%' ? "%%" : text, *text == '%' ? 2 : 1)) return false;
+        if (!path_append(to, size, used, *text == '%' ? "%%" : text, *text == '%' ? 2 : 1)) return false;
     return true;
 }
 
@@ -54,8 +54,8 @@ int template_make(struct template *template, const char *file, char *error, size
         return -1;
     }
     if ((*text != '/' &&
-         (!append_literal(template->text, size, &used, cwd) || !append(template->text, size, &used, "/", 1))) ||
-        !append(template->text, size, &used, text, strlen(text))) {
+         (!append_literal(template->text, size, &used, cwd) || !path_append(template->text, size, &used, "/", 1))) ||
+        !path_append(template->text, size, &used, text, strlen(text))) {
         snprintf(error, error_size, "-o %s: name is too long", TEXT_SAFE(text));
         return -1;
     }
@@ -76,7 +76,7 @@ static bool expand(const char *from, const char *end, const char *name, long pid
             piece = *from == 'n' ? name : *from == '%' ? "%" : digits;
             length = strlen(piece);
         }
-        if (!append(path, size, &used, piece, length)) return false;
+        if (!path_append(path, size, &used, piece, length)) return false;
     }
     return true;
 }

@@ -122,7 +122,7 @@ static const char *skip_columns(const char *s, int count) {
 }
 
 /* Appends up to `count` characters of s, made safe. */
-static void append(struct text_line *line, size_t *used, const char *s, int count) {
+static void line_append(struct text_line *line, size_t *used, const char *s, int count) {
     for (; *s && count > 0; count--, s = next_character(s)) {
         size_t length = character_length(s);
         if (*used + (length ? length : 1) + 1 > sizeof line->s) break;
@@ -153,14 +153,14 @@ static struct text_line cut(const char *string, int width, bool path) {
     size_t used = 0;
     int have = text_columns(string), room = width - 1;
     if (have <= width || width < 3) {
-        append(&line, &used, string, width);
+        line_append(&line, &used, string, width);
         return line;
     }
     const char *names = path ? last_names(string, room) : NULL;
     int head = names ? 0 : room / 3, tail = room - head; /* the end of a name tells more than its beginning */
-    append(&line, &used, string, head);
-    append(&line, &used, ELLIPSIS, 1);
-    append(&line, &used, names ? names : skip_columns(string, have - tail), tail);
+    line_append(&line, &used, string, head);
+    line_append(&line, &used, ELLIPSIS, 1);
+    line_append(&line, &used, names ? names : skip_columns(string, have - tail), tail);
     return line;
 }
 

@@ -35,8 +35,8 @@ static int once(struct scan *scan, bool *had, const char *word) {
     return 0;
 }
 
-static int take(struct figures *figures, struct scan *scan, enum figure_kind kind, bool cuda, const char *name,
-                const struct range ranges[2]) {
+static int figure_take(struct figures *figures, struct scan *scan, enum figure_kind kind, bool cuda, const char *name,
+                       const struct range ranges[2]) {
     scan->token = scan->line;
     if (cuda ? figures_find_cuda(figures, kind, name) : figures_find(figures, kind, name))
         return scan_fail(scan, "it is listed twice");
@@ -69,7 +69,7 @@ static int read_owner(struct figures *figures, struct scan *scan, bool cuda, con
         return scan_fail(scan, "model, node, custom or state expected");
     snprintf(name, sizeof name, "%s", kind);
     if (read_texts(scan, name, 2, 2, "a name and an origin") < 0) return -1;
-    return scan_end_of_line(scan) < 0 ? -1 : take(figures, scan, FIGURE_OWNER, cuda, name, ranges);
+    return scan_end_of_line(scan) < 0 ? -1 : figure_take(figures, scan, FIGURE_OWNER, cuda, name, ranges);
 }
 
 static int read_site(struct figures *figures, struct scan *scan, bool cuda, const struct range ranges[2]) {
@@ -85,7 +85,7 @@ static int read_site(struct figures *figures, struct scan *scan, bool cuda, cons
         strcpy(name + used, " of");
         if (read_texts(scan, name, 1, 4, "kind:name") < 0) return -1;
     }
-    return scan_end_of_line(scan) < 0 ? -1 : take(figures, scan, FIGURE_SITE, cuda, name, ranges);
+    return scan_end_of_line(scan) < 0 ? -1 : figure_take(figures, scan, FIGURE_SITE, cuda, name, ranges);
 }
 
 static int read_figure(struct figures *figures, struct scan *scan, const char *word, struct parsed *parsed) {
@@ -97,7 +97,7 @@ static int read_figure(struct figures *figures, struct scan *scan, const char *w
     if (scan_end_of_line(scan) < 0) return -1;
     scan->token = scan->line;
     if (once(scan, parsed->cuda ? &parsed->cuda_total : &parsed->total, "the total") < 0) return -1;
-    return take(figures, scan, FIGURE_TOTAL, parsed->cuda, "", ranges);
+    return figure_take(figures, scan, FIGURE_TOTAL, parsed->cuda, "", ranges);
 }
 
 static int read_setting(struct scan *scan, bool *had, const char *word, uint64_t least, uint64_t *number) {

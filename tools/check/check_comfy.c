@@ -61,7 +61,7 @@ static int run_workflow(const struct check *check) {
 }
 
 /* Snapshots `first` to `last`, each as a run of the figures. */
-static int take(const struct check *check, struct figures *figures, uint32_t first, uint32_t last, int what) {
+static int runs_take(const struct check *check, struct figures *figures, uint32_t first, uint32_t last, int what) {
     char path[5000];
     int code = EXIT_FINE;
     for (uint32_t n = first; n <= last && code == EXIT_FINE; n++) {
@@ -76,8 +76,8 @@ static int take(const struct check *check, struct figures *figures, uint32_t fir
 static int compare(struct check *check, int what) {
     uint32_t window = check->runs / 3 < WINDOW_MOST ? check->runs / 3 : WINDOW_MOST;
     if (!window) window = 1;
-    int code = check->baseline ? EXIT_FINE : take(check, &check->before, 1, window, what);
-    if (code == EXIT_FINE) code = take(check, &check->now, check->runs - window + 1, check->runs, what);
+    int code = check->baseline ? EXIT_FINE : runs_take(check, &check->before, 1, window, what);
+    if (code == EXIT_FINE) code = runs_take(check, &check->now, check->runs - window + 1, check->runs, what);
     check->gate.owners_only = what == TALLY_OWNERS;
     if (code == EXIT_FINE && gate_judge(&check->gate) < 0) {
         complain("not enough memory");
@@ -91,7 +91,7 @@ int check_comfy(struct check *check) {
     int code = run_workflow(check);
     if (code != EXIT_FINE) return code;
     check->runs_done = check->runs;
-    if (check->update) return take(check, &check->now, 1, check->runs, TALLY_ALL);
+    if (check->update) return runs_take(check, &check->now, 1, check->runs, TALLY_ALL);
     code = compare(check, sites ? TALLY_ALL : TALLY_OWNERS);
     if (code != EXIT_FINE || sites || (!check->gate.over && !check->gate.warnings)) return code;
     if (!check->baseline) figures_again(&check->before);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void put(FILE *to, const char *text, bool property) {
+static void github_put(FILE *to, const char *text, bool property) {
     for (const char *c = text; *c; c++) {
         unsigned char byte = (unsigned char)*c;
         if (byte == '%' || byte == '\r' || byte == '\n' || (property && (byte == ':' || byte == ',')))
@@ -35,12 +35,12 @@ static void put_finding(const struct check *check, const struct finding *finding
     fputs(finding->verdict == VERDICT_FAILED ? "::error " : "::warning ", to);
     if (file) {
         fputs("file=", to);
-        put(to, file, true);
+        github_put(to, file, true);
         if (at->line) fprintf(to, ",line=%u", at->line);
         fputc(',', to);
     }
     fputs("title=memstow check::", to);
-    put(to, sentence, false);
+    github_put(to, sentence, false);
     fputc('\n', to);
 }
 
@@ -51,11 +51,11 @@ static void put_suppression(const struct check *check, const struct suppression 
     fputs("::notice ", to);
     if (file) {
         fputs("file=", to);
-        put(to, file, true);
+        github_put(to, file, true);
         fprintf(to, ",line=%u,", one->line);
     }
     fputs("title=memstow check::", to);
-    put(to, text, false);
+    github_put(to, text, false);
     fprintf(to, " %s\n", known_useless(one));
 }
 

@@ -37,7 +37,7 @@ static const char *escape(char c) {
     }
 }
 
-static void put(FILE *to, const char *text) {
+static void junit_put(FILE *to, const char *text) {
     for (size_t left = strlen(text); left;) {
         size_t length = jsontext_character(text, left);
         if (!is_character(text, length))
@@ -53,7 +53,7 @@ static void put(FILE *to, const char *text) {
 
 static void put_attribute(FILE *to, const char *name, const char *value) {
     fprintf(to, " %s=\"", name);
-    put(to, value);
+    junit_put(to, value);
     fputc('"', to);
 }
 
@@ -82,8 +82,8 @@ static void put_case(const struct check *check, const struct finding *finding, F
         fputs("/>\n", to);
     }
     fputs("      <system-out>", to);
-    put(to, finding->verdict == VERDICT_WARNING ? "warning: " : "");
-    put(to, sentence);
+    junit_put(to, finding->verdict == VERDICT_WARNING ? "warning: " : "");
+    junit_put(to, sentence);
     fputs("</system-out>\n    </testcase>\n", to);
 }
 

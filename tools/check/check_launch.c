@@ -10,7 +10,7 @@
 static const int ending[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
 static volatile sig_atomic_t interrupted;
 
-static void note(int signal) { interrupted = signal; }
+static void interrupt_note(int signal) { interrupted = signal; }
 
 static bool ends_us(int signal) {
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
@@ -20,7 +20,7 @@ static bool ends_us(int signal) {
 
 /* What is ignored, as under nohup, stays so, and programs inherit it. The second signal of a kind ends us at once. */
 void check_launch_begin(void) {
-    const struct sigaction noted = {.sa_handler = note, .sa_flags = SA_RESTART | SA_RESETHAND};
+    const struct sigaction noted = {.sa_handler = interrupt_note, .sa_flags = SA_RESTART | SA_RESETHAND};
     struct sigaction was;
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
         if (sigaction(ending[i], NULL, &was) == 0 && was.sa_handler == SIG_DFL) sigaction(ending[i], &noted, NULL);

@@ -20,7 +20,7 @@ const struct finding *check_culprit(const struct check *check, const struct find
 }
 
 /* ", as much as there is room for". */
-static void append(char *to, size_t room, const char *format, ...) {
+static void words_append(char *to, size_t room, const char *format, ...) {
     size_t used = strlen(to);
     va_list arguments;
     va_start(arguments, format);
@@ -30,13 +30,13 @@ static void append(char *to, size_t room, const char *format, ...) {
 
 static void append_growth(char *to, size_t room, const struct growth *growth) {
     if (!growth->bytes && !growth->blocks)
-        append(to, room, " did not grow");
+        words_append(to, room, " did not grow");
     else if (growth->bytes >= 0 && growth->blocks >= 0)
-        append(to, room, " grew by %s and %s", text_size((uint64_t)growth->bytes).s,
-               text_block_count((uint64_t)growth->blocks).s);
+        words_append(to, room, " grew by %s and %s", text_size((uint64_t)growth->bytes).s,
+                     text_block_count((uint64_t)growth->blocks).s);
     else
-        append(to, room, " changed by %s and %s blocks", text_size_change(growth->bytes).s,
-               text_count_change(growth->blocks).s);
+        words_append(to, room, " changed by %s and %s blocks", text_size_change(growth->bytes).s,
+                     text_count_change(growth->blocks).s);
 }
 
 /* "1 MiB", and not "1.0 MiB": somebody chose it. */
@@ -63,11 +63,11 @@ void check_sentence(const struct check *check, const struct finding *finding, ch
     figure_words(finding->figure, name, sizeof name);
     snprintf(to, room, "%.500s", name);
     append_growth(to, room, &finding->growth);
-    if (finding->limit) append(to, room, ": over the limit of %s", finding->limit->text);
-    if (finding->spared) append(to, room, ": %s", check_why(check, finding).s);
+    if (finding->limit) words_append(to, room, ": over the limit of %s", finding->limit->text);
+    if (finding->spared) words_append(to, room, ": %s", check_why(check, finding).s);
     if (!culprit) return;
     figure_words(culprit->figure, name, sizeof name);
-    append(to, room, "; most of it (%s) at %.500s", text_size_change(culprit->growth.bytes).s, name);
+    words_append(to, room, "; most of it (%s) at %.500s", text_size_change(culprit->growth.bytes).s, name);
 }
 
 void check_command(const struct check *check, char *to, size_t room) {

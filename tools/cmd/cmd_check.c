@@ -276,7 +276,7 @@ static int write_form(const struct check *check, int form) {
     return failed ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-static int tell(const struct check *check) {
+static int verdict_tell(const struct check *check) {
     char sentence[1400];
     int code = EXIT_FINE;
     if (check->page) code = check_html(check);
@@ -300,7 +300,7 @@ static int run(struct check *check) {
     int code = check_folder_make(check);
     if (code == EXIT_FINE) code = check->comfy ? check_comfy(check) : check_program(check);
     if (code == EXIT_FINE) code = check_interrupted();
-    if (code == EXIT_FINE) code = check->update ? save_baseline(check) : tell(check);
+    if (code == EXIT_FINE) code = check->update ? save_baseline(check) : verdict_tell(check);
     check_folder_remove(check);
     return code;
 }

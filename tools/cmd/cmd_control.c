@@ -210,7 +210,7 @@ static int look_at_time(struct order *order, int fd) {
     return is_silent(order) ? no_answer(order, "is it stopped?") : -1;
 }
 
-static int follow(struct order *order, int fd) {
+static int order_follow(struct order *order, int fd) {
     order->heard = now();
     for (;;) {
         int result = control_receive(fd, &order->last, LOOK_MS);
@@ -241,12 +241,12 @@ static int ask_once(struct order *order) {
     int fd = control_connect(order->pid, order->path, error, sizeof error), code = -1;
     if (fd < 0) return no_answer(order, ends_now(order->pid) ? "it has ended" : error);
     snprintf(message.text, sizeof message.text, "%s", order->reason ? order->reason : "");
-    if (control_send(fd, &message) == 0) code = follow(order, fd);
+    if (control_send(fd, &message) == 0) code = order_follow(order, fd);
     close(fd);
     return code;
 }
 
-static int ask(struct order *order) {
+static int order_ask(struct order *order) {
     struct sigaction action = {.sa_handler = count_interrupt};
     sigaction(SIGINT, &action, NULL);
     order->begun = now();
@@ -304,7 +304,7 @@ static int carry_out(struct order *order) {
     code = find_socket(order, &subject.image);
     if (code == EXIT_FINE) code = find_owner(order, &subject.image);
     subject_close(&subject);
-    return code == EXIT_FINE ? ask(order) : code;
+    return code == EXIT_FINE ? order_ask(order) : code;
 }
 
 /* --- arguments --- */

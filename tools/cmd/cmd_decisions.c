@@ -57,7 +57,7 @@ static void print_text(const struct decisions *decisions, const struct image *im
     print_faults(decisions, check);
 }
 
-static int show(const char *argument, const struct choice *choice) {
+static int decisions_show(const char *argument, const struct choice *choice) {
     static struct subject subject;
     struct decisions decisions;
     int code = subject_open(&subject, argument, false);
@@ -89,5 +89,5 @@ int cmd_decisions(int argc, char **argv) {
         choice.check |= option == OPTION_CHECK;
     }
     if (argc - optind != 1) return usage_error("decisions", "one FILE or PID is needed");
-    return show(argv[optind], &choice);
+    return decisions_show(argv[optind], &choice);
 }

@@ -148,7 +148,7 @@ static void begin_figures(struct diff *diff) {
     }
 }
 
-static int load(struct diff *diff) {
+static int sides_load(struct diff *diff) {
     bool stacks[2] = {false, false};
     begin_figures(diff);
     groups_begin(&diff->groups, diff->view, 2);
@@ -169,7 +169,7 @@ static int load(struct diff *diff) {
     diff_limits_end(&diff->limited);
     diff->apart = diff->apart || !same;
     if (!fits) diff->view = BY_MODULE;
-    return load(diff);
+    return sides_load(diff);
 }
 
 /* The name of the owner, or the innermost function of the call site, that passed a limit of its own. */
@@ -259,7 +259,7 @@ static int judge(struct diff *diff) {
 }
 
 static int compare(struct diff *diff) {
-    int code = load(diff);
+    int code = sides_load(diff);
     if (code != EXIT_FINE) return code;
     if (groups_sort_by_growth(&diff->groups, diff->top) < 0 || groups_sort_by_growth(&diff->cuda, diff->top) < 0 ||
         judge(diff) < 0) {

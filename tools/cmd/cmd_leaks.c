@@ -137,7 +137,7 @@ static void forget(void) {
     leaks_clear(&leaks);
 }
 
-static int find(const struct choice *choice) {
+static int leaks_find_in(const struct choice *choice) {
     forget();
     if (leaks_find(&leaks, &sites, &subject.image, choice->floor) < 0) return no_memory();
     view.symbols = symbols_begin(&subject.image, subject.pid);
@@ -153,7 +153,7 @@ static int find_again(const struct choice *choice) {
     subject = later;
     leak_sites_end(&sites);
     if (leak_sites_read(&sites, &subject.image) < 0) return no_memory();
-    return find(choice);
+    return leaks_find_in(choice);
 }
 
 static void say_why_no_holders(const struct choice *choice, const struct leaks_ask *ask, int error) {
@@ -211,7 +211,7 @@ static int write_page(const struct choice *choice) {
     return code;
 }
 
-static int show(const struct choice *choice) {
+static int leaks_show(const struct choice *choice) {
     static const int codes[] = {
         [LEAKS_NONE] = EXIT_FINE, [LEAKS_FOUND] = EXIT_OVER, [LEAKS_CANNOT_TELL] = EXIT_CANNOT_TELL};
     int code = EXIT_FINE;
@@ -230,9 +230,9 @@ static int run(struct choice *choice, char **arguments, int count) {
     leak_sites_begin(&sites);
     int code = choice->follow.file ? leaks_follow(&choice->follow, &subject, &sites)
                                    : read_all(&subject, &sites, arguments, count);
-    if (code == EXIT_FINE) code = find(choice);
+    if (code == EXIT_FINE) code = leaks_find_in(choice);
     if (code == EXIT_FINE && asks) code = ask_for_more(choice);
-    if (code == EXIT_FINE) code = show(choice);
+    if (code == EXIT_FINE) code = leaks_show(choice);
     forget();
     leak_sites_end(&sites);
     subject_close(&subject);

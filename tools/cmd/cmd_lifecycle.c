@@ -136,7 +136,7 @@ static void json_life(struct json *json, const struct life *life, unsigned test,
 
 /* --- all of them --- */
 
-static void tell(struct cycle *cycle, const struct life *life, unsigned test, unsigned repetition) {
+static void life_tell(struct cycle *cycle, const struct life *life, unsigned test, unsigned repetition) {
     cycle->count[life->verdict]++;
     cycle->own_faults += life->own_fault;
     if (cycle->json)
@@ -150,7 +150,7 @@ static int run_test(struct cycle *cycle, unsigned test) {
     for (unsigned i = 1; i <= cycle->scenario.repeat; i++) {
         struct life life;
         int code = lifecycle_run(&cycle->lifecycle, test, &life);
-        if (code == EXIT_FINE) tell(cycle, &life, test, i);
+        if (code == EXIT_FINE) life_tell(cycle, &life, test, i);
         free(life.details);
         free(life.kept);
         if (code != EXIT_FINE) return code;

@@ -130,7 +130,7 @@ static void print_text(const struct roster *roster, const struct image *image) {
     if (left_out) printf("\n%s retired owner%s nothing\n", text_count(left_out).s, left_out == 1 ? " holds" : "s hold");
 }
 
-static int show(const char *argument, bool as_json) {
+static int owners_show(const char *argument, bool as_json) {
     static struct subject subject;
     struct roster roster;
     int code = subject_open(&subject, argument, false);
@@ -161,5 +161,5 @@ int cmd_owners(int argc, char **argv) {
         as_json = true;
     }
     if (argc - optind != 1) return usage_error("owners", "one FILE or PID is needed");
-    return show(argv[optind], as_json);
+    return owners_show(argv[optind], as_json);
 }

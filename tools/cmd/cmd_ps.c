@@ -57,7 +57,7 @@ static void fill(struct tracked *tracked, pid_t pid, const struct live *live, co
     tracked->peak = header->total_peak > tracked->live ? header->total_peak : tracked->live;
 }
 
-static int add(struct tracked_list *list, pid_t pid) {
+static int tracked_add(struct tracked_list *list, pid_t pid) {
     static struct live live;
     struct snap_header header;
     char error[256];
@@ -80,13 +80,13 @@ static int by_pid(const void *left, const void *right) {
     return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-static int collect(struct tracked_list *list) {
+static int tracked_collect(struct tracked_list *list) {
     DIR *proc = opendir("/proc");
     if (!proc) return -1;
     int result = 0;
     for (struct dirent *entry; result == 0 && (entry = readdir(proc));) {
         pid_t pid = process_parse(entry->d_name);
-        if (pid) result = add(list, pid);
+        if (pid) result = tracked_add(list, pid);
     }
     closedir(proc);
     if (list->count) qsort(list->items, list->count, sizeof *list->items, by_pid);
@@ -139,7 +139,7 @@ int cmd_ps(int argc, char **argv) {
         as_json = true;
     }
     if (optind != argc) return usage_error("ps", "no argument is needed");
-    if (collect(&list) < 0) {
+    if (tracked_collect(&list) < 0) {
         complain("/proc cannot be read: %s", strerror(errno));
         return EXIT_UNREADABLE;
     }

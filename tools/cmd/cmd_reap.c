@@ -60,7 +60,7 @@ static int help(void) {
 
 static bool is_alive(const struct proc_entry *entry) { return process_is_alive(entry->state, entry->threads); }
 
-static struct proc_entry *find(const struct proc_table *table, const struct registered *registered) {
+static struct proc_entry *process_find(const struct proc_table *table, const struct registered *registered) {
     struct proc_entry *entry = proc_table_find(table, registered->pid);
     return entry && entry->start_ticks == registered->start_ticks && is_alive(entry) ? entry : NULL;
 }
@@ -83,7 +83,7 @@ static void mark_ancestors(struct proc_table *table) {
 
 static void mark_claimed(struct reap *reap) {
     for (size_t i = 0; i < reap->claims; i++) {
-        struct proc_entry *entry = find(&reap->table, &reap->claimed[i]);
+        struct proc_entry *entry = process_find(&reap->table, &reap->claimed[i]);
         if (entry && entry->mark == 0) entry->mark = MARK_KEEP;
     }
 }
@@ -99,7 +99,7 @@ static bool is_registered(const struct registry *registry, const struct register
  * is everybody. */
 static void mark_programs(struct reap *reap) {
     for (size_t i = 0; i < reap->program_count; i++) {
-        struct proc_entry *entry = find(&reap->table, &reap->programs[i]);
+        struct proc_entry *entry = process_find(&reap->table, &reap->programs[i]);
         if (entry && entry->mark == 0 && entry->pid != 1 && !is_registered(&reap->registry, &reap->programs[i]))
             entry->mark = MARK_KEEP;
     }
@@ -108,7 +108,7 @@ static void mark_programs(struct reap *reap) {
 static void mark_registered(struct reap *reap, bool keep) {
     for (size_t i = 0; i < reap->registry.count; i++) {
         const struct registered *registered = &reap->registry.processes[i];
-        struct proc_entry *entry = registered->keep == keep ? find(&reap->table, registered) : NULL;
+        struct proc_entry *entry = registered->keep == keep ? process_find(&reap->table, registered) : NULL;
         if (entry && entry->mark == 0) entry->mark = keep ? MARK_KEEP : MARK_END;
     }
 }
@@ -117,7 +117,7 @@ static void mark_registered(struct reap *reap, bool keep) {
 
 /* Itself by one of the lists, or with another one. */
 static bool stays(const struct reap *reap, const struct registered *registered) {
-    const struct proc_entry *entry = find(&reap->table, registered);
+    const struct proc_entry *entry = process_find(&reap->table, registered);
     return registered->keep || (entry && entry->mark == MARK_KEEP);
 }
 
@@ -253,7 +253,7 @@ static size_t list(struct reap *reap, struct ending *endings) {
     return count;
 }
 
-static void tell(struct reap *reap, const struct ending *endings, size_t count) {
+static void endings_tell(struct reap *reap, const struct ending *endings, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const struct proc_entry *entry = proc_table_find(&reap->table, endings[i].pid);
         if (!reap->end)
@@ -269,7 +269,7 @@ static bool is_this_boot(const struct reap *reap) {
 }
 
 static bool program_runs(const struct reap *reap) {
-    return is_this_boot(reap) && find(&reap->table, &reap->registry.parent);
+    return is_this_boot(reap) && process_find(&reap->table, &reap->registry.parent);
 }
 
 /* NULL, or why all of the registry is left alone. */
@@ -279,22 +279,22 @@ static const char *left_alone(const struct reap *reap) {
     return program_runs(reap) ? "the program that wrote it still runs: left alone" : NULL;
 }
 
-static int fault(struct reap *reap) {
+static int list_fault(struct reap *reap) {
     snprintf(reap->registry.error, sizeof reap->registry.error, "/proc cannot be read, or not enough memory");
     return -1;
 }
 
 /* A list, and who is there. -1: registry.error says why not. */
-static int load(struct reap *reap, const char *path) {
+static int list_load(struct reap *reap, const char *path) {
     if (registry_load(&reap->registry, path) < 0) return -1;
-    return proc_table_read(&reap->table) < 0 ? fault(reap) : 0;
+    return proc_table_read(&reap->table) < 0 ? list_fault(reap) : 0;
 }
 
 static int reap_file(struct reap *reap, const char *path) {
     size_t stayed = reap->stayed;
     struct ending *endings = NULL;
-    int result = load(reap, path);
-    if (result == 0 && !(endings = calloc(reap->table.count + 1, sizeof *endings))) result = fault(reap);
+    int result = list_load(reap, path);
+    if (result == 0 && !(endings = calloc(reap->table.count + 1, sizeof *endings))) result = list_fault(reap);
     if (result < 0) {
         complain("%s", reap->registry.error);
         return EXIT_UNREADABLE;
@@ -306,7 +306,7 @@ static int reap_file(struct reap *reap, const char *path) {
         mark(reap);
         size_t before = reap->found, count = list(reap, endings);
         if (reap->end) ending_all(endings, count, PATIENCE_NS, NULL, NULL);
-        tell(reap, endings, count);
+        endings_tell(reap, endings, count);
         if (reap->found == before) printf("%s: nothing of it is left\n", TEXT_SAFE(path));
     }
     reap->over = reap->stayed == stayed && reap->boot_known && !program_runs(reap);
@@ -314,7 +314,7 @@ static int reap_file(struct reap *reap, const char *path) {
     return EXIT_FINE;
 }
 
-static void clear(struct reap *reap) {
+static void reap_clear(struct reap *reap) {
     registry_clear(&reap->registry);
     proc_table_clear(&reap->table);
 }
@@ -330,12 +330,12 @@ static int note_program(struct reap *reap) {
 /* Who is in the list of a program that runs is that program's, whoever had registered it before; who is to be kept by
  * one list is kept by all. */
 static int note_claims(struct reap *reap, const char *path) {
-    if (load(reap, path) < 0) return -1;
+    if (list_load(reap, path) < 0) return -1;
     struct registered *claimed = realloc(reap->claimed, (reap->claims + reap->registry.count + 1) * sizeof *claimed);
-    if (!claimed) return fault(reap);
+    if (!claimed) return list_fault(reap);
     reap->claimed = claimed;
     bool all = program_runs(reap), counts = is_this_boot(reap);
-    if (all && note_program(reap) < 0) return fault(reap);
+    if (all && note_program(reap) < 0) return list_fault(reap);
     for (size_t i = 0; counts && i < reap->registry.count; i++)
         if (all || reap->registry.processes[i].keep) claimed[reap->claims++] = reap->registry.processes[i];
     return 0;
@@ -349,7 +349,7 @@ static int note_all_claims(struct reap *reap, char *const *files, size_t count) 
         bool fine = note_claims(reap, files[i]) == 0;
         if (!fine && reap->end) complain("%s", reap->registry.error);
         unreadable += !fine;
-        clear(reap);
+        reap_clear(reap);
     }
     if (!unreadable || !reap->end) return EXIT_FINE;
     complain("nobody was ended: %s may name who is to be left alone%s", unreadable > 1 ? "these lists" : "this list",
@@ -365,7 +365,7 @@ static int reap_files(struct reap *reap, char *const *files, size_t count, bool 
         int result = reap_file(reap, files[i]);
         if (result != EXIT_FINE) code = result;
         if (result == EXIT_FINE && found && reap->end && reap->over && registry_is_numbered(files[i])) unlink(files[i]);
-        clear(reap);
+        reap_clear(reap);
     }
     return code;
 }

@@ -77,7 +77,7 @@ static int help(void) {
 }
 
 /* By frame: what the report leaves out of its stacks does not match either. */
-static uint8_t *match(const struct report *report, const char *text) {
+static uint8_t *nodes_match(const struct report *report, const char *text) {
     uint8_t *marks = symbols_match(report->symbols, text);
     for (size_t i = 0; marks && i < report->image->frame_count; i++)
         if (innermost_is_import(report->image, (uint32_t)i)) marks[i] = 0;
@@ -85,7 +85,7 @@ static uint8_t *match(const struct report *report, const char *text) {
 }
 
 static int write_report(struct report *report, const struct choice *choice) {
-    uint8_t *marks = choice->match ? match(report, choice->match) : NULL;
+    uint8_t *marks = choice->match ? nodes_match(report, choice->match) : NULL;
     uint8_t *kept = marks ? stack_marked(report->image, marks) : NULL;
     int result = -1;
     report->kept = kept;
@@ -96,7 +96,7 @@ static int write_report(struct report *report, const struct choice *choice) {
     return result;
 }
 
-static int show(const char *argument, const struct choice *choice) {
+static int report_show(const char *argument, const struct choice *choice) {
     static struct subject subject;
     int code = subject_open(&subject, argument, true);
     if (code != EXIT_FINE) return code;
@@ -219,5 +219,5 @@ int cmd_report(int argc, char **argv) {
     if (argc - optind != 1) return usage_error("report", "one FILE or PID is needed");
     if ((code = check_usage(&choice)) != EXIT_FINE) return code;
     if (choice.write == report_html && (code = html_page_check("report", choice.page)) != EXIT_FINE) return code;
-    return show(argv[optind], &choice);
+    return report_show(argv[optind], &choice);
 }

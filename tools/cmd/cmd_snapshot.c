@@ -57,7 +57,7 @@ static int write_snapshot(struct image *image, const char *path) {
     return EXIT_FINE;
 }
 
-static int take(pid_t pid, const char *output) {
+static int snapshot_take(pid_t pid, const char *output) {
     static struct subject subject;
     char name[128], error[4400];
     if (output && outfile_check(output, error, sizeof error) < 0) {
@@ -88,5 +88,5 @@ int cmd_snapshot(int argc, char **argv) {
     if (argc - optind != 1) return usage_error("snapshot", "one PID is needed");
     pid_t pid = process_parse(argv[optind]);
     if (!pid) return usage_error("snapshot", "%s is not a PID", TEXT_SAFE(argv[optind]));
-    return take(pid, output);
+    return snapshot_take(pid, output);
 }

@@ -98,7 +98,7 @@ static void print_reason(const struct watch *watch) {
                 (int)member->pid);
 }
 
-static void tell(struct watch *watch) {
+static void watch_tell(struct watch *watch) {
     struct family *family = &watch->observe.family;
     if (!family->here) return; /* just now nobody was seen */
     watch->said = true;
@@ -121,11 +121,11 @@ static void go_on(struct watch *watch) {
     if (!watch->told && waited >= tell_after) {
         watch->told = true;
         watch->told_late = waited >= watch->grace_ns;
-        tell(watch);
+        watch_tell(watch);
     }
     if (watch->told && !watch->told_late && waited >= watch->grace_ns) {
         watch->told_late = true;
-        tell(watch);
+        watch_tell(watch);
     }
 }
 
@@ -134,7 +134,7 @@ static bool is_request(int signal) {
 }
 
 /* Until nothing is left, the time is up, or somebody has had enough of waiting for what is left. */
-static void follow(struct watch *watch) {
+static void watch_follow(struct watch *watch) {
     struct observe *observe = &watch->observe;
     bool had_ended = false;
     while (!observe_is_over(observe)) {
@@ -158,13 +158,13 @@ static void follow(struct watch *watch) {
     }
 }
 
-static void settle(struct watch *watch) {
+static void watch_settle(struct watch *watch) {
     struct observe *observe = &watch->observe;
     observe_look(observe);
     bool unknown = observe->blind && !observe_is_over(observe);
     watch->left = observe->family.here + unknown;
     if (unknown) fprintf(stderr, "memstow: something is left, and /proc cannot be read to say what\n");
-    if (observe->family.here && !watch->told_late) tell(watch);
+    if (observe->family.here && !watch->told_late) watch_tell(watch);
     if (observe->family.here && watch->end) observe_end_all(observe, stderr);
     traces_settle(&observe->traces, &observe->family);
     watch->left += observe->traces.left + observe->traces.missed;
@@ -188,10 +188,10 @@ static int execute(struct watch *watch) {
     watch->shown = !watch->quiet && isatty(STDERR_FILENO);
     observe_begin(&watch->observe, &watch->launch, watch->start.argv, watch->spares ? &watch->spare : NULL);
     status_begin(&watch->status, watch->launch.pid);
-    follow(watch);
+    watch_follow(watch);
     status_end(&watch->status);
     start_sum_up(&watch->start, &watch->launch, watch->quiet);
-    settle(watch);
+    watch_settle(watch);
     observe_end(&watch->observe);
     code = launch_exit_code(&watch->launch);
     return code == EXIT_FINE && watch->strict && watch->left ? EXIT_OVER : code;

@@ -37,7 +37,7 @@ static int unknown(const char *word) {
     return EXIT_USAGE;
 }
 
-static const struct command *find(const char *name) {
+static const struct command *command_find(const char *name) {
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(name, commands[i].name) == 0) return &commands[i];
     return NULL;
@@ -65,7 +65,7 @@ static int no_command(void) {
 /* memstow help COMMAND is memstow COMMAND --help. */
 static int help_on(char *name) {
     char *words[] = {name, "--help", NULL};
-    const struct command *command = find(name);
+    const struct command *command = command_find(name);
     return command ? command->run(2, words) : unknown(name);
 }
 
@@ -77,6 +77,6 @@ int main(int argc, char **argv) {
         puts("memstow " MEMSTOW_VERSION_TEXT);
         return finish_output(EXIT_FINE);
     }
-    const struct command *command = find(argv[1]);
+    const struct command *command = command_find(argv[1]);
     return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
 }

@@ -53,7 +53,7 @@ static const struct {
                     [WORD_INSTEAD] = {"instead", policies},     [WORD_WHY] = {"why", whys},
                     [WORD_CATEGORY] = {"category", categories}, [WORD_RULE] = {"rule", rules}};
 
-static size_t find(const char *text, const char *const *list, size_t count) {
+static size_t word_find(const char *text, const char *const *list, size_t count) {
     size_t i = 0;
     while (i < count && list[i] && strcmp(text, list[i]) != 0) i++;
     return i < count && list[i] ? i : count;
@@ -64,7 +64,7 @@ static uint8_t find_word(struct jsontext value, const char *const *words) {
     size_t count = 0;
     while (words[count]) count++;
     if (!jsontext_string(value, text, sizeof text)) return WORD_NONE;
-    size_t found = find(text, words, count);
+    size_t found = word_find(text, words, count);
     return found < count ? (uint8_t)found : WORD_NONE;
 }
 
@@ -77,7 +77,7 @@ static enum event_kind find_kind(struct jsontext value) {
 }
 
 static void take_member(struct event *event, const char *key, struct jsontext value) {
-    size_t number = find(key, numbers, NUMBERS);
+    size_t number = word_find(key, numbers, NUMBERS);
     if (number < NUMBERS && jsontext_number(value, &event->numbers[number])) event->given |= 1u << number;
     for (size_t i = 0; i < WORDS; i++)
         if (strcmp(key, word_members[i].key) == 0) event->words[i] = find_word(value, word_members[i].words);

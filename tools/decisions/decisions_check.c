@@ -57,7 +57,7 @@ static size_t lower(const struct order *order, const struct event *key, bool bey
     return low;
 }
 
-static struct range find(const struct order *order, enum event_kind kind, size_t trigger, uint64_t owner) {
+static struct range events_find(const struct order *order, enum event_kind kind, size_t trigger, uint64_t owner) {
     struct event key = {.kind = kind, .trigger = trigger};
     key.numbers[NUMBER_OWNER] = owner;
     size_t first = lower(order, &key, false);
@@ -276,7 +276,7 @@ static void check_flag_found(struct order *order, struct range sets, const struc
 
 /* The options of a run leave no SET, nor does a flag whose object is not said. */
 static void check_read(struct order *order, const struct event *read) {
-    struct range sets = find(order, EVENT_SET, 0, read->numbers[NUMBER_OWNER]);
+    struct range sets = events_find(order, EVENT_SET, 0, read->numbers[NUMBER_OWNER]);
     uint8_t rule = read->words[WORD_RULE];
     if (rule < RULE_DEFAULT) {
         check_policy_found(order, sets, read);
@@ -323,8 +323,8 @@ static void check_policy(struct order *order, const struct event *decision) {
     uint64_t owner = decision->numbers[NUMBER_OWNER];
     uint8_t policy = decision->words[WORD_POLICY];
     const struct event *begin = &order->decisions->events[order->decisions->triggers[decision->trigger - 1].event];
-    const struct event *set = last_set(find(order, EVENT_SET, 0, owner), begin);
-    struct range reads = find(order, EVENT_READ, decision->trigger, owner);
+    const struct event *set = last_set(events_find(order, EVENT_SET, 0, owner), begin);
+    struct range reads = events_find(order, EVENT_READ, decision->trigger, owner);
     if (set && begin->numbers[NUMBER_BEGAN] && set->t >= begin->numbers[NUMBER_BEGAN]) return; /* set meanwhile */
     bool unsaid = decision->words[WORD_WHY] == MEMSTOW_WHY_NOTHING_SAID;
     if (set &&
@@ -356,7 +356,7 @@ static void check_decision(struct order *order, const struct event *decision) {
 static void check_category(struct order *order, const struct event *category) {
     const uint64_t *numbers = category->numbers;
     uint8_t said = category->words[WORD_CATEGORY];
-    struct range decisions = find(order, EVENT_DECISION, category->trigger, numbers[NUMBER_OWNER]);
+    struct range decisions = events_find(order, EVENT_DECISION, category->trigger, numbers[NUMBER_OWNER]);
     if (!decisions.count) {
         fault(order, FAULT_CATEGORY, category, "a category without a decision");
         return;
@@ -386,24 +386,24 @@ struct tally {
     uint64_t device_decided, device_before, device_after, device_remaining; /* and of devices */
 };
 
-static void add(uint64_t *sum, uint64_t n) { *sum = policy_sum(*sum, n); }
+static void sum_add_to(uint64_t *sum, uint64_t n) { *sum = policy_sum(*sum, n); }
 
 static void tally_event(struct tally *tally, const struct event *event) {
     const uint64_t *numbers = event->numbers;
     if (event->kind == EVENT_DECISION) {
         tally->decisions++;
-        add(&tally->decided_bytes, numbers[NUMBER_BYTES]);
-        add(&tally->device_decided, numbers[NUMBER_DEVICE_BYTES]);
+        sum_add_to(&tally->decided_bytes, numbers[NUMBER_BYTES]);
+        sum_add_to(&tally->device_decided, numbers[NUMBER_DEVICE_BYTES]);
     } else if (event->kind == EVENT_CATEGORY) {
         tally->count++;
         if (event->words[WORD_CATEGORY] < POLICY_CATEGORIES) tally->categories[event->words[WORD_CATEGORY]]++;
-        add(&tally->before, numbers[NUMBER_BEFORE]);
-        add(&tally->after, numbers[NUMBER_AFTER]);
-        add(&tally->device_before, numbers[NUMBER_DEVICE_BEFORE]);
-        add(&tally->device_after, numbers[NUMBER_DEVICE_AFTER]);
+        sum_add_to(&tally->before, numbers[NUMBER_BEFORE]);
+        sum_add_to(&tally->after, numbers[NUMBER_AFTER]);
+        sum_add_to(&tally->device_before, numbers[NUMBER_DEVICE_BEFORE]);
+        sum_add_to(&tally->device_after, numbers[NUMBER_DEVICE_AFTER]);
     } else if (event->kind == EVENT_REMAINING) {
-        add(&tally->remaining, numbers[NUMBER_BYTES]);
-        add(&tally->device_remaining, numbers[NUMBER_DEVICE_BYTES]);
+        sum_add_to(&tally->remaining, numbers[NUMBER_BYTES]);
+        sum_add_to(&tally->device_remaining, numbers[NUMBER_DEVICE_BYTES]);
     }
 }
 
@@ -440,7 +440,7 @@ static void check_counts(struct order *order, size_t index, const struct tally *
 
 /* Of a trigger that was finished: each decision has a category, and none is there twice. */
 static void check_pairs(struct order *order, const struct event *decision) {
-    struct range categories = find(order, EVENT_CATEGORY, decision->trigger, decision->numbers[NUMBER_OWNER]);
+    struct range categories = events_find(order, EVENT_CATEGORY, decision->trigger, decision->numbers[NUMBER_OWNER]);
     if (decision->words[WORD_WHY] == MEMSTOW_WHY_EMPTY) {
         if (categories.count) fault(order, FAULT_CATEGORY, decision, "it had nothing, and yet a category");
     } else if (!categories.count) {
@@ -462,7 +462,7 @@ static void check_twice(struct order *order) {
 static void check_lost(struct order *order, const struct event *lost) {
     const struct event *last = NULL;
     for (size_t trigger = lost->trigger; trigger && !last; trigger--) {
-        struct range decisions = find(order, EVENT_DECISION, trigger, lost->numbers[NUMBER_OWNER]);
+        struct range decisions = events_find(order, EVENT_DECISION, trigger, lost->numbers[NUMBER_OWNER]);
         if (decisions.count) last = decisions.first[0];
     }
     if (!last || last->words[WORD_ACTION] != MEMSTOW_FREE)

@@ -160,7 +160,7 @@ static struct span span_of(const struct page *page, size_t index) {
                          page->decisions->events + end, index + 1};
 }
 
-static const struct event *find(const struct span *span, enum event_kind kind, uint64_t owner) {
+static const struct event *event_find(const struct span *span, enum event_kind kind, uint64_t owner) {
     for (const struct event *event = span->first; event < span->end; event++)
         if (event->kind == kind && event->trigger == span->trigger && event->numbers[NUMBER_OWNER] == owner)
             return event;
@@ -169,7 +169,7 @@ static const struct event *find(const struct span *span, enum event_kind kind, u
 
 /* What was found of an owner before the trigger or in it. */
 static const struct event *find_read(const struct page *page, const struct span *span, uint64_t owner) {
-    const struct event *last = find(span, EVENT_READ, owner);
+    const struct event *last = event_find(span, EVENT_READ, owner);
     for (const struct event *event = span->first;
          !last && event-- > page->decisions->events && event->kind != EVENT_ACT;)
         if (event->kind == EVENT_READ && event->trigger == span->trigger && event->numbers[NUMBER_OWNER] == owner)
@@ -296,7 +296,8 @@ static void print_plan(const struct page *page, const struct event *decision) {
 
 static void print_owner(const struct page *page, const struct span *span, const struct event *decision) {
     uint64_t owner = decision->numbers[NUMBER_OWNER];
-    const struct event *category = find(span, EVENT_CATEGORY, owner), *remaining = find(span, EVENT_REMAINING, owner);
+    const struct event *category = event_find(span, EVENT_CATEGORY, owner),
+                       *remaining = event_find(span, EVENT_REMAINING, owner);
     const char *left = remaining ? remaining_text(remaining) : NULL;
     fprintf(page->to, "  %s\n%*s", owner_name(page, decision).s, INDENT, "");
     if (category)
@@ -318,7 +319,7 @@ static uint64_t count_left_behind(const struct span *span) {
     uint64_t count = 0;
     for (const struct event *event = span->first; event < span->end; event++)
         if (event->kind == EVENT_DECISION && event->trigger == span->trigger)
-            count += is_left_behind(event, find(span, EVENT_CATEGORY, event->numbers[NUMBER_OWNER]));
+            count += is_left_behind(event, event_find(span, EVENT_CATEGORY, event->numbers[NUMBER_OWNER]));
     return count;
 }
 
@@ -364,7 +365,7 @@ static void stand_apart(struct page *page) {
 static bool is_of_trigger(const struct page *page, const struct event *refused) {
     if (!refused->trigger) return false;
     struct span span = span_of(page, refused->trigger - 1);
-    return find(&span, EVENT_DECISION, refused->numbers[NUMBER_OWNER]) != NULL;
+    return event_find(&span, EVENT_DECISION, refused->numbers[NUMBER_OWNER]) != NULL;
 }
 
 /* Those of a trigger are shown with it. */

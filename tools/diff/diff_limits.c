@@ -47,7 +47,7 @@ static struct growth growth_of(const struct row *row) {
     return (struct growth){growth_beyond_error(row), row_growth_blocks(row), before > 0 ? (uint64_t)before : 0};
 }
 
-static void look(const struct diff_limits *limited, int what, bool cuda, struct over *over) {
+static void limit_look(const struct diff_limits *limited, int what, bool cuda, struct over *over) {
     const struct groups *groups = &limited->groups[cuda][what];
     for (size_t i = 0; i < groups->count; i++) {
         const struct row *row = &groups->rows[i];
@@ -61,7 +61,7 @@ void diff_limits_passed(const struct diff_limits *limited, struct over *over) {
     *over = (struct over){.limit = NULL};
     for (int i = 0; i < 2 * DIFF_LIMITED; i++)
         if (limited->groups[i / DIFF_LIMITED][i % DIFF_LIMITED].sides)
-            look(limited, i % DIFF_LIMITED, i >= DIFF_LIMITED, over);
+            limit_look(limited, i % DIFF_LIMITED, i >= DIFF_LIMITED, over);
 }
 
 void diff_limits_end(struct diff_limits *limited) {

@@ -44,7 +44,7 @@ static int64_t most_grown(const struct gate *gate, const struct finding *site, i
     return high > low ? bounded(high - low) : 0;
 }
 
-static int add(struct gate *gate, const struct figure *figure, size_t capacity) {
+static int over_add(struct gate *gate, const struct figure *figure, size_t capacity) {
     struct finding *finding = &gate->list[gate->count];
     if (gate->count == capacity) return -1;
     measure(gate, figure, finding);
@@ -63,16 +63,16 @@ bool gate_leaves_out_cuda(const struct gate *gate) {
     return !gate->before->with_cuda && figures_find_cuda(gate->now, FIGURE_TOTAL, "");
 }
 
-static int collect(struct gate *gate) {
+static int overs_collect(struct gate *gate) {
     size_t capacity = gate->before->count + gate->now->count;
     int result = 0;
     gate->list = calloc(capacity + 1, sizeof *gate->list);
     if (!gate->list) return -1;
     for (const struct figure *f = gate->now->table; f && result == 0; f = f->hh.next)
-        if (is_judged(gate, f)) result = add(gate, f, capacity);
+        if (is_judged(gate, f)) result = over_add(gate, f, capacity);
     for (const struct figure *f = gate->before->table; f && result == 0; f = f->hh.next)
         if (is_judged(gate, f) && !figures_find_like(gate->now, f) && !(f->kind == FIGURE_SITE && gate->owners_only))
-            result = add(gate, f, capacity);
+            result = over_add(gate, f, capacity);
     return result;
 }
 
@@ -94,7 +94,7 @@ bool gate_is_of(const struct figure *site, const struct figure *owner) {
     return false;
 }
 
-static int64_t sum(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
+static int64_t sum_capped(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
 
 /* The list is in order: the total and the owners come first. */
 static void take_off_suppressed(struct gate *gate) {
@@ -106,7 +106,7 @@ static void take_off_suppressed(struct gate *gate) {
             struct finding *whole = &gate->list[k];
             if (whole->figure->cuda != site->figure->cuda) continue;
             if (whole->figure->kind == FIGURE_OWNER && !gate_is_of(site->figure, whole->figure)) continue;
-            if (whole->growth.bytes > 0) whole->suppressed_bytes = sum(whole->suppressed_bytes, bytes);
+            if (whole->growth.bytes > 0) whole->suppressed_bytes = sum_capped(whole->suppressed_bytes, bytes);
             take_off(&whole->growth.bytes, bytes);
             take_off(&whole->growth.blocks, blocks);
         }
@@ -139,7 +139,7 @@ static int by_growth(const void *left, const void *right) {
 
 int gate_judge(struct gate *gate) {
     gate_end(gate);
-    if (collect(gate) < 0) return -1;
+    if (overs_collect(gate) < 0) return -1;
     qsort(gate->list, gate->count, sizeof *gate->list, by_growth);
     take_off_suppressed(gate);
     for (size_t i = 0; i < gate->count; i++) judge(gate, &gate->list[i]);

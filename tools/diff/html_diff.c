@@ -181,7 +181,7 @@ static void find_images(const struct html_diff *self, const struct image *images
     }
 }
 
-static void end(struct html_diff *self) {
+static void html_diff_end(struct html_diff *self) {
     html_fit_end(&self->packed);
     html_tree_end(&self->tree);
     html_lines_end(&self->lines);
@@ -280,7 +280,7 @@ static int write_data(struct html_out *out, void *context) {
     return 0;
 }
 
-static int begin(struct html_diff *self, struct diff *diff) {
+static int html_diff_begin(struct html_diff *self, struct diff *diff) {
     const struct image *images[2] = {NULL, NULL};
     *self = (struct html_diff){.diff = diff};
     if (find_rows(self) < 0) return -1;
@@ -296,10 +296,10 @@ static int begin(struct html_diff *self, struct diff *diff) {
 int diff_html(struct diff *diff) {
     struct html_diff self;
     int code = EXIT_UNREADABLE;
-    if (begin(&self, diff) == 0)
+    if (html_diff_begin(&self, diff) == 0)
         code = html_page_write(diff->page, write_data, &self);
     else
         complain("not enough memory");
-    end(&self);
+    html_diff_end(&self);
     return code;
 }

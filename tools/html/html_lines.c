@@ -40,7 +40,7 @@ void html_lines_end(struct html_lines *lines) {
 }
 
 /* Room for one pointer more. */
-static bool grow(void *list, size_t count, size_t *room) {
+static bool list_grow(void *list, size_t count, size_t *room) {
     void **grown, ***pointers = list;
     if (count < *room) return true;
     size_t wanted = *room ? 2 * *room : 1024;
@@ -55,7 +55,7 @@ static bool grow(void *list, size_t count, size_t *room) {
 
 static struct html_text *add_text(struct html_lines *lines, const char *bytes, size_t length) {
     struct html_text *text = malloc(sizeof *text + length + 1);
-    if (!text || !grow(&lines->listed, lines->text_count, &lines->text_room)) {
+    if (!text || !list_grow(&lines->listed, lines->text_count, &lines->text_room)) {
         free(text);
         lines->failed = true;
         return NULL;
@@ -88,7 +88,7 @@ static uint32_t line_number(struct html_lines *lines, struct line_key key) {
     HASH_FIND(hh, lines->table, &key, sizeof key, line);
     if (line) return line->number;
     line = malloc(sizeof *line);
-    if (!line || !grow(&lines->lines, lines->line_count, &lines->line_room)) {
+    if (!line || !list_grow(&lines->lines, lines->line_count, &lines->line_room)) {
         free(line);
         lines->failed = true;
         return 0;

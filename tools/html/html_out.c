@@ -66,14 +66,14 @@ static void put_bytes(struct html_out *out, const void *bytes, size_t length) {
     }
 }
 
-static void begin(struct html_out *out) {
+static void stream_begin(struct html_out *out) {
     out->failed |= deflateReset(&out->stream) != Z_OK;
     out->waiting = 0;
     out->stream.next_out = out->packed;
     out->stream.avail_out = sizeof out->packed;
 }
 
-static void end(struct html_out *out) {
+static void stream_end(struct html_out *out) {
     pack(out, Z_FINISH);
     fputs("</script>\n", out->to);
 }
@@ -85,7 +85,7 @@ void html_column_begin(struct html_out *out, const char *group, const char *colu
             "<script type=\"application/octet-stream\" data-group=\"%s\" data-column=\"%s\" data-form=\"%s\" "
             "data-count=\"%zu\">",
             group, column, form, count);
-    begin(out);
+    stream_begin(out);
 }
 
 void html_column_put(struct html_out *out, uint64_t number) {
@@ -97,7 +97,7 @@ void html_column_put_signed(struct html_out *out, int64_t number) {
     html_column_put(out, (uint64_t)number << 1 ^ (number < 0 ? UINT64_MAX : 0));
 }
 
-void html_column_end(struct html_out *out) { end(out); }
+void html_column_end(struct html_out *out) { stream_end(out); }
 
 /* ---- documents */
 
@@ -107,7 +107,7 @@ static ssize_t document_write(void *cookie, const char *bytes, size_t length) {
 }
 
 static int document_close(void *cookie) {
-    end(cookie);
+    stream_end(cookie);
     return 0;
 }
 
@@ -116,6 +116,6 @@ FILE *html_document(struct html_out *out, const char *name) {
     FILE *document = fopencookie(out, "w", functions);
     if (!document) return NULL;
     fprintf(out->to, "<script type=\"application/octet-stream\" data-document=\"%s\">", name);
-    begin(out);
+    stream_begin(out);
     return document;
 }

@@ -13,7 +13,7 @@ static const uint64_t STEPS_MAX = 100000000;
 
 /* ---- arrays that grow */
 
-static int grow(void *list, size_t size, size_t count, size_t more, size_t *room) {
+static int list_grow(void *list, size_t size, size_t count, size_t more, size_t *room) {
     void **array = list;
     if (count + more <= *room) return 0;
     size_t wanted = *room ? 2 * *room : 1024;
@@ -145,7 +145,7 @@ static size_t segment_cost(const struct choice *choice, const struct image *imag
 }
 
 /* Takes a leaf in; what that costs. */
-static size_t take(struct choice *choice, struct html_leaf *leaf) {
+static size_t choice_take(struct choice *choice, struct html_leaf *leaf) {
     const struct image *image = choice->tree->sides[leaf->side].image;
     size_t cost = leaf->cost;
     leaf->node = node_of(choice->tree, leaf);
@@ -190,10 +190,11 @@ static uint32_t *by_weight(const struct html_tree *tree) {
     return result;
 }
 
-static void choose(struct html_tree *tree, struct choice *choice, const uint32_t *order, size_t most, size_t bytes) {
+static void leaves_choose(struct html_tree *tree, struct choice *choice, const uint32_t *order, size_t most,
+                          size_t bytes) {
     size_t used = 0, taken = 0;
     while (taken < tree->leaf_count && taken < most && used < 8 * bytes)
-        used += take(choice, &tree->leaves[order[taken++]]);
+        used += choice_take(choice, &tree->leaves[order[taken++]]);
     tree->folded = tree->leaf_count - taken;
     for (; taken < tree->leaf_count; taken++) fold(choice, &tree->leaves[order[taken]]);
 }
@@ -203,7 +204,7 @@ int html_tree_choose(struct html_tree *tree, size_t most, size_t bytes) {
     uint32_t *order = by_weight(tree);
     int result = begin_choice(&choice, tree);
     if (!order) result = -1;
-    if (result == 0) choose(tree, &choice, order, most, bytes);
+    if (result == 0) leaves_choose(tree, &choice, order, most, bytes);
     end_choice(&choice);
     free(order);
     return result;
@@ -258,7 +259,8 @@ static void link_nodes(struct html_side *side) {
 static size_t name_frame(struct html_tree *tree, struct html_side *side, uint32_t frame) {
     uint32_t *levels = NULL;
     if (!tree->level_count) tree->level_count = 1; /* 0: not named */
-    if (grow(&tree->levels, sizeof *tree->levels, tree->level_count, LEVELS_MOST + 1, &tree->level_room) < 0) return 0;
+    if (list_grow(&tree->levels, sizeof *tree->levels, tree->level_count, LEVELS_MOST + 1, &tree->level_room) < 0)
+        return 0;
     levels = tree->levels + tree->level_count;
     size_t count = html_lines_frame(tree->lines, side->image, side->symbols, frame, levels + 1, LEVELS_MOST);
     levels[0] = (uint32_t)count;
@@ -276,7 +278,7 @@ static const uint32_t *frame_lines(struct html_tree *tree, struct html_side *sid
 
 static void push(struct build *build, struct place place) {
     struct html_side *side = &build->tree->sides[place.side];
-    if (grow(&build->next.list, sizeof place, build->next.count, 1, &build->next.room) < 0) {
+    if (list_grow(&build->next.list, sizeof place, build->next.count, 1, &build->next.room) < 0) {
         build->failed = true;
         return;
     }
@@ -292,7 +294,7 @@ static void push(struct build *build, struct place place) {
 }
 
 static int add_entry(struct html_tree *tree, const uint32_t *leaves, size_t count) {
-    if (grow(&tree->entry_end, sizeof *tree->entry_end, tree->entry_count, 1, &tree->entry_room) < 0) return -1;
+    if (list_grow(&tree->entry_end, sizeof *tree->entry_end, tree->entry_count, 1, &tree->entry_room) < 0) return -1;
     memcpy(tree->members + tree->member_count, leaves, count * sizeof *leaves);
     tree->member_count += count;
     tree->entry_end[tree->entry_count++] = (uint32_t)tree->member_count;
@@ -417,8 +419,8 @@ static int grow_slots(struct html_tree *tree) {
 static uint32_t segment_number(struct build *build) {
     struct html_tree *tree = build->tree;
     if (grow_slots(tree) < 0 ||
-        grow(&tree->words, sizeof *tree->words, tree->word_count, build->chain_count, &tree->word_room) < 0 ||
-        grow(&tree->segment_end, sizeof *tree->segment_end, tree->segment_count, 1, &tree->segment_room) < 0) {
+        list_grow(&tree->words, sizeof *tree->words, tree->word_count, build->chain_count, &tree->word_room) < 0 ||
+        list_grow(&tree->segment_end, sizeof *tree->segment_end, tree->segment_count, 1, &tree->segment_room) < 0) {
         build->failed = true;
         return 0;
     }
@@ -448,8 +450,8 @@ static bool one_line(const struct places *places) {
 }
 
 static void push_group(struct build *build, const struct place *first, size_t count) {
-    if (grow(&build->groups, sizeof *build->groups, build->group_count, 1, &build->group_room) < 0 ||
-        grow(&build->stack.list, sizeof *first, build->stack.count, count, &build->stack.room) < 0) {
+    if (list_grow(&build->groups, sizeof *build->groups, build->group_count, 1, &build->group_room) < 0 ||
+        list_grow(&build->stack.list, sizeof *first, build->stack.count, count, &build->stack.room) < 0) {
         build->failed = true;
         return;
     }
@@ -474,9 +476,9 @@ static int reserve_node(struct html_tree *tree) {
     size_t room = tree->node_room;
     if (tree->node_count < room) return 0;
     size_t rooms[] = {room, room, room};
-    if (grow(&tree->node_segment, sizeof(uint32_t), tree->node_count, 1, &rooms[0]) < 0 ||
-        grow(&tree->node_children, sizeof(uint32_t), tree->node_count, 1, &rooms[1]) < 0 ||
-        grow(&tree->node_entries, sizeof(uint32_t), tree->node_count, 1, &rooms[2]) < 0)
+    if (list_grow(&tree->node_segment, sizeof(uint32_t), tree->node_count, 1, &rooms[0]) < 0 ||
+        list_grow(&tree->node_children, sizeof(uint32_t), tree->node_count, 1, &rooms[1]) < 0 ||
+        list_grow(&tree->node_entries, sizeof(uint32_t), tree->node_count, 1, &rooms[2]) < 0)
         return -1;
     tree->node_room = rooms[0];
     return 0;
@@ -494,7 +496,7 @@ static void add_node(struct build *build, size_t entries_before) {
 }
 
 static void add_to_chain(struct build *build, uint32_t line) {
-    if (grow(&build->chain, sizeof line, build->chain_count, 1, &build->chain_room) < 0)
+    if (list_grow(&build->chain, sizeof line, build->chain_count, 1, &build->chain_room) < 0)
         build->failed = true;
     else
         build->chain[build->chain_count++] = line;
@@ -510,7 +512,7 @@ static void swap_places(struct build *build) {
 static void pop_group(struct build *build) {
     struct group group = build->groups[--build->group_count];
     build->next.count = 0;
-    if (grow(&build->next.list, sizeof *build->next.list, 0, group.end - group.first, &build->next.room) < 0) {
+    if (list_grow(&build->next.list, sizeof *build->next.list, 0, group.end - group.first, &build->next.room) < 0) {
         build->failed = true;
         return;
     }
@@ -550,7 +552,7 @@ static void clear_side(struct html_side *side) {
 }
 
 /* What was built before; names of frames stay. */
-static void clear(struct html_tree *tree) {
+static void tree_clear(struct html_tree *tree) {
     for (int i = 0; i < 2; i++)
         if (tree->sides[i].image) clear_side(&tree->sides[i]);
     memset(tree->line_leaf, 0, (tree->module_lines + 1) * sizeof *tree->line_leaf);
@@ -563,7 +565,7 @@ static void clear(struct html_tree *tree) {
 
 int html_tree_build(struct html_tree *tree) {
     struct build build = {.tree = tree};
-    clear(tree);
+    tree_clear(tree);
     for (size_t i = tree->leaf_count; i-- > 0;) link_leaf(tree, (uint32_t)i);
     for (int i = 0; i < 2; i++)
         if (tree->sides[i].image) link_nodes(&tree->sides[i]);

@@ -14,7 +14,7 @@ static bool in_order(const struct image *image) {
 }
 
 /* Numbers a node and those on its way outwards that have no number yet, the outermost first. */
-static uint32_t number(struct image *image, uint32_t node, uint32_t *numbers, uint32_t *way, uint32_t next) {
+static uint32_t nodes_number(struct image *image, uint32_t node, uint32_t *numbers, uint32_t *way, uint32_t next) {
     size_t length = 0;
     while (node && node < image->node_count && numbers[node] == UNSEEN) {
         numbers[node] = ON_THE_WAY;
@@ -47,7 +47,7 @@ int order_nodes(struct image *image) {
     uint32_t *way = malloc(image->node_count * sizeof *way);
     struct snap_node *ordered = malloc((image->node_count + 1) * sizeof *ordered);
     for (uint32_t i = 1; numbers && way && ordered && i < image->node_count; i++)
-        next = number(image, i, numbers, way, next);
+        next = nodes_number(image, i, numbers, way, next);
     bool done = numbers && way && ordered;
     if (done)
         renumber(image, numbers, ordered);

@@ -68,7 +68,7 @@ static void make_nodes(struct unfolding *self, uint32_t place) {
     }
 }
 
-static void unfold(struct unfolding *self, struct image *image) {
+static void totals_unfold(struct unfolding *self, struct image *image) {
     self->made[0] = (struct snap_node){.segment = UINT32_MAX};
     for (size_t i = 0; i < image->total_count; i++) {
         uint32_t *stack = &image->totals[i].stack;
@@ -97,7 +97,7 @@ int runs_unfold(struct image *image) {
     self.words = malloc((self.count + self.ends + 1) * sizeof *self.words);
     bool done = self.way && self.made && self.places && self.words;
     if (done) {
-        unfold(&self, image);
+        totals_unfold(&self, image);
     } else {
         free(self.made);
         free(self.places);

@@ -82,7 +82,7 @@ static void take_file(const struct summary *summary, struct tree *tree, struct s
     snprintf(tree->main_file, sizeof tree->main_file, "%s", name);
 }
 
-static void look_at(const struct summary *summary, struct tree *tree, int directory, const char *name) {
+static void ledger_look_at(const struct summary *summary, struct tree *tree, int directory, const char *name) {
     struct source source;
     int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || source_file(&source, fd) < 0) return;
@@ -90,12 +90,12 @@ static void look_at(const struct summary *summary, struct tree *tree, int direct
     source_close(&source);
 }
 
-static void collect(const struct summary *summary, struct tree *tree) {
+static void ledgers_collect(const struct summary *summary, struct tree *tree) {
     DIR *directory = opendir(summary->directory);
     if (!directory) return;
     for (struct dirent *entry; (entry = readdir(directory));)
         if (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN)
-            look_at(summary, tree, dirfd(directory), entry->d_name);
+            ledger_look_at(summary, tree, dirfd(directory), entry->d_name);
     closedir(directory);
 }
 
@@ -266,7 +266,7 @@ static void print_main(const struct summary *summary, struct tree *tree) {
 
 void summary_print(const struct summary *summary) {
     static struct tree tree;
-    collect(summary, &tree);
+    ledgers_collect(summary, &tree);
     print_end(summary);
     if (tree.found)
         print_main(summary, &tree);

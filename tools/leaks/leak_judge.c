@@ -52,7 +52,7 @@ static void note_level(struct part *part, int64_t level) {
     if (level > part->high) part->high = level;
 }
 
-static struct part look(struct sequence all, uint32_t from, uint32_t to) {
+static struct part part_of(struct sequence all, uint32_t from, uint32_t to) {
     struct part part = {.low = INT64_MAX, .high = INT64_MIN};
     int64_t level = 0;
     size_t i = 0;
@@ -81,7 +81,7 @@ static uint32_t first_growth(struct sequence all, uint32_t from, uint32_t to) {
 static bool replaces(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t start) {
     if (!rule->left || start == from) return false;
     struct sequence forgotten = {rule->forgotten, rule->forgotten_count};
-    return look(all, from, start).allocated > 0 || look(forgotten, from, start).allocated > 0;
+    return part_of(all, from, start).allocated > 0 || part_of(forgotten, from, start).allocated > 0;
 }
 
 static bool is_slowing(const struct part *first, const struct part *last) {
@@ -100,9 +100,9 @@ static bool loses_the_old(const struct part *first, const struct part *last) {
  * that took as much, for a first run may be unlike the others. */
 static bool lost_the_first(struct sequence all, const struct leak_rule *rule, uint32_t start, uint32_t to) {
     uint32_t points = to - start, took = 0, lost = 0;
-    int64_t each = look(all, start, to).grown / points;
+    int64_t each = part_of(all, start, to).grown / points;
     for (uint32_t point = 0; rule->left && each > 0 && point < leak_warm_up(rule->points); point++) {
-        struct part run = look(all, point, point + 1);
+        struct part run = part_of(all, point, point + 1);
         if (run.allocated < (uint64_t)each) continue;
         took++;
         lost += run.grown < each / SLOWING;
@@ -113,7 +113,8 @@ static bool lost_the_first(struct sequence all, const struct leak_rule *rule, ui
 /* Few points: each must have gained. */
 static enum leak_verdict judge_few(struct sequence all, uint32_t start, uint32_t to) {
     uint32_t judged = to - start, half = judged / 2;
-    struct part whole = look(all, start, to), first = look(all, start, start + half), last = look(all, to - half, to);
+    struct part whole = part_of(all, start, to), first = part_of(all, start, start + half),
+                last = part_of(all, to - half, to);
     if (!last.grew) return whole.shrank ? LEAK_FLUCTUATES : LEAK_PLATEAU;
     if (whole.shrank) return LEAK_FLUCTUATES;
     if (whole.grew < judged) return LEAK_UNDECIDED;
@@ -123,8 +124,8 @@ static enum leak_verdict judge_few(struct sequence all, uint32_t start, uint32_t
 /* Many: each third must have gained, and the last holds more at its lowest than the first at its highest. */
 static enum leak_verdict judge_many(struct sequence all, uint32_t start, uint32_t to) {
     uint32_t judged = to - start, third = judged / 3;
-    struct part whole = look(all, start, to), first = look(all, start, start + third);
-    struct part middle = look(all, start + third, to - third), last = look(all, to - third, to);
+    struct part whole = part_of(all, start, to), first = part_of(all, start, start + third);
+    struct part middle = part_of(all, start + third, to - third), last = part_of(all, to - third, to);
     if (!last.grew) return whole.shrank ? LEAK_FLUCTUATES : LEAK_PLATEAU;
     if (whole.grew < TIMES || whole.grew * SELDOM < judged) return LEAK_ONE_OFF;
     if (first.high >= last.low || (whole.shrank && judged < PLENTY)) return LEAK_FLUCTUATES;
@@ -146,7 +147,7 @@ static enum leak_confidence confidence(const struct leak_judgement *judged) {
 }
 
 static void add_figures(struct leak_judgement *judged, struct sequence all, const struct leak_rule *rule, uint32_t to) {
-    struct part whole = look(all, judged->first, to);
+    struct part whole = part_of(all, judged->first, to);
     double runs = runs_in(rule, judged->first, to);
     judged->judged = to - judged->first;
     judged->grew = whole.grew;
@@ -158,16 +159,17 @@ static void add_figures(struct leak_judgement *judged, struct sequence all, cons
 
 /* Nothing was gained at the points that are judged. */
 static enum leak_verdict judge_rest(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t to) {
-    if (look(all, from, to).shrank) return LEAK_FLUCTUATES;
-    if (look(all, 0, from).grew) return LEAK_ONE_OFF;
-    return look(all, to, rule->points).grew ? LEAK_YOUNG : LEAK_NOTHING;
+    if (part_of(all, from, to).shrank) return LEAK_FLUCTUATES;
+    if (part_of(all, 0, from).grew) return LEAK_ONE_OFF;
+    return part_of(all, to, rule->points).grew ? LEAK_YOUNG : LEAK_NOTHING;
 }
 
 static enum leak_verdict judge_growth(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t to,
                                       uint32_t start) {
     if (to - from < LEAST) return LEAK_UNDECIDED;
     if (replaces(all, rule, from, start)) return LEAK_PLATEAU;
-    if (to - start < ENOUGH && start > from) return look(all, start, to).grew < TIMES ? LEAK_ONE_OFF : LEAK_UNDECIDED;
+    if (to - start < ENOUGH && start > from)
+        return part_of(all, start, to).grew < TIMES ? LEAK_ONE_OFF : LEAK_UNDECIDED;
     enum leak_verdict verdict = to - start < ENOUGH ? judge_few(all, start, to) : judge_many(all, start, to);
     return verdict == LEAK_FOUND && lost_the_first(all, rule, start, to) ? LEAK_PLATEAU : verdict;
 }
@@ -178,7 +180,7 @@ struct leak_judgement leak_judge(const struct leak_change *changes, size_t count
     struct leak_judgement out = {.first = first_growth(all, from, to)};
     if (!judged) { /* too few points to leave any out */
         out.first = 0;
-        out.verdict = look(all, rule->left ? 0 : 1, to).grew ? LEAK_UNDECIDED : LEAK_NOTHING;
+        out.verdict = part_of(all, rule->left ? 0 : 1, to).grew ? LEAK_UNDECIDED : LEAK_NOTHING;
     } else if (out.first == to) {
         out.first = from;
         out.verdict = judge_rest(all, rule, from, to);

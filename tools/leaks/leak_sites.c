@@ -105,7 +105,7 @@ static size_t find_slot(const struct leak_sites *self, uint32_t model, uint32_t 
     return slot;
 }
 
-static int grow(struct leak_sites *self, size_t room) {
+static int sites_grow(struct leak_sites *self, size_t room) {
     struct leak_site *list = realloc(self->list, room * sizeof *list);
     if (!list) return -1;
     self->list = list;
@@ -128,7 +128,7 @@ struct leak_site *leak_sites_look(const struct leak_sites *self, uint32_t model,
 }
 
 struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
-    if (self->count == self->room && grow(self, self->room ? 2 * self->room : 256) < 0) return NULL;
+    if (self->count == self->room && sites_grow(self, self->room ? 2 * self->room : 256) < 0) return NULL;
     size_t slot = find_slot(self, model, node, path);
     if (!self->slots[slot]) {
         self->list[self->count++] = (struct leak_site){.model = model, .node = node, .path = path};
@@ -336,7 +336,7 @@ static int prepare(struct leak_sites *self, const struct image *image) {
         site->stack = site->module = 0;
     }
     while (room < cuda_every_count(image)) room *= 2;
-    return room > self->room ? grow(self, room) : 0;
+    return room > self->room ? sites_grow(self, room) : 0;
 }
 
 int leak_sites_read(struct leak_sites *self, const struct image *image) {

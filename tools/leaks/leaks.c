@@ -100,7 +100,7 @@ static void find_ends(const struct cursor *left, struct leak_finding *finding) {
     }
 }
 
-static int keep(struct leak_finding **list, size_t *count, size_t *room, const struct leak_finding *finding) {
+static int finding_keep(struct leak_finding **list, size_t *count, size_t *room, const struct leak_finding *finding) {
     if (*count == *room) {
         size_t more = *room ? 2 * *room : 64;
         struct leak_finding *grown = realloc(*list, more * sizeof *grown);
@@ -113,7 +113,7 @@ static int keep(struct leak_finding **list, size_t *count, size_t *room, const s
 }
 
 /* Adds the finding, if it is one, or adds the site up with others that are none. */
-static int take(struct search *search, struct leak_finding *finding) {
+static int finding_take(struct search *search, struct leak_finding *finding) {
     struct leaks *leaks = search->leaks;
     const struct leak_sites *sites = leaks->sites;
     if (find_forgotten(search, finding) < 0) return -1;
@@ -121,12 +121,12 @@ static int take(struct search *search, struct leak_finding *finding) {
     if (finding->judged.verdict == LEAK_FOUND && finding->model && sites->names[finding->model]->kept)
         finding->judged.verdict = LEAK_KEPT;
     find_ends(&search->left, finding);
-    if (finding->judged.verdict == LEAK_FOUND) return keep(&leaks->list, &leaks->count, &leaks->room, finding);
+    if (finding->judged.verdict == LEAK_FOUND) return finding_keep(&leaks->list, &leaks->count, &leaks->room, finding);
     if (finding->site == LEAK_NO_SITE) return 0; /* its sites count, each of them */
     leaks->rest[finding->judged.verdict].sites += finding->live_bytes != 0;
     leaks->rest[finding->judged.verdict].live_bytes += finding->live_bytes;
     if (finding->judged.verdict != LEAK_KEPT) return 0;
-    return keep(&leaks->kept, &leaks->kept_count, &leaks->kept_room, finding);
+    return finding_keep(&leaks->kept, &leaks->kept_count, &leaks->kept_room, finding);
 }
 
 static int search_sites(struct leaks *self) {
@@ -143,7 +143,7 @@ static int search_sites(struct leaks *self) {
                                        .live_bytes = site->live_bytes,
                                        .live_blocks = site->live_blocks};
         result = cursor_move(&search.left, (uint32_t)i) < 0 || cursor_move(&search.moved, (uint32_t)i) < 0 ? -1 : 0;
-        if (result == 0 && site->live_bytes) result = take(&search, &finding);
+        if (result == 0 && site->live_bytes) result = finding_take(&search, &finding);
     }
     end_search(&search);
     return result;
@@ -227,7 +227,7 @@ static int judge_owners(struct leaks *self, struct owners *owners) {
     begin_search(&search, self, &owners->left, &owners->moved, OWNER_FLOOR * self->floor);
     for (uint32_t i = 0; result == 0 && i < owners->count; i++) {
         result = cursor_move(&search.left, i) < 0 || cursor_move(&search.moved, i) < 0 ? -1 : 0;
-        if (result == 0 && owners->list[i].live_bytes) result = take(&search, &owners->list[i]);
+        if (result == 0 && owners->list[i].live_bytes) result = finding_take(&search, &owners->list[i]);
     }
     end_search(&search);
     return result;

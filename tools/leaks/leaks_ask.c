@@ -27,7 +27,7 @@ struct asking {
     bool shown;
 };
 
-static void show(struct asking *asking) {
+static void progress_show(struct asking *asking) {
     uint64_t ns = duration_now() - asking->begun_ns;
     if (!isatty(STDERR_FILENO) || ns < SHOW_AFTER_NS) return;
     fprintf(stderr, "\r\033[Kprocess %d: %s (%.0f s)", (int)asking->whole->pid, asking->words, (double)ns / 1e9);
@@ -61,7 +61,7 @@ static int wait_for_answer(struct asking *asking, int fd) {
             return ended(asking, answer.number == -EPROTO ? -ENOTSUP : answer.number);
         }
         if (duration_now() > asking->whole->until_ns) return give_up(asking, fd);
-        show(asking);
+        progress_show(asking);
     }
 }
 
@@ -74,7 +74,7 @@ static int ask_once(struct asking *asking, const struct wire_message *message) {
     return result;
 }
 
-static int ask(struct leaks_ask *self, const struct wire_message *message, const char *words) {
+static int request_ask(struct leaks_ask *self, const struct wire_message *message, const char *words) {
     struct asking asking = {.whole = self, .words = words, .begun_ns = duration_now()};
     if (!*self->path) return -ENOTSUP;
     for (int i = 0; i < ATTEMPTS; i++) {
@@ -86,7 +86,7 @@ static int ask(struct leaks_ask *self, const struct wire_message *message, const
 
 int leaks_ask_collect(struct leaks_ask *self) {
     struct wire_message message = {.type = WIRE_COLLECT};
-    return ask(self, &message, "waiting until it has looked at its garbage, between two runs");
+    return request_ask(self, &message, "waiting until it has looked at its garbage, between two runs");
 }
 
 /* --- call stacks, as many as a message has room for --- */
@@ -94,7 +94,7 @@ int leaks_ask_collect(struct leaks_ask *self) {
 static int send_stacks(struct leaks_ask *self, const char *word, uint32_t before, const char *stacks) {
     struct wire_message message = {.type = WIRE_HOLDERS};
     snprintf(message.text, sizeof message.text, "%s %" PRIx32 "%s", word, before, stacks);
-    return ask(self, &message, "waiting until it has looked for what holds memory, between two runs");
+    return request_ask(self, &message, "waiting until it has looked for what holds memory, between two runs");
 }
 
 /* " PATH=PLACE,PLACE…" of the first path in the list; returns how many stacks that is. */

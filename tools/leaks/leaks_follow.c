@@ -98,7 +98,7 @@ static int take_reading(pid_t pid, struct subject *subject, struct leak_sites *s
 }
 
 /* At the end. The first reading counts in any case. */
-static int settle(struct subject *subject, struct leak_sites *sites, bool is_gone) {
+static int reading_settle(struct subject *subject, struct leak_sites *sites, bool is_gone) {
     bool too_late = is_gone && sites->point_count && duration_now() - pending.taken_ns < GRACE_NS;
     if (!too_late) return take_pending(subject, sites);
     drop_pending();
@@ -146,12 +146,12 @@ static int go_on(const struct follow *self, struct source *ledger, struct subjec
             continue;
         }
         int code = take_reading(self->pid, subject, sites, ended);
-        if (code != EXIT_FINE) return process_wrote(&process) ? code : settle(subject, sites, true);
+        if (code != EXIT_FINE) return process_wrote(&process) ? code : reading_settle(subject, sites, true);
         if (duration_now() - written < WRITE_EVERY_NS) continue;
         if ((code = write_series(self, subject, sites)) != EXIT_FINE) return code;
         written = duration_now();
     }
-    return settle(subject, sites, !process_wrote(&process));
+    return reading_settle(subject, sites, !process_wrote(&process));
 }
 
 static int open_ledger(const struct follow *self, struct live *live) {

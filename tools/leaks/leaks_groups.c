@@ -56,13 +56,13 @@ static void leave_threads_out(struct leaks *self, struct symbols *symbols) {
 
 /* --- causes --- */
 
-static uint64_t hash(uint64_t seed, const void *from, size_t length) {
+static uint64_t bytes_hash(uint64_t seed, const void *from, size_t length) {
     const uint8_t *bytes = from;
     for (size_t i = 0; i < length; i++) seed = (seed ^ bytes[i]) * UINT64_C(0x100000001b3);
     return seed ^ seed >> 29;
 }
 
-static uint64_t hash_text(uint64_t seed, const char *text) { return hash(seed, text, strlen(text) + 1); }
+static uint64_t hash_text(uint64_t seed, const char *text) { return bytes_hash(seed, text, strlen(text) + 1); }
 
 static bool is_library(const char *file) {
     return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || strstr(file, "/lib/python3");
@@ -71,7 +71,7 @@ static bool is_library(const char *file) {
 static void hash_frame(const struct image *image, const struct snap_frame *frame, uint64_t *key) {
     const struct snap_code *code = frame_code(image, frame);
     *key = hash_text(hash_text(*key, image_string(image, code->name)), image_string(image, code->file));
-    *key = hash(*key, &frame->line, sizeof frame->line);
+    *key = bytes_hash(*key, &frame->line, sizeof frame->line);
 }
 
 /* The innermost line of Python that is no library's, else the innermost of all; false: there is none. */
@@ -93,18 +93,18 @@ static bool hash_line(const struct image *image, uint32_t stack, uint64_t *key) 
 
 static uint64_t key_of_line(const struct leaks *self, const struct leak_finding *finding) {
     const uint32_t owners[] = {finding->model, finding->node};
-    uint64_t key = hash(UINT64_C(0xcbf29ce484222325), owners, sizeof owners);
+    uint64_t key = bytes_hash(UINT64_C(0xcbf29ce484222325), owners, sizeof owners);
     if (finding->site == LEAK_NO_SITE) return hash_text(key, "all sites");
     const struct leak_site *site = &self->sites->list[finding->site];
-    key = hash(key, &site->on_cuda, sizeof site->on_cuda);
+    key = bytes_hash(key, &site->on_cuda, sizeof site->on_cuda);
     if (self->sites->sampled || !site->stack || !hash_line(self->image, site->stack, &key))
-        key = hash(key, &site->path, sizeof site->path);
+        key = bytes_hash(key, &site->path, sizeof site->path);
     return key;
 }
 
 static uint64_t key_of_holder(const struct leak_holder *holder) {
-    uint64_t key = hash(UINT64_C(0x84222325cbf29ce4), holder->place.at, holder->place.length);
-    return hash(key, holder->pack.at ? holder->pack.at : "", holder->pack.length);
+    uint64_t key = bytes_hash(UINT64_C(0x84222325cbf29ce4), holder->place.at, holder->place.length);
+    return bytes_hash(key, holder->pack.at ? holder->pack.at : "", holder->pack.length);
 }
 
 static int by_key(const void *left, const void *right) {
@@ -196,7 +196,7 @@ static bool is_held_elsewhere(const struct leaks *self, const struct leak_holder
 }
 
 /* What an owner left and is no part of what grows, and what holds the most of that. */
-static void tell(struct leaks *self, struct leak_retired *retired, const uint32_t *of_site) {
+static void retired_tell(struct leaks *self, struct leak_retired *retired, const uint32_t *of_site) {
     uint64_t most = 0, most_held = 0;
     retired->rest_bytes = retired->live_bytes;
     retired->rest_blocks = retired->live_blocks;
@@ -233,7 +233,7 @@ static int tell_all(struct leaks *self) {
     uint32_t *of_site = calloc(self->sites->count + 1, sizeof *of_site);
     if (!of_site) return -1;
     mark_sites(self, of_site);
-    for (size_t i = 0; i < self->retired_count; i++) tell(self, &self->retired[i], of_site);
+    for (size_t i = 0; i < self->retired_count; i++) retired_tell(self, &self->retired[i], of_site);
     free(of_site);
     count_once(self);
     return 0;

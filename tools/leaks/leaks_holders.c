@@ -68,7 +68,7 @@ static int find_subject(struct leaks *self, struct jsontext line, struct leak_ho
     return site != NULL;
 }
 
-static int keep(struct leaks *self, size_t *room, const struct leak_holder *holder) {
+static int holder_keep(struct leaks *self, size_t *room, const struct leak_holder *holder) {
     if (self->holder_count == *room) {
         size_t more = *room ? 2 * *room : 64;
         struct leak_holder *grown = realloc(self->holders, more * sizeof *grown);
@@ -107,13 +107,13 @@ int leaks_find_holders(struct leaks *self) {
         holder.blocks = number_of(line.object, "blocks");
         holder.followed = number_of(line.object, "followed");
         holder.held = number_of(line.object, "held");
-        if (result < 0 || (result > 0 && keep(self, &room, &holder) < 0)) return -1;
+        if (result < 0 || (result > 0 && holder_keep(self, &room, &holder) < 0)) return -1;
     }
     if (self->holder_count) qsort(self->holders, self->holder_count, sizeof *self->holders, by_subject);
     return 0;
 }
 
-static const struct leak_holder *find(const struct leaks *self, uint32_t site, uint64_t path, uint32_t name) {
+static const struct leak_holder *holder_find(const struct leaks *self, uint32_t site, uint64_t path, uint32_t name) {
     const struct leak_holder wanted = {.site = site, .path = path, .name = name};
     size_t low = 0, high = self->holder_count;
     while (low < high) {
@@ -127,12 +127,12 @@ static const struct leak_holder *find(const struct leaks *self, uint32_t site, u
 }
 
 const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_t site) {
-    const struct leak_holder *found = find(self, site, 0, 0);
-    return found ? found : find(self, LEAK_NO_SITE, self->sites->list[site].path, 0);
+    const struct leak_holder *found = holder_find(self, site, 0, 0);
+    return found ? found : holder_find(self, LEAK_NO_SITE, self->sites->list[site].path, 0);
 }
 
 const struct leak_holder *leaks_holder_of_owner(const struct leaks *self, uint32_t name) {
-    return name ? find(self, LEAK_NO_SITE, 0, name) : NULL;
+    return name ? holder_find(self, LEAK_NO_SITE, 0, name) : NULL;
 }
 
 static bool same_text(struct jsontext a, struct jsontext b) {

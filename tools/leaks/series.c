@@ -14,7 +14,7 @@ struct bytes {
     size_t count, room;
 };
 
-static int put(struct bytes *bytes, uint64_t number) {
+static int number_put(struct bytes *bytes, uint64_t number) {
     if (bytes->room - bytes->count < SNAP_NUMBER_MAX) {
         size_t room = bytes->room ? 2 * bytes->room : 4096;
         uint8_t *grown = realloc(bytes->list, room);
@@ -28,7 +28,7 @@ static int put(struct bytes *bytes, uint64_t number) {
 
 static int put_all(struct bytes *bytes, const uint64_t *numbers, size_t count) {
     int result = 0;
-    for (size_t i = 0; result == 0 && i < count; i++) result = put(bytes, numbers[i]);
+    for (size_t i = 0; result == 0 && i < count; i++) result = number_put(bytes, numbers[i]);
     return result;
 }
 
@@ -36,7 +36,7 @@ static uint64_t folded(int64_t number) { return (uint64_t)number << 1 ^ (uint64_
 static int64_t unfolded(uint64_t number) { return (int64_t)(number >> 1 ^ (0 - (number & 1))); }
 
 static int put_points(struct bytes *to, const struct leak_sites *sites) {
-    int result = put(to, sites->point_count);
+    int result = number_put(to, sites->point_count);
     for (uint32_t i = 0; result == 0 && i < sites->point_count; i++) {
         const struct leak_point *point = &sites->points[i];
         const uint64_t numbers[] = {point->run, point->runs, point->taken_ns, point->live_bytes, point->live_blocks};
@@ -80,7 +80,7 @@ int series_pack(const struct leak_sites *sites, struct image *image) {
     struct bytes bytes = {0};
     uint64_t count;
     put_sites(NULL, sites, &count);
-    if (put_points(&bytes, sites) < 0 || put(&bytes, count) < 0 || put_sites(&bytes, sites, &count) < 0) {
+    if (put_points(&bytes, sites) < 0 || number_put(&bytes, count) < 0 || put_sites(&bytes, sites, &count) < 0) {
         free(bytes.list);
         return -1;
     }
@@ -100,7 +100,7 @@ struct stream {
     } model, node;
 };
 
-static bool take(struct stream *from, uint64_t *numbers, size_t count) {
+static bool numbers_take(struct stream *from, uint64_t *numbers, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (!snap_get_number(&from->at, from->end, &numbers[i])) return false;
     return true;
@@ -108,9 +108,9 @@ static bool take(struct stream *from, uint64_t *numbers, size_t count) {
 
 static bool take_points(struct stream *from, struct leak_sites *sites) {
     uint64_t count, numbers[5];
-    if (!take(from, &count, 1) || count > LEAK_POINTS_MOST) return false;
+    if (!numbers_take(from, &count, 1) || count > LEAK_POINTS_MOST) return false;
     for (uint64_t i = 0; i < count; i++) {
-        if (!take(from, numbers, 5) || numbers[0] > UINT32_MAX || numbers[1] > RUNS_MOST) return false;
+        if (!numbers_take(from, numbers, 5) || numbers[0] > UINT32_MAX || numbers[1] > RUNS_MOST) return false;
         sites->points[i] =
             (struct leak_point){(uint32_t)numbers[0], (uint32_t)numbers[1], numbers[2], numbers[3], numbers[4]};
     }
@@ -122,7 +122,7 @@ static bool take_points(struct stream *from, struct leak_sites *sites) {
 static int take_changes(struct stream *from, struct leak_sites *sites, const struct leak_site *site, uint64_t count) {
     uint64_t point = 0, numbers[3];
     for (uint64_t i = 0; i < count; i++) {
-        if (!take(from, numbers, 3) || numbers[0] >= sites->point_count || (i && !numbers[0])) return -2;
+        if (!numbers_take(from, numbers, 3) || numbers[0] >= sites->point_count || (i && !numbers[0])) return -2;
         point += numbers[0];
         struct leak_change change = {(uint32_t)point, unfolded(numbers[1]), unfolded(numbers[2]), 0};
         if (point >= sites->point_count) return -2;
@@ -138,7 +138,7 @@ static uint32_t name_of(struct leak_sites *sites, const struct image *image, str
 
 static int take_site(struct stream *from, struct leak_sites *sites, const struct image *image) {
     uint64_t head[4];
-    if (!take(from, head, 4) || head[0] > UINT32_MAX || head[1] > UINT32_MAX) return -2;
+    if (!numbers_take(from, head, 4) || head[0] > UINT32_MAX || head[1] > UINT32_MAX) return -2;
     uint32_t model = name_of(sites, image, &from->model, head[0]);
     uint32_t node = name_of(sites, image, &from->node, head[1]);
     if (model == UINT32_MAX || node == UINT32_MAX) return -1;
@@ -149,7 +149,7 @@ int series_unpack(struct leak_sites *sites, const struct image *image) {
     struct stream from = {.at = image->series, .end = image->series + image->series_size};
     uint64_t count;
     if (!image->series_size) return 0;
-    if (!take_points(&from, sites) || !take(&from, &count, 1)) return -2;
+    if (!take_points(&from, sites) || !numbers_take(&from, &count, 1)) return -2;
     for (uint64_t i = 0; i < count; i++) {
         int result = take_site(&from, sites, image);
         if (result < 0) return result;

@@ -20,10 +20,10 @@
 enum { FILE_MOST = 64 << 20, READ_ROOM = 1 << 16, ASK_S = 10 };
 #define TURN_NS (SECOND_NS / 20)
 
-static int fail(struct drive *drive, const struct step *step, const char *format, ...)
+static int step_fail(struct drive *drive, const struct step *step, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static int fail(struct drive *drive, const struct step *step, const char *format, ...) {
+static int step_fail(struct drive *drive, const struct step *step, const char *format, ...) {
     va_list arguments;
     int used = snprintf(drive->error, sizeof drive->error, "line %zu, %s: %s%s%.100s: ", step->line,
                         phase_name(step->phase), verb_name(step->verb), *step->text ? " " : "", step->text);
@@ -138,7 +138,7 @@ static int look_waiting(struct drive *drive, const struct step *step, const char
     bool some_run, some_wait;
     (void)text;
     if (!ask_queue(drive, step, &some_run, &some_wait) || some_run || some_wait) return some_wait;
-    return fail(drive, step, "nothing runs that a workflow could wait behind");
+    return step_fail(drive, step, "nothing runs that a workflow could wait behind");
 }
 
 static int look_finished(struct drive *drive, const struct step *step, const char *text) {
@@ -146,14 +146,14 @@ static int look_finished(struct drive *drive, const struct step *step, const cha
     struct jsontext run, status, word;
     char path[160], outcome[32] = "";
     (void)text;
-    if (!*drive->prompt_id) return fail(drive, step, "no prompt was sent before");
+    if (!*drive->prompt_id) return step_fail(drive, step, "no prompt was sent before");
     snprintf(path, sizeof path, "/history/%s", drive->prompt_id);
     bool there = ask_member(drive, step, path, drive->prompt_id, &answer, &run);
     if (there && jsontext_member(run, "status", &status) && *status.at == '{' &&
         jsontext_member(status, "status_str", &word))
         jsontext_string(word, outcome, sizeof outcome);
     free(answer.body);
-    if (there && strcmp(outcome, "success") != 0) return fail(drive, step, "it ended with '%s'", outcome);
+    if (there && strcmp(outcome, "success") != 0) return step_fail(drive, step, "it ended with '%s'", outcome);
     return there;
 }
 
@@ -163,14 +163,15 @@ static int do_http(struct drive *drive, const struct step *step, const char *tex
     char method[16], path[2048], name[2048] = "";
     struct http_answer answer;
     size_t length = 0;
-    if (sscanf(text, "%15s %2047s %2047s", method, path, name) < 2) return fail(drive, step, "not METHOD /PATH [FILE]");
+    if (sscanf(text, "%15s %2047s %2047s", method, path, name) < 2)
+        return step_fail(drive, step, "not METHOD /PATH [FILE]");
     char *body = *name ? map_file(drive, name, &length) : NULL;
-    if (*name && !body) return fail(drive, step, "%s cannot be read", TEXT_SAFE(name));
+    if (*name && !body) return step_fail(drive, step, "%s cannot be read", TEXT_SAFE(name));
     http_ask(&answer, drive->port, method, path, body, length, step->within_ns);
     free(body);
     free(answer.body);
-    if (!answer.status) return fail(drive, step, "no answer");
-    return answer.status < 400 ? 0 : fail(drive, step, "answered with %d", answer.status);
+    if (!answer.status) return step_fail(drive, step, "no answer");
+    return answer.status < 400 ? 0 : step_fail(drive, step, "answered with %d", answer.status);
 }
 
 static int do_prompt(struct drive *drive, const struct step *step, const char *text) {
@@ -181,7 +182,7 @@ static int do_prompt(struct drive *drive, const struct step *step, const char *t
     FILE *memory = workflow ? open_memstream(&body, &size) : NULL;
     if (!memory) {
         free(workflow);
-        return fail(drive, step, "it cannot be read");
+        return step_fail(drive, step, "it cannot be read");
     }
     fprintf(memory, "{\"prompt\": ");
     fwrite(workflow, 1, length, memory);
@@ -196,7 +197,7 @@ static int do_prompt(struct drive *drive, const struct step *step, const char *t
     char why[160];
     snprintf(why, sizeof why, "%.150s", answer.body ? answer.body : "");
     free(answer.body);
-    return taken ? 0 : fail(drive, step, "answered with %d %s", answer.status, text_fit(why, 150).s);
+    return taken ? 0 : step_fail(drive, step, "answered with %d %s", answer.status, text_fit(why, 150).s);
 }
 
 static int do_interrupt(struct drive *drive, const struct step *step, const char *text) {
@@ -204,13 +205,13 @@ static int do_interrupt(struct drive *drive, const struct step *step, const char
     (void)text;
     http_ask(&answer, drive->port, "POST", "/interrupt", NULL, 0, step->within_ns);
     free(answer.body);
-    return answer.status == 200 ? 0 : fail(drive, step, "answered with %d", answer.status);
+    return answer.status == 200 ? 0 : step_fail(drive, step, "answered with %d", answer.status);
 }
 
 static int do_signal(struct drive *drive, const struct step *step, const char *text) {
     drive->signal = scenario_signal(text);
     if (drive->observe->launch->ended || kill(drive->observe->launch->pid, drive->signal) < 0)
-        return fail(drive, step, "the program is not there");
+        return step_fail(drive, step, "the program is not there");
     return 0;
 }
 
@@ -218,7 +219,7 @@ static int do_input(struct drive *drive, const struct step *step, const char *te
     size_t length = strlen(text);
     bool sent = send(drive->input, text, length, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)length &&
                 send(drive->input, "\n", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-    return sent ? 0 : fail(drive, step, "the program does not read it");
+    return sent ? 0 : step_fail(drive, step, "the program does not read it");
 }
 
 static _Noreturn void run_shell(const struct drive *drive, const char *text) {
@@ -243,22 +244,23 @@ static int do_run(struct drive *drive, const struct step *step, const char *text
     uint64_t end = duration_now() + step->within_ns;
     pid_t pid = fork();
     if (pid == 0) run_shell(drive, text);
-    if (pid < 0) return fail(drive, step, "%s", strerror(errno));
+    if (pid < 0) return step_fail(drive, step, "%s", strerror(errno));
     while (waitpid(pid, &status, WNOHANG) == 0) {
         if (duration_now() > end) {
             kill(pid, SIGKILL);
             waitpid(pid, NULL, 0);
-            return fail(drive, step, "it did not end in time");
+            return step_fail(drive, step, "it did not end in time");
         }
         usleep(TURN_NS / 1000);
     }
-    return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : fail(drive, step, "it failed, with %d", status >> 8 & 255);
+    return WIFEXITED(status) && !WEXITSTATUS(status) ? 0
+                                                     : step_fail(drive, step, "it failed, with %d", status >> 8 & 255);
 }
 
 /* --- steps --- */
 
 static int ended_by_itself(struct drive *drive, const struct step *step) {
-    return fail(drive, step, "the program had ended, with %d", launch_exit_code(drive->observe->launch));
+    return step_fail(drive, step, "the program had ended, with %d", launch_exit_code(drive->observe->launch));
 }
 
 static int wait_for(struct drive *drive, const struct step *step, const char *text, look_fn look) {
@@ -267,8 +269,8 @@ static int wait_for(struct drive *drive, const struct step *step, const char *te
         int found = look(drive, step, text);
         if (found) return found < 0 ? -1 : 0;
         if (drive->observe->launch->ended && step->phase != PHASE_CLOSE) return ended_by_itself(drive, step);
-        if (drive->observe->interrupted) return fail(drive, step, "interrupted");
-        if (duration_now() > end) return fail(drive, step, "not within %s", text_duration(step->within_ns).s);
+        if (drive->observe->interrupted) return step_fail(drive, step, "interrupted");
+        if (duration_now() > end) return step_fail(drive, step, "not within %s", text_duration(step->within_ns).s);
         observe_step(drive->observe, TURN_NS);
     }
 }
@@ -279,7 +281,7 @@ static int do_wait(struct drive *drive, const struct step *step, const char *tex
     for (end = duration_now() + length; duration_now() < end;) {
         uint64_t left = end - duration_now();
         observe_step(drive->observe, left < TURN_NS ? left : TURN_NS);
-        if (drive->observe->interrupted) return fail(drive, step, "interrupted");
+        if (drive->observe->interrupted) return step_fail(drive, step, "interrupted");
         if (drive->observe->launch->ended && step->phase != PHASE_CLOSE) return ended_by_itself(drive, step);
     }
     return 0;
@@ -323,7 +325,7 @@ int drive_phase(struct drive *drive, enum phase phase) {
         const struct step *step = &drive->scenario->steps[i];
         if (step->phase != phase) continue;
         char *text = drive_expand(step->text, drive->port, drive->here);
-        int result = text ? do_step(drive, step, text) : fail(drive, step, "not enough memory");
+        int result = text ? do_step(drive, step, text) : step_fail(drive, step, "not enough memory");
         free(text);
         if (result < 0) return -1;
     }

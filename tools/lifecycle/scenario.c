@@ -48,13 +48,13 @@ struct line {
     size_t number;
 };
 
-static int fault(const struct line *line, const char *at, const char *why) {
+static int line_fault(const struct line *line, const char *at, const char *why) {
     snprintf(line->scenario->error, sizeof line->scenario->error, "%.200s:%zu:%zu: %s",
              text_fit_path(line->name, 150).s, line->number, (size_t)(at - line->text) + 1, why);
     return -1;
 }
 
-static int out_of_memory(const struct line *line) { return fault(line, line->text, "not enough memory"); }
+static int line_no_memory(const struct line *line) { return line_fault(line, line->text, "not enough memory"); }
 
 static char *skip_blanks(char *text) { return text + strspn(text, " \t"); }
 
@@ -69,7 +69,7 @@ static int take_within(const struct line *line, char *text, uint64_t *within_ns)
         if (found == text || isblank((unsigned char)found[-1])) last = found;
     if (!last) return 0;
     if (!duration_parse(skip_blanks(last + 7), within_ns)) return 0; /* a text that happens to have that word */
-    if (!*within_ns) return fault(line, last, "no time at all to wait");
+    if (!*within_ns) return line_fault(line, last, "no time at all to wait");
     *last = 0;
     cut_end(text);
     return 0;
@@ -81,12 +81,12 @@ static int check_step(const struct line *line, const struct step *step, const ch
     if (verbs[step->verb].takes != (step->text[0] != 0)) {
         snprintf(why, sizeof why, verbs[step->verb].takes ? "'%s' says nothing more" : "nothing may follow '%s'",
                  verbs[step->verb].name);
-        return fault(line, at, why);
+        return line_fault(line, at, why);
     }
     if (step->verb == VERB_WAIT && !duration_parse(step->text, &time))
-        return fault(line, at, "not a time like 2s, 500ms or 1m");
-    if (step->verb == VERB_SIGNAL && !scenario_signal(step->text)) return fault(line, at, "no such signal");
-    if (step->verb == VERB_HTTP && !strstr(step->text, " /")) return fault(line, at, "not METHOD /PATH [FILE]");
+        return line_fault(line, at, "not a time like 2s, 500ms or 1m");
+    if (step->verb == VERB_SIGNAL && !scenario_signal(step->text)) return line_fault(line, at, "no such signal");
+    if (step->verb == VERB_HTTP && !strstr(step->text, " /")) return line_fault(line, at, "not METHOD /PATH [FILE]");
     return 0;
 }
 
@@ -98,21 +98,22 @@ static int take_step(struct line *line, enum phase phase) {
     for (step.verb = 0; step.verb < VERBS; step.verb++)
         if (strlen(verbs[step.verb].name) == length && strncmp(verbs[step.verb].name, line->value, length) == 0) break;
     if (step.verb == VERBS)
-        return fault(line, line->value,
-                     "not one of wait, says, file, http, run, input, signal, prompt, running, finished, interrupt");
-    if (scenario->step_count == SCENARIO_STEPS_MOST) return fault(line, line->key, "more steps than can be");
+        return line_fault(
+            line, line->value,
+            "not one of wait, says, file, http, run, input, signal, prompt, running, finished, interrupt");
+    if (scenario->step_count == SCENARIO_STEPS_MOST) return line_fault(line, line->key, "more steps than can be");
     char *rest = skip_blanks(line->value + length);
     if (take_within(line, rest, &step.within_ns) < 0) return -1;
     step.text = rest;
     if (check_step(line, &step, rest) < 0) return -1;
-    if (!(step.text = strdup(rest))) return out_of_memory(line);
+    if (!(step.text = strdup(rest))) return line_no_memory(line);
     scenario->steps[scenario->step_count++] = step;
     return 0;
 }
 
 static int take_text(struct line *line, char **to) {
-    if (*to) return fault(line, line->key, "said twice");
-    return (*to = strdup(line->value)) ? 0 : out_of_memory(line);
+    if (*to) return line_fault(line, line->key, "said twice");
+    return (*to = strdup(line->value)) ? 0 : line_no_memory(line);
 }
 
 static bool whole_number(const char *text, unsigned long most, unsigned long *number) {
@@ -123,9 +124,9 @@ static bool whole_number(const char *text, unsigned long most, unsigned long *nu
 
 static int take_set(struct line *line) {
     struct scenario *scenario = line->scenario;
-    if (line->value[0] == '=' || !strchr(line->value, '=')) return fault(line, line->value, "not NAME=VALUE");
-    if (scenario->set_count == SCENARIO_SETS_MOST) return fault(line, line->key, "more variables than can be");
-    if (!(scenario->sets[scenario->set_count] = strdup(line->value))) return out_of_memory(line);
+    if (line->value[0] == '=' || !strchr(line->value, '=')) return line_fault(line, line->value, "not NAME=VALUE");
+    if (scenario->set_count == SCENARIO_SETS_MOST) return line_fault(line, line->key, "more variables than can be");
+    if (!(scenario->sets[scenario->set_count] = strdup(line->value))) return line_no_memory(line);
     scenario->set_count++;
     return 0;
 }
@@ -135,8 +136,8 @@ static int take_exits(struct line *line) {
     char *rest = NULL;
     for (char *word = strtok_r(line->value, " \t,", &rest); word; word = strtok_r(NULL, " \t,", &rest)) {
         unsigned long status;
-        if (!whole_number(word, 255, &status)) return fault(line, word, "not an exit status, 0 to 255");
-        if (scenario->exit_count == SCENARIO_EXITS_MOST) return fault(line, word, "more statuses than can be");
+        if (!whole_number(word, 255, &status)) return line_fault(line, word, "not an exit status, 0 to 255");
+        if (scenario->exit_count == SCENARIO_EXITS_MOST) return line_fault(line, word, "more statuses than can be");
         scenario->exits[scenario->exit_count++] = (int)status;
     }
     return 0;
@@ -154,21 +155,22 @@ static int take_key(struct line *line) {
     if (strcmp(line->key, "observe") == 0)
         return duration_parse(line->value, &scenario->observe_ns)
                    ? 0
-                   : fault(line, line->value, "not a time like 60s or 2m, a day at most");
+                   : line_fault(line, line->value, "not a time like 60s or 2m, a day at most");
     if (strcmp(line->key, "repeat") == 0) {
         if (!whole_number(line->value, REPEAT_MOST, &number) || !number)
-            return fault(line, line->value, "not a number from 1 to 10000");
+            return line_fault(line, line->value, "not a number from 1 to 10000");
         scenario->repeat = (unsigned)number;
         return 0;
     }
     if (strcmp(line->key, "port") == 0) {
-        if (!whole_number(line->value, UINT16_MAX, &number)) return fault(line, line->value, "not a port");
+        if (!whole_number(line->value, UINT16_MAX, &number)) return line_fault(line, line->value, "not a port");
         scenario->port = (uint16_t)number;
         return 0;
     }
-    return fault(line, line->key,
-                 "not one of program, folder, set, port, repeat, observe, exit, ready, load, queue, finish, cancel, "
-                 "child, close");
+    return line_fault(
+        line, line->key,
+        "not one of program, folder, set, port, repeat, observe, exit, ready, load, queue, finish, cancel, "
+        "child, close");
 }
 
 /* What a terminal or a shell would take for something else is not let in. */
@@ -176,7 +178,7 @@ static int check_bytes(const struct line *line) {
     for (const char *at = line->text; *at;) {
         size_t size = jsontext_character(at, strlen(at));
         if (!size || ((unsigned char)*at < 0x20 && *at != '\t' && *at != '\r'))
-            return fault(line, at, "a byte that is no text");
+            return line_fault(line, at, "a byte that is no text");
         at += size;
     }
     return 0;
@@ -187,12 +189,12 @@ static int take_line(struct line *line) {
     line->key = skip_blanks(line->text);
     if (!*line->key || *line->key == '#' || *line->key == '\r') return 0;
     char *colon = strchr(line->key, ':');
-    if (!colon) return fault(line, line->key, "not 'key: value'");
+    if (!colon) return line_fault(line, line->key, "not 'key: value'");
     line->value = skip_blanks(colon + 1);
     *colon = 0;
     cut_end(line->key);
     cut_end(line->value);
-    if (!*line->value) return fault(line, line->value, "nothing follows the colon");
+    if (!*line->value) return line_fault(line, line->value, "nothing follows the colon");
     return take_key(line);
 }
 
@@ -200,7 +202,7 @@ static int take_line(struct line *line) {
 
 static int check_whole(struct scenario *scenario, const char *name, size_t lines) {
     struct line end = {.scenario = scenario, .name = name, .text = "", .number = lines};
-    if (!scenario->program) return fault(&end, end.text, "'program' is missing");
+    if (!scenario->program) return line_fault(&end, end.text, "'program' is missing");
     return 0;
 }
 
@@ -210,7 +212,7 @@ static int take_lines(struct scenario *scenario, const char *name, char *text, s
         char *stop = memchr(at, '\n', (size_t)(end - at));
         struct line line = {.scenario = scenario, .name = name, .text = at, .number = number};
         if (!stop) stop = end;
-        if (memchr(at, 0, (size_t)(stop - at))) return fault(&line, at + strlen(at), "a byte that is no text");
+        if (memchr(at, 0, (size_t)(stop - at))) return line_fault(&line, at + strlen(at), "a byte that is no text");
         *stop = 0;
         if (take_line(&line) < 0) return -1;
         at = stop + 1;

@@ -63,7 +63,7 @@ static int read_process(int proc, const char *pid, struct proc_entry *entry) {
     return 0;
 }
 
-static bool add(struct proc_table *table, const struct proc_entry *entry) {
+static bool entry_add(struct proc_table *table, const struct proc_entry *entry) {
     if (table->count == table->capacity) {
         size_t capacity = table->capacity ? 2 * table->capacity : 512;
         struct proc_entry *grown = realloc(table->entries, capacity * sizeof *grown);
@@ -98,7 +98,7 @@ int proc_table_read(struct proc_table *table) {
         struct proc_entry entry;
         if (!process_parse(name->d_name)) continue;
         int error = read_process(dirfd(proc), name->d_name, &entry);
-        fine = error ? !is_fault(error) : add(table, &entry);
+        fine = error ? !is_fault(error) : entry_add(table, &entry);
     }
     if (proc) closedir(proc);
     if (table->count) qsort(table->entries, table->count, sizeof *table->entries, by_pid);

@@ -180,7 +180,7 @@ static uint64_t walk(struct python *python, uint64_t frame, struct python_thread
     return 0;
 }
 
-static void look_at(struct python *python, uint64_t state, struct python_thread *thread) {
+static void thread_read(struct python *python, uint64_t state, struct python_thread *thread) {
     uint64_t tid = word(python, state + python->layout->thread_id);
     *thread = (struct python_thread){.tid = (pid_t)tid, .daemon = PYTHON_FOREIGN};
     uint64_t frame = word(python, word(python, state + THREAD_CFRAME) + python->layout->cframe_frame);
@@ -216,11 +216,11 @@ static void load_interpreter(struct python_threads *threads, struct python *pyth
         struct python_thread *grown = realloc(threads->list, (threads->count + 1) * sizeof *grown);
         if (!grown) return;
         threads->list = grown;
-        look_at(python, state, &threads->list[threads->count++]);
+        thread_read(python, state, &threads->list[threads->count++]);
     }
 }
 
-static void load(struct python_threads *threads, struct python *python) {
+static void threads_load(struct python_threads *threads, struct python *python) {
     *threads = (struct python_threads){0};
     if (!find_python(python)) return;
     uint64_t interpreter = word(python, python->runtime + python->layout->interpreters);
@@ -228,12 +228,14 @@ static void load(struct python_threads *threads, struct python *python) {
         load_interpreter(threads, python, interpreter);
 }
 
-void python_threads_load(struct python_threads *threads, pid_t pid) { load(threads, &(struct python){.pid = pid}); }
+void python_threads_load(struct python_threads *threads, pid_t pid) {
+    threads_load(threads, &(struct python){.pid = pid});
+}
 
 bool python_is_at_end(pid_t pid) {
     struct python_threads threads;
     bool at_end = false;
-    load(&threads, &(struct python){.pid = pid, .main_only = true});
+    threads_load(&threads, &(struct python){.pid = pid, .main_only = true});
     for (size_t i = 0; i < threads.count; i++) at_end |= threads.list[i].at_end;
     python_threads_clear(&threads);
     return at_end;

@@ -7,7 +7,7 @@
 
 enum { ENTRIES_MOST = 1 << 20 };
 
-static void add(struct sockets *sockets, const struct socket_line *entry) {
+static void socket_add(struct sockets *sockets, const struct socket_line *entry) {
     if (sockets->count == ENTRIES_MOST) return;
     if (sockets->count == sockets->capacity) {
         size_t capacity = sockets->capacity ? 2 * sockets->capacity : 64;
@@ -28,7 +28,7 @@ static void read_table(struct sockets *sockets, pid_t pid, const char *name) {
     if (!table) return;
     while (getline(&line, &size, table) > 0) {
         line[strcspn(line, "\n")] = 0;
-        if (socket_line_parse(&entry, name, line)) add(sockets, &entry);
+        if (socket_line_parse(&entry, name, line)) socket_add(sockets, &entry);
     }
     free(line);
     fclose(table);

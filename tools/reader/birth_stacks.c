@@ -15,7 +15,7 @@ static uint32_t stack_of(const struct sites *sites, uint32_t id) {
 }
 
 /* Room for so many more, which are 0; NULL: no memory. */
-static struct birth *add(struct reader *reader, size_t count) {
+static struct birth *birth_add(struct reader *reader, size_t count) {
     struct image *image = reader->image;
     struct birth *grown = realloc(image->births, (image->birth_count + count + 1) * sizeof *grown);
     if (!grown) return NULL;
@@ -26,8 +26,9 @@ static struct birth *add(struct reader *reader, size_t count) {
     return added;
 }
 
-static int keep(struct reader *reader, const struct sites *sites, const struct snap_birth *records, size_t count) {
-    struct birth *births = add(reader, count);
+static int births_keep(struct reader *reader, const struct sites *sites, const struct snap_birth *records,
+                       size_t count) {
+    struct birth *births = birth_add(reader, count);
     if (!births) return reader_memory(reader);
     for (size_t i = 0; i < count; i++)
         births[i] = (struct birth){.kind = records[i].kind,
@@ -41,7 +42,7 @@ static int keep(struct reader *reader, const struct sites *sites, const struct s
 
 static int keep_mapped(struct reader *reader, const struct sites *sites, const struct snap_mapping *records,
                        size_t count) {
-    struct birth *births = add(reader, count);
+    struct birth *births = birth_add(reader, count);
     if (!births) return reader_memory(reader);
     for (size_t i = 0; i < count; i++)
         births[i] = (struct birth){.stack = stack_of(sites, records[i].site),
@@ -56,7 +57,8 @@ int birth_stacks_keep(struct reader *reader, const struct snap_birth *births, si
     struct sites sites = {NULL, 0};
     if (!count && !mapping_count) return 0;
     int failed = reader_table(reader, SNAP_SITE, sizeof *sites.records, (void **)&sites.records, &sites.count) < 0 ||
-                 keep(reader, &sites, births, count) < 0 || keep_mapped(reader, &sites, mappings, mapping_count) < 0;
+                 births_keep(reader, &sites, births, count) < 0 ||
+                 keep_mapped(reader, &sites, mappings, mapping_count) < 0;
     free(sites.records);
     return failed ? -1 : 0;
 }

@@ -62,7 +62,7 @@ static int collect_section(const struct reader *reader, const struct section *se
     return 0;
 }
 
-static int collect(const struct reader *reader, struct chunk_ref **refs, size_t *used) {
+static int chunks_collect(const struct reader *reader, struct chunk_ref **refs, size_t *used) {
     *used = 0;
     *refs = calloc(counters_chunks(reader) + 1, sizeof **refs);
     if (!*refs) return reader_memory(reader);
@@ -243,7 +243,7 @@ static int keep_site_ids(struct reader *reader) {
 int counters_tally(struct reader *reader) {
     struct chunk_ref *refs;
     size_t count;
-    int result = collect(reader, &refs, &count);
+    int result = chunks_collect(reader, &refs, &count);
     if (result == 0) result = tally_all(reader, refs, count);
     free(refs);
     return result < 0 ? -1 : keep_site_ids(reader);
@@ -302,7 +302,7 @@ int counters_name_sites(struct reader *reader) {
 int counters_sum_threads(struct reader *reader) {
     struct chunk_ref *refs;
     size_t count;
-    if (collect(reader, &refs, &count) < 0) {
+    if (chunks_collect(reader, &refs, &count) < 0) {
         free(refs);
         return -1;
     }

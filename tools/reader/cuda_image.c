@@ -39,7 +39,7 @@ static struct total total_of(const struct snap_cuda_site *record, const struct s
     return total;
 }
 
-static int lend(struct reader *reader, const struct snap_site *sites, size_t count) {
+static int sites_lend(struct reader *reader, const struct snap_site *sites, size_t count) {
     const struct cuda_image *cuda = &reader->image->cuda;
     for (size_t i = 0; i < cuda->site_count; i++) {
         struct total total = total_of(&cuda->sites[i], sites, count);
@@ -57,7 +57,7 @@ int cuda_image_lend(struct reader *reader) {
     if (!cuda->site_count) return 0;
     bool ledger = reader->image->header.kind == SNAP_LEDGER;
     if (ledger && reader_table(reader, SNAP_SITE, sizeof *sites, (void **)&sites, &count) < 0) return -1;
-    int result = lend(reader, sites, count);
+    int result = sites_lend(reader, sites, count);
     free(sites);
     return result;
 }

@@ -25,7 +25,7 @@ static void write_to(int fd, int status) {
     (void)written; /* nobody depends on it */
 }
 
-static void look_at(int directory, const char *name, const uint8_t run_id[16], pid_t pid, int status) {
+static void ledger_look_at(int directory, const char *name, const uint8_t run_id[16], pid_t pid, int status) {
     struct snap_header header;
     struct source source;
     char error[160];
@@ -40,7 +40,7 @@ void last_word_write(const char *path, const uint8_t run_id[16], pid_t pid, int 
     if (!directory) return;
     for (struct dirent *entry; (entry = readdir(directory));)
         if (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN)
-            look_at(dirfd(directory), entry->d_name, run_id, pid, status);
+            ledger_look_at(dirfd(directory), entry->d_name, run_id, pid, status);
     closedir(directory);
 }
 

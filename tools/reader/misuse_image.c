@@ -33,7 +33,7 @@ static void keep_those_in_use(struct image *image) {
     image->misuse_count = kept;
 }
 
-static int lend(struct reader *reader, const struct snap_site *sites, size_t count) {
+static int places_lend(struct reader *reader, const struct snap_site *sites, size_t count) {
     const struct image *image = reader->image;
     for (size_t i = 0; i < image->misuse_count; i++)
         for (size_t k = 0; k < SNAP_MISUSE_PLACES; k++) {
@@ -53,7 +53,7 @@ int misuse_image_lend(struct reader *reader) {
     if (!image->misuse_count) return 0;
     bool ledger = image->header.kind == SNAP_LEDGER;
     int result = ledger ? reader_table(reader, SNAP_SITE, sizeof *sites, (void **)&sites, &count) : 0;
-    if (result == 0) result = lend(reader, sites, count);
+    if (result == 0) result = places_lend(reader, sites, count);
     free(sites);
     return result;
 }

@@ -28,19 +28,19 @@ static struct {
     int32_t error;
 } opened;
 
-static void *find(const char *name) { return opened.library ? dlsym(opened.library, name) : NULL; }
+static void *symbol_find(const char *name) { return opened.library ? dlsym(opened.library, name) : NULL; }
 
 static void open_library(void) {
     opened.state = SNAP_NVML_NO_LIBRARY;
     opened.library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!opened.library) return;
-    int (*begin)(void) = (int (*)(void))find("nvmlInit_v2");
+    int (*begin)(void) = (int (*)(void))symbol_find("nvmlInit_v2");
     opened.error = begin ? begin() : -1;
     opened.state = opened.error ? SNAP_NVML_ERROR : SNAP_NVML_KNOWN;
 }
 
 void nvml_end(void) {
-    int (*end)(void) = (int (*)(void))find("nvmlShutdown");
+    int (*end)(void) = (int (*)(void))symbol_find("nvmlShutdown");
     if (end && opened.state == SNAP_NVML_KNOWN) end();
     if (opened.library) dlclose(opened.library);
     memset(&opened, 0, sizeof opened);
@@ -57,14 +57,14 @@ struct nvml_uuid nvml_uuid(const uint8_t uuid[16], bool mig) {
 
 /* The ledger need not know whether it is an instance. */
 static handle device_of(const uint8_t uuid[16]) {
-    int (*ask)(const char *, handle *) = (int (*)(const char *, handle *))find("nvmlDeviceGetHandleByUUID");
+    int (*ask)(const char *, handle *) = (int (*)(const char *, handle *))symbol_find("nvmlDeviceGetHandleByUUID");
     handle device;
     for (int mig = 0; ask && mig < 2; mig++)
         if (!ask(nvml_uuid(uuid, mig).s, &device)) return device;
     return NULL;
 }
 
-static void add(struct nvml_device *out, uint32_t pid, uint64_t bytes) {
+static void process_add(struct nvml_device *out, uint32_t pid, uint64_t bytes) {
     for (size_t i = 0; i < out->process_count; i++)
         if (out->processes[i].pid == pid) return;
     if (out->process_count < NVML_PROCESSES) out->processes[out->process_count++] = (struct nvml_process){pid, bytes};
@@ -76,16 +76,16 @@ static bool add_list(handle device, struct nvml_device *out, const char *const n
     static struct process list[NVML_PROCESSES];
     unsigned count = NVML_PROCESSES;
     int found = 0;
-    while (found < 3 && !find(names[found])) found++;
+    while (found < 3 && !symbol_find(names[found])) found++;
     if (found == 3) return false;
-    int result = ((ask *)find(names[found]))(device, &count, list);
+    int result = ((ask *)symbol_find(names[found]))(device, &count, list);
     if (result != DONE || count > NVML_PROCESSES) return false;
     for (unsigned i = 0; i < count; i++) {
         const struct first_process *first = (const struct first_process *)list + i;
         if (found == 2)
-            add(out, first->pid, first->bytes);
+            process_add(out, first->pid, first->bytes);
         else
-            add(out, list[i].pid, list[i].bytes);
+            process_add(out, list[i].pid, list[i].bytes);
     }
     return true;
 }
@@ -101,7 +101,7 @@ static const char *const lists[][3] = {
 };
 
 static int ask_device(handle device, struct nvml_device *out) {
-    int (*ask)(handle, struct memory *) = (int (*)(handle, struct memory *))find("nvmlDeviceGetMemoryInfo");
+    int (*ask)(handle, struct memory *) = (int (*)(handle, struct memory *))symbol_find("nvmlDeviceGetMemoryInfo");
     struct memory memory = {0};
     int error = ask ? ask(device, &memory) : -1;
     if (error) return error;

@@ -73,8 +73,8 @@ static int by_bytes(const void *left, const void *right) {
     return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-static void keep(struct nvml_image *nvml, const struct nvml_device *found, uint32_t device, uint32_t own,
-                 struct snap_nvml *record) {
+static void processes_keep(struct nvml_image *nvml, const struct nvml_device *found, uint32_t device, uint32_t own,
+                           struct snap_nvml *record) {
     uint32_t kept = 0;
     for (size_t i = 0; i < found->process_count; i++) {
         const struct nvml_process *process = &found->processes[i];
@@ -92,7 +92,7 @@ static void keep(struct nvml_image *nvml, const struct nvml_device *found, uint3
     }
 }
 
-static void ask(struct nvml_image *nvml, const struct snap_cuda_device *device, uint32_t ordinal, uint32_t own) {
+static void device_ask(struct nvml_image *nvml, const struct snap_cuda_device *device, uint32_t ordinal, uint32_t own) {
     static struct nvml_device found;
     struct snap_nvml *record = &nvml->devices[nvml->device_count++];
     *record = (struct snap_nvml){.device = ordinal, .state = SNAP_NVML_NO_DEVICE};
@@ -105,7 +105,7 @@ static void ask(struct nvml_image *nvml, const struct snap_cuda_device *device, 
     for (size_t i = 0; i < found.process_count; i++)
         if (found.processes[i].bytes == NVML_NOT_TOLD) record->flags |= SNAP_NVML_UNTOLD;
     qsort(found.processes, found.process_count, sizeof *found.processes, by_bytes);
-    keep(nvml, &found, ordinal, own, record);
+    processes_keep(nvml, &found, ordinal, own, record);
 }
 
 int nvml_image_ask(struct image *image, pid_t pid) {
@@ -118,7 +118,7 @@ int nvml_image_ask(struct image *image, pid_t pid) {
     if (!nvml->devices || !nvml->processes) return -1;
     nvml->now = true;
     for (size_t i = 0; i < cuda->device_count; i++)
-        if (cuda->devices[i].used) ask(nvml, &cuda->devices[i], (uint32_t)i, (uint32_t)pid);
+        if (cuda->devices[i].used) device_ask(nvml, &cuda->devices[i], (uint32_t)i, (uint32_t)pid);
     nvml_end();
     return 0;
 }

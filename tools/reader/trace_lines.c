@@ -43,7 +43,7 @@ static size_t keep_whole(uint8_t *bytes, size_t from, size_t length) {
     return used;
 }
 
-static bool sound(const struct section *section, const struct snap_ring *ring) {
+static bool ring_is_sound(const struct section *section, const struct snap_ring *ring) {
     return ring->room && ring->room % 8 == 0 && ring->room <= section->capacity - sizeof *ring &&
            ring->room <= ROOM_MOST && ring->end >= ring->start && ring->end - ring->start <= ring->room &&
            ring->start % 8 == 0 && ring->end % 8 == 0;
@@ -76,7 +76,7 @@ static int load_ring(struct reader *reader, const struct section *section, struc
     do {
         if (read_ring(reader, section->data, ring) < 0) return reader_damaged(reader, section->data, CUT_SHORT);
         if (!ring->room) return 0; /* made, and not begun */
-        if (!sound(section, ring)) return reader_damaged(reader, section->data, "a trace that does not add up");
+        if (!ring_is_sound(section, ring)) return reader_damaged(reader, section->data, "a trace that does not add up");
         if (copy_lines(reader, section->data, ring, to, &gone) < 0)
             return reader_damaged(reader, section->data, CUT_SHORT);
     } while (gone && gone >= ring->end - ring->start && --tries > 0);

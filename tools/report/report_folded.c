@@ -16,7 +16,7 @@ enum { SHARE = 2000, DEEPEST = 1000 };
 
 /* --- lines --- */
 
-static void append(struct folded_path *path, const char *text) {
+static void path_append(struct folded_path *path, const char *text) {
     size_t length = strlen(text);
     if (path->used + length + 1 > path->room) {
         size_t room = 2 * (path->used + length + 1);
@@ -33,13 +33,13 @@ static void append(struct folded_path *path, const char *text) {
 /* ';' parts frames and a line end parts stacks. */
 static void append_safe(struct folded_path *path, const char *text) {
     size_t from = path->used;
-    append(path, text);
+    path_append(path, text);
     for (char *c = path->failed ? "" : path->text + from; *c; c++)
         *c = *c == ';' ? ':' : (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
 }
 
 static void begin_frame(struct folded_path *path) {
-    if (path->used) append(path, ";");
+    if (path->used) path_append(path, ";");
 }
 
 void folded_push(struct folded_path *path, const char *name) {
@@ -49,17 +49,17 @@ void folded_push(struct folded_path *path, const char *name) {
 
 static void append_place(struct folded_path *path, const struct symbol *symbol) {
     char line[16];
-    append(path, " (");
+    path_append(path, " (");
     append_safe(path, symbols_short_path(symbol->file));
     snprintf(line, sizeof line, ":%" PRIu32, symbol->line);
-    if (symbol->line) append(path, line);
-    append(path, ")");
+    if (symbol->line) path_append(path, line);
+    path_append(path, ")");
 }
 
 void folded_push_symbol(struct folded_path *path, const struct named_frame *frame, const struct symbol *symbol) {
     char name[SYMBOL_NAMELESS];
     begin_frame(path);
-    if (frame->python) append(path, "py:");
+    if (frame->python) path_append(path, "py:");
     append_safe(path, symbol->function ? symbol->function : symbol_nameless(frame, name));
     if (frame->python && symbol->file) append_place(path, symbol);
 }
@@ -100,7 +100,7 @@ static void push_frame(struct folded *folded, uint32_t id) {
     folded->path.failed |= !folded->frames[at];
     if (!folded->frames[at]) return;
     begin_frame(&folded->path);
-    append(&folded->path, folded->frames[at]);
+    path_append(&folded->path, folded->frames[at]);
 }
 
 static void put_stack(struct folded *folded, const struct total *total, uint64_t bytes) {

@@ -30,7 +30,7 @@ static const char *state_key(const struct image *image) {
     }
 }
 
-static void hex(struct json *json, const char *key, const uint8_t *bytes, size_t count) {
+static void json_hex(struct json *json, const char *key, const uint8_t *bytes, size_t count) {
     char text[65];
     for (size_t i = 0; i < count && i < 32; i++) snprintf(text + 2 * i, 3, "%02x", bytes[i]);
     json_string(json, key, text);
@@ -69,7 +69,7 @@ static void json_process(struct json *json, const struct report *report) {
     json_real(json, "elapsed_seconds", now > header->start_ns ? (double)(now - header->start_ns) / 1e9 : 0);
     json_number(json, "exec_generation", header->exec_generation);
     json_number(json, "fork_depth", header->fork_depth);
-    hex(json, "run_id", header->run_id, sizeof header->run_id);
+    json_hex(json, "run_id", header->run_id, sizeof header->run_id);
     json_string(json, "stacks", stacks_key(header->stacks));
     if (header->sample_bytes)
         json_number(json, "sample_bytes", header->sample_bytes);

@@ -25,7 +25,7 @@ static struct matched add_up(const struct report *report) {
     return sum;
 }
 
-static void nothing(const struct report *report, char *text) {
+static void match_nothing(const struct report *report, char *text) {
     snprintf(text, WORDS - 1, "nothing matches \"%s\": %s", text_fit(report->match, 100).s,
              image_has_stacks(report->image)
                  ? "no call stack that holds anything has it in a function, a file or a module"
@@ -38,7 +38,7 @@ bool report_text_match(const struct report *report) {
     if (!report->match) return true;
     putchar('\n');
     if (!sum.bytes && !sum.blocks) {
-        nothing(report, text);
+        match_nothing(report, text);
         text[0] = 'N';
         strcat(text, ".");
         text_wrap(stdout, text, 0, 0);
@@ -55,6 +55,6 @@ void report_tell_match(const struct report *report) {
     struct matched sum = add_up(report);
     char text[WORDS];
     if (!report->match || sum.bytes || sum.blocks) return;
-    nothing(report, text);
+    match_nothing(report, text);
     complain("%s", text);
 }

@@ -52,7 +52,7 @@ struct found {
     size_t part_count, block_count;
 };
 
-static void take(struct found *found, const struct image *image) {
+static void parts_take(struct found *found, const struct image *image) {
     for (size_t i = 0; i < image->cuda.block_count; i++) {
         const struct snap_cuda_block *block = &image->cuda.blocks[i];
         if (block->flags & SNAP_CUDA_PART)
@@ -72,7 +72,7 @@ static const struct snap_cuda_block *block_at(const struct found *found, uint64_
     return at ? *at : NULL;
 }
 
-static void add(struct mixed *mixed, uint32_t model, uint64_t bytes, uint64_t *left) {
+static void share_add(struct mixed *mixed, uint32_t model, uint64_t bytes, uint64_t *left) {
     uint64_t taken = bytes < *left ? bytes : *left;
     if (!mixed->count || mixed->shares[mixed->count - 1].model != model)
         mixed->shares[mixed->count++] = (struct share){.model = model};
@@ -89,12 +89,12 @@ static void add_rest(struct mixed *mixed, uint32_t model, uint64_t left) {
 }
 
 /* The block of these parts. False: there is no memory. */
-static bool split(const struct image *image, const struct part *parts, size_t count,
-                  const struct snap_cuda_block *block, struct mixed *out) {
+static bool block_split(const struct image *image, const struct part *parts, size_t count,
+                        const struct snap_cuda_block *block, struct mixed *out) {
     uint64_t left = block->size;
     *out = (struct mixed){.block = block, .shares = calloc(count + 1, sizeof *out->shares)};
     if (!out->shares) return false;
-    for (size_t i = 0; i < count; i++) add(out, parts[i].model, parts[i].bytes, &left);
+    for (size_t i = 0; i < count; i++) share_add(out, parts[i].model, parts[i].bytes, &left);
     add_rest(out, model_of(image, block), left);
     qsort(out->shares, out->count, sizeof *out->shares, by_bytes);
     return true;
@@ -106,7 +106,7 @@ static int largest_first(const void *left, const void *right) {
     return a->block->address < b->block->address ? -1 : a->block->address > b->block->address;
 }
 
-static void let_go(struct mixed *mixed, size_t count) {
+static void mixed_free(struct mixed *mixed, size_t count) {
     for (size_t i = 0; mixed && i < count; i++) free(mixed[i].shares);
     free(mixed);
 }
@@ -117,7 +117,7 @@ static bool find_in(const struct image *image, const struct found *found, struct
         for (end = first; end < found->part_count && found->parts[end].block == found->parts[first].block;) end++;
         const struct snap_cuda_block *block = block_at(found, found->parts[first].block);
         if (!block) continue;
-        if (!split(image, found->parts + first, end - first, block, &mixed[*count])) return false;
+        if (!block_split(image, found->parts + first, end - first, block, &mixed[*count])) return false;
         if (mixed[*count].count > 1)
             (*count)++;
         else
@@ -133,12 +133,12 @@ static struct mixed *find_mixed(const struct image *image, size_t *count) {
     struct found found = {.parts = calloc(most, sizeof *found.parts), .blocks = calloc(most, sizeof *found.blocks)};
     bool fine = mixed && found.parts && found.blocks;
     *count = 0;
-    if (fine) take(&found, image);
+    if (fine) parts_take(&found, image);
     fine = fine && find_in(image, &found, mixed, count);
     free(found.parts);
     free(found.blocks);
     if (!fine) {
-        let_go(mixed, *count);
+        mixed_free(mixed, *count);
         return NULL;
     }
     qsort(mixed, *count, sizeof *mixed, largest_first);
@@ -163,7 +163,7 @@ int report_text_mixed(const struct report *report) {
         }
         putchar('\n');
     }
-    let_go(mixed, count);
+    mixed_free(mixed, count);
     return 0;
 }
 
@@ -190,6 +190,6 @@ int report_json_mixed(struct json *json, const struct report *report) {
     json_array(json, "mixed_blocks");
     for (size_t i = 0; mixed && i < count && i < report->top; i++) json_mixed(json, report->image, &mixed[i]);
     json_end_array(json);
-    let_go(mixed, mixed ? count : 0);
+    mixed_free(mixed, mixed ? count : 0);
     return mixed ? 0 : -1;
 }

@@ -59,7 +59,7 @@ static void compress_bytes(struct pprof *pprof, const uint8_t *bytes, size_t len
     } while (pprof->stream.avail_out == 0);
 }
 
-static void put(struct pprof *pprof, const Pprof__Profile *profile) {
+static void profile_put(struct pprof *pprof, const Pprof__Profile *profile) {
     size_t size = pprof__profile__get_packed_size(profile);
     if (size > pprof->packed_room) {
         free(pprof->packed);
@@ -74,7 +74,7 @@ static void put(struct pprof *pprof, const Pprof__Profile *profile) {
 /* ---- strings and functions, each written when it is first needed */
 
 /* Whether the text is new; *id is its number, from `count` on. */
-static bool number(struct pprof *pprof, struct text_id **table, int64_t *count, const char *text, int64_t *id) {
+static bool text_number(struct pprof *pprof, struct text_id **table, int64_t *count, const char *text, int64_t *id) {
     struct text_id *known;
     size_t length = strlen(text);
     HASH_FIND(hh, *table, text, length, known);
@@ -93,12 +93,12 @@ static bool number(struct pprof *pprof, struct text_id **table, int64_t *count, 
 static int64_t string(struct pprof *pprof, const char *text) {
     int64_t id;
     struct text_line safe = text_fit(text ? text : "", sizeof safe.s - 24);
-    if (number(pprof, &pprof->strings, &pprof->string_count, safe.s, &id)) {
+    if (text_number(pprof, &pprof->strings, &pprof->string_count, safe.s, &id)) {
         Pprof__Profile profile = PPROF__PROFILE__INIT;
         char *texts[] = {safe.s};
         profile.n_string_table = 1;
         profile.string_table = texts;
-        put(pprof, &profile);
+        profile_put(pprof, &profile);
     }
     return id;
 }
@@ -107,7 +107,7 @@ static uint64_t function(struct pprof *pprof, const char *name, const char *file
     char key[2 * sizeof(struct text_line)];
     int64_t id;
     snprintf(key, sizeof key, "%s\x1f%s", name, file ? file : "");
-    if (number(pprof, &pprof->functions, &pprof->function_count, key, &id)) {
+    if (text_number(pprof, &pprof->functions, &pprof->function_count, key, &id)) {
         Pprof__Profile profile = PPROF__PROFILE__INIT;
         Pprof__Function one = PPROF__FUNCTION__INIT, *all[] = {&one};
         one.id = (uint64_t)id + 1;
@@ -115,7 +115,7 @@ static uint64_t function(struct pprof *pprof, const char *name, const char *file
         one.filename = string(pprof, file);
         profile.n_function = 1;
         profile.function = all;
-        put(pprof, &profile);
+        profile_put(pprof, &profile);
     }
     return (uint64_t)id + 1;
 }
@@ -137,7 +137,7 @@ static void put_mapping(struct pprof *pprof, size_t index) {
     one.has_functions = one.has_filenames = one.has_line_numbers = one.has_inline_frames = true;
     profile.n_mapping = 1;
     profile.mapping = all;
-    put(pprof, &profile);
+    profile_put(pprof, &profile);
 }
 
 /* The program itself first: pprof takes its name for the profile's. */
@@ -163,7 +163,7 @@ static void put_location(struct pprof *pprof, Pprof__Location *location) {
     Pprof__Profile profile = PPROF__PROFILE__INIT;
     profile.n_location = 1;
     profile.location = &location;
-    put(pprof, &profile);
+    profile_put(pprof, &profile);
 }
 
 static void locate_frame(struct pprof *pprof, uint32_t id) {
@@ -191,7 +191,7 @@ static uint64_t locate_name(struct pprof *pprof, const char *name, uint32_t modu
     Pprof__Location location = PPROF__LOCATION__INIT;
     Pprof__Line line = PPROF__LINE__INIT, *all[] = {&line};
     int64_t id;
-    bool is_new = number(pprof, &pprof->names, &pprof->name_count, name, &id);
+    bool is_new = text_number(pprof, &pprof->names, &pprof->name_count, name, &id);
     location.id = image->frame_count + 1 + (uint64_t)id;
     if (!is_new) return location.id;
     location.mapping_id = image_module(image, module) ? module : 0;
@@ -202,7 +202,7 @@ static uint64_t locate_name(struct pprof *pprof, const char *name, uint32_t modu
     return location.id;
 }
 
-static uint64_t locate(struct pprof *pprof, uint32_t frame) {
+static uint64_t location_of(struct pprof *pprof, uint32_t frame) {
     if (!pprof->located[frame]) locate_frame(pprof, frame);
     pprof->located[frame] = 1;
     return frame + UINT64_C(1);
@@ -216,7 +216,7 @@ static size_t locate_all(struct pprof *pprof, const struct profiled *one) {
     if (one->inner) pprof->locations[known++] = locate_name(pprof, one->inner, 0);
     for (size_t i = 0; i < count; i++)
         if (pprof->frames[i] < report->image->frame_count && !report_skips_frame(report, pprof->frames[i]))
-            pprof->locations[known++] = locate(pprof, pprof->frames[i]);
+            pprof->locations[known++] = location_of(pprof, pprof->frames[i]);
     if (!known) pprof->locations[known++] = locate_name(pprof, report_no_frames(report, one->module), one->module);
     if (root) pprof->locations[known++] = locate_name(pprof, root, 0);
     return known;
@@ -233,7 +233,7 @@ static size_t add_label(struct pprof *pprof, Pprof__Label *label, const char *ke
     return 1;
 }
 
-static struct profiled take(const struct report *report, const struct listed_site *site) {
+static struct profiled site_figures(const struct report *report, const struct listed_site *site) {
     struct total sum = report_site(report->image, site);
     bool peak = report->measure == MEASURE_PEAK;
     return (struct profiled){.stack = sum.stack,
@@ -244,7 +244,7 @@ static struct profiled take(const struct report *report, const struct listed_sit
                                         (int64_t)(peak ? sum.peak_bytes : total_live_bytes(&sum))}};
 }
 
-static void add(struct profiled *to, const struct profiled *one) {
+static void figures_add(struct profiled *to, const struct profiled *one) {
     for (int i = 0; i < VALUES; i++) to->values[i] += one->values[i];
 }
 
@@ -263,7 +263,7 @@ static void put_sample(struct pprof *pprof, struct profiled *one) {
     sample.label = label_list;
     profile.n_sample = 1;
     profile.sample = all;
-    put(pprof, &profile);
+    profile_put(pprof, &profile);
 }
 
 /* ---- what is put together */
@@ -274,8 +274,8 @@ static void put_rest(struct pprof *pprof, const struct listed_site *sites, size_
     struct profiled rest = {.inner = name, .tag = MANY_TAGS};
     snprintf(name, sizeof name, "(%zu more)", count);
     for (size_t i = 0; i < count; i++) {
-        struct profiled one = take(pprof->report, &sites[i]);
-        add(&rest, &one);
+        struct profiled one = site_figures(pprof->report, &sites[i]);
+        figures_add(&rest, &one);
     }
     put_sample(pprof, &rest);
 }
@@ -314,7 +314,7 @@ static int put_large(struct pprof *pprof, const struct listed_site *sites, size_
     uint32_t *large = large_nodes(pprof->report);
     struct profiled *list = calloc(count + 1, sizeof *list);
     for (size_t i = 0; large && list && i < count; i++) {
-        list[i] = take(pprof->report, &sites[i]);
+        list[i] = site_figures(pprof->report, &sites[i]);
         uint32_t stack = list[i].stack, kept = stack < image->node_count ? large[stack] : 0;
         if (!stack || kept == stack) continue;
         list[i].stack = kept;
@@ -323,7 +323,8 @@ static int put_large(struct pprof *pprof, const struct listed_site *sites, size_
     }
     if (large && list) qsort(list, count, sizeof *list, by_stack);
     for (size_t i = 0, next; large && list && i < count; i = next) {
-        for (next = i + 1; next < count && by_stack(&list[i], &list[next]) == 0; next++) add(&list[i], &list[next]);
+        for (next = i + 1; next < count && by_stack(&list[i], &list[next]) == 0; next++)
+            figures_add(&list[i], &list[next]);
         put_sample(pprof, &list[i]);
     }
     int result = large && list ? 0 : -1;
@@ -336,7 +337,7 @@ static int put_samples(struct pprof *pprof, const struct listed_site *sites, siz
     size_t shown = count < pprof->report->top ? count : pprof->report->top;
     if (pprof->report->min) return put_large(pprof, sites, count);
     for (size_t i = 0; i < shown; i++) {
-        struct profiled one = take(pprof->report, &sites[i]);
+        struct profiled one = site_figures(pprof->report, &sites[i]);
         put_sample(pprof, &one);
     }
     if (shown < count) put_rest(pprof, sites + shown, count - shown);
@@ -366,7 +367,7 @@ static void put_head(struct pprof *pprof) {
     profile.period = header->sample_bytes ? (int64_t)header->sample_bytes : 1;
     profile.time_nanos = (int64_t)header->start_wall_ns;
     profile.duration_nanos = now > header->start_ns ? (int64_t)(now - header->start_ns) : 0;
-    put(pprof, &profile);
+    profile_put(pprof, &profile);
 }
 
 static void put_comment(struct pprof *pprof) {
@@ -377,7 +378,7 @@ static void put_comment(struct pprof *pprof) {
     int64_t comment = string(pprof, words);
     profile.n_comment = 1;
     profile.comment = &comment;
-    put(pprof, &profile);
+    profile_put(pprof, &profile);
 }
 
 static void forget(struct text_id **table) {

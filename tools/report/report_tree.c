@@ -94,7 +94,7 @@ static bool goes_on(const struct tree_print *print, const struct limb *limb, con
 
 /* Down the calls for as long as one of them alone is worth showing, and holds the same. Returns how many parts there
  * are then, or -1. */
-static int follow(struct tree_print *print, struct limb *limb) {
+static int limb_follow(struct tree_print *print, struct limb *limb) {
     struct branch branch = limb->branch;
     struct branches next;
     for (; print->frames_left; print->frames_left--) {
@@ -108,7 +108,7 @@ static int follow(struct tree_print *print, struct limb *limb) {
     return 0;
 }
 
-static void divide(struct tree_print *print, size_t index, size_t parts) {
+static void limb_divide(struct tree_print *print, size_t index, size_t parts) {
     struct limb *limb = &print->limbs[index];
     if (print->count + parts > LIMBS_MOST) return;
     limb->first = print->count;
@@ -117,17 +117,17 @@ static void divide(struct tree_print *print, size_t index, size_t parts) {
         print->limbs[print->count++] = (struct limb){.branch = limb->below.list[i], .parent = index};
 }
 
-static int grow(struct tree_print *print) {
+static int limbs_grow(struct tree_print *print) {
     struct limb *root = &print->limbs[0];
     print->count = 1;
     print->frames_left = FRAMES_MOST;
     root->shown = true;
     if (calltree_expand(&print->tree, NULL, &root->below) < 0) return -1;
-    divide(print, 0, count_worthy(print, &root->below));
+    limb_divide(print, 0, count_worthy(print, &root->below));
     for (size_t i = 1; i < print->count; i++) {
-        int parts = follow(print, &print->limbs[i]);
+        int parts = limb_follow(print, &print->limbs[i]);
         if (parts < 0) return -1;
-        divide(print, i, (size_t)parts);
+        limb_divide(print, i, (size_t)parts);
     }
     return 0;
 }
@@ -272,7 +272,7 @@ static size_t largest_next(const struct tree_print *print) {
 }
 
 /* The largest first: nothing is left out while something smaller is shown. */
-static void choose(struct tree_print *print, size_t budget) {
+static void limbs_choose(struct tree_print *print, size_t budget) {
     size_t used = 0, index;
     while (used < budget && (index = largest_next(print))) {
         print->limbs[index].shown = true;
@@ -313,16 +313,16 @@ static int print_tree(struct tree_print *print) {
     print->tree.line_context = report->symbols;
     print->tree.line_from = print->total / NAMED_FROM;
     print->limbs = calloc(LIMBS_MOST, sizeof *print->limbs);
-    if (!print->limbs || grow(print) < 0) return -1;
+    if (!print->limbs || limbs_grow(print) < 0) return -1;
     count_lines(print);
-    choose(print, report->top < SIZE_MAX / LINES_PER_ROW ? LINES_PER_ROW * report->top : SIZE_MAX);
+    limbs_choose(print, report->top < SIZE_MAX / LINES_PER_ROW ? LINES_PER_ROW * report->top : SIZE_MAX);
     printf("\nCall tree (%s%s, with all that is below)\n", print->tree.variances ? "estimates of what is " : "",
            report_measure_words(report).s);
     print_limb(print, &print->limbs[0], 0);
     return 0;
 }
 
-static void clear(struct tree_print *print) {
+static void tree_print_clear(struct tree_print *print) {
     for (size_t i = 0; i < print->count; i++) {
         free(print->limbs[i].lines);
         branches_clear(&print->limbs[i].below);
@@ -339,6 +339,6 @@ int text_tree(const struct report *report) {
     int result = calltree_begin(&print.tree, report->image, bytes, variances);
     if (estimated && !variances) result = -1;
     if (result == 0 && print.total) result = print_tree(&print);
-    clear(&print);
+    tree_print_clear(&print);
     return result;
 }

@@ -14,7 +14,8 @@ static int by_value(const void *left, const void *right) {
     return *a < *b ? -1 : *a > *b;
 }
 
-static void add(struct ranges *ranges, enum use use, uint64_t start, uint64_t end, const struct snap_mapping *mapping) {
+static void range_add(struct ranges *ranges, enum use use, uint64_t start, uint64_t end,
+                      const struct snap_mapping *mapping) {
     if (start == 0 || end <= start) return;
     ranges->list[use][ranges->count[use]++] = (struct use_range){start, end, mapping};
     ranges->edges[ranges->edge_count++] = start;
@@ -25,11 +26,11 @@ static void collect_own(struct ranges *ranges, const struct snap_header *header)
     size_t most = sizeof header->own / sizeof *header->own;
     size_t count = header->own_ranges < most ? header->own_ranges : most;
     for (size_t i = 0; i < count; i++)
-        add(ranges, USE_OWN, header->own[i].start, header->own[i].start + header->own[i].length, NULL);
+        range_add(ranges, USE_OWN, header->own[i].start, header->own[i].start + header->own[i].length, NULL);
     const struct snap_range *map = &header->ledger_map;
-    add(ranges, USE_OWN, map->start, map->start + map->length, NULL);
+    range_add(ranges, USE_OWN, map->start, map->start + map->length, NULL);
     map = &header->library_map;
-    add(ranges, USE_OWN, map->start, map->start + map->length, NULL);
+    range_add(ranges, USE_OWN, map->start, map->start + map->length, NULL);
 }
 
 int ranges_collect(struct ranges *ranges, const struct image *image) {
@@ -51,17 +52,17 @@ int ranges_collect(struct ranges *ranges, const struct image *image) {
     for (size_t i = 0; i < image->cuda.block_count; i++) {
         const struct snap_cuda_block *block = &image->cuda.blocks[i];
         if (block->kind == SNAP_CUDA_BACKUP)
-            add(ranges, USE_BACKUP, block->address, block->address + block->size, NULL);
+            range_add(ranges, USE_BACKUP, block->address, block->address + block->size, NULL);
         if (block->kind == SNAP_CUDA_BUFFER)
-            add(ranges, USE_BUFFER, block->address, block->address + block->size, NULL);
+            range_add(ranges, USE_BUFFER, block->address, block->address + block->size, NULL);
     }
     for (size_t i = 0; i < image->mapping_count; i++) {
         const struct snap_mapping *mapping = &image->mappings[i];
-        add(ranges, USE_MAPPING, mapping->address, mapping->address + mapping->length, mapping);
+        range_add(ranges, USE_MAPPING, mapping->address, mapping->address + mapping->length, mapping);
     }
     /* Stacks of ended threads too: glibc keeps them for the next thread. */
     for (size_t i = 0; i < image->thread_count; i++)
-        add(ranges, USE_STACK, image->threads[i].stack_start, image->threads[i].stack_end, NULL);
+        range_add(ranges, USE_STACK, image->threads[i].stack_start, image->threads[i].stack_end, NULL);
     for (int use = USE_OWN; use < USE_KINDS; use++)
         qsort(ranges->list[use], ranges->count[use], sizeof(struct use_range), by_start);
     qsort(ranges->edges, ranges->edge_count, sizeof *ranges->edges, by_value);

@@ -19,7 +19,7 @@ static int unreadable(const char *what, const char *why) {
 }
 
 /* Takes the source over. */
-static int load(struct subject *subject, struct source *source, const char *what, bool live) {
+static int subject_load(struct subject *subject, struct source *source, const char *what, bool live) {
     int result = image_load(&subject->image, source, live);
     source_close(source);
     return result < 0 ? unreadable(what, subject->image.error) : EXIT_FINE;
@@ -39,7 +39,7 @@ int subject_open_pid(struct subject *subject, pid_t pid, bool with_residency) {
     subject->pid = pid;
     int result = source_map(&live.source);
     if (result < 0) return unreadable(what, strerror(-result));
-    int code = load(subject, &live.source, what, true);
+    int code = subject_load(subject, &live.source, what, true);
     if (code == EXIT_FINE && with_residency) measure_residency(&subject->image, pid);
     return code;
 }
@@ -65,7 +65,7 @@ static int open_file(struct subject *subject, const char *path, bool with_reside
         if (result < 0) return unreadable(path, strerror(-result));
     }
     snprintf(subject->file, sizeof subject->file, "%s", path);
-    int code = load(subject, &source, path, live);
+    int code = subject_load(subject, &source, path, live);
     if (code == EXIT_FINE && live) {
         subject->pid = (pid_t)subject->image.header.pid;
         if (with_residency) measure_residency(&subject->image, subject->pid);

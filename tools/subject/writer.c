@@ -27,13 +27,13 @@ static uint64_t totals_length(const struct image *image) {
     return sizeof(struct snap_section) + padded(length);
 }
 
-static int put(FILE *to, const void *bytes, uint64_t length) {
+static int bytes_put(FILE *to, const void *bytes, uint64_t length) {
     return length == 0 || fwrite(bytes, 1, length, to) == length ? 0 : -1;
 }
 
 static int put_padding(FILE *to, uint64_t length) {
     static const char zeros[8];
-    return put(to, zeros, padded(length) - length);
+    return bytes_put(to, zeros, padded(length) - length);
 }
 
 static int put_part(FILE *to, const struct part *part) {
@@ -43,18 +43,19 @@ static int put_part(FILE *to, const struct part *part) {
                                 .length = part_length(part),
                                 .count = part->count};
     uint64_t length = part->count * part->record_size;
-    return put(to, &head, sizeof head) < 0 || put(to, part->records, length) < 0 ? -1 : put_padding(to, length);
+    return bytes_put(to, &head, sizeof head) < 0 || bytes_put(to, part->records, length) < 0 ? -1
+                                                                                             : put_padding(to, length);
 }
 
 static int put_totals(FILE *to, const struct image *image, uint64_t length) {
     struct snap_section head = {
         .type = SNAP_TOTALS, .version = 1, .record_size = 1, .length = length, .count = image->total_count};
     uint64_t used = 0;
-    if (put(to, &head, sizeof head) < 0) return -1;
+    if (bytes_put(to, &head, sizeof head) < 0) return -1;
     for (size_t i = 0; i < image->total_count; i++) {
         uint8_t entry[PACKED_MAX];
         size_t size = packed_total(&image->totals[i], entry);
-        if (put(to, entry, size) < 0) return -1;
+        if (bytes_put(to, entry, size) < 0) return -1;
         used += size;
     }
     return put_padding(to, used);
@@ -120,7 +121,7 @@ int writer_snapshot(struct image *image, FILE *to) {
     finish_header(image, size);
     uint8_t page[SNAP_HEADER_SIZE] = {0};
     memcpy(page, &image->header, sizeof image->header);
-    if (put(to, page, sizeof page) < 0) return -1;
+    if (bytes_put(to, page, sizeof page) < 0) return -1;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (put_part(to, &parts[i]) < 0) return -1;
     return put_totals(to, image, totals);

@@ -12,7 +12,7 @@ static const char kinds[2][4] = {"TOS", "tos"}; /* on the host, on devices */
 
 void figures_begin(struct figures *figures) { *figures = (struct figures){.floor = 1}; }
 
-static void drop(struct figures *figures, struct figure *figure) {
+static void figure_drop(struct figures *figures, struct figure *figure) {
     HASH_DEL(figures->table, figure);
     figures->count--;
     free(figure->file);
@@ -21,11 +21,11 @@ static void drop(struct figures *figures, struct figure *figure) {
 
 void figures_end(struct figures *figures) {
     struct figure *figure, *next;
-    HASH_ITER(hh, figures->table, figure, next) drop(figures, figure);
+    HASH_ITER(hh, figures->table, figure, next) figure_drop(figures, figure);
     figures_begin(figures);
 }
 
-static struct figure *find(const struct figures *figures, enum figure_kind kind, bool cuda, const char *name) {
+static struct figure *figure_find(const struct figures *figures, enum figure_kind kind, bool cuda, const char *name) {
     char key[FIGURE_KEY_MOST];
     struct figure *found;
     int length = snprintf(key, sizeof key, "%c%s", kinds[cuda][kind], name);
@@ -35,20 +35,20 @@ static struct figure *find(const struct figures *figures, enum figure_kind kind,
 }
 
 struct figure *figures_find(const struct figures *figures, enum figure_kind kind, const char *name) {
-    return find(figures, kind, false, name);
+    return figure_find(figures, kind, false, name);
 }
 
 struct figure *figures_find_cuda(const struct figures *figures, enum figure_kind kind, const char *name) {
-    return find(figures, kind, true, name);
+    return figure_find(figures, kind, true, name);
 }
 
 struct figure *figures_find_like(const struct figures *figures, const struct figure *like) {
-    return find(figures, like->kind, like->cuda, figure_name(like));
+    return figure_find(figures, like->kind, like->cuda, figure_name(like));
 }
 
-static struct figure *add(struct figures *figures, enum figure_kind kind, bool cuda, const char *name, uint64_t bytes,
-                          uint64_t blocks) {
-    struct figure *figure = find(figures, kind, cuda, name);
+static struct figure *figure_add(struct figures *figures, enum figure_kind kind, bool cuda, const char *name,
+                                 uint64_t bytes, uint64_t blocks) {
+    struct figure *figure = figure_find(figures, kind, cuda, name);
     size_t length = strlen(name) + 1;
     if (!figure) {
         figure = length < FIGURE_KEY_MOST ? calloc(1, sizeof *figure + length + 1) : NULL;
@@ -67,12 +67,12 @@ static struct figure *add(struct figures *figures, enum figure_kind kind, bool c
 
 struct figure *figures_add(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
                            uint64_t blocks) {
-    return add(figures, kind, false, name, bytes, blocks);
+    return figure_add(figures, kind, false, name, bytes, blocks);
 }
 
 struct figure *figures_add_cuda(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
                                 uint64_t blocks) {
-    return add(figures, kind, true, name, bytes, blocks);
+    return figure_add(figures, kind, true, name, bytes, blocks);
 }
 
 static void widen(struct range *range, uint64_t value, bool first) {
@@ -136,13 +136,13 @@ void figures_cut(struct figures *figures, const struct figures *before, size_t m
     while (floor < UINT64_C(1) << 62 && listed_sites(figures, floor, before) > most) floor *= 2;
     figures->floor = floor;
     HASH_ITER(hh, figures->table, figure, next)
-    if (!is_listed(figure, floor, before)) drop(figures, figure);
+    if (!is_listed(figure, floor, before)) figure_drop(figures, figure);
 }
 
 /* --- names --- */
 
 /* Names that begin alike differ in it. */
-static uint32_t hash(const char *text) {
+static uint32_t name_hash(const char *text) {
     uint32_t sum = 0x811C9DC5u;
     for (; *text; text++) sum = (sum ^ (unsigned char)*text) * 0x01000193u;
     return sum;
@@ -161,12 +161,12 @@ static void part(char *to, const char *text) {
         for (length = PART_MOST - HASHED; length && ((unsigned char)text[from + length] & 0xc0) == 0x80;) length--;
     memcpy(to, text + from, length);
     if (cut)
-        snprintf(to + length, HASHED, "~%08x", hash(text + from));
+        snprintf(to + length, HASHED, "~%08x", name_hash(text + from));
     else
         to[length] = 0;
 }
 
-static bool put(char *to, size_t room, const char *text) {
+static bool name_put(char *to, size_t room, const char *text) {
     size_t used = strlen(to), length = strlen(text);
     if (used + length + 1 > room) return false;
     memcpy(to + used, text, length + 1);
@@ -180,7 +180,7 @@ static bool put_pair(char *to, size_t room, const char *lead, const char *a, con
     part(first, a);
     part(second, b);
     snprintf(text, sizeof text, "%s%s%s", first, between, second);
-    if (put(to, room, lead) && scan_quote(to, room, text)) return true;
+    if (name_put(to, room, lead) && scan_quote(to, room, text)) return true;
     to[used] = 0;
     return false;
 }
@@ -188,9 +188,9 @@ static bool put_pair(char *to, size_t room, const char *lead, const char *a, con
 bool figure_name_owner(char *to, size_t room, const char *kind, const char *name, const char *origin) {
     char text[PART_MOST];
     to[0] = 0;
-    if (!put(to, room, kind) || !put(to, room, " ")) return false;
+    if (!name_put(to, room, kind) || !name_put(to, room, " ")) return false;
     part(text, name);
-    if (!scan_quote(to, room, text) || !put(to, room, " ")) return false;
+    if (!scan_quote(to, room, text) || !name_put(to, room, " ")) return false;
     part(text, origin);
     return scan_quote(to, room, text);
 }
@@ -233,8 +233,8 @@ static void site_words(const struct figure *figure, char *to, size_t room) {
     bool owner = false;
     to[0] = 0;
     while (figure_part(&next, &owner, text, sizeof text)) {
-        if (*to) put(to, room, owner ? ", " : " < ");
-        put(to, room, text);
+        if (*to) name_put(to, room, owner ? ", " : " < ");
+        name_put(to, room, text);
     }
 }
 
@@ -250,5 +250,5 @@ void figure_words(const struct figure *figure, char *to, size_t room) {
         site_words(figure, to, room);
         break;
     }
-    if (figure->cuda) put(to, room, " on CUDA devices");
+    if (figure->cuda) name_put(to, room, " on CUDA devices");
 }

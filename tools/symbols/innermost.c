@@ -35,7 +35,7 @@ static size_t find_python(const struct stack *stack, size_t from) {
 }
 
 /* Lines of the frames from `next` on, up to frame `end` or `most` lines in all; returns the frame after them. */
-static size_t add(struct innermost *innermost, const struct stack *stack, size_t next, size_t end, size_t most) {
+static size_t frames_add(struct innermost *innermost, const struct stack *stack, size_t next, size_t end, size_t most) {
     for (; next < end && innermost->count < most; next++) {
         const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[next]);
         for (uint32_t i = 0; i < frame->count && innermost->count < most; i++) {
@@ -49,7 +49,7 @@ static size_t add(struct innermost *innermost, const struct stack *stack, size_t
 /* What lies between the innermost frames and the first Python line: one frame takes the line that would say so. */
 static size_t skip_to_python(struct innermost *innermost, const struct stack *stack, size_t next, size_t python) {
     size_t skipped = python - next;
-    if (skipped == 1) return add(innermost, stack, next, python, INNERMOST_LINES);
+    if (skipped == 1) return frames_add(innermost, stack, next, python, INNERMOST_LINES);
     innermost->lines[innermost->count].skipped = skipped;
     return python;
 }
@@ -60,13 +60,13 @@ void innermost_of(struct innermost *innermost, const struct image *image, struct
     *innermost = (struct innermost){.count = 0};
     size_t python = find_python(&stack, 0);
     size_t native = python < stack.count ? INNERMOST_BELOW_PYTHON : INNERMOST_NATIVE;
-    size_t next = add(innermost, &stack, 0, python, native);
+    size_t next = frames_add(innermost, &stack, 0, python, native);
     if (python < stack.count) next = skip_to_python(innermost, &stack, next, python);
     size_t most =
         innermost->count + INNERMOST_PYTHON < INNERMOST_LINES ? innermost->count + INNERMOST_PYTHON : INNERMOST_LINES;
     for (; python < stack.count && innermost->count < most; python = find_python(&stack, next))
-        next = add(innermost, &stack, python, python + 1, most);
-    if (stack.count - next == 1) next = add(innermost, &stack, next, stack.count, INNERMOST_LINES);
+        next = frames_add(innermost, &stack, python, python + 1, most);
+    if (stack.count - next == 1) next = frames_add(innermost, &stack, next, stack.count, INNERMOST_LINES);
     innermost->more = stack.count - next;
 }
 

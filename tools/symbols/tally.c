@@ -31,8 +31,8 @@ static enum measure measure_of(const struct figures *figures, const struct side 
     return figures->peak && !side->cuda ? MEASURE_PEAK : MEASURE_LIVE;
 }
 
-static struct figure *add(struct figures *figures, const struct side *side, enum figure_kind kind, const char *name,
-                          uint64_t bytes, uint64_t blocks) {
+static struct figure *figure_of_side(struct figures *figures, const struct side *side, enum figure_kind kind,
+                                     const char *name, uint64_t bytes, uint64_t blocks) {
     return side->cuda ? figures_add_cuda(figures, kind, name, bytes, blocks)
                       : figures_add(figures, kind, name, bytes, blocks);
 }
@@ -62,7 +62,7 @@ static int add_owner(struct figures *figures, const struct side *side, uint32_t 
     if (!figure_name_owner(name, sizeof name, roster_kind(owner), image_string(image, owner->name),
                            image_string(image, owner->origin)))
         return 0;
-    return add(figures, side, FIGURE_OWNER, name, bytes, total_measure_blocks(total, measure)) ? 0 : -1;
+    return figure_of_side(figures, side, FIGURE_OWNER, name, bytes, total_measure_blocks(total, measure)) ? 0 : -1;
 }
 
 static int add_owners(struct figures *figures, const struct side *side) {
@@ -158,7 +158,7 @@ static void name_owner(char *name, size_t room, const char *owner) {
 }
 
 /* Where its source is, for those who can show it there. */
-static void locate(struct figure *figure, const struct image *image, struct symbols *symbols, uint32_t node) {
+static void figure_locate(struct figure *figure, const struct image *image, struct symbols *symbols, uint32_t node) {
     struct innermost_line line;
     if (figure->file || !innermost_caller(&line, image, symbols, node) || !line.symbol->file) return;
     figure->file = strdup(line.symbol->file);
@@ -181,8 +181,9 @@ static int add_site(struct figures *figures, const struct groups *groups, const 
     if (!name[2]) figure_name_frame(name, sizeof name, "?", name_of_place(image, groups_place(groups, row)));
     name_owner(name, sizeof name, groups_owner(groups, row->model));
     name_owner(name, sizeof name, groups_owner(groups, row->node));
-    struct figure *figure = add(figures, side, FIGURE_SITE, name, row->side[0].live_bytes, row->side[0].live_blocks);
-    if (figure && row->stack) locate(figure, image, symbols, row->stack_node);
+    struct figure *figure =
+        figure_of_side(figures, side, FIGURE_SITE, name, row->side[0].live_bytes, row->side[0].live_blocks);
+    if (figure && row->stack) figure_locate(figure, image, symbols, row->stack_node);
     return figure ? 0 : -1;
 }
 

@@ -89,7 +89,7 @@ static void place_slot(struct groups *groups, uint32_t index) {
     groups->slots[slot] = index + 1;
 }
 
-static int grow(struct groups *groups, size_t capacity) {
+static int table_grow(struct groups *groups, size_t capacity) {
     struct row *rows = realloc(groups->rows, capacity * sizeof *rows);
     if (!rows) return -1;
     groups->rows = rows;
@@ -103,7 +103,7 @@ static int grow(struct groups *groups, size_t capacity) {
 }
 
 static struct row *find_row(struct groups *groups, const struct row *key) {
-    if (groups->count == groups->capacity && grow(groups, groups->capacity ? 2 * groups->capacity : 256) < 0)
+    if (groups->count == groups->capacity && table_grow(groups, groups->capacity ? 2 * groups->capacity : 256) < 0)
         return NULL;
     size_t slot = row_hash(key) & (groups->slot_count - 1);
     for (; groups->slots[slot]; slot = (slot + 1) & (groups->slot_count - 1))
@@ -237,7 +237,7 @@ int groups_add(struct groups *groups, const struct image *image, int side) {
     if (groups->view == BY_SITE && !groups->capacity) { /* there may be a million */
         size_t capacity = 256;
         while (capacity < image->total_count) capacity *= 2;
-        if (grow(groups, capacity) < 0) return -1;
+        if (table_grow(groups, capacity) < 0) return -1;
     }
     int result = cache_fill(groups, image, &cache);
     if (result == 0) result = add_totals(groups, image, &cache, side);
@@ -343,7 +343,7 @@ static int by_rank(const void *left, const void *right, void *context) {
     return groups_compare_names(groups, &groups->rows[a->row], &groups->rows[b->row]);
 }
 
-static int sort(struct groups *groups, enum measure measure, bool growth, size_t most) {
+static int rows_sort(struct groups *groups, enum measure measure, bool growth, size_t most) {
     struct rank *ranks = malloc((groups->count + 1) * sizeof *ranks);
     free(groups->order);
     groups->order = malloc((groups->count + 1) * sizeof *groups->order);
@@ -359,7 +359,7 @@ static int sort(struct groups *groups, enum measure measure, bool growth, size_t
 }
 
 int groups_sort_by(struct groups *groups, enum measure measure, size_t most) {
-    return sort(groups, measure, false, most);
+    return rows_sort(groups, measure, false, most);
 }
 
-int groups_sort_by_growth(struct groups *groups, size_t most) { return sort(groups, MEASURE_LIVE, true, most); }
+int groups_sort_by_growth(struct groups *groups, size_t most) { return rows_sort(groups, MEASURE_LIVE, true, most); }

@@ -172,7 +172,7 @@ static uint64_t freed(const struct image *image) {
     return host->alloc_bytes > host->live_bytes ? host->alloc_bytes - host->live_bytes : 0;
 }
 
-static uint64_t take(uint64_t *left, uint64_t wanted) {
+static uint64_t bytes_take(uint64_t *left, uint64_t wanted) {
     uint64_t taken = least(*left, wanted);
     *left -= taken;
     return taken;
@@ -191,11 +191,11 @@ static void split_heap(struct split *split) {
     resident->stowed += split->stowed;
     uint64_t small = image->host.live_bytes > large ? image->host.live_bytes - large : 0;
     small += image->inherited.live_bytes;
-    resident->live = take(&left, large_resident + small);
-    resident->headers = take(&left, image->host.live_blocks * image->header.header_overhead);
+    resident->live = bytes_take(&left, large_resident + small);
+    resident->headers = bytes_take(&left, image->host.live_blocks * image->header.header_overhead);
     resident->own += resident->headers;
-    resident->overhead = take(&left, split->overhead);
-    resident->retained = take(&left, freed(image));
+    resident->overhead = bytes_take(&left, split->overhead);
+    resident->retained = bytes_take(&left, freed(image));
     /* Heaps of glibc hold nothing else; of what is taken for those of others that is not sure, and it is rest. */
     if (overhead_is_glibc(image)) resident->overhead += left;
 }

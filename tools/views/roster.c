@@ -28,7 +28,7 @@ bool roster_is_retired(const struct snap_owner *owner) { return owner->state == 
 
 const char *roster_state(const struct snap_owner *owner) { return roster_is_retired(owner) ? "retired" : "live"; }
 
-static void add(struct roster *roster, const struct image *image, uint32_t id, const struct total *total) {
+static void row_add(struct roster *roster, const struct image *image, uint32_t id, const struct total *total) {
     const struct snap_owner *owner = image_owner(image, id);
     struct roster_row *row = owner ? &roster->rows[owner - image->owners] : &roster->untagged;
     row->live_bytes += total_live_bytes(total);
@@ -39,10 +39,10 @@ static void add_total(struct roster *roster, const struct image *image, const st
     const struct snap_tag *tag = image_tag(image, total->tag);
     if (total->flags & TOTAL_INHERITED) return;
     roster->live_bytes += total_live_bytes(total);
-    if (tag->model) add(roster, image, tag->model, total);
-    if (tag->node) add(roster, image, tag->node, total);
-    if (tag->run) add(roster, image, tag->run, total);
-    if (!tag->model && !tag->node && !tag->run) add(roster, image, 0, total);
+    if (tag->model) row_add(roster, image, tag->model, total);
+    if (tag->node) row_add(roster, image, tag->node, total);
+    if (tag->run) row_add(roster, image, tag->run, total);
+    if (!tag->model && !tag->node && !tag->run) row_add(roster, image, 0, total);
 }
 
 static void add_share(struct roster_row *row, const struct cuda_share *share) {

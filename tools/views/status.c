@@ -24,7 +24,7 @@ static void forget(struct status *status) {
     status->found = false;
 }
 
-static bool look(struct status *status, struct snap_header *header) {
+static bool header_look(struct status *status, struct snap_header *header) {
     static struct live live;
     char error[256];
     if (status->found && source_read(&status->source, 0, header, sizeof *header) == 0 && header->state != SNAP_EXECED)
@@ -60,7 +60,7 @@ void status_tick(void *context) {
     struct status *status = context;
     struct snap_header header;
     char text[128];
-    if (!in_foreground() || !look(status, &header)) return;
+    if (!in_foreground() || !header_look(status, &header)) return;
     uint64_t live = not_negative(header.host_live) + not_negative(header.mapped_live);
     uint64_t peak = header.total_peak > live ? header.total_peak : live;
     snprintf(text, sizeof text, "memstow: %s, %s live, peak %s", text_duration(now_ns() - status->start_ns).s,

@@ -51,7 +51,7 @@ static void send(struct ending *ending, int signal, enum ending_result gone) {
 }
 
 /* True when some are still there. */
-static bool look(struct ending *list, size_t count, enum ending_result how) {
+static bool endings_look(struct ending *list, size_t count, enum ending_result how) {
     bool some = false;
     for (size_t i = 0; i < count; i++) {
         struct process process;
@@ -69,7 +69,7 @@ static void await(struct ending *list, size_t count, enum ending_result how, uin
     uint64_t end = duration_now() + patience_ns;
     for (;;) {
         bool hurry = wait && wait(context);
-        if (!look(list, count, how) || duration_now() >= end) return;
+        if (!endings_look(list, count, how) || duration_now() >= end) return;
         if (hurry && how == ENDING_TERMINATED) return;
         poll(NULL, 0, STEP_MS);
     }

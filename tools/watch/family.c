@@ -98,7 +98,7 @@ static struct member *add_member(struct family *family, const struct proc_entry 
     return member;
 }
 
-static void note(const struct family *family, struct member *member, const struct proc_entry *entry) {
+static void member_note(const struct family *family, struct member *member, const struct proc_entry *entry) {
     uint64_t tick_ns = SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK);
     bool alive = process_is_alive(entry->state, entry->threads);
     member->here = alive && !member->spared;
@@ -121,7 +121,7 @@ static int take_ours(struct family *family, const struct proc_table *table) {
         if (is_ours(family, table, entry, 0) != 1) continue;
         struct member *member = find_member(family, entry->pid, entry->start_ticks);
         if (!member && !(member = add_member(family, entry))) return -1;
-        note(family, member, entry);
+        member_note(family, member, entry);
     }
     return 0;
 }

@@ -13,7 +13,7 @@
 /* What is smaller than this, in bytes a second, is not where a process grows. */
 enum { WORTH_TELLING = 1024, NAME_ROOM = 128 };
 
-static int load(struct image *image, pid_t pid) {
+static int growth_load(struct image *image, pid_t pid) {
     static struct live live;
     char error[256];
     if (live_open(&live, pid, error, sizeof error) < 0 || source_map(&live.source) < 0) return -1;
@@ -29,7 +29,7 @@ static uint64_t live_bytes(const struct image *image) { return image->host.live_
 int growth_begin(struct growth_look *growth, pid_t pid) {
     struct image image;
     *growth = (struct growth_look){.pid = pid};
-    if (load(&image, pid) < 0) return -1;
+    if (growth_load(&image, pid) < 0) return -1;
     growth->since_ns = duration_now();
     growth->live_bytes = live_bytes(&image);
     growth->header = image.header;
@@ -85,7 +85,7 @@ static void print_rows(const struct growth_look *growth, double seconds, FILE *t
 double growth_tell(struct growth_look *growth, FILE *to, int indent, size_t most) {
     struct image image;
     double rate = 0;
-    if (!growth->pid || load(&image, growth->pid) < 0) return 0;
+    if (!growth->pid || growth_load(&image, growth->pid) < 0) return 0;
     double seconds = (double)(duration_now() - growth->since_ns) / 1e9;
     bool same =
         image.header.start_ns == growth->header.start_ns && image.header.start_ticks == growth->header.start_ticks;

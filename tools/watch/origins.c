@@ -50,7 +50,7 @@ static const struct birth *find_any(const struct origins *origins, wanted_functi
     return NULL;
 }
 
-static const struct birth *find(const struct origins *origins, wanted_function *wanted, const void *what) {
+static const struct birth *birth_find(const struct origins *origins, wanted_function *wanted, const void *what) {
     for (size_t i = 0; origins->symbols && i < origins->image.birth_count; i++)
         if (origins->image.births[i].stack && wanted(&origins->image.births[i], what)) return &origins->image.births[i];
     return NULL;
@@ -83,7 +83,7 @@ static uint64_t age_of(const struct birth *birth) {
     return now > birth->birth_ns ? now - birth->birth_ns : 0;
 }
 
-static void tell(struct origins *origins, const struct birth *birth, const char *what, FILE *to, int indent) {
+static void birth_tell(struct origins *origins, const struct birth *birth, const char *what, FILE *to, int indent) {
     struct innermost stack;
     struct text ago = text_duration(age_of(birth));
     if (birth->stack == origins->told) {
@@ -105,12 +105,12 @@ const char *origins_without_stack(const struct origins *origins, const struct ha
 }
 
 void origins_of_handle(struct origins *origins, const struct handle *handle, FILE *to, int indent) {
-    const struct birth *birth = find(origins, is_of_handle, handle);
+    const struct birth *birth = birth_find(origins, is_of_handle, handle);
     if (!birth) return;
     if (handle->fd < 0)
-        tell(origins, birth, "mapped", to, indent);
+        birth_tell(origins, birth, "mapped", to, indent);
     else if (is_same_thing(origins, birth))
-        tell(origins, birth, "opened", to, indent);
+        birth_tell(origins, birth, "opened", to, indent);
 }
 
 /* An id may be another thread's by now, of one whose start was not seen. */
@@ -118,6 +118,6 @@ void origins_of_task(struct origins *origins, const struct task *task, FILE *to,
     struct process thread = {.start_ticks = task->start_ticks};
     if (task->tid == origins->pid || !origins->symbols) return;
     uint32_t tid = (uint32_t)process_inner_pid(task->tid);
-    const struct birth *birth = find(origins, is_of_thread, &tid);
-    if (birth && age_of(birth) <= process_age(&thread) + TICK_NS) tell(origins, birth, "started", to, indent);
+    const struct birth *birth = birth_find(origins, is_of_thread, &tid);
+    if (birth && age_of(birth) <= process_age(&thread) + TICK_NS) birth_tell(origins, birth, "started", to, indent);
 }

@@ -19,7 +19,7 @@ struct document {
     size_t length;
 };
 
-static int fault(const struct document *document, const char *at, const char *why) {
+static int document_fault(const struct document *document, const char *at, const char *why) {
     struct place_in place = place_in(document->text, document->length, (size_t)(at - document->text));
     snprintf(document->registry->error, sizeof document->registry->error, "%.200s:%zu:%zu: %s",
              text_fit_path(document->name, 150).s, place.line, place.column, why);
@@ -34,7 +34,7 @@ static int member(const struct document *document, struct jsontext object, const
     char why[96];
     if (jsontext_member(object, name, value)) return 0;
     snprintf(why, sizeof why, "\"%s\" is missing in this object", name);
-    return fault(document, object.at, why);
+    return document_fault(document, object.at, why);
 }
 
 static int take_number(const struct document *document, struct jsontext object, const char *name, uint64_t most,
@@ -44,7 +44,7 @@ static int take_number(const struct document *document, struct jsontext object, 
     if (member(document, object, name, &value) < 0) return -1;
     if (jsontext_number(value, number) && *number <= most) return 0;
     snprintf(why, sizeof why, "\"%s\" is not a whole number, or too large", name);
-    return fault(document, value.at, why);
+    return document_fault(document, value.at, why);
 }
 
 /* The number of a mark that this program gave: the marks of others are not what a list may say. */
@@ -63,28 +63,28 @@ static int take_process(const struct document *document, struct jsontext object,
     struct jsontext value;
     uint64_t pid;
     *process = (struct registered){0};
-    if (!object.length || *object.at != '{') return fault(document, object.at, "a process is an object");
+    if (!object.length || *object.at != '{') return document_fault(document, object.at, "a process is an object");
     if (take_number(document, object, "pid", INT32_MAX, &pid) < 0) return -1;
-    if ((pid_t)pid < least) return fault(document, object.at, "no such process can be ended");
+    if ((pid_t)pid < least) return document_fault(document, object.at, "no such process can be ended");
     process->pid = (pid_t)pid;
     if (take_number(document, object, "start_ticks", UINT64_MAX, &process->start_ticks) < 0) return -1;
     if (jsontext_member(object, "name", &value) && !jsontext_string(value, process->name, sizeof process->name))
-        return fault(document, value.at, "\"name\" is not a string");
+        return document_fault(document, value.at, "\"name\" is not a string");
     if (!jsontext_member(object, "keep", &value)) return 0;
     process->keep = value.length == 4 && memcmp(value.at, "true", 4) == 0;
     bool is_false = value.length == 5 && memcmp(value.at, "false", 5) == 0;
-    return process->keep || is_false ? 0 : fault(document, value.at, "\"keep\" is neither true nor false");
+    return process->keep || is_false ? 0 : document_fault(document, value.at, "\"keep\" is neither true nor false");
 }
 
 static int take_processes(const struct document *document, struct jsontext list) {
     struct registry *registry = document->registry;
     struct jsontext element;
-    if (*list.at != '[') return fault(document, list.at, "\"processes\" is not an array");
+    if (*list.at != '[') return document_fault(document, list.at, "\"processes\" is not an array");
     for (size_t next = 0; jsontext_next(list, &next, NULL, &element); registry->count++) {
-        if (registry->count == REGISTRY_MOST) return fault(document, element.at, "more processes than can be");
+        if (registry->count == REGISTRY_MOST) return document_fault(document, element.at, "more processes than can be");
         struct registered *grown =
             realloc(registry->processes, (registry->count + 1) * sizeof *grown); /* few: there are at most 4096 */
-        if (!grown) return fault(document, element.at, "not enough memory");
+        if (!grown) return document_fault(document, element.at, "not enough memory");
         registry->processes = grown;
         struct registered *process = &grown[registry->count];
         if (take_process(document, element, PROCESS_LEAST, process) < 0 || take_mark(document, element, process) < 0)
@@ -101,16 +101,18 @@ static int take_boot_id(const struct document *document, struct jsontext root) {
     char text[64];
     size_t digits = 0;
     if (member(document, root, "boot_id", &value) < 0) return -1;
-    if (!jsontext_string(value, text, sizeof text)) return fault(document, value.at, "\"boot_id\" is not a string");
+    if (!jsontext_string(value, text, sizeof text))
+        return document_fault(document, value.at, "\"boot_id\" is not a string");
     for (const char *c = text; *c; c++) {
         if (*c == '-') continue;
         int digit = hex_value(*c);
-        if (digit < 0 || digits == 32) return fault(document, value.at, "\"boot_id\" is not 32 hexadecimal digits");
+        if (digit < 0 || digits == 32)
+            return document_fault(document, value.at, "\"boot_id\" is not 32 hexadecimal digits");
         uint8_t *byte = &document->registry->boot_id[digits / 2];
         *byte = (uint8_t)(*byte << 4 | digit);
         digits++;
     }
-    return digits == 32 ? 0 : fault(document, value.at, "\"boot_id\" is not 32 hexadecimal digits");
+    return digits == 32 ? 0 : document_fault(document, value.at, "\"boot_id\" is not 32 hexadecimal digits");
 }
 
 int registry_parse(struct registry *registry, const char *name, const char *text, size_t length) {
@@ -120,14 +122,14 @@ int registry_parse(struct registry *registry, const char *name, const char *text
     uint64_t version;
     *registry = (struct registry){0};
     size_t wrong = jsontext_fault(text, length);
-    if (wrong != JSONTEXT_FINE) return fault(&document, text + wrong, "this is not JSON, or not one object");
+    if (wrong != JSONTEXT_FINE) return document_fault(&document, text + wrong, "this is not JSON, or not one object");
     while (root.length && *root.at != '{') root.at++, root.length--;
     if (member(&document, root, "format", &value) < 0) return -1;
     if (!jsontext_string(value, format, sizeof format) || strcmp(format, "memstow-processes") != 0)
-        return fault(&document, value.at, "the format is not \"memstow-processes\"");
+        return document_fault(&document, value.at, "the format is not \"memstow-processes\"");
     if (take_number(&document, root, "version", UINT64_MAX, &version) < 0) return -1;
     if (version != 1 && jsontext_member(root, "version", &value))
-        return fault(&document, value.at, "of another version than 1");
+        return document_fault(&document, value.at, "of another version than 1");
     if (take_boot_id(&document, root) < 0 || member(&document, root, "parent", &value) < 0 ||
         take_process(&document, value, 1, &registry->parent) < 0)
         return -1;

@@ -80,7 +80,7 @@ static bool is_output(const struct stat *st) {
 /* --- the list --- */
 
 /* By path, too: the number of a file that is gone is soon another's. */
-static struct trace *find(const struct traces *traces, const struct trace *like) {
+static struct trace *trace_find(const struct traces *traces, const struct trace *like) {
     for (size_t i = 0; i < traces->count; i++) {
         struct trace *trace = &traces->list[i];
         if (trace->kind == like->kind && trace->inode == like->inode && trace->device == like->device &&
@@ -110,8 +110,8 @@ static bool make_room(struct traces *traces) {
     return !traces->missed;
 }
 
-static void add(struct traces *traces, const struct trace *trace) {
-    struct trace *known = find(traces, trace);
+static void trace_add(struct traces *traces, const struct trace *trace) {
+    struct trace *known = trace_find(traces, trace);
     if (known) known->needed |= traces->settles;
     if (known || traces->settles || (traces->count == TRACES_MOST && !make_room(traces))) return;
     if (traces->count == traces->capacity) {
@@ -140,7 +140,7 @@ static void consider(struct traces *traces, const struct member *member, const c
                           .inode = st.st_ino};
     snprintf(trace.path, sizeof trace.path, "%s", path);
     memcpy(trace.name, member->name, sizeof trace.name);
-    add(traces, &trace);
+    trace_add(traces, &trace);
 }
 
 /* --- what a process has --- */
@@ -214,7 +214,7 @@ static void note_segments(struct traces *traces, const struct family *family) {
         if (!member || uid != geteuid() || (changed + 1) * SECOND_NS < traces->started_wall_ns) continue;
         snprintf(trace.path, sizeof trace.path, "%d", trace.segment);
         memcpy(trace.name, member->name, sizeof trace.name);
-        add(traces, &trace);
+        trace_add(traces, &trace);
     }
     free(line);
     fclose(table);
