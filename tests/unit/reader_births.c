@@ -37,32 +37,32 @@ static void three_sites(struct builder *builder, uint32_t kind) {
 }
 
 /* The count is not kept. */
-static void add_births(struct builder *builder, uint32_t type, const struct snap_birth *births, uint64_t count) {
-    size_t at = builder_section(builder, type, sizeof *births, births, count, 0);
+static void add_births(struct builder *builder, uint32_t type, const struct snap_birth *origins, uint64_t count) {
+    size_t at = builder_section(builder, type, sizeof *origins, origins, count, 0);
     builder_head(builder, at)->count = 0;
 }
 
 Test(reader_births, have_their_stacks_and_no_totals) {
     struct builder builder;
-    const struct snap_birth births[3] = {{0},
-                                         {.sequence = 2, .kind = SNAP_BIRTH_SOCKET, .key = 1, .site = 3, .inode = 9}};
+    const struct snap_birth origins[3] = {{0},
+                                          {.sequence = 2, .kind = SNAP_BIRTH_SOCKET, .key = 1, .site = 3, .inode = 9}};
     const struct snap_birth thread = {.kind = SNAP_BIRTH_OF_THREAD, .key = 77, .site = 3, .birth_ns = 5};
     const struct snap_mapping mappings[2] = {
         {.kind = SNAP_MAP_FILE, .address = 4096, .length = 8192, .site = 3, .shared = 1},
         {.kind = SNAP_MAP_FILE, .address = 65536, .length = 4096, .site = 3}};
     three_sites(&builder, SNAP_LEDGER);
-    add_births(&builder, SNAP_BIRTH, births, 3);
+    add_births(&builder, SNAP_BIRTH, origins, 3);
     add_births(&builder, SNAP_START, &thread, 1);
     builder_section(&builder, SNAP_MAPPING, sizeof mappings[0], mappings, 2, 0);
     struct image image = load(&builder);
-    cr_assert_eq(image.birth_count, 3);
-    cr_expect(image.births[0].kind == SNAP_BIRTH_SOCKET && image.births[0].key == 1 && image.births[0].inode == 9);
-    cr_expect(image.births[1].kind == SNAP_BIRTH_OF_THREAD && image.births[1].key == 77 &&
-              image.births[1].birth_ns == 5);
-    cr_expect(image.births[2].kind == 0 && image.births[2].start == 4096 && image.births[2].end == 12288);
+    cr_assert_eq(image.origin_count, 3);
+    cr_expect(image.origins[0].kind == SNAP_BIRTH_SOCKET && image.origins[0].key == 1 && image.origins[0].inode == 9);
+    cr_expect(image.origins[1].kind == SNAP_BIRTH_OF_THREAD && image.origins[1].key == 77 &&
+              image.origins[1].birth_ns == 5);
+    cr_expect(image.origins[2].kind == 0 && image.origins[2].start == 4096 && image.origins[2].end == 12288);
     for (size_t i = 0; i < 3; i++) {
         uint32_t frames[2];
-        cr_assert_eq(stack_frames(&image, image.births[i].stack, frames, 2), 1);
+        cr_assert_eq(stack_frames(&image, image.origins[i].stack, frames, 2), 1);
         cr_expect_eq(stack_frame(&image, frames[0])->address, 0x1000);
     }
     cr_expect_eq(image.total_count, 1);
@@ -72,44 +72,44 @@ Test(reader_births, have_their_stacks_and_no_totals) {
 
 Test(reader_births, nothing_in_them_is_believed) {
     struct builder builder;
-    const struct snap_birth births[5] = {{.sequence = 3, .kind = SNAP_BIRTH_FILE, .site = 3},
-                                         {.kind = SNAP_BIRTH_FILE, .key = UINT32_MAX, .site = UINT32_MAX},
-                                         {.kind = 12345, .site = 5},
-                                         {.kind = SNAP_BIRTH_FILE, .site = 4},
-                                         {.kind = SNAP_BIRTH_FILE, .site = 2}};
+    const struct snap_birth origins[5] = {{.sequence = 3, .kind = SNAP_BIRTH_FILE, .site = 3},
+                                          {.kind = SNAP_BIRTH_FILE, .key = UINT32_MAX, .site = UINT32_MAX},
+                                          {.kind = 12345, .site = 5},
+                                          {.kind = SNAP_BIRTH_FILE, .site = 4},
+                                          {.kind = SNAP_BIRTH_FILE, .site = 2}};
     three_sites(&builder, SNAP_LEDGER);
-    add_births(&builder, SNAP_BIRTH, births, 5);
+    add_births(&builder, SNAP_BIRTH, origins, 5);
     struct image image = load(&builder);
-    cr_assert_eq(image.birth_count, 4, "one is being written");
-    for (size_t i = 0; i < 4; i++) cr_expect_eq(image.births[i].stack, 0, "%zu", i);
+    cr_assert_eq(image.origin_count, 4, "one is being written");
+    for (size_t i = 0; i < 4; i++) cr_expect_eq(image.origins[i].stack, 0, "%zu", i);
     image_clear(&image);
 }
 
 Test(reader_births, a_snapshot_has_none) {
     struct builder builder;
-    const struct snap_birth birth = {.kind = SNAP_BIRTH_FILE, .site = 3};
+    const struct snap_birth origin = {.kind = SNAP_BIRTH_FILE, .site = 3};
     three_sites(&builder, SNAP_SNAPSHOT);
-    add_births(&builder, SNAP_BIRTH, &birth, 1);
+    add_births(&builder, SNAP_BIRTH, &origin, 1);
     struct image image = load(&builder);
-    cr_expect_eq(image.birth_count, 0);
+    cr_expect_eq(image.origin_count, 0);
     image_clear(&image);
 }
 
 /* As many sections as a file may have, and births: who goes through all of them for each needs many minutes. */
 Test(reader_births, as_many_sections_as_births) {
     enum { SECTIONS = 1000000, BIRTHS = 800000 };
-    const struct snap_birth birth = {.kind = SNAP_BIRTH_FILE, .site = 3};
-    struct snap_birth *births = malloc(BIRTHS * sizeof *births);
+    const struct snap_birth origin = {.kind = SNAP_BIRTH_FILE, .site = 3};
+    struct snap_birth *origins = malloc(BIRTHS * sizeof *origins);
     struct builder builder;
-    cr_assert(births);
-    for (size_t i = 0; i < BIRTHS; i++) births[i] = birth;
+    cr_assert(origins);
+    for (size_t i = 0; i < BIRTHS; i++) origins[i] = origin;
     builder_begin(&builder, SNAP_LEDGER);
-    for (size_t i = 0; i < SECTIONS; i++) builder_section(&builder, SNAP_START, sizeof birth, NULL, 0, 0);
+    for (size_t i = 0; i < SECTIONS; i++) builder_section(&builder, SNAP_START, sizeof origin, NULL, 0, 0);
     add_three_sites(&builder);
-    add_births(&builder, SNAP_BIRTH, births, BIRTHS);
+    add_births(&builder, SNAP_BIRTH, origins, BIRTHS);
     struct image image = load(&builder);
-    cr_assert_eq(image.birth_count, BIRTHS);
-    cr_expect(image.births[0].stack && image.births[BIRTHS - 1].stack == image.births[0].stack);
+    cr_assert_eq(image.origin_count, BIRTHS);
+    cr_expect(image.origins[0].stack && image.origins[BIRTHS - 1].stack == image.origins[0].stack);
     image_clear(&image);
-    free(births);
+    free(origins);
 }

@@ -32,11 +32,11 @@ struct cycle {
     struct start start;
     struct scenario scenario;
     struct lifecycle lifecycle;
-    struct spare spare;
+    struct exempt exempt;
     struct json *json;
     const char *path;
     char here[4096], ledgers[4096]; /* ledgers: a folder of our own for them; "": they go where -o says */
-    bool wanted[LIFECYCLE_TESTS + 1], strict, untracked, spares;
+    bool wanted[LIFECYCLE_TESTS + 1], strict, untracked, exempts;
     unsigned repeat;
     uint64_t observe_ns;
     bool observe_given;
@@ -239,9 +239,9 @@ static int prepare(struct cycle *cycle) {
     if (cycle->repeat) cycle->scenario.repeat = cycle->repeat;
     if (cycle->observe_given) cycle->scenario.observe_ns = cycle->observe_ns;
     find_here(cycle);
-    if (cycle->scenario.folder) cycle->spare.folder = drive_expand(cycle->scenario.folder, 0, cycle->here);
+    if (cycle->scenario.folder) cycle->exempt.folder = drive_expand(cycle->scenario.folder, 0, cycle->here);
     cycle->lifecycle = (struct lifecycle){&cycle->scenario, cycle->here, cycle->untracked ? NULL : &cycle->start,
-                                          cycle->spares ? &cycle->spare : NULL};
+                                          cycle->exempts ? &cycle->exempt : NULL};
     if (!family_adopt()) complain("processes that cut the link to their parent cannot be followed here");
     if (cycle->untracked || make_ledgers(cycle)) return EXIT_FINE;
     complain("%s: %s", TEXT_SAFE(cycle->ledgers), strerror(errno));
@@ -291,9 +291,9 @@ static int take_option(struct cycle *cycle, int option, char **argv) {
         cycle->untracked = true;
         return 0;
     case OPTION_SERVER_MODE:
-        cycle->spares = true;
-        if (spare_take(&cycle->spare, optarg)) return 0;
-        return usage_error("lifecycle", "--server-mode: a name is empty, or there are more than %d", SPARE_NAMES_MOST);
+        cycle->exempts = true;
+        if (exempt_take(&cycle->exempt, optarg)) return 0;
+        return usage_error("lifecycle", "--server-mode: a name is empty, or there are more than %d", EXEMPT_NAMES_MOST);
     default:
         return start_option(&cycle->start, option, argv);
     }
@@ -329,7 +329,7 @@ int cmd_lifecycle(int argc, char **argv) {
     int code = prepare(&cycle);
     if (code == EXIT_FINE) code = execute(&cycle);
     remove_ledgers(&cycle);
-    free((char *)cycle.spare.folder);
+    free((char *)cycle.exempt.folder);
     scenario_clear(&cycle.scenario);
     return code;
 }

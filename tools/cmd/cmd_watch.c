@@ -29,8 +29,8 @@ struct watch {
     struct launch launch;
     struct observe observe;
     struct status status;
-    struct spare spare;
-    bool spares;
+    struct exempt exempt;
+    bool exempts;
     uint64_t grace_ns;
     bool strict, end, quiet, shown;
     /* of what began at since_ns: the end of a main thread, the request to end, or the end; 0: nothing has */
@@ -186,7 +186,7 @@ static int execute(struct watch *watch) {
     int code = start_launch(&watch->start, &watch->launch);
     if (code != EXIT_FINE) return code;
     watch->shown = !watch->quiet && isatty(STDERR_FILENO);
-    observe_begin(&watch->observe, &watch->launch, watch->start.argv, watch->spares ? &watch->spare : NULL);
+    observe_begin(&watch->observe, &watch->launch, watch->start.argv, watch->exempts ? &watch->exempt : NULL);
     status_begin(&watch->status, watch->launch.pid);
     watch_follow(watch);
     status_end(&watch->status);
@@ -242,9 +242,9 @@ static int take_option(struct watch *watch, int option, char **argv) {
         watch->quiet = true;
         return 0;
     case OPTION_SERVER_MODE:
-        watch->spares = true;
-        if (spare_take(&watch->spare, optarg)) return 0;
-        return usage_error("watch", "--server-mode: a name is empty, or there are more than %d", SPARE_NAMES_MOST);
+        watch->exempts = true;
+        if (exempt_take(&watch->exempt, optarg)) return 0;
+        return usage_error("watch", "--server-mode: a name is empty, or there are more than %d", EXEMPT_NAMES_MOST);
     default:
         return start_option(&watch->start, option, argv);
     }

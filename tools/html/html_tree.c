@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEVELS_MOST = 64 /* functions inlined in one frame */, LINE_PLACE = UINT32_MAX };
+enum { LEVELS_MOST = 64 /* functions inlined in one frame */, LINE_CURSOR = UINT32_MAX };
 static const uint64_t STEPS_MAX = 100000000;
 
 /* ---- arrays that grow */
@@ -212,7 +212,7 @@ int html_tree_choose(struct html_tree *tree, size_t most, size_t bytes) {
 
 /* ---- building */
 
-struct place {
+struct cursor {
     uint32_t node, position; /* position LINE_PLACE: `node` is a module, of sites without a stack */
     uint32_t line;
     uint16_t level; /* of functions that are inlined in the frame */
@@ -220,7 +220,7 @@ struct place {
 };
 
 struct places {
-    struct place *list;
+    struct cursor *list;
     size_t count, room;
 };
 
@@ -276,21 +276,21 @@ static const uint32_t *frame_lines(struct html_tree *tree, struct html_side *sid
     return at ? tree->levels + at : NULL;
 }
 
-static void push(struct build *build, struct place place) {
-    struct html_side *side = &build->tree->sides[place.side];
-    if (list_grow(&build->next.list, sizeof place, build->next.count, 1, &build->next.room) < 0) {
+static void push(struct build *build, struct cursor cursor) {
+    struct html_side *side = &build->tree->sides[cursor.side];
+    if (list_grow(&build->next.list, sizeof cursor, build->next.count, 1, &build->next.room) < 0) {
         build->failed = true;
         return;
     }
-    if (place.position == LINE_PLACE) {
-        place.line = place.node;
+    if (cursor.position == LINE_CURSOR) {
+        cursor.line = cursor.node;
     } else {
         const uint32_t *lines =
-            frame_lines(build->tree, side, stack_segment(side->image, place.node).frames[place.position]);
+            frame_lines(build->tree, side, stack_segment(side->image, cursor.node).frames[cursor.position]);
         build->failed |= !lines;
-        if (lines) place.line = lines[1 + place.level];
+        if (lines) cursor.line = lines[1 + cursor.level];
     }
-    build->next.list[build->next.count++] = place;
+    build->next.list[build->next.count++] = cursor;
 }
 
 static int add_entry(struct html_tree *tree, const uint32_t *leaves, size_t count) {
@@ -348,7 +348,7 @@ static void push_children(struct build *build, uint16_t number, uint32_t top) {
     const struct html_side *side = &build->tree->sides[number];
     for (uint32_t node = side->child[top]; node;) {
         bool empty = !stack_segment(side->image, node).count || !build->tree->steps_left;
-        if (!empty) push(build, (struct place){.node = node, .side = number});
+        if (!empty) push(build, (struct cursor){.node = node, .side = number});
         if (empty) attach(build, side->leaf[node]);
         if (empty && side->child[node]) {
             node = side->child[node];
@@ -359,23 +359,23 @@ static void push_children(struct build *build, uint16_t number, uint32_t top) {
     }
 }
 
-static void step(struct build *build, struct place place) {
-    struct html_side *side = &build->tree->sides[place.side];
-    if (place.position == LINE_PLACE) {
-        attach(build, build->tree->line_leaf[place.node]);
+static void step(struct build *build, struct cursor cursor) {
+    struct html_side *side = &build->tree->sides[cursor.side];
+    if (cursor.position == LINE_CURSOR) {
+        attach(build, build->tree->line_leaf[cursor.node]);
         return;
     }
-    struct segment segment = stack_segment(side->image, place.node);
-    const uint32_t *lines = frame_lines(build->tree, side, segment.frames[place.position]);
+    struct segment segment = stack_segment(side->image, cursor.node);
+    const uint32_t *lines = frame_lines(build->tree, side, segment.frames[cursor.position]);
     if (build->tree->steps_left) build->tree->steps_left--;
-    if (lines && place.level + 1u < lines[0]) {
-        place.level++;
-        push(build, place);
-    } else if (place.position + 1 < segment.count && build->tree->steps_left) {
-        push(build, (struct place){.node = place.node, .position = place.position + 1, .side = place.side});
+    if (lines && cursor.level + 1u < lines[0]) {
+        cursor.level++;
+        push(build, cursor);
+    } else if (cursor.position + 1 < segment.count && build->tree->steps_left) {
+        push(build, (struct cursor){.node = cursor.node, .position = cursor.position + 1, .side = cursor.side});
     } else {
-        attach(build, side->leaf[place.node]);
-        push_children(build, place.side, place.node);
+        attach(build, side->leaf[cursor.node]);
+        push_children(build, cursor.side, cursor.node);
     }
 }
 
@@ -437,7 +437,7 @@ static uint32_t segment_number(struct build *build) {
 /* ---- nodes */
 
 static int by_line(const void *left, const void *right) {
-    const struct place *a = left, *b = right;
+    const struct cursor *a = left, *b = right;
     if (a->line != b->line) return a->line < b->line ? -1 : 1;
     if (a->side != b->side) return a->side < b->side ? -1 : 1;
     return a->node < b->node ? -1 : a->node > b->node;
@@ -449,7 +449,7 @@ static bool one_line(const struct places *places) {
     return places->count;
 }
 
-static void push_group(struct build *build, const struct place *first, size_t count) {
+static void push_group(struct build *build, const struct cursor *first, size_t count) {
     if (list_grow(&build->groups, sizeof *build->groups, build->group_count, 1, &build->group_room) < 0 ||
         list_grow(&build->stack.list, sizeof *first, build->stack.count, count, &build->stack.room) < 0) {
         build->failed = true;
@@ -540,7 +540,7 @@ static void make_root(struct build *build) {
     for (uint16_t side = 0; side < 2; side++)
         if (tree->sides[side].image) push_children(build, side, 0);
     for (uint32_t line = 0; line < tree->module_lines; line++)
-        if (tree->line_leaf[line]) push(build, (struct place){.node = line, .position = LINE_PLACE});
+        if (tree->line_leaf[line]) push(build, (struct cursor){.node = line, .position = LINE_CURSOR});
     add_node(build, 0);
 }
 

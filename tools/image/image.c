@@ -15,7 +15,7 @@ void image_clear(struct image *image) {
     free(image->threads);
     free(image->large);
     free(image->mappings);
-    free(image->births);
+    free(image->origins);
     free(image->misuses);
     free(image->regions);
     free(image->nodes);

@@ -61,7 +61,7 @@ struct nvml_image {
 };
 
 /* Where a descriptor was opened, a thread started, or memory mapped that others may have, too. */
-struct birth {
+struct origin {
     uint32_t kind; /* enum snap_birth_kind; 0: a mapping */
     uint32_t key;  /* as in snap_birth */
     uint32_t stack;
@@ -86,7 +86,7 @@ struct image {
     struct snap_thread *threads;
     struct snap_large *large;      /* site: 1 + index of its total, or 0 */
     struct snap_mapping *mappings; /* the same */
-    struct birth *births;          /* birth_stacks.h fills them in */
+    struct origin *origins;        /* origin_stacks.h fills them in */
     struct snap_misuse *misuses;   /* misuse_image.h does */
     struct snap_region *regions;
     struct snap_node *nodes; /* stacks.h reads these four */
@@ -98,7 +98,7 @@ struct image {
     struct total *totals;
     size_t fact_count, module_count, tag_count, owner_count, thread_count, large_count, mapping_count;
     size_t region_count, node_count, word_count, frame_count, code_count, total_count, total_capacity;
-    size_t birth_count, misuse_count, place_count;
+    size_t origin_count, misuse_count, place_count;
     size_t trace_size; /* 0: there is none */
     uint8_t *series;   /* readings before this one, packed: series.h reads them */
     size_t series_size;

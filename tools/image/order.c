@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { UNSEEN = 0, ON_THE_WAY = UINT32_MAX }; /* in place of a new id */
+enum { UNSEEN = 0, ON_THE_ROUTE = UINT32_MAX }; /* in place of a new id */
 
 static const struct snap_node empty = {.segment = UINT32_MAX};
 
@@ -14,16 +14,16 @@ static bool in_order(const struct image *image) {
 }
 
 /* Numbers a node and those on its way outwards that have no number yet, the outermost first. */
-static uint32_t nodes_number(struct image *image, uint32_t node, uint32_t *numbers, uint32_t *way, uint32_t next) {
+static uint32_t nodes_number(struct image *image, uint32_t node, uint32_t *numbers, uint32_t *route, uint32_t next) {
     size_t length = 0;
     while (node && node < image->node_count && numbers[node] == UNSEEN) {
-        numbers[node] = ON_THE_WAY;
-        way[length++] = node;
+        numbers[node] = ON_THE_ROUTE;
+        route[length++] = node;
         node = image->nodes[node].parent;
     }
-    bool lost = node >= image->node_count || numbers[node] == ON_THE_WAY; /* out of the table, or round in a circle */
-    if (lost) image->nodes[way[length - 1]] = empty;
-    while (length) numbers[way[--length]] = next++;
+    bool lost = node >= image->node_count || numbers[node] == ON_THE_ROUTE; /* out of the table, or round in a circle */
+    if (lost) image->nodes[route[length - 1]] = empty;
+    while (length) numbers[route[--length]] = next++;
     return next;
 }
 
@@ -44,16 +44,16 @@ int order_nodes(struct image *image) {
     if (image->node_count) image->nodes[0] = empty;
     if (in_order(image)) return 0;
     uint32_t *numbers = calloc(image->node_count, sizeof *numbers), next = 1;
-    uint32_t *way = malloc(image->node_count * sizeof *way);
+    uint32_t *route = malloc(image->node_count * sizeof *route);
     struct snap_node *ordered = malloc((image->node_count + 1) * sizeof *ordered);
-    for (uint32_t i = 1; numbers && way && ordered && i < image->node_count; i++)
-        next = nodes_number(image, i, numbers, way, next);
-    bool done = numbers && way && ordered;
+    for (uint32_t i = 1; numbers && route && ordered && i < image->node_count; i++)
+        next = nodes_number(image, i, numbers, route, next);
+    bool done = numbers && route && ordered;
     if (done)
         renumber(image, numbers, ordered);
     else
         free(ordered);
-    free(way);
+    free(route);
     free(numbers);
     return done ? 0 : -1;
 }

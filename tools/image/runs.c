@@ -5,14 +5,14 @@
 #include <stdlib.h>
 
 /* In place of the node of a place. */
-enum { NOTHING = 0, END = UINT32_MAX, ON_THE_WAY = UINT32_MAX - 1 };
+enum { NOTHING = 0, END = UINT32_MAX, ON_THE_ROUTE = UINT32_MAX - 1 };
 
 struct unfolding {
     const uint32_t *from;
     size_t count, ends;
     uint32_t *nodes; /* by place */
     struct image_place *places;
-    uint32_t *way;
+    uint32_t *route;
     struct snap_node *made;
     uint32_t *words;
     uint32_t next_node, next_word, next_place;
@@ -42,7 +42,7 @@ static void mark_ends(struct unfolding *self, uint32_t place) {
 static void make_node(struct unfolding *self, uint32_t place) {
     uint32_t frames, outer = outwards(self, place, &frames);
     uint32_t parent = is_place(self, outer) ? self->nodes[outer] : 0;
-    if (parent == END || parent == ON_THE_WAY) parent = 0; /* round in a circle */
+    if (parent == END || parent == ON_THE_ROUTE) parent = 0; /* round in a circle */
     if ((self->from[place] & SNAP_RUN_FRAME) == SNAP_RUN_FRAME) {
         self->nodes[place] = parent;
         return;
@@ -58,11 +58,11 @@ static void make_nodes(struct unfolding *self, uint32_t place) {
     size_t length = 0;
     uint32_t frames;
     for (; is_place(self, place) && self->nodes[place] == END; place = outwards(self, place, &frames)) {
-        self->nodes[place] = ON_THE_WAY;
-        self->way[length++] = place;
+        self->nodes[place] = ON_THE_ROUTE;
+        self->route[length++] = place;
     }
     while (length) {
-        uint32_t inner = self->way[--length];
+        uint32_t inner = self->route[--length];
         make_node(self, inner);
         self->places[self->next_place++] = (struct image_place){inner, self->nodes[inner]};
     }
@@ -91,11 +91,11 @@ int runs_unfold(struct image *image) {
     self.nodes = calloc(self.count + 1, sizeof *self.nodes);
     if (!self.nodes) return -1;
     for (size_t i = 0; i < image->total_count; i++) mark_ends(&self, image->totals[i].stack);
-    self.way = malloc((self.ends + 1) * sizeof *self.way);
+    self.route = malloc((self.ends + 1) * sizeof *self.route);
     self.made = malloc((self.ends + 1) * sizeof *self.made);
     self.places = malloc((self.ends + 1) * sizeof *self.places);
     self.words = malloc((self.count + self.ends + 1) * sizeof *self.words);
-    bool done = self.way && self.made && self.places && self.words;
+    bool done = self.route && self.made && self.places && self.words;
     if (done) {
         totals_unfold(&self, image);
     } else {
@@ -103,7 +103,7 @@ int runs_unfold(struct image *image) {
         free(self.places);
         free(self.words);
     }
-    free(self.way);
+    free(self.route);
     free(self.nodes);
     return done ? 0 : -1;
 }

@@ -311,7 +311,7 @@ int lifecycle_run(const struct lifecycle *lifecycle, unsigned test, struct life 
     char *command = command_of(lifecycle, drive.port), *argv[] = {"/bin/sh", "-c", command, NULL};
     int code = command ? launch(lifecycle, &launched, &place, argv) : EXIT_UNREADABLE;
     if (code == EXIT_FINE) {
-        observe_begin(&observe, &launched, argv, lifecycle->spare);
+        observe_begin(&observe, &launched, argv, lifecycle->exempt);
         live(&drive, test, life);
         if (observe.interrupted) code = 128 + observe.interrupted;
         observe_end(&observe);

@@ -4,7 +4,7 @@
 #define MEMSTOW_LIFECYCLE_H
 
 #include "tools/lifecycle/scenario.h"
-#include "tools/watch/spare.h"
+#include "tools/watch/exempt.h"
 #include "tools/launch/start.h"
 #include "tools/diff/thresholds.h"
 
@@ -12,9 +12,9 @@ enum { LIFECYCLE_TESTS = 6, LIFECYCLE_REASONS = 8 };
 
 struct lifecycle {
     const struct scenario *scenario;
-    const char *here;          /* folder of the scenario's file */
-    struct start *start;       /* how it is tracked; NULL: it is not */
-    const struct spare *spare; /* who is to live on; NULL: nobody */
+    const char *here;            /* folder of the scenario's file */
+    struct start *start;         /* how it is tracked; NULL: it is not */
+    const struct exempt *exempt; /* who is to live on; NULL: nobody */
 };
 
 struct life {

@@ -1,6 +1,6 @@
 /* image_load.c — see image_load.h. */
 #include "tools/reader/image_load.h"
-#include "tools/reader/birth_stacks.h"
+#include "tools/reader/origin_stacks.h"
 #include "tools/reader/counters.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/reader/cupti_image.h"
@@ -39,11 +39,11 @@ static int load_stacks(struct reader *reader) {
 
 static int load_tables(struct reader *reader) {
     size_t strings;
-    if (slots_load_births(reader) < 0 || cuda_image_lend(reader) < 0 || birth_stacks_lend(reader) < 0 ||
+    if (slots_load_origins(reader) < 0 || cuda_image_lend(reader) < 0 || origin_stacks_lend(reader) < 0 ||
         misuse_image_lend(reader) < 0 || load_stacks(reader) < 0)
         return -1;
     misuse_image_take_back(reader);
-    birth_stacks_take_back(reader);
+    origin_stacks_take_back(reader);
     if (cuda_image_load(reader) < 0 || cupti_image_load(reader) < 0 || nvml_image_load(reader) < 0) return -1;
     if (reader_table(reader, SNAP_STRINGS, 1, (void **)&reader->image->strings, &strings) < 0) return -1;
     reader->image->strings_size = strings;

@@ -5,7 +5,7 @@
 
 #include "tools/reader/reader.h"
 
-/* Before the stacks are read, 0 or -1; and after: as birth_stacks.h does. */
+/* Before the stacks are read, 0 or -1; and after: as origin_stacks.h does. */
 int misuse_image_lend(struct reader *reader);
 void misuse_image_take_back(struct reader *reader);
 

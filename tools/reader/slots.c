@@ -1,6 +1,6 @@
 /* slots.c — see slots.h. */
 #include "tools/reader/slots.h"
-#include "tools/reader/birth_stacks.h"
+#include "tools/reader/origin_stacks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,12 +41,12 @@ static bool shared_used(const void *record) {
     return mapping_used(record) && mapping->shared;
 }
 
-static bool birth_used(const void *record) {
-    const struct snap_birth *birth = record;
-    return birth->kind != 0 && !(birth->sequence & 1);
+static bool origin_used(const void *record) {
+    const struct snap_birth *origin = record;
+    return origin->kind != 0 && !(origin->sequence & 1);
 }
 
-static bool birth_busy(const void *record) { return ((const struct snap_birth *)record)->sequence & 1; }
+static bool origin_busy(const void *record) { return ((const struct snap_birth *)record)->sequence & 1; }
 
 static int slots_keep(const struct reader *reader, struct slots *slots, const void *record) {
     if (slots->count == slots->capacity) {
@@ -112,14 +112,15 @@ int slots_load(struct reader *reader) {
 }
 
 /* In a snapshot it is not told where what is gone was opened. */
-int slots_load_births(struct reader *reader) {
-    struct slots births = {.record_size = sizeof(struct snap_birth), .used = birth_used, .busy = birth_busy};
+int slots_load_origins(struct reader *reader) {
+    struct slots origins = {.record_size = sizeof(struct snap_birth), .used = origin_used, .busy = origin_busy};
     struct slots shared = {.record_size = sizeof(struct snap_mapping), .used = shared_used, .busy = mapping_busy};
-    int failed = reader->image->header.kind == SNAP_LEDGER &&
-                 (slots_read(reader, SNAP_BIRTH, &births) < 0 || slots_read(reader, SNAP_START, &births) < 0 ||
-                  slots_read(reader, SNAP_MAPPING, &shared) < 0 ||
-                  birth_stacks_keep(reader, (void *)births.kept, births.count, (void *)shared.kept, shared.count) < 0);
-    free(births.kept);
+    int failed =
+        reader->image->header.kind == SNAP_LEDGER &&
+        (slots_read(reader, SNAP_BIRTH, &origins) < 0 || slots_read(reader, SNAP_START, &origins) < 0 ||
+         slots_read(reader, SNAP_MAPPING, &shared) < 0 ||
+         origin_stacks_keep(reader, (void *)origins.kept, origins.count, (void *)shared.kept, shared.count) < 0);
+    free(origins.kept);
     free(shared.kept);
     return failed ? -1 : 0;
 }

@@ -37,9 +37,9 @@ static bool was_brought_along(const struct proc_entry *entry) {
     return before && before->start_ticks == entry->start_ticks;
 }
 
-void family_begin(struct family *family, pid_t main, const struct spare *spare) {
+void family_begin(struct family *family, pid_t main, const struct exempt *exempt) {
     struct process process;
-    *family = (struct family){.main = main, .spare = spare};
+    *family = (struct family){.main = main, .exempt = exempt};
     if (process_look(&process, main) == 0) family->main_start = process.start_ticks;
 }
 
@@ -138,7 +138,7 @@ static void mark_known(struct family *family, const struct proc_table *table) {
 
 /* --- which of them are to live on --- */
 
-static void spare(struct member *member) {
+static void exempt(struct member *member) {
     member->spared = member->stays = true;
     member->here = false;
 }
@@ -148,12 +148,12 @@ static void spare_registered(struct family *family, const char *folder, const ch
     struct registry registry;
     char path[4400];
     snprintf(path, sizeof path, "%.4096s/%.255s", folder, name);
-    spare_load_registered(family->spare, path, &registry);
+    exempt_load_registered(family->exempt, path, &registry);
     bool is_ours = find_member(family, registry.parent.pid, registry.parent.start_ticks);
     for (size_t i = 0; is_ours && i < registry.count; i++) {
         const struct registered *process = &registry.processes[i];
         struct member *member = find_member(family, process->pid, process->start_ticks);
-        if (member && member->here && member->pid != family->main) spare(member);
+        if (member && member->here && member->pid != family->main) exempt(member);
     }
     registry_clear(&registry);
 }
@@ -194,16 +194,16 @@ static bool spare_below(struct family *family) {
     for (size_t i = 0; i < family->count; i++) {
         struct member *member = &family->members[i];
         if (!member->here || member->pid == family->main || !is_of_spared(family, member)) continue;
-        spare(member);
+        exempt(member);
         more = true;
     }
     return more;
 }
 
 /* The program itself is never to live on. */
-static void spare_some(struct family *family) {
+static void exempt_some(struct family *family) {
     char folder[32];
-    const char *first = family->spare->folder ? family->spare->folder : ".";
+    const char *first = family->exempt->folder ? family->exempt->folder : ".";
     struct stat last = {0};
     if (is_other_folder(first, &last)) spare_listed(family, first);
     for (size_t i = 0; i < family->count; i++) {
@@ -211,7 +211,8 @@ static void spare_some(struct family *family) {
         if (!member->here) continue;
         snprintf(folder, sizeof folder, "/proc/%d/cwd", (int)member->pid);
         if (is_other_folder(folder, &last)) spare_listed(family, folder);
-        if (member->pid != family->main && spare_has_process(family->spare, member->pid, member->name)) spare(member);
+        if (member->pid != family->main && exempt_has_process(family->exempt, member->pid, member->name))
+            exempt(member);
     }
     while (spare_below(family)) continue;
 }
@@ -234,7 +235,7 @@ int family_look(struct family *family) {
     int result = proc_table_read(&table);
     mark_known(family, &table);
     if (result == 0) result = take_ours(family, &table);
-    if (family->spare) spare_some(family);
+    if (family->exempt) exempt_some(family);
     sum_up(family);
     proc_table_clear(&table);
     if (family->rss > family->peak_rss) family->peak_rss = family->rss;

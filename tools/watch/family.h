@@ -5,7 +5,7 @@
 #define MEMSTOW_FAMILY_H
 
 #include "tools/watch/growth.h"
-#include "tools/watch/spare.h"
+#include "tools/watch/exempt.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,14 +40,14 @@ struct family {
     uint64_t rss, peak_rss; /* of all that are here; the highest sum that a look has seen */
     uint32_t threads, most_threads, most_here;
     uint64_t looked_ns;
-    const struct spare *spare; /* who is to live on, with all that they started; NULL: nobody */
+    const struct exempt *exempt; /* who is to live on, with all that they started; NULL: nobody */
 };
 
 /* From now on who is left behind by a child is given to this process. Before the program starts: who is our child by
  * then is none of a family. */
 bool family_adopt(void);
 /* `spare` may be NULL, and else stays as long as the family. */
-void family_begin(struct family *family, pid_t main, const struct spare *spare);
+void family_begin(struct family *family, pid_t main, const struct exempt *exempt);
 void family_end(struct family *family);
 /* 0, or -1: /proc cannot be read, or no memory. */
 int family_look(struct family *family);

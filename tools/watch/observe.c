@@ -15,10 +15,10 @@ enum { RUNNING_SHARE = 100, ENDING_SHARE = 10, PATIENCE_S = 5, ROUNDS = 5, EMPTY
 #define ENDING_NS (SECOND_NS / 4)
 #define EMPTY_NS (2 * SECOND_NS) /* at least, from the first of the looks that saw nobody: who forks calls for many */
 
-void observe_begin(struct observe *observe, struct launch *launch, char **argv, const struct spare *spare) {
+void observe_begin(struct observe *observe, struct launch *launch, char **argv, const struct exempt *exempt) {
     *observe = (struct observe){.launch = launch};
     traces_begin(&observe->traces, argv);
-    family_begin(&observe->family, launch->pid, spare);
+    family_begin(&observe->family, launch->pid, exempt);
     observe_look(observe);
 }
 

@@ -24,7 +24,7 @@ struct observe {
 };
 
 /* `argv` is the program's, whose files are looked for from now on; `spare`: who is to live on, or NULL. */
-void observe_begin(struct observe *observe, struct launch *launch, char **argv, const struct spare *spare);
+void observe_begin(struct observe *observe, struct launch *launch, char **argv, const struct exempt *exempt);
 void observe_end(struct observe *observe);
 /* Waits for at most so long, and looks when it is time: the number of a signal that came, or 0. */
 int observe_step(struct observe *observe, uint64_t timeout_ns);

@@ -42,75 +42,76 @@ const char *origins_missing(const struct origins *origins) {
 
 void origins_list(struct origins *origins) { origins->told = 0; }
 
-typedef bool wanted_function(const struct birth *birth, const void *what);
+typedef bool wanted_function(const struct origin *origin, const void *what);
 
-static const struct birth *find_any(const struct origins *origins, wanted_function *wanted, const void *what) {
-    for (size_t i = 0; origins->symbols && i < origins->image.birth_count; i++)
-        if (wanted(&origins->image.births[i], what)) return &origins->image.births[i];
+static const struct origin *find_any(const struct origins *origins, wanted_function *wanted, const void *what) {
+    for (size_t i = 0; origins->symbols && i < origins->image.origin_count; i++)
+        if (wanted(&origins->image.origins[i], what)) return &origins->image.origins[i];
     return NULL;
 }
 
-static const struct birth *birth_find(const struct origins *origins, wanted_function *wanted, const void *what) {
-    for (size_t i = 0; origins->symbols && i < origins->image.birth_count; i++)
-        if (origins->image.births[i].stack && wanted(&origins->image.births[i], what)) return &origins->image.births[i];
+static const struct origin *origin_find(const struct origins *origins, wanted_function *wanted, const void *what) {
+    for (size_t i = 0; origins->symbols && i < origins->image.origin_count; i++)
+        if (origins->image.origins[i].stack && wanted(&origins->image.origins[i], what))
+            return &origins->image.origins[i];
     return NULL;
 }
 
-static bool is_of_thread(const struct birth *birth, const void *tid) {
-    return birth->kind == SNAP_BIRTH_OF_THREAD && birth->key == *(const uint32_t *)tid;
+static bool is_of_thread(const struct origin *origin, const void *tid) {
+    return origin->kind == SNAP_BIRTH_OF_THREAD && origin->key == *(const uint32_t *)tid;
 }
 
-static bool is_of_handle(const struct birth *birth, const void *what) {
+static bool is_of_handle(const struct origin *origin, const void *what) {
     const struct handle *handle = what;
-    if (handle->fd < 0) return !birth->kind && birth->start <= handle->mapped_at && handle->mapped_at < birth->end;
-    return birth->kind && birth->kind != SNAP_BIRTH_OF_THREAD && birth->key == (uint32_t)handle->fd;
+    if (handle->fd < 0) return !origin->kind && origin->start <= handle->mapped_at && handle->mapped_at < origin->end;
+    return origin->kind && origin->kind != SNAP_BIRTH_OF_THREAD && origin->key == (uint32_t)handle->fd;
 }
 
 /* Asking no file server. */
-static bool is_same_thing(const struct origins *origins, const struct birth *birth) {
+static bool is_same_thing(const struct origins *origins, const struct origin *origin) {
     char path[64];
     struct statx st;
-    snprintf(path, sizeof path, "/proc/%d/fd/%u", (int)origins->pid, birth->key);
+    snprintf(path, sizeof path, "/proc/%d/fd/%u", (int)origins->pid, origin->key);
     if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO | STATX_TYPE, &st) < 0) return false;
-    if (birth->inode || birth->device)
-        return birth->inode == st.stx_ino && birth->device == ((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor);
-    if (birth->kind == SNAP_BIRTH_COPY || birth->kind == SNAP_BIRTH_INHERITED) return true;
-    return S_ISSOCK(st.stx_mode) == (birth->kind == SNAP_BIRTH_SOCKET);
+    if (origin->inode || origin->device)
+        return origin->inode == st.stx_ino && origin->device == ((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor);
+    if (origin->kind == SNAP_BIRTH_COPY || origin->kind == SNAP_BIRTH_INHERITED) return true;
+    return S_ISSOCK(st.stx_mode) == (origin->kind == SNAP_BIRTH_SOCKET);
 }
 
-static uint64_t age_of(const struct birth *birth) {
+static uint64_t age_of(const struct origin *origin) {
     uint64_t now = duration_now();
-    return now > birth->birth_ns ? now - birth->birth_ns : 0;
+    return now > origin->birth_ns ? now - origin->birth_ns : 0;
 }
 
-static void birth_tell(struct origins *origins, const struct birth *birth, const char *what, FILE *to, int indent) {
+static void origin_tell(struct origins *origins, const struct origin *origin, const char *what, FILE *to, int indent) {
     struct innermost stack;
-    struct text ago = text_duration(age_of(birth));
-    if (birth->stack == origins->told) {
+    struct text ago = text_duration(age_of(origin));
+    if (origin->stack == origins->told) {
         fprintf(to, "%*s%s %s ago, where the one above was\n", indent, "", what, ago.s);
         return;
     }
-    innermost_of(&stack, &origins->image, origins->symbols, birth->stack);
+    innermost_of(&stack, &origins->image, origins->symbols, origin->stack);
     if (!stack.count) return;
-    origins->told = birth->stack;
+    origins->told = origin->stack;
     fprintf(to, "%*s%s %s ago:\n", indent, "", what, ago.s);
     innermost_print(&stack, to, indent);
 }
 
 const char *origins_without_stack(const struct origins *origins, const struct handle *handle) {
     if (handle->fd < 0 || origins_missing(origins)) return "";
-    const struct birth *birth = find_any(origins, is_of_handle, handle);
-    if (!birth || !is_same_thing(origins, birth)) return ", opened unseen";
-    return birth->kind == SNAP_BIRTH_INHERITED ? ", inherited" : "";
+    const struct origin *origin = find_any(origins, is_of_handle, handle);
+    if (!origin || !is_same_thing(origins, origin)) return ", opened unseen";
+    return origin->kind == SNAP_BIRTH_INHERITED ? ", inherited" : "";
 }
 
 void origins_of_handle(struct origins *origins, const struct handle *handle, FILE *to, int indent) {
-    const struct birth *birth = birth_find(origins, is_of_handle, handle);
-    if (!birth) return;
+    const struct origin *origin = origin_find(origins, is_of_handle, handle);
+    if (!origin) return;
     if (handle->fd < 0)
-        birth_tell(origins, birth, "mapped", to, indent);
-    else if (is_same_thing(origins, birth))
-        birth_tell(origins, birth, "opened", to, indent);
+        origin_tell(origins, origin, "mapped", to, indent);
+    else if (is_same_thing(origins, origin))
+        origin_tell(origins, origin, "opened", to, indent);
 }
 
 /* An id may be another thread's by now, of one whose start was not seen. */
@@ -118,6 +119,6 @@ void origins_of_task(struct origins *origins, const struct task *task, FILE *to,
     struct process thread = {.start_ticks = task->start_ticks};
     if (task->tid == origins->pid || !origins->symbols) return;
     uint32_t tid = (uint32_t)process_inner_pid(task->tid);
-    const struct birth *birth = birth_find(origins, is_of_thread, &tid);
-    if (birth && age_of(birth) <= process_age(&thread) + TICK_NS) birth_tell(origins, birth, "started", to, indent);
+    const struct origin *origin = origin_find(origins, is_of_thread, &tid);
+    if (origin && age_of(origin) <= process_age(&thread) + TICK_NS) origin_tell(origins, origin, "started", to, indent);
 }
