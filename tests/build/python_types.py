@@ -13,7 +13,8 @@ def mypy(*files, status=0):
 
 
 mypy("-p", "memstow_loops")
-mypy(MODULE, *(MODULE.with_name(f"memstow_{part}.py") for part in ("blocks", "looks", "packs", "pools", "referrers", "vbars")))
+mypy(MODULE,
+     *(MODULE.with_name(f"memstow_{part}.py") for part in ("blocks", "looks", "packs", "pools", "referrers", "vbars")))
 wrong = support.HERE / "wrong.py"
 wrong.write_text("""import memstow
 owner: memstow.Owner = memstow.owner("unet", keys=(1, 2), policy="stow")

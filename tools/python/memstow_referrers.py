@@ -592,8 +592,8 @@ def best_rank() -> int:
                        module in modules()) else APPLICATION
 
 
-def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Deadline] = None, all_of_them: bool = False,
-         nested: Optional[list[Any]] = None) -> tuple[list[list[Holder]], bool]:
+def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Deadline] = None,
+         all_of_them: bool = False, nested: Optional[list[Any]] = None) -> tuple[list[list[Holder]], bool]:
     """What holds each of the targets, the most telling first; and whether time was over before all was looked at.
     Without `all_of_them` one way to a culprit is enough. `nested`: what untracked() finds, if it is known."""
     best = best_rank()
