@@ -55,7 +55,7 @@ def compare(name):
         ends = (alone, tracked) == DIFFERS.get(name, (alone, alone))
         if ends:
             break
-    twice = name.startswith("double_free_") and not name.endswith("_large") and alone[0] == ABORT
+    twice = name.startswith("double_free_") and alone[0] in (ABORT, SEGV)
     told = "block freed twice: " if twice else "header of a block overwritten: " if name in TOLD else None
     said = len(ours) == 1 and told in ours[0] and f"{name}+0x" in ours[0] if told else not ours
     return None if ends and said else f"{name}: alone {alone}, with memstow {tracked}, which says {ours}"
