@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 #include "preload/base/arena.h"
-#include "preload/count/births.h"
+#include "preload/count/origins.h"
 #include "preload/count/counters.h"
 #include "preload/base/ids.h"
 #include "preload/ledger/ledger.h"
@@ -113,7 +113,7 @@ static void picture_shows(uint32_t site) { ids_mark(fold.pictured, site); }
 static enum progress find_pictured(void) {
     enum peak_listed listed = peak_sites(picture_shows, &fold.picture);
     if (listed != PEAK_ALL) return listed == PEAK_BUSY ? PROGRESS_LATER : PROGRESS_MORE;
-    births_sites(picture_shows);
+    origins_sites(picture_shows);
     return PROGRESS_DONE;
 }
 

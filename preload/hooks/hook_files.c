@@ -27,7 +27,7 @@
 #include <threads.h>
 #include <unistd.h>
 
-#include "preload/count/births.h"
+#include "preload/count/origins.h"
 #include "preload/hooks/hook_entry.h"
 #include "preload/shared/os.h"
 #include "preload/life/process.h"
@@ -121,7 +121,7 @@ HOOK_ENTRY(thrd_create)
 static bool is_seen(void) { return tracked_page.stage == TRACKED_YES; }
 
 static int note(int fd, enum snap_birth_kind kind, struct caller caller) {
-    if (fd >= 0 && is_seen()) births_note(fd, kind, caller);
+    if (fd >= 0 && is_seen()) origins_note(fd, kind, caller);
     return fd;
 }
 
@@ -225,7 +225,7 @@ COPIES_OR_NOT(__fcntl)
 /* --- two, and those behind a stream --- */
 
 static int note_both(int result, const int fds[2], enum snap_birth_kind kind, struct caller caller) {
-    for (int i = 0; i < 2 && !result && is_seen(); i++) births_note(fds[i], kind, caller);
+    for (int i = 0; i < 2 && !result && is_seen(); i++) origins_note(fds[i], kind, caller);
     return result;
 }
 
@@ -252,7 +252,7 @@ int hook_socketpair(int domain, int type, int protocol, int fds[2]) {
 }
 
 static FILE *note_stream(FILE *stream, enum snap_birth_kind kind, struct caller caller) {
-    if (stream && is_seen()) births_note(LIBC(fileno_unlocked)(stream), kind, caller);
+    if (stream && is_seen()) origins_note(LIBC(fileno_unlocked)(stream), kind, caller);
     return stream;
 }
 
@@ -270,7 +270,7 @@ OPENS_STREAM(PIPE, popen, (const char *command, const char *mode), (command, mod
 
 DIR *hook_opendir(const char *path) {
     DIR *folder = HOOK_NEXT(opendir)(path);
-    if (folder && is_seen()) births_note(LIBC(dirfd)(folder), SNAP_BIRTH_FILE, CALLER);
+    if (folder && is_seen()) origins_note(LIBC(dirfd)(folder), SNAP_BIRTH_FILE, CALLER);
     return folder;
 }
 
@@ -279,36 +279,36 @@ DIR *hook_opendir(const char *path) {
 /* A thread that starts another allocates in any case. The last call is a jump: the thread's stack begins as it would
  * without us. */
 static void *run_posix(void *context) {
-    struct births_thread *self = context;
+    struct origins_thread *self = context;
     void *(*start)(void *) = (void *(*)(void *))self->start, *argument = self->argument;
-    births_arrive(self);
+    origins_arrive(self);
     return start(argument);
 }
 
 static int run_c11(void *context) {
-    struct births_thread *self = context;
+    struct origins_thread *self = context;
     int (*start)(void *) = (int (*)(void *))self->start;
     void *argument = self->argument;
-    births_arrive(self);
+    origins_arrive(self);
     return start(argument);
 }
 
-static struct births_thread *expect(void *start, void *argument, struct caller caller) {
-    struct births_thread *thread = process_tracked() ? births_expect(caller) : NULL;
+static struct origins_thread *expect(void *start, void *argument, struct caller caller) {
+    struct origins_thread *thread = process_tracked() ? origins_expect(caller) : NULL;
     if (thread) thread->start = start, thread->argument = argument;
     return thread;
 }
 
 int hook_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *), void *argument) {
-    struct births_thread *thread = expect((void *)start, argument, CALLER);
+    struct origins_thread *thread = expect((void *)start, argument, CALLER);
     int error = HOOK_NEXT(pthread_create)(id, attributes, thread ? run_posix : start, thread ? thread : argument);
-    if (error && thread) births_forget(thread);
+    if (error && thread) origins_forget(thread);
     return error;
 }
 
 int hook_thrd_create(thrd_t *id, thrd_start_t start, void *argument) {
-    struct births_thread *thread = expect((void *)start, argument, CALLER);
+    struct origins_thread *thread = expect((void *)start, argument, CALLER);
     int result = HOOK_NEXT(thrd_create)(id, thread ? run_c11 : start, thread ? thread : argument);
-    if (result != thrd_success && thread) births_forget(thread);
+    if (result != thrd_success && thread) origins_forget(thread);
     return result;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "preload/count/births.h"
+#include "preload/count/origins.h"
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/life/process.h"
@@ -108,7 +108,7 @@ static bool is_same(const struct snap_birth *birth, const struct shutdown_descri
 
 static bool of_descriptor(const struct shutdown_descriptor *what, struct shutdown_birth *out) {
     struct snap_birth birth;
-    if (!births_of_descriptor(what->fd, &birth) || !is_same(&birth, what)) return false;
+    if (!origins_of_descriptor(what->fd, &birth) || !is_same(&birth, what)) return false;
     tell(&birth, out);
     return true;
 }
@@ -117,7 +117,7 @@ static bool of_descriptor(const struct shutdown_descriptor *what, struct shutdow
  */
 static bool of_thread(uint32_t tid, uint64_t age_ns, struct shutdown_birth *out) {
     struct snap_birth birth;
-    if (!births_of_thread(tid, &birth)) return false;
+    if (!origins_of_thread(tid, &birth)) return false;
     tell(&birth, out);
     return out->age_ns <= age_ns + TICK_NS;
 }

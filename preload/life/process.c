@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 
 #include "preload/count/account.h"
-#include "preload/count/births.h"
+#include "preload/count/origins.h"
 #include "preload/blocks/blocks.h"
 #include "preload/life/closing.h"
 #include "preload/control/control.h"
@@ -353,7 +353,7 @@ static enum tracked_stage begin(void) {
     note_heap();
     note_unreadable();
     ledger_note_own_memory();
-    births_note_inherited();
+    origins_note_inherited();
     return TRACKED_YES;
 }
 

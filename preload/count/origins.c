@@ -1,5 +1,5 @@
-/* births.c — see births.h. */
-#include "preload/count/births.h"
+/* origins.c — see origins.h. */
+#include "preload/count/origins.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ static struct series descriptors = {
     .type = SNAP_BIRTH, .record_size = sizeof(struct snap_birth), .first_bits = 7, .limit = DESCRIPTORS};
 static struct series threads = {
     .type = SNAP_START, .record_size = sizeof(struct snap_birth), .first_bits = 6, .limit = THREAD_SLOTS};
-static struct births_thread starting[STARTING];
+static struct origins_thread starting[STARTING];
 
 /* --- records --- */
 
@@ -95,7 +95,7 @@ static bool on_alternate_stack(void) {
     return os_call(SYS_sigaltstack, 0, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
 }
 
-void births_note(int fd, enum snap_birth_kind kind, struct caller caller) {
+void origins_note(int fd, enum snap_birth_kind kind, struct caller caller) {
     if (fd < 0 || !is_wanted() || on_alternate_stack()) return;
     struct snap_birth birth = {.kind = kind, .key = (uint32_t)fd, .birth_ns = os_now()};
     struct snap_birth *record = record_at(&descriptors, birth.key);
@@ -121,7 +121,7 @@ static bool take_number(void *context, const char *name) {
 }
 
 /* Of several that are there one is the look's own, which is gone by then. */
-void births_note_inherited(void) {
+void origins_note_inherited(void) {
     static struct numbers numbers; /* only one thread begins a ledger */
     numbers.count = 0;
     if (!is_wanted()) return;
@@ -138,9 +138,9 @@ void births_note_inherited(void) {
 
 /* --- threads --- */
 
-struct births_thread *births_expect(struct caller caller) {
+struct origins_thread *origins_expect(struct caller caller) {
     if (!is_wanted()) return NULL;
-    struct births_thread *thread = NULL;
+    struct origins_thread *thread = NULL;
     for (int i = 0; i < STARTING && !thread; i++)
         if (!__atomic_exchange_n(&starting[i].taken, 1, __ATOMIC_ACQ_REL)) thread = &starting[i];
     if (!thread) return NULL;
@@ -150,12 +150,12 @@ struct births_thread *births_expect(struct caller caller) {
     return thread;
 }
 
-void births_forget(struct births_thread *thread) {
+void origins_forget(struct origins_thread *thread) {
     __atomic_store_n(&thread->site, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&thread->taken, 0, __ATOMIC_RELEASE);
 }
 
-void births_arrive(struct births_thread *thread) {
+void origins_arrive(struct origins_thread *thread) {
     uint32_t slot = ledger_is_ours() && !seal_is_set() ? thread_slot() : SNAP_THREAD_SHARED;
     struct snap_birth *record = slot == SNAP_THREAD_SHARED ? NULL : record_at(&threads, slot);
     struct snap_birth birth = {.kind = SNAP_BIRTH_OF_THREAD, .site = thread->site, .birth_ns = os_now()};
@@ -163,7 +163,7 @@ void births_arrive(struct births_thread *thread) {
         birth.key = os_tid();
         write_record(record, &birth);
     }
-    births_forget(thread);
+    origins_forget(thread);
 }
 
 /* --- */
@@ -176,12 +176,12 @@ static bool read_record(const struct snap_birth *record, struct snap_birth *out)
     return out->kind && !(sequence & 1) && os_load32(&record->sequence) == sequence;
 }
 
-bool births_of_descriptor(uint32_t fd, struct snap_birth *out) {
+bool origins_of_descriptor(uint32_t fd, struct snap_birth *out) {
     const struct snap_birth *record = fd < descriptors.limit ? series_at(&descriptors, fd) : NULL;
     return record && read_record(record, out);
 }
 
-bool births_of_thread(uint32_t tid, struct snap_birth *out) {
+bool origins_of_thread(uint32_t tid, struct snap_birth *out) {
     for (uint32_t slot = 0; slot < threads.limit; slot++) {
         const struct snap_birth *record = series_at(&threads, slot);
         if (!record) return false;
@@ -200,7 +200,7 @@ static void visit_series(const struct series *self, void (*visit)(uint32_t site)
 }
 
 /* A site goes from `starting` to the threads' records: who looks in that order misses none. */
-void births_sites(void (*visit)(uint32_t site)) {
+void origins_sites(void (*visit)(uint32_t site)) {
     for (int i = 0; i < STARTING; i++) {
         uint32_t site = __atomic_load_n(&starting[i].site, __ATOMIC_ACQUIRE);
         if (site) visit(site);
@@ -209,9 +209,9 @@ void births_sites(void (*visit)(uint32_t site)) {
     visit_series(&descriptors, visit);
 }
 
-static void births_abandon(void) {
+static void origins_abandon(void) {
     series_reset(&descriptors);
     series_reset(&threads);
     memset(starting, 0, sizeof starting);
 }
-FORKED(births_abandon);
+FORKED(origins_abandon);
