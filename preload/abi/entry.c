@@ -18,6 +18,8 @@ int64_t entry_fails(int64_t code, const char *why) {
     return code;
 }
 
+int64_t entry_not_tracked(void) { return entry_fails(-ENODEV, "the process keeps no ledger"); }
+
 int64_t entry_result(int64_t result) {
     static const struct {
         int64_t code;

@@ -13,6 +13,8 @@
 
 /* Notes the reason, for memstow_error, and returns the code. `why` lives on. */
 int64_t entry_fails(int64_t code, const char *why);
+/* -ENODEV: the process keeps no ledger. */
+int64_t entry_not_tracked(void);
 /* The result as it is; of one that is -errno the reason is noted. */
 int64_t entry_result(int64_t result);
 

@@ -30,8 +30,6 @@ ENTRY uint32_t memstow_abi_version(void) { return MEMSTOW_ABI_VERSION; }
 ENTRY int32_t memstow_is_tracking(void) { return process_tracked(); }
 
 /* A forked child is not, until it has asked: till then the records are its parent's. */
-static int64_t not_tracked(void) { return entry_fails(-ENODEV, "the process keeps no ledger"); }
-
 /* --- owners --- */
 
 int64_t register_opened(int64_t id) {
@@ -45,7 +43,7 @@ int64_t register_opened(int64_t id) {
 
 ENTRY int64_t memstow_owner_open(uint32_t kind, const char *name, const char *origin, uint64_t key1, uint64_t key2) {
     char texts[2][TEXT_ROOM];
-    if (!process_tracked()) return not_tracked();
+    if (!process_tracked()) return entry_not_tracked();
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_NODE && kind != MEMSTOW_CUSTOM)
         return entry_fails(-EINVAL, "an owner is opened as a model, a node or a custom");
     if (!entry_text(texts[0], TEXT_ROOM, name) || !entry_text(texts[1], TEXT_ROOM, origin))
@@ -54,7 +52,7 @@ ENTRY int64_t memstow_owner_open(uint32_t kind, const char *name, const char *or
 }
 
 ENTRY int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
-    if (!process_tracked()) return (int32_t)not_tracked();
+    if (!process_tracked()) return (int32_t)entry_not_tracked();
     int result = owners_adopt(owner, provisional);
     if (result == -EINVAL)
         return (int32_t)entry_fails(result, "only a model or custom that nobody adopted is adopted, by another");
@@ -62,7 +60,7 @@ ENTRY int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
 }
 
 ENTRY int32_t memstow_owner_retire(uint32_t owner) {
-    if (!process_tracked()) return (int32_t)not_tracked();
+    if (!process_tracked()) return (int32_t)entry_not_tracked();
     int result = owner_kind(owner) == MEMSTOW_STATE ? -EINVAL : owners_retire(owner);
     if (result == -EINVAL) return (int32_t)entry_fails(result, "a run is ended, and a state released: not retired");
     return (int32_t)entry_result(result);
@@ -75,7 +73,7 @@ static void note_policy(uint32_t owner, uint32_t policy, int32_t priority) {
 }
 
 ENTRY int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority) {
-    if (!process_tracked()) return (int32_t)not_tracked();
+    if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (policy > MEMSTOW_FREE) return (int32_t)entry_fails(-EINVAL, "no such policy");
     int result = owners_policy(owner, policy, priority);
     if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs have a policy");
@@ -85,7 +83,7 @@ ENTRY int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t prio
 }
 
 ENTRY int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
-    if (!process_tracked()) return (int32_t)not_tracked();
+    if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (idle > 1) return (int32_t)entry_fails(-EINVAL, "idle is 0 or 1");
     int result = owners_idle(owner, idle);
     if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs are idle");
@@ -96,7 +94,7 @@ ENTRY int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
 
 ENTRY int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out) {
     struct memstow_figures figures;
-    if (!process_tracked()) return (int32_t)not_tracked();
+    if (!process_tracked()) return (int32_t)entry_not_tracked();
     int64_t size = entry_size(out, sizeof figures.size, sizeof figures);
     if (size < 0) return (int32_t)size;
     int result = owners_figures(owner, &figures);
@@ -133,7 +131,7 @@ static int64_t hand_out(struct memstow_share *out, uint32_t room, uint32_t size,
 }
 
 ENTRY int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t size) {
-    if (!process_tracked()) return not_tracked();
+    if (!process_tracked()) return entry_not_tracked();
     if (room && !size) return entry_fails(-EINVAL, "shares of no size");
     uint32_t tags = tags_count();
     struct owned *all = owned_of_tags(tags);
@@ -256,7 +254,7 @@ ENTRY int32_t memstow_scope_save(struct memstow_scopes *out) {
 /* --- ranges --- */
 
 static int32_t assign(uint32_t owner, const void *start, uint64_t length) {
-    if (!process_tracked()) return (int32_t)not_tracked();
+    if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (!length || (uintptr_t)start + length < (uintptr_t)start) return (int32_t)entry_fails(-EINVAL, "no such range");
     int result = assign_range((uintptr_t)start, length, owner);
     if (result == -ENXIO) return (int32_t)entry_fails(result, "it is no block, large block or mapping of the program");
@@ -288,7 +286,7 @@ static int64_t moved(int64_t result) {
 }
 
 static int64_t move(int64_t (*one)(uint32_t owner), uint32_t owner) {
-    if (!process_tracked()) return not_tracked();
+    if (!process_tracked()) return entry_not_tracked();
     mover_begin_call();
     return moved(one(owner));
 }
@@ -302,21 +300,21 @@ ENTRY int64_t memstow_release(uint32_t owner) { return move(moving_release, owne
 /* --- the most of a while --- */
 
 ENTRY int64_t memstow_peak(uint32_t anew) {
-    return process_tracked() ? (int64_t)account_peak(anew != 0) : not_tracked();
+    return process_tracked() ? (int64_t)account_peak(anew != 0) : entry_not_tracked();
 }
 
 /* --- runs --- */
 
 ENTRY int64_t memstow_run_begin(const char *name) {
     char text[TEXT_ROOM];
-    if (!process_tracked()) return not_tracked();
+    if (!process_tracked()) return entry_not_tracked();
     if (!entry_text(text, TEXT_ROOM, name)) return entry_fails(-EFAULT, "the name cannot be read");
     int64_t run = owners_begin_run(text);
     return run == -EBUSY ? entry_fails(run, "a run is on") : register_opened(run);
 }
 
 ENTRY int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
-    if (!process_tracked()) return (int32_t)not_tracked();
+    if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (outcome > MEMSTOW_OUT_OF_MEMORY) return (int32_t)entry_fails(-EINVAL, "no such outcome");
     int result = owners_end_run(run, outcome);
     return result == -ENOENT ? (int32_t)entry_fails(result, "that run is not on") : (int32_t)entry_result(result);

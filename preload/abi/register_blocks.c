@@ -101,7 +101,7 @@ static int64_t find_some(const uint64_t *addresses, uint32_t count, uint32_t how
 ENTRY int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint32_t how, struct memstow_block *out,
                              uint32_t size) {
     int64_t found = 0;
-    if (!process_tracked()) return entry_fails(-ENODEV, "the process keeps no ledger");
+    if (!process_tracked()) return entry_not_tracked();
     if (!seal_settles()) return entry_fails(-ENODEV, "in a sandbox the kernel is not asked what can be read");
     if (!size || how & ~(uint32_t)MEMSTOW_INSIDE) return entry_fails(-EINVAL, "no size, or no such way to look");
     for (uint64_t i = 0; i < count; i += AT_ONCE) {

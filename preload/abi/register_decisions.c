@@ -13,8 +13,6 @@
 
 enum { WORDS_ROOM = 256 };
 
-static int64_t not_tracked(void) { return entry_fails(-ENODEV, "the process keeps no ledger"); }
-
 /* No program may give memstow's own reason. */
 static uint32_t reason_of(uint32_t given) { return given <= MEMSTOW_IDLE ? given : 0; }
 
@@ -38,7 +36,7 @@ ENTRY int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t 
                                     uint32_t room, uint32_t size) {
     char words[WORDS_ROOM];
     const struct memstow_decision *decisions;
-    if (!process_tracked()) return not_tracked();
+    if (!process_tracked()) return entry_not_tracked();
     if (!entry_text(words, sizeof words, text)) return entry_fails(-EFAULT, "the text cannot be read");
     if (room && !size) return entry_fails(-EINVAL, "decisions of no size");
     int64_t count = trigger_begin(reason_of(reason), words, reason == MEMSTOW_PRESSURE ? needed : 0, true, &decisions);
@@ -48,18 +46,20 @@ ENTRY int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t 
     return entry_fails(-EFAULT, "the decisions cannot be written there");
 }
 
-ENTRY int64_t memstow_trigger_end(void) { return process_tracked() ? trigger_result(trigger_end()) : not_tracked(); }
+ENTRY int64_t memstow_trigger_end(void) {
+    return process_tracked() ? trigger_result(trigger_end()) : entry_not_tracked();
+}
 
 ENTRY int64_t memstow_trigger(uint32_t reason, const char *text) {
     char words[WORDS_ROOM];
-    if (!process_tracked()) return not_tracked();
+    if (!process_tracked()) return entry_not_tracked();
     if (!entry_text(words, sizeof words, text)) return entry_fails(-EFAULT, "the text cannot be read");
     return trigger_result(trigger_run(reason_of(reason), words, 0));
 }
 
 ENTRY int32_t memstow_trace(const char *json) {
     char text[TRACE_TEXT_MOST + 2];
-    if (!process_tracked()) return (int32_t)not_tracked();
+    if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (!entry_text(text, sizeof text, json)) return (int32_t)entry_fails(-EFAULT, "the line cannot be read");
     int result = trace_add_foreign(text, strlen(text));
     if (result == -EINVAL)
@@ -85,7 +85,7 @@ static int64_t copy_lines(char *to, uint64_t room, uint64_t from, uint64_t *then
 
 ENTRY int64_t memstow_decisions(char *to, uint64_t room, uint64_t from, uint64_t *then) {
     uint64_t after;
-    if (!process_tracked()) return not_tracked();
+    if (!process_tracked()) return entry_not_tracked();
     int64_t length = copy_lines(to, room > INT64_MAX ? INT64_MAX : room, from, &after);
     if (length == -ENOSPC) return entry_fails(length, "the next line alone is longer than the room");
     if (length == -EFAULT || (then && !entry_out(then, &after, sizeof after)))

@@ -12,12 +12,10 @@
 
 enum { PATH_ROOM = 4096, LEAST = offsetof(struct memstow_request, needed) };
 
-static int32_t not_tracked(void) { return (int32_t)entry_fails(-ENODEV, "the process keeps no ledger"); }
-
 /* The whole of `out` is known to be writable before a request is taken, which nobody else would get any more. */
 static int32_t next_request(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
     struct memstow_request request = {0};
-    if (!process_tracked()) return not_tracked();
+    if (!process_tracked()) return (int32_t)entry_not_tracked();
     int64_t room = entry_size(out, LEAST, sizeof request);
     if (room < 0) return (int32_t)room;
     uint32_t size = request.size = (uint32_t)room;
@@ -40,7 +38,7 @@ ENTRY int32_t memstow_request_of(struct memstow_request *out, uint32_t kinds, ui
 
 ENTRY int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text) {
     char copy[256];
-    if (!process_tracked()) return not_tracked();
+    if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (!entry_text(copy, sizeof copy, text)) return (int32_t)entry_fails(-EFAULT, "the text cannot be read");
     int error = requests_done(ticket, result, copy);
     return error ? (int32_t)entry_fails(error, "no such request is to be answered") : 0;
@@ -64,7 +62,7 @@ static const char *why_no_snapshot(int error) {
 
 ENTRY int32_t memstow_snapshot(const char *path) {
     char copy[PATH_ROOM];
-    if (!process_tracked()) return not_tracked();
+    if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (!entry_text(copy, sizeof copy, path)) return (int32_t)entry_fails(-EFAULT, "the file name cannot be read");
     int error = spawn_snapshot(copy);
     return error ? (int32_t)entry_fails(error, why_no_snapshot(error)) : 0;

@@ -2,7 +2,6 @@
 #include "preload/count/origins.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -89,14 +88,9 @@ static bool is_wanted(void) {
     return ledger_is_ours() && !seal_is_set() && os_pid() == ledger_head->pid;
 }
 
-/* Which may be so small that it has no room for more than the program's own. */
-static bool on_alternate_stack(void) {
-    stack_t stack;
-    return os_call(SYS_sigaltstack, 0, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
-}
-
 void origins_note(int fd, enum snap_birth_kind kind, struct caller caller) {
-    if (fd < 0 || !is_wanted() || on_alternate_stack()) return;
+    /* An alternate stack may have no room for more than the program's own. */
+    if (fd < 0 || !is_wanted() || stack_is_alternate()) return;
     struct snap_birth birth = {.kind = kind, .key = (uint32_t)fd, .birth_ns = os_now()};
     struct snap_birth *record = record_at(&descriptors, birth.key);
     if (!record) return;

@@ -212,8 +212,7 @@ static struct stack *stack_of_thread(void) {
     return *self && (*self)->remembers ? *self : NULL;
 }
 
-/* Whether a signal handler runs on an alternate stack, which may lie in an outer frame. */
-static bool on_alternate_stack(void) {
+bool stack_is_alternate(void) {
     stack_t stack;
     return seal_is_set() || os_call(SYS_sigaltstack, 0, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
 }
@@ -223,7 +222,7 @@ static bool on_alternate_stack(void) {
 static bool has_left(const struct stack *self, uintptr_t inner, uintptr_t slot) {
     const struct region *on =
         region_has(&self->own.known, inner) || !self->other ? &self->own.known : &self->other->extent;
-    return slot >= inner && region_has(on, inner) && region_has(on, slot) && !on_alternate_stack();
+    return slot >= inner && region_has(on, inner) && region_has(on, slot) && !stack_is_alternate();
 }
 
 bool stack_has_left(uintptr_t inner, uintptr_t slot) {
@@ -237,7 +236,7 @@ bool stack_has_left_call(const struct caller *inner, uintptr_t slot) {
     struct own_stack *own = self ? &self->own : &unknown;
     bool deeper = slot < inner->slot && own_stack_has(own, inner->slot) && own_stack_has(own, slot);
     if (deeper) return *(const uintptr_t *)inner->slot != inner->address;
-    return self ? has_left(self, inner->slot, slot) : slot >= inner->slot && !on_alternate_stack();
+    return self ? has_left(self, inner->slot, slot) : slot >= inner->slot && !stack_is_alternate();
 }
 
 static bool is_at_work(const struct stack *self, uintptr_t slot) {

@@ -48,6 +48,10 @@ bool stack_has_left(uintptr_t inner, uintptr_t slot);
 /* The same where it is known what called that hook: what was called deeper since has written over it. */
 bool stack_has_left_call(const struct caller *inner, uintptr_t slot);
 
+/* Whether the calling thread is on an alternate stack of signal handlers, which may lie in an outer frame. True also
+ * where the kernel may not be asked. */
+bool stack_is_alternate(void);
+
 /* After memory was unmapped, or made inaccessible: it may have been next to a stack. */
 extern uint32_t stack_unmappings;
 static inline void stack_note_unmapping(void) { __atomic_fetch_add(&stack_unmappings, 1, __ATOMIC_RELEASE); }
