@@ -1,6 +1,6 @@
 """Requests through the control socket: memstow answers by itself until the program asks for them, then the program
 does; each is answered once, with its result and text; who goes away takes back what nobody began."""
-import pathlib, signal, sys, time
+import pathlib, re, signal, sys, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 import _terminal

@@ -1,5 +1,7 @@
 """With an owner there is one thread more, which takes no signals, and nothing else: no descriptor, no handler, no mask,
 no child; what it leaves in the file system is its user's alone, and goes with it."""
+import re
+
 from _control import *
 
 

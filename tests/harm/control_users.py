@@ -2,7 +2,7 @@
 """Only the user of the process may ask: others cannot reach the socket, and who can, like root, is refused by the
 process. A process that changes its user does so in all its threads, and one that changes its root is still reached. A
 folder that others could have made is not used; where no thread can be made, the program goes on without."""
-import support
+import re, support
 from _control import *
 
 command = support.command_for_others()

@@ -1,6 +1,6 @@
 """Moves that are asked for through the control socket: memory is the same afterwards, and who takes a trigger back ends
 all of it, not only the move of the owner that it is at."""
-import pathlib, sys
+import json, pathlib, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harm"))
 import _moving

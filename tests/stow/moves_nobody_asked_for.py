@@ -3,7 +3,7 @@
 """Moves that a program makes for itself, out, back and for a trigger: `memstow owners` shows how far they are, and
 `--cancel` ends them from outside after the chunk that they are at, with the rest of the trigger. What is moved later is
 moved whole. A move that somebody else asked for ends so, too, and who asked is told."""
-import pathlib, subprocess, sys
+import json, pathlib, re, subprocess, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harm"))
 import _moving

@@ -2,7 +2,7 @@
 """Triggers that nobody asks for, in programs that run: what was not used for long goes out by itself, and so it does
 when memory is short, of the machine or of a control group; the trace says why. A kept model stays, and without a wish
 all of it does."""
-import pathlib, sys, time
+import json, pathlib, re, sys, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harm"))
 import _moving, support
