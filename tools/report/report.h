@@ -102,8 +102,6 @@ double report_site_variance(const struct image *image, const struct listed_site 
 struct listed_site *report_sites(const struct report *report, bool empty_too, size_t *count);
 /* All of one site as one total. */
 struct total report_site(const struct image *image, const struct listed_site *site);
-/* Whether the text has figures of the peak. */
-bool report_shows_peak(const struct report *report);
 /* What figures of the peak are called: "at peak", unless they are of a lower one. */
 struct text report_peak_label(const struct image *image);
 /* The sentence that says what they show. */

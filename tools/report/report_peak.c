@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-bool report_shows_peak(const struct report *report) {
+/* Whether the text has figures of the peak. */
+static bool has_peak_figures(const struct report *report) {
     enum view view;
     bool table = report_shows_table(report, &view) && view != BY_THREAD;
     if (!report->image->has_picture || report->measure == MEASURE_ALLOCATED) return false;
@@ -14,7 +15,7 @@ bool report_shows_peak(const struct report *report) {
 
 void report_text_peak(const struct report *report) {
     char text[256], sentence[320];
-    if (!report_shows_peak(report)) return;
+    if (!has_peak_figures(report)) return;
     at_peak_words(report->image, text, sizeof text);
     snprintf(sentence, sizeof sentence, "The column \"%s\" shows %s", report_peak_label(report->image).s, text);
     putchar('\n');

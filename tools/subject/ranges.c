@@ -75,7 +75,8 @@ void ranges_clear(struct ranges *ranges) {
     memset(ranges, 0, sizeof *ranges);
 }
 
-const struct use_range *ranges_find(const struct ranges *ranges, enum use use, uint64_t address) {
+/* The range of that use that holds the address, or NULL. */
+static const struct use_range *range_find(const struct ranges *ranges, enum use use, uint64_t address) {
     size_t low = 0, high = ranges->count[use];
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -90,7 +91,7 @@ const struct use_range *ranges_find(const struct ranges *ranges, enum use use, u
 
 enum use ranges_use(const struct ranges *ranges, uint64_t address, const struct use_range **range) {
     for (enum use use = USE_OWN; use < USE_KINDS; use++) {
-        *range = ranges_find(ranges, use, address);
+        *range = range_find(ranges, use, address);
         if (*range) return use;
     }
     return USE_UNKNOWN;

@@ -21,8 +21,6 @@ struct ranges {
 
 int ranges_collect(struct ranges *ranges, const struct image *image); /* 0, or -1: no memory */
 void ranges_clear(struct ranges *ranges);
-/* The range of that use that holds the address, or NULL. */
-const struct use_range *ranges_find(const struct ranges *ranges, enum use use, uint64_t address);
 /* What the address is used for; memstow's own before mappings before stacks. */
 enum use ranges_use(const struct ranges *ranges, uint64_t address, const struct use_range **range);
 /* The first edge after the address, or limit if there is none before it. */

@@ -29,8 +29,9 @@ bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out
     return device->used;
 }
 
-/* What was moved out of the device is not in gap.live, and is in what the ledger has live. */
-bool cuda_line_own_rest(const struct cuda_line *line, int64_t *bytes) {
+/* What NVML has of this process beyond what is live, kept by the pool and the graphs': contexts, modules, fragments;
+ * false: it does not tell. What was moved out of the device is not in gap.live, and is in what the ledger has live. */
+static bool line_own_rest(const struct cuda_line *line, int64_t *bytes) {
     const struct cuda_gap *gap = &line->gap;
     if (line->nvml.state != SNAP_NVML_KNOWN || !(line->nvml.flags & SNAP_NVML_HAS_OWN) || !gap->known) return false;
     *bytes = (int64_t)(line->nvml.own - gap->live - gap->pool_idle - gap->graphs);
@@ -55,7 +56,7 @@ void cuda_line_text(const char *label, const struct cuda_line *line) {
                signed_size(line->gap.rest).s);
     else
         printf(" %11s %11s %11s", "?", "?", "?");
-    if (cuda_line_own_rest(line, &own))
+    if (line_own_rest(line, &own))
         printf("  %s its own, %s others'", signed_size(own).s, text_size(line->nvml.others).s);
     putchar('\n');
 }
@@ -86,7 +87,7 @@ static void json_shares(struct json *json, const struct cuda_line *line) {
     bool known = nvml->state == SNAP_NVML_KNOWN, listed = known && nvml->flags & SNAP_NVML_PROCESSES;
     int64_t own;
     json_told(json, "process_bytes", known && nvml->flags & SNAP_NVML_HAS_OWN, nvml->own);
-    if (cuda_line_own_rest(line, &own))
+    if (line_own_rest(line, &own))
         json_signed(json, "process_rest_bytes", own);
     else
         json_null(json, "process_rest_bytes");
@@ -130,7 +131,7 @@ static void text_own(const struct cuda_line *line) {
         return;
     }
     printf("    %12s this process", text_size(line->nvml.own).s);
-    if (cuda_line_own_rest(line, &own)) printf(", of which %s are contexts, modules and fragments", signed_size(own).s);
+    if (line_own_rest(line, &own)) printf(", of which %s are contexts, modules and fragments", signed_size(own).s);
     putchar('\n');
 }
 

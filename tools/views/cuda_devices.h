@@ -17,9 +17,6 @@ struct cuda_line {
 };
 /* Of the device at this index of the image's; false: the process does not use it. */
 bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out);
-/* What NVML has of this process beyond what is live, kept by the pool and the graphs': contexts, modules, fragments;
- * false: it does not tell. */
-bool cuda_line_own_rest(const struct cuda_line *line, int64_t *bytes);
 
 void cuda_line_head(const char *label);
 void cuda_line_text(const char *label, const struct cuda_line *line);

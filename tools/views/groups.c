@@ -303,7 +303,8 @@ static int compare_name(const struct groups *groups, uint32_t a, uint32_t b) {
     return a == b ? 0 : strcmp(groups->name_list[a]->text, groups->name_list[b]->text);
 }
 
-int groups_compare_names(const struct groups *groups, const struct row *a, const struct row *b) {
+/* By the names of two rows, for a stable order. */
+static int row_compare_names(const struct groups *groups, const struct row *a, const struct row *b) {
     int order = compare_name(groups, a->model, b->model);
     order = order ? order : compare_name(groups, a->node, b->node);
     order = order ? order : compare_name(groups, a->run, b->run);
@@ -340,7 +341,7 @@ static int by_rank(const void *left, const void *right, void *context) {
     if (a->first != b->first) return a->first > b->first ? -1 : 1;
     if (a->second != b->second) return a->second > b->second ? -1 : 1;
     if (a->stack != b->stack) return a->stack < b->stack ? -1 : 1;
-    return groups_compare_names(groups, &groups->rows[a->row], &groups->rows[b->row]);
+    return row_compare_names(groups, &groups->rows[a->row], &groups->rows[b->row]);
 }
 
 static int rows_sort(struct groups *groups, enum measure measure, bool growth, size_t most) {

@@ -69,8 +69,6 @@ bool groups_owner_words(const struct groups *groups, uint32_t name, bool origin,
 /* One name for a row, in the words of the view; and the same for people, who tell models apart by their origin. */
 void groups_label(const struct groups *groups, const struct row *row, char *label, size_t size);
 void groups_words(const struct groups *groups, const struct row *row, char *label, size_t size);
-/* Order of the names of two rows, for a stable order. */
-int groups_compare_names(const struct groups *groups, const struct row *a, const struct row *b);
 /* The most of side 0 first, then by name. Of threads only what they allocated is a measure. 0, or -1: no memory. */
 int groups_sort_by(struct groups *groups, enum measure measure, size_t most);
 /* What grew the most first, then by name; what did not change is left out. */
