@@ -1,10 +1,10 @@
 /* blocks.c — see blocks.h.
  *
- * Levels of buckets; each level is four times as large as the one before and is made when an insertion finds no
- * room nearby. A bucket is eight addresses (one cache line) and their data. An entry that does not fit its home
- * bucket goes into one of the next few, and the home counts it as `away`, so that a look-up rarely leaves the
- * first line. No address is ever present twice: it is added after the allocator handed it out and taken before
- * the allocator gets it back. */
+ * The table has levels of buckets. Each level is four times as large as the level before. A thread makes the next level
+ * when its insertion finds no free slot nearby. A bucket is eight addresses (one cache line) and their data. An entry
+ * that does not fit into its home bucket goes into one of the next few buckets. The home counts such entries in `away`,
+ * so a look-up rarely leaves the first line. No address is in the table twice: the hook adds it after the allocator
+ * returned it, and takes it out before the allocator gets it back. */
 #include "preload/blocks/blocks.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ struct bucket {
 struct level {
     struct bucket *buckets;
     uint64_t mask;
-    struct snap_large *records; /* slot i of bucket b is record b * WIDTH + i; NULL: no room in the ledger */
+    struct snap_large *records; /* slot i of bucket b is record b * WIDTH + i; NULL: the ledger is full */
 };
 
 static struct level levels[LEVELS];
@@ -56,7 +56,7 @@ static void publish_level(uint32_t k) {
     __atomic_compare_exchange_n(&level_count, &count, k + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* One thread at a time, so that no other takes as much address space for nothing. */
+/* Only one thread makes a level. Otherwise two threads would reserve the same address space, one of them in vain. */
 static bool make_level(uint32_t k) {
     if (!lock_wait(&making_level)) return has_level(k);
     struct bucket *made = has_level(k) ? NULL : arena_take(buckets_in(k) * sizeof *made);
@@ -73,9 +73,10 @@ static bool make_level(uint32_t k) {
     return has_level(k);
 }
 
-/* Adds level k unless another thread did; false when memory is refused or k is past the last. Its maker may have to
- * wait for the disk. Other threads wait for the maker, but not for ever: it may be the thread that we interrupt, or
- * have been left behind in the parent. Blocks then go into the level before it has records, and are not listed. */
+/* Adds level k, unless another thread added it. False: there is no memory, or k is too large. The thread that makes a
+ * level may wait for the disk. Other threads wait for it, but only for a limited time: it may be the thread that this
+ * signal handler interrupts, or a thread of the parent process. After that they use the level although it has no
+ * records yet. Their blocks are counted as lost records. */
 static bool add_level(uint32_t k) {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     if (k >= LEVELS || (!has_level(k) && !make_level(k))) return false;
@@ -133,7 +134,7 @@ static bool add_to_level(struct level *level, uintptr_t address, const struct bl
 bool blocks_add(uintptr_t address, const struct block *block, uint32_t thread) {
     for (int attempt = 0; attempt < 64; attempt++) {
         uint32_t count = __atomic_load_n(&level_count, __ATOMIC_ACQUIRE);
-        /* Newest first: it has the room. */
+        /* The newest level first: it has the most free slots. */
         for (uint32_t k = count; k-- > 0;)
             if (add_to_level(&levels[k], address, block, thread)) return true;
         if (!add_level(count)) break;
@@ -201,7 +202,8 @@ bool blocks_take(uintptr_t address, struct block *out) {
     if (!find(address, &at)) return false;
     uint64_t expected = address;
     *out = at.bucket->blocks[at.slot];
-    /* Keep the slot claimed until its record is cleared, so that no newcomer's record is. */
+    /* The slot stays claimed until its record is cleared. Otherwise we could clear the record of the slot's next
+     * block. */
     if (!__atomic_compare_exchange_n(&at.bucket->addresses[at.slot], &expected, address | 1, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return false;

@@ -10,7 +10,7 @@ struct gone gone_entries[1 << GONE_BITS];
 void gone_note(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintptr_t slot) {
     struct gone *at = gone_at((uintptr_t)p);
     __atomic_store_n(&at->address, 0, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_RELEASE); /* the address before is gone before anything of this one is there */
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* readers see 0 as the address before they see any new field */
     at->size = size;
     at->mark = mark;
     at->site = site;
@@ -23,7 +23,7 @@ static bool can_be_read(const void *word) {
     return seal_settles() && os_peek(&copy, word, sizeof copy);
 }
 
-/* Some filters of system calls refuse to look anywhere. */
+/* False where a system call filter forbids the probe. */
 bool gone_is_unmapped(const void *p) {
     return gone_has(p) && !can_be_read((const uint64_t *)p - 1) && can_be_read(gone_entries);
 }

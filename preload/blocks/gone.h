@@ -1,6 +1,6 @@
-/* gone.h — the last freed blocks that were known by address. In: such a block, when it is freed. Out: its record, until
- * another takes its place here. It must not read the block's memory, which may be stowed or unmapped. Any thread,
- * without a lock. */
+/* gone.h — the blocks from the table (blocks.h) that were freed last. In: a block, when it is freed. Out: its record,
+ * until a later block overwrites it. It must not read the block's memory, which may be stowed or unmapped. Any thread
+ * may call, without a lock. */
 #ifndef MEMSTOW_GONE_H
 #define MEMSTOW_GONE_H
 
@@ -15,26 +15,26 @@ struct gone {
     uint32_t mark, site, caller; /* caller: lower half of the return address of the call that freed it */
 };
 
-/* One for each place that addresses share. */
+/* Addresses with the same hash share one entry. */
 enum { GONE_BITS = 9 };
 extern struct gone gone_entries[1 << GONE_BITS];
 
-/* A block is about to be freed, or was moved, by a hook with this slot (stack.h). */
+/* A block is about to be freed, or was moved. `slot` is that of the hook (stack.h). */
 void gone_note(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintptr_t slot);
-/* The record of the block that was at an address, if gone_has it. */
+/* The record of the block that was at an address. Valid only if gone_has(address). */
 static inline struct gone *gone_at(uintptr_t address) {
     return &gone_entries[(address >> 4) * 0x9E3779B97F4A7C15u >> (64 - GONE_BITS)];
 }
 
-/* Whether a block was freed at p not long ago: its header may be unmapped. */
+/* Whether a block at p was freed recently: its header may be unmapped. */
 static inline bool gone_has(const void *p) {
     return __atomic_load_n(&gone_at((uintptr_t)p)->address, __ATOMIC_ACQUIRE) == (uintptr_t)p;
 }
 
-/* Whether its header is. False where the kernel does not tell. */
+/* Whether the header of that block is unmapped. False if the kernel does not tell. */
 bool gone_is_unmapped(const void *p);
 
-/* Another block begins at p. */
+/* A new block begins at p. */
 void gone_forget(const void *p);
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
-/* heaps.c — see heaps.h. A heap's blocks are counted in one word with what has become of it, so that exactly one
- * thread, the one that frees the last block of a retired one, destroys it. */
+/* heaps.c — see heaps.h. One word counts a heap's blocks and holds its two state bits. So exactly one thread destroys a
+ * retired heap: the thread that frees its last block. */
 #include "preload/blocks/heaps.h"
 
 #include "preload/base/arena.h"
@@ -16,25 +16,25 @@
 #ifdef MEMSTOW_MIMALLOC
 #include <mimalloc.h>
 
-enum { ARENA_KIB = 64 * 1024 }; /* address space that mimalloc asks for at a time, at first; more later */
+enum { ARENA_KIB = 64 * 1024 }; /* the address space that mimalloc reserves first; later it reserves more */
 
-/* `state`: how many blocks it has, and two bits. */
+/* `state`: the number of blocks, times BLOCK, and two bits. */
 enum { RETIRED = 1, DESTROYED = 2, BLOCK = 4 };
 struct heap {
     mi_heap_t *heap;
     uint64_t state;
-    uint64_t tidied; /* `state` when it was tidied last */
+    uint64_t tidied; /* the value of `state` when the heap was last tidied */
     uint32_t maker;  /* the thread that made it */
 };
 
-/* In a forked child: mimalloc may have been left in the middle of something by another thread of the parent, with a
- * lock held for ever. So nothing is asked of it any more: the child's blocks come from the allocator that was there,
- * and those that it inherited stay where they are when they are freed. */
+/* True in a forked child. Another thread of the parent may have been inside mimalloc at the fork, and its lock is held
+ * for ever here. So the child does not call mimalloc. New blocks come from `base`. Inherited blocks stay where they
+ * are, even when they are freed. */
 static bool left_behind;
 
-static struct next_allocator base; /* what was there */
-static struct words by_owner;      /* numbers: in heaps[] */
-static struct words by_heap;       /* by address of the mi_heap_t */
+static struct next_allocator base; /* the allocator that was there before us */
+static struct words by_owner;      /* owner to its number in heaps[] */
+static struct words by_heap;       /* address of the mi_heap_t to that number */
 enum { SLAB = 64, SLABS = OWNERS_LIMIT / SLAB };
 static struct heap *slabs[SLABS];
 static uint32_t count;
@@ -60,7 +60,7 @@ static struct heap *make(uint32_t owner) {
     return words_put(&by_heap, (uintptr_t)made, number) && words_put(&by_owner, owner + 2, number) ? heap : NULL;
 }
 
-/* The owner's heap, made if need be; NULL: no memory, or it is retired. */
+/* The owner's heap, which is made on the first call. NULL: there is no memory, or the owner is retired. */
 static struct heap *heaps_of(uint32_t owner) {
     if (!owner || left_behind || owner_is_retired(owner)) return NULL;
     struct heap *heap = find(&by_owner, owner + 2);
@@ -68,14 +68,16 @@ static struct heap *heaps_of(uint32_t owner) {
     heap = make(owner);
     lock_let_go(&making);
     heaps_tidy();
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* a thread that retired it meanwhile has seen the heap, or is seen here */
+    /* pairs with heaps_retire: either we see that the owner is retired, or that thread sees this heap */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (heap && owner_is_retired(owner)) heaps_retire(owner);
     return heap;
 }
 
 /* --- blocks --- */
 
-/* What it had lies in pages that nobody else has: they go back now. The address may be another heap's soon. */
+/* Pages of this heap belong to nobody else, so they go back now. The by_heap entry goes first: a new heap may soon get
+ * the same address. */
 static void destroy(struct heap *self) {
     words_take_out(&by_heap, (uintptr_t)self->heap);
     mi_heap_destroy(self->heap);
@@ -89,7 +91,7 @@ static void destroy_if_over(struct heap *self) {
         destroy(self);
 }
 
-/* A block is counted before it is there, so that nobody destroys the heap meanwhile. */
+/* Counts the block before it is allocated, so that nobody destroys the heap meanwhile. */
 static bool take(struct heap *self) {
     uint64_t before = __atomic_fetch_add(&self->state, BLOCK, __ATOMIC_ACQ_REL);
     if (likely(!(before & (RETIRED | DESTROYED)))) return true;
@@ -102,12 +104,14 @@ static void let_go(struct heap *self) {
     if (unlikely(__atomic_sub_fetch(&self->state, BLOCK, __ATOMIC_ACQ_REL) == RETIRED)) destroy_if_over(self);
 }
 
-/* Of each size mimalloc keeps a page that is free, up to 64 KiB of it: in a retired owner's heap, into which nothing
- * comes any more, a block that lives on held up to 1.3 MB. These pages go. Only the thread that allocated there can
- * reach them: the one that made the heap, as a rule. Those of another one stay until that thread ends. */
+/* mimalloc keeps one free page for each size, up to 64 KiB each. No new block comes into the heap of a retired owner,
+ * and there one surviving block held up to 1.3 MB of such pages. They are given back here. Only the thread that
+ * allocated in a page can give it back, which is usually the heap's maker. Pages of other threads stay until those
+ * threads end. */
 static void tidy(struct heap *self, uint32_t thread) {
     if (self->maker != thread) return;
-    uint64_t before = __atomic_fetch_add(&self->state, BLOCK, __ATOMIC_ACQ_REL); /* nobody destroys it meanwhile */
+    /* counts as a block: nobody destroys the heap meanwhile */
+    uint64_t before = __atomic_fetch_add(&self->state, BLOCK, __ATOMIC_ACQ_REL);
     if ((before & (RETIRED | DESTROYED)) == RETIRED && before >= BLOCK && before != self->tidied) {
         self->tidied = before;
         mi_heap_collect(self->heap, true);
@@ -115,7 +119,7 @@ static void tidy(struct heap *self, uint32_t thread) {
     let_go(self);
 }
 
-/* The thread that tidies; 0: nobody does, in a forked child, or where the kernel is asked for nothing. */
+/* The calling thread, if it may tidy. 0: in a forked child, or when the process is sealed. */
 static uint32_t tidying_thread(void) { return left_behind || seal_is_set() ? 0 : os_tid(); }
 
 void heaps_tidy(void) {
@@ -126,13 +130,13 @@ void heaps_tidy(void) {
     }
 }
 
-/* The heap of the owner in whose scope the thread is; NULL: in none, or of one that is retired. Blocks of a process
- * that keeps no ledger have no header, and are taken for glibc's. */
+/* The heap of the owner whose scope the thread is in. NULL: the thread is in no scope, or the owner is retired. A
+ * process without a ledger uses no heap: its blocks have no header, so they would be taken for glibc's. */
 static struct heap *present(void) {
     return likely(ledger_head->pid && ledger_is_ours() && !left_behind) ? tags_present()->heap : NULL;
 }
 
-/* What the heap gives, or NULL: then what was there serves. */
+/* Returns the heap's answer. When there is no heap or no memory in it, the code after the macro asks `base`. */
 #define FROM_HEAP(call)                                                                                                \
     struct heap *self = present();                                                                                     \
     if (self && take(self)) {                                                                                          \
@@ -156,7 +160,7 @@ static void *heap_memalign(size_t alignment, size_t size) {
     return base.memalign(alignment, size);
 }
 
-/* The heap that a block is of; NULL: it is none of ours. */
+/* The heap that a block belongs to; NULL: none of ours. */
 static struct heap *heap_of(const void *p) {
     mi_heap_t *heap = mi_heap_of(p);
     return likely(!heap) ? NULL : find(&by_heap, (uintptr_t)heap);
@@ -176,7 +180,7 @@ static void heap_free(void *p) {
 
 static size_t heap_usable(void *p) { return heap_of(p) ? mi_usable_size(p) : base.usable(p); }
 
-/* It stays where it is from, unless the scope is another: then it moves there. */
+/* A block stays in its heap, unless the present scope has another heap: then it moves there. */
 static void *heap_realloc(void *p, size_t size) {
     struct heap *from = heap_of(p), *to = present();
     if (!from && !to) return base.realloc(p, size);
@@ -191,12 +195,12 @@ static void *heap_realloc(void *p, size_t size) {
 
 /* --- */
 
-/* Mimalloc keeps freed pages for a while, and what is scheduled is not all given back even when it is asked to: a heap
- * of 200 MB that two threads had freed kept 80 of them. Large pages make each heap several MB larger. Of each arena a
- * heap has some 75 bit maps, one bit for 64 KiB: 150 KB for one of 1 GiB, as mimalloc makes them. In a sandbox it would
- * ask the kernel for what may kill.
+/* Reasons for the options. Purge delay: mimalloc keeps freed pages for a while, and does not give all of them back even
+ * when it is asked to. A heap of 200 MB that two threads had freed kept 80 MB. Huge pages: they make each heap several
+ * MB larger. Arenas: a heap has some 75 bit maps for each arena, with one bit for 64 KiB. That is 150 KB for mimalloc's
+ * usual arena of 1 GiB. In a sandbox mimalloc would make system calls that may kill the process.
  *
- * `malloc` last: who gets a block of a heap finds the `free` for it. */
+ * `malloc` is set last: a thread that gets a block from a heap must find the `free` for it. */
 void heaps_begin(void) {
     if (base.malloc || seal_is_set()) return;
     next_begin_mimalloc();

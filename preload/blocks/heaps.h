@@ -1,10 +1,10 @@
-/* heaps.h — memory of an owner's own, so that it can go back to the system when the owner is gone. In: a thread's
- * allocations in the scope of a model or custom. Out: small blocks from that owner's mimalloc heap, large ones as
- * mappings of their own. The allocator that was there (next.h) serves everything else. When the first such owner is
- * entered, this one is put in front of it, and frees are told apart by address. Without mimalloc built in there are
- * only the mappings.
+/* heaps.h — memory that belongs to one owner alone, so that it can go back to the system when the owner is gone. In:
+ * allocations of a thread in the scope of a model or custom. Out: small blocks from the owner's mimalloc heap, large
+ * blocks as mappings of their own. The allocator that was there before (next.h) serves everything else. When the first
+ * such owner is entered, this room puts itself in front of that allocator, and tells frees apart by address. Without
+ * mimalloc in the build there are only the mappings.
  *
- * Any thread frees. When the last block of a retired owner's heap is freed, the heap goes back as a whole, at once. */
+ * Any thread may free. When the last block of a retired owner's heap is freed, the whole heap goes back at once. */
 #ifndef MEMSTOW_HEAPS_H
 #define MEMSTOW_HEAPS_H
 
@@ -14,20 +14,20 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { HEAPS_MAPPED = 256 * 1024 }; /* blocks of as much are mappings of their own */
+enum { HEAPS_MAPPED = 256 * 1024 }; /* blocks of this size or more are mappings of their own */
 
-/* Whether a raw block is of such a heap. */
+/* Whether a raw block is from a heap of this room. */
 bool heaps_have(const void *raw);
-/* The owner is gone. The blocks that are left in its heap are freed, if at all, by the program. The free memory of the
- * heap goes back, if this thread made it. */
+/* The owner is gone. Blocks that are left in its heap wait for the program's free. The free memory of the heap goes
+ * back, if the calling thread made the heap. */
 void heaps_retire(uint32_t owner);
-/* Gives back what the heap has free; mimalloc does not say how much that was. */
+/* Gives back the free memory of the heap. mimalloc does not say how much that was. */
 void heaps_collect(uint32_t owner);
-/* Gives back the free memory of heaps that this thread made and whose owners are retired, although some of their blocks
- * live on. The making of a heap calls it; call it also at the end of a trigger. */
+/* For retired owners with live blocks: gives back the free memory of their heaps, if the calling thread made them. It
+ * runs whenever a heap is made. The end of a trigger should call it, too. */
 void heaps_tidy(void);
 
-/* Puts itself in front of `next`, the first time. One thread at a time. */
+/* Puts this room in front of `next`, on the first call. One thread at a time. */
 void heaps_begin(void);
 
 #pragma GCC visibility pop

@@ -5,9 +5,9 @@
 #include "preload/blocks/blocks.h"
 #include "preload/blocks/gone.h"
 
-/* Whether a pointer is a block with a header of ours, as it was written. Reading 16 bytes back is safe: a page-aligned
- * pointer comes here only over glibc or mimalloc, where it is a block of ours or a chunk of glibc's, header in front.
- */
+/* Whether a pointer is a block with an intact header of ours. It reads the 16 bytes in front of the pointer. That is
+ * safe: a page-aligned pointer comes here only over glibc or mimalloc, and there it is a block of ours or a chunk of
+ * glibc, both with a header in front. */
 static bool has_header(const void *p) {
     const struct header *header = host_header(p);
     uint32_t mark = header_mark_in(header);
@@ -21,13 +21,13 @@ static struct host_known in_table(void *p, const struct block *entry) {
     return (struct host_known){(char *)p - distance, entry->size, entry->site, entry->mark, true, true};
 }
 
-/* In a sandbox the kernel is not asked, and the program is believed. */
+/* In a sandbox we do not ask the kernel, and trust the program's pointer. */
 static bool may_read_header(const void *p) {
     struct header header;
     return seal_settles() ? os_peek(&header, host_header(p), sizeof header) : seal_is_for_good();
 }
 
-/* Not in front of a mapping that was a block, and is no more. */
+/* Whether p was a mapped block that is gone. Its header must not be read then. */
 static bool is_unmapped(const void *p) {
     struct block entry;
     return __builtin_expect(gone_has(p), 0) && !blocks_find((uintptr_t)p, &entry) && gone_is_unmapped(p);
@@ -47,7 +47,7 @@ struct host_known host_look_at(void *p) {
         (char *)p - header_distance(mark), header->size, header_site(header), mark, true, mark & HEADER_LISTED};
 }
 
-/* Of a pointer that may be no block, nor lead to any memory. */
+/* For a pointer that may be no block and may lead to no memory. */
 static bool may_look_at(uintptr_t address) {
     struct block entry;
     if (!address || address % HOST_BEFORE) return false;

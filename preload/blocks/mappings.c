@@ -1,5 +1,6 @@
-/* mappings.c — see mappings.h. The queue is a lock-free stack, taken whole and reversed. Only the thread that holds
- * `busy` touches the table. No thread waits for `busy`: the holder looks at the queue again after letting go. */
+/* mappings.c — see mappings.h. The queue is a lock-free stack; one thread takes it whole and reverses it. Only the
+ * thread that holds `busy` touches the table. No thread waits for `busy`: the holder looks at the queue again after it
+ * let go. */
 #include "preload/blocks/mappings.h"
 
 #include <errno.h>
@@ -21,37 +22,40 @@ enum { EVENTS = 1 << 15, RESERVED = 64, WAITS = 10000, WAIT_NS = 100000, PIECES 
 enum operation { ADD, TAKE, DROP, PUT, RESTORE, PROTECT, ADVISE, ASSIGN };
 
 struct event {
-    uint32_t next; /* in the queue or the pool; the first field: see queue() */
+    uint32_t next; /* in the queue or the pool; it must be the first field: see queue() */
     uint8_t operation, kind, shared, accessible;
     uint32_t site, tid, ticket;
     int32_t advice;
     uint64_t address, length, time;
-    uint64_t source; /* ADD: a mapping whose kind it has; 0: kind and shared say */
+    uint64_t source; /* ADD: the new mapping has the kind of the one here; 0: kind and shared say it */
 };
 
 static struct event events[EVENTS];
 static struct pool {
-    uint64_t free;       /* index + 1 of the first event that came back (0: none), and a tag against ABA above it */
-    uint32_t fresh, end; /* indices of events that were never given out */
+    uint64_t free;       /* lower half: index + 1 of the first free event (0: none); upper half: a tag against ABA */
+    uint32_t fresh, end; /* indices of events that were never used */
 } common = {.end = EVENTS - RESERVED},
-  reserved = {.fresh = EVENTS - RESERVED, .end = EVENTS}; /* reserved: for a sandbox, where nobody can wait */
-static uint32_t queue_head;                               /* index + 1 of the newest queued event */
+  /* reserved: for a process in a sandbox, where nobody can wait */
+    reserved = {.fresh = EVENTS - RESERVED, .end = EVENTS};
+static uint32_t queue_head; /* index + 1 of the newest queued event */
 static uint32_t busy;
 static uint32_t last_ticket;
 
 static struct series records = {
     .type = SNAP_MAPPING, .record_size = sizeof(struct snap_mapping), .first_bits = 7, .limit = PIECES};
 
-/* Below: only while busy is held. Ids of records: in address order, unused, and taken out for a ticket. */
+/* Everything below is touched only while busy is held. The arrays hold ids of records: in address order, unused, and
+ * taken out for a ticket. */
 static uint32_t ordered[PIECES], ordered_count;
 static uint32_t unused[PIECES], unused_count;
 static struct { uint32_t id, ticket; } taken[PIECES];
 static uint32_t taken_count;
-static uint32_t chosen[PIECES]; /* of them, those of the ticket at hand */
+static uint32_t chosen[PIECES]; /* the part of `taken` that belongs to the present ticket */
 
 /* --- the queue --- */
 
-/* A thread that is late in try_take_event looks at the link of an event that is in use by now, and then fails. */
+/* A slow thread in try_take_event may read the link of an event that another thread already took. Its compare-exchange
+ * then fails. */
 static uint32_t next_of(const struct event *event) { return __atomic_load_n(&event->next, __ATOMIC_RELAXED); }
 
 static void set_next(struct event *event, uint32_t next) { __atomic_store_n(&event->next, next, __ATOMIC_RELAXED); }
@@ -71,8 +75,8 @@ static struct event *try_take_event(struct pool *pool) {
     return NULL;
 }
 
-/* The pool is empty when the holder of the table lost the processor in the middle of its work: wait for it, but not
- * for ever, and asleep, since on a busy machine giving way is not enough. */
+/* The pool is empty if the holder of the table was interrupted by the scheduler. We wait for it, but only for a limited
+ * time. We sleep, because on a busy machine sched_yield is not enough. */
 static struct event *take_event(void) {
     const struct timespec pause = {.tv_nsec = WAIT_NS};
     struct event *event = try_take_event(&common);
@@ -113,7 +117,7 @@ static void apply_queue(void) {
     }
 }
 
-/* False: another thread has it, and will look at the queue again. */
+/* False: another thread has the table, and will look at the queue again. */
 static bool take_table(void) {
     uint32_t nobody = 0;
     return __atomic_compare_exchange_n(&busy, &nobody, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -125,7 +129,8 @@ static void submit(struct event *event) {
     while (!__atomic_compare_exchange_n(&queue_head, &head, (uint32_t)(event - events + 1), true, __ATOMIC_SEQ_CST,
                                         __ATOMIC_RELAXED));
     uint64_t signals = 0;
-    bool blocked = lock_out_signals(&signals); /* until it has looked again: others rely on that */
+    /* until this thread has looked at the queue again: others rely on that */
+    bool blocked = lock_out_signals(&signals);
     while (__atomic_load_n(&queue_head, __ATOMIC_SEQ_CST) && take_table()) {
         apply_queue();
         __atomic_store_n(&busy, 0, __ATOMIC_SEQ_CST);
@@ -163,7 +168,7 @@ static void free_record(uint32_t id) {
     unused[unused_count++] = id;
 }
 
-/* First position whose piece ends after the address. */
+/* The position of the first piece that ends after the address. */
 static uint32_t position_of(uint64_t address) {
     uint32_t low = 0, high = ordered_count;
     while (low < high) {
@@ -187,7 +192,7 @@ static void remove_at(uint32_t position, uint32_t count) {
     memmove(ordered + position, ordered + position + count, (ordered_count - position) * sizeof *ordered);
 }
 
-/* --- counting: memory without access or backed by a file is told apart, and is not live --- */
+/* --- counting: memory without access, and memory backed by a file, has counters of its own and is not live --- */
 
 static void count(const struct snap_mapping *record, uint64_t bytes, uint64_t blocks) {
     if (record->kind == SNAP_MAP_FILE)
@@ -209,7 +214,7 @@ static void uncount(const struct snap_mapping *record, uint64_t bytes, uint64_t 
 
 /* --- operations --- */
 
-/* Makes `address` a border between pieces. A piece more is a block more. */
+/* Makes `address` a border between two pieces. The second half counts as one more block. */
 static void cut(uint64_t address) {
     uint32_t position = position_of(address);
     if (position == ordered_count || piece(position)->address >= address) return;
@@ -225,7 +230,7 @@ static void cut(uint64_t address) {
     count(&upper, 0, 1);
 }
 
-/* Cuts at both ends; the pieces within are [position, returned). */
+/* Cuts at both ends of the range. Its pieces are [*position, returned). */
 static uint32_t isolate(uint64_t address, uint64_t length, uint32_t *position) {
     cut(address);
     cut(address + length);
@@ -296,7 +301,7 @@ static void apply_drop(const struct event *event) {
     }
 }
 
-/* Pieces keep their order and size from the new address on; the last one takes up the difference in length. */
+/* From the new address on, pieces keep their order and size. The last piece takes up the difference in length. */
 static void apply_put(const struct event *event) {
     uint64_t at = event->address, end = event->address + event->length;
     uint32_t last = SERIES_NONE, pieces = untake(event->ticket);
@@ -363,8 +368,8 @@ static bool is_counted(const struct snap_mapping *record) {
     return record->kind != SNAP_MAP_FILE && record->kind != SNAP_MAP_RESERVED;
 }
 
-/* What was counted stays counted once. `site` is a model here; whoever applies this is pinned until the new sites are
- * known as those of mappings. */
+/* Moves the counts to sites of the new owner; nothing is counted twice. `site` is a model's id here. The thread is
+ * pinned until the new sites are marked as sites of mappings. */
 static void apply_assign(const struct event *event) {
     enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     uint32_t position, end = isolate(event->address, event->length, &position);
@@ -442,8 +447,8 @@ void mappings_protect(uintptr_t address, uint64_t length, bool accessible) {
         .operation = PROTECT, .address = address, .length = whole_pages(length), .accessible = accessible});
 }
 
-/* Records are looked at as they are: whoever assigns has mapped it before, and does not unmap it meanwhile. No two of
- * them overlap. */
+/* How many bytes of a record lie in a range. Records are read without a lock: the caller mapped the range before, and
+ * does not unmap it meanwhile. Records do not overlap. */
 static uint64_t overlap(const struct snap_mapping *record, uint64_t address, uint64_t end) {
     if (!record || !record->length || address >= end_of(record) || end <= record->address) return 0;
     return (end < end_of(record) ? end : end_of(record)) - (address > record->address ? address : record->address);
@@ -456,7 +461,7 @@ static bool is_mapped(uint64_t address, uint64_t end) {
     return found >= end - address;
 }
 
-/* The thread that applies it answers nobody: refusals are decided before. */
+/* Refusals are decided here: the thread that applies the event cannot answer the caller. */
 static bool has_room(uint64_t address, uint64_t end, uint32_t model) {
     enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     uint64_t found = 0;
@@ -481,7 +486,7 @@ int mappings_assign(uintptr_t address, uint64_t length, uint32_t model) {
                                                                                                            : -ENOMEM;
 }
 
-/* A copy that was not written to meanwhile. */
+/* Copies a record. False: it was written to meanwhile. */
 static bool copy_record(const struct snap_mapping *record, struct snap_mapping *to) {
     uint32_t sequence = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE);
     *to = *record;

@@ -1,4 +1,4 @@
-/* parts.c — see parts.h. One array, by block and start: blocks with parts are few. */
+/* parts.c — see parts.h. The parts are one array, ordered by block and start: few blocks have parts. */
 #include "preload/blocks/parts.h"
 
 #include <string.h>
@@ -14,7 +14,8 @@ static struct lock busy;
 
 static uint64_t end_of(const struct part *part) { return part->start + part->length; }
 
-/* The first part of the block that ends behind `start`, or what comes behind the block's. */
+/* The position of the block's first part that ends after `start`. If there is none, the position after the block's
+ * parts. */
 static uint32_t position_of(uintptr_t block, uint64_t start) {
     uint32_t low = 0, high = count;
     while (low < high) {
@@ -39,8 +40,8 @@ static void remove_at(uint32_t at, uint32_t n) {
     count -= n;
 }
 
-/* The part at a position gives up what lies in [start, end); what is left of it stays, as one or two. Returns the
- * position behind. */
+/* Takes [start, end) out of the part at a position. What is left of it stays, as one or two parts. Returns the position
+ * after it. */
 static uint32_t cut_out(uint32_t at, uint64_t start, uint64_t end) {
     struct part before = parts[at], behind = before;
     remove_at(at, 1);
@@ -82,7 +83,7 @@ static bool counts_room(uintptr_t block, uint32_t rest, const struct parts_count
     return is;
 }
 
-/* One that is cut in two, and the new one. */
+/* Room for two more: one part may be cut in two, and the new part is added. */
 static bool has_room(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
     return (count + 2 <= room || room_grow(&parts, &room, count + 2, sizeof *parts)) && counts->room(part->site) &&
            counts_room(part->block, rest, counts);
