@@ -10,13 +10,13 @@
 
 static int64_t live_host, live_mapped;
 static uint64_t inherited_freed;
-static uint64_t while_peak; /* memstow_peak: of the program's own while */
+static uint64_t while_peak; /* for memstow_peak: the peak of an interval that the program chooses */
 
 static int64_t moved_by(const struct thread *self) { return (int64_t)(self->room - self->quantum); }
 
 /* --- running totals --- */
 
-/* Another thread that flushes meanwhile is missed rather than counted twice. */
+/* A thread that flushes meanwhile is left out: otherwise its bytes could be counted twice. */
 void account_raise_peak(void) {
     int64_t maps = __atomic_load_n(&live_mapped, __ATOMIC_RELAXED),
             host = __atomic_load_n(&live_host, __ATOMIC_ACQUIRE);
@@ -28,7 +28,8 @@ void account_raise_peak(void) {
     ledger_head->total_peak_ns = os_now();
 }
 
-/* The running totals have moved: the ledger's copy of them, peaks, and the picture of the highest one. */
+/* Called when the running totals have changed. Updates the ledger's copy, the peaks, and the picture of the highest
+ * one. */
 static void note_totals(void) {
     struct snap_header *head = ledger_head;
     int64_t host = __atomic_load_n(&live_host, __ATOMIC_RELAXED);
@@ -97,13 +98,13 @@ static void shift(struct snap_counter *counter, uint64_t bytes, uint64_t blocks,
     __atomic_fetch_add(freed ? &counter->free_blocks : &counter->alloc_blocks, blocks, __ATOMIC_RELAXED);
 }
 
-/* For the shared slot there is memory when for others there is none. */
+/* When there is no memory for the thread's own counter, the shared slot's counter is used. */
 static struct snap_counter *counter_to_shift(struct thread *self, uint32_t site) {
     struct snap_counter *counter = counters_wide(self, site);
     return counter ? counter : counters_wide(&thread_shared, site);
 }
 
-/* What one slot counted may become less than nothing: the sum over all of them does not. */
+/* One slot's count may become negative. The sum over all slots does not. */
 static bool shift_in(struct thread *self, uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed) {
     struct snap_counter *less = counter_to_shift(self, from), *more = counter_to_shift(self, to);
     if (!less || !more) return false;

@@ -1,6 +1,6 @@
-/* account.h — from one event to the counters of its thread and site. In: allocations and frees from the hooks. Out:
- * growing counters in the ledger, the running totals, the peak. It takes no lock and makes no system call. The part
- * that malloc and free need is in account_fast.h. */
+/* account.h — from one event to the counters of its thread and site. In: allocations and frees, from the hooks. Out:
+ * counters in the ledger that only grow, the running totals, the peak. It takes no lock and makes no system call. What
+ * malloc and free need is in account_fast.h. */
 #ifndef MEMSTOW_ACCOUNT_H
 #define MEMSTOW_ACCOUNT_H
 
@@ -9,37 +9,37 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Counts a block that now exists, and one that is about to be given back. account_alloc returns the site that it was
- * counted at, which belongs in the block's header. */
+/* Count a block that now exists, and a block that is about to be freed. account_alloc returns the site at which it
+ * counted; that site belongs in the block's header. */
 uint32_t account_alloc(uint32_t site, uint64_t bytes);
 void account_free(uint32_t site, uint64_t bytes);
 
-/* Moves a count from site `from`, as allocated or as freed, to site `to`. False: no memory; then nothing has changed.
- * The caller is pinned. */
+/* Moves a count from one site to another: of allocations, or of frees (`freed`). False: there is no memory, and nothing
+ * has changed. The caller is pinned. */
 bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed);
-/* Makes room for that at one of the two. Where there is, at both, account_shift of this thread's does not fail. */
+/* Makes room for a shift at this site. Call it for both sites; then account_shift on this thread does not fail. */
 bool account_shift_room(uint32_t site);
 
-/* A block that existed before this process was forked off is freed (or, by realloc, taken over). */
+/* A block that existed before this process was forked off is freed (or realloc replaces it). */
 void account_free_inherited(uint64_t bytes);
 
-/* Mapped memory: counted in a slot of its own by the thread that holds the table of mappings. */
+/* Mapped memory. The thread that holds the table of mappings counts it, in a slot of its own. */
 void account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
 void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks);
 bool account_shift_mapped(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks);
 
 /* After ledger_begin. */
 void account_begin(void);
-/* The highest running total since the last call that began anew. */
+/* The highest running total since the last call with `anew`. */
 uint64_t account_peak(bool anew);
-/* Adds to the peak what threads hold back, when the total is higher with it. */
+/* Adds the threads' unflushed bytes to the total, and raises the peak if the sum is higher. */
 void account_raise_peak(void);
 /* In a forked child, before anything is forgotten: the bytes that it inherited. */
 uint64_t account_inherited(void);
 
 /* At a thread's end. */
 void account_thread_end(void);
-/* At the end of the process: adds what threads still hold back, notes their names. */
+/* At the end of the process: adds the unflushed bytes of all threads, notes their names. */
 void account_finish(void);
 
 #pragma GCC visibility pop

@@ -17,7 +17,7 @@ static inline bool account_move(struct thread *self, uint64_t bytes) {
 
 void account_flush(struct thread *self);
 
-/* The thread's wide counter of a site; NULL when it has none (yet): then account_alloc and account_free count. */
+/* The thread's wide counter of a site. NULL: it has none yet; then account_alloc and account_free count. */
 static inline struct snap_counter *account_counter(const struct thread *self, uint32_t site) {
     uint32_t index = site / SNAP_CHUNK_SITES;
     const uint64_t *words = likely(index < THREAD_CHUNKS) ? self->chunks[index] : NULL;
@@ -36,7 +36,7 @@ static inline bool account_alloc_at(struct thread *self, struct snap_counter *co
     return account_move(self, bytes);
 }
 
-/* Counts a block that is about to be given back. True when account_flush is due. */
+/* Counts a block that is about to be freed. True when account_flush is due. */
 static inline bool account_free_at(struct thread *self, struct snap_counter *counter, uint64_t bytes) {
     os_add(&counter->free_bytes, bytes);
     os_add(&counter->free_blocks, 1);

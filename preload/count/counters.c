@@ -10,14 +10,14 @@
 #include "preload/count/account_fast.h"
 #include "preload/base/forked.h"
 
-enum { NARROW_EVENTS = 15 }; /* a site where more happens is worth a wide counter, which is faster to count at */
+enum { NARROW_EVENTS = 15 }; /* a site with more events gets a wide counter, which is faster */
 
 static struct series wide = {.type = SNAP_WIDE,
                              .record_size = sizeof(struct snap_counter),
                              .first_bits = 7,
                              .limit = IDS_LIMIT,
                              .anchored = true};
-static struct ids *free_wide; /* NULL: there never were any */
+static struct ids *free_wide; /* NULL: no counter was ever given back */
 static struct series chunks = {
     .type = SNAP_COUNTERS, .record_size = sizeof(struct snap_chunk), .first_bits = 3, .limit = 1u << 30};
 
@@ -51,24 +51,24 @@ static uint64_t *make_chunk(struct thread *self, uint32_t index) {
     uint64_t *none = NULL;
     if (!chunk) return NULL;
     chunk->index = index;
-    /* Before the chunk is there, so that a child that is forked just now forgets all of them. */
+    /* The limit moves before the chunk is there. So a child that is forked between the two forgets every chunk. */
     uint32_t limit = __atomic_load_n(&self->chunk_limit, __ATOMIC_RELAXED);
     while (limit <= index && !__atomic_compare_exchange_n(&self->chunk_limit, &limit, index + 1, true, __ATOMIC_SEQ_CST,
                                                           __ATOMIC_RELAXED))
         ;
     if (!__atomic_compare_exchange_n(&self->chunks[index], &none, chunk->words, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))
-        return none; /* shared slot: another thread's; a signal handler's */
+        return none; /* another thread or a signal handler was faster */
     __atomic_store_n(&chunk->thread, self->slot + 1, __ATOMIC_RELEASE);
     return chunk->words;
 }
 
-/* Memory is for counters of the shared slot when there is little: of those there is at most one a site. */
+/* When memory is short, only the shared slot may grow: it has at most one counter a site. */
 static bool may_grow(const struct thread *self) {
     return self->slot < SNAP_THREAD_FIRST || likely(!budget_is_full(BUDGET_STACKS));
 }
 
-/* The thread's word for a site; NULL: there is no room. */
+/* The thread's word for a site; NULL: there is no memory. */
 static uint64_t *word_of(struct thread *self, uint32_t site) {
     uint32_t index = site / SNAP_CHUNK_SITES;
     if (index >= THREAD_CHUNKS) return NULL;
@@ -77,7 +77,7 @@ static uint64_t *word_of(struct thread *self, uint32_t site) {
     return words ? words + site % SNAP_CHUNK_SITES : NULL;
 }
 
-/* The first of a section is none. */
+/* The first record of a section is its anchor, not a counter. */
 static struct snap_counter *new_wide(void) {
     uint32_t id;
     do id = series_take(&wide);
@@ -96,7 +96,8 @@ static void put_wide(const struct snap_counter *counter) {
     if (free) ids_add(free, series_id(&wide, counter));
 }
 
-/* Makes the word wide, unless somebody else changes it just now. *seen: what it is. False: there is no room. */
+/* Makes the word wide, unless another thread changes it at the same time. *seen: the word's new value. False: there is
+ * no memory. */
 static bool widen(uint64_t *word, uint64_t *seen) {
     struct snap_counter *counter = take_wide();
     if (!counter) return false;
@@ -116,7 +117,7 @@ struct snap_counter *counters_wide(struct thread *self, uint32_t site) {
     return word ? wide_of(seen) : NULL;
 }
 
-/* What the word says with one more event; or SNAP_WIDE_BIT, when it is not for a word to say. */
+/* The word with one more event counted. SNAP_WIDE_BIT: a word cannot hold that. */
 static uint64_t one_more(uint64_t word, uint64_t bytes, bool freed) {
     uint32_t events = (uint32_t)(word >> 32 & 0xFFFF) + (uint32_t)(word >> 48);
     if (bytes > UINT32_MAX || events >= NARROW_EVENTS || (word && (uint32_t)word != bytes)) return SNAP_WIDE_BIT;
@@ -130,7 +131,7 @@ static void count_wide(struct snap_counter *counter, uint64_t bytes, bool freed)
     atomic_add(freed ? &counter->free_blocks : &counter->alloc_blocks, 1);
 }
 
-/* False: there is no room to count it in this slot. */
+/* False: there is no memory to count it in this slot. */
 static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool freed) {
     uint64_t *word = word_of(self, site), seen = word ? os_load(word) : 0;
     if (!word) return false;
@@ -146,7 +147,7 @@ static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool fr
     return true;
 }
 
-/* At SNAP_SITE_UNKNOWN there is always room in the shared slot. Returns the site that it was counted at. */
+/* The shared slot always has a counter for SNAP_SITE_UNKNOWN. Returns the site at which it counted. */
 static uint32_t count_unknown(uint64_t bytes, bool freed) {
     ledger_lost(SNAP_LOST_SITES);
     struct snap_counter *counter = account_counter(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
@@ -154,7 +155,7 @@ static uint32_t count_unknown(uint64_t bytes, bool freed) {
     return SNAP_SITE_UNKNOWN;
 }
 
-/* A thread for whose counters there is no memory counts in the shared slot. */
+/* A thread without memory for a counter counts in the shared slot. */
 uint32_t counters_add(struct thread *self, uint32_t site, uint64_t bytes, bool freed) {
     if (likely(self != &thread_nobody && count_in(self, site, bytes, freed))) return site;
     return count_in(thread_at(SNAP_THREAD_SHARED), site, bytes, freed) ? site : count_unknown(bytes, freed);
@@ -178,8 +179,8 @@ static struct snap_counter sum_of_site(uint32_t site) {
     return sum;
 }
 
-/* Frees, allocations, frees again until both agree: summing all frees first and all allocations later would show
- * blocks that never lived at the same time. */
+/* Sums the frees, the allocations, and the frees again, until both sums of frees agree. Without that, the result could
+ * contain blocks that never lived at the same time. */
 struct live counters_site_live(uint32_t site) {
     enum { TRIES = 3 };
     struct snap_counter freed, made, again;
@@ -210,13 +211,14 @@ void counters_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]) {
 }
 
 static void add_counter(struct snap_counter *to, const struct snap_counter *from) {
-    atomic_add(&to->free_bytes, from->free_bytes); /* first: killed in between, nothing looks live that is not */
+    /* frees first: if the process is killed in between, no dead block looks live */
+    atomic_add(&to->free_bytes, from->free_bytes);
     atomic_add(&to->free_blocks, from->free_blocks);
     atomic_add(&to->alloc_bytes, from->alloc_bytes);
     atomic_add(&to->alloc_blocks, from->alloc_blocks);
 }
 
-/* Out of one slot's words. What it has too little from then on stands in its record. */
+/* Moves counts out of one slot's words. The thread's record keeps what its words have lost. */
 static void take_out(uint32_t slot, uint64_t *words, const uint32_t to[SNAP_CHUNK_SITES],
                      struct snap_counter sums[SNAP_CHUNK_SITES]) {
     struct snap_thread *record = thread_record(slot);
@@ -233,7 +235,7 @@ static void take_out(uint32_t slot, uint64_t *words, const uint32_t to[SNAP_CHUN
     if (record) add_counter(&record->total, &taken);
 }
 
-/* Of the shared slot; where there is no room, that of SNAP_SITE_UNKNOWN. */
+/* The shared slot's counter of a site; without memory, its counter of SNAP_SITE_UNKNOWN. */
 static struct snap_counter *shared_counter(uint32_t site) {
     struct snap_counter *counter = counters_wide(thread_at(SNAP_THREAD_SHARED), site);
     if (counter) return counter;
@@ -241,7 +243,7 @@ static struct snap_counter *shared_counter(uint32_t site) {
     return account_counter(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
 }
 
-/* The shared slot's counters get all of it. */
+/* The counts of all slots move into the shared slot. */
 void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
     struct snap_counter sums[SNAP_CHUNK_SITES] = {0};
     struct snap_thread *record = thread_record(SNAP_THREAD_SHARED);
@@ -260,7 +262,7 @@ void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
     if (record) add_counter(&record->total, &less);
 }
 
-/* For SNAP_SITE_UNKNOWN there is a counter from the start. */
+/* SNAP_SITE_UNKNOWN has a counter from the start. */
 void counters_begin(void) {
     counters_wide(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
     counters_wide(thread_at(SNAP_THREAD_MAPPINGS), SNAP_SITE_UNKNOWN);

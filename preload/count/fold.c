@@ -26,49 +26,49 @@ enum {
     CHUNK = SNAP_CHUNK_SITES,
     SLICE_NS = 500 * 1000,
     WAIT_NS = 50 * 1000,
-    MUCH = 8,          /* one site in so many: then it is worth it in any case */
-    LITTLE = 64,       /* and so many are too few in any case */
-    PATIENCE = 16,     /* after too few, as many stacks that lack room as one site in so many */
-    RESERVE = 8,       /* at most so much is kept free */
-    TIME_SHARE = 25,   /* of the program's time, for what is worth less */
-    SOME_WANTS = 1024, /* until that is asked again */
+    MUCH = 8,          /* a fold that frees one site in 8 is always worth its time */
+    LITTLE = 64,       /* a fold that frees less than one site in 64 never is */
+    PATIENCE = 16,     /* after such a fold: the next one waits until one stack in 16 sites lacked room */
+    RESERVE = 8,       /* at most one site in 8 is kept free */
+    TIME_SHARE = 25,   /* a fold in between may take 1/25 of the program's time */
+    SOME_WANTS = 1024, /* stacks without room, until a fold is considered again */
 };
 
-/* Stacks that allocated least often go first: by the logarithm of how often. */
+/* Stacks that allocated least often go first. A bucket is the logarithm of the number of allocations. */
 enum { BUCKETS = 65, STAYS = UINT8_MAX };
 
 static struct {
     struct lock busy;
-    bool of_runs;  /* what earlier runs left behind goes, and no more */
-    uint32_t step; /* 0: nothing is under way */
+    bool of_runs;  /* true: only the sites that earlier runs left behind go */
+    uint32_t step; /* index in steps[]; 0: no fold is under way */
     uint32_t at;   /* site or chunk, within the step */
     struct tree_walk tree;
     struct peak_walk picture;
-    uintptr_t slot;       /* of the thread that does the slice */
-    uint64_t next, spent; /* the next slice not before; time that poor ones took */
-    uint64_t wants, lost; /* when it began */
-    uint8_t *buckets;     /* of each site, or STAYS */
-    uint32_t looked_at;   /* so many have one */
+    uintptr_t slot;       /* the pin of the thread that does the slice */
+    uint64_t next, spent; /* next: not before this time; spent: the time of folds that were worth little */
+    uint64_t wants, lost; /* both at the beginning of the fold */
+    uint8_t *buckets;     /* of each site: its bucket, or STAYS */
+    uint32_t looked_at;   /* the number of sites that have a bucket */
     uint32_t in_bucket[BUCKETS];
-    unsigned last_bucket;          /* that goes */
-    uint32_t young, given;         /* so many could go of those that were not there before; so many went */
-    bool poor;                     /* it found less than it is worth in any case; or the last one did */
-    bool paid;                     /* then it is worth it all the same */
-    struct ids *going;             /* sites: hidden */
-    struct site_outer_found outer; /* while sites are given away */
-    struct ids *pictured;          /* sites that a picture of the peak shows, or that something was opened at */
-    struct ids *known; /* sites that stay, with their stacks in use (tree_use): until all are looked at again */
+    unsigned last_bucket;          /* the last bucket that goes */
+    uint32_t young, given;         /* young: new sites that could go; given: sites that went */
+    bool poor;                     /* this fold, or the last one, found too few sites */
+    bool paid;                     /* `poor`, but the program's time pays for it */
+    struct ids *going;             /* the hidden sites */
+    struct site_outer_found outer; /* remembers outer sites while sites are given away */
+    struct ids *pictured;          /* sites in a picture of the peak, and sites of open descriptors and threads */
+    struct ids *known; /* sites that stay, with their stacks in use (tree_use), until all sites are looked at again */
 } fold;
 
 static enum progress done_if(bool done) { return done ? PROGRESS_DONE : PROGRESS_MORE; }
 
 static uint64_t lost_stacks(void) { return os_load(&ledger_head->lost[SNAP_LOST_STACKS]); }
 
-/* --- whether --- */
+/* --- is it worth it? --- */
 
 static bool can_pay(void) { return fold.spent <= (os_now() - ledger_head->start_ns) / TIME_SHARE; }
 
-/* Until that much has changed. */
+/* No fold begins until that many stacks have lacked room. */
 static enum progress not_before(uint64_t stacks) {
     __atomic_store_n(&budget_wants_until, os_load(&budget_wants) + stacks, __ATOMIC_RELAXED);
     __atomic_store_n(&budget_losses_until, lost_stacks() + 1 + stacks, __ATOMIC_RELAXED);
@@ -79,8 +79,8 @@ static bool register_barrier(void) {
     return os_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-/* The kernel makes a program with threads wait for some milliseconds: better now. Where calls are filtered, only those
- * are made that are needed. */
+/* Registers the membarrier now: later, with threads running, the kernel would make the program wait some milliseconds.
+ * Under a system call filter we make only the calls that we need. */
 void fold_begin(void) {
     budget_relieve = fold_step;
     if (os_call(SYS_prctl, PR_GET_SECCOMP) == 0) register_barrier();
@@ -94,7 +94,7 @@ static bool make_ready(void) {
 
 static enum progress begin(void) {
     uint32_t wanted = os_load32(&budget_wanted);
-    if (!wanted) return PROGRESS_OVER; /* another thread has done it just now */
+    if (!wanted) return PROGRESS_OVER; /* another thread has just done it */
     fold.of_runs = !(wanted & BUDGET_ROOM);
     fold.paid = can_pay();
     if (!fold.of_runs && fold.poor && !fold.paid) return not_before(SOME_WANTS);
@@ -106,7 +106,7 @@ static enum progress begin(void) {
     return PROGRESS_DONE;
 }
 
-/* --- what may go --- */
+/* --- which sites may go --- */
 
 static void picture_shows(uint32_t site) { ids_mark(fold.pictured, site); }
 
@@ -121,7 +121,7 @@ static bool is_dead(const struct snap_counter *sum) {
     return sum->alloc_bytes == sum->free_bytes && sum->alloc_blocks == sum->free_blocks;
 }
 
-/* The outermost stacks stay: they are few, and others are added to them. */
+/* The outermost stacks stay. There are few, and the counts of others are added to them. */
 static bool is_outermost(uint32_t stack) {
     if (stack == TREE_ROOT) return true;
     uint32_t place = tree_frame(stack) == SNAP_RUN_FRAME ? tree_outer(stack) : stack;
@@ -138,7 +138,7 @@ static uint8_t bucket_of(const struct snap_counter *sum) {
     return sum->alloc_blocks ? (uint8_t)(64 - __builtin_clzll(sum->alloc_blocks)) : 0;
 }
 
-/* At the sites of one chunk that are known, or at those that are not. */
+/* Puts the sites of one chunk into buckets: either the known ones or the others. */
 static void look_at(uint32_t chunk, bool known) {
     struct snap_counter sums[CHUNK];
     bool summed = false;
@@ -151,7 +151,7 @@ static void look_at(uint32_t chunk, bool known) {
     }
 }
 
-/* How many could go: about half of all sites, if so many can. */
+/* Chooses the last bucket that goes, so that about half of all sites go. Returns how many could go. */
 static uint32_t choose_buckets(uint32_t all) {
     uint32_t chosen = fold.in_bucket[fold.last_bucket = 0];
     while (chosen < all / 2 && fold.last_bucket < BUCKETS - 1) chosen += fold.in_bucket[++fold.last_bucket];
@@ -160,7 +160,7 @@ static uint32_t choose_buckets(uint32_t all) {
 
 static uint32_t sites_in_use(void) { return site_count() - (uint32_t)site_free_count(); }
 
-/* Most stacks that die are young: it may do to look at those that were not there at the last fold. */
+/* Most stacks that die are young. So first only sites that are new since the last fold are looked at. */
 static enum progress look_at_young(void) {
     uint32_t all = sites_in_use();
     look_at(fold.at++, false);
@@ -171,7 +171,8 @@ static enum progress look_at_young(void) {
     return PROGRESS_DONE;
 }
 
-/* Where the old ones would not double what can go, they stay what they are. */
+/* The old sites are looked at only if the young ones were too few. If that would not double the number, the old ones
+ * stay. */
 static enum progress look_at_old(void) {
     uint32_t all = sites_in_use(), chosen;
     if (!fold.poor) return PROGRESS_DONE;
@@ -191,14 +192,15 @@ static bool is_of_earlier_run(uint32_t site) {
     return run && run != tags_run();
 }
 
-/* What dead stacks of a run were added to, once there are many later runs: it joins that of others. */
+/* Whether a site holds the counts of dead stacks of an old run. After many later runs, it joins that of other old
+ * runs. */
 static bool may_join(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
     return is_dead(sum) && snap_site_stack(record) == TREE_ROOT && !ids_has(fold.pictured, site) &&
            !site_is_of_mapping(site) && owner_first_of(tags_at(snap_site_tag(record)).run);
 }
 
-/* All of it, at a time: it is not much, and of no use for runs to come. */
+/* All sites of old runs go in one fold: there are few, and later runs do not use them. */
 static enum progress look_at_runs(void) {
     struct snap_counter sums[CHUNK];
     bool summed = false;
@@ -218,7 +220,7 @@ static uint32_t *site_of_stack(uint32_t site) { return tree_site(snap_site_stack
 
 static bool is_tagged(uint32_t site) { return snap_site_tag(site_record(site)) != 0; }
 
-/* One that has come to life meanwhile will be shown again. */
+/* A site that has come to life meanwhile is shown again later. */
 static enum progress hide_sites(void) {
     enum { AT_A_TIME = 1024 };
     for (uint32_t end = fold.at + AT_A_TIME; fold.at < end && fold.at < fold.looked_at; fold.at++) {
@@ -231,7 +233,7 @@ static enum progress hide_sites(void) {
     return done_if(fold.at >= fold.looked_at);
 }
 
-/* All sites that are there and not about to go are known from now on; those in the making will be the next time. */
+/* All sites that exist and do not go are known from now on. Sites that are being made become known in the next fold. */
 static enum progress know_sites(void) {
     enum { AT_A_TIME = 256 };
     uint32_t count = site_count();
@@ -243,14 +245,14 @@ static enum progress know_sites(void) {
     return done_if(fold.at >= count);
 }
 
-/* Those that were made meanwhile are hidden, too, and shown again if they are in use. */
+/* Tagged sites that were made meanwhile are hidden, too. Those in use are shown again. */
 static enum progress hide_tagged(void) { return done_if(site_hide_tagged(fold.known, fold.going, &fold.tree.index)); }
 
 static enum progress hide_of_runs(void) { return done_if(site_hide_tagged(NULL, fold.going, &fold.tree.index)); }
 
 static enum progress hide_stacks(void) { return tree_hide(&fold.tree); }
 
-/* Behind the barrier, a thread that has not seen the new generation had its pin before. */
+/* After the barrier: a thread that has not seen the new generation was pinned before it. */
 static enum progress let_threads_forget(void) {
     generation_end_stacks();
     pin_epoch();
@@ -262,7 +264,7 @@ static enum progress wait_for_all(void) { return pin_all_quiet(fold.slot) ? PROG
 
 /* --- giving away --- */
 
-/* Unless its stack has got another one. */
+/* Shows a site again, unless its stack has got another one. */
 static void show_site(uint32_t site) {
     uint32_t none = 0;
     if (is_tagged(site))
@@ -272,8 +274,8 @@ static void show_site(uint32_t site) {
     ids_remove(fold.going, site);
 }
 
-/* A site that was just being made was not hidden: its stack got it only then. And one may have got a mapping at which
- * nothing is ever counted. */
+/* Whether look-ups find the site. A site that was being made during the hiding was not hidden: its stack got it
+ * afterwards. It may also belong to a mapping at which nothing is ever counted. */
 static bool is_shown(uint32_t site) {
     if (is_tagged(site)) return site_known_tagged(site_record(site)) == site;
     return __atomic_load_n(site_of_stack(site), __ATOMIC_RELAXED) == site;
@@ -283,7 +285,7 @@ static bool is_used(uint32_t site, const struct snap_counter *sum) {
     return !is_dead(sum) || site_is_of_mapping(site) || is_shown(site);
 }
 
-/* The first chunk from where the step is that has sites which go. */
+/* The next chunk, from the step's position on, that has sites to go. */
 static bool next_chunk(uint32_t *chunk) {
     uint32_t site = ids_next(fold.going, fold.at);
     if (site == IDS_NONE) return false;
@@ -292,9 +294,9 @@ static bool next_chunk(uint32_t *chunk) {
     return true;
 }
 
-/* A hidden site that is in use again was in a thread's hands. From here on none is: what lives keeps its site, and what
- * is dead stays dead, but for what a thread that is at work just now may do. So no picture of the peak that is taken
- * from here on has it, either. */
+/* A hidden site that is in use again was in the hands of a thread. From now on no thread has one. Live sites keep their
+ * ids. Dead sites stay dead, except by a thread that is in the middle of a hook just now. So later pictures of the peak
+ * do not contain them either. */
 static enum progress show_used_sites(void) {
     struct snap_counter sums[CHUNK];
     uint32_t chunk;
@@ -310,7 +312,8 @@ static enum progress show_used_sites(void) {
     return PROGRESS_MORE;
 }
 
-/* The tag of what was an owner's, and of a run of long ago; 0: there is no room for it. */
+/* The tag for the counts of a tagged site: the same owners, but an old run becomes its group of runs. 0: there is no
+ * room for the tag. */
 static uint32_t heir_tag(uint32_t number) {
     struct snap_tag tag = tags_at(number);
     uint32_t first = owner_first_of(tag.run);
@@ -324,8 +327,8 @@ static uint32_t tagged_heir(uint32_t site, uint32_t tag) {
     return heir == site ? SNAP_SITE_UNKNOWN : heir;
 }
 
-/* Where the totals of a site that goes will be counted; 0: it stays after all. That may be a new site of the same
- * stack. What was an owner's stays the owner's, without a stack. */
+/* The site that gets the totals of a site that goes; 0: the site stays after all. It may be a new site of the same
+ * stack. Counts of an owner stay with the owner, without a stack. */
 static uint32_t heir_of(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
     if (!is_dead(sum) || ids_has(fold.pictured, site)) return SNAP_SITE_UNKNOWN;
@@ -333,12 +336,13 @@ static uint32_t heir_of(uint32_t site, const struct snap_counter *sum) {
     return site_outer(snap_site_stack(record), &fold.outer);
 }
 
-/* Of how many it is forgotten at which stack they were. */
+/* The number of allocations whose stack is forgotten. */
 static uint64_t forgotten(const struct snap_counter *sum, uint32_t site, uint32_t heir) {
     return sum->alloc_blocks && snap_site_stack(site_record(heir)) != snap_site_stack(site_record(site));
 }
 
-/* Readers of the ledger must not take the old stack of an id for its new one, nor see what was moved twice. */
+/* A reader of the ledger must not take the old stack of an id for its new one, nor see the moved counts twice. So the
+ * sequence is odd meanwhile. */
 static void move_totals(uint32_t chunk, const uint32_t heirs[CHUNK]) {
     __atomic_fetch_add(&ledger_head->fold_sequence, 1, __ATOMIC_SEQ_CST);
     for (uint32_t i = 0; i < CHUNK; i++)
@@ -380,7 +384,7 @@ static enum progress give_sites_away(void) {
 
 static enum progress give_stacks_away(void) { return tree_give_away(&fold.tree); }
 
-/* Threads that did without room try again. */
+/* Threads that found no room try again. */
 static enum progress end(void) {
     uint64_t wants = os_load(&budget_wants) - fold.wants, lost = lost_stacks();
     uint32_t all = sites_in_use();
@@ -419,7 +423,7 @@ static void go_to(uint32_t step) {
     fold.picture = (struct peak_walk){0};
 }
 
-/* Part of a step. False: it is over, or cannot go on just now. */
+/* Does a part of the present step. False: the fold is over, or cannot go on now. */
 static bool work(void) {
     enum progress progress = (fold.of_runs ? steps_of_runs : steps)[fold.step]();
     if (progress == PROGRESS_DONE) go_to(fold.step + 1);
@@ -429,12 +433,12 @@ static bool work(void) {
     return false;
 }
 
-/* Stacks are being lost, or half of what was free when it began is gone. */
+/* Stacks are being lost, or half of the ids that were free at the beginning are gone. */
 static bool is_urgent(void) {
     return lost_stacks() != fold.lost || !budget_is_short(2 * (os_load(&budget_wants) - fold.wants), site_count());
 }
 
-/* Else the program has as much time for itself between slices. */
+/* Unless it is urgent, the next slice waits as long as this one took. */
 static void do_slice(void) {
     uint64_t began = os_now(), now = began;
     bool more = true;
@@ -447,8 +451,8 @@ static void do_slice(void) {
     __atomic_store_n(&fold.next, now + pause, __ATOMIC_RELAXED);
 }
 
-/* Neither the child that a signal handler forked out of the middle of a hook, and whose ledger is still its parent's,
- * nor one of vfork, which may be killed at any time. */
+/* Two processes must not fold. One is a child that a signal handler forked in the middle of a hook: the ledger is still
+ * its parent's. The other is a child of vfork, which may be killed at any time. */
 void fold_step(uintptr_t slot) {
     if (lock_is_held(&fold.busy) || os_now() < os_load(&fold.next)) return;
     if (seal_is_set() || os_pid() != ledger_head->pid || !lock_try(&fold.busy)) return;

@@ -26,7 +26,7 @@ static struct origins_thread starting[STARTING];
 
 /* --- records --- */
 
-/* Sections of a type leave no gap between them. */
+/* The sections of a type leave no gap between them. */
 static struct snap_birth *record_at(struct series *self, uint32_t id) {
     if (id >= self->limit) return NULL;
     if (!series_at(self, id))
@@ -35,7 +35,7 @@ static struct snap_birth *record_at(struct series *self, uint32_t id) {
     return series_at(self, id);
 }
 
-/* One that a thread was killed in the middle of is odd for good, until the next. */
+/* If a thread is killed in here, the sequence stays odd until the next write. */
 static void write_record(struct snap_birth *record, const struct snap_birth *birth) {
     uint32_t sequence = os_load32(&record->sequence) | 1;
     __atomic_store_n(&record->sequence, sequence, __ATOMIC_RELAXED);
@@ -49,12 +49,12 @@ static void write_record(struct snap_birth *record, const struct snap_birth *bir
     __atomic_store_n(&record->sequence, sequence + 1, __ATOMIC_RELEASE);
 }
 
-/* Without its owners: they would make a site of each stack for each run. */
+/* The site is untagged: with tags, each run would add a site for each stack. */
 static uint32_t site_of_birth(struct caller caller) { return stack_site(caller.slot, caller.address, caller.rbp); }
 
 /* --- descriptors --- */
 
-/* Whether the process began under a filter of system calls (a container, say), by which statx may be forbidden. */
+/* Whether a system call filter was there from the beginning (in a container, say). It may forbid statx. */
 static bool is_filtered(void) {
     enum { NOT_ASKED, FILTERED, FREE };
     static uint32_t known;
@@ -68,8 +68,9 @@ static void note_thing(struct snap_birth *birth, uint64_t device_major, uint32_t
     birth->inode = inode;
 }
 
-/* What the kernel knows, where it can be had without a question to a file server: under a filter it is asked for by
- * fstat, which a copy's server may be too dead to answer. Who just opened a file has been there. */
+/* What the kernel knows of a descriptor, without a question to a file server. Under a filter only fstat is left, which
+ * may ask a server. So it is called only for a file that was just opened: its server has just answered. The server of a
+ * copied descriptor may be dead. */
 static void look_at(int fd, struct snap_birth *birth) {
     struct statx st;
     struct stat plain;
@@ -82,14 +83,15 @@ static void look_at(int fd, struct snap_birth *birth) {
     }
 }
 
-/* Not so where stacks are not recorded, in a sandbox, nor in a child that shares our memory and not our descriptors. */
+/* Origins are not noted when stacks are not recorded, in a sandbox, or in a child that shares our memory but not our
+ * descriptors. */
 static bool is_wanted(void) {
     if (sample_here && !sample_bytes) return false;
     return ledger_is_ours() && !seal_is_set() && os_pid() == ledger_head->pid;
 }
 
 void origins_note(int fd, enum snap_birth_kind kind, struct caller caller) {
-    /* An alternate stack may have no room for more than the program's own. */
+    /* An alternate stack may have too little room for our frames. */
     if (fd < 0 || !is_wanted() || stack_is_alternate()) return;
     struct snap_birth birth = {.kind = kind, .key = (uint32_t)fd, .birth_ns = os_now()};
     struct snap_birth *record = record_at(&descriptors, birth.key);
@@ -101,7 +103,7 @@ void origins_note(int fd, enum snap_birth_kind kind, struct caller caller) {
     pin_end(pin);
 }
 
-/* Those of one look, and how many. */
+/* The descriptors that one look found. */
 struct numbers {
     uint32_t list[INHERITED_MOST], count;
 };
@@ -114,7 +116,7 @@ static bool take_number(void *context, const char *name) {
     return self->count < INHERITED_MOST;
 }
 
-/* Of several that are there one is the look's own, which is gone by then. */
+/* The look's own descriptor is in the list, too. It is closed by the time that the list is used. */
 void origins_note_inherited(void) {
     static struct numbers numbers; /* only one thread begins a ledger */
     numbers.count = 0;
@@ -162,7 +164,7 @@ void origins_arrive(struct origins_thread *thread) {
 
 /* --- */
 
-/* False: there is none, or somebody writes to it just now. */
+/* False: there is no record, or a thread writes to it now. */
 static bool read_record(const struct snap_birth *record, struct snap_birth *out) {
     uint32_t sequence = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE);
     *out = *record;
@@ -193,7 +195,7 @@ static void visit_series(const struct series *self, void (*visit)(uint32_t site)
     }
 }
 
-/* A site goes from `starting` to the threads' records: who looks in that order misses none. */
+/* A site moves from `starting` to the threads' records. A reader that looks in this order misses none. */
 void origins_sites(void (*visit)(uint32_t site)) {
     for (int i = 0; i < STARTING; i++) {
         uint32_t site = __atomic_load_n(&starting[i].site, __ATOMIC_ACQUIRE);

@@ -1,5 +1,5 @@
-/* owner.c — see owner.h. Owners are kept in slabs that never move. What readers need without a lock is written once, or
- * is one word. */
+/* owner.c — see owner.h. Owners lie in slabs that never move. Fields that are read without a lock are written once, or
+ * are one word. */
 #include "preload/count/owner.h"
 
 #include <string.h>
@@ -11,11 +11,11 @@
 #include "preload/base/forked.h"
 
 enum { SLAB = 1024, SLABS = OWNERS_LIMIT / SLAB };
-/* The last so many runs stand by themselves. */
+/* The newest 1024 runs have sites of their own; older runs are put together. */
 enum { RUNS_APART = 1024 };
 
-static struct owner *slabs[SLABS]; /* of SLAB owners each */
-static uint32_t count = 1;         /* id 0 is none */
+static struct owner *slabs[SLABS]; /* SLAB owners each */
+static uint32_t count = 1;         /* id 0 is no owner */
 uint32_t owner_run_count;
 struct lock owner_registry;
 static struct series records = {
@@ -40,7 +40,7 @@ uint32_t owner_kind(uint32_t id) {
     return owner ? owner->kind : 0;
 }
 
-/* An adopter is not adopted by an owner that it adopted: chains end. */
+/* The chain ends: an owner cannot be adopted by an owner that it adopted. */
 uint32_t owner_final(uint32_t id) {
     for (const struct owner *owner = owner_known(id); owner; owner = owner_known(id)) {
         uint32_t by = __atomic_load_n(&owner->adopted_by, __ATOMIC_ACQUIRE);
@@ -73,7 +73,7 @@ static struct snap_owner *record_of(const struct owner *owner) {
     return owner->record ? series_at(&records, owner->record - 1) : NULL;
 }
 
-/* What may change while it is there. */
+/* Writes the fields of the record that may change. */
 void owner_note_state(const struct owner *owner) {
     struct snap_owner *record = record_of(owner);
     if (!record) return;

@@ -1,6 +1,6 @@
-/* owner.h — an owner by its id: a model, a node, a run, a custom or a state. In: ids of tags. Out: the facts about an
- * owner that hooks need, and its record in the ledger. Ids are never given twice, so a thread with an id may read at
- * any time, without a lock. A thread that changes an owner holds owner_registry (owners.c). */
+/* owner.h — an owner by its id: a model, node, run, custom or state. In: ids from tags. Out: the facts about an owner
+ * that hooks need, and its record in the ledger. Ids are never used twice, so a thread that has an id may read without
+ * a lock at any time. A thread that changes an owner holds owner_registry (owners.c). */
 #ifndef MEMSTOW_OWNER_H
 #define MEMSTOW_OWNER_H
 
@@ -15,52 +15,54 @@
 enum { OWNERS_LIMIT = 1 << SNAP_SITE_TAG_BITS };
 
 struct owner {
-    uint32_t kind; /* 0: there is none (yet) */
+    uint32_t kind; /* 0: no owner has this id (yet) */
     uint32_t policy, state, adopted_by;
     int32_t priority;
-    uint32_t record;     /* 1 + id in the present ledger; 0: it has none */
-    uint32_t next;       /* owner with the same hash of keys; 0: the last */
-    uint32_t scopes;     /* open, of all threads */
-    uint32_t used, idle; /* used: since it was last asked */
+    uint32_t record;     /* 1 + the record's id in the present ledger; 0: no record */
+    uint32_t next;       /* the next owner with the same hash of keys; 0: the last */
+    uint32_t scopes;     /* open scopes, over all threads */
+    uint32_t used, idle; /* used: since this was last asked */
     uint32_t outcome;
-    uint32_t number, first; /* of a run: how many there were before; the first of those that it will be together with */
+    uint32_t number, first; /* of a run: how many runs came before; the first run of its group */
     uint64_t keys[2], begin_ns, end_ns, last_use_ns;
     const char *name, *origin;
 };
 
 extern struct lock owner_registry;
-/* How many runs there ever were. */
+/* The number of runs so far. */
 extern uint32_t owner_run_count;
 
-/* For a run that ended long ago: the run at which its dead memory is counted, together with that of other old runs. 0:
- * there is none, or it is this run itself. */
+/* The run at which the dead memory of an old run is counted, together with that of other old runs. 0: there is none, or
+ * it is this run itself. */
 uint32_t owner_first_of(uint32_t run);
 
 /* 0: there is no such owner. */
 uint32_t owner_kind(uint32_t owner);
-/* The owner that has all of it: itself, or its adopter. */
+/* The owner that now has this owner's memory: itself, or its adopter. */
 uint32_t owner_final(uint32_t owner);
 bool owner_is_retired(uint32_t owner);
 bool owner_is_idle(uint32_t owner);
 
-/* A scope of it was opened (1) or left (-1). Its kind; 0: there is no such owner. A run and a state have no scopes. */
+/* A scope of the owner was opened (1) or left (-1). Returns its kind; 0: there is no such owner. Runs and states have
+ * no scopes. */
 uint32_t owner_scope(uint32_t owner, int change);
 
-/* The tag is about to be used: its owners have records. */
+/* Makes records for the owners of a tag that is about to be used. */
 void owner_note(struct snap_tag tag);
 
-/* Notes how much of it lies in files now, and how much of its device memory is out of the devices. */
+/* Notes how many of the owner's bytes lie in files now, and how many of its device bytes are off the devices. */
 void owner_note_stowed(uint32_t owner, uint64_t in_files, uint64_t of_devices);
-/* One past the last id. */
+/* The last id, plus one. */
 uint32_t owner_count(void);
-/* NULL: there is none of that id (yet). The second also gives one that is not there any more, or not yet whole. */
+/* owner_known: NULL if no owner has this id (yet). owner_at also returns an owner that is gone or not yet complete. */
 struct owner *owner_known(uint32_t id);
 struct owner *owner_at(uint32_t id);
 
-/* The registry is held. A place for the next id, NULL: no memory or no more ids; and that it is whole. */
+/* The caller holds the registry. First: memory for the owner with the next id; NULL: no memory, or no more ids. Then,
+ * when the owner is complete: publish it. */
 struct owner *owner_make_room(uint32_t id);
 void owner_publish(uint32_t id);
-/* Its record, unless it has one; and what may change in it. */
+/* Makes its record, if it has none; writes the fields that may change. */
 void owner_make_record(uint32_t id);
 void owner_note_state(const struct owner *owner);
 

@@ -1,8 +1,8 @@
-/* peak.c — see peak.h. The copy is taken a little after the peak and while threads run: what it sums to is stored
- * beside the peak, so that a reader knows how far it is from the truth. Large blocks that were freed in between are
- * remembered, one by one, and added; those that came in between are left out. What small ones make it more than the
- * peak is left out of the sites that are copied last, which are the newest. There are two pictures, one whole, one in
- * the making, which change places. */
+/* peak.c — see peak.h. The copy is taken a little after the peak, while threads run. Its sum is stored beside the peak,
+ * so a reader knows how far the picture is off. Large blocks that were freed in between are noted one by one and added.
+ * Large blocks that came in between are left out. Small blocks may still make the picture larger than the peak. The
+ * excess is left out of the sites that are copied last, which are the newest. There are two pictures: a complete one,
+ * and one in the making. They change places. */
 #include "preload/count/peak.h"
 
 #include <string.h>
@@ -23,23 +23,23 @@ static struct series buffers[2] = {
 
 static struct {
     struct lock busy;
-    uint64_t peak; /* being copied; 0: none */
+    uint64_t peak; /* the peak that is being copied; 0: none */
     uint64_t peak_ns;
     uint64_t bytes;
     uint32_t buffer;
-    uint32_t next_chunk, last_site; /* last_site: the last that is in it */
-    uint32_t begun[2], length[2];   /* of each buffer: how many pictures were begun there; bytes of the last */
+    uint32_t next_chunk, last_site; /* last_site: the last site in the picture */
+    uint32_t begun[2], length[2];   /* for each buffer: pictures begun there so far; bytes of the last one */
     struct large {
         uint32_t site;
         uint64_t bytes, blocks;
-    } freed[FREED], came[FREED]; /* since the peak, at sites that were not copied yet */
+    } freed[FREED], came[FREED]; /* since the peak, at sites that are not copied yet */
     uint32_t freed_count, came_count;
     uint64_t freed_bytes, came_bytes;
 } picture;
 
 static uint64_t fall_of(uint64_t peak) { return peak / 100 > PEAK_FALL_LEAST ? peak / 100 : PEAK_FALL_LEAST; }
 
-/* The total lags behind what the counters say, by as much as threads hold back: here it does not. */
+/* The running total lags behind the counters by the threads' unflushed bytes. They are added here. */
 static void begin_copy(void) {
     account_raise_peak();
     picture.peak = os_load(&ledger_head->total_peak);
@@ -66,7 +66,7 @@ static void publish(void) {
 
 /* --- the bytes of a picture --- */
 
-/* All of them, or none. */
+/* Appends all bytes or none. */
 static bool append(const uint8_t *bytes, uint32_t count) {
     struct series *buffer = &buffers[picture.buffer];
     uint32_t *length = &picture.length[picture.buffer];
@@ -105,7 +105,7 @@ static void copy_site(uint32_t site, struct live live) {
     if (site != SNAP_SITE_INHERITED) picture.bytes += live.bytes;
 }
 
-/* A site at which something was freed meanwhile is looked at by itself. */
+/* A site with frees in between is summed again by itself. */
 static struct live live_of(uint32_t site, const struct snap_counter *sum, const struct snap_counter *again) {
     if (sum->free_bytes != again->free_bytes || sum->free_blocks != again->free_blocks) return counters_site_live(site);
     if (sum->alloc_bytes < sum->free_bytes || sum->alloc_blocks < sum->free_blocks) return (struct live){0};
@@ -166,7 +166,7 @@ static uint64_t total_noted(void) {
 
 static bool is_copied(uint32_t site) { return site / SNAP_CHUNK_SITES < picture.next_chunk; }
 
-/* False: there are too many. */
+/* False: the list is full. */
 static bool note(struct large *list, uint32_t *count, uint32_t site, uint64_t bytes) {
     uint32_t i = 0;
     while (i < *count && list[i].site != site) i++;
@@ -177,7 +177,7 @@ static bool note(struct large *list, uint32_t *count, uint32_t site, uint64_t by
     return true;
 }
 
-/* Whether it may be one that came since the peak: of those of one site it does not matter which. */
+/* Whether the freed block may have come after the peak. Blocks of one site are not told apart. */
 static bool take_from_came(uint32_t site, uint64_t bytes) {
     for (uint32_t i = 0; i < picture.came_count; i++) {
         struct large *came = &picture.came[i];
@@ -190,8 +190,8 @@ static bool take_from_came(uint32_t site, uint64_t bytes) {
     return false;
 }
 
-/* No more than what there is less than at the peak, but for what threads hold back: later blocks are not in its
- * picture. Those that are known to be later are not of what there is. */
+/* Remembers a freed block. It remembers no more than the total has fallen since the peak, plus unflushed bytes: later
+ * blocks are not in the picture. Blocks that are known to be later do not count as part of what is left. */
 static void remember(uint32_t site, uint64_t bytes, uint64_t left) {
     uint64_t most = picture.peak + fall_of(picture.peak) + picture.came_bytes;
     if (is_copied(site) || take_from_came(site, bytes) || left + picture.freed_bytes + bytes > most) return;
@@ -238,7 +238,7 @@ static bool list(void (*each)(uint32_t site), struct peak_walk *walk) {
     enum { SITES_AT_A_TIME = 512 };
     const struct series *buffer = &buffers[walk->buffer];
     if (!is_shown(walk->buffer)) return true;
-    if (walk->begun != picture.begun[walk->buffer]) /* another picture is there */
+    if (walk->begun != picture.begun[walk->buffer]) /* another picture is in the buffer now */
         *walk = (struct peak_walk){.buffer = walk->buffer, .begun = picture.begun[walk->buffer]};
     if (picture.peak && picture.buffer == walk->buffer) {
         for (uint32_t i = 0; i < picture.freed_count; i++) each(picture.freed[i].site);

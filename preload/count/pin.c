@@ -14,11 +14,11 @@
 
 static uint32_t epoch;
 
-/* Threads without a slot that are pinned now: few, and most of them late in their death. Those that find no room here
- * are counted. */
+/* Pinned threads without a slot. There are few, most of them late in their death. Those that find no entry here are
+ * only counted. */
 enum { STRAYS = 32 };
 static struct stray {
-    uint32_t tid;   /* 0: free */
+    uint32_t tid;   /* 0: the entry is free */
     uint32_t quiet; /* as in struct thread */
     uintptr_t pinned;
 } strays[STRAYS];
@@ -39,15 +39,15 @@ static struct stray *new_stray(uint32_t tid) {
     return NULL;
 }
 
-/* As stack_has_left, for a thread that does not know its stack: a pin on the alternate stack is of a handler that is
- * over once the thread is on another. */
+/* Like stack_has_left, for a thread that does not know its stack. A pin on the alternate stack belongs to a signal
+ * handler. That handler is over when the thread runs on another stack. */
 static bool stray_has_left(uintptr_t inner, uintptr_t slot) {
     stack_t other;
     if (os_call(SYS_sigaltstack, 0, &other) < 0 || other.ss_flags & SS_ONSTACK) return false;
     return slot >= inner || inner - (uintptr_t)other.ss_sp < other.ss_size;
 }
 
-/* In a sandbox the kernel is asked nothing, and no site becomes free any more. */
+/* In a sandbox the kernel is not asked, and no site becomes free any more. */
 static enum pin pin_stray(uintptr_t slot) {
     if (seal_is_set()) return PIN_OUTER;
     uint32_t tid = os_tid();
@@ -62,7 +62,7 @@ static enum pin pin_stray(uintptr_t slot) {
     return PIN_STRAY;
 }
 
-/* In a forked child there is nothing to do any more. */
+/* In a forked child there is nothing to do. */
 static void unpin_stray(void) {
     struct stray *self = seal_is_set() ? NULL : stray_with(os_tid());
     if (!self) return;
@@ -117,7 +117,8 @@ void pin_end(enum pin pin) {
 
 void pin_epoch(void) { epoch++; }
 
-/* A thread that a signal handler ended in the middle of a hook never comes back; that is asked now and then. */
+/* A thread that a signal handler ended in the middle of a hook stays pinned. So one call in 64 asks the kernel whether
+ * it is dead. */
 static bool is_dead(uint32_t slot) {
     enum { ONE_IN = 64 };
     static uint32_t asked;

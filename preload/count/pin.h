@@ -1,7 +1,7 @@
-/* pin.h — which threads use the id of a site, so that ids can be given to others when none does (fold.c). In: hooks
- * that look a site up. Out: whether every thread has been seen without one. Never waits; any thread, any signal
- * handler. A thread that died in a hook is not waited for. A thread that left a hook by longjmp is pinned until it
- * allocates or ends. */
+/* pin.h — which threads use the id of a site. An id is given to another stack only when no thread uses it (fold.c). In:
+ * hooks that look up a site. Out: whether every thread has been seen without one. It never waits. Any thread and any
+ * signal handler may call. A thread that died in a hook is not waited for. A thread that left a hook by longjmp stays
+ * pinned until it allocates or ends. */
 #ifndef MEMSTOW_PIN_H
 #define MEMSTOW_PIN_H
 
@@ -10,19 +10,19 @@
 
 #pragma GCC visibility push(hidden)
 
-/* From looking a site up to having counted at it, a hook that may count at any site is pinned. `slot` is as in struct
- * caller. The fast path does the first case by itself; `pinned` of thread_nobody is never 0. */
+/* A hook that may count at any site is pinned from the look-up of the site until it has counted. `slot` is as in struct
+ * caller. The fast path does PIN_OWN by itself; `pinned` of thread_nobody is never 0. */
 enum pin {
     PIN_OWN,
-    PIN_OUTER /* a hook further out, which a signal interrupted, is pinned */,
-    PIN_STRAY /* of a thread without a slot */,
-    PIN_MORE /* of one more than there is a list for */
+    PIN_OUTER /* an outer hook, which a signal interrupted, is pinned already */,
+    PIN_STRAY /* a thread without a slot */,
+    PIN_MORE /* the list of such threads is full */
 };
 enum pin pin_begin(uintptr_t slot);
 void pin_end(enum pin pin);
 
-/* A new epoch begins. True as soon as every thread has been seen without a pin since then, but for the caller, whose
- * pin is `slot`: to be asked again until it is. */
+/* pin_epoch begins an epoch. pin_all_quiet is true when every thread has been seen without a pin since then. The
+ * caller, whose pin is `slot`, does not count. Ask again until it is true. */
 void pin_epoch(void);
 bool pin_all_quiet(uintptr_t slot);
 

@@ -17,8 +17,8 @@ static uint64_t next_random(uint64_t *random) {
     return mix(__atomic_add_fetch(random, 0x9E3779B97F4A7C15u, __ATOMIC_RELAXED));
 }
 
-/* -log(x) for x from 2^-53 to 1, wrong by at most one part in 100 million: libm is not ours to need. The fraction is
- * brought near 1, where log(m) = 2 atanh((m-1)/(m+1)), and five terms of that do. */
+/* -log(x) for x from 2^-53 to 1, wrong by at most one part in 100 million. We may not need libm. The fraction is
+ * brought near 1. There log(m) = 2 atanh((m-1)/(m+1)), and five terms of its series are enough. */
 static double minus_log(double x) {
     union {
         double number;
@@ -40,14 +40,16 @@ uint64_t sample_distance(uint64_t *random, uint64_t mean) {
     return 1 + (uint64_t)(minus_log(x) * (double)mean);
 }
 
-/* A countdown that begins anew is as good as one that goes on: how far it is does not depend on how far it was. */
+/* A new countdown is as good as the rest of an old one: the distance to the next picked byte does not depend on the
+ * past. */
 void sample_begin(struct thread *self) {
     if (!self->random) self->random = mix(os_now() ^ (uintptr_t)self) ^ os_pid();
     self->until = self->here && sample_bytes ? sample_distance(&self->random, sample_bytes) : 0;
     self->always = sample_bytes ? NULL : self->here;
 }
 
-/* A thread without a countdown draws for each block. The chance is the same, for the same reason. */
+/* A thread without a countdown draws a distance for each block. The chance is the same, because the distance does not
+ * depend on the past. */
 bool sample_takes(uint64_t size) {
     struct thread *self = thread_self;
     uint64_t until = self->here ? os_load(&self->until) : sample_distance(&self->random, sample_bytes);

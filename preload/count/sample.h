@@ -1,7 +1,7 @@
 /* sample.h — --stacks=sample: chooses the blocks whose call stack is recorded. In: the size of each new block. Out:
- * whether it is a sample. Each allocated byte has the same chance to be picked, whichever bytes were picked before, and
- * a block is a sample when one of its bytes is: a block of s bytes with probability 1 - exp(-s/sample_bytes).
- * docs/stacks.md says how estimates are made of that. */
+ * whether it is a sample. Each allocated byte has the same chance to be picked, independent of all others. A block is a
+ * sample when one of its bytes is picked: for a block of s bytes the probability is 1 - exp(-s/sample_bytes).
+ * docs/stacks.md says how the report makes estimates from samples. */
 #ifndef MEMSTOW_SAMPLE_H
 #define MEMSTOW_SAMPLE_H
 
@@ -12,22 +12,22 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Mean distance between picked bytes; 0: stacks are not sampled. Set before any thread has a slot. */
+/* The mean distance between picked bytes; 0: stacks are not sampled. It is set before any thread has a slot. */
 extern uint64_t sample_bytes;
 
-/* Without call stacks there is one site a tag, and no look-up; while they are sampled, it is that of all other blocks.
- * 0 when each has its stack. Set before any thread has a slot. */
+/* The site of all blocks without a recorded stack: of every block when stacks are off, or of every block that is not a
+ * sample. Tags still apply. 0: each block has its own stack. It is set before any thread has a slot. */
 extern uint32_t sample_here;
 
 enum { SAMPLE_DEFAULT = 512 * 1024 };
 
-/* At the time when a thread gets its slot: how far it is to the first byte that is picked. */
+/* When a thread gets its slot: draws the distance to the first picked byte. */
 void sample_begin(struct thread *self);
 
-/* Whether the calling thread's next block, which is this large, is a sample. */
+/* Whether the next block of the calling thread, of this size, is a sample. */
 bool sample_takes(uint64_t size);
 
-/* How far it is to the next byte that is picked, 1 or more: exponentially distributed, 37 times the mean at most. */
+/* The distance to the next picked byte, 1 or more. It is exponentially distributed, and at most 37 times the mean. */
 uint64_t sample_distance(uint64_t *random, uint64_t mean);
 
 #pragma GCC visibility pop

@@ -16,7 +16,7 @@
 
 static struct series sites = {
     .type = SNAP_SITE, .record_size = sizeof(struct snap_site), .first_bits = 9, .limit = SITE_LIMIT};
-static struct ids *free_sites; /* NULL: there never were any */
+static struct ids *free_sites; /* NULL: no site was ever given back */
 static struct ids mapping_sites;
 
 /* Sites with a tag, by tag and stack. */
@@ -73,7 +73,8 @@ static struct budget_use use(void) {
                                frames, ids_known(&free_sites) != NULL};
 }
 
-/* Of code that is loaded: what its frame says, which is known by now, is found sooner than the module itself. */
+/* The module of loaded code. The rule of its frame is known by now, and gives it sooner than a search for the
+ * module. */
 static uint32_t module_of_code(uintptr_t address) {
     struct rule rule = rule_of(address);
     return rule.frame == RULE_NO_FRAME ? module_at(address) : rule_frame(rule.frame)->module;
@@ -83,10 +84,10 @@ static uint32_t make_site(uint32_t stack, uint32_t module) {
     uint32_t *known = tree_site(stack), none = 0, site = site_new(0, stack, module);
     if (site == SNAP_SITE_UNKNOWN) return site;
     if (__atomic_compare_exchange_n(known, &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return site;
-    return none; /* another thread was faster: its site it is. fold.c may know ours already, and makes it free */
+    return none; /* another thread was faster: its site counts. fold.c may know our site already, and frees it */
 }
 
-/* Of the frame that calls on from a place, whose code may be gone; 0 where it is Python code. */
+/* The module of the frame at a place in the tree. Its code may be gone. 0: it is Python code. */
 static uint32_t module_of(uint32_t place) {
     const struct snap_frame *frame = rule_frame(tree_frame(place));
     return frame && !(frame->code & ~SNAP_FRAME_INTERRUPTED) ? frame->module : 0;
@@ -104,14 +105,14 @@ static uint32_t make_outer(uint32_t place) {
     return site ? site : make_site(stack, module_of(place));
 }
 
-/* From a place outwards to the beginning of its run; 0: there is none. */
+/* A site of the place or of one further out in the same run of frames; 0: there is none. */
 static uint32_t site_in_run(uint32_t place) {
     uint32_t site = 0;
     for (uint32_t first = tree_first(place); !site && place >= first; place--) site = site_at(place);
     return site;
 }
 
-/* Many come the same way. */
+/* Many searches come the same way, so the sites on it are remembered in `found`. */
 uint32_t site_outer(uint32_t place, struct site_outer_found *found) {
     enum { WAY = 16 };
     uint32_t way[WAY], length = 0, outermost = TREE_ROOT, site = 0;
@@ -129,7 +130,7 @@ uint32_t site_outer(uint32_t place, struct site_outer_found *found) {
     return site;
 }
 
-/* The site of an untagged stack (tree.h) that ends with a call from `address`. */
+/* The site of an untagged stack (tree.h) whose innermost call is at `address`. */
 static uint32_t site_for_stack(uint32_t stack, uintptr_t address) {
     budget_note_losses();
     uint32_t site = __atomic_load_n(tree_site(stack), __ATOMIC_RELAXED);
@@ -144,7 +145,7 @@ static uint32_t site_for_stack(uint32_t stack, uintptr_t address) {
 
 enum { KEY_BITS = SNAP_SITE_TAG_BITS + SNAP_SITE_STACK_BITS };
 
-/* Tag and stack of a site: all of its word but the module, which follows from the stack. */
+/* Tag and stack of a site. The module is left out: it follows from the stack. */
 static uint64_t key_in(uint64_t word) { return word & (((uint64_t)1 << KEY_BITS) - 1); }
 static uint32_t hash_of_key(uint64_t key) { return (uint32_t)((key ^ key >> 32) * 0x9E3779B97F4A7C15u >> 32); }
 
@@ -162,7 +163,7 @@ static bool make_tagged_ready(void) {
     return tagged_ready;
 }
 
-/* Of two threads that make one at once, the site of one is never used: fold.c finds it empty. */
+/* If two threads make the same site at once, one of the two sites is never used. fold.c finds it empty. */
 static uint32_t find_tagged(uint32_t tag, uint32_t stack, uint32_t module, bool make) {
     uint64_t key = snap_site(tag, stack, 0).word;
     uint32_t site = index_find(&tagged, hash_of_key(key), &key);
@@ -172,7 +173,7 @@ static uint32_t find_tagged(uint32_t tag, uint32_t stack, uint32_t module, bool 
     return site == SNAP_SITE_UNKNOWN ? INDEX_NONE : index_insert(&tagged, hash_of_key(key), &key, site);
 }
 
-/* Where there is no room for the stack, it is the owner's all the same. */
+/* If there is no room for the stack, the block still counts for its owner. */
 uint32_t site_tagged(uint32_t site, uint32_t tag) {
     struct snap_site record = site_record(site);
     uint32_t stack = snap_site_stack(record), found = INDEX_NONE;
@@ -201,14 +202,14 @@ static bool is_under(uint32_t site, struct snap_tag tag) {
     return has.model == tag.model && has.node == tag.node && has.run == tag.run;
 }
 
-/* Asked twice, it may answer with another: fold.c hides sites, and shows those again that are in use. */
+/* A second call may answer with another site: fold.c hides sites, and shows those again that are in use. */
 bool site_of_model(uint32_t site, uint32_t model, uint32_t *other) {
     struct snap_site record = site_record(site);
     struct snap_tag tag = tags_at(snap_site_tag(record));
     tag.model = model;
     uint32_t number = tags_number(tag);
     *other = number ? site_tagged(site, number) : site_untagged(record);
-    if (!is_under(*other, tag)) return false; /* there is no room for the tag, or for a site of it */
+    if (!is_under(*other, tag)) return false; /* no room for the tag, or for a site with it */
     if (site_is_of_mapping(site)) ids_add(&mapping_sites, *other);
     return true;
 }
@@ -232,7 +233,8 @@ bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_w
     return done;
 }
 
-/* A mapping's record may refer to its site although nothing is counted there: reserved and file mappings. */
+/* A record of a mapping may refer to its site although nothing is counted there (reserved and file mappings). So the
+ * site stays. */
 static uint32_t site_that_stays(struct caller caller, bool tagged_too) {
     enum pin pin = pin_begin(caller.slot);
     bool here = sample_here && !sample_bytes;

@@ -1,5 +1,6 @@
-/* site.h — from the caller of a hook to a site id. In: the caller. Out: the id of (tag, stack), for the block's header
- * and the counters. Never waits. A site that cannot be recorded becomes SNAP_SITE_UNKNOWN and is counted as lost. */
+/* site.h — from the caller of a hook to the id of a site. In: the caller. Out: the id of (tag, stack), for the block's
+ * header and the counters. It never waits. If a site cannot be recorded, the answer is SNAP_SITE_UNKNOWN, and a loss is
+ * counted. */
 #ifndef MEMSTOW_SITE_H
 #define MEMSTOW_SITE_H
 
@@ -20,25 +21,27 @@ static inline uint32_t site_of(struct caller caller, uint64_t size) {
     return unlikely(tags_used) ? tags_site(site) : site;
 }
 
-/* The same for an event that makes a mapping: they are few, so that all are samples, and such sites stay. */
+/* The site of an event that makes a mapping. Such events are few, so each is a sample. The site stays. */
 uint32_t site_of_mapping(struct caller caller);
 bool site_is_of_mapping(uint32_t site);
-/* The same without a tag, for events that keep their tag beside it. */
+/* The same without a tag, for events that keep their tag elsewhere. */
 uint32_t site_of_call(struct caller caller);
-/* The same of a call from `address` that was made at some other time; 0: it is not known from where. */
+/* The same for a call from `address` at some other time. 0: that stack is not known. */
 uint32_t site_of_place(uintptr_t address);
-/* It stays, although nothing may be counted there. */
+/* The site stays, even if nothing is counted there. */
 void site_keep(uint32_t site);
-/* The innermost native address of a site that `skip` is false of; if there is none, the innermost of all. 0: none. */
+/* The innermost native address in a site's stack for which `skip` is false; if there is none, the innermost of all. 0:
+ * there is none. */
 uintptr_t site_caller(uint32_t site, bool (*skip)(const void *address));
-/* The site of the same stack under a tag other than 0; that of the owner without a stack when there is no room, and at
- * last the site as it is. */
+/* The site of the same stack under a tag other than 0. Without room: the owner's site without a stack. If that fails,
+ * too: the same site. */
 uint32_t site_tagged(uint32_t site, uint32_t tag);
-/* The site of the same stack, node and run with another model or custom, or none (0). It is a mapping's, and stays, or
- * the caller is pinned. False: there is no room for it. */
+/* The site of the same stack, node and run under another model or custom (0: none). The site belongs to a mapping and
+ * stays, or the caller is pinned. False: there is no room for it. */
 bool site_of_model(uint32_t site, uint32_t model, uint32_t *other);
-/* For fold.c. The one that is found by a record's tag and stack, 0: none; makes one found again; makes all that are not
- * in `stay` (NULL: those in `hidden`) not found, a little at a time: true when it is done. */
+/* For fold.c. known: the site that look-ups find for a record's tag and stack; 0: none. show: look-ups find the site
+ * again. hide: look-ups no longer find the sites outside `stay` (NULL: the sites in `hidden`); it does a little at each
+ * call, and returns true when done. */
 uint32_t site_known_tagged(struct snap_site record);
 void site_show_tagged(uint32_t site);
 bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_walk *walk);
@@ -52,7 +55,7 @@ bool site_make_ready(void);
 uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module);
 struct snap_site site_record(uint32_t site);
 
-/* The last sites that were found, for one thread at a time, and only as long as no further site is hidden. All zero:
+/* The sites that site_outer found last. One thread uses it at a time, and only until another site is hidden. All zero:
  * none. */
 enum { SITE_OUTER_FOUND = 512 };
 struct site_outer_found {
@@ -61,19 +64,19 @@ struct site_outer_found {
     } at[SITE_OUTER_FOUND];
 };
 
-/* The site of the stack that ends at a place (tree.h), or of the nearest outer one that has one. When none has, that of
- * the outermost frame alone gets one: of those there are few. SNAP_SITE_UNKNOWN: no room even for that. `found`: or
- * NULL. */
+/* The site of the stack that ends at a place (tree.h), or of the nearest outer stack that has one. If none has, the
+ * outermost frame alone gets a site: there are few of those. SNAP_SITE_UNKNOWN: there is no room even for that. `found`
+ * may be NULL. */
 uint32_t site_outer(uint32_t place, struct site_outer_found *found);
-/* Nothing counts there any more, whatever its counters say; and then, once they are empty, ids go to others: those of
- * 64 sites, from `first` on, whose bits are set. */
+/* site_close: nothing counts at the site any more, whatever its counters say. site_free, once the counters are empty:
+ * other stacks may have the ids. `bits` says which of the 64 sites from `first` on. */
 void site_close(uint32_t site);
 void site_free(uint32_t first, uint64_t bits);
 uint64_t site_free_count(void);
 
 uint32_t site_count(void);
 
-/* The program's own path must outlive the ledger. True: call stacks are recorded. */
+/* `program`, the program's own path, must outlive the ledger. True: call stacks are recorded. */
 bool site_begin(uint32_t stacks, uint64_t memory, const char *program);
 
 #pragma GCC visibility pop

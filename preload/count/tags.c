@@ -1,4 +1,4 @@
-/* tags.c — see tags.h. A tag is three owner ids of 20 bits, one word, by which words.h finds its number. */
+/* tags.c — see tags.h. A tag is three owner ids of 20 bits in one word. words.h finds its number by that word. */
 #include "preload/count/tags.h"
 
 #include <string.h>
@@ -15,10 +15,10 @@
 
 enum { KNOWN_BITS = 12 };
 
-/* The last sites that a thread came by, each one word: the site without a tag, the tag, and the site with it. So a
- * signal handler sees and leaves only whole ones. */
+/* The sites that a thread used last. One word holds the untagged site, the tag, and the tagged site. So a signal
+ * handler never sees or leaves half an entry. */
 struct tagged {
-    uint32_t generation; /* generation_of_stacks that they are of */
+    uint32_t generation; /* the entries are valid for this generation_of_stacks */
     uint64_t known[1 << KNOWN_BITS];
 };
 enum { SITE_BITS = 21 };
@@ -30,7 +30,7 @@ static struct heap *no_heap(uint32_t owner) { return (void)owner, NULL; }
 struct heap *(*tags_heap_of)(uint32_t owner) = no_heap;
 __thread struct scopes tags_scopes __attribute__((tls_model("initial-exec")));
 
-static uint32_t run_on, first_of_run; /* the first tag that was made for it */
+static uint32_t run_on, first_of_run; /* first_of_run: the first tag that was made for run_on */
 static struct words numbers;
 static struct lock making;
 static struct series tags = {
@@ -38,7 +38,7 @@ static struct series tags = {
 
 void tags_use(void) { __atomic_store_n(&tags_used, true, __ATOMIC_SEQ_CST); }
 
-/* 0 is no epoch. */
+/* The step is 2, so the epoch stays odd and is never 0. */
 void tags_change(void) { __atomic_fetch_add(&tags_epoch, 2, __ATOMIC_SEQ_CST); }
 
 uint32_t tags_run(void) { return __atomic_load_n(&run_on, __ATOMIC_ACQUIRE); }
@@ -52,18 +52,19 @@ struct snap_tag tags_at(uint32_t number) {
 
 uint32_t tags_count(void) { return (uint32_t)os_load(&tags.next); }
 
-/* Words 0 and 1 are none. */
+/* The lowest bit is 0, and the untagged word is never looked up, so words 0 and 1 stay free for words.h. */
 static uint64_t word_of(struct snap_tag tag) {
     return ((uint64_t)tag.model | (uint64_t)tag.node << 20 | (uint64_t)tag.run << 40) << 1;
 }
 
-/* Words are taken out, and put in again (words_find): the record, which never changes, says whose the number is. */
+/* Entries may be taken out and put in while we look (words_find). The record never changes, so it decides. */
 static uint32_t find(uint64_t word) {
     uint32_t number = words_find(&numbers, word);
     return likely(number == WORDS_NONE || word_of(tags_at(number)) == word) ? number : WORDS_NONE;
 }
 
-/* Numbers are those of the records: nothing is there before the record is. */
+/* Makes a tag and its number. The number is the id of the record, so the record is written before the number can be
+ * found. */
 static uint32_t make(struct snap_tag tag) {
     uint32_t number = find(word_of(tag));
     if (number != WORDS_NONE) return number;
@@ -90,8 +91,8 @@ uint32_t tags_number(struct snap_tag tag) {
 
 /* --- the run --- */
 
-/* Nobody asks for those any more: what is still there of the run has its sites. Should somebody all the same, it gets
- * another number, which says the same. */
+/* Nobody looks up the tags of an old run any more: its remaining memory has its sites. If somebody does, the tag gets
+ * another number with the same meaning. */
 static void forget_numbers(uint32_t run, uint32_t first) {
     if (!lock_wait(&making)) return;
     for (uint32_t number = first, end = tags_count(); number < end; number++) {
@@ -122,9 +123,10 @@ static void work_out(struct scopes *self) {
     self->tag = tags_number(tag);
 }
 
-/* Again, if a signal handler had scopes of its own meanwhile: part of it would be the handler's. */
+/* Works the tag out again if a signal handler had scopes of its own meanwhile: the result could be half the
+ * handler's. */
 void tags_refresh(void) {
-    enum { AT_WORK = 2 }; /* epochs are odd */
+    enum { AT_WORK = 2 }; /* even, so it is no epoch: epochs are odd */
     struct scopes *self = &tags_scopes;
     uint32_t epoch, seen;
     do {

@@ -1,9 +1,9 @@
-/* tags.h — the owners of a thread's allocations, as one number: its scopes and the run. In: owners entered and left by
- * each thread, the present run. Out: the tag; and from the site of a stack, the site of that stack under the tag. As
- * long as no owner was ever registered, nothing of this is looked at: `tags_used` is false.
+/* tags.h — the owners of a thread's allocations, as one number. In: owners that each thread enters and leaves, the
+ * present run. Out: the tag; and the site of a stack under that tag. As long as no owner was registered, `tags_used` is
+ * false and nothing here is called.
  *
- * Scopes belong to the thread and its signal handlers. A change of the run, or of an owner's state, moves tags_epoch:
- * each thread then works out its tag anew at its next allocation. */
+ * Scopes belong to the thread and its signal handlers. A change of the run or of an owner's state changes tags_epoch.
+ * Each thread then works its tag out anew at its next allocation. */
 #ifndef MEMSTOW_TAGS_H
 #define MEMSTOW_TAGS_H
 
@@ -20,30 +20,30 @@ extern bool tags_used;
 extern uint32_t tags_epoch;
 
 struct scopes {
-    uint32_t epoch; /* tags_epoch when the next two were worked out; 0: they must be */
+    uint32_t epoch; /* tags_epoch when the tag and the model were worked out; 0: they must be */
     uint32_t tag;
     uint32_t model;    /* the owner of kind model or custom; 0: none */
-    struct heap *heap; /* of that owner (heaps.h); NULL: none */
+    struct heap *heap; /* the heap of that owner (heaps.h); NULL: none */
     uint32_t count;
-    uint32_t owners[MEMSTOW_SCOPES]; /* innermost last */
+    uint32_t owners[MEMSTOW_SCOPES]; /* the innermost last */
 };
 extern __thread struct scopes tags_scopes __attribute__((tls_model("initial-exec")));
 
-/* The heap of an owner, made if need be; NULL: it has none. heaps.c sets it once there are heaps. */
+/* The heap of an owner, which is made on the first call; NULL: it has none. heaps.c sets this when there are heaps. */
 extern struct heap *(*tags_heap_of)(uint32_t owner);
 
-/* From now on tags are looked at. Any thread; again does nothing. */
+/* Turns tags on. Any thread may call; a second call does nothing. */
 void tags_use(void);
-/* Every thread is to work its tag out anew. */
+/* All threads must work their tags out anew. */
 void tags_change(void);
-/* The run that is on; 0: none. */
+/* The present run; 0: none. */
 void tags_set_run(uint32_t run);
 uint32_t tags_run(void);
 
-/* The calling thread ends: it leaves what it is in. */
+/* The calling thread ends: it leaves its scopes. */
 void tags_end_thread(void);
 
-/* Works the thread's tag out, if need be. */
+/* Works the thread's tag out. tags_present calls it when the tag is out of date. */
 void tags_refresh(void);
 static inline const struct scopes *tags_present(void) {
     if (unlikely(tags_scopes.epoch != __atomic_load_n(&tags_epoch, __ATOMIC_ACQUIRE))) tags_refresh();
@@ -53,10 +53,11 @@ static inline const struct scopes *tags_present(void) {
 /* The site of the same stack under the thread's tag. The caller is pinned (pin.h). */
 uint32_t tags_site(uint32_t site);
 
-/* The number of a tag, and the tag of a number. 0 is the untagged one; also when there is no room for another. */
+/* The number of a tag, and the tag of a number. 0 is the empty tag. tags_number also returns 0 when there is no
+ * room. */
 uint32_t tags_number(struct snap_tag tag);
 struct snap_tag tags_at(uint32_t number);
-/* Numbers are below it. */
+/* The last number, plus one. */
 uint32_t tags_count(void);
 
 /* After ledger_begin. */

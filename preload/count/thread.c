@@ -25,8 +25,8 @@ enum { SLABS = 16, FIRST_SLAB = 4, SCAN_FROM = 64 };
 struct thread thread_nobody = {.nowhere = NOWHERE, .pinned = UINTPTR_MAX};
 __thread struct thread *thread_self __attribute__((tls_model("initial-exec"))) = &thread_nobody;
 
-/* FRESH threads get a slot at their first event; MAKING guards against a signal handler that allocates meanwhile;
- * ENDED ones count in the shared slot. */
+/* FRESH: the thread gets a slot at its first event. MAKING: a signal handler that allocates now gets none. ENDED: the
+ * thread counts in the shared slot. */
 enum thread_stage { FRESH, MAKING, RUNNING, ENDED };
 static __thread uint8_t stage __attribute__((tls_model("initial-exec")));
 
@@ -34,17 +34,17 @@ struct thread thread_shared, thread_mapped; /* SNAP_THREAD_SHARED, SNAP_THREAD_M
 static struct thread *slabs[SLABS];         /* slab k holds FIRST_SLAB << k threads */
 static struct lock making_slab;
 static uint32_t slots = SNAP_THREAD_FIRST;
-static uint8_t slot_free[THREAD_SLOTS]; /* its thread ended; a slot that nobody had yet is not free */
+static uint8_t slot_free[THREAD_SLOTS]; /* true: its thread has ended; slots that nobody had yet are not free */
 
 enum { QUANTUM_MOST = 16384 };
-static uint64_t quantum = QUANTUM_MOST; /* for threads from now on, and for others from their next flush on */
+static uint64_t quantum = QUANTUM_MOST; /* new threads use it at once, others after their next flush */
 
 static struct series records = {
     .type = SNAP_THREAD, .record_size = sizeof(struct snap_thread), .first_bits = 5, .limit = THREAD_SLOTS};
 
 static pthread_key_t end_key;
 static bool end_key_made;
-enum { KEYS_AT_HAND = 32 }; /* for others glibc allocates when a thread sets one */
+enum { KEYS_AT_HAND = 32 }; /* when a thread sets a later key, glibc allocates memory */
 
 /* --- slots --- */
 
@@ -63,8 +63,8 @@ struct thread *thread_at(uint32_t slot) {
     return slab ? slab + (n - ((FIRST_SLAB << k) - FIRST_SLAB)) : NULL;
 }
 
-/* One thread at a time: slabs have megabytes of address space each, which a hundred threads that begin at once would
- * all take (RLIMIT_AS). */
+/* One thread makes a slab at a time. A slab takes megabytes of address space. A hundred threads that begin at once
+ * would all take that much (RLIMIT_AS). */
 static bool make_slab(uint32_t slot) {
     uint32_t n = slot - SNAP_THREAD_FIRST, k = 31u - (uint32_t)__builtin_clz(n / FIRST_SLAB + 1);
     if (k >= SLABS || !lock_wait(&making_slab)) return false;
@@ -84,7 +84,7 @@ static bool take_slot(uint32_t slot) {
 typedef uint64_t __attribute__((may_alias)) word_of_two;
 _Static_assert(offsetof(struct snap_thread, state) == offsetof(struct snap_thread, tid) + 4, "tid, state: one word");
 
-/* Threads that ended without their destructor (killed by raw exit, or started by raw clone). */
+/* Frees the slots of threads that ended without their destructor (by a raw exit, or started by a raw clone). */
 static void free_slots_of_the_dead(void) {
     if (seal_is_set()) return;
     long pid = (long)os_pid();
@@ -92,9 +92,9 @@ static void free_slots_of_the_dead(void) {
         struct snap_thread *record = series_at(&records, slot);
         if (!record || record->state != SNAP_THREAD_LIVE) continue;
         uint32_t tid = __atomic_load_n(&record->tid, __ATOMIC_RELAXED);
-        /* tid and state, which share a word */
+        /* tid and state share a word */
         uint64_t seen = tid | (uint64_t)SNAP_THREAD_LIVE << 32, over = tid | (uint64_t)SNAP_THREAD_ENDED << 32;
-        /* Another thread that looks for the dead may have given the slot to a living thread: then the word differs. */
+        /* If another thread has already given the slot to a living thread, the word differs, and nothing happens. */
         if (os_call(SYS_tgkill, pid, tid, 0) < 0 &&
             __atomic_compare_exchange_n((word_of_two *)&record->tid, &seen, over, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED)) {
@@ -111,8 +111,9 @@ static uint32_t take_used_slot(void) {
     return SNAP_THREAD_SHARED;
 }
 
-/* What threads may hold back shrinks so fast that all of them together stay below 1 MiB, those that fell asleep
- * under a larger quantum included: 16 x 16 KiB + 16 x 8 + 32 x 4 + 64 x 1 + 128 x .5 + ... < 832 KiB. */
+/* Sets how many bytes a thread may hold back. The quantum shrinks so fast that all threads together stay below 1 MiB,
+ * including those that sleep with a larger quantum: 16 x 16 KiB + 16 x 8 + 32 x 4 + 64 x 1 + 128 x .5 + ... < 832
+ * KiB. */
 static void set_quantum(uint32_t threads) {
     static const struct {
         uint32_t threads, quantum;
@@ -123,12 +124,12 @@ static void set_quantum(uint32_t threads) {
     uint64_t now = os_load(&quantum);
     while (now > chosen &&
            !__atomic_compare_exchange_n(&quantum, &now, chosen, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ; /* a thread that came before may come late */
+        ; /* a thread that saw fewer threads may come here later */
     do os_store(&ledger_head->quantum, now = os_load(&quantum));
     while (now != os_load(&quantum));
 }
 
-/* The slot after the last; SNAP_THREAD_SHARED when there is no room for one more. */
+/* The next new slot; SNAP_THREAD_SHARED: there is no room for one. */
 static uint32_t take_next_slot(void) {
     uint32_t slot = __atomic_load_n(&slots, __ATOMIC_RELAXED);
     do
@@ -153,9 +154,9 @@ static uint32_t take_new_slot(void) {
     return slot;
 }
 
-/* What the slot's earlier threads counted, so that the present one's share can be told. Should counters be moved to
- * other sites meanwhile (fold.c), it is summed again. Slots with very many sites are not summed: their figures cover
- * all threads that had the slot. */
+/* Notes what earlier threads counted in this slot, so that the share of the present thread is known. If counters move
+ * to other sites meanwhile (fold.c), it sums again. Slots with very many sites are not summed: their figures cover all
+ * threads that had the slot. */
 static void note_earlier_threads(struct snap_thread *record, const struct thread *self) {
     enum { SUM_AT_MOST = 64 };
     const uint32_t *sequence = &ledger_head->fold_sequence;
@@ -180,7 +181,8 @@ static void begin_record(uint32_t slot) {
     record->tid = seal_is_set() ? 0 : os_tid();
     record->birth_ns = os_now();
     record->end_ns = 0;
-    /* Somewhere in the stack: readers take the region around it. Asking libc for the bounds would take a lock. */
+    /* Any address in the stack will do: readers take the region around it. To ask libc for the bounds would take a
+     * lock. */
     record->stack_end = (uintptr_t)__builtin_frame_address(0);
     record->uses++;
     note_name(record);
@@ -210,12 +212,13 @@ static struct thread *begin_thread(void) {
     return self;
 }
 
-/* No signal handler may leave this in the middle; in a sandbox one may run. */
+/* Signals are blocked, because a handler that leaves by longjmp would leave this half done. In a sandbox they are
+ * not. */
 struct thread *thread_acquire(void) {
     uint64_t signals = 0;
     if (stage != FRESH) return thread_self;
     bool blocked = lock_out_signals(&signals);
-    if (stage == FRESH) { /* a handler was not faster */
+    if (stage == FRESH) { /* no handler was faster */
         stage = MAKING;
         struct thread *self = begin_thread();
         if (self) {
@@ -255,8 +258,8 @@ void thread_give_up(struct thread *self) {
 
 /* --- the process --- */
 
-/* What allocates for a key may be the program's own malloc, in the middle of which we are called: then no key is used,
- * and threads that have ended are found later. */
+/* pthread_key_create may call the program's own malloc, and we may be in the middle of that. Then no key is used, and
+ * threads that have ended are found later. */
 static void make_end_key(void (*at_end)(void *)) {
     if (end_key_made || LIBC(pthread_key_create)(&end_key, at_end) != 0) return;
     end_key_made = end_key < KEYS_AT_HAND || !symbol_before("calloc");
@@ -269,14 +272,14 @@ void thread_begin(void (*at_end)(void *)) {
     thread_mapped.slot = SNAP_THREAD_MAPPINGS;
     for (uint32_t slot = 0; slot < SNAP_THREAD_FIRST; slot++) series_take(&records);
     counters_begin();
-    os_store(&quantum, QUANTUM_MOST); /* after a fork, too */
+    os_store(&quantum, QUANTUM_MOST); /* it may be lower after a fork */
     set_quantum(1);
 }
 
 static void thread_abandon(void) {
     counters_forget(&thread_shared);
     counters_forget(&thread_mapped);
-    memset(slabs, 0, sizeof slabs); /* private copies of the parent's: left behind untouched */
+    memset(slabs, 0, sizeof slabs); /* copies of the parent's memory: left as they are */
     making_slab = (struct lock){0};
     memset(slot_free, 0, slots);
     slots = SNAP_THREAD_FIRST;

@@ -1,5 +1,5 @@
-/* thread_inside.h — the inside of a thread's slot. In: the slot of the calling thread. Out: its counters, and the data
- * that other files of count/ keep in it. Only they and the hooks' fast path may look inside (tests/build/layers). */
+/* thread_inside.h — the inside of a thread's slot. In: the slot of the calling thread. Out: its counters, and data of
+ * other files in count/. Only those files and the hooks' fast path may look inside (tests/build/layers). */
 #ifndef MEMSTOW_THREAD_INSIDE_H
 #define MEMSTOW_THREAD_INSIDE_H
 
@@ -11,25 +11,25 @@
 enum { THREAD_CHUNKS = 1 << 14 /* of SNAP_CHUNK_SITES sites each: two million sites */ };
 
 struct thread {
-    /* Host bytes allocated minus freed since they were last added to the total, plus `quantum`: when it leaves
-     * [0, limit] it is time. Not atomic to signals: a lost update shifts the running total, never a counter. */
+    /* room: host bytes allocated minus freed since the last flush, plus `quantum`. When it leaves [0, limit], a flush
+     * is due. A signal handler may cause a lost update, which shifts the running total, but never a counter. */
     uint64_t room, limit, quantum;
-    /* Where events are counted whose call stack is not recorded; else NULL. Then `nowhere` is not 0, but so much that
-     * no seal is the sum of it (header.h). */
+    /* here: the counter for events without a recorded call stack; NULL: every event has one. If `here` is NULL,
+     * `nowhere` is so large that no sum with it equals a seal (header.h); else it is 0. */
     struct snap_counter *here;
     uint64_t nowhere;
-    struct snap_counter *always; /* the same, when that holds for every event; else NULL */
-    /* While stacks are sampled: a block of less is counted `here`, and its size taken off; one of as much is a sample
-     * (sample.h). Else 0. What a signal handler takes off may be forgotten; but as it is loaded and stored once, it
-     * never falls below 1. */
+    struct snap_counter *always; /* the same as `here` when no event has a recorded stack; else NULL */
+    /* While stacks are sampled: a block smaller than this is counted `here`, and its size is subtracted. A larger block
+     * is a sample (sample.h). Otherwise 0. A signal handler's subtraction may be lost. The value is loaded and stored
+     * once, so it never falls below 1. */
     uint64_t until;
     struct stack *stack;   /* stack.h; NULL until it is needed */
-    struct tagged *tagged; /* tags.c; the same */
-    /* While a hook has a site that it has not counted at yet: the slot (stack.h) of the outermost such hook. */
+    struct tagged *tagged; /* tags.c; NULL until it is needed */
+    /* The slot (stack.h) of the outermost hook that holds a site at which it has not counted yet. 0: none. */
     uintptr_t pinned;
-    uint32_t quiet; /* the last epoch in which it was seen without */
+    uint32_t quiet; /* the last epoch in which the thread was seen without a pin */
     uint32_t slot;
-    uint32_t chunk_limit;            /* chunks[] is empty from here on */
+    uint32_t chunk_limit;            /* chunks[] is empty from this index on */
     uint64_t random;                 /* sample.c */
     uint64_t *chunks[THREAD_CHUNKS]; /* words of snap_chunk */
 };
@@ -37,12 +37,12 @@ struct thread {
 /* SNAP_THREAD_SHARED, SNAP_THREAD_MAPPINGS. */
 extern struct thread thread_shared, thread_mapped;
 
-/* The calling thread's, with a slot if there is one to be had. */
+/* The slot of the calling thread, which is made if it does not exist. */
 struct thread *thread_acquire(void);
-/* It holds back nothing from now on, and may hold back as much as is allowed now. */
+/* Starts a new quantum: the thread holds back nothing now, and may hold back what is allowed at present. */
 void thread_begin_quantum(struct thread *self);
-/* The calling thread has no slot any more: what it had, or NULL. And then, once it was looked at for the last time, the
- * slot is another's. */
+/* thread_leave: the calling thread has a slot no more; returns its former slot, or NULL. thread_give_up: nobody looks
+ * at that slot any more; another thread may have it. */
 struct thread *thread_leave(void);
 void thread_give_up(struct thread *self);
 

@@ -14,20 +14,20 @@ void (*budget_relieve)(uintptr_t slot) = nothing_to_give;
 
 static uint64_t limit;
 static struct budget_use (*use_now)(void);
-static uint32_t looks, full; /* full: for which (enum budget), at the last look that counted */
+static uint32_t looks, full; /* full: a bit for each full `enum budget`, at the last real look */
 
-/* What cannot become free again stops last, and of frames there are always some. */
+/* The kind whose memory cannot become free again is full last. Frames always have a share. */
 static uint32_t full_for(void) {
     struct budget_use use = use_now();
     uint64_t share = limit / 32, used = use.bytes;
-    /* The first time it is not known how much will go while more is looked for. */
+    /* Before the first fold it is not known how much a fold frees, so it begins earlier. */
     bool soon = used >= limit - 3 * share - (use.gave_back ? share / 2 : 2 * share);
     return (uint32_t)soon << BUDGET_SOON | (uint32_t)(used >= limit - 3 * share) << BUDGET_STACKS |
            (uint32_t)(used >= limit - 2 * share) << BUDGET_ENDS |
            (uint32_t)(used >= limit && use.of_frames >= 2 * share) << BUDGET_FRAMES;
 }
 
-/* It is added up now and then only: in between, some KiB more may be taken. */
+/* The sum is made only once in 32 calls. In between, some KiB more may be taken. */
 bool budget_is_full(enum budget of) {
     enum { LOOKS = 32 };
     uint32_t n = __atomic_load_n(&looks, __ATOMIC_RELAXED);

@@ -1,9 +1,9 @@
-/* ledger.c — see ledger.h. Sections are carved off the front of the mapped file; when it runs out, the file is
- * reopened by path, checked to be the same file, extended by whole preallocated pieces, mapped and closed.
+/* ledger.c — see ledger.h. Sections are cut off the front of the mapped file. When the file is full, it is opened again
+ * by its path, checked to be the same file, extended by a preallocated piece, mapped and closed.
  *
- * The file is mapped piece by piece into reserved address space. That is taken in windows, each as large as all
- * before it, because address space is something that a program may have little of (RLIMIT_AS): one window for the
- * largest ledger would take away from a program with a limit of 2 GB what it lives on. No section lies in two. */
+ * The file is mapped piece by piece into reserved address space. The address space is reserved in windows, each as
+ * large as all windows before it. A program may have little address space (RLIMIT_AS): one window for the largest
+ * ledger would take most of a limit of 2 GB. No section lies in two windows. */
 #include "preload/ledger/ledger.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ enum {
     STRING_SECTION = 16 * 1024,
 };
 
-/* The header before there is a ledger; also what a new file begins with. */
+/* The header while there is no ledger. A new file begins with a copy of it. */
 static union {
     struct snap_header head;
     char page[SNAP_HEADER_SIZE];
@@ -43,14 +43,14 @@ struct snap_header *ledger_head = &scratch.head;
 static struct {
     struct window {
         char *base;
-        size_t start, length; /* shows the file from `start` on */
+        size_t start, length; /* the window shows the file from `start` on */
     } windows[WINDOWS];
-    uint32_t window; /* the last one: sections are carved there */
-    size_t mapped;   /* file (or memory) from its start */
-    size_t used;     /* sections from the start of the file */
+    uint32_t window; /* the last window: new sections are made there */
+    size_t mapped;   /* mapped bytes, from the start of the file (or memory) */
+    size_t used;     /* bytes in use, from the start of the file */
     bool file;       /* false: memory only */
-    bool written;    /* memory only: to its file, at what seemed the end */
-    bool elsewhere;  /* another copy of this code keeps one of this very process */
+    bool written;    /* memory only: it was written to its file at a presumed end */
+    bool elsewhere;  /* another copy of this library keeps a ledger of this process */
     struct lock growing;
     uint32_t noting;
     dev_t device;
@@ -61,7 +61,7 @@ static struct {
 static struct {
     bool ours;
     char pad[OS_PAGE - 1];
-} wiped __attribute__((aligned(OS_PAGE))); /* by the kernel, in a forked child */
+} wiped __attribute__((aligned(OS_PAGE))); /* the kernel wipes it in a forked child */
 
 enum { STRING_SECTIONS_KNOWN = 1024 };
 static struct {
@@ -69,13 +69,13 @@ static struct {
     char *bytes;
     uint64_t capacity;
     uint32_t known_count;
-    struct snap_section *known[STRING_SECTIONS_KNOWN]; /* for ledger_text, in their order */
+    struct snap_section *known[STRING_SECTIONS_KNOWN]; /* for ledger_text, in file order */
 } strings;
 
 /* --- the file --- */
 
-/* File systems where preallocated room cannot be refused later, at the write through the mapping (SIGBUS). On an
- * overlay the upper file system decides; the usual ones are in this list. */
+/* Whether preallocated room on this file system is certain. Elsewhere a write through the mapping may be refused later
+ * (SIGBUS). On an overlay the upper file system decides; the usual ones are in this list. */
 static bool preallocation_holds(int fd) {
     struct statfs fs;
     if (os_call(SYS_fstatfs, fd, &fs) < 0) return false;
@@ -90,7 +90,7 @@ static bool preallocation_holds(int fd) {
     }
 }
 
-/* Beyond RLIMIT_FSIZE the kernel kills by SIGXFSZ: look first. */
+/* Beyond RLIMIT_FSIZE the kernel would send SIGXFSZ, which kills. */
 static bool size_allowed(uint64_t size) { return size <= os_file_limit(); }
 
 static char *address_of(size_t offset) {
@@ -99,7 +99,7 @@ static char *address_of(size_t offset) {
 
 static size_t window_end(void) { return ledger.windows[ledger.window].start + ledger.windows[ledger.window].length; }
 
-/* Room from the end of what is mapped; 0 or -errno. */
+/* Extends the file behind its mapped part. 0 or -errno. */
 static long extend_file(int fd, size_t length) {
     if (ledger.mapped + length > window_end()) return -ENOMEM;
     if (!size_allowed(ledger.mapped + length)) return -EFBIG;
@@ -111,7 +111,7 @@ static long extend_file(int fd, size_t length) {
     return error;
 }
 
-/* The file that was made at the start, or -errno: its name may lead elsewhere by now. */
+/* Opens the file that was made at the start. -errno: also when its name leads to another file by now. */
 static int reopen(void) {
     struct stat now;
     int fd = os_open(ledger.path, O_RDWR | O_NOFOLLOW, 0);
@@ -135,8 +135,8 @@ static bool grow(size_t need) {
     return !error;
 }
 
-/* Address space for the file from `start` on: `wanted` bytes, or less where there is little, but at least `need`,
- * which is in whole pages. */
+/* Reserves address space for the file from `start` on: `wanted` bytes, or less if there is little, but at least `need`.
+ * `need` is in whole pages. */
 static bool open_window(uint32_t i, size_t start, size_t need, size_t wanted) {
     size_t length = os_round_up(wanted > need ? wanted : need, OS_PAGE);
     if (i >= WINDOWS) return false;
@@ -158,7 +158,8 @@ static void close_windows(void) {
     ledger.window = 0;
 }
 
-/* Memory cannot grow, but should not take much from a program that has little. */
+/* The size of a memory-only ledger. It cannot grow, but should not take much from a program with little address
+ * space. */
 static size_t memory_room(void) {
     struct rlimit limit;
     if (os_call(SYS_prlimit64, 0, RLIMIT_AS, 0, &limit) < 0 || limit.rlim_cur / 32 >= MEMORY_ONLY_ROOM)
@@ -170,8 +171,8 @@ static size_t memory_room(void) {
 enum found {
     FOUND_FOREIGN,
     FOUND_OLD,
-    FOUND_SAME, /* of this very process, before an exec */
-    FOUND_HERE, /* of this very process, by another library of ours */
+    FOUND_SAME, /* a ledger of this process, from before an exec */
+    FOUND_HERE, /* a ledger of this process, by another copy of this library */
     FOUND_IN_USE
 };
 
@@ -181,7 +182,7 @@ static bool still_written(const struct snap_header *old) {
            !memcmp(old->boot_id, boot_id, sizeof boot_id) && os_start_ticks(old->pid) == old->start_ticks;
 }
 
-/* An exec takes it out of memory. */
+/* Whether the ledger is still mapped here. After an exec it is not. */
 static bool is_mapped_here(const struct snap_header *old) {
     const struct snap_header *there = (const struct snap_header *)old->ledger_map.start;
     uint64_t began;
@@ -202,7 +203,7 @@ static enum found look_at(int fd, uint32_t *exec_generation) {
     return still_written(&old) ? FOUND_IN_USE : FOUND_OLD;
 }
 
-/* Somebody else got the path first: FILE.PID, as for a child. */
+/* Another process has the path: use FILE.PID, as a child does. */
 static bool step_aside(void) {
     size_t length = strlen(ledger.path);
     if (length + 24 > sizeof ledger.path) return false;
@@ -211,7 +212,7 @@ static bool step_aside(void) {
     return true;
 }
 
-/* The ledger of the image that this process ran before exec is kept, as PATH.x<generation>. */
+/* Keeps the ledger from before an exec under the name PATH.x<generation>. */
 static bool keep_earlier_image(uint32_t generation) {
     static char aside[sizeof ledger.path + 24];
     strcpy(aside, ledger.path);
@@ -220,7 +221,7 @@ static bool keep_earlier_image(uint32_t generation) {
     return os_call(SYS_renameat2, AT_FDCWD, ledger.path, AT_FDCWD, aside, 0) == 0;
 }
 
-/* A file without a name, where the path will be; -errno where the file system has no such thing. */
+/* Opens a file without a name in the directory of the path. -errno: also where the file system cannot do that. */
 static int open_nameless(void) {
     static char directory[sizeof ledger.path];
     const char *slash = strrchr(ledger.path, '/');
@@ -241,14 +242,14 @@ static long write_header(int fd) {
     return n == sizeof scratch ? 0 : n < 0 ? n : -ENOSPC;
 }
 
-/* A process that is killed half way leaves no file, or one that opens: the header is written before the file has a
- * name. Where that is not possible, it is written as soon as may be. */
+/* Makes a new file with a header. The header is written before the file gets its name, so a process that is killed in
+ * between leaves no broken file. Where that is not possible, the header is written as soon as it can be. */
 static int open_new(void) {
     int fd = open_nameless();
     long error = fd < 0 ? fd : write_header(fd);
     if (!error) error = give_name(fd);
     if (fd >= 0) os_close(fd);
-    if (!error) /* opened by its name, it is shown by it in /proc/PID/maps */
+    if (!error) /* opened by its name, so that /proc/PID/maps shows the name */
         return os_open(ledger.path, O_RDWR | O_NOFOLLOW, 0);
     if (error == -EEXIST) return -EEXIST;
     fd = os_open(ledger.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
@@ -261,8 +262,9 @@ static int open_new(void) {
     return fd;
 }
 
-/* A new file at the path, with a header, in place of an old one of ours; sets *exec_generation. Where a process that
- * runs has its ledger, it is left alone, and ours gets a path of its own. Descriptor or -errno. */
+/* Makes a new file with a header at the path. It replaces an old ledger of ours, and sets *exec_generation. If a
+ * running process has its ledger there, that file stays, and ours gets a path of its own. Returns the descriptor or
+ * -errno. */
 static int create_file(uint32_t *exec_generation) {
     bool aside = false;
     for (int attempt = 0; attempt < 4; attempt++) {
@@ -326,7 +328,8 @@ static bool begin_in_memory(void) {
 
 /* --- sections --- */
 
-/* What is left of a window that a section does not fit into: a section of no type, which readers skip. */
+/* Goes on in the next window when a section does not fit into the present one. The rest of the window becomes a section
+ * without a type, which readers skip. */
 static bool skip_to_next_window(size_t need) {
     struct snap_section *filler = (void *)address_of(ledger.used);
     size_t start = ledger.mapped, wanted = start > FIRST_WINDOW ? start : FIRST_WINDOW;
@@ -407,7 +410,7 @@ uint32_t series_take_run(struct series *self, uint32_t count) {
             return SERIES_NONE;
         k = series_place(self, (uint32_t)next).segment;
         first = next;
-        if (next + count > segment_first(self, k + 1)) { /* does not fit into the rest of its segment */
+        if (next + count > segment_first(self, k + 1)) { /* the records do not fit into the rest of their segment */
             first = segment_first(self, ++k);
             if (!series_reserve(self, (uint32_t)first)) return SERIES_NONE;
         }
@@ -577,7 +580,7 @@ static void write_out(void) {
     os_close(fd);
 }
 
-/* Late events may still come (other threads run on): every page that is in use is kept. */
+/* Gives the unused rest of the file back. All pages in use stay, because other threads may still write events. */
 static void give_room_back(void) {
     size_t keep = os_round_up(ledger.used, OS_PAGE);
     int fd = keep < ledger.mapped ? reopen() : -1;
@@ -630,7 +633,7 @@ static uint32_t later_windows(struct snap_range *out, uint32_t room) {
 void ledger_note_own_memory(void) {
     struct dl_find_object found;
     struct snap_header *head = ledger_head;
-    if (__atomic_exchange_n(&ledger.noting, 1, __ATOMIC_ACQUIRE)) return; /* another thread does it just now */
+    if (__atomic_exchange_n(&ledger.noting, 1, __ATOMIC_ACQUIRE)) return; /* another thread is doing it */
     uint32_t own = arena_ranges(head->own);
     head->own_ranges = own + later_windows(head->own + own, ARENA_RANGES - own);
     if (_dl_find_object((void *)ledger_note_own_memory, &found) == 0)

@@ -1,9 +1,9 @@
 /* spawn.c — see spawn.h.
  *
- * A child that execs is a child like any other from then on: the kernel sends SIGCHLD at its end, and waitpid(-1) finds
- * it. So the command is a grandchild. Between it and us is a process that never execs: without an exit signal, it is no
- * child that anybody finds who does not ask for that kind. It shares our memory, so that it costs nothing to make in a
- * process of many gigabytes; only system calls are made in it. */
+ * The command must not be a child of the program: when a child that did an exec ends, the kernel sends SIGCHLD, and
+ * waitpid(-1) finds it. So the command is a grandchild. The process between never does an exec and has no exit signal,
+ * so only a wait that asks for such children (__WALL) finds it. It shares our memory, so it is cheap to make even in a
+ * process of many gigabytes. It makes only system calls. */
 #include "preload/ledger/spawn.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ enum { COMMAND_REFUSED = 2, COMMAND_FAILED = 3 }; /* exit codes of the command *
 static char command[ROOM];        /* "" when the library was preloaded by hand */
 static char libraries[ROOM + 32]; /* "LD_LIBRARY_PATH=…", or "" */
 
-/* Once: programs write over their environment. */
+/* Read once, at the start: programs write over their environment. */
 __attribute__((constructor)) static void remember_command(void) {
     os_copy(command, sizeof command, os_variable("MEMSTOW_COMMAND"));
     const char *found = os_variable("LD_LIBRARY_PATH");
@@ -36,15 +36,16 @@ __attribute__((constructor)) static void remember_command(void) {
     strcat(libraries, found);
 }
 
-/* Of one command: what its two processes read, which run in our memory. */
+/* The data of one command. Its two processes read it, because they run in our memory. */
 struct spawn {
-    __typeof__(&clone) clone; /* libc's, whoever else has one */
+    __typeof__(&clone) clone; /* libc's own, not a replacement */
     char *arguments[6], *environment[2];
     char pid[24];
     char stacks[2][STACK] __attribute__((aligned(16)));
 };
 
-/* Signals that the program ignores would be ignored by the command, too, and its handlers are not in it. */
+/* Resets the signals: an ignored signal would stay ignored in the command, and the program's handlers do not exist in
+ * it. */
 static void default_signals(void) {
     struct {
         void *handler;
@@ -77,7 +78,7 @@ static long start(struct spawn *self, int which, int (*run)(void *), int flags) 
     return pid;
 }
 
-/* Its exit code; else CANNOT_RUN. */
+/* Waits for a process and returns its exit code, or CANNOT_RUN. */
 static int wait_for(long pid) {
     int status = 0;
     long result;
@@ -86,8 +87,8 @@ static int wait_for(long pid) {
     return result == pid && WIFEXITED(status) ? WEXITSTATUS(status) : CANNOT_RUN;
 }
 
-/* All signals are blocked, as they were where it was made: what is sent to the program's group is the program's. But a
- * SIGCHLD that the program ignores would let the command go before its exit code is known. */
+/* The process between. All signals stay blocked: a signal to the program's group is meant for the program. SIGCHLD gets
+ * its default action. If it were ignored, the command would vanish before its exit code is known. */
 static int stand_between(void *context) {
     struct spawn *self = context;
     uint64_t action[4] = {0};
@@ -96,7 +97,7 @@ static int stand_between(void *context) {
     return pid < 0 ? CANNOT_RUN : wait_for(pid);
 }
 
-/* No handler of the program's runs in either of them. */
+/* Starts the process with all signals blocked, so that no handler of the program runs in either process. */
 static long start_blocked(struct spawn *self) {
     uint64_t all = ~UINT64_C(0), before = 0;
     os_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);

@@ -1,13 +1,13 @@
 /* spawn.h — runs the memstow command on this very process.
- * In: where that command is (MEMSTOW_COMMAND, from `memstow run`), and a file's name. Out: 0, or -errno. The program
- * does not notice: neither its signal handlers nor its waits for children see the process, which inherits no
- * descriptor. */
+ * In: the path of that command (MEMSTOW_COMMAND, from `memstow run`) and a file's name. Out: 0 or -errno. The program
+ * does not notice: neither its signal handlers nor its waits for children see the new process. The new process inherits
+ * no descriptor. */
 #ifndef MEMSTOW_SPAWN_H
 #define MEMSTOW_SPAWN_H
 
 #pragma GCC visibility push(hidden)
 
-/* See memstow_snapshot. Waits until the command has ended. */
+/* Implements memstow_snapshot. Waits until the command has ended. */
 int spawn_snapshot(const char *path);
 
 #pragma GCC visibility pop

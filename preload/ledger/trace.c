@@ -1,5 +1,5 @@
-/* trace.c — see trace.h. One thread at a time writes; a process that is killed in the middle of a line has not moved
- * `end`, so the line is not there. */
+/* trace.c — see trace.h. One thread at a time writes. `end` moves only after a whole line is written, so a kill in
+ * between leaves no partial line. */
 #include "preload/ledger/trace.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 static struct {
     struct lock lock;
-    struct snap_ring *ring; /* NULL: no line yet */
+    struct snap_ring *ring; /* NULL: there was no line yet */
 } trace;
 
 static char *bytes_of(struct snap_ring *ring) { return (char *)(ring + 1); }
@@ -32,8 +32,8 @@ static void get(uint64_t position, void *to, size_t length) {
 
 static uint64_t size_of(uint32_t length) { return os_round_up(sizeof(struct snap_line) + length, 8); }
 
-/* The head at a position below `end`. The program can write where it should not: what cannot be is the end of all
- * lines. */
+/* Reads the head of a line at a position below `end`. The program may have overwritten it by accident. A head that
+ * cannot be right counts as the end of all lines. */
 static bool head_at(uint64_t position, struct snap_line *head) {
     uint64_t left = os_load(&trace.ring->end) - position;
     if (left < sizeof *head || left > TRACE_ROOM) return false;
@@ -41,14 +41,14 @@ static bool head_at(uint64_t position, struct snap_line *head) {
     return head->length && head->length <= SNAP_LINE_MOST && size_of(head->length) <= left;
 }
 
-/* The oldest lines go. */
+/* Drops the oldest lines until `need` bytes are free. */
 static void make_room(uint64_t need) {
     uint64_t start = os_load(&trace.ring->start), end = os_load(&trace.ring->end);
     struct snap_line head;
     if (end - start > TRACE_ROOM) start = end;
     while (end - start + need > TRACE_ROOM) start = head_at(start, &head) ? start + size_of(head.length) : end;
     os_store(&trace.ring->start, start);
-    __atomic_thread_fence(__ATOMIC_RELEASE); /* before what they were is written over */
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* `start` moves before the old lines are overwritten */
 }
 
 static bool make_ring(void) {
@@ -65,7 +65,8 @@ static char *put_text(char *to, const char *text, size_t length) {
     return to + length;
 }
 
-/* The object with number and time in front: its length. Blanks between its members may be ends of lines. */
+/* Writes the object with number and time in front. Returns its length. White space between members becomes blanks,
+ * because it may contain ends of lines. */
 static size_t write_line(char to[SNAP_LINE_MOST], uint64_t number, const char *text, size_t length) {
     static const char first[] = "{\"n\":", second[] = ",\"t\":";
     size_t member = 1;
@@ -96,7 +97,7 @@ static void append(const char *text, size_t length) {
     __atomic_store_n(&ring->end, end + size_of(head.length), __ATOMIC_RELEASE);
 }
 
-/* Without the blanks in front and behind: the first byte is the brace. */
+/* Removes white space at both ends: the first byte then is the brace. */
 static void trim(const char **text, size_t *length) {
     static const char blanks[] = " \t\r\n";
     for (; *length && memchr(blanks, **text, 4); (*text)++) --*length;
