@@ -1,5 +1,4 @@
-/* cmd_check.c — memstow check: runs a program, compares what it held with a baseline, and says whether that is too
- * much. */
+/* cmd_check.c — memstow check: runs a program, compares its memory with a baseline, and gives a verdict. */
 #include "tools/base/size.h"
 #include "tools/check/baseline.h"
 #include "tools/check/check.h"
@@ -117,7 +116,7 @@ static int take_limit(struct check *check, int option) {
                        TEXT_SAFE(optarg), LIMITS_MAX);
 }
 
-/* Those that are passed on to `memstow run`. */
+/* Takes an option that is passed on to `memstow run`. */
 static int take_passed_on(struct check *check, int option) {
     if (option == OPTION_STACKS && (strcmp(optarg, "full") == 0 || strcmp(optarg, "none") == 0))
         check->stacks = optarg;
@@ -130,7 +129,7 @@ static int take_passed_on(struct check *check, int option) {
     return 0;
 }
 
-/* "--html --json", "--html --": the file was left out, and the next option is no name for one. */
+/* False for "--html --json" and "--html --": the file name is missing, and the next option is not a file name. */
 static int check_file_given(int option, char **argv) {
     bool names_file = option == OPTION_BASELINE || option == OPTION_COMFY || option == OPTION_SUPPRESSIONS ||
                       option == OPTION_KEEP || option == OPTION_HTML;
@@ -210,7 +209,7 @@ static int check_usage(const struct check *check) {
 
 /* --- files --- */
 
-/* A baseline that is to be written again is read for what it has in common with the new one; it may be damaged. */
+/* Loads the baseline. With --update it may be damaged: then only what it shares with the new one is used. */
 static int load_baseline(struct check *check) {
     struct scan scan;
     if (!check->baseline) return EXIT_FINE;
@@ -231,7 +230,7 @@ static int load_baseline(struct check *check) {
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* ", 12 call sites"; nothing where there are none. */
+/* Prints ", 12 call sites", or nothing for a count of 0. */
 static void print_count(const struct figures *figures, enum figure_kind kind, const char *what) {
     size_t count = 0;
     for (const struct figure *figure = figures->table; figure; figure = figure->hh.next) count += figure->kind == kind;
@@ -290,7 +289,7 @@ static int verdict_tell(const struct check *check) {
         check_sentence(check, finding, sentence, sizeof sentence);
         fprintf(stderr, "memstow: %s", finding->verdict == VERDICT_WARNING ? "warning: " : "");
         text_wrap(stderr, sentence, finding->verdict == VERDICT_WARNING ? 18 : 9, 9);
-        break; /* the first is the worst; the verdict has the others */
+        break; /* the first limit is the worst one; the verdict names the others */
     }
     return code;
 }
@@ -319,7 +318,7 @@ static int prepare(struct check *check) {
     return code == EXIT_FINE ? load_baseline(check) : code;
 }
 
-/* "--junit out.xml CMD": the file of a form has to be a part of its option, and out.xml would be the command. */
+/* Refuses "--junit out.xml CMD": a form's file must be part of its option, or out.xml would be run as the command. */
 static int check_file_of_form(char **argv, int command) {
     static const char *const forms[] = {"--text", "--json", "--junit", "--github", "--markdown"};
     char path[4096];
@@ -355,7 +354,7 @@ int cmd_check(int argc, char **argv) {
                                             {NULL, 0, NULL, 0}};
     static struct check check = {.runs = NOT_GIVEN, .warm_up = NOT_GIVEN, .top = TOP_DEFAULT};
     opterr = 0;
-    /* '+': the first word that is no option is the command, and what follows is its own. */
+    /* '+': the first word that is not an option is the command. The words after it belong to the command. */
     for (int option; (option = getopt_long(argc, argv, "+:h", options, NULL)) != -1;) {
         if (option == 'h') return help();
         int code = take_option(&check, option, argv);

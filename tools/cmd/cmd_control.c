@@ -1,5 +1,5 @@
-/* cmd_control.c — memstow stow, restore, release and trigger: asks a running process to put memory away, or to bring it
- * back, or to stop doing so, and waits for the answer. */
+/* cmd_control.c — memstow stow, restore, release and trigger: asks a running process to put memory away, to bring it
+ * back, or to stop a move, and waits for the answer. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/proc/control_client.h"
@@ -19,12 +19,12 @@
 #include <unistd.h>
 
 enum { LOOK_MS = 200, SILENCE_SECONDS = 30, LATE_SILENCE_SECONDS = 2, ATTEMPTS = 5 };
-/* A terminal and who watches over a process may both send a signal for one Ctrl-C. */
+/* For one Ctrl-C the terminal and a supervisor may both send a signal: signals this close together count as one. */
 #define AT_ONCE_SECONDS 0.5
 
 struct verb {
     enum wire_type type;
-    const char *name, *doing, *done, *does; /* does: for the help */
+    const char *name, *doing, *done, *does; /* does: text for the help */
 };
 static const struct verb verbs[] = {
     {WIRE_TRIGGER, "trigger", "applying policies", "gave back",
@@ -35,22 +35,22 @@ static const struct verb verbs[] = {
     {WIRE_RELEASE, "release", "releasing", "released", "Gives back what the system can have of an owner without loss."},
 };
 
-/* What was asked for, and how far it is. */
+/* A request and its progress. */
 struct order {
     const struct verb *verb;
     pid_t pid;
-    const char *meant, *reason; /* OWNER as given; NULL: none */
-    bool ends;                  /* --cancel: the move that is under way, whoever makes it */
+    const char *meant, *reason; /* OWNER as the user gave it; NULL: none */
+    bool ends;                  /* --cancel: end the move that is under way, whoever asked for it */
     double timeout;             /* seconds; 0: none */
-    char path[4096];            /* of the socket */
-    char subject[320];          /* of messages: what it is done to */
+    char path[4096];            /* path of the socket */
+    char subject[320];          /* for messages: the owner or process that is acted on */
     uint32_t owner;
-    struct wire_message last; /* what was heard last */
+    struct wire_message last; /* the last message of the process */
     double begun, heard, cancelled;
-    int cancels;    /* how often it was */
-    int interrupts; /* those that were seen */
-    bool late;      /* it was because of --timeout */
-    bool shown;     /* there is a line of progress on the terminal */
+    int cancels;    /* how often the request was cancelled */
+    int interrupts; /* interrupts that were seen already */
+    bool late;      /* it was cancelled because of --timeout */
+    bool shown;     /* a line of progress is on the terminal */
 };
 
 static volatile sig_atomic_t interrupts;
@@ -117,7 +117,7 @@ static void show_progress(struct order *order) {
     order->shown = true;
 }
 
-/* --- what came of it --- */
+/* --- the outcome --- */
 
 static int not_done(struct order *order, const char *why) {
     clear_progress(order);
@@ -137,7 +137,7 @@ static const char *error_text(int64_t error) {
     return error > -4096 ? strerror((int)-error) : "unknown error";
 }
 
-/* What was moved by then stays where it is. */
+/* Memory that was moved before the end stays where it is. */
 static int tell_ended(struct order *order) {
     int64_t number = order->last.number;
     char why[160];
@@ -183,14 +183,14 @@ static void cancel(struct order *order, int fd) {
     order->cancelled = now();
 }
 
-/* Who is not to be waited for any longer has a moment to say that it is taken back. */
+/* Whether the process has been silent for too long. After a cancellation it has a moment to confirm it. */
 static bool is_silent(const struct order *order) {
     double since = now() - order->heard;
     return since > SILENCE_SECONDS ||
            (order->late && since > LATE_SILENCE_SECONDS && now() - order->cancelled > LATE_SILENCE_SECONDS);
 }
 
-/* -1: go on waiting. */
+/* Returns an exit code, or -1: go on waiting. */
 static int look_at_time(struct order *order, int fd) {
     bool begun = order->last.type == WIRE_WORKING;
     bool interrupted =
@@ -223,7 +223,8 @@ static int order_follow(struct order *order, int fd) {
     }
 }
 
-/* Who is being killed closes its socket a moment before it counts as ending. */
+/* Whether the process is ending. A process that is being killed closes its socket a moment before it counts as
+ * ending. */
 static bool ends_now(pid_t pid) {
     const struct timespec pause = {.tv_nsec = 10000000};
     for (int i = 0; i < 100; i++) {
@@ -233,7 +234,7 @@ static bool ends_now(pid_t pid) {
     return false;
 }
 
-/* -1: the connection was closed before there was an answer. Where many connect at once, that happens. */
+/* -1: the connection was closed before an answer came. This happens when many clients connect at the same moment. */
 static int ask_once(struct order *order) {
     struct wire_message message = {.type = order->verb->type, .owner = order->owner};
     if (order->ends) message.type = WIRE_END, message.number = order->verb->type;
@@ -258,7 +259,7 @@ static int order_ask(struct order *order) {
     return no_answer(order, "it closed the connection");
 }
 
-/* --- whom to ask --- */
+/* --- the process to ask --- */
 
 static bool note_of_control(const struct image *image, char *why, size_t size) {
     static const char begin[] = "no control socket: ";

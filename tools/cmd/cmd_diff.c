@@ -1,4 +1,4 @@
-/* cmd_diff.c — memstow diff: what grew from one file to another. Rows are matched by name, in a stable order. */
+/* cmd_diff.c — memstow diff: shows what grew from one file to another. Rows are matched by name, in a stable order. */
 #include "tools/views/at_peak.h"
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
@@ -90,7 +90,7 @@ static void take_total(struct diff *diff, int side, const struct image *image) {
     at_peak_words(image, total->peak_words, sizeof total->peak_words);
 }
 
-/* By thread there are no figures of it, and of the peak only the total. */
+/* Adds CUDA memory. By thread it has no figures; of its peak only the total is known. */
 static int add_cuda(struct diff *diff, int side, const struct image *image) {
     if (!image->cuda.used) return 0;
     struct image view = cuda_view(image);
@@ -118,8 +118,8 @@ static int add_side(struct diff *diff, int side, struct image *image) {
     return result == 0 ? diff_limits_add(&diff->limited, image, side, false) : result;
 }
 
-/* One image at a time: A is let go before B comes, and read again if a stack of it is to be shown. `stacks` tells
- * whether it has any. */
+/* Loads one side. Only one image is in memory at a time: A is closed before B is opened, and is read again if one of
+ * its stacks is to be shown. *stacks: whether the image has call stacks. */
 static int load_side(struct diff *diff, int side, bool *stacks) {
     struct image *image = &diff->subject[side].image;
     int code = subject_open(&diff->subject[side], diff->argument[side], false);
@@ -172,7 +172,7 @@ static int sides_load(struct diff *diff) {
     return sides_load(diff);
 }
 
-/* The name of the owner, or the innermost function of the call site, that passed a limit of its own. */
+/* Names the row that passed its limit: an owner, or the innermost function of a call site. */
 static void name_over(struct diff *diff) {
     const struct over *over = &diff->over;
     struct innermost_line line;
@@ -203,7 +203,7 @@ static const struct limit *passed_on_cuda(const struct diff *diff) {
     return diff_has_cuda(diff) ? limits_passed(&diff->thresholds.limits, LIMIT_TOTAL, growth) : NULL;
 }
 
-/* By names, less what is suppressed. */
+/* Finds the row that passed a limit; suppressed rows do not count. */
 static struct over passed_in_gate(const struct diff *diff) {
     for (size_t i = 0; i < diff->gate.count; i++)
         if (diff->gate.list[i].verdict == VERDICT_FAILED)
@@ -213,7 +213,7 @@ static struct over passed_in_gate(const struct diff *diff) {
     return (struct over){.limit = NULL};
 }
 
-/* A limit on the total holds for the host and for CUDA's devices, each by itself. */
+/* A limit on the total holds for the host and for CUDA devices separately. */
 static void find_over(struct diff *diff) {
     bool by_names = diff->suppressed_in;
     diff->over = by_names ? passed_in_gate(diff) : (struct over){.limit = passed_on_host(diff)};
@@ -278,7 +278,7 @@ static int compare(struct diff *diff) {
     return code;
 }
 
-/* 0, or an exit code after complaining. */
+/* Returns 0, or an exit code after a complaint. */
 static int take_option(struct diff *diff, int option, char **argv) {
     switch (option) {
     case OPTION_BY:
@@ -321,7 +321,7 @@ static int check_page(struct diff *diff) {
     if (!diff->html) return diff->page ? usage_error("diff", "-o goes with --html") : EXIT_FINE;
     if (diff->json) return usage_error("diff", "--json and --html exclude each other");
     if (diff->view_given && diff->view != BY_SITE) return usage_error("diff", "--html is by site");
-    diff->view_given = true; /* also where a file has no call stacks */
+    diff->view_given = true; /* even where a file has no call stacks */
     return html_page_check("diff", diff->page);
 }
 

@@ -1,4 +1,4 @@
-/* cmd_leaks.c — memstow leaks: what grows from run to run, and what owners that are gone left behind. */
+/* cmd_leaks.c — memstow leaks: shows what grows from run to run, and what retired owners left behind. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/html/html_page.h"
@@ -33,11 +33,11 @@ enum { TIMEOUT = 60 };
 
 struct choice {
     bool json, html, holders;
-    const char *page; /* where a page goes; NULL: standard output */
+    const char *page; /* file for the HTML page; NULL: standard output */
     size_t top;
     uint64_t floor;
-    double timeout; /* seconds that a process has to answer */
-    pid_t pid;      /* 0: one or more files */
+    double timeout; /* seconds that a process has for its answer */
+    pid_t pid;      /* 0: files were given instead */
     struct follow follow;
 };
 
@@ -82,7 +82,7 @@ static int no_memory(void) {
 
 /* --- reading --- */
 
-/* Whether this one goes on where the one before ended. */
+/* Checks that this file continues the process of the previous one. */
 static int check_order(const struct image *image, const char *argument, struct snap_header *before, uint64_t *taken) {
     uint64_t now = image_now(image);
     if (*taken && !image_same_process(&image->header, before))
@@ -100,14 +100,14 @@ static int read_series(struct leak_sites *to, const struct image *image, const c
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* A series has readings of its own, which those of other files cannot be put between. */
+/* Refuses other files beside a series: its readings cannot be ordered among theirs. */
 static int check_alone(const struct image *image, const char *argument) {
     if (!image->series_size) return EXIT_FINE;
     return usage_error("leaks", "%s is a series, which is read alone: several FILEs are snapshots",
                        TEXT_SAFE(argument));
 }
 
-/* One image at a time; the last stays open. */
+/* Reads one image at a time; the last one stays open. */
 static int read_all(struct subject *last, struct leak_sites *to, char **arguments, int count) {
     struct snap_header before;
     uint64_t taken = 0;
@@ -124,7 +124,7 @@ static int read_all(struct subject *last, struct leak_sites *to, char **argument
     return leak_entries_sort(&to->moved, to->count, to->point_count) < 0 ? no_memory() : EXIT_FINE;
 }
 
-/* --- finding, and asking for what is not there to be read --- */
+/* --- finding, and asking the process --- */
 
 static struct subject subject;
 static struct leak_sites sites;
@@ -144,7 +144,7 @@ static int leaks_find_in(const struct choice *choice) {
     return leaks_group(&leaks, view.symbols) < 0 ? no_memory() : EXIT_FINE;
 }
 
-/* As it is by now. What is gone meanwhile is shown as it was. */
+/* Finds the leaks again, with the memory as it is now. A site that is gone by now keeps its old figures. */
 static int find_again(const struct choice *choice) {
     static struct subject later;
     if (subject_open_pid(&later, choice->pid, true) != EXIT_FINE) return EXIT_FINE;
@@ -171,7 +171,7 @@ static int count_paths(const struct leaks_ask_stack *stacks, size_t count) {
     return paths;
 }
 
-/* The findings of which nobody knows yet what holds them. */
+/* Asks for the holders of those findings that have no known holder yet. */
 static int ask_for_holders(const struct choice *choice, struct leaks_ask *ask) {
     struct leaks_ask_stack *stacks;
     size_t count;
@@ -184,7 +184,7 @@ static int ask_for_holders(const struct choice *choice, struct leaks_ask *ask) {
     return result > 0 ? find_again(choice) : EXIT_FINE;
 }
 
-/* A process that is there can have its garbage looked at, and say what holds memory. */
+/* Asks a running process to collect its garbage and to name the holders of memory. */
 static int ask_for_more(const struct choice *choice) {
     struct leaks_ask ask;
     int code = EXIT_FINE;
@@ -195,7 +195,8 @@ static int ask_for_more(const struct choice *choice) {
 
 /* --- showing --- */
 
-/* The report of the same image, behind the view of what leaks. It changes the image: so that comes first. */
+/* Writes the page: the view of leaks, then the report of the same image. The report changes the image, so leaks come
+ * first. */
 static int write_page(const struct choice *choice) {
     char *text = NULL;
     struct report_tab tab = {.command = "leaks"};
@@ -261,7 +262,7 @@ static bool parse_timeout(const char *string, double *seconds) {
     return *seconds >= 0 && *seconds < 1e9 && !*end;
 }
 
-/* 0, or an exit code after complaining. */
+/* Returns 0, or an exit code after a complaint. */
 static int take_option(struct choice *choice, int option, char **argv) {
     switch (option) {
     case OPTION_JSON:

@@ -1,5 +1,5 @@
-/* cmd_lifecycle.c — memstow lifecycle: starts a program, uses it, closes it, and says what is left; six standard ways
- * to do so, several times each. */
+/* cmd_lifecycle.c — memstow lifecycle: starts a program, uses it, closes it, and reports what is left. It does so in
+ * six standard ways, several times each. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/lifecycle/drive.h"
@@ -35,7 +35,7 @@ struct cycle {
     struct exempt exempt;
     struct json *json;
     const char *path;
-    char here[4096], ledgers[4096]; /* ledgers: a folder of our own for them; "": they go where -o says */
+    char here[4096], ledgers[4096]; /* ledgers: a temporary folder for them; "": they go where -o says */
     bool wanted[LIFECYCLE_TESTS + 1], strict, untracked, exempts;
     unsigned repeat;
     uint64_t observe_ns;
@@ -72,11 +72,11 @@ static int help(void) {
     return finish_output(EXIT_FINE);
 }
 
-/* --- one life, in words --- */
+/* --- one life as text --- */
 
 static const char *const verdicts[] = {"passed", "warning", "failed"};
 
-enum { FIGURES = 14 /* where they begin in a line */ };
+enum { FIGURES = 14 /* column at which the figures begin */ };
 
 static void life_figures(const struct life *life, char *text, size_t size) {
     char gone[64] = "not gone";
@@ -134,7 +134,7 @@ static void json_life(struct json *json, const struct life *life, unsigned test,
     json_end_object(json);
 }
 
-/* --- all of them --- */
+/* --- all lives --- */
 
 static void life_tell(struct cycle *cycle, const struct life *life, unsigned test, unsigned repetition) {
     cycle->count[life->verdict]++;
@@ -250,7 +250,7 @@ static int prepare(struct cycle *cycle) {
 
 /* --- options --- */
 
-/* "T1,T3": false when it is no such list. */
+/* Reads a list such as "T1,T3". False: it is not one. */
 static bool take_tests(struct cycle *cycle, const char *list) {
     for (const char *at = list;; at += 3) {
         bool known = (at[0] == 'T' || at[0] == 't') && at[1] >= '1' && at[1] <= '0' + LIFECYCLE_TESTS;
@@ -266,7 +266,7 @@ static bool take_repeat(struct cycle *cycle, const char *text) {
     return cycle->repeat > 0;
 }
 
-/* 0, or an exit code after complaining. */
+/* Returns 0, or an exit code after a complaint. */
 static int take_option(struct cycle *cycle, int option, char **argv) {
     static struct json json;
     switch (option) {

@@ -1,4 +1,4 @@
-/* cmd_owners.c — memstow owners: who is registered, with which policy, and what each holds. */
+/* cmd_owners.c — memstow owners: lists the registered owners, their policies, and the memory of each. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/views/cuda_devices.h"
@@ -36,7 +36,7 @@ static double share(const struct roster *roster, const struct roster_row *row) {
     return roster->live_bytes ? 100.0 * (double)row->live_bytes / (double)roster->live_bytes : 0;
 }
 
-static struct vbars vbars; /* of the file that is shown */
+static struct vbars vbars; /* vbars of the file that is shown */
 
 /* --- text --- */
 
@@ -44,13 +44,13 @@ static bool is_shown(const struct roster_row *row) {
     return row->live_bytes || row->cuda_bytes || !roster_is_retired(row->owner);
 }
 
-/* The column of devices is there where the process uses any. */
+/* The column of devices is printed only if the process uses devices. */
 static void print_figures(const struct roster *roster, const struct roster_row *row, bool cuda) {
     printf("%11s %9s %5.1f %%  ", text_size(row->live_bytes).s, text_count(row->live_blocks).s, share(roster, row));
     if (cuda) printf("%11s  ", text_size(row->cuda_bytes).s);
 }
 
-/* How far the move of it is that is under way. */
+/* Adds the progress of the owner's move, if one is under way. */
 static void add_moving(char *more, size_t size, const struct image *image, const struct snap_owner *owner) {
     const struct roster_moving is = roster_moving(image, owner);
     if (is.wanted)
@@ -107,7 +107,7 @@ static void print_head(const struct roster *roster, const struct image *image) {
 }
 
 static void print_text(const struct roster *roster, const struct image *image) {
-    int room = isatty(STDOUT_FILENO) ? text_width() - BEFORE_NAME : WHOLE_NAME; /* a pipe gets the whole name */
+    int room = isatty(STDOUT_FILENO) ? text_width() - BEFORE_NAME : WHOLE_NAME; /* for a pipe the name is not cut */
     size_t left_out = 0;
     bool cuda = image->cuda.used;
     if (cuda) room -= CUDA_COLUMN;

@@ -1,4 +1,4 @@
-/* cmd_ps.c — memstow ps: which processes are tracked now. There is no registry: every process is looked at. */
+/* cmd_ps.c — memstow ps: lists the processes that are tracked now. There is no registry: it looks at every process. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/json.h"
@@ -98,7 +98,7 @@ static void print_text(const struct tracked_list *list) {
         puts("no process is tracked by memstow now");
         return;
     }
-    int room = isatty(STDOUT_FILENO) ? text_width() - BEFORE_FILE : WHOLE_NAME; /* a pipe gets the whole name */
+    int room = isatty(STDOUT_FILENO) ? text_width() - BEFORE_FILE : WHOLE_NAME; /* for a pipe the name is not cut */
     printf("%8s %-16s %12s %11s %11s  %s\n", "pid", "name", "elapsed", "live", "peak", "file");
     for (size_t i = 0; i < list->count; i++) {
         const struct tracked *tracked = &list->items[i];

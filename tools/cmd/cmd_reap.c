@@ -1,6 +1,5 @@
-/* cmd_reap.c — memstow reap: finds and ends what a program left that is gone itself, by its process_registry.json.
- * A process is the one that was registered when its pid and its start are, on this boot; only then, and only when it is
- * this user's, is it touched. */
+/* cmd_reap.c — memstow reap: finds and ends the processes that a program left behind, by its process_registry.json. It
+ * touches a process only if boot, pid and start time are the registered ones and the process belongs to this user. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/duration.h"
@@ -22,7 +21,7 @@
 #include <unistd.h>
 
 enum { OPTION_END = 256 };
-/* MARK_SPARE: neither ended, nor do those that it started stay for its sake. */
+/* MARK_SPARE: not ended; but processes that it started are not kept for its sake. */
 enum { MARK_KEEP = -2, MARK_SPARE, MARK_END = 1 };
 #define PATIENCE_NS (5 * SECOND_NS)
 
@@ -32,11 +31,11 @@ struct reap {
     struct registry registry;
     struct proc_table table;
     size_t found, stayed;
-    struct registered *claimed; /* of programs that run, and who is to be kept, by whichever list */
+    struct registered *claimed; /* from all lists: processes of programs that run, and processes that are to be kept */
     size_t claims;
-    struct registered *programs; /* that run, and have a list themselves */
+    struct registered *programs; /* programs that run and have a list of their own */
     size_t program_count;
-    bool over; /* of the last list nobody is left, and its program is gone */
+    bool over; /* the program of the last list is gone, and none of its processes is left */
 };
 
 static int help(void) {
@@ -72,7 +71,7 @@ static bool is_own(pid_t pid) {
     return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* Whatever the registry says: not ourselves, nor who called us. */
+/* Spares this process and its ancestors, whatever the registry says. */
 static void mark_ancestors(struct proc_table *table) {
     struct proc_entry *entry = proc_table_find(table, getpid());
     for (size_t depth = 0; entry && depth < table->count; depth++) {
@@ -95,8 +94,8 @@ static bool is_registered(const struct registry *registry, const struct register
     return false;
 }
 
-/* One that came by way of a launcher, started anew perhaps, ends its own; one that was registered ends. Below process 1
- * is everybody. */
+/* Keeps programs that run and have a list: such a program ends its own processes, also if a launcher started it anew. A
+ * program that is registered itself is not kept. Process 1 is left out, because every process is below it. */
 static void mark_programs(struct reap *reap) {
     for (size_t i = 0; i < reap->program_count; i++) {
         struct proc_entry *entry = process_find(&reap->table, &reap->programs[i]);
@@ -113,9 +112,9 @@ static void mark_registered(struct reap *reap, bool keep) {
     }
 }
 
-/* --- what somebody started who has ended --- */
+/* --- processes whose starter has ended --- */
 
-/* Itself by one of the lists, or with another one. */
+/* Whether a registered process stays: because of a list, or because of a process that is kept. */
 static bool stays(const struct reap *reap, const struct registered *registered) {
     const struct proc_entry *entry = process_find(&reap->table, registered);
     return registered->keep || (entry && entry->mark == MARK_KEEP);
@@ -136,8 +135,8 @@ static bool some_have_marks(const struct registered *list, size_t count) {
     return false;
 }
 
-/* By the mark that they inherited. Whoever gets the pid before the mark is read has another start, and is not touched.
- */
+/* Marks processes by the mark in their environment, which they inherited. If the pid is reused before the mark is read,
+ * the start time differs, and the new process is not touched. */
 static bool mark_behind(struct reap *reap, bool keep) {
     const struct registry *registry = &reap->registry;
     char mark[STARTED_MARK];
@@ -153,7 +152,7 @@ static bool mark_behind(struct reap *reap, bool keep) {
     return more;
 }
 
-/* --- whom those brought with them --- */
+/* --- relatives of marked processes --- */
 
 static bool is_kept_with(const struct proc_table *table, const struct proc_entry *entry) {
     struct kin kin = {(uint32_t)entry->parent, (uint32_t)entry->group, (uint32_t)entry->session};
@@ -185,7 +184,7 @@ static bool mark_started(struct proc_table *table, signed char mark) {
     return more;
 }
 
-/* Who is in a group that one of them leads. */
+/* Marks the members of a group whose leader is to be ended. */
 static bool mark_groups(struct proc_table *table) {
     bool more = false;
     for (size_t i = 0; i < table->count; i++) {
@@ -202,9 +201,10 @@ static void spread_end(struct proc_table *table) {
     while (mark_started(table, MARK_END) || mark_groups(table)) continue;
 }
 
-/* What is to be kept goes first: whatever else the registry says, it stays. Programs that run come after that: what
- * they have started is theirs, but for what is registered; and who is only in a session or group of theirs, as all of a
- * service are, is so against a mark alone. */
+/* Marks all processes; the order decides conflicts. Processes that are to be kept come first and stay, whatever else
+ * the registry says. Running programs come next: their children are theirs, except for registered ones. A process that
+ * only shares a session or group with a running program, as all of a service do, is kept from an inherited mark, but
+ * not from an entry in the registry. */
 static void mark(struct reap *reap) {
     struct proc_table *table = &reap->table;
     mark_ancestors(table);
@@ -220,7 +220,7 @@ static void mark(struct reap *reap) {
     spread_end(table);
 }
 
-/* What the program called it; "" where that says no more. */
+/* The name in the registry; "" if it is the process's own name. */
 static const char *registered_name(const struct reap *reap, const struct proc_entry *entry) {
     for (size_t i = 0; i < reap->registry.count; i++) {
         const struct registered *registered = &reap->registry.processes[i];
@@ -272,7 +272,7 @@ static bool program_runs(const struct reap *reap) {
     return is_this_boot(reap) && process_find(&reap->table, &reap->registry.parent);
 }
 
-/* NULL, or why all of the registry is left alone. */
+/* NULL, or the reason why the whole registry is left alone. */
 static const char *left_alone(const struct reap *reap) {
     if (!reap->boot_known) return "whether the machine was started since cannot be told: left alone";
     if (!is_this_boot(reap)) return "was written before this machine was started: nothing of it is there";
@@ -284,7 +284,7 @@ static int list_fault(struct reap *reap) {
     return -1;
 }
 
-/* A list, and who is there. -1: registry.error says why not. */
+/* Loads a list and the table of processes. -1: registry.error says why it failed. */
 static int list_load(struct reap *reap, const char *path) {
     if (registry_load(&reap->registry, path) < 0) return -1;
     return proc_table_read(&reap->table) < 0 ? list_fault(reap) : 0;
@@ -327,8 +327,8 @@ static int note_program(struct reap *reap) {
     return 0;
 }
 
-/* Who is in the list of a program that runs is that program's, whoever had registered it before; who is to be kept by
- * one list is kept by all. */
+/* Notes the processes that other lists protect. A process in the list of a running program is that program's, even if
+ * another program registered it before. A process that one list keeps is kept by all lists. */
 static int note_claims(struct reap *reap, const char *path) {
     if (list_load(reap, path) < 0) return -1;
     struct registered *claimed = realloc(reap->claimed, (reap->claims + reap->registry.count + 1) * sizeof *claimed);
@@ -341,8 +341,8 @@ static int note_claims(struct reap *reap, const char *path) {
     return 0;
 }
 
-/* A list that cannot be read may name who is not to be touched: one that its program has taken over from another life,
- * or keeps. Then nobody is ended, of whatever list; who has looked at it removes it, or names the others. */
+/* Reads the protected processes of all lists. An unreadable list may name processes that must not be touched, so
+ * nothing is ended then, of any list. The user can remove that list, or name the other files. */
 static int note_all_claims(struct reap *reap, char *const *files, size_t count) {
     size_t unreadable = 0;
     for (size_t i = 0; i < count; i++) {
@@ -357,7 +357,8 @@ static int note_all_claims(struct reap *reap, char *const *files, size_t count) 
     return EXIT_UNREADABLE;
 }
 
-/* Lists that were found here, not named: a numbered one has no further use once nobody of it is left. */
+/* Reaps each file. `found`: the lists were found in the folder, not named; a numbered list is then removed once
+ * none of its processes is left. */
 static int reap_files(struct reap *reap, char *const *files, size_t count, bool found) {
     int code = note_all_claims(reap, files, count);
     if (code != EXIT_FINE) return code;

@@ -1,4 +1,4 @@
-/* cmd_report.c — memstow report: what a process holds, and what is left of it. */
+/* cmd_report.c — memstow report: shows what a process holds, or what it left. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/html/html_page.h"
@@ -34,9 +34,9 @@ struct choice {
     size_t top;
     uint64_t min;
     const char *match;
-    const char *form; /* the option that chose it; NULL: text */
+    const char *form; /* the option that chose the form; NULL: text */
     int (*write)(const struct report *report);
-    const char *page; /* where --html goes; NULL: standard output */
+    const char *page; /* file of --html; NULL: standard output */
 };
 
 static int help(void) {
@@ -76,7 +76,7 @@ static int help(void) {
     return finish_output(EXIT_FINE);
 }
 
-/* By frame: what the report leaves out of its stacks does not match either. */
+/* Marks the nodes that match. Frames that the report leaves out of its stacks do not match either. */
 static uint8_t *nodes_match(const struct report *report, const char *text) {
     uint8_t *marks = symbols_match(report->symbols, text);
     for (size_t i = 0; marks && i < report->image->frame_count; i++)
@@ -137,7 +137,7 @@ static bool parse_min(const char *text, uint64_t *bytes) {
     return true;
 }
 
-/* 0, or an exit code after complaining. */
+/* Returns 0, or an exit code after a complaint. */
 static int take_option(struct choice *choice, int option, char **argv) {
     switch (option) {
     case OPTION_BY:
@@ -178,7 +178,7 @@ static int take_option(struct choice *choice, int option, char **argv) {
     }
 }
 
-/* Nothing that was asked for is passed over. */
+/* Refuses options that would have no effect. */
 static int check_usage(const struct choice *choice) {
     bool profile = choice->write == report_folded || choice->write == report_pprof;
     if (choice->python && !profile) return usage_error("report", "--python goes with --folded or --pprof");

@@ -1,5 +1,5 @@
-/* cmd_run.c — memstow run: starts a program with the library preloaded, and sums up at its end.
- * Everything that can be refused is refused before the program starts; then it runs as it would without us. */
+/* cmd_run.c — memstow run: starts a program with the library preloaded, and prints a summary at its end. All refusals
+ * come before the program starts. From then on it runs as it would without memstow. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/launch/start.h"
@@ -53,7 +53,7 @@ int cmd_run(int argc, char **argv) {
     static struct start start = {.subcommand = "run"};
     bool quiet = false;
     opterr = 0;
-    /* '+': the first word that is no option is the command, and what follows is its own. */
+    /* '+': the first word that is not an option is the command. The words after it belong to the command. */
     for (int option; (option = getopt_long(argc, argv, "+:ho:", options, NULL)) != -1;) {
         if (option == 'h') return help();
         if (option == OPTION_QUIET) {

@@ -33,7 +33,7 @@ static void default_name(const struct snap_header *header, pid_t pid, char *name
     time_t now = time(NULL);
     if (localtime_r(&now, &tm)) strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);
     snprintf(name, size, "memstow.%s.%d.%s.mst", header->name, (int)pid, when);
-    for (char *c = name; *c; c++) /* a program's name is not always a file name */
+    for (char *c = name; *c; c++) /* the name of a program may hold characters that a file name cannot */
         if (*c == '/' || (unsigned char)*c < 0x20) *c = '_';
 }
 
@@ -67,7 +67,8 @@ static int snapshot_take(pid_t pid, const char *output) {
     int code = subject_open_pid(&subject, pid, true);
     if (code != EXIT_FINE) return code;
     if (!output) default_name(&subject.image.header, pid, name, sizeof name);
-    if (nvml_image_ask(&subject.image, pid) < 0) nvml_image_clear(&subject.image.nvml); /* it can do without */
+    /* the snapshot is useful without NVML */
+    if (nvml_image_ask(&subject.image, pid) < 0) nvml_image_clear(&subject.image.nvml);
     code = write_snapshot(&subject.image, output ? output : name);
     subject_close(&subject);
     if (code != EXIT_FINE) return code;

@@ -1,6 +1,6 @@
-/* cmd_watch.c — memstow watch: runs a program as `run` does, and says what is left of it when it should be gone.
- * It follows the whole tree as its subreaper, looks from outside, and signals nobody unless --end says so. If it is
- * killed the program goes on as if it had never been there. */
+/* cmd_watch.c — memstow watch: runs a program as `run` does, and reports what is left of it after its end. It follows
+ * the whole process tree as subreaper, and looks from outside. It sends signals only with --end. If memstow is killed,
+ * the program goes on undisturbed. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/duration.h"
@@ -20,7 +20,7 @@
 
 enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET, OPTION_PID, OPTION_SERVER_MODE };
 enum { GRACE_S = 60 };
-/* Who ends within this needs no second look; a while later it is told who has not. */
+/* A process that ends within this time needs no second look. Processes that remain are reported after it. */
 #define MARK_AFTER (SECOND_NS / 2)
 #define TELL_AFTER (5 * SECOND_NS)
 
@@ -33,11 +33,11 @@ struct watch {
     bool exempts;
     uint64_t grace_ns;
     bool strict, end, quiet, shown;
-    /* of what began at since_ns: the end of a main thread, the request to end, or the end; 0: nothing has */
-    bool marked, told, told_late, said; /* said: and somebody was there to be told of */
+    /* at since_ns began: the end of a main thread, a request to end, or the end; 0: nothing so far */
+    bool marked, told, told_late, said; /* said: and there was something to report */
     uint64_t since_ns;
-    pid_t pid;       /* of --pid; 0: a command is run */
-    bool of_command; /* an option that is for a command only was given */
+    pid_t pid;       /* pid of --pid; 0: a command is run */
+    bool of_command; /* an option was given that only a command can have */
     size_t left;
 };
 
@@ -75,20 +75,21 @@ static struct text since_text(const struct watch *watch) { return text_duration(
 
 static const char *program(const struct watch *watch) { return text_base_name(watch->start.argv[0]); }
 
-/* A new reason to be gone: what was told before was about another. */
+/* Starts to wait for a new reason. Reports about the old reason do not count any more. */
 static void begin_waiting(struct watch *watch, uint64_t since_ns) {
     watch->since_ns = since_ns;
     watch->marked = watch->told = watch->told_late = watch->said = false;
 }
 
-/* While nobody has asked. Who is gone by the next look is not told about. */
+/* Before any request to end: waits for a process whose main thread has ended. If the process is gone at the next look,
+ * nothing is reported. */
 static void wait_for_lingerer(struct watch *watch) {
     const struct member *member = observe_lingerer(&watch->observe);
     uint64_t since_ns = member ? member->done_ns : 0;
     if (since_ns != watch->since_ns) begin_waiting(watch, since_ns);
 }
 
-/* What it was that happened at since_ns. */
+/* Prints what happened at since_ns. */
 static void print_reason(const struct watch *watch) {
     const struct member *member = observe_lingerer(&watch->observe);
     if (watch->launch.ended || watch->observe.asked_ns)
@@ -100,7 +101,7 @@ static void print_reason(const struct watch *watch) {
 
 static void watch_tell(struct watch *watch) {
     struct family *family = &watch->observe.family;
-    if (!family->here) return; /* just now nobody was seen */
+    if (!family->here) return; /* the last look found no process */
     watch->said = true;
     if (watch->shown) status_end(&watch->status);
     fprintf(stderr, "memstow: %s after ", since_text(watch).s);
@@ -110,7 +111,7 @@ static void watch_tell(struct watch *watch) {
     if (!watch->told_late) family_mark(family, true);
 }
 
-/* What is due by now. */
+/* Does what is due at this time. */
 static void go_on(struct watch *watch) {
     uint64_t waited = duration_now() - watch->since_ns;
     uint64_t tell_after = TELL_AFTER < watch->grace_ns ? TELL_AFTER : watch->grace_ns;
@@ -133,7 +134,7 @@ static bool is_request(int signal) {
     return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
-/* Until nothing is left, the time is up, or somebody has had enough of waiting for what is left. */
+/* Follows the family until nothing is left, the time is up, or the user interrupts the wait. */
 static void watch_follow(struct watch *watch) {
     struct observe *observe = &watch->observe;
     bool had_ended = false;
@@ -197,7 +198,7 @@ static int execute(struct watch *watch) {
     return code == EXIT_FINE && watch->strict && watch->left ? EXIT_OVER : code;
 }
 
-/* --- of a process that runs: now --- */
+/* --- one look at a running process (--pid) --- */
 
 static int look_now(struct family *family, uint64_t between_ns) {
     struct timespec pause = {(time_t)(between_ns / SECOND_NS), (long)(between_ns % SECOND_NS)};
@@ -209,7 +210,7 @@ static int look_now(struct family *family, uint64_t between_ns) {
 
 static int tell_now(const struct watch *watch) {
     struct family family;
-    family_adopt(); /* what an exec brought along is none of it */
+    family_adopt(); /* processes that an exec brought along do not belong to the family */
     family_begin(&family, watch->pid, NULL);
     int result = look_now(&family, TELL_AFTER < watch->grace_ns ? TELL_AFTER : watch->grace_ns);
     if (result < 0)
@@ -222,7 +223,7 @@ static int tell_now(const struct watch *watch) {
     return result < 0 ? EXIT_UNREADABLE : finish_output(EXIT_FINE);
 }
 
-/* 0, or an exit code after complaining. */
+/* Returns 0, or an exit code after a complaint. */
 static int take_option(struct watch *watch, int option, char **argv) {
     watch->of_command |= option != OPTION_GRACE && option != OPTION_PID;
     switch (option) {

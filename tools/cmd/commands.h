@@ -1,4 +1,4 @@
-/* commands.h — the subcommands. Each takes its own arguments, and gives an exit code (complain.h). */
+/* commands.h — the subcommands. Each takes its own arguments and returns an exit code (complain.h). */
 #ifndef MEMSTOW_COMMANDS_H
 #define MEMSTOW_COMMANDS_H
 

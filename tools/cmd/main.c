@@ -1,4 +1,4 @@
-/* main.c — memstow: names a subcommand, and hands over to it. */
+/* main.c — memstow: finds the subcommand, and calls it. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/text.h"
@@ -62,7 +62,7 @@ static int no_command(void) {
     return EXIT_USAGE;
 }
 
-/* memstow help COMMAND is memstow COMMAND --help. */
+/* `memstow help COMMAND` does the same as `memstow COMMAND --help`. */
 static int help_on(char *name) {
     char *words[] = {name, "--help", NULL};
     const struct command *command = command_find(name);

@@ -45,7 +45,7 @@ void image_drop_totals(struct image *image) {
     image->total_count = image->total_capacity = 0;
 }
 
-/* Counters of a killed process may lack the allocation whose free was counted: never less than nothing. */
+/* Never less than nothing: the counters of a killed process may have a free without its allocation. */
 static uint64_t difference(uint64_t allocated, uint64_t freed) { return allocated > freed ? allocated - freed : 0; }
 
 uint64_t total_live_bytes(const struct total *total) {
@@ -99,7 +99,7 @@ void image_sum(struct image *image) {
         else
             sum_add(total->class == SNAP_MAPPED ? &image->mapped : &image->host, total);
     }
-    /* Of what was inherited only the frees are counted; what there was at the fork is in the header. */
+    /* For inherited memory only frees are counted. The header has the memory that existed at the fork. */
     image->inherited.live_bytes = difference(image->header.inherited_bytes, image->inherited.free_bytes);
 }
 
@@ -171,7 +171,7 @@ const char *image_owner_words(const struct image *image, uint64_t id, char *to, 
     return to;
 }
 
-/* At most as many steps as there are owners: a damaged file may have a circle. */
+/* The number of steps is limited to the number of owners, because a damaged file may have a circle. */
 const struct snap_owner *image_heir(const struct image *image, uint32_t id) {
     const struct snap_owner *owner = image_owner(image, id), *next;
     for (size_t steps = 0; owner && owner->adopted_by && steps < image->owner_count; steps++, owner = next)
@@ -204,7 +204,7 @@ bool image_has_stacks(const struct image *image) {
 uint64_t image_now(const struct image *image) {
     if (image->header.end_ns) return image->header.end_ns;
     if (image->header.taken_ns) return image->header.taken_ns;
-    if (!image->running) /* killed: the last that is known of it */
+    if (!image->running) /* killed: the last known time */
         return image->header.total_peak_ns > image->header.start_ns ? image->header.total_peak_ns
                                                                     : image->header.start_ns;
     struct timespec now;

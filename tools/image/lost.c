@@ -1,4 +1,4 @@
-/* lost.c — what a ledger could not count or keep, in words; see lost.h. */
+/* lost.c — see lost.h. */
 #include "tools/image/lost.h"
 
 static const struct lost_kind kinds[] = {

@@ -1,17 +1,17 @@
-/* lost.h — what a ledger could not count or keep, in words. */
+/* lost.h — the text for what a ledger could not count or keep. */
 #ifndef MEMSTOW_LOST_H
 #define MEMSTOW_LOST_H
 
 #include "tools/image/image.h"
 
 struct lost_kind {
-    const char *key;  /* in JSON */
-    const char *text; /* "TEXT: N" for people */
+    const char *key;  /* key in JSON */
+    const char *text; /* text for people: "TEXT: N" */
 };
 
-/* NULL for kinds that this version has no words for. */
+/* NULL for kinds that this version does not know. */
 const struct lost_kind *lost_kind(size_t kind);
-/* True when anything was lost. Sites that did not settle count. */
+/* Whether anything was lost. Sites that did not settle count as lost. */
 bool lost_any(const struct image *image);
 
 #endif

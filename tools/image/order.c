@@ -1,9 +1,9 @@
-/* order.c — see order.h. What this version writes is in order. */
+/* order.c — see order.h. Files of this version are in order already. */
 #include "tools/image/order.h"
 
 #include <stdlib.h>
 
-enum { UNSEEN = 0, ON_THE_ROUTE = UINT32_MAX }; /* in place of a new id */
+enum { UNSEEN = 0, ON_THE_ROUTE = UINT32_MAX }; /* markers in place of a new id */
 
 static const struct snap_node empty = {.segment = UINT32_MAX};
 
@@ -13,7 +13,7 @@ static bool in_order(const struct image *image) {
     return true;
 }
 
-/* Numbers a node and those on its way outwards that have no number yet, the outermost first. */
+/* Numbers a node and its unnumbered ancestors, the outermost first. */
 static uint32_t nodes_number(struct image *image, uint32_t node, uint32_t *numbers, uint32_t *route, uint32_t next) {
     size_t length = 0;
     while (node && node < image->node_count && numbers[node] == UNSEEN) {
@@ -21,13 +21,14 @@ static uint32_t nodes_number(struct image *image, uint32_t node, uint32_t *numbe
         route[length++] = node;
         node = image->nodes[node].parent;
     }
-    bool lost = node >= image->node_count || numbers[node] == ON_THE_ROUTE; /* out of the table, or round in a circle */
+    /* the parent is outside the table, or the route is a circle */
+    bool lost = node >= image->node_count || numbers[node] == ON_THE_ROUTE;
     if (lost) image->nodes[route[length - 1]] = empty;
     while (length) numbers[route[--length]] = next++;
     return next;
 }
 
-/* Everything that refers to a node gets its number. */
+/* Puts the new numbers into everything that refers to a node. */
 static void renumber(struct image *image, const uint32_t *numbers, struct snap_node *ordered) {
     ordered[0] = empty;
     for (size_t i = 1; i < image->node_count; i++) {

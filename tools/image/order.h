@@ -1,12 +1,11 @@
-/* order.h — the nodes of an image, parents first.
- * In: nodes as a file has them, in whatever order, and totals that refer to them. Out: nodes whose parent's id is lower
- * than their own, so that one pass over them adds up or hands down whatever is wanted. */
+/* order.h — sorts the nodes of an image, parents first. In: nodes in any order, and totals that refer to them. Out:
+ * nodes whose parent has a lower id, so that one pass can add up or pass down any figure. */
 #ifndef MEMSTOW_ORDER_H
 #define MEMSTOW_ORDER_H
 
 #include "tools/image/image.h"
 
-/* 0, or -1: no memory. Nodes without a way to node 0 become empty stacks: a hostile file has such. */
+/* Returns 0, or -1: no memory. A node that does not lead to node 0, as in a hostile file, becomes an empty stack. */
 int order_nodes(struct image *image);
 
 #endif

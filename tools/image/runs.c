@@ -1,16 +1,16 @@
-/* runs.c — see runs.h. A node ends at each place that a stack ends at, or that another run lies inside of. Runs without
- * a frame have none of their own. */
+/* runs.c — see runs.h. A node ends where a stack ends, and where an inner run joins. A run without frames has no
+ * node. */
 #include "tools/image/runs.h"
 
 #include <stdlib.h>
 
-/* In place of the node of a place. */
+/* Markers in place of a place's node. */
 enum { NOTHING = 0, END = UINT32_MAX, ON_THE_ROUTE = UINT32_MAX - 1 };
 
 struct unfolding {
     const uint32_t *from;
     size_t count, ends;
-    uint32_t *nodes; /* by place */
+    uint32_t *nodes; /* node of each place */
     struct image_place *places;
     uint32_t *route;
     struct snap_node *made;
@@ -20,8 +20,8 @@ struct unfolding {
 
 static bool is_place(const struct unfolding *self, uint32_t place) { return place && place < self->count; }
 
-/* From a place outwards to where its node begins: the next place there that a node ends at, or the one that the run
- * lies inside of. *frames: how many words are passed. */
+/* Walks from a place outwards to the beginning of its node: to the next place where a node ends, or to the outer run.
+ * *frames: the number of words on the route. */
 static uint32_t outwards(const struct unfolding *self, uint32_t place, uint32_t *frames) {
     for (*frames = 1; place >= SNAP_RUN_HEAD && *frames <= SNAP_RUN_MOST; place--, ++*frames) {
         if (self->from[place] & SNAP_RUN_FIRST) return self->from[place - SNAP_RUN_HEAD + SNAP_RUN_OUTER];
@@ -30,7 +30,7 @@ static uint32_t outwards(const struct unfolding *self, uint32_t place, uint32_t 
     return 0;
 }
 
-/* All places that nodes end at, from this one outwards. */
+/* Marks all places where nodes end, from this one outwards. */
 static void mark_ends(struct unfolding *self, uint32_t place) {
     uint32_t frames;
     for (; is_place(self, place) && !self->nodes[place]; place = outwards(self, place, &frames)) {
@@ -42,7 +42,7 @@ static void mark_ends(struct unfolding *self, uint32_t place) {
 static void make_node(struct unfolding *self, uint32_t place) {
     uint32_t frames, outer = outwards(self, place, &frames);
     uint32_t parent = is_place(self, outer) ? self->nodes[outer] : 0;
-    if (parent == END || parent == ON_THE_ROUTE) parent = 0; /* round in a circle */
+    if (parent == END || parent == ON_THE_ROUTE) parent = 0; /* a circle */
     if ((self->from[place] & SNAP_RUN_FRAME) == SNAP_RUN_FRAME) {
         self->nodes[place] = parent;
         return;
@@ -53,7 +53,7 @@ static void make_node(struct unfolding *self, uint32_t place) {
     self->nodes[place] = self->next_node++;
 }
 
-/* Makes the place's node, and before it those outside of it that are not there yet. */
+/* Makes the node of the place, after the missing nodes outside it. */
 static void make_nodes(struct unfolding *self, uint32_t place) {
     size_t length = 0;
     uint32_t frames;

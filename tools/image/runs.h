@@ -1,12 +1,12 @@
-/* runs.h — stacks as a running process keeps them → nodes and segments, as everything else reads them.
- * In: the words of SNAP_RUN, and totals whose stacks are places. Out: nodes, parents first, and segments, for those
- * stacks; and totals that refer to them. */
+/* runs.h — turns the stacks of a running process into nodes and segments, the form that all other parts read. In: the
+ * words of SNAP_RUN, and totals whose stacks are places. Out: nodes and segments of those stacks, parents first, and
+ * totals that refer to the nodes. */
 #ifndef MEMSTOW_RUNS_H
 #define MEMSTOW_RUNS_H
 
 #include "tools/image/image.h"
 
-/* 0, or -1: no memory. Stacks that lead nowhere, as in a hostile file, become empty where they do. */
+/* Returns 0, or -1: no memory. A stack that leads nowhere, as in a hostile file, is cut there. */
 int runs_unfold(struct image *image);
 
 #endif

@@ -1,11 +1,11 @@
-/* counters.c — SITE and COUNTERS of a ledger → totals per site and class.
- * In: chunks of counters, which a running process adds to meanwhile. Out: totals that are exact where the counters
- * held still for a moment, and marked inexact elsewhere. It never stops the process.
+/* counters.c — turns SITE and COUNTERS of a ledger into totals by site and class. In: chunks of counters, which a
+ * running process may be adding to. Out: totals that are exact if the counters held still for a moment, and are marked
+ * inexact otherwise. It never stops the process.
  *
- * Why three readings: a block that one thread allocates may be freed by another. Reading all allocations and then
- * all frees sees frees of blocks that were not there yet; the other order sees blocks that are long gone. When the
- * frees over all threads are the same before and after the allocations were read, nothing was freed in between,
- * and what the allocations say is what was live at the moment they were read. */
+ * Counters are read three times, because one thread may free a block of another. If all allocations are read before all
+ * frees, the frees may include blocks that were not yet allocated then. In the other order, blocks that were freed long
+ * ago look live. So frees are read before and after the allocations. If the frees of all threads are the same both
+ * times, nothing was freed in between, and the figures are exact for the moment when the allocations were read. */
 #include "tools/reader/counters.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ uint64_t counters_chunks(const struct reader *reader) {
 static int collect_section(const struct reader *reader, const struct section *section, struct chunk_ref *refs,
                            size_t *used) {
     for (uint64_t i = 0; i < section->head.count; i++) {
-        uint32_t start[2]; /* thread, index */
+        uint32_t start[2]; /* thread and index */
         struct chunk_ref ref = {.offset = section->data + i * section->head.record_size};
         if (source_read(reader->source, ref.offset, start, sizeof start) < 0)
             return reader_damaged(reader, ref.offset, "counters cannot be read");
@@ -92,7 +92,7 @@ int counters_find_wide(struct reader *reader) {
     return 0;
 }
 
-/* From the file of a process that is gone, window by window: neighbours were made one after the other. */
+/* Reads from the file of a process that is gone, in windows: neighbouring counters were made one after the other. */
 static int read_window(struct reader *reader, uint64_t offset, uint64_t end, struct snap_counter *counter) {
     struct wide_counters *wide = &reader->wide;
     if (offset < wide->window || offset + sizeof *counter > wide->window + wide->window_length) {
@@ -106,7 +106,7 @@ static int read_window(struct reader *reader, uint64_t offset, uint64_t end, str
     return 0;
 }
 
-/* One that a running process made since the sections were read is not there: another try finds it. */
+/* A wide counter may be newer than the list of sections. It is then reported as missing, and another try finds it. */
 static int read_wide(struct reader *reader, const struct chunk_ref *ref, uint64_t address,
                      struct snap_counter *counter) {
     *counter = (struct snap_counter){0};
@@ -125,7 +125,7 @@ static int read_wide(struct reader *reader, const struct chunk_ref *ref, uint64_
     return 0;
 }
 
-/* Some of the counters of a chunk, `count` from site `first` of it. */
+/* Reads `count` counters of a chunk, beginning with its site `first`. */
 static int fetch(struct reader *reader, const struct chunk_ref *ref, size_t first, size_t count,
                  struct snap_counter *counters) {
     uint64_t words[SNAP_CHUNK_SITES], offset = ref->offset + offsetof(struct snap_chunk, words) + first * sizeof *words;
@@ -151,7 +151,7 @@ static void add_parts(struct snap_counter *to, const struct snap_counter *from, 
     }
 }
 
-/* Adds up over the threads, for `count` sites from `first` of the chunk. */
+/* Adds up over the threads, for `count` sites of the chunk from `first` on. */
 static int read_parts(const struct group *group, struct tally *tally, enum part parts, size_t first, size_t count) {
     struct snap_counter counters[SNAP_CHUNK_SITES];
     for (size_t i = 0; i < group->count; i++) {
@@ -167,7 +167,7 @@ static bool same_frees(const struct snap_counter *a, const struct snap_counter *
     return a->free_bytes == b->free_bytes && a->free_blocks == b->free_blocks;
 }
 
-/* Reads some sites three times, and takes what it read; `inexact` tells those that did not hold still. */
+/* Reads some sites three times, and takes the result; `inexact` marks those that did not hold still. */
 static int settle_once(struct group *group, size_t first, size_t count) {
     struct tally before, after;
     memset(&before.host[first], 0, count * sizeof *before.host);
@@ -186,7 +186,7 @@ static int settle_once(struct group *group, size_t first, size_t count) {
     return 0;
 }
 
-/* All sites at once, then the busy ones alone: what is read in less time is more likely to hold still. */
+/* Reads all sites together, then the busy ones one by one: a shorter reading is more likely to hold still. */
 static int group_settle(struct group *group) {
     if (!group->reader->live) return read_parts(group, &group->taken, ALLOCATIONS | FREES, 0, SNAP_CHUNK_SITES);
     if (settle_once(group, 0, SNAP_CHUNK_SITES) < 0) return -1;
@@ -197,7 +197,7 @@ static int group_settle(struct group *group) {
 }
 
 static int emit(struct group *group, uint32_t site, const struct snap_counter *counter, uint8_t class, bool inexact) {
-    struct total total = {.stack = site, /* until name_sites */
+    struct total total = {.stack = site, /* a site until counters_name_sites */
                           .class = class,
                           .alloc_bytes = counter->alloc_bytes,
                           .alloc_blocks = counter->alloc_blocks,
@@ -231,7 +231,7 @@ static int tally_all(struct reader *reader, const struct chunk_ref *refs, size_t
     return 0;
 }
 
-/* The sites of the totals, in ascending order: until name_sites their ids stand in for the stacks. */
+/* Keeps the sites of the totals, in ascending order. Until counters_name_sites, `stack` of a total is its site. */
 static int keep_site_ids(struct reader *reader) {
     const struct image *image = reader->image;
     reader->site_of = malloc((image->total_count + 1) * sizeof *reader->site_of);
@@ -249,7 +249,7 @@ int counters_tally(struct reader *reader) {
     return result < 0 ? -1 : keep_site_ids(reader);
 }
 
-/* 1 + index of the total of a site and class, or of its other class, or 0. */
+/* 1 + index of the total of a site and class; of the site's other class if there is none; 0 if there is neither. */
 static uint32_t find_total(const struct reader *reader, uint32_t site, uint8_t class) {
     const struct image *image = reader->image;
     size_t low = 0, high = image->total_count;
@@ -273,7 +273,8 @@ void counters_link_blocks(struct reader *reader) {
         image->mappings[i].site = find_total(reader, image->mappings[i].site, SNAP_MAPPED);
 }
 
-/* What a killed process was about to move from a site that it had closed is no great loss: nothing of it was live. */
+/* Names the sites of the totals, and drops totals of free sites. A killed process may leave such a total, of a site
+ * that it was closing; no memory of it was live. */
 int counters_name_sites(struct reader *reader) {
     struct image *image = reader->image;
     struct snap_site *sites;
@@ -297,8 +298,8 @@ int counters_name_sites(struct reader *reader) {
     return 0;
 }
 
-/* Slots are summed after the sites have settled: for a running process a thread's figures are a moment newer. What is
- * no longer in a slot's counters, because their site was made free, stands in `total` already. */
+/* Sums the slots by thread. This comes after the sites have settled, so the figures of a running thread are a moment
+ * newer. `total` of a slot already includes the counters of sites that were freed since. */
 int counters_sum_threads(struct reader *reader) {
     struct chunk_ref *refs;
     size_t count;

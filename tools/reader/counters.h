@@ -4,8 +4,8 @@
 
 #include "tools/reader/reader.h"
 
-/* In this order: where the wide counters are; totals by site; what the sites are; and, once the tables are there,
- * totals by thread, and a total (1 + index) in place of the site of each large block and mapping. */
+/* Call them in this order: find the wide counters; make totals by site; name the sites; then, once the tables are read,
+ * sum by thread, and replace the site of each large block and mapping by 1 + the index of its total. */
 int counters_find_wide(struct reader *reader);
 int counters_tally(struct reader *reader);
 int counters_name_sites(struct reader *reader);

@@ -23,7 +23,7 @@ bool cuda_kind_is_shown(uint32_t kind) { return kind >= SNAP_CUDA_DEVICE_MEMORY 
 
 /* --- loading --- */
 
-/* In a ledger a record says its site; in a snapshot what the site is. */
+/* The total of a record. A ledger's record has the number of a site; a snapshot's record has the site itself. */
 static struct total total_of(const struct snap_cuda_site *record, const struct snap_site *sites, size_t count) {
     struct total total = {.class = SNAP_ON_CUDA,
                           .tag = record->tag,
@@ -62,7 +62,7 @@ int cuda_image_lend(struct reader *reader) {
     return result;
 }
 
-/* They are the last ones. */
+/* Takes the lent totals back: they are the last ones. */
 static int take_back(struct reader *reader) {
     struct image *image = reader->image;
     struct cuda_image *cuda = &image->cuda;
@@ -171,7 +171,7 @@ struct cuda_share *cuda_shares(const struct image *image) {
     return shares;
 }
 
-/* The pool has reserved what is live in it, and more; graphs have what they have reserved. */
+/* The pool's reserved memory includes its live memory. For graphs the reserved memory counts. */
 struct cuda_gap cuda_gap(const struct snap_cuda_device *device) {
     struct cuda_gap gap = {.known = device->figures_ns && device->total >= device->available};
     if (!gap.known) return gap;

@@ -1,6 +1,5 @@
-/* cuda_image.h — the CUDA memory of an image: what was allocated at each site, the blocks, the devices.
- * In: the sections of a file, hostile as all of it. Out: tables and sums beside those of host memory, which know
- * nothing of them. */
+/* cuda_image.h — the CUDA memory of an image: allocations by site, blocks, devices. In: the sections of a file, which
+ * is treated as hostile. Out: tables and sums beside those of host memory, which do not include CUDA memory. */
 #ifndef MEMSTOW_CUDA_IMAGE_H
 #define MEMSTOW_CUDA_IMAGE_H
 
@@ -8,38 +7,40 @@
 
 struct reader;
 
-/* Between the totals of a ledger being named and its stacks being unfolded: adds the totals of CUDA memory to the
- * others for as long as that takes, because their stacks are numbered anew with them. 0 or -1. */
+/* Lends the totals of CUDA memory to the other totals while stacks are unfolded, so that their stacks are renumbered,
+ * too. Call it after the totals of a ledger have names. Returns 0 or -1. */
 int cuda_image_lend(struct reader *reader);
-/* Takes them back, and loads the rest, but for the blocks, which are slots like others. */
+/* Takes the totals back, and loads all the rest except for the blocks, which slots.h loads. */
 int cuda_image_load(struct reader *reader);
 
 /* "device", "pool", "managed" … */
 const char *cuda_kind_name(uint32_t kind);
-/* Kinds have a line or a member in the order of their numbers; those that only keep books have none. */
+/* Whether the kind gets a line or JSON member. They come in the order of the kinds' numbers. Kinds for bookkeeping get
+ * none. */
 bool cuda_kind_is_shown(uint32_t kind);
 
-/* The tag that a block is counted under; the untagged one where its site is not there. */
+/* The tag that the block is counted under; the untagged one if its site is missing. */
 uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_block *block);
 
-/* An image whose totals are those of device memory, for all that shows sites and stacks: to be let go by
- * cuda_view_end, and not to be cleared. totals NULL: no memory. */
+/* An image whose totals are those of device memory, for views of sites and stacks. End it with cuda_view_end; do not
+ * clear it. totals NULL: no memory. */
 struct image cuda_view(const struct image *image);
 void cuda_view_end(struct image *view);
 
-/* The totals of host memory and mappings, and then those of CUDA memory that an owner may leave behind: of devices
- * (class SNAP_ON_CUDA), and pinned host memory (SNAP_HOST). False: there is none at this index. */
+/* All totals that an owner may leave behind: those of host memory and mappings, then CUDA memory of devices (class
+ * SNAP_ON_CUDA), and pinned host memory (SNAP_HOST). False: no total has this index. */
 size_t cuda_every_count(const struct image *image);
 bool cuda_every_total(const struct image *image, size_t index, struct total *out);
 
-/* What an owner has on devices, and in pinned host memory. */
+/* The memory of an owner on devices, and its pinned host memory. */
 struct cuda_share {
     uint64_t device_bytes, device_blocks, pinned_bytes;
 };
-/* By the index of the owner in the image; one more at the end for what is nobody's. NULL: no memory. */
+/* One for each owner, by its index in the image, and a last one for memory without owner. NULL: no memory. */
 struct cuda_share *cuda_shares(const struct image *image);
 
-/* What the driver counts as used of a device beyond the ledger, and what it is, as of when it was asked last. */
+/* The difference between the memory in use according to the driver and the ledger, as of the last request to the
+ * driver. */
 struct cuda_gap {
     bool known;
     uint64_t used, live, pool_idle, graphs;
@@ -47,7 +48,7 @@ struct cuda_gap {
 };
 struct cuda_gap cuda_gap(const struct snap_cuda_device *device);
 
-/* The most that was live on all devices together; of a process that was killed, no less than what is. */
+/* Peak of live memory on all devices together. For a killed process it is at least what is live. */
 uint64_t cuda_peak(const struct image *image);
 
 #endif

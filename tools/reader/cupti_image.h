@@ -1,6 +1,5 @@
-/* cupti_image.h — what CUPTI said of a process's CUDA memory, and how it differs from the ledger.
- * In: the sections of a file, hostile as all of it. Out: the record, the differences that are named, and one sentence.
- */
+/* cupti_image.h — what CUPTI reported about CUDA memory, and how that differs from the ledger. In: the sections of a
+ * file, which is treated as hostile. Out: the record, the differences that have names, and one sentence. */
 #ifndef MEMSTOW_CUPTI_IMAGE_H
 #define MEMSTOW_CUPTI_IMAGE_H
 
@@ -8,18 +7,18 @@
 
 struct reader;
 
-/* 0 or -1. */
+/* Returns 0 or -1. */
 int cupti_image_load(struct reader *reader);
 
-/* The blocks that only CUPTI saw, as far as they are named, by the library that asked for them: the most bytes first.
- * NULL: no memory. */
+/* Blocks that only CUPTI saw and that have a name, by the library that asked for them, most bytes first. NULL: no
+ * memory. */
 struct cupti_source {
     const char *path; /* "": not known */
     uint64_t blocks, bytes;
 };
 struct cupti_source *cupti_sources(const struct cupti_image *cupti, size_t *count);
 
-/* What came of it, without a full stop. Returns `text`. */
+/* Writes the result of the comparison as a sentence without full stop. Returns `text`. */
 enum { CUPTI_SENTENCE = 1200 };
 const char *cupti_sentence(const struct image *image, char text[CUPTI_SENTENCE]);
 

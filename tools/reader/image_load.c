@@ -60,8 +60,8 @@ static int load_tables(struct reader *reader) {
     return slots_load(reader);
 }
 
-/* A running process registers sites, modules and strings before it counts at them: reading the sections again
- * after the counters finds all that the counters refer to. False when chunks were added meanwhile. */
+/* Reads the sections again after the counters. A running process registers sites, modules and strings before it counts
+ * at them, so the new tables have everything that the counters refer to. False: chunks were added meanwhile. */
 static int rescan(struct reader *reader, bool *steady) {
     uint64_t chunks = counters_chunks(reader), size = 0;
     free(reader->sections);
@@ -82,9 +82,8 @@ static uint32_t fold_sequence(const struct reader *reader) {
     return sequence;
 }
 
-/* Before it is worth reading anything. Ids are given away many at a time, and when some were (since `seen`, unless that
- * is odd) others will soon be: it waits until none are for a while. Not for ever, because the process may be stopped.
- */
+/* Waits for the end of a fold before anything is read. Ids are given away in groups: if some were given away since
+ * `seen` (unless `seen` is odd), others will follow soon. The wait has a limit, because the process may be stopped. */
 static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits) {
     const struct timespec pause = {.tv_nsec = FOLD_WAIT_NS};
     uint32_t now = fold_sequence(reader);
@@ -95,14 +94,14 @@ static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits
     }
 }
 
-/* Sites that become others' while they are read would be taken for each other. Killed in the middle of that, a process
- * leaves totals of dead sites behind that are in no site, or in the wrong one. */
+/* Whether sites were folded during the reading: their figures may then stand for other sites. A process that was killed
+ * during a fold leaves totals of dead sites behind, in no site or in the wrong one. */
 static bool folds_meanwhile(const struct reader *reader) {
     uint32_t before = reader->image->header.fold_sequence;
     return before & 1 || (reader->live && fold_sequence(reader) != before);
 }
 
-/* Should it be so each time, what is shown says that it may be wrong. */
+/* Marks all figures as possibly wrong, after every try met a fold. */
 static void mark_inexact(struct image *image) {
     for (size_t i = 0; i < image->total_count; i++) image->totals[i].flags |= TOTAL_INEXACT;
 }
@@ -148,7 +147,7 @@ int image_load(struct image *image, struct source *source, bool live) {
         bool steady = true;
         if (live) wait_for_fold(&reader, seen, &waits);
         int result = load_once(&reader, &steady);
-        bool grew = live && image->header.size > source->size; /* since it was mapped */
+        bool grew = live && image->header.size > source->size; /* it has grown since it was mapped */
         int *left = folds_meanwhile(&reader) ? &folds : &tries;
         free(reader.sections);
         free(reader.site_of);

@@ -1,4 +1,4 @@
-/* last_word.c — how the process of a ledger ended, as far as the ledger cannot know it itself; see last_word.h. */
+/* last_word.c — see last_word.h. */
 #include "tools/reader/last_word.h"
 #include "tools/reader/reader.h"
 
@@ -9,7 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A program that went on as another one (exec) said so; the status is that of the last. */
+/* Whether the header is of the process. A program that was replaced by exec has recorded that; the status belongs to
+ * the last program. */
 static bool is_of(const struct snap_header *header, const uint8_t run_id[16], pid_t pid) {
     return header->kind == SNAP_LEDGER && header->pid == (uint32_t)pid && header->state != SNAP_EXECED &&
            memcmp(header->run_id, run_id, sizeof header->run_id) == 0;
@@ -22,7 +23,7 @@ static void write_to(int fd, int status) {
               (uint32_t)(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status))};
     _Static_assert(offsetof(struct snap_header, ended_with) == offsetof(struct snap_header, ended) + 4, "side by side");
     ssize_t written = pwrite(fd, &word, sizeof word, offsetof(struct snap_header, ended));
-    (void)written; /* nobody depends on it */
+    (void)written; /* nothing depends on this write */
 }
 
 static void ledger_look_at(int directory, const char *name, const uint8_t run_id[16], pid_t pid, int status) {

@@ -18,7 +18,8 @@ const char *misuse_words(const struct snap_misuse *misuse) {
                                            : "its header was overwritten; found when it was freed";
 }
 
-/* In a ledger a place says its site; in a snapshot, without `sites`, what the site was. */
+/* The total of a place. In a ledger the place has the number of a site; in a snapshot (`sites` is NULL) the site
+ * itself. */
 static struct total place_of(const struct snap_misuse_place *place, const struct snap_site *sites, size_t count) {
     if (!sites) return (struct total){.tag = place->tag, .stack = place->stack, .module = place->module};
     struct snap_site site = {place->site < count ? sites[place->site].word : 0};
@@ -58,7 +59,7 @@ int misuse_image_lend(struct reader *reader) {
     return result;
 }
 
-/* From here on they are as in a snapshot. */
+/* From here on the places are as in a snapshot. */
 void misuse_image_take_back(struct reader *reader) {
     struct image *image = reader->image;
     image->total_count -= image->misuse_count * SNAP_MISUSE_PLACES;

@@ -12,7 +12,7 @@ typedef void *handle;
 struct memory {
     unsigned long long total, available, used;
 };
-struct process { /* of the second generation on */
+struct process { /* layout from the second generation of the interface on */
     unsigned pid;
     unsigned long long bytes;
     unsigned instance, part;
@@ -24,7 +24,7 @@ struct first_process {
 
 static struct {
     void *library;
-    uint32_t state; /* 0: nobody has looked */
+    uint32_t state; /* 0: NVML was not asked yet */
     int32_t error;
 } opened;
 
@@ -55,7 +55,7 @@ struct nvml_uuid nvml_uuid(const uint8_t uuid[16], bool mig) {
     return text;
 }
 
-/* The ledger need not know whether it is an instance. */
+/* Finds a device or an instance; the ledger need not know which of the two it is. */
 static handle device_of(const uint8_t uuid[16]) {
     int (*ask)(const char *, handle *) = (int (*)(const char *, handle *))symbol_find("nvmlDeviceGetHandleByUUID");
     handle device;
@@ -70,7 +70,7 @@ static void process_add(struct nvml_device *out, uint32_t pid, uint64_t bytes) {
     if (out->process_count < NVML_PROCESSES) out->processes[out->process_count++] = (struct nvml_process){pid, bytes};
 }
 
-/* Of the newest generation that there is. False: none, or there are more than there is room for. */
+/* Adds a list of processes, by the newest function that exists. False: there is none, or the array is too small. */
 static bool add_list(handle device, struct nvml_device *out, const char *const names[3]) {
     typedef int ask(handle, unsigned *, void *);
     static struct process list[NVML_PROCESSES];
@@ -90,7 +90,7 @@ static bool add_list(handle device, struct nvml_device *out, const char *const n
     return true;
 }
 
-/* Clients of MPS are on a list of their own. */
+/* Clients of MPS are in a list of their own. */
 static const char *const lists[][3] = {
     {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
      "nvmlDeviceGetComputeRunningProcesses"},

@@ -1,6 +1,6 @@
-/* nvml.h — NVIDIA's management library, where there is one: how much of a device is in use, and by which processes.
- * In: the uuid of a device. Out: what it says. It is opened by name when it is first asked, and never linked; our own
- * words for its interface, which is that of nvml.h 11 and 12. */
+/* nvml.h — NVIDIA's management library: how much of a device is in use, and by which processes. In: the uuid of a
+ * device. Out: NVML's answer. The library is opened by name at the first question, and never linked. The interface is
+ * declared here by us, after nvml.h 11 and 12. */
 #ifndef MEMSTOW_NVML_H
 #define MEMSTOW_NVML_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NVML_NOT_TOLD UINT64_MAX /* what it says of processes that it may not, or cannot, look into */
+#define NVML_NOT_TOLD UINT64_MAX /* NVML's value for a process that it may not or cannot look into */
 enum { NVML_PROCESSES = 1024 };
 
 struct nvml_process {
@@ -18,17 +18,17 @@ struct nvml_process {
 struct nvml_device {
     uint64_t total, used;
     bool lists_processes;
-    size_t process_count; /* as far as there is room */
+    size_t process_count; /* limited by the size of the array */
     struct nvml_process processes[NVML_PROCESSES];
 };
 
-/* enum snap_nvml_state; *error is NVML's own number where that is SNAP_NVML_ERROR. An instance of a device (MIG) is
- * found by its own uuid. Processes that compute and those that draw are one list, each once. */
+/* Returns an enum snap_nvml_state; for SNAP_NVML_ERROR, *error is NVML's error number. An instance of a device (MIG) is
+ * found by its own uuid. Processes that compute and processes that draw are in one list, each once. */
 uint32_t nvml_ask(const uint8_t uuid[16], struct nvml_device *out, int32_t *error);
-/* Lets go of it. */
+/* Closes the library. */
 void nvml_end(void);
 
-/* "GPU-73696d75-6c61-7465-642d-646576696300"; `mig`: "MIG-…". */
+/* Room for "GPU-73696d75-6c61-7465-642d-646576696300", or with `mig` "MIG-…". */
 struct nvml_uuid {
     char s[48];
 };

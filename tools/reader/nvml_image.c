@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROCESSES_KEPT = 64 }; /* of each device */
+enum { PROCESSES_KEPT = 64 }; /* for each device */
 
 static void keep_at_most(size_t *count, size_t most) {
     if (*count > most) *count = most;
 }
 
-/* Both are looked through for each device: no file makes that long. */
+/* Both tables are searched for each device, which is fast enough: a file cannot make them long. */
 int nvml_image_load(struct reader *reader) {
     struct nvml_image *nvml = &reader->image->nvml;
     if (reader_table(reader, SNAP_NVML, sizeof *nvml->devices, (void **)&nvml->devices, &nvml->device_count) < 0 ||
@@ -64,7 +64,7 @@ static void name_process(struct snap_nvml_process *process) {
     if (file) fclose(file);
 }
 
-/* Those of which nothing is told come last. */
+/* Processes without figures come last. */
 static uint64_t told(uint64_t bytes) { return bytes == NVML_NOT_TOLD ? 0 : bytes; }
 
 static int by_bytes(const void *left, const void *right) {

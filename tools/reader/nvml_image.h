@@ -1,6 +1,6 @@
-/* nvml_image.h — what NVML says of the devices that an image's process uses: how much of each is in use, and by whom.
- * In: a snapshot's sections, hostile as all of it; or NVML itself, by nvml.h, of a process that runs. Out: a record for
- * each device, beside those of the ledger. */
+/* nvml_image.h — what NVML reports about the devices that an image's process uses: how much of each is in use, and by
+ * which processes. In: the sections of a snapshot, which is treated as hostile; or, for a running process, NVML itself
+ * (nvml.h). Out: a record for each device. */
 #ifndef MEMSTOW_NVML_IMAGE_H
 #define MEMSTOW_NVML_IMAGE_H
 
@@ -10,17 +10,17 @@
 
 struct reader;
 
-/* 0 or -1. */
+/* Returns 0 or -1. */
 int nvml_image_load(struct reader *reader);
 void nvml_image_clear(struct nvml_image *nvml);
 
-/* Asks for the devices of an image whose process runs under this pid; nothing for one without CUDA. Where there is no
- * NVML the records say so. 0, or -1: no memory. */
+/* Asks NVML about the devices of an image whose process runs under this pid. Without CUDA nothing is asked. If there is
+ * no NVML, the records say so. Returns 0, or -1: no memory. */
 int nvml_image_ask(struct image *image, pid_t pid);
 
-/* Of a device by its ordinal; NULL: NVML was not asked. */
+/* The record of a device, by its ordinal. NULL: NVML was not asked. */
 const struct snap_nvml *nvml_of(const struct image *image, uint32_t device);
-/* Why nothing is known of it, as part of a sentence: "no libnvidia-ml.so.1". */
+/* The reason why NVML gave no answer, as part of a sentence: "no libnvidia-ml.so.1". */
 struct nvml_words {
     char s[96];
 };

@@ -3,18 +3,19 @@
 
 #include <stdlib.h>
 
-/* What all sites are, once for all origins: a hostile file has a million sections, and as many origins. */
+/* The table of all sites. It is read once for all origins, because a hostile file may have a million sections and as
+ * many origins. */
 struct sites {
     struct snap_site *records;
     size_t count;
 };
 
-/* The stack of a site, as its record says; 0 for one that there is not. */
+/* The stack in a site's record; 0 for an unknown site. */
 static uint32_t stack_of(const struct sites *sites, uint32_t id) {
     return id < sites->count && sites->records[id].word != SNAP_SITE_FREE ? snap_site_stack(sites->records[id]) : 0;
 }
 
-/* Room for so many more, which are 0; NULL: no memory. */
+/* Adds `count` zeroed origins. NULL: no memory. */
 static struct origin *origin_add(struct reader *reader, size_t count) {
     struct image *image = reader->image;
     struct origin *grown = realloc(image->origins, (image->origin_count + count + 1) * sizeof *grown);

@@ -1,12 +1,12 @@
-/* packed.c — SNAP_TOTALS, the packed totals of a snapshot, both ways.
- * In: LEB128 numbers from a hostile file, or totals. Out: totals, or bytes. It never reads past its section. */
+/* packed.c — see packed.h. In: LEB128 numbers from a hostile file, or totals. Out: totals, or bytes. It never reads
+ * past its section. */
 #include "tools/reader/packed.h"
 
 #include <string.h>
 
 struct stream {
     const struct reader *reader;
-    uint64_t next, end; /* file offsets: of what is not in the window yet, and of the section's end */
+    uint64_t next, end; /* file offsets: of the next byte to read into the window, and of the section's end */
     size_t position, filled;
     uint8_t window[65536];
 };

@@ -1,4 +1,4 @@
-/* packed.h — SNAP_TOTALS, the packed totals of a snapshot, both ways. */
+/* packed.h — packs and unpacks SNAP_TOTALS, the totals of a snapshot. */
 #ifndef MEMSTOW_PACKED_H
 #define MEMSTOW_PACKED_H
 
@@ -7,7 +7,7 @@
 enum { PACKED_MAX = SNAP_TOTALS_FIELDS * SNAP_NUMBER_MAX };
 
 int packed_load(struct reader *reader);
-/* Bytes written. */
+/* Returns the number of bytes written. */
 size_t packed_total(const struct total *total, uint8_t to[PACKED_MAX]);
 
 #endif

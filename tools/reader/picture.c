@@ -1,5 +1,5 @@
-/* picture.c — PEAK_0 and PEAK_1 of a ledger → what each total had at the peak.
- * In: LEB128 numbers, which a running process may be replacing. Out: peak_bytes and peak_blocks of the totals. */
+/* picture.c — see picture.h. It reads PEAK_0 and PEAK_1. In: LEB128 numbers, which a running process may be replacing.
+ * Out: peak_bytes and peak_blocks of the totals. */
 #include "tools/reader/picture.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static uint32_t picture_buffer(const struct reader *reader) {
     return buffer;
 }
 
-/* Lays the picture over the totals: both are in the order of their sites. A site's first total gets all of it. */
+/* Adds the picture to the totals; both are sorted by site. The first total of a site gets the site's whole peak. */
 static int lay_picture(struct reader *reader, const uint8_t *at, const uint8_t *end) {
     struct image *image = reader->image;
     uint64_t site = 0, step, bytes, blocks;
@@ -44,7 +44,7 @@ static int read_picture(struct reader *reader, uint32_t buffer) {
     return result;
 }
 
-/* While the process runs, a picture that makes no sense was being replaced. */
+/* Loads the picture. If the picture of a running process makes no sense, the process was just replacing it. */
 int picture_load(struct reader *reader) {
     struct image *image = reader->image;
     for (int try = 0; try < PEAK_TRIES && !image->has_picture; try++) {

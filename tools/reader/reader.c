@@ -1,4 +1,4 @@
-/* reader.c — the header, the sections and the records of a ledger or snapshot; see reader.h. */
+/* reader.c — see reader.h. */
 #include "tools/reader/reader.h"
 
 #include <inttypes.h>
@@ -7,7 +7,8 @@
 #include <string.h>
 
 enum { SECTIONS_MAX = 1 << 20 };
-static const uint64_t TABLE_BYTES_MAX = UINT64_C(1) << 31; /* no honest table comes near; a sparse file could */
+/* no honest table comes near it; a sparse file could exceed it */
+static const uint64_t TABLE_BYTES_MAX = UINT64_C(1) << 31;
 
 int reader_damaged(const struct reader *reader, uint64_t offset, const char *why) {
     snprintf(reader->image->error, sizeof reader->image->error, "damaged at byte %" PRIu64 ": %s", offset, why);
@@ -56,14 +57,14 @@ int reader_header(struct snap_header *header, const struct source *source, char 
     return -1;
 }
 
-/* The least size of a record of each type; 0 for types that this version skips. */
+/* The smallest record size of each type; 0 for types that this version skips. */
 static size_t least_record(uint32_t type) {
     static const size_t sizes[] = {
         [SNAP_STRINGS] = 1,
         [SNAP_PROCESS] = sizeof(struct snap_fact),
         [SNAP_MODULE] = sizeof(struct snap_module),
         [SNAP_TAG] = sizeof(struct snap_tag),
-        [SNAP_OWNER] = offsetof(struct snap_owner, policy), /* before 1.3: the rest is 0 */
+        [SNAP_OWNER] = offsetof(struct snap_owner, policy), /* smaller before 1.3: the rest is 0 then */
         [SNAP_SITE] = sizeof(struct snap_site),
         [SNAP_THREAD] = sizeof(struct snap_thread),
         [SNAP_COUNTERS] = sizeof(struct snap_chunk),
@@ -81,14 +82,14 @@ static size_t least_record(uint32_t type) {
         [SNAP_RUN] = sizeof(uint32_t),
         [SNAP_TRACE] = 1,
         [SNAP_CUDA] = sizeof(struct snap_cuda),
-        [SNAP_CUDA_DEVICE] = offsetof(struct snap_cuda_device, uuid), /* before 1.6: the rest is 0 */
+        [SNAP_CUDA_DEVICE] = offsetof(struct snap_cuda_device, uuid), /* smaller before 1.6: the rest is 0 then */
         [SNAP_CUDA_SITE] = sizeof(struct snap_cuda_site),
         [SNAP_CUDA_BLOCK] = sizeof(struct snap_cuda_block),
         [SNAP_SERIES] = 1,
         [SNAP_BIRTH] = sizeof(struct snap_birth),
         [SNAP_START] = sizeof(struct snap_birth),
         [SNAP_MISUSE] = sizeof(struct snap_misuse),
-        [SNAP_CUPTI] = offsetof(struct snap_cupti, other), /* before 1.6: the rest is 0 */
+        [SNAP_CUPTI] = offsetof(struct snap_cupti, other), /* smaller before 1.6: the rest is 0 then */
         [SNAP_CUPTI_BLOCK] = sizeof(struct snap_cupti_block),
         [SNAP_NVML] = sizeof(struct snap_nvml),
         [SNAP_NVML_PROCESS] = sizeof(struct snap_nvml_process),
@@ -103,17 +104,17 @@ static int check_section(const struct reader *reader, struct section *section) {
     uint64_t offset = section->data - sizeof *head, room = head->length - sizeof *head;
     bool bytes = head->type == SNAP_PEAK_0 || head->type == SNAP_PEAK_1 || head->type == SNAP_TRACE;
     if (head->type == SNAP_STRINGS || head->type == SNAP_TOTALS || head->type == SNAP_SERIES || bytes)
-        head->record_size = (uint16_t)least; /* bytes, and entries of varying length */
+        head->record_size = (uint16_t)least; /* plain bytes, or entries of varying length */
     if (head->record_size < least) return reader_damaged(reader, offset, "records are too small");
     section->capacity = room / head->record_size;
-    if (bytes) head->count = section->capacity; /* it is not kept */
+    if (bytes) head->count = section->capacity; /* such a section keeps no count */
     if (head->count > section->capacity) return reader_damaged(reader, offset, "more records than there is room for");
     return 0;
 }
 
 static int add_section(struct reader *reader, const struct section *section) {
     size_t count = reader->section_count;
-    if ((count & (count - 1)) == 0) { /* full at each power of two */
+    if ((count & (count - 1)) == 0) { /* the array is full at each power of two */
         struct section *grown = realloc(reader->sections, (count ? 2 * count : 1) * sizeof *grown);
         if (!grown) return reader_memory(reader);
         reader->sections = grown;
@@ -139,7 +140,7 @@ int reader_scan(struct reader *reader) {
     return 0;
 }
 
-/* Records that all sections of a type cover; ids may not leave gaps, which would cost memory for nothing. */
+/* The number of records in all sections of a type. Ids must not have gaps, which would waste memory. */
 static int table_extent(const struct reader *reader, uint32_t type, uint64_t *extent) {
     uint64_t next = 0;
     *extent = 0;
@@ -169,7 +170,7 @@ int reader_table(struct reader *reader, uint32_t type, size_t record_size, void 
     uint64_t extent;
     if (table_extent(reader, type, &extent) < 0) return -1;
     if (extent > TABLE_BYTES_MAX / record_size) return reader_damaged(reader, 0, "a table of more than 2 GiB");
-    uint8_t *table = calloc(extent + 1, record_size); /* one more: strings end in NUL whatever the file says */
+    uint8_t *table = calloc(extent + 1, record_size); /* one more, so that strings end in NUL whatever the file says */
     if (!table) return reader_memory(reader);
     *records = table;
     *count = extent;

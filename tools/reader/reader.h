@@ -1,30 +1,30 @@
-/* reader.h — the header, the sections and the records of a ledger or snapshot.
- * In: a source, which is treated as hostile. Out: arrays of records, or one message in image->error. It never trusts a
- * length, a count, an offset or a number, and allocates no more than the input can fill. */
+/* reader.h — reads the header, sections and records of a ledger or snapshot. In: a source, which is treated as hostile.
+ * Out: arrays of records, or one message in image->error. It never trusts a length, count, offset or number, and
+ * allocates no more than the input can fill. */
 #ifndef MEMSTOW_READER_H
 #define MEMSTOW_READER_H
 
 #include "tools/image/image.h"
 #include "tools/reader/source.h"
 
-/* The header alone, checked as far as it goes. */
+/* Reads the header alone, and checks it as far as possible. */
 int reader_header(struct snap_header *header, const struct source *source, char *error, size_t error_size);
 
 struct section {
     struct snap_section head;
     uint64_t data;     /* offset of the first record */
-    uint64_t capacity; /* records that its length has room for */
+    uint64_t capacity; /* how many records fit into its length */
 };
 
-/* counters.c: the sections that hold wide counters. */
+/* For counters.c: the sections that hold wide counters. */
 struct wide_counters {
     struct wide_section {
         struct section section;
-        uint64_t address; /* where it was in the process */
-    } sections[32];       /* each is twice as large as the one before */
+        uint64_t address; /* its address in the process */
+    } sections[32];       /* each is twice as large as the previous one */
     size_t count;
-    bool missing;    /* there were more, in sections that are not known yet */
-    uint64_t window; /* of a process that is gone: offset of what was read last */
+    bool missing;    /* more of them exist, in sections that are not known yet */
+    uint64_t window; /* of a process that is gone: offset of the last window that was read */
     size_t window_length;
     uint8_t window_bytes[4096];
 };
@@ -35,22 +35,23 @@ struct reader {
     bool live;
     struct section *sections;
     size_t section_count;
-    uint32_t *site_of; /* ledger: site of each total */
+    uint32_t *site_of; /* ledger only: site of each total */
     struct wide_counters wide;
 };
 
-/* Says why, "damaged at OFFSET: …", and gives -1. */
+/* Sets the error to "damaged at OFFSET: …", and returns -1. */
 int reader_damaged(const struct reader *reader, uint64_t offset, const char *why);
 int reader_memory(const struct reader *reader);
 int reader_truncated(const struct reader *reader, uint64_t offset);
 
-/* Finds the sections that this version reads: 0 or -1. */
+/* Finds the sections that this version reads. Returns 0 or -1. */
 int reader_scan(struct reader *reader);
 
-/* All records of a type in one array of the size that this version knows: *records and *count. 0 or -1. */
+/* Copies all records of a type into one array, *records, whose records have the size of this version; *count is their
+ * number. Returns 0 or -1. */
 int reader_table(struct reader *reader, uint32_t type, size_t record_size, void **records, size_t *count);
 
-/* Adds a total; 0 or -1. */
+/* Adds a total. Returns 0 or -1. */
 int reader_add_total(struct reader *reader, const struct total *total);
 
 #endif

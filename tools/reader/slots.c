@@ -7,11 +7,11 @@
 
 enum { LIVE_TRIES = 4, WINDOW = 65536 };
 
-/* A slot table, most of which is empty: reads windows, keeps what `used` says. */
+/* A slot table that is mostly empty. It is read in windows; slots for which `used` is true are kept. */
 struct slots {
     size_t record_size;
-    bool (*used)(const void *record); /* in use and not being written */
-    bool (*busy)(const void *record); /* being written */
+    bool (*used)(const void *record); /* the slot is in use and not being written */
+    bool (*busy)(const void *record); /* the slot is being written */
     uint8_t *kept;
     size_t count, capacity;
 };
@@ -60,7 +60,7 @@ static int slots_keep(const struct reader *reader, struct slots *slots, const vo
     return 0;
 }
 
-/* In a live ledger a record counts when two readings agree. */
+/* In a live ledger a record counts only if two readings of it agree. */
 static bool slots_settle(const struct reader *reader, const struct slots *slots, uint64_t offset, uint8_t *record) {
     uint8_t again[sizeof(struct snap_cuda_block)];
     if (!reader->live) return slots->used(record);
@@ -111,7 +111,7 @@ int slots_load(struct reader *reader) {
     return failed ? -1 : 0;
 }
 
-/* In a snapshot it is not told where what is gone was opened. */
+/* A snapshot has no origins of closed descriptors and ended threads. */
 int slots_load_origins(struct reader *reader) {
     struct slots origins = {.record_size = sizeof(struct snap_birth), .used = origin_used, .busy = origin_busy};
     struct slots shared = {.record_size = sizeof(struct snap_mapping), .used = shared_used, .busy = mapping_busy};

@@ -1,4 +1,4 @@
-/* source.c — where the bytes of a ledger or snapshot come from; see source.h. */
+/* source.c — see source.h. */
 #include "tools/reader/source.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ int source_file(struct source *source, int fd) {
     return error;
 }
 
-/* Only somebody who truncates the file of a running process gets here; that process dies of it, too. */
+/* Handles SIGBUS: the file of a running process was truncated, which also kills that process. */
 static void shrunk(int signal) {
     static const char text[] = "memstow: the ledger shrank while it was read\n";
     ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);

@@ -1,5 +1,5 @@
-/* source.h — where the bytes of a ledger or snapshot come from: a buffer, a file, a mapping of a live file, or
- * the memory of a process. In: offset and length. Out: a copy. It never reads past the size it was opened with. */
+/* source.h — the bytes of a ledger or snapshot: from a buffer, a file, a mapping of a live file, or the memory of a
+ * process. In: offset and length. Out: a copy. It never reads past the size that the source had when it was opened. */
 #ifndef MEMSTOW_SOURCE_H
 #define MEMSTOW_SOURCE_H
 
@@ -18,16 +18,17 @@ struct source {
 };
 
 void source_buffer(struct source *source, const void *data, size_t size);
-/* Takes the descriptor over. 0, or -errno (and the descriptor is closed). */
+/* Takes over the descriptor. Returns 0, or -errno after closing it. */
 int source_file(struct source *source, int fd);
-/* Makes a mapping of a file source, as its writer has one. 0, or -errno (and it is closed). */
+/* Maps a file source, as its writer does. Returns 0, or -errno after closing the source. */
 int source_map(struct source *source);
 void source_process(struct source *source, int mem_fd, uint64_t base, uint64_t size);
-/* A mapped file may have grown: maps all of it. 0 or -errno. */
+/* Maps all of a mapped file again if it has grown. Returns 0 or -errno. */
 int source_refresh(struct source *source);
 void source_close(struct source *source);
 
-/* 0, or -1 when the bytes are not there. From a mapping, aligned 64-bit words are read whole and in order. */
+/* Returns 0, or -1 if the source does not have the bytes. From a mapping, aligned 64-bit words are read whole and in
+ * order. */
 int source_read(const struct source *source, uint64_t offset, void *to, size_t length);
 
 #endif

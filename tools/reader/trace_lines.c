@@ -6,7 +6,7 @@
 
 enum { LIVE_TRIES = 100 };
 static const char CUT_SHORT[] = "the trace is cut short";
-static const uint64_t ROOM_MOST = 4 << 20; /* four times what the library makes */
+static const uint64_t ROOM_MOST = 4 << 20; /* four times the size that the library uses */
 
 static const struct section *find_ring(const struct reader *reader) {
     for (size_t i = 0; i < reader->section_count; i++)
@@ -15,7 +15,7 @@ static const struct section *find_ring(const struct reader *reader) {
     return NULL;
 }
 
-/* What lies from `start` to `end` of the ring, which is not longer than it. */
+/* Copies the bytes from `start` to `end` of the ring, which are no more than the ring holds. */
 static int copy_ring(const struct reader *reader, uint64_t bytes, const struct snap_ring *ring, uint8_t *to) {
     uint64_t place = ring->start % ring->room, length = ring->end - ring->start;
     uint64_t first = ring->room - place < length ? ring->room - place : length;
@@ -23,7 +23,7 @@ static int copy_ring(const struct reader *reader, uint64_t bytes, const struct s
     return source_read(reader->source, bytes, to + first, length - first);
 }
 
-/* The length of the whole line that the bytes begin with, or 0. */
+/* The length of the whole line at the beginning of the bytes, or 0. */
 static size_t whole_line(const uint8_t *bytes, size_t length) {
     struct snap_line head;
     if (length < sizeof head) return 0;
@@ -35,7 +35,7 @@ static size_t whole_line(const uint8_t *bytes, size_t length) {
     return jsontext_is_object(text, head.length) ? size : 0;
 }
 
-/* Whole lines from `from` on, to the beginning. The first that is none ends them. */
+/* Moves the whole lines from `from` on to the beginning. The first incomplete line ends them. */
 static size_t keep_whole(uint8_t *bytes, size_t from, size_t length) {
     size_t used = 0, size;
     while (from + used < length && (size = whole_line(bytes + from + used, length - from - used))) used += size;
@@ -49,7 +49,7 @@ static bool ring_is_sound(const struct section *section, const struct snap_ring 
            ring->start % 8 == 0 && ring->end % 8 == 0;
 }
 
-/* `start` is read before `end`, which may have moved on by more than a ring since: then both are read again. */
+/* Reads `start` before `end`. If `end` has moved on by more than a ring meanwhile, both are read again. */
 static int read_ring(const struct reader *reader, uint64_t offset, struct snap_ring *ring) {
     int tries = reader->live ? LIVE_TRIES : 1;
     do
@@ -58,7 +58,7 @@ static int read_ring(const struct reader *reader, uint64_t offset, struct snap_r
     return 0;
 }
 
-/* Copies what lies in the ring: *gone of its first bytes were written over meanwhile. */
+/* Copies the lines in the ring. *gone: how many of the first bytes were overwritten meanwhile. */
 static int copy_lines(struct reader *reader, uint64_t offset, const struct snap_ring *ring, uint8_t *to, size_t *gone) {
     uint64_t start = ring->start;
     if (copy_ring(reader, offset + sizeof *ring, ring, to) < 0) return -1;
@@ -69,13 +69,13 @@ static int copy_lines(struct reader *reader, uint64_t offset, const struct snap_
     return 0;
 }
 
-/* Where a live process wrote over all of it while it was copied, the ring is read again. */
+/* Reads the ring again if a live process overwrote all of it during the copy. */
 static int load_ring(struct reader *reader, const struct section *section, struct snap_ring *ring, uint8_t *to) {
     size_t gone = 0;
     int tries = LIVE_TRIES;
     do {
         if (read_ring(reader, section->data, ring) < 0) return reader_damaged(reader, section->data, CUT_SHORT);
-        if (!ring->room) return 0; /* made, and not begun */
+        if (!ring->room) return 0; /* the ring was made, but not begun */
         if (!ring_is_sound(section, ring)) return reader_damaged(reader, section->data, "a trace that does not add up");
         if (copy_lines(reader, section->data, ring, to, &gone) < 0)
             return reader_damaged(reader, section->data, CUT_SHORT);

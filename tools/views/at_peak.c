@@ -1,10 +1,10 @@
-/* at_peak.c — which figures show what was live at the peak; see at_peak.h. */
+/* at_peak.c — see at_peak.h. */
 #include "tools/views/at_peak.h"
 #include "tools/base/text.h"
 
 #include <stdio.h>
 
-enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 /* part of the peak that what is shown may be off, and still be called it */ };
+enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 /* figures "at peak" may be off by 1/4 of it */ };
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 

@@ -1,7 +1,6 @@
-/* calltree.c — the stacks of an image as one tree; see calltree.h.
- * Nodes are a tree already, but of segments: two siblings may begin with the same frames. So a place in the tree of
- * frames is a set of (node, position), and one step inwards moves each of them by a frame, into the children where a
- * segment ends. */
+/* calltree.c — see calltree.h. Nodes are a tree of segments, not of frames: two siblings may begin with the same
+ * frames. So a place in the tree of frames is a set of (node, position). One step inwards moves each of them by a
+ * frame, and into the node's children at the end of a segment. */
 #include "tools/views/calltree.h"
 #include "tools/views/stacks.h"
 
@@ -20,7 +19,7 @@ static void sum_up(struct calltree *tree) {
     }
 }
 
-static const uint64_t STEPS_MAX = 100000000; /* a million honest stacks take a hundredth of it */
+static const uint64_t STEPS_MAX = 100000000; /* a million honest stacks need a hundredth of this */
 
 int calltree_begin(struct calltree *tree, const struct image *image, uint64_t *bytes, double *variances) {
     *tree = (struct calltree){.image = image, .bytes = bytes, .variances = variances, .steps_left = STEPS_MAX};
@@ -56,8 +55,8 @@ static int parts_add(struct parts *parts, uint32_t frame, uint32_t level, uint32
     return 0;
 }
 
-/* The first frames below a node. A child without frames of its own (no honest one) stands for its children: the walk
- * goes down by first child and comes back by parents, so that no depth can overflow anything. */
+/* Adds the first frames below a node. A child without frames, which only a dishonest file has, is replaced by its
+ * children. The walk goes down by first child and comes back by parent, so no depth can overflow a stack. */
 static int add_children(const struct calltree *tree, uint32_t top, struct parts *parts) {
     const struct image *image = tree->image;
     for (uint32_t node = tree->child[top]; node;) {
@@ -81,7 +80,7 @@ static int add_next(const struct calltree *tree, const struct calltree_part *par
     return add_children(tree, part->node, parts);
 }
 
-/* What skipped frames call stands in for them, at the end of the list, until that is not skipped either. */
+/* Replaces skipped frames by their callees, which are added at the end of the list, until no frame is skipped. */
 static int skip(struct calltree *tree, struct parts *parts) {
     size_t kept = 0;
     for (size_t i = 0; tree->skips && i < parts->count; i++) {
@@ -121,7 +120,7 @@ static void sort_parts(struct parts *parts) {
         }
 }
 
-/* Parts belong together by their lines: those that read the same get one. */
+/* Unites parts whose lines have the same text. */
 static void unite(const struct calltree *tree, struct parts *parts) {
     for (size_t first = 0, next; first < parts->count; first = next) {
         struct calltree_line line = parts->list[first].line;

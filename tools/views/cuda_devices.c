@@ -29,8 +29,8 @@ bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out
     return device->used;
 }
 
-/* What NVML has of this process beyond what is live, kept by the pool and the graphs': contexts, modules, fragments;
- * false: it does not tell. What was moved out of the device is not in gap.live, and is in what the ledger has live. */
+/* NVML's figure for this process, less live memory and memory that the pool and graphs keep: contexts, modules,
+ * fragments. False: NVML does not tell. gap.live leaves out memory that was moved out of the device. */
 static bool line_own_rest(const struct cuda_line *line, int64_t *bytes) {
     const struct cuda_gap *gap = &line->gap;
     if (line->nvml.state != SNAP_NVML_KNOWN || !(line->nvml.flags & SNAP_NVML_HAS_OWN) || !gap->known) return false;
@@ -61,7 +61,7 @@ void cuda_line_text(const char *label, const struct cuda_line *line) {
     putchar('\n');
 }
 
-/* What NVML tells; null where it does not. */
+/* The value, or null if NVML does not tell it. */
 static void json_told(struct json *json, const char *key, bool known, uint64_t bytes) {
     if (known)
         json_number(json, key, bytes);

@@ -1,21 +1,21 @@
-/* cuda_devices.h — devices side by side: what the ledger has live there, what the pool keeps, what the driver has in
- * use, and whose the difference is. In: an image. Out: text and JSON of a device, in full for report, as one line for
- * owners and diff. */
+/* cuda_devices.h — compares devices: live memory in the ledger, memory that the pool keeps, memory in use according to
+ * the driver, and what makes the difference. In: an image. Out: text and JSON of a device, in full for report, as one
+ * line for owners and diff. */
 #ifndef MEMSTOW_CUDA_DEVICES_H
 #define MEMSTOW_CUDA_DEVICES_H
 
 #include "tools/reader/cuda_image.h"
 #include "tools/base/json.h"
 
-/* One device in figures that outlive the image. */
+/* The figures of one device, which outlive the image. */
 struct cuda_line {
     uint32_t device;
     char name[64];
     uint64_t live, pool_reserved;
     struct cuda_gap gap;
-    struct snap_nvml nvml; /* state 0: it was not asked */
+    struct snap_nvml nvml; /* state 0: NVML was not asked */
 };
-/* Of the device at this index of the image's; false: the process does not use it. */
+/* The figures of the device with this index in the image. False: the process does not use it. */
 bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out);
 
 void cuda_line_head(const char *label);

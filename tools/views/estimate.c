@@ -1,9 +1,9 @@
 /* estimate.c — see estimate.h.
  *
  * A block of s bytes is a sample with probability p = 1 - exp(-s/sample_bytes), and then stands for 1/p blocks like it.
- * Of a site's samples only the number and the sum are known: all of them count as of their mean size, as Go's
- * runtime/pprof does it (scaleHeapSample in protomem.go). Whether one block is a sample says nothing about another, so
- * the variance of the sum is that of one block, s²(1-p)/p² by the samples, as often as there are samples. */
+ * Only the number and the sum of a site's samples are known, so each counts as of their mean size, as in Go's
+ * runtime/pprof (scaleHeapSample in protomem.go). Blocks are sampled independently of each other. So the variance of
+ * the sum is the variance of one block times the number of samples; by the samples that of one block is s²(1-p)/p². */
 #include "tools/views/estimate.h"
 #include "tools/base/text.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double MOST = 0x1p62; /* of what a damaged file may ask for */
+static const double MOST = 0x1p62; /* limit on the figures of a damaged file */
 
 static uint64_t rounded(double value) { return value < MOST ? (uint64_t)(value + 0.5) : (uint64_t)MOST; }
 
@@ -20,7 +20,7 @@ uint64_t estimate_error(double variance) { return rounded(sqrt(variance)); }
 
 struct stands_for {
     uint64_t bytes, blocks;
-    double variance; /* of bytes */
+    double variance; /* of the bytes */
 };
 
 static struct stands_for of_samples(const struct image *image, uint64_t bytes, uint64_t blocks) {
@@ -31,8 +31,9 @@ static struct stands_for of_samples(const struct image *image, uint64_t bytes, u
                                size * (double)bytes * (1 - p) / (p * p)};
 }
 
-/* What was allocated is what lives and what was freed, each by its own mean size. A picture of the peak does not part
- * blocks from mappings of the same site: then, which is next to never, it stays the sum of the samples. */
+/* Replaces the sums of one site by estimates. Allocated memory is live memory plus freed memory, each with its own mean
+ * size. The picture of the peak does not separate blocks from mappings of one site; in that very rare case its figures
+ * stay the sum of the samples. */
 static void scale(struct image *image, size_t index) {
     struct total *total = &image->totals[index];
     bool mixed = index + 1 < image->total_count && total_same_site(total, total + 1);
@@ -51,7 +52,7 @@ static void scale(struct image *image, size_t index) {
     if (!mixed) total->peak_blocks = peak.blocks;
 }
 
-/* What each tag has of blocks that are no samples; 1 + index of the total by tag. */
+/* For each tag: the total of blocks that are not samples, as 1 + its index. */
 struct rests {
     size_t *by_tag, tags;
 };
@@ -73,7 +74,7 @@ static bool add_rest(struct image *image, struct rests *rests, uint32_t tag) {
     return true;
 }
 
-/* Of blocks that are no samples there may be none, and then no total. */
+/* Finds those totals, and adds missing ones: a tag whose blocks are all samples has none. */
 static bool find_rests(struct image *image, struct rests *rests) {
     size_t count = image->total_count;
     rests->tags = image->tag_count ? image->tag_count : 1;
@@ -91,7 +92,7 @@ static bool find_rests(struct image *image, struct rests *rests) {
     return true;
 }
 
-/* Adds what the total held to the remainder, or takes it away. */
+/* Adds the figures of a total to the remainder, or subtracts them. */
 static void give(struct total *rest, const struct total *total, int sign) {
     uint64_t one = (uint64_t)(int64_t)sign;
     rest->alloc_bytes += one * total->alloc_bytes;

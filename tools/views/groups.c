@@ -1,4 +1,4 @@
-/* groups.c — totals put together by model, node, run, site, module or thread; see groups.h. */
+/* groups.c — see groups.h. */
 #include "tools/views/groups.h"
 #include "tools/views/stacks.h"
 #include "tools/views/thread_names.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <uthash.h>
 
-#define SEPARATOR "\x1f" /* of what an owner is known by */
+#define SEPARATOR "\x1f" /* between the parts of an owner's key */
 
 struct name {
     uint32_t id;
@@ -30,7 +30,7 @@ bool view_parse(const char *string, enum view *view) {
 
 const char *view_name(enum view view) { return view_names[view]; }
 
-/* Interns; 0 on success. Name 0 is the untagged one. */
+/* Interns a name. Returns 0 on success. Name 0 is the untagged one. */
 static int intern(struct groups *groups, const char *text, uint32_t *id) {
     struct name *name;
     size_t length = strlen(text);
@@ -125,7 +125,7 @@ static int intern_owner(struct groups *groups, const struct image *image, uint32
     const struct snap_owner *owner = image_owner(image, id);
     *name = 0;
     if (!owner) return 0;
-    /* Kind, name and origin make an owner; its id means something in its own file only. */
+    /* Kind, name and origin identify an owner. Its id is valid in its own file only. */
     snprintf(key, sizeof key, "%s" SEPARATOR "%s" SEPARATOR "%u", image_string(image, owner->name),
              image_string(image, owner->origin), owner->kind);
     return intern(groups, key, name);
@@ -155,7 +155,7 @@ static int cache_fill(struct groups *groups, const struct image *image, struct c
     return 0;
 }
 
-/* Each tag has a remainder of its own: so owners are exact. */
+/* Adds all totals. Each tag has a remainder of its own, so that owners are exact. */
 static int add_totals(struct groups *groups, const struct image *image, const struct cache *cache, int side) {
     bool by_stack = groups->view == BY_SITE || groups->view == BY_MODULE || groups->kept;
     groups->estimated |= by_stack && image->variances;
@@ -178,7 +178,7 @@ static int add_totals(struct groups *groups, const struct image *image, const st
         enum measure measure = groups->sides == 1 ? MEASURE_LIVE : groups->measure;
         row->side[side].live_bytes += total_measure(total, measure);
         row->side[side].live_blocks += total_measure_blocks(total, measure);
-        row->stack_node = node & INT32_MAX; /* there are not that many */
+        row->stack_node = node & INT32_MAX; /* an image has fewer nodes */
         row->stack_side = side & 1;
         if (groups->sides == 1) {
             row->alloc_bytes += total->alloc_bytes;
@@ -200,8 +200,8 @@ static int add_thread_row(struct groups *groups, const char *name, const struct 
     return 0;
 }
 
-/* In threads' rows a free of a block from before the fork is a free like any other. They add up to what is live when
- * what was so freed is given back. */
+/* Adds the row for inherited memory. Rows of threads count a free of inherited memory as any other free. This row adds
+ * the memory that was so freed, so that all rows add up to the live memory. */
 static int add_inherited(struct groups *groups, const struct image *image, int side) {
     struct row key = {0}, *row;
     if (!image->inherited.free_blocks) return 0;
@@ -211,7 +211,8 @@ static int add_inherited(struct groups *groups, const struct image *image, int s
     return 0;
 }
 
-/* A slot has served several threads: what the earlier ones did is `before`, and their names are gone. */
+/* Adds the rows of threads. A slot may have served several threads: `before` has the figures of the earlier ones, whose
+ * names are gone. */
 static int add_threads(struct groups *groups, const struct image *image, int side) {
     for (size_t i = 0; i < image->thread_count; i++) {
         const struct snap_thread *thread = &image->threads[i];
@@ -234,7 +235,7 @@ int groups_add(struct groups *groups, const struct image *image, int side) {
     uint32_t untagged;
     if (groups->name_count == 0 && intern(groups, "", &untagged) < 0) return -1;
     if (groups->view == BY_THREAD) return add_threads(groups, image, side);
-    if (groups->view == BY_SITE && !groups->capacity) { /* there may be a million */
+    if (groups->view == BY_SITE && !groups->capacity) { /* there may be a million sites */
         size_t capacity = 256;
         while (capacity < image->total_count) capacity *= 2;
         if (table_grow(groups, capacity) < 0) return -1;
@@ -319,7 +320,7 @@ int64_t row_growth_blocks(const struct row *row) {
 
 const struct row *groups_row(const struct groups *groups, size_t rank) { return &groups->rows[groups->order[rank]]; }
 
-/* What rows are sorted by: there may be a million of them, and they are large. */
+/* What rows are sorted by. Rows are large, and there may be a million, so these are sorted in their place. */
 struct rank {
     int64_t first, second; /* the highest comes first */
     uint64_t stack;

@@ -1,6 +1,6 @@
-/* overhead.c — what an allocator takes for live blocks beyond what was asked for; see overhead.h.
- * Small blocks are known by site only, as bytes and a number: all of a site count as of its mean size. Large ones are
- * known one by one; theirs is what of their last page is not in use. */
+/* overhead.c — see overhead.h. Of small blocks the ledger has only bytes and a number for each site, so all blocks of a
+ * site count as of their mean size. Large blocks are known one by one; their overhead is the unused part of their last
+ * page. */
 #include "tools/views/overhead.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static uint64_t glibc_chunk(uint64_t size) {
     return chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
 }
 
-/* mimalloc, jemalloc and their like: multiples of 16, then four sizes between one power of two and the next. */
+/* mimalloc, jemalloc and similar: multiples of 16, then four sizes between one power of two and the next. */
 static uint64_t size_class(uint64_t size) {
     if (size <= SMALL_CLASSES) return round_up(size, CHUNK_UNIT);
     unsigned power = 63 - (unsigned)__builtin_clzll(size - 1);
@@ -34,12 +34,12 @@ static uint64_t site_overhead(const struct image *image, const struct total *tot
     if (bytes < large->bytes || blocks <= large->blocks) return 0;
     blocks -= large->blocks;
     uint64_t mean = (bytes - large->bytes + blocks / 2) / blocks;
-    if (mean > UINT32_MAX) return 0; /* no small block is; in a damaged file anything may be */
+    if (mean > UINT32_MAX) return 0; /* no small block is that large, but a damaged file may say so */
     uint64_t size = mean + image->header.header_overhead % PAGE;
     return blocks * ((overhead_is_glibc(image) ? glibc_chunk(size) : size_class(size)) - size);
 }
 
-/* A block with a mapping of its own, which glibc begins with 16 bytes: nobody else is in its pages. */
+/* The overhead of a block with a mapping of its own. glibc puts 16 bytes in front; no other block shares its pages. */
 static uint64_t large_overhead(const struct image *image, const struct snap_large *large) {
     uint64_t ours = image->header.header_overhead % PAGE;
     bool alone = overhead_is_glibc(image) && large->address % PAGE == CHUNK_UNIT + ours;

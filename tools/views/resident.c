@@ -1,7 +1,6 @@
-/* resident.c — where the resident memory of a process is; see resident.h.
- * Regions are told apart by what the ledger knows of their addresses, then by their path, then by how glibc
- * arranges its heaps. What a heap has resident beyond live blocks and what the allocator adds to them is what it
- * retains of freed memory; that is never more than was freed. */
+/* resident.c — see resident.h. Regions are told apart in three steps: by what the ledger knows of their addresses, by
+ * their path, and by the layout of glibc's heaps. Freed memory that the allocator retains is the resident memory of
+ * heaps, less live blocks and the allocator's overhead; it is never more than was freed. */
 #include "tools/views/resident.h"
 #include "tools/views/overhead.h"
 #include "tools/subject/ranges.h"
@@ -19,11 +18,11 @@ struct split {
     struct ranges ranges;
     uint64_t *large;   /* addresses of large blocks, sorted */
     uint64_t heap;     /* resident in heaps of the allocator */
-    uint64_t overhead; /* of the allocator for live blocks: an estimate */
-    uint64_t stowed;   /* resident in blocks, of which a file of memstow's is behind it */
-    bool bss_here;     /* the .bss of a module may come next, at bss_at */
+    uint64_t overhead; /* estimate: the allocator's overhead for live blocks */
+    uint64_t stowed;   /* resident memory of blocks that a file of memstow's backs */
+    bool bss_here;     /* the next region may be the .bss of a module, at bss_at */
     uint64_t bss_at;
-    uint64_t arena_at; /* where a heap of glibc for threads goes on, whose regions madvise may have cut */
+    uint64_t arena_at; /* where a heap of glibc for threads continues; madvise may have cut its regions */
 };
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -49,9 +48,9 @@ static bool is_arena(const struct split *split, const struct snap_region *region
     return region->start % ARENA_ALIGNMENT == 0 || region->start == split->arena_at;
 }
 
-/* Anonymous memory that no mapping of the program explains: a heap of glibc, or a mapping of the C library's own.
- * A fork child knows no block of its parent one by one, and other allocators arrange their heaps as they like; there
- * all of it is taken for heap. */
+/* Whether anonymous memory that no mapping of the program explains is a heap of glibc, instead of a mapping of the C
+ * library. Two cases count as heap altogether: a forked child, which does not know its parent's blocks one by one, and
+ * allocators other than glibc's, whose heaps have another layout. */
 static bool is_heap(const struct split *split, const struct snap_region *region) {
     return is_arena(split, region) || holds_large_block(split, region) ||
            (split->image->header.flags & SNAP_FORK_CHILD) || !overhead_is_glibc(split->image);
@@ -64,12 +63,13 @@ static void add_file(struct split *split, uint32_t path, uint64_t bytes) {
         resident->files[resident->file_count++] = (struct resident_file){image_string(split->image, path), bytes};
 }
 
-/* Bytes of a piece of a region: present, and of them those that no file backs. */
+/* Bytes of a piece of a region: those that are present, and the part of them that no file backs. */
 struct piece {
     uint64_t resident, anonymous;
 };
 
-/* A file that memory was stowed to: it has no name, or had one for a moment (preload/stow/stow_file.c). */
+/* Whether it is a file that memory was stowed to. Such a file has no name, or had one for a moment
+ * (preload/stow/stow_file.c). */
 static bool is_stowed(const struct split *split, const struct snap_region *region) {
     static const char gone[] = " (deleted)";
     const char *path = image_string(split->image, region->path), *name = strrchr(path, '/');
@@ -79,8 +79,8 @@ static bool is_stowed(const struct split *split, const struct snap_region *regio
     return name[1] == '#' || strncmp(name + 1, ".memstow.", 9) == 0;
 }
 
-/* What a module's private mapping has of its own are pages of .data that were written to, by the loader or the
- * program; its .bss is the anonymous region right behind. */
+/* Adds a region. A module's private mapping owns pages of .data that the loader or the program wrote to. Its .bss is
+ * the anonymous region right behind it. */
 static void add_region(struct split *split, const struct snap_region *region, struct piece piece) {
     const char *path = image_string(split->image, region->path);
     if (strcmp(path, "[heap]") == 0) {
@@ -97,7 +97,7 @@ static void add_region(struct split *split, const struct snap_region *region, st
         split->resident->program_data += piece.resident;
     } else if (!*path && is_heap(split, region)) {
         split->heap += piece.resident;
-    } /* else it is rest, which is what remains of the RSS */
+    } /* all else belongs to the rest of the RSS */
 }
 
 static void add_piece(struct split *split, const struct snap_region *region, enum use use,
@@ -121,8 +121,8 @@ static void add_piece(struct split *split, const struct snap_region *region, enu
         add_region(split, region, piece);
 }
 
-/* Regions come cut at every change of use; one that is not (its maker knew
- * less) is shared out by size. */
+/* The piece of a region. Regions are cut at every change of use. If a region is not cut there, because its maker did
+ * not know the change, its bytes are shared out by size. */
 static struct piece piece_of(const struct snap_region *region, uint64_t start, uint64_t end) {
     if (start == region->start && end == region->end) return (struct piece){region->resident, region->anonymous};
     double share = (double)(end - start) / (double)(region->end - region->start);
@@ -165,7 +165,7 @@ static void merge_files(struct resident *resident) {
     qsort(resident->files, used, sizeof *resident->files, by_bytes);
 }
 
-/* What was freed is the most that can have been kept. A forked child's heap also has what its parent had freed. */
+/* The freed bytes, a limit for retained memory. The heap of a forked child also has memory that its parent freed. */
 static uint64_t freed(const struct image *image) {
     if (image->header.flags & SNAP_FORK_CHILD) return UINT64_MAX;
     const struct sum *host = &image->host;
@@ -178,7 +178,7 @@ static uint64_t bytes_take(uint64_t *left, uint64_t wanted) {
     return taken;
 }
 
-/* Live blocks: large ones by the pages that they have, small ones by their size. */
+/* Splits the heaps. Large blocks count by their pages, small blocks by their size. */
 static void split_heap(struct split *split) {
     const struct image *image = split->image;
     struct resident *resident = split->resident;
@@ -196,7 +196,7 @@ static void split_heap(struct split *split) {
     resident->own += resident->headers;
     resident->overhead = bytes_take(&left, split->overhead);
     resident->retained = bytes_take(&left, freed(image));
-    /* Heaps of glibc hold nothing else; of what is taken for those of others that is not sure, and it is rest. */
+    /* Heaps of glibc hold nothing else. For other allocators that is not certain, so it goes to the rest. */
     if (overhead_is_glibc(image)) resident->overhead += left;
 }
 
@@ -225,7 +225,7 @@ static int prepare(struct split *split) {
     return 0;
 }
 
-/* Overlapping regions, which only a damaged file has, could be cut by one edge more than once. */
+/* Overlapping regions, which only a damaged file has, could be cut more than once at one edge. */
 static bool in_order(const struct image *image) {
     for (size_t i = 0; i < image->region_count; i++)
         if (image->regions[i].end <= image->regions[i].start ||

@@ -1,5 +1,5 @@
-/* resident.h — where the resident memory of a process is: its RSS, split by use.
- * In: an image with regions. Out: the parts, which add up to the RSS, and a sentence of advice. */
+/* resident.h — splits the resident memory (RSS) of a process by use. In: an image with regions. Out: parts that add up
+ * to the RSS, and a sentence of advice. */
 #ifndef MEMSTOW_RESIDENT_H
 #define MEMSTOW_RESIDENT_H
 
@@ -13,25 +13,25 @@ struct resident_file {
 struct resident {
     bool measured;
     uint64_t rss;
-    uint64_t live;         /* live blocks; what of them is not resident is capped away */
-    uint64_t overhead;     /* what the allocator adds to live blocks, headers and rounding: an estimate */
-    uint64_t retained;     /* freed memory that the allocator keeps: an estimate, never more than was freed */
+    uint64_t live;         /* live blocks, without their pages that are not resident */
+    uint64_t overhead;     /* estimate: what the allocator adds to live blocks, by headers and rounding */
+    uint64_t retained;     /* estimate: freed memory that the allocator keeps; never more than was freed */
     uint64_t anonymous;    /* mappings that the program made */
     uint64_t program_data; /* .data and .bss of the program and its libraries */
     uint64_t file;         /* mapped files */
-    uint64_t of_devices;   /* what was moved out of devices */
-    uint64_t buffers;      /* memstow's, pinned, by which that is copied */
-    uint64_t stowed;       /* blocks and mappings that were stowed, where they were used again: a file backs them */
+    uint64_t of_devices;   /* memory that was moved out of devices */
+    uint64_t buffers;      /* memstow's pinned buffers, through which such memory is copied */
+    uint64_t stowed;       /* stowed blocks and mappings that were used again; a file backs them */
     uint64_t stack;
-    uint64_t own;     /* memstow's: tables, ledger, library, headers of blocks */
-    uint64_t headers; /* of own: the headers of live blocks */
+    uint64_t own;     /* memstow's own memory: tables, ledger, library, headers of blocks */
+    uint64_t headers; /* part of own: the headers of live blocks */
     uint64_t rest;
-    struct resident_file *files; /* the most first */
+    struct resident_file *files; /* the largest first */
     size_t file_count;
-    char advice[200]; /* "" when there is nothing to say */
+    char advice[200]; /* "": there is no advice */
 };
 
-int resident_split(struct resident *resident, const struct image *image); /* 0, or -1: no memory */
+int resident_split(struct resident *resident, const struct image *image); /* Returns 0, or -1: no memory. */
 void resident_clear(struct resident *resident);
 
 #endif

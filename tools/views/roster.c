@@ -80,13 +80,13 @@ int roster_make(struct roster *roster, const struct image *image) {
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* The ledger has what was stowed at the last move: some of it may have been freed since. */
+/* The ledger has the stowed bytes as of the last move. Some of them may be freed by now. */
 struct roster_stowed roster_stowed(const struct snap_owner *owner, uint64_t live_bytes, uint64_t cuda_bytes) {
     uint64_t all = owner->stowed_bytes, of_devices = least(owner->device_stowed_bytes, all);
     return (struct roster_stowed){least(all - of_devices, live_bytes), least(of_devices, cuda_bytes)};
 }
 
-/* Who adopted it meanwhile has it now. */
+/* The owner that adopted it meanwhile has the memory now. */
 struct roster_moving roster_moving(const struct image *image, const struct snap_owner *owner) {
     const struct snap_header *header = &image->header;
     if (!image->running || !header->moving_owner || image_heir(image, header->moving_owner) != owner)
@@ -99,7 +99,7 @@ void roster_clear(struct roster *roster) {
     *roster = (struct roster){0};
 }
 
-/* --- what somebody means --- */
+/* --- finding an owner by name or id --- */
 
 static bool has_memory_to_move(const struct snap_owner *owner) {
     return owner->kind == SNAP_OWNER_MODEL || owner->kind == SNAP_OWNER_CUSTOM || owner->kind == SNAP_OWNER_STATE;

@@ -1,9 +1,8 @@
-/* stacks.c — the call stacks of an image; see stacks.h.
+/* stacks.c — see stacks.h.
  *
- * Paths are cut into segments, and a segment may lie anywhere among the words, so what is needed of a segment is read
- * off running sums over all words: the marks between two words are a difference, and the polynomial hash of the words
- * between is one, too, once the first sum is multiplied up. Work and memory grow with the tables, whatever the nodes
- * say. */
+ * Segments may lie anywhere among the words. So what is needed of a segment is computed from running sums over all
+ * words: the number of marks between two words is a difference of two sums. The polynomial hash of the words between is
+ * one, too, once the first sum is multiplied up. Work and memory grow with the tables only, whatever the nodes say. */
 #include "tools/views/stacks.h"
 
 #include <stdlib.h>
@@ -84,7 +83,7 @@ static uint64_t frame_hash(const struct image *image, const uint64_t *modules, c
     return mix(modules[module - image->modules] ^ (frame->address - module->bias));
 }
 
-/* One hash a frame, and one more for what is no frame. */
+/* One hash for each frame, and a last one for an unknown frame. */
 static uint64_t *frame_hashes(const struct image *image) {
     uint64_t *hashes = malloc((image->frame_count + 1) * sizeof *hashes);
     uint64_t *modules = malloc((image->module_count + 1) * sizeof *modules);
@@ -144,7 +143,7 @@ uint64_t *stack_hashes(const struct image *image) {
 
 uint8_t *stack_marked(const struct image *image, const uint8_t *marks) {
     uint8_t *marked = calloc(image->node_count + 1, 1);
-    uint32_t *before = malloc((image->word_count + 1) * sizeof *before); /* marked words before each */
+    uint32_t *before = malloc((image->word_count + 1) * sizeof *before); /* number of marked words before each word */
     if (!marked || !before) {
         free(marked);
         free(before);

@@ -1,13 +1,13 @@
-/* stacks.h — the call stacks of an image.
- * In: NODE, SEGMENT, FRAME and CODE as the file has them. Out: the frames of one stack when somebody asks, and figures
- * of all stacks in one pass over the nodes. It never writes all stacks out: a million of them share their segments, and
- * would be a hundred million frames. */
+/* stacks.h — the call stacks of an image. In: NODE, SEGMENT, FRAME and CODE of the file. Out: the frames of one stack
+ * on request, and figures of all stacks in one pass over the nodes. It never expands all stacks: a million stacks that
+ * share segments would have a hundred million frames. */
 #ifndef MEMSTOW_STACKS_H
 #define MEMSTOW_STACKS_H
 
 #include "tools/image/image.h"
 
-enum { STACK_FRAMES_MAX = 1 << 19 }; /* of one stack; honest ones are shorter, and hostile ones end there */
+/* frames of one stack; honest stacks are shorter, and hostile ones are cut there */
+enum { STACK_FRAMES_MAX = 1 << 19 };
 
 /* The frame ids of a node's own segment, outermost first. */
 struct segment {
@@ -16,10 +16,10 @@ struct segment {
 };
 struct segment stack_segment(const struct image *image, uint32_t node);
 
-/* Frame ids of a stack, innermost first, at most `most`: their number. */
+/* Copies the frame ids of a stack, innermost first, at most `most` of them. Returns their number. */
 size_t stack_frames(const struct image *image, uint32_t node, uint32_t *frames, size_t most);
 
-/* All of them; they are there until the next call. */
+/* All frame ids of a stack. They are valid until the next call. */
 const uint32_t *stack_all(const struct image *image, uint32_t node, size_t *count);
 
 /* NULL for a frame that the file does not have. */
@@ -29,11 +29,11 @@ const struct snap_code *frame_code(const struct image *image, const struct snap_
 /* The module of a native frame, or NULL. */
 const struct snap_module *frame_module(const struct image *image, const struct snap_frame *frame);
 
-/* For each node a hash of its path by what the frames are, not by ids or addresses of one process: equal paths of two
+/* A hash of the path of each node. It depends on what the frames are, not on ids or addresses, so equal paths in two
  * files have equal hashes. The empty stack has 0. NULL: no memory. */
 uint64_t *stack_hashes(const struct image *image);
 
-/* For each node, whether its path has a marked frame; marks are one byte a frame. NULL: no memory. */
+/* For each node: whether its path has a marked frame. `marks` has one byte a frame. NULL: no memory. */
 uint8_t *stack_marked(const struct image *image, const uint8_t *marks);
 
 #endif

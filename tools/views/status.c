@@ -1,4 +1,4 @@
-/* status.c — the live one-line status of `memstow run` on a terminal; see status.h. */
+/* status.c — see status.h. */
 #include "tools/views/status.h"
 #include "preload/shared/snapshot.h"
 #include "tools/subject/live.h"
@@ -29,7 +29,7 @@ static bool header_look(struct status *status, struct snap_header *header) {
     char error[256];
     if (status->found && source_read(&status->source, 0, header, sizeof *header) == 0 && header->state != SNAP_EXECED)
         return true;
-    forget(status); /* after an exec there is another ledger */
+    forget(status); /* an exec begins another ledger */
     if (live_open(&live, status->pid, error, sizeof error) < 0) return false;
     status->source = live.source;
     status->found = true;
@@ -38,7 +38,7 @@ static bool header_look(struct status *status, struct snap_header *header) {
 
 static uint64_t not_negative(int64_t value) { return value > 0 ? (uint64_t)value : 0; }
 
-/* In the background the terminal belongs to somebody else. */
+/* In the background the terminal belongs to another program. */
 static bool in_foreground(void) { return tcgetpgrp(STDERR_FILENO) == getpgrp(); }
 
 static int terminal_width(void) {
@@ -46,8 +46,8 @@ static int terminal_width(void) {
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : USUAL_WIDTH;
 }
 
-/* Saves the cursor, goes to a column from the right, writes, and comes back. The last column stays free: terminals
- * differ in what they do there. */
+/* Saves the cursor, goes to a column from the right, writes, and returns. The last column stays free, because terminals
+ * behave differently there. */
 static void draw(const char *text, int width, int erased) {
     int columns = terminal_width();
     int column = columns - (width > erased ? width : erased);

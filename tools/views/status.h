@@ -1,6 +1,5 @@
-/* status.h — the live status of `memstow run` on a terminal.
- * It stands at the right end of the line that the program is writing to, and the cursor goes back to where it was: what
- * the program writes stays whole, a prompt of half a line, too. */
+/* status.h — the live status of `memstow run` on a terminal. It stands at the right end of the line that the program
+ * writes to. The cursor then returns to its position, so the program's output stays whole, even an unfinished line. */
 #ifndef MEMSTOW_STATUS_H
 #define MEMSTOW_STATUS_H
 
@@ -11,14 +10,14 @@
 
 struct status {
     pid_t pid;
-    struct source source; /* the ledger, once it was found */
+    struct source source; /* the ledger, once it is found */
     bool found;
-    int width; /* columns that it takes now; 0: not shown */
+    int width; /* columns of the text on the terminal; 0: not shown */
     uint64_t start_ns;
 };
 
 void status_begin(struct status *status, pid_t pid);
-void status_tick(void *status);         /* rewrites it */
-void status_end(struct status *status); /* clears it */
+void status_tick(void *status);         /* Rewrites the status. */
+void status_end(struct status *status); /* Clears the status. */
 
 #endif

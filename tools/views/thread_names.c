@@ -1,4 +1,4 @@
-/* thread_names.c — what the rows of a view by thread are called; see thread_names.h. */
+/* thread_names.c — see thread_names.h. */
 #include "tools/views/thread_names.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static const char *plain_name(const struct image *image, size_t slot) {
 
 enum { MANY = 4096 };
 
-/* Among very many threads there is one, for certain. */
+/* For a very large number of threads the answer is true without a look. */
 static bool has_namesake(const struct image *image, size_t slot) {
     if (image->thread_count > MANY) return true;
     for (size_t i = SNAP_THREAD_FIRST; i < image->thread_count; i++)

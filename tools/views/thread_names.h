@@ -1,5 +1,5 @@
-/* thread_names.h — what the rows of a view by thread are called, and what those that are no thread mean.
- * In: an image. Out: names; the same for the same threads of two runs, unless thread ids are asked for. */
+/* thread_names.h — names for the rows of a view by thread, and notes on rows that are not a thread. In: an image. Out:
+ * names. The same threads of two runs get the same names, unless thread ids are asked for. */
 #ifndef MEMSTOW_THREAD_NAMES_H
 #define MEMSTOW_THREAD_NAMES_H
 
@@ -14,9 +14,9 @@ struct thread_name {
     char text[64];
 };
 
-/* with_tid: where another thread has the same name, this one's carries its id. */
+/* with_tid: adds the thread id if another thread has the same name. */
 struct thread_name thread_name(const struct image *image, size_t slot, bool with_tid);
-/* A sentence about a row that is no thread, or NULL. */
+/* A sentence about a row that is not a thread; NULL for a thread. */
 const char *thread_name_note(const char *name);
 
 #endif

@@ -18,7 +18,7 @@ static uint64_t number_of(struct jsontext object, const char *name) {
     return jsontext_member(object, name, &value) && jsontext_number(value, &number) ? number : 0;
 }
 
-/* Who has now what it had: a model may adopt who loaded it. */
+/* The owner that has the memory now: a model may have adopted the owner that loaded it. */
 static uint64_t owner_of(const struct image *image, struct jsontext object) {
     uint64_t owner = number_of(object, "owner");
     return owner <= UINT32_MAX ? image_final_owner(image, (uint32_t)owner) : owner;

@@ -1,5 +1,5 @@
-/* vbars.h — comfy-aimdo's ranges of device memory, as the program's Python module noted them last.
- * In: the trace of a file, which is not trusted. Out: whose each range is, and what of it was resident. */
+/* vbars.h — comfy-aimdo's ranges of device memory, as the Python module noted them last. In: the trace of a file, which
+ * is not trusted. Out: the owner of each range, and how much of it was resident. */
 #ifndef MEMSTOW_VBARS_H
 #define MEMSTOW_VBARS_H
 
@@ -12,16 +12,16 @@ struct vbar {
 };
 
 struct vbars {
-    bool known; /* somebody looked */
+    bool known; /* the trace has a line about them */
     size_t count;
-    uint64_t omitted; /* that the line had no room for */
+    uint64_t omitted; /* ranges that did not fit into the line */
     struct vbar at[VBARS_MOST];
 };
 
-/* Those of the last line of the trace that says so. */
+/* Reads the last line of the trace about ranges. */
 void vbars_find(const struct image *image, struct vbars *out);
 
-/* What an owner has in them: the bytes of the ranges, and those that were resident. */
+/* The ranges of an owner: their bytes, and how many of those were resident. */
 struct vbars_share {
     uint64_t bytes, resident_bytes;
 };
