@@ -1,6 +1,6 @@
-/* cfi.c — see cfi.h. Index → entry (FDE) → what it shares with others (CIE) → the row of rules for the address → the
- * rule. Addresses are integers until the moment they are read, and every read passes through a cursor, which knows its
- * end: a damaged table yields a reason, never a fault. */
+/* cfi.c — see cfi.h. A look-up goes from the index to the entry (FDE), to what entries share (CIE), to the row of rules
+ * for the address, and to the rule. Addresses are integers until they are read. Every read goes through a cursor, which
+ * knows its end. So a damaged table yields a reason, never a fault. */
 #include "preload/stacks/cfi.h"
 
 #include <elf.h>
@@ -13,15 +13,15 @@ enum {
     REGISTER_BP = 6,
     REGISTER_SP = 7,
     REGISTER_RETURN = 16,
-    WALK_LIMIT = 1 << 16,    /* entries, in an object without an index */
-    PROGRAM_LIMIT = 1 << 20, /* bytes of instructions for one function */
-    LETTERS = 8,             /* of a CIE's augmentation */
-    REMEMBERED = 8,          /* rows; compilers need one */
-    OPERANDS = 8,            /* on an expression's stack; linkers and compilers need three */
+    WALK_LIMIT = 1 << 16,    /* entries that are read in an object without an index */
+    PROGRAM_LIMIT = 1 << 20, /* bytes of instructions that are read for one function */
+    LETTERS = 8,             /* letters in the augmentation of a CIE */
+    REMEMBERED = 8,          /* rows on the stack of remember_state; compilers need one */
+    OPERANDS = 8,            /* operands on the stack of an expression; linkers and compilers need three */
     OFFSET_LIMIT = 1 << 28
 };
 
-/* What DWARF 5, the Linux Standard Base and GNU call them. */
+/* The names of DWARF 5, the Linux Standard Base and GNU. */
 /* clang-format off */
 enum {
     DW_CFA_nop, DW_CFA_set_loc, DW_CFA_advance_loc1, DW_CFA_advance_loc2, DW_CFA_advance_loc4, DW_CFA_offset_extended,
@@ -46,7 +46,7 @@ enum {
 
 struct cursor {
     uintptr_t at, end; /* at <= end */
-    uint8_t why;       /* the first thing that went wrong; from then on nothing is left to read */
+    uint8_t why;       /* the first thing that went wrong; after it nothing is left to read */
 };
 
 static void fail(struct cursor *c, enum cfi_why why) {
@@ -77,7 +77,7 @@ static void skip(struct cursor *c, uint64_t bytes) {
         c->at += bytes;
 }
 
-/* LEB128 of at most ten bytes; bits beyond 64 are lost. */
+/* Reads a LEB128 of at most ten bytes; bits above the 64th are lost. */
 static inline uint64_t take_leb(struct cursor *c, bool is_signed) {
     uint64_t value = 0, byte;
     unsigned shift = 0;
@@ -97,7 +97,7 @@ static inline uint64_t take_leb(struct cursor *c, bool is_signed) {
 static uint64_t take_uleb(struct cursor *c) { return take_leb(c, false); }
 static int64_t take_sleb(struct cursor *c) { return (int64_t)take_leb(c, true); }
 
-/* The next `length` bytes as a cursor of their own. */
+/* Takes the next `length` bytes as a cursor of their own. */
 static struct cursor take_block(struct cursor *c, uint64_t length) {
     struct cursor block = {.at = c->at, .why = c->why};
     skip(c, length);
@@ -129,7 +129,7 @@ static uint64_t take_format(struct cursor *c, unsigned format) {
     }
 }
 
-/* An encoded address; `data` is what "datarel" counts from. */
+/* Takes an encoded address; "datarel" addresses are relative to `data`. */
 static uint64_t take_address(struct cursor *c, uint8_t encoding, uintptr_t data) {
     uintptr_t here = c->at;
     uint64_t value = take_format(c, encoding);
@@ -152,7 +152,7 @@ static struct cursor cursor_from(const struct cfi_object *object, uintptr_t at) 
     return (struct cursor){.at = at, .end = object->end};
 }
 
-/* Steps over a CIE's or FDE's length and returns what follows it; empty at the end of the table. */
+/* Takes an entry (CIE or FDE) without its length. It is empty at the end of the table. */
 static struct cursor take_entry(struct cursor *c) {
     uint64_t length = take(c, 4);
     if (length == 0xffffffff) length = take(c, 8);
@@ -161,20 +161,20 @@ static struct cursor take_entry(struct cursor *c) {
 
 /* --- entries --- */
 
-struct shared { /* of a CIE */
+struct shared { /* from a CIE */
     uint64_t code_factor, data_factor;
     uint8_t encoding;
     bool augmented, signal;
     struct cursor program;
 };
 
-struct function { /* of an FDE */
+struct function { /* from an FDE */
     struct shared shared;
     uintptr_t start;
     struct cursor program;
 };
 
-/* `text` stands behind the augmentation's letters, "zPLRSB" in any order. */
+/* Reads the data of the augmentation. `text` holds its letters, "zPLRSB" in any order. */
 static void read_augmentation(struct cursor *c, struct cursor text, struct shared *out) {
     struct cursor data = take_block(c, take_uleb(c));
     uint8_t letter;
@@ -206,11 +206,11 @@ static enum cfi_why read_shared(struct cursor at, struct shared *out) {
     uint64_t id = take(&c, 4);
     uint8_t version = (uint8_t)take(&c, 1);
     struct cursor text = c;
-    while (take(&c, 1)) /* the augmentation's letters; a failed read yields 0 */
+    while (take(&c, 1)) /* skip the letters of the augmentation; a failed read yields 0 */
         if (c.at - text.at > LETTERS) return CFI_FORMAT;
     if (c.why || id != 0) return CFI_MALFORMED;
     if (version != 1 && version != 3 && version != 4) return CFI_FORMAT;
-    if (version == 4 && (take(&c, 1) != 8 || take(&c, 1) != 0)) /* sizes of addresses and segment selectors */
+    if (version == 4 && (take(&c, 1) != 8 || take(&c, 1) != 0)) /* the sizes of addresses and segment selectors */
         return CFI_FORMAT;
     *out = (struct shared){.code_factor = take_uleb(&c)};
     out->data_factor = (uint64_t)take_sleb(&c);
@@ -226,7 +226,7 @@ static enum cfi_why read_shared(struct cursor at, struct shared *out) {
     return c.why;
 }
 
-/* CFI_NO_ENTRY when the FDE in `c` (without its length) is not about pc. */
+/* Reads the FDE in `c`, which comes without its length. CFI_NO_ENTRY: it is not about pc. */
 static enum cfi_why read_function(const struct cfi_object *object, struct cursor c, uintptr_t pc,
                                   struct function *out) {
     uintptr_t here = c.at;
@@ -243,12 +243,12 @@ static enum cfi_why read_function(const struct cfi_object *object, struct cursor
     return c.why;
 }
 
-/* An index of (function, entry), each 4 bytes relative to the header, sorted. */
+/* Searches the index: sorted pairs (function, entry), 4 bytes each, relative to the header. */
 static enum cfi_why search_index(const struct cfi_object *object, struct cursor index, uint64_t count, uintptr_t pc,
                                  struct function *out) {
     if (count > (index.end - index.at) / 8) return CFI_MALFORMED;
     int64_t key = (int64_t)(pc - object->header);
-    uint64_t low = 0, high = count; /* rows before low begin at pc or before it, those from high on after it */
+    uint64_t low = 0, high = count; /* rows below `low` begin at or before pc; rows from `high` on begin after it */
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
         struct cursor row = {.at = index.at + 8 * middle, .end = index.end};
@@ -264,14 +264,14 @@ static enum cfi_why search_index(const struct cfi_object *object, struct cursor 
     return entry.why ? entry.why : read_function(object, entry, pc, out);
 }
 
-/* Without an index: entry by entry. */
+/* Without an index: reads entry after entry. */
 static enum cfi_why walk_entries(const struct cfi_object *object, struct cursor at, uintptr_t pc,
                                  struct function *out) {
     for (int i = 0; i < WALK_LIMIT; i++) {
         struct cursor entry = take_entry(&at), id = entry;
         if (at.why) return at.why;
         if (entry.at == entry.end) return CFI_NO_ENTRY;
-        if (take(&id, 4) == 0) /* a CIE */
+        if (take(&id, 4) == 0) /* it is a CIE */
             continue;
         enum cfi_why why = read_function(object, entry, pc, out);
         if (why != CFI_NO_ENTRY) return why;
@@ -299,14 +299,14 @@ static enum cfi_why find_function(const struct cfi_object *object, uintptr_t pc,
 
 enum how { UNSAID, SAME, UNDEFINED, AT_CFA, FROM_REGISTER, EXPRESSION, ELSEWHERE };
 
-/* Where a value is to be found. */
+/* Where a value is found. */
 struct place {
     uint8_t how;
-    uint8_t number;  /* FROM_REGISTER; 255 stands for all above */
-    uint32_t length; /* EXPRESSION */
+    uint8_t number;  /* of the register, for FROM_REGISTER; 255 stands for all numbers above 254 */
+    uint32_t length; /* for EXPRESSION */
     union {
-        int64_t offset;       /* AT_CFA, FROM_REGISTER */
-        uintptr_t expression; /* EXPRESSION */
+        int64_t offset;       /* for AT_CFA and FROM_REGISTER */
+        uintptr_t expression; /* for EXPRESSION */
     };
 };
 
@@ -328,7 +328,7 @@ static struct place *place_of(struct row *row, uint64_t number) {
 }
 
 struct machine {
-    struct row row, first; /* first: as the shared program left it, for the restore opcodes */
+    struct row row, first; /* first: the row after the CIE's program, which the restore opcodes use */
     struct row remembered[REMEMBERED];
     unsigned depth;
 };
@@ -359,7 +359,7 @@ static void restore_state(struct cursor *c, struct machine *m) {
         m->row = m->remembered[--m->depth];
 }
 
-/* For the opcodes that change one half of "register + offset": the CFA must be of that form. */
+/* For opcodes that change one half of "register + offset". The CFA must have that form. */
 static struct place *cfa_from_register(struct cursor *c, struct machine *m) {
     if (m->row.cfa.how != FROM_REGISTER) fail(c, CFI_MALFORMED);
     return &m->row.cfa;
@@ -449,7 +449,7 @@ static void execute(struct cursor *c, struct machine *m, const struct shared *sh
     }
 }
 
-/* Runs a program until the row for pc, which is that of the last location not behind it. */
+/* Runs a program up to the row for pc: the row of the last location that is not after pc. */
 static enum cfi_why run(struct cursor c, struct machine *m, const struct function *f, uintptr_t pc) {
     uint64_t factor = f->shared.code_factor;
     uintptr_t location = f->start;
@@ -495,11 +495,11 @@ static enum cfi_why run(struct cursor c, struct machine *m, const struct functio
 
 /* --- expressions --- */
 
-/* A value that an expression leaves: a number, or a distance from something that only the unwinding thread knows. */
+/* The value of an expression: a number, or a distance from something that only the unwinding thread knows. */
 struct value {
     enum { NUMBER, FROM_CFA, FROM_BP, FROM_SP, FROM_WORD_AT_BP, FROM_WORD_AT_SP } base;
     int64_t offset;
-    int64_t word; /* FROM_WORD_AT_…: where that word lies */
+    int64_t word; /* for FROM_WORD_AT_…: the address of that word, relative to its base */
 };
 
 struct operands {
@@ -550,7 +550,8 @@ static bool dereference(struct operands *o) {
     return true;
 }
 
-/* The expressions of linkers (PLT), compilers (realigned frames) and glibc (signal frames). `o` may hold operands. */
+/* Evaluates the expressions of linkers (PLT), compilers (realigned frames) and glibc (signal frames). `o` may hold
+ * operands at the start. */
 static bool evaluate(const struct place *place, uintptr_t pc, struct operands *o, struct value *out) {
     struct cursor c = {.at = place->expression, .end = place->expression + place->length};
     bool fine = place->how == EXPRESSION;
@@ -589,7 +590,7 @@ static bool evaluate_cfa(const struct place *place, uintptr_t pc, struct value *
     return evaluate(place, pc, &none, out);
 }
 
-/* Where a register was saved: such an expression starts with the CFA on its stack. */
+/* Where a register was saved. Such an expression starts with the CFA on its stack. */
 static bool evaluate_saved(const struct place *place, uintptr_t pc, struct value *out) {
     struct operands cfa = {.stack = {{.base = FROM_CFA}}, .depth = 1};
     return evaluate(place, pc, &cfa, out);
@@ -620,7 +621,7 @@ static enum cfi_why decide_cfa(const struct place *cfa, uintptr_t pc, struct cfi
     } else {
         return CFI_REGISTER;
     }
-    if (rule->kind == CFI_SP && offset < 8) /* then the return address would lie below rsp */
+    if (rule->kind == CFI_SP && offset < 8) /* otherwise the return address would lie below rsp */
         return CFI_OFFSET;
     rule->cfa = (int32_t)offset;
     return check_offset(offset);
@@ -651,7 +652,8 @@ static enum cfi_why decide_bp(const struct place *bp, uintptr_t pc, struct cfi_r
     return check_offset(offset);
 }
 
-/* Whether a row of an 'S' entry describes what the kernel puts on the stack, as glibc's __restore_rt does. */
+/* Whether the row of an 'S' entry describes the frame that the kernel pushes for a signal, as glibc's __restore_rt
+ * does. */
 static bool is_kernel_frame(const struct row *row, uintptr_t pc) {
     struct value cfa, bp, from;
     return evaluate_cfa(&row->cfa, pc, &cfa) && cfa.base == FROM_WORD_AT_SP && cfa.word == CFI_SIGNAL_SP &&
@@ -697,8 +699,8 @@ struct cfi_rule cfi_find(const struct cfi_object *object, uintptr_t pc) {
 
 /* --- the object --- */
 
-/* The segment that holds `address`. Linkers put the program headers behind the ELF header, in the first page; where
- * they are not, nothing in memory says where they are. */
+/* Finds the segment that holds `address`. Linkers put the program headers behind the ELF header, in the first page. If
+ * they are elsewhere, nothing in memory says where. */
 static bool find_segment(uintptr_t image, uintptr_t base, uintptr_t address, struct cfi_object *out) {
     const Elf64_Ehdr *elf = (const Elf64_Ehdr *)image;
     if (__builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) || elf->e_phentsize != sizeof(Elf64_Phdr) ||

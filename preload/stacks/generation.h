@@ -1,6 +1,6 @@
-/* generation.h — says when memories of code and of stacks are no longer good. In: code that goes, ids of stacks that
- * may get another meaning. Out: two numbers. A thread notes them with what it remembers, and compares them later. It
- * must not wait for any thread to have seen them. */
+/* generation.h — says when what threads remember of code and stacks is no longer valid. In: code that goes, ids of
+ * stacks that may get another meaning. Out: two numbers. A thread notes them with what it remembers, and compares them
+ * later. It must not wait until all threads have seen a change. */
 #ifndef MEMSTOW_GENERATION_H
 #define MEMSTOW_GENERATION_H
 
@@ -8,11 +8,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Counts the dlclose calls: code addresses may mean something else after one. */
+/* The number of dlclose calls. After one, a code address may have another meaning. */
 extern uint32_t generation_of_code;
 
-/* Changes when what threads remember of their stacks is no longer good: code has gone, native or Python, or the ids of
- * stacks may come to mean others. */
+/* Changes when what threads remember of their stacks is no longer valid. The cause is code that went, native or Python,
+ * or ids of stacks that may now mean other stacks. */
 extern uint32_t generation_of_stacks;
 void generation_end_stacks(void);
 

@@ -8,20 +8,20 @@
 #include "preload/stacks/rule.h"
 
 enum {
-    FIRST_BITS = 8, /* of sets */
+    FIRST_BITS = 8, /* of the number of sets */
     LAST_BITS = 10,
     MORE_ADDRESSES = 8,
-    PERIOD = 1024, /* fills after which it is asked what they are good for: */
-    ENOUGH = 4,    /* so many hits for each */
-    ONE_IN = 8,    /* fills that are done when most are spared */
+    PERIOD = 1024, /* after that many fills the hits are judged: */
+    ENOUGH = 4,    /* that many hits for each fill are enough */
+    ONE_IN = 8,    /* when most fills are skipped, one in 8 is done */
 };
 
-/* The hop of an address that has none yet. */
+/* Looks up the hop of an address that has none yet. */
 __attribute__((noinline)) static const struct hop *find_hop(struct leaves *self, uintptr_t address) {
     static const struct hop unknown = {0, LEAF_FAR};
     struct hop *hop = leaf_hop(self, address);
     uint32_t how = rule_how(address);
-    if (rule_kind(how) == RULE_STALE) return &unknown; /* not yet */
+    if (rule_kind(how) == RULE_STALE) return &unknown; /* the rule is not read yet */
     *hop = (struct hop){address, rule_kind(how) == RULE_SP ? (uintptr_t)rule_cfa(how) : LEAF_FAR};
     return hop;
 }
@@ -30,11 +30,11 @@ __attribute__((noinline)) bool leaf_joins(const struct leaf *leaf, struct memo *
     uint32_t join = (uint32_t)leaf->join;
     if (join >= memo->count || memo->elements[join].path != leaf->path || !memo_holds(memo, join + 1, 0, true))
         return false;
-    memo_begin(memo); /* elements further in were not looked at */
+    memo_begin(memo); /* the elements further in were not checked */
     return true;
 }
 
-/* Goes on with the hash along frame pointers, in code that has them; it need not, to be right. */
+/* Continues the hash along the frame pointers of code that has them. A wrong pointer only costs a hit. */
 __attribute__((noinline)) static uint64_t hash_of_chain(uint64_t h, uintptr_t rbp, uintptr_t slot, uintptr_t end,
                                                         uint64_t count) {
     for (; count && rbp > slot && rbp < end - sizeof(uint64_t) && rbp % sizeof(uint64_t) == 0; count--) {
@@ -69,7 +69,7 @@ uint32_t leaf_find_more(struct leaves *self, struct memo *memo, uintptr_t end, c
     return leaf_find_in(self, leaf_set(self, hash(self, end, caller, 3 + self->more)), memo, *caller);
 }
 
-/* How many of the outermost elements a leaf joins: as many of the innermost words as it takes are in it. */
+/* How many of the outermost elements a leaf joins. The leaf itself holds as many of the innermost words as fit. */
 static uint32_t joined(const struct memo *memo) {
     const struct element *elements = memo->elements, *top = &elements[memo->count - 1];
     uint32_t k = memo->count;
@@ -81,15 +81,17 @@ static bool begin(struct leaves *self, uint32_t bits) {
     struct leaf *leaves = arena_take((sizeof *leaves * LEAF_WAYS) << bits);
     if (!leaves) return false;
     self->leaves = leaves;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler may leave here: never more sets than there are */
+    /* a handler may leave by longjmp here: `shift` must never show more sets than there are */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     self->shift = 64 - bits;
     self->patience = (LEAF_WAYS << bits) / PERIOD;
     return true;
 }
 
-/* Stacks come again, but too many have come meanwhile. In recursion many have the same innermost addresses: then more
- * of them choose the set, and there is room for more stacks. When that does not help, because stacks differ in their
- * Python frames only, it is given up. Where there are too many still, few are taken in, and those stay for longer. */
+/* Judges the leaves when stacks come back but are not found: too many others came in between. In recursion many stacks
+ * have the same innermost addresses. Then more addresses choose the set, and there is room for more stacks. That does
+ * not help when stacks differ only in their Python frames; then it is undone. If there still are too many stacks, most
+ * fills are skipped, so that leaves stay longer. */
 static void see_to(struct leaves *self) {
     uint32_t hits = self->hits, bits = 64 - self->shift;
     self->hits = 0;
@@ -131,7 +133,7 @@ void leaf_fill(struct leaves *self, const struct memo *memo, uintptr_t end, cons
         leaf->values[n] = word->value;
     }
     for (; n < LEAF_WORDS; n++) {
-        leaf->offsets[n] = 0; /* the return address itself */
+        leaf->offsets[n] = 0; /* offset 0 is the return address */
         leaf->values[n] = caller->address;
     }
     leaf->state = (struct state){caller->slot, caller->address, caller->rbp};

@@ -1,6 +1,6 @@
-/* leaf.h — stacks of a thread that were seen before, and need no unwinding at all. In: the caller, the thread's memory
- * of its own stack (memo.h), the site that was found. Out: the site, if the stack is one of them. Everything belongs to
- * one thread, and is about its own stack. A look-up writes nothing but hops and a count. */
+/* leaf.h — a thread's stacks that were seen before and need no unwinding. In: the caller, the thread's memory of its
+ * own stack (memo.h), the site that was found. Out: the site, if the stack is a known one. Everything belongs to one
+ * thread and concerns its own stack. A look-up writes only hops and a count. */
 #ifndef MEMSTOW_LEAF_H
 #define MEMSTOW_LEAF_H
 
@@ -19,35 +19,35 @@ enum {
     LEAF_HOP_BITS = 7,
 };
 
-/* A stack whose innermost part is known: if `value` is what stands at `offset` from the slot, and element `join` has
- * the given path, and its words hold, then this is the site. */
+/* A stack whose innermost part is known. It has this site if three things hold: each `offset` from the slot holds its
+ * `value`, element `join` of the memo has the path, and the words of that element hold. */
 struct leaf {
     struct state state;
     uint64_t path;
     uint32_t site;
-    int32_t join; /* -1: the words reach to the outermost frame */
+    int32_t join; /* -1: the leaf's words reach to the outermost frame */
     uint64_t values[LEAF_WORDS];
     uint32_t offsets[LEAF_WORDS];
-    uint32_t any_rbp; /* rbp does not matter */
+    uint32_t any_rbp; /* the value of rbp does not matter */
 };
 _Static_assert(sizeof(struct leaf) == 128, "two cache lines");
 
-/* How far it is from the slot of a place to that of its caller; LEAF_FAR when that depends on more than rsp. */
+/* The distance from the slot of a place to the slot of its caller. LEAF_FAR: it depends on more than rsp. */
 struct hop {
     uintptr_t address, distance;
 };
 #define LEAF_FAR ((uintptr_t)1 << 48)
 
 struct leaves {
-    struct hop hops[1 << LEAF_HOP_BITS]; /* by hash of the address: what is asked of rules with each stack */
-    struct leaf *leaves;                 /* sets of LEAF_WAYS; NULL: nothing is kept */
-    uint64_t more;                       /* how many return addresses choose a set besides the three innermost */
-    uint32_t shift;                      /* 64 less the bits that choose the set */
-    uint32_t hits;                       /* since it was last seen to */
-    uint32_t fills;                      /* that were asked for */
-    uint32_t hits_before;                /* there were `more`, in as many fills */
-    uint32_t patience;                   /* how often it is not judged by its hits yet */
-    bool spares;                         /* most of them are not done */
+    struct hop hops[1 << LEAF_HOP_BITS]; /* by hash of the address: what each stack needs to know of the rules */
+    struct leaf *leaves;                 /* sets of LEAF_WAYS; NULL: nothing is remembered */
+    uint64_t more;                       /* return addresses that choose a set in addition to the three innermost */
+    uint32_t shift;                      /* 64 minus the number of bits that choose the set */
+    uint32_t hits;                       /* since the last judgement */
+    uint32_t fills;                      /* fills that were requested */
+    uint32_t hits_before;                /* hits before `more` was raised, in as many fills */
+    uint32_t patience;                   /* judgements to skip */
+    bool spares;                         /* most fills are skipped */
 };
 
 #define INLINE inline __attribute__((always_inline))
@@ -58,10 +58,10 @@ static INLINE struct hop *leaf_hop(struct leaves *self, uintptr_t address) {
     return &self->hops[leaf_upper_bits(address, LEAF_HOP_BITS)];
 }
 
-/* The hash of `count` return addresses, from that of the innermost on. `end`: of what may be read. */
+/* The hash of `count` return addresses, from the innermost outwards. It reads nothing from `end` on. */
 uint64_t leaf_hash(struct leaves *self, uintptr_t end, const struct caller *caller, uint64_t count);
 
-/* The same of the three innermost. */
+/* The same for the three innermost. */
 static INLINE uint64_t leaf_hash_of_three(struct leaves *self, uintptr_t end, struct caller caller) {
     uint64_t h = caller.address + caller.slot;
     uintptr_t slot = caller.slot, address = caller.address;
@@ -82,7 +82,7 @@ static INLINE struct leaf *leaf_set(const struct leaves *self, uint64_t hash) {
     return self->leaves + (hash * 0x9E3779B97F4A7C15u >> self->shift) * LEAF_WAYS;
 }
 
-/* Whether what lies outside a leaf's words is what it was. Of the memo, what is found not to be is forgotten. */
+/* Whether the part of the stack outside of a leaf's words is unchanged. What has changed is removed from the memo. */
 bool leaf_joins(const struct leaf *leaf, struct memo *memo);
 
 static INLINE bool leaf_holds(const struct leaf *leaf, struct memo *memo, struct caller caller) {
@@ -101,19 +101,20 @@ static INLINE uint32_t leaf_find_in(struct leaves *self, const struct leaf *leaf
                                     struct caller caller) {
     if (!leaf_holds(leaf, memo, caller) && !leaf_holds(++leaf, memo, caller)) return 0;
     self->hits++;
-    if (!leaf->site) __builtin_unreachable(); /* leaf_fill is given none such */
+    if (!leaf->site) __builtin_unreachable(); /* leaf_fill never gets site 0 */
     return leaf->site;
 }
 
-/* The site of the caller's stack; 0 when it is not there. The set is chosen by the three innermost return addresses, if
- * the leaves have not `more`. */
+/* The site of the caller's stack; 0: it is not known. The three innermost return addresses choose the set, unless
+ * `more` is set. */
 static INLINE uint32_t leaf_find(struct leaves *self, struct memo *memo, uintptr_t end, struct caller caller) {
     uint64_t hash = leaf_hash_of_three(self, end, caller);
     return leaf_find_in(self, leaf_set(self, hash), memo, caller);
 }
 uint32_t leaf_find_more(struct leaves *self, struct memo *memo, uintptr_t end, const struct caller *caller);
 
-/* The caller's stack, all of which is in the memo, has this site. It has been seen before, and not been found here. */
+/* Adds the caller's stack, with its site. The whole stack is in the memo. It was seen before, but leaf_find did not
+ * find it. */
 void leaf_fill(struct leaves *self, const struct memo *memo, uintptr_t end, const struct caller *caller, uint32_t site);
 
 /* False: there is no memory. */

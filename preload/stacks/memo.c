@@ -11,12 +11,13 @@
 
 enum {
     WORDS_A_FRAME = 3,
-    AT_ONCE = 256, /* steps that room is made for together */
+    AT_ONCE = 256, /* steps that room is made for at once */
 };
 
-/* --- is it still so? --- */
+/* --- is the stack unchanged? --- */
 
-/* How many of the first `count` elements still are as they were: all their words hold. All of them can be read. */
+/* How many of the first `count` elements are unchanged, from the outermost inwards: all their words hold. All words can
+ * be read. */
 static uint32_t words_hold(const struct memo *self, uint32_t count) {
     const struct word *word = self->words, *end = word + memo_words(self, count);
     for (; word + 4 <= end; word += 4)
@@ -30,9 +31,9 @@ static uint32_t words_hold(const struct memo *self, uint32_t count) {
     return k - 1;
 }
 
-/* The same of another stack, all of which may not be there any more: each word is read only when those further in hold.
- * Then it is in a frame that the program will itself return from. The elements outside of the first one that does not
- * hold are not looked at. */
+/* The same for another stack, which may be partly gone. A word is read only when all words further in hold: then it
+ * lies in a frame that the program itself will return from. The check stops at the first element that does not hold;
+ * elements outside of it are not checked. */
 static uint32_t words_hold_from_inside(const struct memo *self, uint32_t count) {
     for (uint32_t k = count; k; k--) {
         const struct word *word = self->words + memo_words(self, k - 1), *end = self->words + memo_words(self, k);
@@ -42,14 +43,14 @@ static uint32_t words_hold_from_inside(const struct memo *self, uint32_t count) 
     return count;
 }
 
-/* The anchor of the next loop further in than one of `end`, the innermost of which has `inner` further in. */
+/* The anchor of the next loop inside of loop `index`, among the loops below `end`. If there is none, `inner`. */
 static uintptr_t next_anchor(const struct memo *self, uint32_t index, uint32_t end, uintptr_t inner) {
     while (++index < end)
         if (self->evals[index].anchor) return self->evals[index].anchor;
     return inner;
 }
 
-/* The same of the Python frames of the loops [first, end), once the words hold. */
+/* The same for the Python frames of the loops [first, end), after the words were checked. */
 static uint32_t python_holds(const struct memo *self, uint32_t count, uint32_t first, uint32_t end, uintptr_t inner) {
     uint32_t python = first ? self->evals[first - 1].python : 0;
     for (uint32_t i = first; i < end; i++) {
@@ -62,15 +63,16 @@ static uint32_t python_holds(const struct memo *self, uint32_t count, uint32_t f
     return count;
 }
 
-/* Of loops that were found to hold, the first whose frames may be others now: the innermost one that can be told. Which
- * its frames are depends on the next loop further in. */
+/* Among loops that were found unchanged: the first whose frames may differ now. The frames of a loop depend on the next
+ * loop inside of it. So it is the innermost loop that has an anchor. */
 static uint32_t first_in_doubt(const struct memo *self, uint32_t evals) {
     uint32_t first = evals - 1;
     while (first && !self->evals[first].anchor) first--;
     return first;
 }
 
-/* What was found out before is good for fewer elements, too, but for the innermost loop's frames. */
+/* What was found before also holds for fewer elements. The innermost loop is the exception: its frames must be checked
+ * again. */
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
     uint32_t good = count;
     if (likely(!(self->found & MEMO_WORDS))) {
@@ -89,14 +91,15 @@ bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
 
 /* --- remembering --- */
 
-/* As in wyhash: both halves of a product. */
+/* Mixes as wyhash does: both halves of a product. */
 static inline uint64_t mixed(uint64_t h, uint64_t a, uint64_t b) {
     __uint128_t product = (__uint128_t)(h ^ a) * (b ^ 0x9E3779B97F4A7C15u);
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* The frames of a loop that is the element `inside`. They are part of the path: the same loop may have run others when
- * a leaf was filled that joins it. Their code is alive as long as any stack with that path is known (python.h). */
+/* Adds the frames of a loop, which is the element `inside`. They are part of the path, because the same loop may have
+ * run other frames when a leaf that joins it was filled. Their code is alive as long as a stack with that path is known
+ * (python.h). */
 static uint64_t push_loop(struct memo *self, uint32_t inside, uint32_t index, uint64_t path, const struct loop *loop,
                           const struct python_frame *found) {
     uint32_t end = index ? self->evals[index - 1].python : 0;
@@ -109,7 +112,7 @@ static uint64_t push_loop(struct memo *self, uint32_t inside, uint32_t index, ui
     return mixed(path, loop->anchor, loop->count);
 }
 
-/* The words of a step that has another kind of rule than most, or none outside of it. */
+/* Adds the words of a step with a rare kind of rule, or of the outermost step. */
 __attribute__((noinline)) static struct word *add_odd_words(struct word *word, const struct step *step,
                                                             const struct state *outer, const uint64_t *end) {
     uintptr_t context = step->slot + sizeof(uint64_t);
@@ -132,7 +135,7 @@ __attribute__((noinline)) static struct word *add_odd_words(struct word *word, c
     return word;
 }
 
-/* Where the caller's rbp is saved; NULL: it is still in rbp. */
+/* Where the caller's rbp is saved; NULL: it still is in rbp. */
 static inline const uint64_t *saved_rbp(const struct step *step, uintptr_t outer_slot) {
     int32_t bp = rule_bp(step->place);
     if (unlikely(rule_kind(step->how) == RULE_SIGNAL))
@@ -142,7 +145,8 @@ static inline const uint64_t *saved_rbp(const struct step *step, uintptr_t outer
     return (const uint64_t *)(base + (uintptr_t)((int64_t)bp * 8));
 }
 
-/* Steps [first, end), of which the outermost comes last. The words that others are found by come first. */
+/* Adds the steps [first, end); the outermost comes last. In each element, the words that lead to other words come
+ * first. */
 static void push(struct memo *self, const struct steps *from, uint32_t first, uint32_t end, uint32_t *loops,
                  uint64_t seed) {
     struct element *element = self->elements + self->count;
@@ -187,7 +191,7 @@ static void push(struct memo *self, const struct steps *from, uint32_t first, ui
     self->count += end - first;
 }
 
-/* Room for so many more steps. */
+/* Makes room for `more` steps. */
 static bool make_room(struct memo *self, const struct steps *from, uint32_t more) {
     uint32_t evals = memo_evals(self, self->count), python = evals ? self->evals[evals - 1].python : 0;
     return ROOM_FOR(self, elements, depth, self->count + more) &&
@@ -208,7 +212,7 @@ bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed) {
 
 /* --- the tree --- */
 
-/* In place of the interpreter's own frame: the Python frames that it runs. */
+/* Adds the Python frames that the interpreter's frame runs, in its place. */
 static uint32_t add_frames(const struct memo *self, const struct element *element, uint32_t evals_before,
                            uint32_t end) {
     uint32_t python = 0, first = 0;
@@ -228,8 +232,8 @@ static bool make_room_for_frames(struct memo *self, uint32_t frames) {
     return ROOM_FOR(self, frames, frames_room, frames + self->count - self->placed + python - python_placed);
 }
 
-/* The frames of those elements that have not been looked up yet. Returns their end; behind one that has no record in
- * the ledger, none counts. */
+/* Lists the frames of the elements that have no place in the tree yet. Returns their end. If one frame has no record in
+ * the ledger, no frame inside of it counts. */
 static uint32_t list_frames(struct memo *self, const struct element *outer) {
     uint32_t end = outer->frames, evals = outer->evals;
     for (uint32_t i = self->placed; i < self->count; i++) {
@@ -242,7 +246,7 @@ static uint32_t list_frames(struct memo *self, const struct element *outer) {
     return end;
 }
 
-/* Looks up those elements that have not been yet. */
+/* Finds places in the tree for the elements that have none yet. */
 static void place_all(struct memo *self) {
     static const struct element outermost = {.place = TREE_ROOT};
     const struct element *outer = self->placed ? &self->elements[self->placed - 1] : &outermost;
@@ -259,7 +263,7 @@ static void place_all(struct memo *self) {
     }
 }
 
-/* For want of room, an outer one that is there. */
+/* There is no room: takes the nearest outer stack that is in the tree. */
 __attribute__((noinline)) static uint32_t known_outer(const struct memo *self) {
     uint32_t count = self->count, place = TREE_ROOT, stack;
     ledger_lost(SNAP_LOST_STACKS);

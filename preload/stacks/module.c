@@ -1,6 +1,6 @@
-/* module.c — see module.h. Modules are found by the loader's lock-free _dl_find_object, and compared by path, so that
- * one that is unloaded and loaded again keeps its id. Two threads that see a module first at the same moment may
- * both record it; readers join records of one path. */
+/* module.c — see module.h. The loader's _dl_find_object, which takes no lock, finds a module. Modules are compared by
+ * path, so a module that is unloaded and loaded again keeps its id. If two threads see a new module at the same moment,
+ * both may record it. Readers merge records of one path. */
 #include "preload/stacks/module.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ static const char *program_path = "";
 static struct series modules = {
     .type = SNAP_MODULE, .record_size = sizeof(struct snap_module), .first_bits = 7, .limit = 1 << 16};
 
-/* What a module id was given for, to find it again without reading strings in the ledger. */
+/* What identifies a module. With it, a look-up reads no strings of the ledger. */
 static struct module_key {
     uintptr_t start, end;
     uint64_t path_hash;
@@ -45,7 +45,7 @@ static void copy_build_id(struct snap_module *module, const char *note, size_t l
     }
 }
 
-/* The module is mapped: code of it is on our stack. Its ELF header lies at the start of its first segment. */
+/* Reads the ELF header at the start of the first segment. The module is mapped, because its code is on our stack. */
 static void read_elf(struct snap_module *module, const char *start, uintptr_t bias) {
     const Elf64_Ehdr *elf = (const void *)start;
     if (memcmp(elf->e_ident, ELFMAG, SELFMAG) || elf->e_phentsize != sizeof(Elf64_Phdr) ||
@@ -92,7 +92,7 @@ uint32_t module_at(uintptr_t address) {
     return add_module(&found, path);
 }
 
-/* The one module that has such an address tells its upper half. */
+/* If exactly one module contains such an address, its upper half is known. */
 uintptr_t module_code(uint32_t low) {
     uintptr_t found = 0;
     for (uint64_t i = 0, n = os_load(&modules.next); i < n; i++) {

@@ -1,5 +1,6 @@
-/* module.h — the files that code is loaded from, by a number each.
- * In: addresses of code. Out: ids of records in the ledger. It must ask the loader by nothing that takes a lock. */
+/* module.h — the files that code is loaded from, with a number for each.
+ * In: addresses of code. Out: ids of records in the ledger. It must not call a function of the loader that takes a
+ * lock. */
 #ifndef MEMSTOW_MODULE_H
 #define MEMSTOW_MODULE_H
 
@@ -9,14 +10,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The file that it was loaded from: of the program itself, too. */
+/* The file that an object was loaded from. It also works for the program itself. */
 struct link_map;
 const char *module_path(const struct link_map *map);
 /* 1 + id of the module that holds the code; 0 when no file is mapped there. */
 uint32_t module_at(uintptr_t address);
-/* The record of what that gave; NULL: there is none. */
+/* The record of a number from module_at; NULL: there is none. */
 const struct snap_module *module_record(uint32_t module);
-/* The address of code that has this lower half; 0: that of none, or of several, that is known. */
+/* The code address with this lower half. 0: no known module has one, or several have. */
 uintptr_t module_code(uint32_t low);
 
 /* The program's own path must outlive the ledger. */

@@ -1,6 +1,6 @@
-/* paths.h — the sites of the stacks that a thread has met, by a hash of the whole stack. In: a path (memo.h). Out: its
- * site. It is a cache: the tree has what it does not know, or has no room for. It belongs to one thread, and grows with
- * its need. Paths of different generations differ, so nothing needs to be forgotten. */
+/* paths.h — the sites of a thread's stacks, by a hash of the whole stack. In: a path (memo.h). Out: its site. It is a
+ * cache: what it lacks is looked up in the tree. It belongs to one thread, and grows when needed. Paths of different
+ * generations differ, so nothing needs to be forgotten. */
 #ifndef MEMSTOW_PATHS_H
 #define MEMSTOW_PATHS_H
 
@@ -15,23 +15,23 @@ struct known_path {
     uint32_t site; /* 0: none */
 };
 
-enum { PATHS_WAYS = 4 }; /* a cache line */
+enum { PATHS_WAYS = 4 }; /* one cache line */
 
 struct paths_table {
-    uint32_t bits; /* that choose the set */
+    uint32_t bits; /* bits that choose the set */
     struct known_path known[] __attribute__((aligned(64)));
 };
 
 struct paths {
-    struct paths_table *table; /* NULL: none yet */
-    uint32_t missed;           /* since it has its size */
+    struct paths_table *table; /* NULL: there is none yet */
+    uint32_t missed;           /* misses since the table got its size */
 };
 
 static inline struct known_path *paths_set(struct paths_table *table, uint64_t path) {
     return table->known + (path >> (64 - table->bits)) * PATHS_WAYS;
 }
 
-/* 0 when it is not known. */
+/* 0: the path is not known. */
 static inline uint32_t paths_find(const struct paths *self, uint64_t path) {
     if (unlikely(!self->table)) return 0;
     const struct known_path *set = paths_set(self->table, path);
@@ -42,7 +42,7 @@ static inline uint32_t paths_find(const struct paths *self, uint64_t path) {
 
 void paths_add(struct paths *self, uint64_t path, uint32_t site);
 
-/* What was being added when a signal handler left for good may be half there. */
+/* Forgets everything. A signal handler that left by longjmp may have interrupted an addition. */
 void paths_forget(struct paths *self);
 
 #pragma GCC visibility pop

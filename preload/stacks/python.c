@@ -1,12 +1,13 @@
-/* python.c — see python.h. Which interpreters there are, and the walk along a thread's chain of frames.
+/* python.c — see python.h. It finds interpreters, and walks along a thread's chain of frames.
  *
- * An evaluation loop is one call of _PyEval_EvalFrameDefault. It runs a Python function and those that this one calls
- * directly; a call that goes through C code ends in another loop. Each loop keeps a variable in its native frame that
- * the chain runs through (python_layout.h): a loop's frames are those that the chain holds up to that variable, and the
- * variable's address says which native frame it is. So the two stacks are merged by addresses alone.
+ * An evaluation loop is one call of _PyEval_EvalFrameDefault. It runs a Python function and the functions that this one
+ * calls directly. A call through C code ends in another loop. Each loop has a variable in its native frame, and the
+ * chain of frames runs through that variable (python_layout.h). The loop's frames are the ones in the chain up to the
+ * variable. The variable's address says which native frame it lies in. So the native and the Python stack are merged by
+ * addresses alone.
  *
- * The chain is that of the calling thread: nobody else changes it, and all in it is alive, since the frames hold their
- * code. Only the thread state may be another's: see thread_state(). */
+ * The chain is that of the calling thread. Nobody else changes it, and everything in it is alive, because frames hold
+ * their code. Only the thread state may be another thread's: see own_state() and state_with_gil(). */
 #include "preload/stacks/python.h"
 
 #include <dlfcn.h>
@@ -23,25 +24,27 @@
 enum { SPINS = 100000, PLAIN_OBJECTS = 256 };
 
 struct interpreter {
-    uintptr_t object_start, object_end; /* of the library or program that it is in; 0: unloaded */
-    uintptr_t eval_start, eval_end;     /* the evaluation loop's main part */
+    uintptr_t object_start, object_end; /* the library or program that contains it; 0: it was unloaded */
+    uintptr_t eval_start, eval_end;     /* the main part of the evaluation loop */
     const struct link_map *object;
     uintptr_t runtime;           /* _PyRuntime */
     uintptr_t code_type;         /* PyCode_Type */
     uintptr_t (*own)(void);      /* PyGILState_GetThisThreadState */
     uintptr_t (*attached)(void); /* 3.11: _PyThreadState_UncheckedGet */
-    uintptr_t arenas;            /* the function that maps arenas; 0: it is not known */
-    uint32_t generation;         /* generation_of_code when it was last seen to be there */
+    uintptr_t arenas;            /* the function that maps arenas; 0: unknown */
+    uint32_t generation;         /* generation_of_code at the last check that it is still there */
     struct python_layout layout;
 };
 static struct interpreter interpreters[PYTHON_INTERPRETERS];
 static uint32_t interpreter_count;
-static void (*deallocs[PYTHON_INTERPRETERS])(uintptr_t code); /* of their code objects, before ours */
+/* the original tp_dealloc of code objects, by interpreter */
+static void (*deallocs[PYTHON_INTERPRETERS])(uintptr_t code);
 static struct lock adding;
 
 /* --- finding an interpreter --- */
 
-/* Deaths of code objects are heard of by their type's tp_dealloc: one function an interpreter, to know whose it is. */
+/* The tp_dealloc of code objects tells us of their deaths. Each interpreter has a function of its own, so we know whose
+ * object it is. */
 static void code_dies(uint32_t index, uintptr_t code) {
     python_record_dies(code | index);
     deallocs[index](code);
@@ -68,14 +71,16 @@ static bool hears_of_deaths(const struct interpreter *self) {
     return *dealloc_of(self) == code_dies_of[self - interpreters];
 }
 
-/* It hears already in a child that was forked when another thread of its parent's was about to add the interpreter. */
+/* Installs that function. In a forked child it may be installed already: a thread of the parent may have been adding
+ * the interpreter at the fork. */
 static void hear_of_deaths(struct interpreter *self) {
     if (hears_of_deaths(self)) return;
     deallocs[self - interpreters] = *dealloc_of(self);
     __atomic_store_n(dealloc_of(self), code_dies_of[self - interpreters], __ATOMIC_RELEASE);
 }
 
-/* A program at a fixed address has copies of the variables that it names, and the library uses those. */
+/* Finds a variable of the interpreter. A program at a fixed address has its own copy of a variable that it names, and
+ * the library uses that copy. */
 static uintptr_t find_variable(const struct link_map *object, const char *name) {
     const struct link_map *program = object;
     while (program->l_prev) program = program->l_prev;
@@ -83,12 +88,12 @@ static uintptr_t find_variable(const struct link_map *object, const char *name) 
     return found ? found : symbol_find(object, name, NULL);
 }
 
-/* Small objects lie in arenas: PyObjectArenaAllocator says who maps them. */
+/* Finds the function that maps arenas, where small objects lie. PyObjectArenaAllocator has it. */
 static uintptr_t find_arenas(const struct link_map *object) {
     struct {
         uintptr_t context, alloc, free;
     } arenas = {0};
-    uintptr_t get = symbol_find(object, "PyObject_GetArenaAllocator", NULL); /* it copies the three words */
+    uintptr_t get = symbol_find(object, "PyObject_GetArenaAllocator", NULL); /* copies the three words */
     if (get) ((void (*)(void *))get)(&arenas);
     return arenas.alloc;
 }
@@ -122,7 +127,7 @@ static void say_unknown(void) {
                     "call stacks do not show the functions of a Python that is not understood (3.11 and later are)");
 }
 
-/* The object's first address is written last: from then on the interpreter is there. */
+/* Adds an interpreter. The start address of its object is written last; from then on other threads see it. */
 static void add(const struct dl_find_object *found) {
     uint32_t index = interpreter_count;
     size_t size = 0;
@@ -152,14 +157,14 @@ bool python_maps_arenas(uintptr_t caller) {
     return self && self->arenas && caller - self->arenas < FUNCTION;
 }
 
-/* Objects without an interpreter, by where they begin: most of them are asked about often. */
+/* Objects without an interpreter, by start address. Most of them are asked about often. */
 static uint64_t plain_objects[PLAIN_OBJECTS];
 
 static uint64_t plain_word(uintptr_t start, uint32_t generation) {
     return (uint64_t)start << 16 | (uint16_t)generation;
 }
 
-/* False also when another thread is at it for long, or this one is. */
+/* False: another thread, or this one, is already adding. */
 static bool begin_adding(void) {
     for (int i = 0; i < SPINS; i++) {
         if (lock_try(&adding)) return true;
@@ -168,7 +173,7 @@ static bool begin_adding(void) {
     return false;
 }
 
-/* The interpreter in the object that the code belongs to, which may be seen for the first time. */
+/* The interpreter in the object that contains the code. It may be seen for the first time. */
 static struct interpreter *look_into_object(uintptr_t pc, uint32_t generation) {
     struct dl_find_object found;
     if (_dl_find_object((void *)pc, &found) || !found.dlfo_link_map) return NULL;
@@ -182,8 +187,8 @@ static struct interpreter *look_into_object(uintptr_t pc, uint32_t generation) {
     return self;
 }
 
-/* After a dlclose another object may lie where an interpreter was. Its code objects are nobody's then; a new
- * interpreter gets a new index. */
+/* Whether the interpreter is still loaded. After a dlclose another object may be at its address. The interpreter's code
+ * objects then belong to nobody; a new interpreter gets a new index. */
 static bool still_there(struct interpreter *self, uint32_t generation) {
     struct dl_find_object found;
     if (likely(self->generation == generation)) return true;
@@ -200,9 +205,9 @@ static bool still_there(struct interpreter *self, uint32_t generation) {
 
 /* --- the thread's chain --- */
 
-/* The thread state that the thread had last, attached (with the GIL) or not; 0: none. It dies under its thread only
- * when the interpreter ends, which says so before. Reading it may make the thread's copy of a library's thread-local
- * storage, which calls malloc: whoever comes by here meanwhile finds none. */
+/* The thread's last thread state, attached (with the GIL) or not; 0: none. It dies before its thread only when the
+ * interpreter ends, and the interpreter says so before. The read may create the thread's copy of a library's
+ * thread-local storage, which calls malloc. A nested call then gets 0. */
 static uintptr_t own_state(const struct interpreter *self) {
     static __thread bool inside __attribute__((tls_model("initial-exec")));
     if (inside) return 0;
@@ -214,14 +219,14 @@ static uintptr_t own_state(const struct interpreter *self) {
     return ending && ending != state ? 0 : state;
 }
 
-/* 3.11 remembers for each thread the first thread state only, which is not that of a subinterpreter; and globally the
- * one that holds the GIL. That one is looked at next, and must be this thread's. */
+/* 3.11 only. Its per-thread word knows only the thread's first thread state, which is not that of a subinterpreter. A
+ * global word knows the thread state with the GIL. That one is the second attempt; it must belong to this thread. */
 static uintptr_t state_with_gil(const struct interpreter *self) {
     uintptr_t state = self->attached ? self->attached() : 0;
     return state && python_word(state, self->layout.thread_id) == os_thread() ? state : 0;
 }
 
-/* Where the chain begins; 0: nowhere. */
+/* The first frame of the chain; 0: there is none. */
 static uintptr_t chain_head(const struct interpreter *self, unsigned attempt) {
     uintptr_t state = attempt == 0 ? own_state(self) : state_with_gil(self);
     return state ? python_word(state, self->layout.thread_head) : 0;
@@ -231,8 +236,8 @@ static void begin_walk(struct python_walk *walk, const struct interpreter *self,
     *walk = (struct python_walk){chain_head(self, attempt), (uint16_t)(1 + (self - interpreters)), (uint16_t)attempt};
 }
 
-/* Mirrors _PyFrame_IsIncomplete: such a frame is still being made, and tracebacks do not show it either. An instruction
- * outside of the code is in a thread's own copy of it (free-threaded interpreters), where this cannot be told. */
+/* Like _PyFrame_IsIncomplete: such a frame is still being made, and tracebacks do not show it either. In free-threaded
+ * interpreters a thread may run its own copy of the code. Then this cannot be told. */
 static bool is_shown(const struct interpreter *self, uintptr_t frame, uintptr_t code, uintptr_t instruction) {
     const struct python_layout *at = &self->layout;
     if (!code || python_word(code, at->object_type) != self->code_type) return false;
@@ -251,13 +256,13 @@ static inline bool is_entry(const struct python_layout *at, uintptr_t frame) {
     return !at->frame_is_entry && python_byte(frame, at->frame_owner) >= at->entry_owner;
 }
 
-/* The frame after this one in the same loop; 0: this was the last. */
+/* The next frame in the same loop; 0: this was the last. */
 static inline uintptr_t next_of(const struct python_layout *at, uintptr_t frame) {
     if (at->frame_is_entry && python_byte(frame, at->frame_is_entry)) return 0;
     return python_word(frame, at->frame_previous);
 }
 
-/* The frames from this one up to the end of its loop. *end is the loop's entry frame; in 3.11 0. */
+/* Collects the frames from this one to the end of its loop. *end is the loop's entry frame; 0 in 3.11. */
 static size_t collect(const struct interpreter *self, uintptr_t frame, uintptr_t *end, struct python_frame *out,
                       size_t room) {
     size_t count = 0;
@@ -275,8 +280,8 @@ static size_t collect(const struct interpreter *self, uintptr_t frame, uintptr_t
 
 static bool has_cframes(const struct interpreter *self) { return self->layout.cframe_previous != 0; }
 
-/* From one _PyCFrame to the next, outwards along the native stack, to the one in [slot, cfa); 0: there is none. The
- * last is none of a loop but lies in the thread state. */
+/* Follows the _PyCFrames outwards along the native stack to the one in [slot, cfa); 0: there is none. The last one lies
+ * in the thread state and belongs to no loop. */
 static uintptr_t find_cframe(struct python_walk *walk, const struct interpreter *self, uintptr_t slot, uintptr_t cfa) {
     uintptr_t cframe = walk->at, before = 0;
     for (; cframe > before && cframe < slot; cframe = python_word(cframe, self->layout.cframe_previous))
@@ -285,7 +290,7 @@ static uintptr_t find_cframe(struct python_walk *walk, const struct interpreter 
     return walk->at = cframe;
 }
 
-/* The frames of the loop in [slot, cfa), and its variable; that is 0 when it is not on the way that the walk takes. */
+/* The frames of the loop in [slot, cfa), and its variable. 0: the walk does not meet the variable. */
 static size_t walk_to(struct python_walk *walk, const struct interpreter *self, uintptr_t slot, uintptr_t cfa,
                       uintptr_t *variable, struct python_frame *out, size_t room) {
     uintptr_t end;
@@ -297,7 +302,7 @@ static size_t walk_to(struct python_walk *walk, const struct interpreter *self, 
     for (uintptr_t frame = walk->at; frame; frame = python_word(end, self->layout.frame_previous)) {
         size_t count = collect(self, frame, &end, out, room);
         if (!end || end >= cfa) return 0;
-        if (end < slot) continue; /* a loop further in */
+        if (end < slot) continue; /* the entry of a loop further in */
         walk->at = python_word(end, self->layout.frame_previous);
         *variable = end;
         return count;
@@ -321,7 +326,7 @@ static size_t find_loop(struct python_walk *walk, const struct interpreter *self
 
 bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa) {
     uint32_t generation = __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE);
-    struct interpreter *self = interpreter_at(pc - 1); /* a call may be a function's last instruction */
+    struct interpreter *self = interpreter_at(pc - 1); /* a call may be the last instruction of a function */
     if (self && !still_there(self, generation)) self = NULL;
     if (!self) self = look_into_object(pc - 1, generation);
     if (!self) return false;
@@ -342,22 +347,23 @@ size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, ui
     return count;
 }
 
-/* From 3.13: the loop's innermost frame, which is what follows the inner loop's entry frame. */
+/* From 3.13: the innermost frame of a loop, which follows the inner loop's entry frame. */
 static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, uintptr_t anchor) {
     bool same_interpreter = inner && !((inner ^ anchor) & PYTHON_INDEX_MASK);
     return same_interpreter ? python_word(python_plain(inner), self->layout.frame_previous) : chain_head(self, 0);
 }
 
-/* The frame that is expected, which is the chain's: told by another load than the chain's, so that the processor need
- * not wait for each link before it reads the next frame. */
+/* Returns the expected frame, which equals the chain's frame. It is loaded from `expected`, not from the chain, so that
+ * the processor need not wait for each link before it reads the next frame. */
 static inline uintptr_t as_expected(const struct python_frame *expected) {
     uintptr_t frame;
-    __asm__("movq %1, %0" : "=r"(frame) : "m"(expected->frame)); /* the compiler would take the one for the other */
+    /* otherwise the compiler would use the value from the chain */
+    __asm__("movq %1, %0" : "=r"(frame) : "m"(expected->frame));
     return frame;
 }
 
-/* Whether the chain from `frame` on up to its loop's end, which is `entry` (0: not to be asked), holds these frames;
- * with any layout, and where frames lie in between that are not shown. */
+/* Whether the chain from `frame` to the end of its loop holds exactly these frames. The end must be `entry`, unless
+ * that is 0. It works for any layout, and with hidden frames in between. */
 static __attribute__((noinline)) bool same_at_length(const struct interpreter *self, uintptr_t frame,
                                                      const struct python_frame *expected, size_t count,
                                                      uintptr_t entry) {
@@ -374,8 +380,8 @@ static __attribute__((noinline)) bool same_at_length(const struct interpreter *s
     return expected == last && (!entry || frame == entry);
 }
 
-/* The same. `at` is known when this is compiled, where it can be. A frame that is what is expected is none of those at
- * which a loop ends: they run other code. */
+/* The same for the fast case. `at` is a compile-time constant where possible. A frame that equals the expected one is
+ * no entry frame: entry frames run other code. */
 static inline __attribute__((always_inline)) bool same_frames(const struct interpreter *self,
                                                               const struct python_layout *at, uintptr_t index,
                                                               uintptr_t frame, const struct python_frame *expected,

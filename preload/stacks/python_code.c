@@ -7,7 +7,7 @@ struct bytes {
     const uint8_t *at, *end;
 };
 
-/* Six bits a byte, lowest first; bit 6 says that more follow. */
+/* A varint has six bits a byte, lowest first. Bit 6 says that more follow. */
 static uint32_t varint(struct bytes *in) {
     uint32_t value = 0;
     for (unsigned shift = 0; in->at < in->end && shift < 32; shift += 6) {
@@ -23,7 +23,7 @@ static int32_t signed_varint(struct bytes *in) {
     return value & 1 ? -(int32_t)(value >> 1) : (int32_t)(value >> 1);
 }
 
-enum { ONE_LINE = 10, NO_COLUMNS = 13, LONG = 14, NONE = 15 }; /* below ONE_LINE: short forms, on the same line */
+enum { ONE_LINE = 10, NO_COLUMNS = 13, LONG = 14, NONE = 15 }; /* kinds below ONE_LINE: short forms, on the same line */
 
 /* How many lines an entry of this kind moves on. */
 static int32_t line_step(struct bytes *in, unsigned kind) {
@@ -31,8 +31,8 @@ static int32_t line_step(struct bytes *in, unsigned kind) {
     return kind >= ONE_LINE && kind < NO_COLUMNS ? (int32_t)kind - ONE_LINE : 0;
 }
 
-/* An entry begins with a byte whose bit 7 is set, and only there: bits 3–6 are its kind, bits 0–2 the number of code
- * units that it is for, minus 1. Columns follow, which are of no interest here. */
+/* An entry begins with a byte whose bit 7 is set; no other byte has it set. Bits 3–6 are its kind, bits 0–2 the number
+ * of its code units, minus 1. The columns follow; they are skipped. */
 uint32_t python_line_from(const uint8_t *table, size_t length, struct python_cursor *cursor, uint32_t unit) {
     for (struct bytes in = {table + cursor->at, table + length}; in.at < in.end;) {
         uint8_t head = *in.at++;
@@ -86,7 +86,8 @@ size_t python_utf8(const void *characters, size_t count, unsigned width, char *t
     return length;
 }
 
-/* Only "compact" strings, whose characters follow the header: all others are made by C code of long ago, until 3.11. */
+/* Reads only "compact" strings, whose characters follow the header. Other strings come from old C code, and exist only
+ * until 3.11. */
 size_t python_text(const struct python_layout *layout, uintptr_t object, char *to, size_t room) {
     to[0] = 0;
     if (!object) return 0;

@@ -1,5 +1,5 @@
 /* python_code.h — what CPython's objects say: lines of instructions, and text.
- * In: the address of a live object and the layout of its version. Out: numbers, and UTF-8. It only reads. */
+ * In: the address of a live object, and the layout of its version. Out: numbers, and UTF-8. It only reads. */
 #ifndef MEMSTOW_PYTHON_CODE_H
 #define MEMSTOW_PYTHON_CODE_H
 
@@ -11,33 +11,33 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The line of code unit `unit` (instruction offset / 2) by a location table (co_linetable, 3.11 and later); 0 when it
- * has none. Never reads behind `length`. */
+/* The line of code unit `unit` (instruction offset / 2), from a location table (co_linetable, 3.11 and later). 0: it
+ * has none. It never reads beyond `length`. */
 uint32_t python_line(const uint8_t *table, size_t length, uint32_t first_line, uint32_t unit);
 
-/* The same, going on from where an earlier question about the same table stopped: code that runs once, such as a
- * module's, asks about its lines in their order. The cursor begins as {.line = first_line}. */
+/* The same, from where the last question about the same table stopped. Code that runs once, such as a module's, asks
+ * about its lines in order. The cursor begins as {.line = first_line}. */
 struct python_cursor {
     int64_t line;
     size_t at;        /* the next entry */
-    uint32_t covered; /* code units that the entries before are for */
+    uint32_t covered; /* code units of the entries before */
 };
 uint32_t python_line_from(const uint8_t *table, size_t length, struct python_cursor *cursor, uint32_t unit);
 
-/* `count` characters of `width` bytes (1, 2, 4) as UTF-8 with a NUL, cut between characters when `room` is too small.
- * Returns the length without the NUL. Bytes that were smuggled in as lone surrogates (file names) come out as they
- * were; a NUL character comes out as '?', since it would end the text. */
+/* `count` characters of `width` bytes (1, 2, 4) as UTF-8 with a NUL. If `room` is too small, the text is cut between
+ * characters. Returns the length without the NUL. Bytes that Python holds as lone surrogates (in file names) come out
+ * unchanged. A NUL character becomes '?', because it would end the text. */
 size_t python_utf8(const void *characters, size_t count, unsigned width, char *to, size_t room);
 
-/* The same for a str object; "" when it is none, or of a kind that we do not read. */
+/* The same for a str object. "": it is none, or of a kind that we do not read. */
 size_t python_text(const struct python_layout *layout, uintptr_t object, char *to, size_t room);
 
-/* A word, a half-word and a byte of the interpreter's. */
+/* A word, a half-word and a byte of the interpreter. */
 static inline uintptr_t python_word(uintptr_t base, uint32_t offset) { return *(const uintptr_t *)(base + offset); }
 static inline uint32_t python_half(uintptr_t base, uint32_t offset) { return *(const uint32_t *)(base + offset); }
 static inline uint8_t python_byte(uintptr_t base, uint32_t offset) { return *(const uint8_t *)(base + offset); }
 
-/* What a frame's f_executable points to: from 3.14 its lowest bits are a tag, which in a plain pointer are 0. */
+/* The pointer in a frame's f_executable. From 3.14 on its lowest bits are a tag; in a plain pointer they are 0. */
 static inline uintptr_t python_untagged(uintptr_t reference) { return reference & ~(uintptr_t)7; }
 
 #pragma GCC visibility pop

@@ -3,20 +3,20 @@
 
 #include <string.h>
 
-/* --- 3.13 and later: _Py_DebugOffsets, with which _PyRuntime begins. A cookie, then 64-bit words: version, whether it
- * is free-threaded, and groups of offsets, each begun by the size of the struct. Groups gain words between versions.
- * --- */
+/* --- 3.13 and later: _Py_DebugOffsets, at the start of _PyRuntime. First comes a cookie. 64-bit words follow: the
+ * version, whether it is free-threaded, and groups of offsets. Each group begins with the size of its struct. Newer
+ * versions add words to groups. --- */
 
 enum { WORD_VERSION = 1, WORD_FREE_THREADED = 2, WORD_FINALIZING = 4, WORDS = 81 };
 
-/* Index of each group's first word (the size). */
+/* The index of each group's first word (the size). */
 struct groups {
     uint32_t thread, frame, code, object, bytes, text;
 };
 static const struct groups groups_313 = {.thread = 19, .frame = 28, .code = 34, .object = 44, .bytes = 64, .text = 67};
 static const struct groups groups_314 = {.thread = 22, .frame = 31, .code = 39, .object = 50, .bytes = 74, .text = 77};
 
-/* A group's word n, which must be an offset into the struct: `good` becomes false when it is not. */
+/* Word n of a group, which must be an offset into the struct. If it is not, `good` becomes false. */
 static uint32_t offset(const uint64_t *words, uint32_t group, uint32_t n, bool *good) {
     uint64_t size = words[group], at = words[group + n];
     *good = *good && size <= 1 << 20 && at < size;
@@ -40,17 +40,19 @@ static bool from_words(const uint64_t *words, const struct groups *at, struct py
         .code_start = offset(words, at->code, 9, &good),
         .object_type = offset(words, at->object, 1, &good),
         .object_size = head,
-        .type_dealloc = head + 4 * sizeof(void *), /* size, name, two sizes, and then it */
+        .type_dealloc = head + 4 * sizeof(void *), /* size, name and two sizes come before it */
         .bytes_start = offset(words, at->bytes, 2, &good),
         .text_state = offset(words, at->text, 1, &good),
         .text_length = offset(words, at->text, 2, &good),
         .text_ascii = (uint32_t)words[at->text + 3],
         .text_other = (uint32_t)words[at->text + 3] + 2 * sizeof(void *), /* cached UTF-8 and its length lie between */
-        .text_kind_shift = free_threaded ? 8 : 2,                         /* "interned" is a byte there, to be atomic */
+        /* free-threaded: "interned" is a byte, because it must be atomic */
+        .text_kind_shift = free_threaded ? 8 : 2,
         .runtime_finalizing = (uint32_t)words[WORD_FINALIZING],
         .entry_owner = 3, /* FRAME_OWNED_BY_CSTACK, in 3.14 _INTERPRETER, in 3.15 also _THREAD_STATE = 4 */
     };
-    /* Not published: an int, padded, then `void *co_extra`, then (3.14, free-threaded) `co_tlbc`, then the code. */
+    /* co_tlbc and co_extra are not published. After the published fields come an int with padding, `void *co_extra`, in
+     * free-threaded 3.14 `co_tlbc`, then the code. */
     bool more = free_threaded && at == &groups_314;
     out->code_first_traceable = out->code_start - (more ? 24 : 16);
     return good && head >= 16 && head <= 64 && words[at->object + 1] == head - 8 && words[at->bytes + 1] == head &&
@@ -60,7 +62,7 @@ static bool from_words(const uint64_t *words, const struct groups *at, struct py
 static bool from_runtime(uint32_t version, const void *runtime, struct python_layout *out) {
     uint64_t words[WORDS];
     if (memcmp(runtime, "xdebugpy", 8)) return false;
-    memcpy(words, runtime, sizeof words); /* _PyRuntime is larger by far */
+    memcpy(words, runtime, sizeof words); /* _PyRuntime is much larger than this */
     if ((uint32_t)words[WORD_VERSION] != version) return false;
     return from_words(words, version >> 16 == 0x030d ? &groups_313 : &groups_314, out);
 }

@@ -1,10 +1,10 @@
-/* python_record.c — see python_record.h. Four tables that readers need no lock for: code object → code id, content of a
- * code → code id, text of a file name → string, and (code id, instruction) → frame id.
+/* python_record.c — see python_record.h. It has four tables that are read without a lock: from code object to code id,
+ * from content of a code to code id, from text of a file name to string, and from (code id, instruction) to frame id.
  *
- * Code objects come and go; a program that compiles in a loop makes the same ones again and again. So a code id stands
- * for content (names, first line, lines of its instructions), and a code object that is new at an address finds the id
- * of the one before it. One thread at a time writes to the tables; who finds another at it (or, in a signal handler,
- * itself) makes records that no table knows, and that the next look makes once more. */
+ * Code objects come and go. A program that compiles in a loop makes the same ones again and again. So a code id stands
+ * for content (names, first line, lines of its instructions). A new code object with the same content gets the same id.
+ * One thread at a time writes to the tables. If another thread is writing (or, in a signal handler, the thread itself),
+ * records are made that no table knows. The next look makes them once more. */
 #include "preload/stacks/python_record.h"
 
 #include <string.h>
@@ -25,9 +25,9 @@ static struct series *frames;
 static struct series codes = {
     .type = SNAP_CODE, .record_size = sizeof(struct snap_code), .first_bits = 8, .limit = 1 << 22};
 static struct lock writing;
-static bool unlisted; /* there were code objects that codes_by_object does not know: any death may be theirs */
+static bool unlisted; /* some code objects are not in codes_by_object, so any death may be one of theirs */
 
-/* Ids of content are hashes of 64 bits: among a million codes two are taken for one with a chance of 1 : 40 million. */
+/* Ids of content are hashes of 64 bits. Among a million codes, two are mixed up with a chance of 1 in 40 million. */
 static uint64_t hash_more(uint64_t hash, const void *bytes, size_t length) {
     const uint8_t *at = bytes;
     uint64_t word;
@@ -42,9 +42,9 @@ static uint64_t hash_more(uint64_t hash, const void *bytes, size_t length) {
     return hash ^ hash >> 29;
 }
 
-static uint64_t hash_key(uint64_t hash) { return hash | 2; } /* 0 and 1 are no words */
+static uint64_t hash_key(uint64_t hash) { return hash | 2; } /* words.h reserves 0 and 1 */
 
-/* What makes a code what it is. */
+/* The content of a code. */
 struct description {
     struct lines {
         uint32_t first;
@@ -75,7 +75,7 @@ static uint64_t hash_of(const struct description *code) {
     return hash_key(hash_more(hash, code->lines.table, code->lines.length));
 }
 
-/* The file name as a string of the ledger; few files hold many functions. */
+/* The file name as a string of the ledger. Few files hold many functions, so the strings are looked up. */
 static uint32_t file_string(const struct description *code, bool writer) {
     uint64_t key = hash_key(hash_more(1, code->file, code->file_length));
     uint32_t string = words_find(&files, key);
@@ -93,7 +93,7 @@ static uint32_t add_code(const struct description *code, bool writer) {
     return id;
 }
 
-/* First sight of a code object. In a function of its own, so that the texts take stack only then. */
+/* Makes the id of a new code object. It is a function of its own, so that the texts take stack only then. */
 static __attribute__((noinline)) uint32_t code_of_new(const struct python_layout *layout, uintptr_t code, bool writer) {
     struct description described;
     describe(layout, code, &described);
@@ -106,7 +106,7 @@ static __attribute__((noinline)) uint32_t code_of_new(const struct python_layout
     return id;
 }
 
-/* Where the last question about a line stopped, and of which code (by content) it was; the writer's. */
+/* The code (by content) of the last question about a line, and where it stopped. It belongs to the writer. */
 static struct {
     uint32_t code;
     struct python_cursor cursor;
@@ -133,8 +133,8 @@ static uint32_t add_frame(const struct python_layout *layout, uintptr_t code, ui
     return frame;
 }
 
-/* Offset of the instruction in bytes. Not every instruction pointer is inside the code: before the first instruction it
- * may be one unit in front, and a free-threaded interpreter runs copies. Such a frame has the function's first
+/* The offset of the instruction in bytes. An instruction pointer may be outside of the code: one unit in front of it
+ * before the first instruction, or in a copy (free-threaded interpreters). Such a frame gets the function's first
  * instruction. */
 static uint32_t offset_of(const struct python_layout *layout, uintptr_t code, uintptr_t instruction) {
     uintptr_t start = code + layout->code_start, length = python_word(code, layout->object_size) * 2;
@@ -189,7 +189,7 @@ void python_record_dies(uintptr_t code_key) {
 
 void python_begin(struct series *of_frames) { frames = of_frames; }
 
-/* The writer may have been another thread of the parent's. */
+/* The lock is reset, too: another thread of the parent may have held it. */
 void python_record_abandon(void) {
     words_clear(&codes_by_object);
     words_clear(&codes_by_content);

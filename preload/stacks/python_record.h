@@ -1,6 +1,6 @@
 /* python_record.h — Python functions and lines in the ledger.
- * In: code objects that are on a stack now, and notice of those that die. Out: ids of records. Between python.c, which
- * finds frames, and the ledger. */
+ * In: code objects that are on a stack now, and notice of their deaths. Out: ids of records. It stands between
+ * python.c, which finds frames, and the ledger. */
 #ifndef MEMSTOW_PYTHON_RECORD_H
 #define MEMSTOW_PYTHON_RECORD_H
 
@@ -11,13 +11,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A code object's address and its interpreter's index in one word: objects are aligned. Addresses of different
- * interpreters are different keys, because one that is unloaded tells of no deaths. */
+/* A code object's address and its interpreter's index, in one word: objects are aligned. The index is part of the key,
+ * because an interpreter that is unloaded tells of no deaths. */
 enum { PYTHON_INTERPRETERS = 8, PYTHON_INDEX_MASK = PYTHON_INTERPRETERS - 1 };
 
 static inline uintptr_t python_plain(uintptr_t key) { return key & ~(uintptr_t)PYTHON_INDEX_MASK; }
 
-/* The record of an instruction of a live code object; UINT32_MAX when there can be none. */
+/* The record of an instruction of a live code object; UINT32_MAX: there can be none. */
 uint32_t python_record(const struct python_layout *layout, uintptr_t code_key, uintptr_t instruction);
 
 /* The record of a code; NULL: there is none. */

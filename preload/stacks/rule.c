@@ -1,5 +1,6 @@
-/* rule.c — see rule.h. Any thread reads the table and puts rules into it; one at a time replaces it. Two that put the
- * same rule at the same moment put the same, but for its frame, which may get a second record: readers join them. */
+/* rule.c — see rule.h. Any thread reads the table and puts rules into it. One thread at a time replaces the table. Two
+ * threads may put the rule of one place at the same moment. The rules are equal, except for the frame, which may get a
+ * second record. Readers of the ledger merge the records. */
 #include "preload/stacks/rule.h"
 
 #include <string.h>
@@ -42,12 +43,14 @@ static struct rule packed(uint64_t place, const struct cfi_rule *from) {
 }
 
 static struct rule look_up(uint64_t place) {
-    /* A return address may lie behind the last instruction of its function: the call is one byte before. */
+    /* A call may be the last instruction of its function, so a return address may be outside. The call is one byte
+     * before. */
     uintptr_t pc = place & RULE_INTERRUPTED ? place ^ RULE_INTERRUPTED : place - 1;
     struct cfi_object object;
     struct cfi_rule rule = {.kind = CFI_UNKNOWN};
     if (cfi_object_of(pc, &object)) rule = cfi_find(&object, pc);
-    if (rule.why == CFI_NO_ENTRY && !(place & RULE_INTERRUPTED)) { /* nobody called it: makecontext put it there */
+    /* makecontext put the address there; nothing called it */
+    if (rule.why == CFI_NO_ENTRY && !(place & RULE_INTERRUPTED)) {
         struct cfi_rule first = cfi_find(&object, place);
         if (first.kind == CFI_END) rule = first;
     }
@@ -64,7 +67,7 @@ static uint32_t new_frame(uint64_t place, uint32_t module) {
     return id;
 }
 
-/* The frame that the place had before rules were forgotten, if the same file is there. */
+/* The frame that the place had before rules were forgotten, if it is still in the same file. */
 static uint32_t frame_for(uint64_t place, uint32_t before) {
     uint32_t module = module_at(place & ~RULE_INTERRUPTED);
     const struct snap_frame *frame = before == RULE_NO_FRAME ? NULL : series_at(&frames, before);
@@ -92,7 +95,7 @@ static void put(struct rule *slot, const struct rule *rule) {
     __atomic_store_n(&slot->how, rule->how, __ATOMIC_RELEASE);
 }
 
-/* What is written last is read first. */
+/* Reads in the opposite order of the writer. */
 static struct rule taken_from(const struct rule *slot) {
     uint32_t how = __atomic_load_n(&slot->how, __ATOMIC_ACQUIRE);
     uint64_t place = __atomic_load_n(&slot->place, __ATOMIC_ACQUIRE);
@@ -122,8 +125,8 @@ static void grow(void) {
     lock_let_go(&replacing);
 }
 
-/* The place's slot, taken for it if it is new; NULL when the table is as full as may be. What others put into a table
- * while a larger one is made may be missing there, and is read again. */
+/* The slot of a place, which is taken for it if it is new. NULL: the table is full. A rule that another thread puts
+ * into a table while a larger one is made may be missing there. It is then read again. */
 static struct rule *slot_for(uint64_t place) {
     if (unlikely(is_filled(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), 12))) grow();
     struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
@@ -131,7 +134,7 @@ static struct rule *slot_for(uint64_t place) {
         struct rule *slot = rule_slot(table, place);
         uint64_t there = __atomic_load_n(&slot->place, __ATOMIC_ACQUIRE);
         if (there && !((there ^ place) << (64 - RULE_PLACE_BITS))) return slot;
-        if (there) continue; /* taken for another place just now */
+        if (there) continue; /* another thread has just taken it for another place */
         if (is_filled(table, 15)) return NULL;
         if (!__atomic_compare_exchange_n(&slot->place, &there, place, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             continue;
@@ -159,9 +162,9 @@ const struct snap_frame *rule_frame(uint32_t frame) { return series_at(&frames, 
 
 void rule_forget(void) {
     if (!rule_table) return;
-    bool locked = lock_wait(&replacing); /* in a forked child its holder may never come back */
+    bool locked = lock_wait(&replacing); /* in a forked child the holder may never come back */
     struct rule_table *table;
-    do { /* without the lock, a larger copy may come meanwhile */
+    do { /* without the lock a larger copy may come meanwhile */
         table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
         for (uint32_t i = 0; i <= table->mask; i++)
             __atomic_store_n(&table->rules[i].how, RULE_STALE, __ATOMIC_RELEASE);
@@ -175,7 +178,7 @@ bool rule_begin(void) {
     return rule_table != NULL;
 }
 
-/* The addresses are the same in a forked child, but the frames were the parent's. */
+/* The code addresses are the same in a forked child, but the frames were the parent's. */
 static void rule_abandon(void) {
     series_reset(&frames);
     replacing = (struct lock){0};

@@ -1,9 +1,9 @@
-/* rule.h — a place in the code → how to get from its frame to that of its caller, and its frame id in the ledger.
- * In: return addresses. Out: a rule, read once from .eh_frame (cfi.h) and kept. No lock; any thread, any signal
+/* rule.h — for a place in the code: how to get from its frame to the caller's frame, and its frame id in the ledger.
+ * In: return addresses. Out: a rule, read once from .eh_frame (cfi.h) and stored. No lock; any thread, any signal
  * handler.
  *
- * Rules die with the code that they are of: rule_forget makes all of them stale, and each is read again when it is next
- * asked for. A frame id outlives that, if the same file is still mapped at the same place. */
+ * Rules end with their code: rule_forget makes all of them stale, and each is read again when it is next needed. A
+ * frame id survives that, if the same file is still mapped at the same place. */
 #ifndef MEMSTOW_RULE_H
 #define MEMSTOW_RULE_H
 
@@ -15,9 +15,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* One entry of the table: 16 bytes, so that four share a cache line.
+/* An entry of the table. It has 16 bytes, so four share a cache line.
  *   place: the code address (47 bits), RULE_INTERRUPTED, and above them where rbp is saved
- *   how:   enum rule_kind, flags, and the offset of the CFA
+ *   how: enum rule_kind, flags, and the offset of the CFA
  * Offsets are in units of 8 bytes. */
 struct rule {
     uint64_t place;
@@ -26,7 +26,7 @@ struct rule {
 };
 
 enum rule_kind {
-    RULE_STALE,    /* to be read (again) */
+    RULE_STALE,    /* must be read (again) */
     RULE_SP,       /* CFA = rsp + offset */
     RULE_BP,       /* CFA = rbp + offset */
     RULE_BP_DEREF, /* CFA = *(rbp + offset) */
@@ -37,20 +37,21 @@ enum rule_kind {
 enum {
     RULE_KIND_MASK = 7,
     RULE_BP_AT_BP = 1 << 3,   /* rbp is saved at rbp + its offset, not at CFA + its offset */
-    RULE_EVAL_KNOWN = 1 << 4, /* it has been asked whether this is a Python evaluation loop: */
+    RULE_EVAL_KNOWN = 1 << 4, /* RULE_EVAL is valid: */
     RULE_EVAL = 1 << 5,
-    RULE_NEEDS_BP = 1 << 6, /* the way to the caller's frame depends on rbp */
+    RULE_NEEDS_BP = 1 << 6, /* the step to the caller's frame depends on rbp */
     RULE_OFFSET_SHIFT = 7,
     RULE_PLACE_BITS = 48,
-    RULE_NO_BP = INT16_MIN, /* rbp is not saved: the caller's is the same */
+    RULE_NO_BP = INT16_MIN, /* rbp is not saved: the caller's rbp is the same */
 };
-#define RULE_INTERRUPTED ((uint64_t)1 << 47) /* the address is of the instruction itself, not behind a call */
+#define RULE_INTERRUPTED ((uint64_t)1 << 47) /* the address is the instruction itself, not the one after a call */
 #define RULE_NO_FRAME UINT32_MAX
 
 static inline enum rule_kind rule_kind(uint32_t how) { return how & RULE_KIND_MASK; }
 static inline int64_t rule_cfa(uint32_t how) { return (int64_t)((int32_t)how >> RULE_OFFSET_SHIFT) * 8; }
 static inline uint64_t rule_place(uint64_t place) { return place & (((uint64_t)1 << RULE_PLACE_BITS) - 1); }
-static inline int32_t rule_bp(uint64_t place) { return (int16_t)(place >> RULE_PLACE_BITS); } /* or RULE_NO_BP */
+/* the offset, or RULE_NO_BP */
+static inline int32_t rule_bp(uint64_t place) { return (int16_t)(place >> RULE_PLACE_BITS); }
 
 struct rule_table {
     uint32_t shift, mask, used;
@@ -58,7 +59,7 @@ struct rule_table {
 };
 extern struct rule_table *rule_table;
 
-/* Reads the rule and keeps it if it can. */
+/* Reads the rule, and stores it if possible. */
 struct rule rule_read(uint64_t place);
 
 static inline struct rule *rule_slot(struct rule_table *table, uint64_t place) {
@@ -68,8 +69,8 @@ static inline struct rule *rule_slot(struct rule_table *table, uint64_t place) {
     }
 }
 
-/* Of kind RULE_STALE when it is not known (any more). `how` is written last, so it is read first; and a slot that was
- * empty may meanwhile have become another place's. */
+/* The stored rule of a place; RULE_STALE: there is none. `how` is written last, so it is read first. An empty slot may
+ * meanwhile have become that of another place. */
 static inline struct rule rule_known(uint64_t place) {
     const struct rule *slot = rule_slot(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), place);
     uint32_t how = __atomic_load_n(&slot->how, __ATOMIC_ACQUIRE);
@@ -88,10 +89,10 @@ static inline struct rule rule_of(uint64_t place) {
 /* Sets flags of a rule that is known. */
 void rule_mark(uint64_t place, uint32_t flags);
 
-/* The record of a frame id that a rule has. */
+/* The record of a rule's frame id. */
 const struct snap_frame *rule_frame(uint32_t frame);
 
-/* Code may have gone, or other code come in its place. */
+/* All rules become stale: code has gone, or other code may be in its place. */
 void rule_forget(void);
 
 bool rule_begin(void);

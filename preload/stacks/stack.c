@@ -1,11 +1,11 @@
 /* stack.c — see stack.h.
  *
- * A thread remembers its last stack (memo.h). The next one is unwound from its inner end (unwind.h) until a state is
- * met that is remembered; if the words from there outwards are what they were, so is all the rest. Stacks that were
- * seen before, and need no unwinding at all, are in the leaf cache (leaf.h).
+ * A thread remembers its last stack (memo.h). The next one is unwound from its inner end (unwind.h) until it reaches a
+ * remembered state. If the words from there outwards are unchanged, so is the rest of the stack. Stacks that were seen
+ * before and need no unwinding are in the leaf cache (leaf.h).
  *
- * Of the last other stacks that the thread ran on (a coroutine's, a signal handler's) it remembers the same, with more
- * care: they may be gone, or be another coroutine's. */
+ * The thread also remembers the last other stacks that it ran on (of coroutines or signal handlers). They are checked
+ * with more care: they may be gone, or belong to another coroutine now. */
 #include "preload/stacks/stack.h"
 
 #include <signal.h>
@@ -27,25 +27,26 @@
 #include "preload/base/seal.h"
 
 enum {
-    OTHERS = 16,          /* stacks besides its own that a thread remembers */
-    DEEPER = 2 * OS_PAGE, /* how far below the deepest slot of another stack a slot is taken to be on it, too */
+    OTHERS = 16, /* stacks besides its own that a thread remembers */
+    /* a slot this far below the deepest known slot of another stack still counts as on that stack */
+    DEEPER = 2 * OS_PAGE,
 };
 
 struct stack {
     struct own_stack own;
-    uintptr_t busy;     /* slot of the caller that works here; 0: none */
-    struct memo *other; /* of the other stack that the last allocation was on; NULL: it was on the thread's own */
+    uintptr_t busy;     /* the slot of the caller that works here; 0: none */
+    struct memo *other; /* the other stack that the last allocation was on; NULL: the thread's own */
     uint32_t generation;
-    uint32_t unmappings;  /* when `looked` was */
-    struct region looked; /* what could be read then of the stack of `other` */
-    struct memo memo;     /* of the thread's own stack */
+    uint32_t unmappings;  /* stack_unmappings when `looked` was read */
+    struct region looked; /* the readable part of the stack of `other`, at that time */
+    struct memo memo;     /* the thread's own stack */
     struct memo *others;
     uint64_t clock; /* for memo.used */
     struct unwound unwound;
     bool complete;       /* the last stack was unwound to its outermost frame */
-    bool returned;       /* it has been there before, and not so long ago */
+    bool returned;       /* the stack was seen before, not long ago */
     struct stack *spare; /* for a signal handler that interrupts the work here */
-    bool remembers;      /* a spare one does not; nor has it leaves */
+    bool remembers;      /* false for a spare one, which has no leaves either */
     struct paths paths;
     struct leaves leaves;
 };
@@ -68,7 +69,7 @@ static void forget(struct stack *self) {
     leaf_forget(&self->leaves);
 }
 
-/* What a thread before it remembered. */
+/* Takes over the memory of an earlier thread in the same slot. */
 static void inherit(struct stack *self) {
     self->own = (struct own_stack){0};
     self->busy = 0;
@@ -83,7 +84,7 @@ void stack_use(struct stack **memory) {
     stack_self = memory ? memory : &of_nobody;
 }
 
-/* What a signal handler left for good in the middle of a change. */
+/* A signal handler left by longjmp in the middle of a change: forgets what may be half done. */
 __attribute__((noinline)) static void forget_half_done(struct stack *self) {
     forget(self);
     paths_forget(&self->paths);
@@ -102,7 +103,7 @@ static uint32_t site_of_memo(struct stack *self, struct memo *memo, uintptr_t ad
     return site;
 }
 
-/* Steps beyond what can be remembered are left out: the innermost ones. */
+/* If there is not enough room to remember all steps, the innermost ones are left out. */
 static uint32_t find(struct stack *self, struct memo *memo, struct view *view, const struct caller *caller) {
     bool own = view->own;
     enum outcome outcome = unwind(&self->unwound, memo, view, &self->own, caller);
@@ -117,7 +118,7 @@ static uint32_t find(struct stack *self, struct memo *memo, struct view *view, c
     return site;
 }
 
-/* Nothing is remembered. */
+/* The same without remembering anything. */
 static uint32_t find_anew(struct stack *self, struct view view, const struct caller *caller) {
     memo_cut(&self->memo, 0);
     uint32_t site = find(self, &self->memo, &view, caller);
@@ -133,7 +134,7 @@ static uint32_t find_own(struct stack *self, const struct caller *caller) {
 
 /* --- other stacks than the thread's own --- */
 
-/* What is remembered of the stack that the slot lies on, or seems to: nothing wrong comes of a mistake. */
+/* The memory of the stack that the slot seems to be on. A mistake does no harm. */
 static struct memo *recall(const struct stack *self, uintptr_t slot) {
     struct memo *found = NULL;
     for (int i = 0; self->others && i < OTHERS; i++) {
@@ -157,9 +158,9 @@ static struct memo *forget_oldest(struct stack *self, uintptr_t slot) {
     return oldest;
 }
 
-/* The thread is on this stack now. What is remembered of it is good for something if all can be read from the present
- * slot up to its end. That is asked when the thread comes from another stack, and when anything was unmapped. It may
- * have been elsewhere without an allocation: that is why words are verified from inside, too. */
+/* The thread is on this stack now. Its memory is of use only if everything from the present slot to its end can be
+ * read. That is checked when the thread comes from another stack, and after every unmapping. The thread may also have
+ * left and come back without an allocation. So the words are checked from the inside, too. */
 static struct view come_to(struct stack *self, struct memo *memo, uintptr_t slot) {
     struct view view = view_of_other(slot);
     memo_begin(memo);
@@ -175,7 +176,7 @@ static struct view come_to(struct stack *self, struct memo *memo, uintptr_t slot
     return view;
 }
 
-/* From the slot to behind the outermost word. No other stack that is remembered can be there still. */
+/* Notes the extent from the slot to the end of the outermost word. Other remembered stacks that overlap it are gone. */
 static void note_extent(struct stack *self, struct memo *memo, uintptr_t slot) {
     struct region extent = extent_at_least(slot);
     for (uint32_t i = 0, n = memo_words(memo, memo->count); i < n; i++) {
@@ -189,7 +190,7 @@ static void note_extent(struct stack *self, struct memo *memo, uintptr_t slot) {
     memo->extent = extent;
 }
 
-/* `memo`: what was recalled, or NULL. */
+/* `memo`: the recalled memory, or NULL. */
 static uint32_t find_elsewhere(struct stack *self, struct memo *memo, const struct caller *caller) {
     if (!self->others && self->remembers) self->others = arena_take(OTHERS * sizeof *self->others);
     if (!self->others) return find_anew(self, view_of_other(caller->slot), caller);
@@ -204,7 +205,7 @@ static uint32_t find_elsewhere(struct stack *self, struct memo *memo, const stru
 
 /* --- */
 
-/* The thread's memory of its stacks, or NULL. */
+/* The memory of the calling thread's stacks, or NULL. */
 static struct stack *stack_of_thread(void) {
     struct stack **self = stack_self;
     if (unlikely(self == &of_nobody)) return NULL;
@@ -217,8 +218,8 @@ bool stack_is_alternate(void) {
     return seal_is_set() || os_call(SYS_sigaltstack, 0, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
 }
 
-/* Whether the hook whose slot was `inner` is gone for good, seen from one with `slot`: a signal handler left it by
- * longjmp. Its frame was further in than ours, or it is ours now. */
+/* Whether a signal handler left the hook with slot `inner` by longjmp. It is asked from a hook with `slot`. The lost
+ * frame was further in than ours, or ours has its place. */
 static bool has_left(const struct stack *self, uintptr_t inner, uintptr_t slot) {
     const struct region *on =
         region_has(&self->own.known, inner) || !self->other ? &self->own.known : &self->other->extent;
@@ -231,7 +232,8 @@ bool stack_has_left(uintptr_t inner, uintptr_t slot) {
 }
 
 bool stack_has_left_call(const struct caller *inner, uintptr_t slot) {
-    static __thread struct own_stack unknown __attribute__((tls_model("initial-exec"))); /* where no stacks are kept */
+    /* for threads whose stacks are not remembered */
+    static __thread struct own_stack unknown __attribute__((tls_model("initial-exec")));
     struct stack *self = *stack_self;
     struct own_stack *own = self ? &self->own : &unknown;
     bool deeper = slot < inner->slot && own_stack_has(own, inner->slot) && own_stack_has(own, slot);
@@ -270,7 +272,7 @@ static uint32_t find_site(struct stack *self, const struct caller *caller) {
 
 static uint32_t site_with(struct stack *self, const struct caller *caller) {
     uint32_t generation = __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE);
-    if (unlikely(self->busy)) forget_half_done(self); /* it was left in the middle */
+    if (unlikely(self->busy)) forget_half_done(self); /* an earlier call was left in the middle */
     begin_work(self, caller->slot);
     if (unlikely(self->generation != generation)) {
         forget(self);
@@ -288,20 +290,20 @@ uint32_t stack_site_of_place(uintptr_t address) {
     return stack_site_of(stack == TREE_NONE ? TREE_ROOT : stack, address);
 }
 
-/* For want of anything better: the calling place alone. */
+/* The last resort: the site of the call's address alone. */
 static uint32_t site_of_caller(const struct caller *caller) {
     ledger_lost(SNAP_LOST_FRAMES);
     return stack_site_of_place(caller->address);
 }
 
-/* A thread late in its death has nothing to remember with: all such share one, one at a time. */
+/* A thread late in its death has no memory of its own. All such threads share one, one at a time. */
 static uint32_t site_for_nobody(const struct caller *caller) {
     static struct stack *shared;
     static uint32_t taken;
     uint32_t idle = 0, me = ledger_head->pid;
     if (!__atomic_compare_exchange_n(&taken, &idle, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
         (idle == me || !__atomic_compare_exchange_n(&taken, &idle, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
-        return site_of_caller(caller); /* taken, and not by a thread of a process that this one was forked from */
+        return site_of_caller(caller); /* a thread of this process has it */
     if (!shared) shared = new_stack(false);
     uint32_t site;
     if (shared) {
@@ -314,8 +316,8 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     return site;
 }
 
-/* The same, seen from a stack that another memory has just found to its end. Who is interrupted has a signal frame
- * further in, and is on this stack: another one may be left and come back to. */
+/* The same, seen from a stack that another memory has just unwound to its end. If the hook was interrupted, the stack
+ * has a signal frame further in. Only this stack counts: another stack may be left and entered again. */
 static bool is_left_behind(const struct stack *self, const struct stack *by, uintptr_t slot) {
     bool same_stack = region_has(&by->own.known, self->busy) && region_has(&by->own.known, slot) && slot < self->busy;
     return self->busy && same_stack &&
@@ -323,7 +325,7 @@ static bool is_left_behind(const struct stack *self, const struct stack *by, uin
             (region_has(&by->own.known, by->unwound.handler) && by->unwound.handler > self->busy));
 }
 
-/* Its thread is at work with each of them in front of `by`, or it was: then they are free again. */
+/* Frees the memories in front of `by` whose hooks are gone. */
 static void free_those_left(struct stack *self, const struct stack *by, uintptr_t slot) {
     for (; self != by; self = self->spare)
         if (is_left_behind(self, by, slot)) {
@@ -334,7 +336,7 @@ static void free_those_left(struct stack *self, const struct stack *by, uintptr_
 
 enum { SPARES = 8 };
 
-/* The stack is not in the leaf cache, or it cannot be asked. */
+/* The leaf cache does not know the stack, or cannot be asked. */
 __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
     struct caller caller = {slot, address, rbp};
     struct stack *first = stack_of_thread(), *self = first;
@@ -350,17 +352,17 @@ __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t
     return site;
 }
 
-/* Whether the leaves may be asked: they are about the thread's own stack, and nobody is at work in them. `but`: what
- * else must be 0. */
+/* Whether the leaves may be asked: the caller is on the thread's own stack, and no hook is at work in them. `but` must
+ * be 0, too. */
 static INLINE bool may_ask_leaves(const struct stack *self, uintptr_t slot, uint64_t but) {
     return likely(!(self->busy | but) && region_has(&self->own.known, slot) &&
                   __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE) == self->generation);
 }
 
-/* In leaves that are not for the fast path, because more addresses choose their set. */
+/* Asks leaves whose set is chosen by more addresses. The fast path leaves that out. */
 __attribute__((noinline)) static uint32_t site_in_more_leaves(struct stack *self, uintptr_t slot, uintptr_t address,
                                                               uintptr_t rbp) {
-    memo_begin(&self->memo); /* what was left in the middle */
+    memo_begin(&self->memo); /* forgets what an interrupted call found */
     if (!self->leaves.more || !may_ask_leaves(self, slot, 0)) return 0;
     begin_work(self, slot);
     self->other = NULL;
@@ -370,7 +372,7 @@ __attribute__((noinline)) static uint32_t site_in_more_leaves(struct stack *self
     return site;
 }
 
-/* 0 when it is not there. */
+/* 0: the stack is not there. */
 static INLINE uint32_t site_in_leaves(struct stack *self, struct caller caller) {
     if (unlikely(!self)) return 0;
     if (unlikely(!may_ask_leaves(self, caller.slot, self->leaves.more)))
@@ -383,7 +385,7 @@ static INLINE uint32_t site_in_leaves(struct stack *self, struct caller caller) 
     return site;
 }
 
-#ifdef MEMSTOW_ORACLE /* the test build that compares every stack with libunwind's: tests/oracle */
+#ifdef MEMSTOW_ORACLE /* a test build that compares every stack with libunwind's: tests/oracle */
 void oracle_check(const struct caller *caller, uint32_t site);
 #else
 static inline void oracle_check(const struct caller *caller, uint32_t site) { (void)caller, (void)site; }
