@@ -1,4 +1,4 @@
-/* assign.c — see assign.h. What a block is, blocks/host.c knows; here is what it is counted at. */
+/* assign.c — see assign.h. blocks/host.c knows what a block is. This file knows where it is counted. */
 #include "preload/owners/assign.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "preload/count/pin.h"
 #include "preload/count/site.h"
 
-/* Tries after a refusal while another thread held a lock for long: each lasts for a tenth of a second at least. */
+/* Tries while another thread holds a lock for long. Each try lasts at least a tenth of a second. */
 enum { TRIES = 50 };
 
 static bool shift_allocated(uint32_t from, uint32_t to, uint64_t bytes) {
@@ -21,7 +21,7 @@ static bool shift_allocated(uint32_t from, uint32_t to, uint64_t bytes) {
 
 static const struct parts_counts counts = {.room = account_shift_room, .shift = shift_allocated};
 
-/* What may be refused comes first: from the first count that moves on nothing fails. */
+/* Everything that may fail comes first. After the first count has moved, nothing fails. */
 static bool assign_whole(struct host_block *block, uint32_t model) {
     uint32_t from = block->site, to;
     if (!site_of_model(from, model, &to)) return false;
@@ -34,8 +34,8 @@ static bool assign_whole(struct host_block *block, uint32_t model) {
     return true;
 }
 
-/* The mark comes before the parts: without it, a thread that frees the block would not look for them. Without parts the
- * mark says nothing. */
+/* The mark is set before the parts: without it, a thread that frees the block would not look for parts. A mark without
+ * parts does no harm. */
 static bool assign_part(struct host_block *block, uint64_t start, uint64_t length, uint32_t model) {
     struct part part = {block->start, start, length, 0};
     if (!site_of_model(block->site, model, &part.site)) return false;
@@ -61,7 +61,7 @@ static int try_to_assign(uintptr_t start, uint64_t length, uint32_t model) {
     return mappings_assign(start, length, model);
 }
 
-/* The ledger grows in one thread, which may have to wait for the disk: that is no refusal. */
+/* The thread that makes the ledger grow may wait for the disk. That is no refusal, so other threads try again. */
 int assign_range(uintptr_t start, uint64_t length, uint32_t model) {
     int result = -ENOMEM;
     uint32_t seen;

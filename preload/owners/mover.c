@@ -18,11 +18,11 @@ void (*mover_cancel_request)(uint64_t ticket);
 
 static struct {
     uint32_t thread;
-    uint64_t work, ended; /* what it does now, by number, and what of that is to end */
+    uint64_t work, ended; /* work: number of the worker's present work; ended: number of the work that is to end */
 } worker;
 
-/* Calls of the program's that move, by number; each has its word here to be ended by, which is another's only when so
- * many more have come. */
+/* Calls of the program that move have numbers. A call has its word in this array, by which it is ended. 64 calls later
+ * the word belongs to another call. */
 enum { CALLS = 64 };
 static uint64_t calls, ended_calls[CALLS];
 static __thread uint64_t this_call __attribute__((tls_model("initial-exec")));
@@ -42,23 +42,23 @@ void mover_begin(struct mover *self) {
     }
 }
 
-/* --- the move at hand, for who looks on --- */
+/* --- the present move, as others see it --- */
 
-enum { OVER = 8 }; /* more than can end between two looks of who asked for an end */
+enum { OVER = 8 }; /* more moves than can end between two looks of a client */
 
 static struct {
     struct lock lock;
     struct shown {
-        uint64_t number; /* 0: none */
+        uint64_t number; /* 0: there is no move */
         uint32_t owner;
         bool out;
         enum ender ender;
-        uint64_t value; /* of its move_end */
+        uint64_t value; /* the value of its move_end */
     } mover;
-    uint64_t number, moved, wanted; /* of it, or of the last */
+    uint64_t number, moved, wanted; /* of the present move, or of the last one */
     struct figures {
         uint64_t number, moved, wanted;
-    } over[OVER]; /* the last that ended, by number */
+    } over[OVER]; /* the last moves that ended, by number */
 } hand;
 
 static void note_in_ledger(const struct mover *self) {
@@ -68,7 +68,7 @@ static void note_in_ledger(const struct mover *self) {
     __atomic_store_n(&ledger_head->moving_owner, owner_final(self->owner), __ATOMIC_RELEASE);
 }
 
-/* Who is asked for nothing else by the engine, which lets one at a time. */
+/* The engine calls this for one move at a time. */
 void mover_tell(uint64_t moved, uint64_t wanted, void *context) {
     struct mover *self = context;
     if (!lock_wait(&hand.lock)) return;
@@ -80,8 +80,8 @@ void mover_tell(uint64_t moved, uint64_t wanted, void *context) {
     lock_let_go(&hand.lock);
 }
 
-/* Where another move is at hand by now, the ledger goes on telling of that one. Without the lock, too: whoever has it
- * for so long may end this move when it is over, and finds nothing there that is gone. */
+/* If another move is present by now, the ledger goes on to show that one. This works without the lock, too: a thread
+ * that holds the lock for that long may end this move after it is over, and finds only words that still exist. */
 void mover_leave(const struct mover *self, int64_t moved) {
     uint64_t seen = self->number;
     if (!self->number) return;
@@ -116,7 +116,7 @@ int64_t mover_end(uint32_t owner, bool out) {
 bool mover_is_on(uint64_t number, uint64_t *moved, uint64_t *wanted) {
     if (!lock_wait(&hand.lock)) return true;
     const struct figures *over = &hand.over[number % OVER];
-    bool is = over->number < number; /* else it has left, or one after it */
+    bool is = over->number < number; /* otherwise the move has ended, or a later one has */
     if (over->number == number)
         *moved = over->moved, *wanted = over->wanted;
     else if (hand.number == number)

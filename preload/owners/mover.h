@@ -1,6 +1,6 @@
-/* mover.h — the move at hand: how far it is, and how it is ended from outside.
- * In: the thread that moves, at each chunk. Out: figures for others and for the ledger's header; an end to the move,
- * after the chunk that it is at. It must not touch memory of the move, which may be over. */
+/* mover.h — the present move: its progress, and how others end it.
+ * In: the thread that moves, at each chunk. Out: figures for other threads and for the ledger's header; an end of the
+ * move after its present chunk. It must not touch memory of the move, which may be over. */
 #ifndef MEMSTOW_MOVER_H
 #define MEMSTOW_MOVER_H
 
@@ -13,43 +13,44 @@
 
 enum ender { BY_CALL, BY_WORKER, BY_REQUEST };
 
-/* It is a frame of the thread that moves: nobody else is told where it is. */
+/* It lies in the frame of the thread that moves. No other thread has its address. */
 struct mover {
     uint32_t owner;
     bool out;
     struct move_end end;
     enum ender ender;
-    uint64_t number; /* 0: it is not at hand, and nobody was told of it */
-    uint64_t wanted; /* as was told last */
+    uint64_t number; /* 0: the move has not been announced */
+    uint64_t wanted; /* as announced last */
 };
-/* A move of the owner's begins: finds out by whom it can be ended. `context` is the mover, which so many bytes have
- * moved for, of so many. And it has ended with this result. */
+/* begin: a move of the owner begins; finds out who can end it. tell: `moved` of `wanted` bytes have moved; `context` is
+ * the mover. leave: the move has ended with this result. */
 void mover_begin(struct mover *self);
 void mover_tell(uint64_t moved, uint64_t wanted, void *context);
 void mover_leave(const struct mover *self, int64_t moved);
 
-/* --- the early end of a move, after its present chunk --- */
+/* --- ending a move early, after its present chunk --- */
 
-/* This thread comes to what it does for a call of the program's: one move, or those of a trigger. An end from outside
- * that was for what it did before does not count any more. */
+/* This thread begins a call of the program: one move, or those of a trigger. An end that was meant for an earlier call
+ * does not count any more. */
 void mover_begin_call(void);
-/* Any thread: ends the present move, out or back, no matter who made it: the program for itself or for a request, or
- * memstow's worker. The rest of the same call does not begin. Returns its number; -ENOENT: there is none, or it is
- * another owner's than `owner` (0: anybody's). */
+/* Any thread may call. Ends the present move, out or back, whoever makes it: the program, for itself or for a request,
+ * or memstow's worker. The rest of the same call does not begin. Returns the number of the move; -ENOENT: there is
+ * none, or it belongs to another owner than `owner` (0: any owner). */
 int64_t mover_end(uint32_t owner, bool out);
-/* Whether that move still goes on; how many bytes it has moved. */
+/* Whether the move with this number still goes on, and how far it is. */
 bool mover_is_on(uint64_t number, uint64_t *moved, uint64_t *wanted);
 
-/* Where a move that begins now for a request from outside learns that it is to end, and its ticket; 0: it is for none.
- * And an end to what is moved for a request. requests.c sets both with the first request. */
+/* mover_request: the ticket of the request that a beginning move is for, and the word that will end it; 0: the move is
+ * for no request. mover_cancel_request: ends what is moved for a request. requests.c sets both with the first
+ * request. */
 extern uint64_t (*mover_request)(uint32_t owner, bool out, struct move_end *end);
 extern void (*mover_cancel_request)(uint64_t ticket);
 
-/* This thread is memstow's own worker, and comes to what it does next. */
+/* This thread is memstow's worker, and begins its next work. */
 void mover_begin_work(void);
-/* Any thread: ends the worker's move after its present chunk. The rest of the same trigger does not begin: -ECANCELED.
- * Moves of the program's go on: those for a request end by requests_cancel. Device memory comes back as a whole, or not
- * at all. */
+/* Any thread may call. Ends the worker's move after its present chunk. The rest of the same trigger does not begin:
+ * -ECANCELED. Moves of the program go on; requests_cancel ends those for a request. Device memory comes back as a
+ * whole, or not at all. */
 void mover_cancel_work(void);
 
 #pragma GCC visibility pop

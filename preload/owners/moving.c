@@ -1,4 +1,5 @@
-/* moving.c — see moving.h. stow.h moves; here is what, and whether it is still the owner's. */
+/* moving.c — see moving.h. stow.h moves memory. This file knows what to move, and whether it still belongs to the
+ * owner. */
 #include "preload/owners/moving.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@
 #include "preload/base/seal.h"
 #include "preload/base/forked.h"
 
-/* In a mapping of its own: large models have thousands of pieces. */
+/* The pieces are in a mapping of their own: large models have thousands. */
 struct list {
     uint32_t owner, count, room;
     struct stow_piece *pieces;
@@ -55,7 +56,7 @@ static bool list_begin(struct list *list, uint32_t owner, uint32_t which) {
 
 static void list_end(struct list *list) { os_unmap(list->pieces, bytes_of(list)); }
 
-/* What of a piece is not where it was to go: an earlier move may have taken some of it there. */
+/* The bytes of a piece that are not where they should go. An earlier move may have taken some of them there. */
 static uint64_t kept_of(const struct stow_piece *piece, bool out) {
     uint64_t away = stow_bytes_within(piece->start, piece->length);
     if (!out) return away;
@@ -73,7 +74,7 @@ static void note_refusal(uint32_t owner, bool out, const char *why, uint64_t byt
     trace_add_line(&line);
 }
 
-/* A line for each reason, with all that it kept where it is. */
+/* Writes a line for each reason, with the bytes that stayed because of it. */
 static void note_refusals(const struct list *list, bool out) {
     for (uint32_t refusal = STOW_DONE + 1; refusal < STOW_REFUSALS; refusal++) {
         uint64_t bytes = 0, pieces = 0;
@@ -91,7 +92,7 @@ static uint64_t start_of(const struct stow_piece *piece) { return piece->start; 
 
 HEAPSORT(struct stow_piece, sort_by_start, start_of)
 
-/* What the owner has by the time that the first piece is asked about, in order. */
+/* What the owner has when the engine asks about the first piece, in order of address. */
 struct present {
     uint32_t owner, which;
     bool known;
@@ -104,7 +105,7 @@ static void look(struct present *self) {
         sort_by_start(self->list.pieces, self->list.count);
 }
 
-/* One move of an owner's. It is a frame of the thread that moves. */
+/* A move of one owner. It lies in the frame of the thread that moves. */
 struct move {
     struct mover mover; /* first: mover_tell gets the same context */
     struct present present;
@@ -113,7 +114,7 @@ struct move {
 static bool is_still_there(const struct stow_piece *piece, void *context) {
     struct present *self = &((struct move *)context)->present;
     if (!self->known) look(self);
-    uint32_t low = 0, high = self->list.count; /* behind the last that begins no later */
+    uint32_t low = 0, high = self->list.count; /* one past the last piece that begins at or before the address */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (self->list.pieces[middle].start <= piece->start)
@@ -125,12 +126,12 @@ static bool is_still_there(const struct stow_piece *piece, void *context) {
     return has && piece->start + piece->length <= has->start + has->length;
 }
 
-/* What of it lies in a device's memory that memstow served. */
+/* Moves the part of the owner's device memory that memstow serves. */
 static int64_t move_device(uint32_t owner, bool out, struct move_end end) {
     return out ? vram_serve_out(owner, owner_is_idle(owner), false, end) : vram_serve_in(owner);
 }
 
-/* An error counts only where nothing moved, with one exception: memory that is still out of a device, because its use
+/* An error counts only if nothing moved. There is one exception: memory that is still off its device, because using it
  * breaks the device's context. */
 static int64_t both(int64_t host, int64_t device, bool out) {
     if (host > 0 && device > 0) return host + device;
@@ -139,8 +140,8 @@ static int64_t both(int64_t host, int64_t device, bool out) {
     return host ? host : device;
 }
 
-/* A device that reads the host's memory as the processor does (HMM, ATS) cannot wait for a page that is on its way,
- * out or back; and where somebody uses the owner, what begins a moment after the look may read it. */
+/* Some devices read the host's memory as the processor does (HMM, ATS). Such a device cannot wait for a page that is
+ * moving. If the owner is in use, a device may begin to read it right after this look. */
 static bool devices_use_it(uint32_t owner, const struct list *list, bool out) {
     bool nothing_moves = out ? !list->count : !stow_bytes(owner, NULL);
     if (nothing_moves || stow_forked_beside_threads()) return false;
@@ -167,7 +168,7 @@ static int64_t move_host(struct move *self, struct list *list) {
     return moved;
 }
 
-/* Of this thread's last move: it had an end put to it, and some is not where it was to go. */
+/* This thread's last move was ended early, and some bytes did not move. */
 static __thread bool cut_short __attribute__((tls_model("initial-exec")));
 
 bool moving_was_cut_short(void) { return cut_short; }
@@ -178,8 +179,8 @@ static bool is_cut_short(const struct list *list) {
     return false;
 }
 
-/* Nobody writes to values of the store, and readers have views of their own: they are copied, and not waited for. Where
- * they lie is a descriptor of the program's, which the worker does not have. */
+/* Values of the store are copied, and nobody waits: nobody writes to them, and readers have views of their own. The
+ * store's files are descriptors of the program, which the worker does not have. */
 static int64_t move_state(const struct move *self) {
     uint32_t owner = self->mover.owner;
     if (!owned_store) return 0;
@@ -198,14 +199,14 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     vram_serve_forget_why();
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM && kind != MEMSTOW_STATE) return -EINVAL;
-    if (seal_is_set()) return -ENOTSUP; /* the kernel is asked for nothing */
+    if (seal_is_set()) return -ENOTSUP; /* nothing may be asked of the kernel */
     struct move self = {.mover = {.owner = owner, .out = out}, .present = {.owner = owner, .which = which}};
     mover_begin(&self.mover);
     if (move_is_ended(self.mover.end)) return -ECANCELED;
     if (kind == MEMSTOW_STATE) return which & OWNED_MEMORY ? move_state(&self) : 0;
     if (!list_begin(&list, owner, which)) return -ENOMEM;
     int64_t moved = move_host(&self, &list);
-    owner = owner_final(owner); /* it may have been adopted meanwhile */
+    owner = owner_final(owner); /* another owner may have adopted it meanwhile */
     int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, self.mover.end) : 0;
     owner_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
     if (self.present.list.pieces) list_end(&self.present.list);
@@ -229,7 +230,7 @@ int64_t moving_stow_device(uint32_t owner) {
 
 int64_t moving_restore(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_DEVICE, false); }
 
-/* What is free in the owner's heap; and of files, which can be read again, what nobody wrote to. */
+/* Releases the free memory of the owner's heap, and file pages that nobody wrote to, which can be read again. */
 int64_t moving_release(uint32_t owner) {
     owner = owner_final(owner);
     if (!owner_kind(owner)) return -ENOENT;
@@ -246,8 +247,8 @@ uint64_t moving_progress(uint64_t *wanted) {
     return progress.at_work ? progress.moved : 0;
 }
 
-/* Before Linux 5.7 no memory stays mapped when it is moved away, and without userfaultfd nobody who uses it meanwhile
- * can be made to wait. */
+/* Finds out what the kernel can do. Before Linux 5.7, memory that moves away does not stay mapped. Without userfaultfd,
+ * a thread that uses memory in a move cannot be made to wait. */
 void moving_begin(void) {
     uint32_t features;
     if (moving_can_stow || seal_is_set()) return;

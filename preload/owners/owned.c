@@ -19,13 +19,13 @@
 
 const struct owned_store *owned_store;
 
-/* The number of a site's tag. */
+/* The tag number of a site. */
 static uint32_t number_of(uint32_t site) {
     struct snap_site record = site_record(site);
     return record.word == SNAP_SITE_FREE ? 0 : snap_site_tag(record);
 }
 
-/* The owners of a tag, adoption done. */
+/* The owners of a tag, with adoption applied. */
 static struct snap_tag owners_of(uint32_t number) {
     struct snap_tag tag = tags_at(number);
     tag.model = owner_final(tag.model);
@@ -34,7 +34,7 @@ static struct snap_tag owners_of(uint32_t number) {
 
 static struct snap_tag tag_of(uint32_t site) { return owners_of(number_of(site)); }
 
-/* Whole pages: what lies between the first and the last border. */
+/* The whole pages of a range. */
 static uint64_t whole_pages(uint64_t start, uint64_t length, uintptr_t *first) {
     uint64_t end = (start + length) & ~(uint64_t)(OS_PAGE - 1);
     *first = os_round_up(start, OS_PAGE);
@@ -44,7 +44,7 @@ static uint64_t whole_pages(uint64_t start, uint64_t length, uintptr_t *first) {
 /* --- by site --- */
 
 struct sums {
-    struct owned *all; /* by owner, or by tag */
+    struct owned *all; /* by owner or by tag */
     uint32_t count;
 };
 
@@ -65,7 +65,7 @@ static void add_to_owners(const struct sums *sums, uint32_t number, const struct
     add(sums, tag.run, sum);
 }
 
-/* Most chunks have no site with a tag: those are not summed. */
+/* Most chunks have no site with a tag, and are not summed. */
 static void add_chunk(const struct sums *sums, uint32_t chunk, add_counter *to) {
     struct snap_counter counters[SNAP_CHUNK_SITES];
     bool summed = false;
@@ -89,7 +89,7 @@ static void add_part(uint32_t site, uintptr_t start, uint64_t length, void *cont
     if (model && model < sums->count) sums->all[model].movable_bytes += whole_pages(start, length, &first);
 }
 
-/* A part of a block belongs to the owner that it was given to. */
+/* The parts of a block belong to their own owners. */
 static void add_block(struct snap_large *record, void *context) {
     parts_each(record->address, record->size, record->site, add_part, context);
 }
@@ -120,7 +120,7 @@ static void add_state(uint32_t owner, uint64_t bytes, bool in_file, void *contex
     if (owner < sums->count && in_file) sums->all[owner].stowed_bytes += bytes;
 }
 
-/* Of a device's memory what memstow serves, wherever it is. */
+/* Adds device memory that memstow serves, on the device or moved out. */
 static void add_served(uint32_t owner, uint64_t bytes, bool stowed, void *context) {
     struct sums *sums = context;
     if (owner >= sums->count) return;
@@ -196,7 +196,8 @@ static void visit_mapping(struct snap_mapping *record, void *context) {
     bool wanted = (record->kind == SNAP_MAP_ANONYMOUS && search->which & OWNED_MEMORY) ||
                   (record->kind == SNAP_MAP_FILE && search->which & OWNED_FILES);
     uintptr_t first;
-    uint64_t length = whole_pages(record->address, record->length, &first); /* it may have been assigned in part */
+    /* only part of the mapping may be assigned */
+    uint64_t length = whole_pages(record->address, record->length, &first);
     if (wanted) visit_piece(context, record->site, first, length);
 }
 

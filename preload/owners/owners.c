@@ -1,4 +1,4 @@
-/* owners.c — see owners.h. Owners are found by a hash of kind and keys; owner.c keeps them. */
+/* owners.c — see owners.h. Owners are found by a hash of kind and keys. owner.c holds their data. */
 #include "preload/owners/owners.h"
 
 #include <errno.h>
@@ -20,14 +20,14 @@
 enum { TEXT_MAX = 1024, TEXTS = 4096 };
 
 static uint32_t first_run;
-static struct words by_keys; /* of owners that are not retired */
+static struct words by_keys; /* the owners that are not retired */
 
 /* --- by keys --- */
 
 static uint64_t hash_of(uint32_t kind, const uint64_t keys[2]) {
     uint64_t h = (keys[0] ^ kind) * 0x9E3779B97F4A7C15u;
     h = (h ^ h >> 32 ^ keys[1]) * 0xD6E8FEB86659FD93u;
-    return (h ^ h >> 32) | 2; /* 0 and 1 are no words */
+    return (h ^ h >> 32) | 2; /* words.h reserves 0 and 1 */
 }
 
 static bool has_keys(const struct owner *owner) { return owner->keys[0] || owner->keys[1]; }
@@ -59,7 +59,7 @@ static void leave_keys(uint32_t id, struct owner *owner) {
     uint64_t hash = hash_of(owner->kind, owner->keys);
     uint32_t first = words_find(&by_keys, hash);
     if (first == WORDS_NONE) {
-        return; /* nobody finds it: a fork in the middle of a change, or no memory for one */
+        return; /* the owner is not in the chain: a fork came in the middle of a change, or there was no memory */
     } else if (first == id) {
         words_take_out(&by_keys, hash);
         if (owner->next) words_put(&by_keys, hash, owner->next);
@@ -75,7 +75,7 @@ static void leave_keys(uint32_t id, struct owner *owner) {
 
 /* --- new ones --- */
 
-/* NULL: no memory. Texts are short, and beside each other; the registry is held. */
+/* Memory for a text; NULL: there is none. Texts are short and lie next to each other. The caller holds the registry. */
 static char *room_for(size_t length) {
     static char *room;
     static size_t left;
@@ -90,14 +90,15 @@ static char *room_for(size_t length) {
 
 static const char *copy_of(const char *text) {
     size_t length = strnlen(text, TEXT_MAX - 1);
-    while (text[length] && length && ((unsigned char)text[length] & 0xC0) == 0x80) length--; /* whole characters */
+    /* do not cut a character in two */
+    while (text[length] && length && ((unsigned char)text[length] & 0xC0) == 0x80) length--;
     if (!length) return "";
     char *copy = room_for(length + 1);
     if (copy) memcpy(copy, text, length);
     return copy;
 }
 
-enum { RUNS_TOGETHER = 64 }; /* of those that do not stand by themselves any more */
+enum { RUNS_TOGETHER = 64 }; /* old runs that share one group */
 
 static void number_run(uint32_t id, struct owner *run) {
     if (owner_run_count % RUNS_TOGETHER == 0) first_run = id;
@@ -114,7 +115,7 @@ static bool may_own(const struct owner *owner) {
     return owner && (owner->kind == MEMSTOW_MODEL || owner->kind == MEMSTOW_CUSTOM);
 }
 
-/* The registry is held. */
+/* The caller holds the registry. */
 static int64_t make(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]) {
     uint32_t id = owner_count();
     struct owner *owner = owner_make_room(id);
@@ -176,7 +177,7 @@ int owners_end_run(uint32_t run, uint32_t outcome) {
     return owner ? 0 : -ENOENT;
 }
 
-/* The registry is held: of two that adopt each other at once the second is refused. */
+/* The caller holds the registry. If two owners adopt each other at once, the second is refused. */
 static bool adopt(uint32_t id, uint32_t provisional, struct owner *from) {
     uint32_t by = owner_final(id);
     if (from->adopted_by || by == provisional) return false;
@@ -239,7 +240,7 @@ int owners_idle(uint32_t id, bool idle) {
 
 /* --- what they have --- */
 
-/* When it was last used is known no better than by when it was last asked. */
+/* The time of the last use is no more exact than the times at which it was asked for. */
 static struct owner_state state_of(uint32_t id, struct owner *owner, const struct owned *has) {
     if (__atomic_exchange_n(&owner->used, 0, __ATOMIC_RELAXED) || os_load32(&owner->scopes))
         owner->last_use_ns = os_now();
@@ -310,7 +311,7 @@ int owners_figures(uint32_t id, struct memstow_figures *out) {
     return 0;
 }
 
-/* Of the parent's threads there is only the one that forked. */
+/* In a forked child only the thread that forked is left. */
 static void forget_scopes_of_others(void) {
     const struct scopes *self = &tags_scopes;
     for (uint32_t id = 1; id < owner_count(); id++)

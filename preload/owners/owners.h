@@ -1,8 +1,8 @@
-/* owners.h — the registered owners: models, nodes, runs and customs, by id and by the program's keys. In: the program's
- * calls of the ABI. Out: what is known of each owner, the ledger's OWNER records, and what each has.
+/* owners.h — the registered owners: models, nodes, runs and customs, by id and by the program's keys. In: calls of the
+ * ABI. Out: what is known of each owner, the ledger's OWNER records, and what each owner has.
  *
- * Everything is called outside of hooks. One thread at a time makes changes. Ids are never given twice, so a thread
- * with an id may read at any time. In a forked child owners, scopes and the run go on; their records come into its
+ * Everything is called outside of hooks. One thread at a time makes changes. Ids are never used twice, so a thread that
+ * has an id may read at any time. In a forked child, owners, scopes and the run go on. Their records enter the child's
  * ledger when it first needs them. */
 #ifndef MEMSTOW_OWNERS_H
 #define MEMSTOW_OWNERS_H
@@ -16,20 +16,20 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Id or -errno: see memstow.h. */
+/* An id or -errno: see memstow.h. */
 int64_t owners_open(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]);
 int owners_adopt(uint32_t owner, uint32_t provisional);
 int owners_retire(uint32_t owner);
-/* 1: it is another one than before. */
+/* 1: the policy has changed. */
 int owners_policy(uint32_t owner, uint32_t policy, int32_t priority);
 int owners_idle(uint32_t owner, bool idle);
 
-/* Runs: the id of the new one, or -errno. */
+/* The id of the new run, or -errno. */
 int64_t owners_begin_run(const char *name);
 int owners_end_run(uint32_t run, uint32_t outcome);
 
-/* All models and customs that nobody adopted and that have, or may get, anything; returns how many there are, and
- * writes at most `room`. */
+/* All models and customs that are not adopted and that have, or may get, memory. Returns their number, and writes at
+ * most `room`. */
 uint32_t owners_list(struct owner_state *out, uint32_t room);
 int owners_figures(uint32_t owner, struct memstow_figures *out);
 

@@ -17,28 +17,28 @@
 #include "preload/base/seal.h"
 #include "preload/base/forked.h"
 
-/* What is known of each decision in the end. */
+/* The outcome of each decision. */
 struct result {
     int64_t moved, released; /* bytes, or -errno */
     uint64_t after, stowed;
-    uint64_t device_after, device_stowed; /* device_stowed: of stowed */
+    uint64_t device_after, device_stowed; /* device_stowed is part of stowed */
     enum policy_category category;
 };
 
 static struct {
-    uint32_t stage;  /* enum stage: the thread that has moved it on owns the rest */
-    uint32_t thread; /* the thread that began it, and is to end it; 0: not known */
+    uint32_t stage;  /* enum stage: the thread that changed it last owns the rest */
+    uint32_t thread; /* the thread that began the trigger and is to end it; 0: not known */
     uint64_t number, began_ns;
     uint32_t reason;
     struct memstow_decision *decisions;
     struct result *results;
     struct owner_state *owners;
     uint32_t decision_room, result_room, owner_room, count;
-    uint64_t last[POLICY_CATEGORIES]; /* owners in each, when a trigger ended */
+    uint64_t last[POLICY_CATEGORIES]; /* the number of owners in each category, when the last trigger ended */
 } trigger;
 enum stage { STAGE_NONE, STAGE_DECIDING, STAGE_DECIDED };
 
-/* Of the rescue that is on: one at a time, as its caller sees to it. */
+/* For the present rescue. The caller makes sure that there is one at a time. */
 static bool rescue_takes_kept;
 static bool (*rescue_helps)(uint32_t owner);
 
@@ -77,7 +77,7 @@ static const char *category_word(enum policy_category category) {
     return words[category];
 }
 
-/* Of errors that moving and giving back have; NULL: another one. */
+/* A word for an error of moving or giving back; NULL: there is none. */
 static const char *error_word(int64_t error) {
     static const struct {
         int number;
@@ -109,7 +109,7 @@ static void begin_line(struct line *line, const char *kind) {
     line_number(line, "trigger", trigger.number);
 }
 
-/* Of devices there is a word only where something is, or was, in one. */
+/* Devices are named only if something is, or was, on one. */
 static void device_number(struct line *line, const char *key, uint64_t bytes) {
     if (bytes) line_number(line, key, bytes);
 }
@@ -160,7 +160,7 @@ static void trace_category(const struct memstow_decision *decision, const struct
     trace_add_line(&line);
 }
 
-/* Why what is left of an owner is there. */
+/* Why the rest of an owner's memory is still there. */
 static const char *remains_why(const struct memstow_decision *decision, const struct result *result) {
     if (result->category == POLICY_STOWED) return "stowed";
     if (decision->action == MEMSTOW_FREE) return "alive";
@@ -181,7 +181,7 @@ static void trace_remaining(const struct memstow_decision *decision, const struc
 
 /* --- begin --- */
 
-/* All owners, in memory of ours: their number may grow while it is made larger. */
+/* Lists all owners in memory of ours. There may be more of them after the array has grown, so it asks again. */
 bool trigger_list_owners(struct owner_state **owners, uint32_t *room, uint32_t *count) {
     *count = owners_list(*owners, *room);
     while (*count > *room) {
@@ -191,7 +191,7 @@ bool trigger_list_owners(struct owner_state **owners, uint32_t *room, uint32_t *
     return true;
 }
 
-/* An owner whose memory would not help stays, as if it were in use. */
+/* In a rescue: an owner whose memory would not help is treated as in use. */
 static void leave_out_others(struct owner_state *owners, uint32_t count) {
     for (uint32_t i = 0; rescue_helps && i < count; i++)
         if (owners[i].idle) owners[i].idle = rescue_helps(owners[i].id);
@@ -217,13 +217,13 @@ static bool decide(uint32_t reason, uint64_t needed, bool drops) {
     return true;
 }
 
-/* A thread that began one and is gone will not end it: its trace stays as it is, unfinished. */
+/* Takes over from a thread that began a trigger and is gone. The trace of that trigger stays unfinished. */
 static bool take_over(void) {
     uint32_t thread = os_load32(&trigger.thread);
     bool gone = thread && !seal_is_set() && os_call(SYS_tgkill, os_pid(), thread, 0) == -ESRCH;
     if (!gone || !move_on(STAGE_DECIDED, STAGE_DECIDING)) return false;
     if (os_load32(&trigger.thread) == thread) return true;
-    finish(STAGE_DECIDED); /* another has ended that one and begun its own meanwhile */
+    finish(STAGE_DECIDED); /* another thread has taken over, ended it and begun its own */
     return false;
 }
 
@@ -248,7 +248,7 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
 
 /* --- end --- */
 
-/* A rescue is in a hook of the program's: nothing of the host's is touched there. */
+/* A rescue runs in a hook of the program, so it moves only device memory. */
 static struct result act(const struct memstow_decision *decision) {
     struct result result = {0};
     if (trigger.reason == POLICY_RESCUE) {
@@ -268,7 +268,7 @@ static const struct owner_state *state_of(uint32_t owner, uint32_t count) {
     return NULL;
 }
 
-/* Owners that are not in the list any more have nothing. */
+/* Owners that are not in the list any more have no memory. */
 static void see_what_came_of_it(void) {
     uint32_t owners;
     if (!trigger_list_owners(&trigger.owners, &trigger.owner_room, &owners)) owners = trigger.owner_room;
@@ -295,11 +295,11 @@ static uint64_t not_negative(int64_t n) { return n > 0 ? (uint64_t)n : 0; }
 
 static uint64_t what_went(uint64_t before, uint64_t after) { return before > after ? before - after : 0; }
 
-/* What was dropped, and what its heap gave back, may be the same memory: the larger of the two counts. */
+/* Dropped memory and memory that a heap gave back may be the same. So the larger figure counts. */
 static uint64_t given_by(const struct memstow_decision *decision, const struct result *result) {
     uint64_t released = not_negative(result->released);
     uint64_t dropped = what_went(decision->live_bytes, result->after);
-    bool counts = trigger.reason != MEMSTOW_PRESSURE; /* which is of the host */
+    bool counts = trigger.reason != MEMSTOW_PRESSURE; /* pressure is about host memory only */
     uint64_t of_devices = counts ? what_went(decision->device_bytes, result->device_after) : 0;
     if (decision->action == MEMSTOW_KEEP && decision->why != MEMSTOW_WHY_RETIRED) return 0;
     uint64_t moved = policy_sum(not_negative(result->moved), of_devices);
@@ -351,7 +351,7 @@ static uint64_t trace_end(void) {
             trace_remaining(&trigger.decisions[i], &trigger.results[i]);
     for (int i = 0; i < POLICY_CATEGORIES; i++)
         __atomic_store_n(&trigger.last[i], sums.categories[i], __ATOMIC_RELAXED);
-    trace_act(&sums); /* the last: a trigger without it was not finished */
+    trace_act(&sums); /* written last: a trigger without this line was not finished */
     return sums.given;
 }
 

@@ -1,6 +1,6 @@
-/* trigger.h — the moment when policies are applied. In: a reason, owners as they are (owners.h). Out: decisions, their
- * outcome, and the trace of both. Outside of hooks. There is one trigger at a time; one thread may begin it and another
- * one end it. docs/decisions.md has the rules and the lines. */
+/* trigger.h — the moment when policies are applied. In: a reason, and the present figures of owners (owners.h). Out:
+ * decisions, their outcome, and the trace of both. Outside of hooks. There is one trigger at a time; another thread
+ * than the one that began it may end it. docs/decisions.md has the rules and the lines. */
 #ifndef MEMSTOW_TRIGGER_H
 #define MEMSTOW_TRIGGER_H
 
@@ -13,35 +13,34 @@
 
 #pragma GCC visibility push(hidden)
 
-/* `reason`: enum memstow_reason, or POLICY_RESCUE, which may also come in a hook and moves device memory alone. Returns
- * the number of decisions, which stay at `*decisions` until trigger_end; or -EINVAL, -EBUSY, -ENOMEM. `drops`: the
+/* `reason`: enum memstow_reason, or POLICY_RESCUE, which may come in a hook and moves only device memory. Returns the
+ * number of decisions, or -EINVAL, -EBUSY, -ENOMEM. The decisions stay at `*decisions` until trigger_end. `drops`: the
  * caller drops what is to be freed before it ends the trigger. */
 int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool drops,
                       const struct memstow_decision **decisions);
-/* The bytes given back; -ENOENT: no trigger is on. */
+/* The bytes that were given back; -ENOENT: there is no trigger. */
 int64_t trigger_end(void);
-/* Ends it with nothing done; the trace shows one that was not finished. */
+/* Ends the trigger without action. The trace shows it as unfinished. */
 void trigger_cancel(void);
-/* Both, for memstow's own: nobody drops anything. */
+/* Begins and ends a trigger of memstow's own. Nobody drops anything. */
 int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed);
 
-/* What came of the last one that ended, in words: "2 kept, 1 freed". */
+/* The outcome of the last trigger in words: "2 kept, 1 freed". */
 void trigger_words(char *to, size_t room);
 
-/* Notes in the trace that a policy was set, or changed. */
+/* Notes in the trace that a policy was set or changed. */
 void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const uint64_t keys[2], uint32_t policy,
                          int32_t priority);
 
-/* The same for a device that has no memory left (vram_rescue.h): whether owners that are to be kept may be stowed,
- * after all others, and whether what an owner has would help: with several devices it may lie in another one. NULL: it
- * would.
- */
+/* A trigger for a device without free memory (vram_rescue.h). takes_kept: owners with the policy keep may be stowed,
+ * too, after all others. helps: whether an owner's memory would help; it may lie on another device. NULL: it always
+ * would. */
 int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
-/* All owners, in an array that grows. False: no memory. */
+/* Lists all owners, in an array that grows. False: there is no memory. */
 bool trigger_list_owners(struct owner_state **owners, uint32_t *room, uint32_t *count);
 
-/* In a forked child: no trigger is on. */
+/* In a forked child: there is no trigger. */
 void trigger_abandon(void);
 
 #pragma GCC visibility pop

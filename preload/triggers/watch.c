@@ -14,11 +14,11 @@
 enum { PRESSURE_WAIT_S = 10, PRESSURE_WAIT_MOST_S = 300 };
 static const uint64_t SECOND = 1000000000;
 
-/* Of the one thread that polls. */
+/* The data of the one thread that polls. */
 static struct {
-    uint64_t idle_since_ns; /* who became idle before this has been seen to */
-    uint64_t idle_next_ns;  /* not looked for before this */
-    uint64_t pressure_ns;   /* not before this */
+    uint64_t idle_since_ns; /* owners that became idle before this time have been handled */
+    uint64_t idle_next_ns;  /* the next look for idle owners is not before this time */
+    uint64_t pressure_ns;   /* the next look for pressure is not before this time */
     uint64_t wait_s;
     struct owner_state *owners;
     uint32_t owner_room;
@@ -29,8 +29,8 @@ bool watch_is_wanted(void) {
     return wishes->any || wishes->idle_ns;
 }
 
-/* Waits longer each time that a trigger gave little. A program that is asked acts later: the outcome is not known here,
- * and counts as nothing. */
+/* Waits longer after each trigger that gave little. If the program is asked, it acts later. Its outcome is not known
+ * here, and counts as little. */
 static void wait_after(uint64_t now_ns, bool gave) {
     watch.wait_s = gave || !watch.wait_s ? PRESSURE_WAIT_S : 2 * watch.wait_s;
     if (watch.wait_s > PRESSURE_WAIT_MOST_S) watch.wait_s = PRESSURE_WAIT_MOST_S;
@@ -39,7 +39,7 @@ static void wait_after(uint64_t now_ns, bool gave) {
 
 typedef bool ask_function(uint32_t reason, const char *text, uint64_t needed);
 
-/* Whether it was done or passed on; *gave: whether that was worth it, a tenth of what was needed. */
+/* Whether the trigger was made or passed on. *gave: it gave at least a tenth of what was needed. */
 static bool do_or_ask(uint32_t reason, const char *text, uint64_t needed, ask_function *ask, bool *gave) {
     *gave = false;
     if (ask && ask(reason, text, needed)) return true;
@@ -72,7 +72,8 @@ static bool somebody_became_idle(uint64_t now_ns) {
     return false;
 }
 
-/* What all owners have is the sum over all threads and sites: milliseconds in a large program. So not each second. */
+/* The figures of all owners are sums over all threads and sites. That takes milliseconds in a large program, so it is
+ * not done each second. */
 static bool poll_idle(uint64_t now_ns, ask_function *ask) {
     uint64_t idle_ns = pressure_wishes()->idle_ns;
     bool gave;

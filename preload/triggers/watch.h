@@ -1,5 +1,5 @@
 /* watch.h — triggers that nobody asks for: memory is short, or an owner has not been used for long.
- * In: the time, about once a second. Out: a trigger, or a request to the program to make one. All of it belongs to the
+ * In: the time, about once a second. Out: a trigger, or a request to the program to make one. Everything belongs to the
  * one thread that polls. */
 #ifndef MEMSTOW_WATCH_H
 #define MEMSTOW_WATCH_H
@@ -9,15 +9,16 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Is memory short, or has an owner become idle? A thread of memstow's own, which may wait, calls this about once a
- * second. `ask` passes the trigger on to a program that answers requests; false: there is none, and the trigger is made
- * here. Returns the reason of what was done or passed on (enum memstow_reason), or 0. */
+/* Looks whether memory is short or an owner has become idle. A thread of memstow's own, which may wait, calls it about
+ * once a second. `ask` passes the trigger on to a program that answers requests. If it returns false, there is no such
+ * program, and the trigger is made here. Returns the reason of what was done or passed on (enum memstow_reason), or
+ * 0. */
 uint32_t watch_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *text, uint64_t needed));
 
-/* Whether there is anything to poll for: pressure or idleness were asked for in the environment. */
+/* Whether there is anything to poll for: the environment sets a limit for pressure or idleness. */
 bool watch_is_wanted(void);
 
-/* In a forked child: nobody polls. */
+/* In a forked child: no thread polls. */
 void watch_abandon(void);
 
 #pragma GCC visibility pop
