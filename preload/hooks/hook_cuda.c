@@ -1,8 +1,8 @@
-/* hook_cuda.c — the entry points of CUDA, each made of its line in cuda_table.h.
- * In: the program's calls, and those of libraries. Out: the same calls to the real functions, and what they did, to
- * cuda_events.c. Results are the driver's, but for addresses that resolvers hand out, and for memory that cannot be
- * registered because it is stowed and does not come back. CUDA itself calls entries from within others: only the
- * outermost call of a thread counts. */
+/* hook_cuda.c — the entry points of CUDA, each made from its line in cuda_table.h.
+ * In: calls of the program and of libraries. Out: the same calls to the real functions, and what they did, to
+ * cuda_events.c. Results are the driver's, with two exceptions: addresses that resolvers return, and stowed memory that
+ * cannot come back, whose registration is refused. CUDA calls entries from within others: only a thread's outermost
+ * call counts. */
 #include <errno.h>
 
 #include "preload/cuda/cuda_abi.h"
@@ -19,13 +19,13 @@
 
 #define HOOK __attribute__((visibility("default")))
 
-/* What called the thread's outermost hook, while it runs; slot 0: none does. */
+/* The caller of the thread's outermost hook, while that runs; slot 0: none runs. */
 static __thread struct caller outermost __attribute__((tls_model("initial-exec")));
 
-/* A hook that was left by longjmp, or by the end of its thread, is no outer one. */
+/* A hook that was left by longjmp, or by the end of its thread, does not count as outermost. */
 static bool is_within(uintptr_t slot) { return unlikely(outermost.slot) && !stack_has_left_call(&outermost, slot); }
 
-/* What to call; NULL: the process has no such function. */
+/* Returns the function to call; NULL: the process has no such function. */
 static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t slot, struct caller caller) {
     int error = errno;
     void *real = cuda_route_real(entry, slot, caller.address);
@@ -59,8 +59,8 @@ static int end(struct cuda_call *call, int result) {
 
 typedef int resolver(const char *, void **, int, uint64_t, int *);
 
-/* A newer CUDA may mean another function by the name. It does not where it still gives the same one for the newest
- * version that is known. */
+/* A newer CUDA may use the name for another function. It does not, if the newest version that we know gives the same
+ * function. */
 static bool means_the_same(const char *symbol, const void *found, uint64_t flags) {
     resolver *ask = (resolver *)cuda_scope_any("cuGetProcAddress_v2", NULL);
     void *known = NULL;
@@ -88,7 +88,7 @@ static int runtime_version(void) {
     return ask && !ask(&version) ? version : CUDA_VERSION_KNOWN;
 }
 
-/* --- the words of the table --- */
+/* --- the words that the table uses --- */
 
 #define KIND_DEVICE SNAP_CUDA_DEVICE_MEMORY
 #define KIND_POOL SNAP_CUDA_POOL_MEMORY

@@ -1,9 +1,9 @@
-/* hook_dlsym.c — dlsym and dlvsym: who asks for an entry point of CUDA by name gets our hook.
- * In: every look-up of the program. Out: the real function, reached by a jump, for all names but those in cuda_table.h.
+/* hook_dlsym.c — dlsym and dlvsym: a program that asks for an entry point of CUDA by name gets our hook.
+ * In: every look-up of the program. Out: for all names outside of cuda_table.h, the real function, by a jump.
  *
- * The real dlsym looks at its return address: RTLD_NEXT is "after the caller", and a library in a namespace sees that
- * one only. A call from here would be ours: an interposer of somebody else's that asks for RTLD_NEXT would find itself.
- * Hence a jump, in assembly; what costs more than two comparisons happens only for names that begin with "cu". */
+ * The real dlsym looks at its return address: RTLD_NEXT means "after the caller", and a library in a namespace sees
+ * only that namespace. A call from here would be ours: an interposer that asks for RTLD_NEXT would find itself. So it
+ * is a jump, in assembly. Names that do not begin with "cu" cost two comparisons. */
 #include <dlfcn.h>
 #include <link.h>
 
@@ -17,12 +17,12 @@
 typedef void *lookup(void *, const char *);
 typedef void *versioned_lookup(void *, const char *, const char *);
 
-/* Found by the first caller. */
+/* The first caller looks these up. */
 __attribute__((used, visibility("hidden"))) lookup *hook_next_dlsym;
 __attribute__((used, visibility("hidden"))) versioned_lookup *hook_next_dlvsym;
 __attribute__((visibility("hidden"))) void hook_find_dlsym(void);
 
-/* In two registers: the answer, and whether it is one, or the real function is to be jumped to. */
+/* In two registers: the answer, and whether it is final. If it is not, the real function follows by a jump. */
 struct answer {
     void *at;
     uint64_t final;
@@ -30,7 +30,7 @@ struct answer {
 __attribute__((visibility("hidden"))) struct answer hook_answer_dlsym(void *handle, const char *name,
                                                                       const char *version, uintptr_t caller);
 
-/* libc's, or that of another library that wraps it: an overlay's, say. */
+/* Finds libc's functions, or those of a library that wraps them, such as an overlay. */
 void hook_find_dlsym(void) {
     __atomic_store_n(&hook_next_dlvsym, (versioned_lookup *)symbol_next("dlvsym"), __ATOMIC_RELEASE);
     __atomic_store_n(&hook_next_dlsym, (lookup *)symbol_next("dlsym"), __ATOMIC_RELEASE);
@@ -40,8 +40,9 @@ static void *look_up(void *handle, const char *name, const char *version) {
     return version ? hook_next_dlvsym(handle, name, version) : hook_next_dlsym(handle, name);
 }
 
-/* The search found us, who are there in every process. What would it have found: what comes behind us, and if that is
- * nothing, a library that was loaded with the caller, and that others need not see. dlerror says what dlsym says. */
+/* The search found us, because we are in every process. This returns what it would have found without us: the
+ * definition behind ours, or, if there is none, one in a library that was loaded with the caller and that others need
+ * not see. dlerror says what dlsym would say. */
 static void *found_without_us(void *handle, const char *name, const char *version, uintptr_t caller) {
     void *seen = look_up(RTLD_NEXT, name, version);
     void *linked = !seen && handle == RTLD_DEFAULT ? cuda_scope_linked(name, caller) : NULL;
@@ -57,7 +58,8 @@ static struct answer instead_of_ours(int entry, void *handle, const char *name, 
     return (struct answer){same ? ours : cuda_route_hook((enum cuda_entry_id)entry, real), 1};
 }
 
-/* Whether RTLD_NEXT of this caller comes to us: it was loaded before us, and nobody between has the name. */
+/* Whether RTLD_NEXT of this caller leads to us: the caller was loaded before us, and no object in between has the
+ * name. */
 static bool comes_to_us(const char *name, uintptr_t caller) {
     const struct link_map *asks = cuda_scope_object(caller), *ours = cuda_scope_object((uintptr_t)&hook_find_dlsym);
     const struct link_map *object = ours ? ours->l_prev : NULL;
@@ -65,13 +67,13 @@ static bool comes_to_us(const char *name, uintptr_t caller) {
     return object && object == asks;
 }
 
-/* Answered by a jump, unless that would find our hook and there is nothing behind it. */
+/* The answer is a jump, unless the jump would find our hook and no definition behind it. */
 static struct answer next_one(const char *name, const char *version, uintptr_t caller) {
     bool is_there = !comes_to_us(name, caller) || look_up(RTLD_NEXT, name, version);
     return (struct answer){.final = !is_there};
 }
 
-/* An entry of the driver's that is not in the table, and that the caller is about to get. */
+/* Notes an entry of the driver that is not in the table and that the caller is about to get. */
 static void look_at_unknown(void *handle, const char *name, const char *version, uintptr_t caller) {
     if (handle == RTLD_NEXT || !cuda_route_is_unknown_memory(name)) return;
     void *found = look_up(handle, name, version);
@@ -94,7 +96,7 @@ struct answer hook_answer_dlsym(void *handle, const char *name, const char *vers
     return (struct answer){cuda_route_hook((enum cuda_entry_id)entry, found), 1};
 }
 
-/* The arguments, over a call: the stack is a multiple of 16 at each, the return address and three words. */
+/* Saves the arguments over a call. The stack stays a multiple of 16: the return address and three words. */
 #define KEEP                                                                                                           \
     "    .irp word, rdi, rsi, rdx\n"                                                                                   \
     "    pushq %\\word\n"                                                                                              \

@@ -9,27 +9,27 @@
 static void look_up(const struct hook_entry *entry) {
     void *found = symbol_next(entry->name);
     __atomic_store_n(entry->next, found, __ATOMIC_RELAXED);
-    bool is_ours = !found || symbol_is_in_libc(found); /* not there: the hook knows what to do, or nobody can call it */
+    bool is_ours = !found || symbol_is_in_libc(found); /* not found: the hook handles that, or nothing can call it */
     __atomic_store_n(entry->way, is_ours ? entry->hook : found, __ATOMIC_RELEASE);
 }
 
-/* The section's bounds, by the linker. */
+/* The bounds of the section, from the linker. */
 __attribute__((visibility("hidden"))) extern const struct hook_entry __start_hook_entries[], __stop_hook_entries[];
 
-/* At the start; or by the first call, where that comes before. */
+/* Runs at the start, or at the first call if that comes earlier. */
 __attribute__((used, visibility("hidden"))) void hook_look_up_entries(void);
 __attribute__((constructor)) void hook_look_up_entries(void) {
     for (const struct hook_entry *entry = __start_hook_entries; entry < __stop_hook_entries; entry++) look_up(entry);
 }
 
-/* All that can hold an argument of a function stays as it is (rax: how many vectors there are; r10: a nested
+/* Keeps every register that can hold an argument of a function (rax: the number of vector registers; r10: a nested
  * function's frame). */
 __asm__(".pushsection .text\n"
         ".hidden hook_look_up_first\n"
         ".globl hook_look_up_first\n"
         ".type hook_look_up_first, @function\n"
         "hook_look_up_first:\n"
-        "    .cfi_startproc\n" /* the stack is a multiple of 16 here, and stays one */
+        "    .cfi_startproc\n" /* the stack is a multiple of 16 here and below */
         "    .irp word, rax, rdi, rsi, rdx, rcx, r8, r9, r10\n"
         "    pushq %\\word\n"
         "    .cfi_adjust_cfa_offset 8\n"

@@ -1,13 +1,14 @@
 /* hook_entry.h — entry points of hooks whose names are plain words. In: a call by such a name. Out: a jump to the hook,
- * or past it. A library may have another function by that name (clone, dup, brk), with other arguments and results. So
- * the entry is a jump in assembly: to the hook where the next definition is libc's, otherwise to that definition. A
- * jump keeps the return address and the caller's frame, which CALLER needs. Any thread, in signal handlers, too. */
+ * or past it. A library may have a function of its own by such a name (clone, dup, brk), with other arguments and
+ * results. So the entry is a jump in assembly: to the hook if the next definition is libc's, otherwise to that
+ * definition. A jump keeps the return address and the caller's frame, which CALLER needs. Any thread may call, in
+ * signal handlers, too. */
 #ifndef MEMSTOW_HOOK_ENTRY_H
 #define MEMSTOW_HOOK_ENTRY_H
 
 #pragma GCC visibility push(hidden)
 
-/* One name: its hook, the address to which a call of it goes (NULL: not looked up yet), and the next definition. */
+/* One name: its hook, the address that a call of it goes to (NULL: not looked up yet), and the next definition. */
 struct hook_entry {
     const char *name;
     void *hook, **way, **next;
@@ -15,8 +16,8 @@ struct hook_entry {
 
 #pragma GCC visibility pop
 
-/* After the name's declaration; the hook itself, hook_NAME, has the same type. Entries lie in a section of their own,
- * where hook_entry.c finds them. */
+/* Write it after the declaration of the name. The hook itself, hook_NAME, has the same type. Entries lie in a section
+ * of their own, where hook_entry.c finds them. */
 #define HOOK_ENTRY(name)                                                                                               \
     __attribute__((used, visibility("hidden"))) __typeof__(name) hook_##name;                                          \
     __attribute__((used, visibility("hidden"))) void *hook_way_##name;                                                 \
@@ -37,7 +38,7 @@ struct hook_entry {
             ".size " #name ", .-" #name "\n"                                                                           \
             ".popsection\n");
 
-/* In a hook, which runs only where this is libc's. */
+/* For use in a hook. The hook runs only if this is libc's function. */
 #define HOOK_NEXT(name) ((__typeof__(&name))next_##name)
 
 #endif

@@ -1,9 +1,9 @@
-/* hook_files.c — what opens a descriptor, and what starts a thread.
- * In: the program's calls. Out: the same calls to the next definition; what came of one that succeeded goes to
- * births.c. Each of these may be called in a signal handler or between vfork and exec, and some are cancellation
- * points: nothing is held while the next definition runs, and nothing that comes after it waits. What glibc opens for
- * itself is not seen. The names are plain words: each is an entry of hook_entry.h. */
-#undef _FORTIFY_SOURCE /* which defines some of them */
+/* hook_files.c — functions that open a descriptor or start a thread.
+ * In: the program's calls. Out: the same calls to the next definition; results of successful calls go to origins.c.
+ * Each function may be called in a signal handler or between vfork and exec, and some are cancellation points. So
+ * nothing is held while the next definition runs, and nothing after it waits. What glibc opens for itself is not seen.
+ * The names are plain words: each is an entry of hook_entry.h. */
+#undef _FORTIFY_SOURCE /* it defines some of them */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -43,8 +43,8 @@ int __pipe(int fds[2]);
 int __dup2(int fd, int to);
 int __fcntl(int fd, int command, ...);
 mqd_t __mq_open_2(const char *name, int flags);
-/* Since glibc 2.36, which may be newer than the one that this is built with. Names of such functions that are plain
- * words (fsopen, open_tree) have no hook: where libc has none, a library that is opened later may have its own. */
+/* In glibc since 2.36, which may be newer than the glibc of the build. Newer functions whose names are plain words
+ * (fsopen, open_tree) have no hook: where libc lacks them, a library that is opened later may define its own. */
 int pidfd_open(pid_t pid, unsigned flags);
 int pidfd_getfd(int process, int fd, unsigned flags);
 
@@ -117,7 +117,7 @@ HOOK_ENTRY(thrd_create)
 
 /* --- one descriptor --- */
 
-/* Nothing here begins a ledger: a forked child that only execs never has one. */
+/* This must not begin a ledger: a forked child that only execs never has one. */
 static bool is_seen(void) { return tracked_page.stage == TRACKED_YES; }
 
 static int note(int fd, enum snap_birth_kind kind, struct caller caller) {
@@ -133,14 +133,14 @@ static int asked(long result) {
     return result < 0 ? -1 : (int)result;
 }
 
-/* A program that finds this one by dlsym over an older glibc, which has none, gets what there is. */
+/* Over an older glibc without this function, a program that finds ours by dlsym gets the system call. */
 #define OPENS_SINCE_2_36(kind, name, parameters, ...)                                                                  \
     int hook_##name parameters {                                                                                       \
         int opened = HOOK_NEXT(name) ? HOOK_NEXT(name)(__VA_ARGS__) : asked(os_call(SYS_##name, __VA_ARGS__));         \
         return note(opened, SNAP_BIRTH_##kind, CALLER);                                                                \
     }
 
-/* The mode is there, or not looked at. */
+/* The mode is there if the flags need it; else its value is ignored. */
 #define OPENS_WITH_MODE(name, parameters, ...)                                                                         \
     int hook_##name parameters {                                                                                       \
         va_list list;                                                                                                  \
@@ -222,7 +222,7 @@ COPIES_OR_NOT(fcntl)
 COPIES_OR_NOT(fcntl64)
 COPIES_OR_NOT(__fcntl)
 
-/* --- two, and those behind a stream --- */
+/* --- two descriptors, and descriptors behind a stream --- */
 
 static int note_both(int result, const int fds[2], enum snap_birth_kind kind, struct caller caller) {
     for (int i = 0; i < 2 && !result && is_seen(); i++) origins_note(fds[i], kind, caller);
@@ -240,7 +240,7 @@ int hook_openpty(int *main, int *side, char *name, const struct termios *termios
     return result ? result : note_both(0, (int[]){*main, *side}, SNAP_BIRTH_FILE, CALLER);
 }
 
-/* The child has no descriptor of it but the standard ones. */
+/* Only the parent notes it: the child has the descriptor only as its standard ones. */
 pid_t hook_forkpty(int *main, char *name, const struct termios *termios, const struct winsize *size) {
     pid_t pid = HOOK_NEXT(forkpty)(main, name, termios, size);
     if (pid > 0) note(*main, SNAP_BIRTH_FILE, CALLER);
@@ -276,8 +276,9 @@ DIR *hook_opendir(const char *path) {
 
 /* --- threads --- */
 
-/* A thread that starts another allocates in any case. The last call is a jump: the thread's stack begins as it would
- * without us. */
+/* What a new thread runs first. The slot that it takes is no extra cost: a thread
+ * allocates in any case. The last call is
+ * a jump, so the thread's stack begins as it would without us. */
 static void *run_posix(void *context) {
     struct origins_thread *self = context;
     void *(*start)(void *) = (void *(*)(void *))self->start, *argument = self->argument;

@@ -1,9 +1,9 @@
 /* hook_host.c — the malloc family.
- * In: the program's calls. Out: blocks of the next allocator with a header in front, and one event each. It must
- * behave as the family does without us: results, errno, alignment, usable sizes, what an invalid pointer does.
+ * In: the program's calls. Out: blocks of the next allocator with a header in front, and one event each. It must behave
+ * as the family does without us: results, errno, alignment, usable sizes, the reaction to an invalid pointer.
  *
- * Most blocks are small, and 16-aligned: malloc, calloc, realloc and free have a fast path for those, taken while
- * tracked_page allows it. Everything else goes through host_alloc and host_free. */
+ * Most blocks are small and 16-aligned. malloc, calloc, realloc and free have a fast path for those, while tracked_page
+ * allows it. Everything else goes through host_alloc and host_free. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -37,8 +37,8 @@ enum { BEFORE = HOST_BEFORE };
 
 /* --- blocks --- */
 
-/* Blocks that are none of ours came from glibc (__libc_malloc, or before tracking), or from the foreign allocator
- * that the program has. */
+/* The allocator of a block. Blocks that are not ours came from glibc (__libc_malloc, or before tracking), or from the
+ * program's foreign allocator. */
 static const struct next_allocator *allocator_of(const struct host_known *block) {
     if (block->ours) return block->mark & HEADER_EARLY ? &next_libc : &next;
     return next_found == NEXT_FOREIGN ? &next : &next_libc;
@@ -65,8 +65,8 @@ static void *no_memory(void) {
     return NULL;
 }
 
-/* The site that an event of the caller is counted at. Asks again whether events count: a signal handler may have
- * forked while the allocator was at work, and this be the child, whose counters are still those of its parent. */
+/* Counts an event of the caller, and returns its site. It asks again whether events count: a signal handler may have
+ * forked while the allocator worked, and this may be the child, whose counters are still the parent's. */
 static uint32_t site_counted(struct caller caller, uint64_t size) {
     if (!process_tracked()) return SNAP_SITE_UNKNOWN;
     enum pin pin = pin_begin(caller.slot);
@@ -75,8 +75,8 @@ static uint32_t site_counted(struct caller caller, uint64_t size) {
     return site;
 }
 
-/* Writes the header of a new block; lists it, too, when it is one that must be found by address. A large block that
- * finds no room in the table stays counted. */
+/* Writes the header of a new block. If the block must be found by its address, it also goes into the table. A large
+ * block for which the table has no room stays counted. */
 static void describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
     bool listed = size >= SNAP_LARGE_BYTES || (host_on_page(p) && next_found == NEXT_FOREIGN);
     mark |= listed ? HEADER_LISTED : 0;
@@ -84,8 +84,8 @@ static void describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
     if (listed) blocks_add((uintptr_t)p, &(struct block){size, site, mark}, thread_slot());
 }
 
-/* Before libc is set up, and while tracking begins: from glibc, with a header that says so, so that it is told
- * apart from a foreign allocator's blocks. */
+/* Serves blocks before libc is set up, and while tracking begins. They come from glibc, and their header says so. So
+ * they can be told from a foreign allocator's blocks. */
 static void *early_alloc(size_t alignment, size_t size, bool zero) {
     size_t distance = alignment > BEFORE ? alignment : BEFORE;
     if (distance > HEADER_DISTANCE_MAX) return next_libc.memalign(alignment, size);
@@ -93,7 +93,8 @@ static void *early_alloc(size_t alignment, size_t size, bool zero) {
                 : zero             ? next_libc.calloc(1, size + 2 * BEFORE)
                                    : next_libc.malloc(size + 2 * BEFORE);
     if (!raw) return NULL;
-    /* Over a foreign allocator no header is looked for in front of a page-aligned block. */
+    /* Over a foreign allocator nobody reads a header in front of a page-aligned block, so the block must not be
+     * page-aligned. */
     if (alignment == BEFORE && host_on_page(raw + BEFORE)) distance = 2 * BEFORE;
     uint32_t mark = header_mark(0, (uint32_t)distance) | HEADER_EARLY;
     char *p = raw + distance;
@@ -103,15 +104,15 @@ static void *early_alloc(size_t alignment, size_t size, bool zero) {
     return p;
 }
 
-/* Nothing is counted here (any more). Over mimalloc, whose blocks cannot be told from ours without a header,
- * glibc serves. */
+/* Serves blocks that are not counted (any more). Over mimalloc glibc serves: without a header, a block of mimalloc
+ * could not be told from ours. */
 static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
     const struct next_allocator *from = next_found == NEXT_MIMALLOC ? &next_libc : &next;
     if (alignment > BEFORE) return from->memalign(alignment, size);
     return zero ? from->calloc(1, size) : from->malloc(size);
 }
 
-/* Page-aligned blocks go without a header, which would cost a page: the table knows them. */
+/* Page-aligned blocks have no header, which would cost a page. The table knows them. */
 static void *bare_alloc(size_t alignment, size_t size, struct caller caller) {
     char *p = next.memalign(alignment, size);
     if (!p) return NULL;
@@ -119,7 +120,7 @@ static void *bare_alloc(size_t alignment, size_t size, struct caller caller) {
     if (!blocks_add((uintptr_t)p, &(struct block){size, site, mark}, thread_slot())) {
         account_free(site, size);
         ledger_lost(SNAP_LOST_BLOCKS);
-        if (next_found == NEXT_MIMALLOC) { /* what is not listed is taken for glibc's */
+        if (next_found == NEXT_MIMALLOC) { /* a block that is not in the table would be taken for glibc's */
             next.free(p);
             p = next_libc.memalign(alignment, size);
         }
@@ -127,9 +128,10 @@ static void *bare_alloc(size_t alignment, size_t size, struct caller caller) {
     return p;
 }
 
-/* --- mappings of their own: large blocks in the scope of a model or custom --- */
+/* --- large blocks in the scope of a model or custom: each is a mapping of its own --- */
 
-/* The header lies at the end of a page in front of the block, which is then whole pages that can be moved. */
+/* The header lies at the end of a page in front of the block. So the block consists of whole pages, which can be
+ * moved. */
 static uint64_t mapped_length(uint64_t size) { return OS_PAGE + os_round_up(size, OS_PAGE); }
 
 static bool wants_mapping(size_t alignment, size_t size) {
@@ -144,7 +146,8 @@ static void *mapped_alloc(size_t size, struct caller caller) {
     return raw + OS_PAGE;
 }
 
-/* NULL: also when part of it has been stowed and come back: then it is two mappings, which do not move as one. */
+/* NULL: it failed. It also fails when a part was stowed and came back: that is two mappings, which mremap cannot move
+ * at once. */
 static void *mapped_resize(const struct host_known *block, size_t size) {
     long raw = os_call(SYS_mremap, block->raw, mapped_length(block->size), mapped_length(size), MREMAP_MAYMOVE);
     return raw < 0 && raw > -OS_PAGE ? NULL : (void *)raw;
@@ -160,7 +163,7 @@ static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller 
     if (alignment > HOST_ALIGNED_FIRST && size >= SNAP_LARGE_BYTES) return bare_alloc(OS_PAGE, size, caller);
     char *raw = zero ? next.calloc(1, size + BEFORE) : next.malloc(size + alignment);
     if (unlikely(!raw)) return NULL;
-    /* Raw blocks are 16-aligned, so the first aligned address after a header is at most `alignment` away. */
+    /* Raw blocks are 16-aligned. So the first aligned address after a header is at most `alignment` away. */
     char *p = (char *)os_round_up((uintptr_t)raw + BEFORE, alignment);
     uint32_t site = site_counted(caller, size);
     uint32_t mark = header_mark(header_generation(tracked_mark), (uint32_t)(p - raw));
@@ -170,14 +173,14 @@ static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller 
 
 static bool is_plain(size_t size) { return likely(size < tracked_page.small); }
 
-/* The usual case has no stack frame of its own: whatever is unusual is a tail call. */
+/* The slow cases of stamp are tail calls, so the usual case has no stack frame. */
 __attribute__((noinline)) static void *stamp_slow(struct header *header, size_t size, struct caller caller) {
     uint32_t site = site_counted(caller, size);
     host_write_header(header + 1, size, tracked_mark, site);
     return header + 1;
 }
 
-/* The site's counter is new to this thread, which is pinned. */
+/* Counts a block for whose site this thread has no counter yet. The thread is pinned. */
 __attribute__((noinline)) static void *stamp_at(struct header *header, size_t size, uint32_t site) {
     site = process_tracked() ? account_alloc(site, size) : SNAP_SITE_UNKNOWN;
     pin_end(PIN_OWN);
@@ -190,17 +193,17 @@ __attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
     return p;
 }
 
-/* `base`: tracked_page.mark_here. */
+/* Counts a block at sample_here. `base` is tracked_page.mark_here. */
 static inline void *stamp_here(struct thread *self, uint32_t base, struct header *header, size_t size) {
-    __atomic_store_n(&header->site, sample_here, __ATOMIC_RELAXED); /* else the compiler makes one store of two, with
-                                                                        more instructions than it saves */
+    /* otherwise the compiler merges two stores into one, with more instructions than it saves */
+    __atomic_store_n(&header->site, sample_here, __ATOMIC_RELAXED);
     header->seal = base + (uint32_t)size;
     header->size = size;
     if (unlikely(account_alloc_at(self, self->here, size))) return flushed(self, header + 1);
     return header + 1;
 }
 
-/* Most blocks are no samples, while stacks are sampled. */
+/* While stacks are sampled: most blocks are not samples. */
 __attribute__((noinline)) static void *stamp_unless_sampled(struct header *header, size_t size, uintptr_t slot,
                                                             uintptr_t address, uintptr_t rbp) {
     struct thread *self = thread_self;
@@ -211,7 +214,7 @@ __attribute__((noinline)) static void *stamp_unless_sampled(struct header *heade
     return stamp_here(self, mark, header, size);
 }
 
-/* Counts the block at a site, and lets go of the pin that was taken for it. */
+/* Counts the block at a site, and ends the pin that was taken for it. */
 static inline void *stamp_pinned(struct thread *self, struct header *header, size_t size, uint32_t site) {
     struct snap_counter *counter = account_counter(self, site);
     uint32_t mark = tracked_page.mark;
@@ -225,7 +228,7 @@ static inline void *stamp_pinned(struct thread *self, struct header *header, siz
     return header + 1;
 }
 
-/* While owners are in use, and this block's stack is not recorded, but who it belongs to. */
+/* While owners are in use: this block's stack is not recorded, only its owner. */
 __attribute__((noinline)) static void *stamp_tagged(struct header *header, size_t size, uintptr_t slot,
                                                     uintptr_t address, uintptr_t rbp) {
     struct thread *self = thread_self;
@@ -238,7 +241,7 @@ __attribute__((noinline)) static void *stamp_tagged(struct header *header, size_
     return stamp_pinned(self, header, size, tags_site(sample_here));
 }
 
-/* While call stacks are recorded, or samples of them, or owners are in use. */
+/* While call stacks are recorded or sampled, or owners are in use. */
 __attribute__((noinline)) static void *stamp_by_stack(struct header *header, size_t size, uintptr_t slot,
                                                       uintptr_t address, uintptr_t rbp) {
     struct thread *self = thread_self;
@@ -275,7 +278,7 @@ HOOK void *calloc(size_t count, size_t each) {
 
 /* --- freeing --- */
 
-/* What is stowed of it is not read back. */
+/* Frees the block. Stowed content is not read back. */
 static void give_back(void *p, const struct host_known *block) {
     if (!block->in_table) {
         allocator_of(block)->free(block->raw);
@@ -289,16 +292,16 @@ static void give_back(void *p, const struct host_known *block) {
     else
         allocator_of(block)->free(block->raw);
     stow_pass_end(pass);
-    stack_note_unmapping(); /* that may have been all of a mapping */
+    stack_note_unmapping(); /* an unmapped block may have been next to a stack */
 }
 
-/* What the block was is still there to be read when it is freed again (misuse.h). */
+/* Notes who freed the block. A second free of the block reads this note (misuse.h). */
 static inline void note_free(void *p, uint64_t size, uint32_t site, uintptr_t slot) {
     struct header_note *note = header_note(p, size, &next_spares);
     if (likely(note)) *note = (struct header_note){(uint32_t)stack_address(slot), site + tracked_page.note};
 }
 
-/* Of what is known by address, nothing is written: it may be stowed. */
+/* Marks a block as freed. Nothing is written into blocks that the table knows: they may be stowed. */
 static void note_end(void *p, const struct host_known *block, uintptr_t slot) {
     bool bare = block->mark & BLOCK_BARE;
     if (!bare) header_end(host_header(p));
@@ -311,7 +314,7 @@ static void note_end(void *p, const struct host_known *block, uintptr_t slot) {
 static void free_known(void *p, const struct host_known *block, uintptr_t slot) {
     struct block entry;
     if (block->in_table && !blocks_take((uintptr_t)p, &entry) && block->mark & BLOCK_BARE)
-        return; /* freed twice, by two threads at once: the other one gives it back */
+        return; /* two threads freed it at once: the other one gives it back */
     if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
         peak_note_free(block->site, block->size);
     count_out(p, block);
@@ -319,13 +322,14 @@ static void free_known(void *p, const struct host_known *block, uintptr_t slot) 
     give_back(p, block);
 }
 
-/* What is no block of ours, for its allocator to say so. Not where glibc would not come to that. */
+/* The pointer for the allocator's own error message, when p is not a block of ours. It is p itself, unless glibc would
+ * crash before it reports anything. */
 static void *as_it_is(void *p) {
     bool tells = next_found == NEXT_FOREIGN || tracked_page.stage != TRACKED_YES || !misuse_leads_astray(p);
     return tells ? p : misuse_nobody();
 }
 
-/* Its header is written anew, as far as it is known. */
+/* Writes the header anew, from what is known of the block. */
 static struct host_known mend(void *p, const struct misuse *misuse) {
     struct block entry;
     uint32_t mark = blocks_find((uintptr_t)p, &entry) ? entry.mark : tracked_mark;
@@ -333,12 +337,12 @@ static struct host_known mend(void *p, const struct misuse *misuse) {
     return host_look_at(p);
 }
 
-/* In a process that keeps no ledger most blocks are none of ours: they are passed on at once. */
+/* In a process without a ledger most blocks are not ours. They are passed on at once. */
 static struct misuse misuse_at(void *p) {
     return process_tracked() || !misuse_may_be_chunk(p) ? misuse_of(p) : (struct misuse){0};
 }
 
-/* The allocator is asked to free what it is given here, so that it says what it says without us. */
+/* The allocator gets the pointer, so that it reports the fault as it does without us. */
 __attribute__((noinline)) static void free_no_block(void *p, uintptr_t slot) {
     struct misuse misuse = misuse_at(p);
     const struct host_known none = {0};
@@ -367,14 +371,15 @@ __attribute__((noinline)) static void free_flushed(struct thread *self, struct h
     next.free(header);
 }
 
-/* Later it may lie within another block, and nobody is to find it there (host_find). */
+/* Marks a plain block as freed. Later it may lie within another block, where host_find must not take it for a live
+ * one. */
 static inline void end_plain(struct header *header, uint64_t size, uint32_t site, uintptr_t slot) {
     header_end(header);
     note_free(header + 1, size, site, slot);
 }
 
-/* A plain block of a site that the thread has no wide counter of. Of what is none, all that looked like one may have
- * been the sum. */
+/* Frees a plain block at whose site the thread has no wide counter. The fast path checked only the sum; if the site is
+ * impossible, the pointer is not such a block. */
 __attribute__((noinline)) static void free_counted(struct header *header, uintptr_t slot) {
     uint64_t size = header->size;
     uint32_t site = header->site;
@@ -408,7 +413,7 @@ __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
         next.free(header);
 }
 
-/* A block of the one site that there is. False: it is none. */
+/* Frees a block of the one site, sample_here. False: it is not such a block. */
 static inline bool free_here(void *p) {
     uint32_t base = tracked_page.mark_here;
     if (!base) return false;
@@ -424,7 +429,7 @@ static inline bool free_here(void *p) {
     return true;
 }
 
-/* NULL too. */
+/* p may be NULL. */
 __attribute__((noinline)) static void free_first(void *p, uintptr_t slot) {
     if (host_on_page(p) || gone_has(p))
         host_free(p, slot);
@@ -441,7 +446,7 @@ HOOK void free(void *p) {
 
 /* --- resizing --- */
 
-/* What the allocator copies, or moves as pages, must be plain memory. */
+/* Resizes a large block. The allocator copies its bytes or moves its pages, so it must be back in plain memory. */
 static void *resize_large(void *p, const struct host_known *block, size_t size, int *error) {
     void *raw = NULL;
     uint32_t pass = stow_pass_begin();
@@ -452,7 +457,7 @@ static void *resize_large(void *p, const struct host_known *block, size_t size, 
     return raw;
 }
 
-/* All that the program may have written to: every usable byte, not only those it asked for. */
+/* How many bytes the program may have written: every usable byte, not only those that it asked for. */
 static size_t usable_in(const void *p, const struct host_known *block) {
     if (block->ours && block->mark & HEADER_MAPPED) return os_round_up(block->size, OS_PAGE);
     return allocator_of(block)->usable(block->raw) - (size_t)((const char *)p - (const char *)block->raw);
@@ -467,8 +472,8 @@ static void *resize_by_copy(void *p, const struct host_known *block, size_t size
     return copy;
 }
 
-/* In place or moved by the next allocator, header and all. What is known by address is taken out before, and put
- * back on failure; the counters follow the header, so they change afterwards. */
+/* The next allocator resizes the block, with its header, in place or elsewhere. The table entry is taken out before,
+ * and put back on failure. The counters follow the header, so they change afterwards. */
 static void *resize_whole(void *p, const struct host_known *block, size_t size, struct caller caller) {
     struct block entry;
     bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
@@ -479,7 +484,7 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
     if (!raw) {
         host_write_header(p, block->size, block->mark, block->site);
         if (entered) blocks_add((uintptr_t)p, &entry, thread_slot());
-        bool readable = error != -EIO; /* else reading it would be a SIGBUS */
+        bool readable = error != -EIO; /* otherwise a read would cause a SIGBUS */
         return readable && (mapped || error) ? resize_by_copy(p, block, size, caller) : no_memory();
     }
     if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
@@ -493,7 +498,7 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
 }
 
 static void *resize_known(void *p, const struct host_known *block, size_t size, struct caller caller) {
-    if (size == 0 && next_found != NEXT_FOREIGN) { /* glibc's way */
+    if (size == 0 && next_found != NEXT_FOREIGN) { /* as glibc does */
         host_free(p, caller.slot);
         return NULL;
     }
@@ -504,7 +509,7 @@ static void *resize_known(void *p, const struct host_known *block, size_t size, 
     return resize_by_copy(p, block, size, caller);
 }
 
-/* Of a block that was freed, the allocator may give what it is asked for, without us: then it is one again. */
+/* The block was freed before, but without us the allocator may accept that. Then the result is a block again. */
 static void *resize_freed(void *raw, size_t size, struct caller caller) {
     const struct host_known none = {0};
     const struct next_allocator *from = allocator_of(&none);
@@ -516,7 +521,7 @@ static void *resize_freed(void *raw, size_t size, struct caller caller) {
     return again + 1;
 }
 
-/* As free_no_block. */
+/* The same as free_no_block, for realloc. */
 __attribute__((noinline)) static void *resize_no_block(void *p, size_t size, struct caller caller) {
     struct misuse misuse = misuse_at(p);
     const struct host_known none = {0};
@@ -548,7 +553,7 @@ static inline void *any_realloc(void *p, size_t size, struct caller caller) {
     }
     if (likely(tracked_page.mark))
         account_free(site, before);
-    else if (process_tracked()) /* a child: see site_counted */
+    else if (process_tracked()) /* a forked child: see site_counted */
         account_free_inherited(before);
     return stamp(header, size, caller);
 }
@@ -563,15 +568,15 @@ HOOK void *realloc(void *p, size_t size) {
     return any_realloc(p, size, CALLER);
 }
 
-/* Ours, or that of a program which defines malloc itself, or of Valgrind in place of either: not all of them have the
- * functions that are made of these here, as they are in libc. */
+/* The program's realloc and free: ours, its own, or Valgrind's. Not all of them have reallocarray and the like. So
+ * those are built from these two, as in libc. */
 extern __typeof__(realloc) program_realloc __asm__("realloc");
 extern __typeof__(free) program_free __asm__("free");
 
 HOOK void *reallocarray(void *p, size_t count, size_t each) {
     size_t size;
     if (unlikely(__builtin_mul_overflow(count, each, &size))) return no_memory();
-    return program_realloc(p, size); /* a jump: the caller is still the program */
+    return program_realloc(p, size); /* a tail call: the caller is still the program */
 }
 
 /* --- aligned --- */
@@ -582,7 +587,7 @@ static void *aligned(size_t alignment, size_t size, struct caller caller) {
     return host_alloc(alignment > BEFORE ? alignment : BEFORE, size, false, caller);
 }
 
-/* glibc rounds an odd alignment up, or refuses it: let it, and leave such a block alone. */
+/* glibc rounds an odd alignment up, or refuses it. We let it, and such a block has no header of ours. */
 HOOK void *memalign(size_t alignment, size_t size) {
     if (is_power_of_two(alignment)) return aligned(alignment, size, CALLER);
     return (next_found == NEXT_FOREIGN ? &next : &next_libc)->memalign(alignment, size);
@@ -609,7 +614,7 @@ HOOK void *pvalloc(size_t size) {
 
 /* --- the rest --- */
 
-/* No header declares these: one was removed from glibc, the others are of C23. */
+/* No header declares these: glibc removed the first, and C23 has the others. */
 void cfree(void *p);
 void free_sized(void *p, size_t size);
 void free_aligned_sized(void *p, size_t alignment, size_t size);
@@ -627,8 +632,8 @@ HOOK void free_aligned_sized(void *p, size_t alignment, size_t size) {
     program_free(p);
 }
 
-/* All that the allocator gave, as without us: some programs (redis) use every byte of it. Of a block whose header is
- * damaged it is what the program asked for, where that is known by address. */
+/* Every byte that the allocator gave, as without us: some programs (redis) use all of them. If the header is damaged,
+ * and the table knows the block, it is the size that the program asked for. */
 HOOK size_t malloc_usable_size(void *p) {
     struct block entry;
     if (!p) return 0;

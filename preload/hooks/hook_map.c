@@ -1,6 +1,6 @@
 /* hook_map.c — the mmap family.
  * In: the program's calls. Out: the same calls to the next definition, and what they did, to the table of mappings.
- * Mappings that an allocator or the library itself makes for its own use never come here or are told apart. */
+ * Mappings that an allocator or this library makes for itself are not counted. */
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -20,7 +20,7 @@
 
 #define HOOK __attribute__((visibility("default")))
 
-/* What CUDA's driver maps is its own: addresses of devices, pinned memory that the program asked CUDA for. */
+/* Mappings of CUDA's driver do not count: they are addresses of devices, or pinned memory that is counted as CUDA's. */
 static bool counts(struct caller caller) {
     return process_tracked() && !next_is_allocator_code(caller.address) && !cuda_route_is_driver(caller.address);
 }
@@ -37,12 +37,12 @@ static enum snap_mapping_kind kind_of(int protection, int flags) {
     return protection == PROT_NONE ? SNAP_MAP_RESERVED : SNAP_MAP_ANONYMOUS;
 }
 
-/* What the kernel refuses in any case does not touch the table, in which it would split pieces. */
+/* A range that the kernel always refuses must not reach the table: it would split pieces there. */
 static bool is_range(const void *start, size_t length) {
     return (uintptr_t)start % OS_PAGE == 0 && length && length <= ADDRESSES && (uintptr_t)start <= ADDRESSES - length;
 }
 
-/* Arenas of Python's small objects outlive the scope that the first of them was made in: they are everybody's. */
+/* Arenas of Python's small objects outlive the scope in which the first object was made. They belong to nobody. */
 static uint32_t site_of_new(struct caller caller) {
     return unlikely(python_maps_arenas(caller.address)) ? site_of_call(caller) : site_of_mapping(caller);
 }
@@ -52,7 +52,8 @@ static void *map(void *hint, size_t length, int protection, int flags, int fd, o
     bool over = stow_pass_watched(pass) && flags & MAP_FIXED && is_range(hint, length);
     if (over) stow_note_change((uintptr_t)hint, length);
     void *p = NEXT(mmap)(hint, length, protection, flags, fd, offset);
-    if (over && p != MAP_FAILED) stow_note_unmap((uintptr_t)hint, length); /* a call that fails leaves what was there */
+    /* if the call fails, the old mappings stay */
+    if (over && p != MAP_FAILED) stow_note_unmap((uintptr_t)hint, length);
     stow_pass_end(pass);
     if (flags & MAP_FIXED) stack_note_unmapping();
     if (p != MAP_FAILED && counts(caller))
@@ -74,7 +75,7 @@ static int unmap(void *start, size_t length) {
     uint32_t pass = stow_pass_begin();
     if (stow_pass_watched(pass) && is_range(start, length)) stow_note_unmapping((uintptr_t)start, length, &kept);
     int result = NEXT(munmap)(start, length);
-    if (result && kept.count) stow_put_back(&kept); /* it would take one mapping more than there may be */
+    if (result && kept.count) stow_put_back(&kept); /* the kernel refused: there would be one mapping too many */
     stow_pass_end(pass);
     stack_note_unmapping();
     return result;
@@ -91,7 +92,7 @@ HOOK int munmap(void *start, size_t length) {
     return result;
 }
 
-/* What a file backs would grow beyond the file's end. */
+/* Memory that a file backs would grow beyond the end of that file. So the range becomes plain memory first. */
 static bool make_whole(void *start, size_t length, void *over, size_t over_length) {
     int error = is_range(start, length) ? stow_note_whole((uintptr_t)start, length, false) : 0;
     if (over) stow_note_change((uintptr_t)over, over_length);
@@ -110,7 +111,7 @@ static void *remap(void *old, size_t old_length, size_t length, int flags, void 
     return p;
 }
 
-/* With old length 0 a shared mapping is mapped a second time; with MREMAP_DONTUNMAP the old range stays, empty. */
+/* The old range stays: length 0 maps a shared mapping a second time; MREMAP_DONTUNMAP leaves it empty. */
 static void *remap_keeping_old(void *old, size_t old_length, size_t length, int flags, void *hint,
                                struct caller caller) {
     void *p = remap(old, old_length, length, flags, hint);
@@ -138,7 +139,7 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
     return p;
 }
 
-/* Some advice means something else to memory that a file backs, or is refused there. */
+/* Some advice has another meaning for file-backed memory, or is refused there. So stowed memory is made plain first. */
 static void prepare_advice(void *start, size_t length, int advice) {
     if (!is_range(start, length)) return;
     if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == ADVICE_DONTNEED_LOCKED ||
@@ -168,7 +169,8 @@ HOOK int mprotect(void *start, size_t length, int protection) {
     return result;
 }
 
-/* The program locks memory so that it stays: so bring it back whole, and wait for a move of it. */
+/* The program locks memory so that it stays in memory. So stowed content comes back first, and a move in progress is
+ * waited for. */
 static bool make_whole_to_lock(uint32_t pass, const void *start, size_t length) {
     uintptr_t first = (uintptr_t)start & ~(uintptr_t)(OS_PAGE - 1);
     if (!stow_pass_watched(pass) || !stow_note_whole(first, length + ((uintptr_t)start - first), false)) return true;
@@ -190,7 +192,7 @@ HOOK int mlock2(const void *start, size_t length, unsigned flags) {
     return result;
 }
 
-/* A key would be lost with the mapping that it was given to. */
+/* Restores the range first: a key would be lost when stowed memory gets a new mapping. */
 HOOK int pkey_mprotect(void *start, size_t length, int protection, int key) {
     uint32_t pass = stow_pass_begin();
     int result = -1;
@@ -203,7 +205,7 @@ HOOK int pkey_mprotect(void *start, size_t length, int protection, int key) {
     return result;
 }
 
-/* Nothing more leaves, and what has left comes back: madvise must find locked memory, and refuse. */
+/* From now on nothing moves out, and stowed memory comes back. After that madvise meets locked memory, and refuses. */
 HOOK int mlockall(int flags) {
     uint32_t pass = stow_pass_begin();
     int result = -1;
@@ -221,7 +223,7 @@ static void note_break(uintptr_t before, uintptr_t after, struct caller caller) 
         mappings_drop(mappings_take(after, before - after));
 }
 
-/* Only the program's own calls come here: glibc's malloc moves the break from within. */
+/* Only the program's own calls come here: glibc's malloc uses an internal function. */
 void *hook_sbrk(intptr_t change) {
     void *before = HOOK_NEXT(sbrk)(change);
     if (before != (void *)-1 && change && counts(CALLER))

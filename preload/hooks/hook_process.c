@@ -1,5 +1,5 @@
-/* hook_process.c — exec, exit (of the main thread, too), unloading of code, and the way into a sandbox.
- * In: the program's calls. Out: the same calls to the next definition, with the ledger told before. Fork needs no
+/* hook_process.c — exec, exit (also of the main thread), unloading of code, and entry into a sandbox.
+ * In: the program's calls. Out: the same calls to the next definition; the ledger learns of them before. Fork needs no
  * hook: the child notices by itself (process.h). */
 #include <alloca.h>
 #include <dlfcn.h>
@@ -29,7 +29,7 @@
 
 HOOK_ENTRY(clone)
 
-/* Our constructors are called before libc's, which sets this. */
+/* Our constructors run before libc's, which sets `environ`. */
 __attribute__((constructor(101))) static void find_environment(int count, char **arguments, char **environment) {
     (void)count, (void)arguments;
     if (!environ) environ = environment;
@@ -55,7 +55,8 @@ static int exec_next(enum exec_kind kind, const char *file, int fd, char *const 
 
 static bool is_variable(const char *text, const char *name) { return !strncmp(text, name, strlen(name)); }
 
-/* How many variables there are; 0 also when the next image will not have this library, or has no room for one more. */
+/* The number of variables. 0: there are none, or the next image will not load this library, or there is no room for one
+ * more. */
 static size_t variables_to_pass(char *const environment[]) {
     size_t count = 0;
     bool preloaded = false;
@@ -63,8 +64,8 @@ static size_t variables_to_pass(char *const environment[]) {
     return preloaded && count < VARIABLES_MOST ? count : 0;
 }
 
-/* The next image learns from its environment how many there were before it. The list is made on the stack, for a vfork
- * child may not allocate. */
+/* The environment tells the next image how many images came before it. The list is on the stack, because a vfork child
+ * may not allocate. */
 static int exec_with(enum exec_kind kind, const char *file, int fd, char *const arguments[],
                      char *const environment[]) {
     char variable[PROCESS_EXEC_ROOM];
@@ -144,7 +145,7 @@ HOOK int execle(const char *path, const char *first, ...) {
     return execve(path, arguments, environment);
 }
 
-/* --- forks that glibc does not announce (fork is announced by pthread_atfork) --- */
+/* --- forks that glibc does not announce (pthread_atfork announces fork) --- */
 
 HOOK pid_t _Fork(void) {
     struct stow_forking forking = stow_fork_begin();
@@ -160,7 +161,7 @@ struct clone_start {
 };
 
 static int clone_begins(void *context) {
-    struct clone_start *self = context; /* on the stack of the parent, of which the child has a copy */
+    struct clone_start *self = context; /* on the parent's stack, which the child has a copy of */
     stow_fork_end(self->forking, true);
     return self->start(self->argument);
 }
@@ -184,7 +185,7 @@ static bool is_fork(long number, unsigned long first) {
     return number == SYS_fork || (number == SYS_clone && !(first & CLONE_VM));
 }
 
-/* --- the ends that run no destructor --- */
+/* --- ends without destructors --- */
 
 HOOK __attribute__((noreturn)) void _exit(int status) {
     process_end(SNAP_ABRUPT_EXIT);
@@ -193,7 +194,7 @@ HOOK __attribute__((noreturn)) void _exit(int status) {
 
 HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
 
-/* A program whose main thread leaves ends with the last of the others, which must not be ours. */
+/* The process goes on until its last thread ends. That must not be a thread of ours, so ours stop. */
 static void main_thread_leaves(void) {
     if (os_tid() == os_pid()) control_stop();
 }
@@ -210,15 +211,15 @@ HOOK __attribute__((noreturn)) void thrd_exit(int value) {
     __builtin_unreachable();
 }
 
-/* --- code that comes and goes --- */
+/* --- loading and unloading of code --- */
 
-/* A library opened with RTLD_DEEPBIND calls libc's free, while libc's strdup and getline call our malloc: it would give
- * glibc pointers that are not glibc's. It is opened without that flag, and the report says so. dlopen looks at its
- * caller (run path, namespace), so that this must be a jump. */
+/* A library opened with RTLD_DEEPBIND calls libc's free, but libc's strdup and getline call our malloc. The library
+ * would pass our pointers to glibc. So it is opened without that flag, and the report says so. dlopen looks at its
+ * caller (run path, namespace), so the call must be a jump. */
 __attribute__((used, visibility("hidden"))) void *hook_next_dlopen;
 __attribute__((visibility("hidden"))) void *hook_before_dlopen(int flags);
 
-/* The first time, and for RTLD_DEEPBIND: what to jump to. */
+/* Runs for the first call and for RTLD_DEEPBIND. Returns the address to jump to. */
 void *hook_before_dlopen(int flags) {
     static bool noted;
     if (!hook_next_dlopen) hook_next_dlopen = symbol_next("dlopen");
@@ -265,7 +266,7 @@ HOOK int dlclose(void *handle) {
     return result;
 }
 
-/* --- system calls, and sandboxes: opening a file may kill the program from then on --- */
+/* --- system calls and sandboxes: in a sandbox even opening a file may kill the program --- */
 
 HOOK int prctl(int option, ...) {
     va_list list;
@@ -288,7 +289,8 @@ static long enter(__typeof__(&syscall) call, long number, const long a[6]) {
     return result;
 }
 
-/* A memory policy would be lost with the mapping that it was given to; libnuma sets it so. */
+/* Restores the range first: a memory policy would be lost when stowed memory gets a new mapping. libnuma sets the
+ * policy by this call. */
 static long bind_memory(__typeof__(&syscall) call, const long a[6]) {
     uint32_t pass = stow_pass_begin();
     long result = -1;
@@ -300,7 +302,7 @@ static long bind_memory(__typeof__(&syscall) call, const long a[6]) {
     return result;
 }
 
-/* Quick: some programs make all their waiting and asking for thread ids so. */
+/* This must be fast: some programs make all their waits and thread id queries this way. */
 HOOK long syscall(long number, ...) {
     __typeof__(&syscall) found = NEXT(syscall);
     va_list list;
@@ -308,7 +310,7 @@ HOOK long syscall(long number, ...) {
     long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
     long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
     va_end(list);
-    if (unlikely(number == SYS_exit_group)) _exit((int)a); /* as qemu-user does */
+    if (unlikely(number == SYS_exit_group)) _exit((int)a); /* as qemu-user does it */
     if (unlikely(is_way_in(number))) return enter(found, number, (const long[]){a, b, c, d, e, f});
     if (unlikely(number == SYS_mbind)) return bind_memory(found, (const long[]){a, b, c, d, e, f});
     if (likely(!is_fork(number, (unsigned long)a))) return found(number, a, b, c, d, e, f);

@@ -1,4 +1,4 @@
-/* mimalloc_calls.c — see mimalloc_calls.h: what goes to libc. */
+/* mimalloc_calls.c — see mimalloc_calls.h. These are the calls that go to libc. */
 #ifdef MEMSTOW_MIMALLOC
 #include "preload/hooks/mimalloc_calls.h"
 

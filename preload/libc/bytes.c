@@ -1,24 +1,25 @@
-/* bytes.c — memcpy, strcmp and their like, the library's own.
- * In: calls from this library, those that the compiler makes of assignments included. Out: what libc's functions would
- * do. It must never call anything: in a program with a sanitizer the functions of these names belong to the sanitizer,
- * and crash before it has begun. The linker binds all of the library to these, because their visibility is hidden.
- * (CMakeLists.txt has the compiler's options with which a loop of these does not become a call of itself.) */
+/* bytes.c — the library's own memcpy, strcmp and the like.
+ * In: calls from this library, including those that the compiler makes of assignments. Out: what libc's functions would
+ * do. It must never call anything: in a program with a sanitizer, the functions of these names belong to the sanitizer,
+ * and crash before it has started. The linker binds all calls of the library to these, because their visibility is
+ * hidden. (Compiler options in CMakeLists.txt prevent that a loop here becomes a call of itself.) */
 #include <emmintrin.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Parts of memory, wherever they begin. */
+/* Unaligned words. */
 typedef uint16_t __attribute__((may_alias, aligned(1))) two;
 typedef uint32_t __attribute__((may_alias, aligned(1))) four;
 typedef uint64_t __attribute__((may_alias, aligned(1))) eight;
 
-enum { VECTOR = sizeof(__m128i), BY_STRING = 2048 /* from here on the processor's string instructions are faster */ };
+/* from this size on the processor's string instructions are faster */
+enum { VECTOR = sizeof(__m128i), BY_STRING = 2048 };
 
 static inline __m128i load(const void *from) { return _mm_loadu_si128(from); }
 
 static inline void store(void *to, __m128i value) { _mm_storeu_si128(to, value); }
 
-/* Up to two vectors: all is read before anything is written, so that the ranges may overlap. */
+/* Up to two vectors. It reads all bytes before it writes any, so the ranges may overlap. */
 static inline void move_short(char *to, const char *from, size_t n) {
     if (n >= VECTOR) {
         __m128i first = load(from), last = load(from + n - VECTOR);
@@ -41,7 +42,7 @@ static inline void move_short(char *to, const char *from, size_t n) {
     }
 }
 
-/* The last vector is read first: it may be overwritten on the way, where the ranges overlap. */
+/* The last vector is read first, because overlapping ranges may overwrite it. */
 static void move_up(char *to, const char *from, size_t n) {
     __m128i last = load(from + n - VECTOR);
     for (size_t at = 0; at < n - VECTOR; at += VECTOR) store(to + at, load(from + at));
@@ -54,7 +55,7 @@ static void move_down(char *to, const char *from, size_t n) {
     store(to, first);
 }
 
-/* Upwards: also for ranges that overlap, if the one to is below the other. */
+/* Copies upwards. The ranges may overlap if `to` is below `from`. */
 static inline void *copy_up(void *to, const void *from, size_t n) {
     void *at = to;
     if (n <= 2 * VECTOR)
@@ -105,7 +106,7 @@ void *memset(void *to, int byte, size_t n) {
 
 static inline __m128i equal(const uint8_t *a, const uint8_t *b) { return _mm_cmpeq_epi8(load(a), load(b)); }
 
-/* Four vectors at a time, until they differ. */
+/* Compares four vectors at a time, until they differ. */
 static size_t same_by_fours(const uint8_t *a, const uint8_t *b, size_t n) {
     size_t at = 0;
     for (; n - at >= 4 * VECTOR; at += 4 * VECTOR) {
@@ -132,7 +133,7 @@ void *memchr(const void *in, int byte, size_t n) {
     return NULL;
 }
 
-/* --- text, byte by byte: it is short --- */
+/* --- text, byte by byte: texts are short --- */
 
 size_t strnlen(const char *text, size_t most) {
     size_t n = 0;
@@ -184,7 +185,7 @@ char *strrchr(const char *text, int byte) {
     return (char *)last;
 }
 
-/* How many bytes from the start are among these (or are not). */
+/* The length of the start of the text that consists of these bytes only (or has none of them). */
 static size_t span(const char *text, const char *bytes, int among) {
     size_t n = 0;
     while (text[n] && (strchr(bytes, text[n]) != NULL) == among) n++;

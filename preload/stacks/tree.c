@@ -13,16 +13,16 @@
 static struct series words = {.type = SNAP_RUN,
                               .record_size = sizeof(uint32_t),
                               .first_bits = 12,
-                              .limit = (1 << INDEX_ID_BITS) - 1}; /* a run is found by the id of its first word */
+                              .limit = (1 << INDEX_ID_BITS) - 1}; /* an id of a run is that of its first word */
 
 static uint32_t *word_at(uint32_t id) { return series_at(&words, id); }
 
-/* Of a frame: SNAP_RUN_END may come to it at any time. */
+/* The word of a frame. Another thread may set SNAP_RUN_END in it at any time. */
 static inline uint32_t frame_word(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 
-/* --- where stacks part --- */
+/* --- branches --- */
 
-/* A run is found by the place that it lies inside of, and its first frame. */
+/* A run is found by the place that it lies inside of, and by its first frame. */
 struct way {
     uint32_t outer, frame;
 };
@@ -62,14 +62,14 @@ static void count_free_words(int64_t more) { __atomic_fetch_add(&free_words, mor
 
 static bool words_are_short(void) {
     int64_t free = __atomic_load_n(&free_words, __ATOMIC_RELAXED);
-    enum { A_STACK = 8 }; /* words that one takes, about */
+    enum { A_STACK = 8 }; /* words of an average stack */
     bool few = budget_is_short(free > 0 ? (uint64_t)free / A_STACK : 0, os_load(&words.next) / A_STACK);
     return few && budget_is_full(BUDGET_SOON);
 }
 
-/* What is free has its length in place of the first word of a head, and in place of the second the id of another that
- * is as long. The upper bits of a list's head count, so that one which was taken and put back meanwhile is not taken
- * for the same. From LONG on any length may be cut to any that is wanted. */
+/* A free piece has its length in the first word of its head, and in the second the id of the next free piece of the
+ * same length. The upper bits of a list's head are a counter, against ABA: a piece may be taken and put back in
+ * between. The last list, LONG, has pieces of any larger length, which may be cut. */
 #define IS_FREE ((uint32_t)1 << 31)
 enum { RUN_MAX = SNAP_RUN_HEAD + SNAP_RUN_MOST, LONG = RUN_MAX + 2, LONGEST = 256 };
 static uint64_t free_runs[LONG + 1];
@@ -88,7 +88,7 @@ static void put_free(uint32_t id, uint32_t length) {
     } while (!__atomic_compare_exchange_n(head, &seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 }
 
-/* One from that list, or TREE_NONE. */
+/* Takes a piece from that list, or TREE_NONE. */
 static uint32_t take_free_of(uint32_t list) {
     uint64_t *head = &free_runs[list], seen = __atomic_load_n(head, __ATOMIC_ACQUIRE), now;
     do {
@@ -101,7 +101,7 @@ static uint32_t take_free_of(uint32_t list) {
     return id;
 }
 
-/* All of them: others find none there meanwhile. */
+/* Takes the whole list. Until the pieces are back, other threads find none in it. */
 static uint32_t take_all_of(uint32_t list) {
     uint64_t *head = &free_runs[list], seen = __atomic_load_n(head, __ATOMIC_ACQUIRE), now;
     do now = ((seen | FREE_ID) + 1);
@@ -109,7 +109,7 @@ static uint32_t take_all_of(uint32_t list) {
     return (uint32_t)seen & FREE_ID;
 }
 
-/* So many words; of what is longer the rest, which must be long enough for what is free to say so, stays free. */
+/* Takes `length` words. A longer piece is cut: its rest stays free, and must be long enough to say so. */
 static uint32_t take_free(uint32_t length) {
     if (!__atomic_load_n(&words_were_freed, __ATOMIC_RELAXED) || !ledger_is_ours()) return TREE_NONE;
     uint32_t id = take_free_of(length);
@@ -122,7 +122,7 @@ static uint32_t take_free(uint32_t length) {
 
 /* --- runs --- */
 
-/* While words that are free are being joined, some of what is kept for ends may be taken. */
+/* While free words are being joined, stacks may take some of the memory that is reserved for ends. */
 static bool may_take(enum budget of) {
     return !budget_is_full(__atomic_load_n(&words_are_joined, __ATOMIC_RELAXED) ? BUDGET_ENDS : of);
 }
@@ -134,13 +134,14 @@ static uint32_t new_run(uint32_t length, enum budget of) {
     return id;
 }
 
-/* Of `count` frames. Another thread may be faster with one that begins the same way: then it is that one. INDEX_NONE:
- * there is no room. */
+/* Adds a run of `count` frames. If another thread has added a run with the same start, the answer is that one.
+ * INDEX_NONE: there is no room. */
 static uint32_t add_run(const struct way *way, uint32_t hash, const uint32_t *frames, uint32_t count, enum budget of) {
     uint32_t id = new_run(SNAP_RUN_HEAD + count, of), *word = word_at(id);
     if (!word) return index_find(&ways, hash, way);
     __atomic_store_n(&word[SNAP_RUN_OUTER], way->outer, __ATOMIC_RELAXED);
-    __atomic_store_n(&word[SNAP_RUN_SITE], 0, __ATOMIC_RELAXED); /* take_free_of may look there */
+    /* take_free_of in another thread may still read this word */
+    __atomic_store_n(&word[SNAP_RUN_SITE], 0, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < count; i++) word[SNAP_RUN_HEAD + i] = frames[i];
     word[SNAP_RUN_HEAD] |= SNAP_RUN_FIRST;
     word[SNAP_RUN_HEAD + count - 1] |= SNAP_RUN_LAST;
@@ -149,7 +150,7 @@ static uint32_t add_run(const struct way *way, uint32_t hash, const uint32_t *fr
     return there;
 }
 
-/* As many of the frames as there is room for in one piece. */
+/* Adds as many of the frames as fit into one piece. */
 static uint32_t add_frames(const struct way *way, uint32_t hash, const uint32_t *frames, uint32_t count) {
     enum { FEW = 8 };
     uint32_t most = count < SNAP_RUN_MOST ? count : SNAP_RUN_MOST, run;
@@ -177,7 +178,7 @@ uint32_t tree_stack_known(uint32_t place) {
     return first_place(index_find(&ways, hash_way(&way), &way));
 }
 
-/* A run without a frame takes little, and totals of others may have to be counted there. */
+/* A run without a frame is small, and the totals of other stacks may have to be counted there. */
 uint32_t tree_stack(uint32_t place) {
     const struct way way = {place, SNAP_RUN_FRAME};
     uint32_t stack = tree_stack_known(place);
@@ -189,7 +190,7 @@ uint32_t tree_stack(uint32_t place) {
 
 uint32_t tree_frame(uint32_t place) { return frame_word(word_at(place)) & SNAP_RUN_FRAME; }
 
-/* The id of a run that has the place; it is not the root. */
+/* The id of the run that contains a place other than the root. */
 static uint32_t run_of(uint32_t place) {
     for (const uint32_t *word = word_at(place); !(frame_word(word) & SNAP_RUN_FIRST); word--) place--;
     return place - SNAP_RUN_HEAD;
@@ -204,7 +205,7 @@ uint32_t tree_outer(uint32_t place) {
     return frame_word(word) & SNAP_RUN_FIRST ? word_at(place - SNAP_RUN_HEAD)[SNAP_RUN_OUTER] : place - 1;
 }
 
-/* The word behind the root's is its site. */
+/* The root's site is the word after the root. */
 uint32_t *tree_site(uint32_t stack) {
     return word_at(stack == TREE_ROOT ? TREE_ROOT + 1 : run_of(stack) + SNAP_RUN_SITE);
 }
@@ -245,8 +246,8 @@ static enum progress each_hidden(void (*each)(uint32_t id), struct tree_walk *wa
     return PROGRESS_MORE;
 }
 
-/* Those that are free already are looked at again, so that neighbours can be joined: without that, what long ones were
- * cut into would never be a long one again. */
+/* Takes the free pieces, too, so that neighbours can be joined. Otherwise long pieces that were cut would never become
+ * long again. */
 static enum progress take_all_free(struct tree_walk *walk) {
     __atomic_store_n(&words_are_joined, true, __ATOMIC_RELAXED);
     for (int i = 0; i < IDS_AT_A_TIME; i++) {
@@ -266,7 +267,7 @@ static bool is_beside(uint32_t id, uint32_t next) {
     return series_place(&words, id).segment == series_place(&words, next).segment;
 }
 
-/* Of a run, or of what is free. */
+/* The length of a run or of a free piece. */
 static uint32_t length_of(uint32_t id) {
     const uint32_t *word = word_at(id);
     uint32_t length = SNAP_RUN_HEAD;
@@ -276,7 +277,7 @@ static uint32_t length_of(uint32_t id) {
     return length;
 }
 
-/* Together with those that follow it in memory. */
+/* Frees a run together with unused neighbours that follow it in memory. */
 static void free_unused_run(uint32_t id) {
     if (!is_unused(id)) return;
     uint32_t length = length_of(id);
@@ -297,7 +298,7 @@ static enum progress free_unused_runs(struct tree_walk *walk) {
     return progress;
 }
 
-/* What has a twin by now stays hidden, and is made free by the next one who gives away after its last use. */
+/* If the run has a twin by now, it stays hidden. It is freed by a later fold, when it is not in use any more. */
 static void show_run(uint32_t id) {
     struct way way = way_of(id);
     if (index_insert(&ways, hash_way(&way), &way, id) == id) ids_remove(hidden, id);

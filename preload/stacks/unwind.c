@@ -11,7 +11,7 @@ extern void *__libc_stack_end;
 
 /* --- one step outwards --- */
 
-/* To the state that a signal interrupted. */
+/* To the state that the signal interrupted. */
 static enum outcome out_of_signal(struct unwound *self, struct own_stack *own, struct view *view, struct state *state) {
     uintptr_t slot = state->slot, context = slot + sizeof(uint64_t);
     if (!self->handler) self->handler = slot;
@@ -20,12 +20,12 @@ static enum outcome out_of_signal(struct unwound *self, struct own_stack *own, s
                             *(const uint64_t *)(context + CFI_SIGNAL_PC) | RULE_INTERRUPTED,
                             *(const uint64_t *)(context + CFI_SIGNAL_BP)};
     if (view_word(view, slot + 1, state->slot)) return GOES_ON;
-    if (!own_stack_has(own, state->slot)) return BROKEN; /* from an alternate stack to one that is not known either */
+    if (!own_stack_has(own, state->slot)) return BROKEN; /* the interrupted stack is not known either */
     *view = view_of_own(own, state->slot);
     return GOES_ON;
 }
 
-/* To the state of the caller, whose return address lies in front of the CFA. */
+/* To the state of the caller. Its return address lies just below the CFA. */
 static inline enum outcome out_of_frame(struct steps *self, struct view *view, const struct rule *rule, uintptr_t cfa,
                                         struct state *state) {
     uintptr_t slot = cfa - sizeof(uint64_t);
@@ -48,7 +48,7 @@ static inline enum outcome out_of_frame(struct steps *self, struct view *view, c
     return GOES_ON;
 }
 
-/* By the rules that are rare. */
+/* Steps by the rare kinds of rules. */
 __attribute__((noinline)) static enum outcome step_out_oddly(struct unwound *self, struct own_stack *own,
                                                              struct view *view, const struct rule *rule,
                                                              struct state *state) {
@@ -61,7 +61,7 @@ __attribute__((noinline)) static enum outcome step_out_oddly(struct unwound *sel
         return out_of_signal(self, own, view, state);
     case RULE_END:
         return ENDED;
-    default: /* the loader's entry has no rule, nor anybody who called it: the stack begins there */
+    default: /* the loader's entry has no rule and no caller: the stack begins there */
         return state->slot + sizeof(uint64_t) == (uintptr_t)__libc_stack_end ? ENDED : UNKNOWN;
     }
 }
@@ -83,7 +83,7 @@ static inline enum outcome step_out(struct unwound *self, struct own_stack *own,
 
 /* --- Python --- */
 
-/* The frames of the loop whose native frame is [slot, cfa). */
+/* Finds the frames of the loop whose native frame is [slot, cfa). */
 static bool find_loop(struct steps *self, struct python_walk *walk, uintptr_t slot, uintptr_t cfa) {
     struct python_walk before = *walk;
     struct loop loop = {.first = self->python_count};
@@ -101,7 +101,8 @@ static bool find_loop(struct steps *self, struct python_walk *walk, uintptr_t sl
     return true;
 }
 
-/* Of a step that may be an evaluation loop: whether it is, and its frames. False: there is no memory. */
+/* For a step that may be an evaluation loop: finds out whether it is one, and finds its frames. False: there is no
+ * memory. */
 __attribute__((noinline)) static bool find_python(struct steps *self, struct step *step, uintptr_t cfa,
                                                   struct python_walk *walk) {
     uint64_t place = rule_place(step->place);
@@ -115,9 +116,9 @@ __attribute__((noinline)) static bool find_python(struct steps *self, struct ste
 
 static inline bool may_be_python(uint32_t how) { return (how & (RULE_EVAL_KNOWN | RULE_EVAL)) != RULE_EVAL_KNOWN; }
 
-/* --- to what is remembered --- */
+/* --- up to a remembered frame --- */
 
-/* The anchor of the outermost loop that has been met; 0: there was none. */
+/* The anchor of the outermost loop so far; 0: there was none. */
 static uintptr_t last_anchor(const struct steps *self) {
     for (uint32_t i = self->loop_count; i-- > 0;)
         if (self->loops[i].anchor) return self->loops[i].anchor;
@@ -130,7 +131,8 @@ enum outcome unwind(struct unwound *self, struct memo *memo, struct view *view, 
     struct state state = {caller->slot, caller->address, caller->rbp};
     struct python_walk walk = {0};
     bool on_own = view->own;
-    const struct element *elements = memo->elements, *end = elements + memo->count; /* of what may still be joined */
+    /* the elements that may still be joined */
+    const struct element *elements = memo->elements, *end = elements + memo->count;
     enum outcome outcome = GOES_ON;
     steps->count = steps->loop_count = steps->python_count = 0;
     steps->end = NULL;
@@ -151,7 +153,7 @@ enum outcome unwind(struct unwound *self, struct memo *memo, struct view *view, 
             !find_python(steps, step, state.slot + sizeof(uint64_t), &walk))
             outcome = BROKEN;
         if (unlikely(outcome != GOES_ON)) {
-            step->how &= ~(uint32_t)RULE_EVAL; /* it has no loop */
+            step->how &= ~(uint32_t)RULE_EVAL; /* its loop was not looked at */
             break;
         }
     }

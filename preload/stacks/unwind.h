@@ -1,6 +1,6 @@
-/* unwind.h — from the state at the entry of a hook outwards, frame by frame, to a remembered frame or to the end. In: a
- * state, rules (rule.h), Python frames (python.h), the memory of the stack as far as a view goes. Out: steps. It
- * guesses nothing: where the next step is not known, the stack ends. Everything belongs to the calling thread. */
+/* unwind.h — unwinds from the entry of a hook outwards, frame by frame, to a remembered frame or to the end. In: a
+ * state, rules (rule.h), Python frames (python.h), the readable part of the stack (view.h). Out: steps. It guesses
+ * nothing: where the next step is unknown, the stack ends. Everything belongs to the calling thread. */
 #ifndef MEMSTOW_UNWIND_H
 #define MEMSTOW_UNWIND_H
 
@@ -15,10 +15,10 @@
 #pragma GCC visibility push(hidden)
 
 enum outcome {
-    GOES_ON, /* it goes on as is remembered */
+    GOES_ON, /* the stack goes on as remembered */
     ENDED,   /* this is the outermost frame */
-    UNKNOWN, /* the caller cannot be found; it never can, from this state */
-    BROKEN,  /* what was read makes no sense: not to be remembered */
+    UNKNOWN, /* the caller cannot be found, and never will be from this state */
+    BROKEN,  /* the words that were read make no sense; they are not remembered */
 };
 
 /* The last part of a stack that was unwound. */
@@ -27,8 +27,9 @@ struct unwound {
     uintptr_t handler; /* the slot of the innermost signal frame; 0: none was met */
 };
 
-/* Unwinds to an element that is remembered and holds, or to the end; leaves only that element and those outside it. A
- * signal handler's stack may lead onto the thread's own: then the view is of that. */
+/* Unwinds to a remembered element that is unchanged, or to the end. Afterwards the memo has only that element and those
+ * outside of it. The stack of a signal handler may lead onto the thread's own stack. Then `view` changes to that
+ * one. */
 enum outcome unwind(struct unwound *self, struct memo *memo, struct view *view, struct own_stack *own,
                     const struct caller *caller);
 

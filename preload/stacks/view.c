@@ -10,16 +10,17 @@
 
 enum {
     LARGEST_STACK = 64 << 20,
-    FURTHER = 1 << 20, /* how far beyond what is known of another stack a word may lie */
+    FURTHER = 1 << 20, /* how far beyond the known part of another stack a word may lie */
     PAGES_AT_ONCE = 64,
     FEW_PAGES = 8,
 };
 
 extern void *__libc_stack_end;
 
-/* How many of the first pages can be read: asks the kernel to copy a byte of each. A few, and where it refuses to do
- * that for anybody (an old container's rules), one by one: for a signal set that it reads before it finds the request
- * invalid. Valgrind would take that for an error of the program's. */
+/* How many of the first pages can be read. It asks the kernel to copy a byte of each. If there are few, or the kernel
+ * refuses such copies (in an old container), it asks for each page by itself: the kernel reads a signal set there
+ * before it finds the request invalid. Under Valgrind it always tries the copy first: Valgrind
+ * would report the signal set as an error of the program. */
 static unsigned long readable(uintptr_t page, unsigned long count) {
     char bytes[PAGES_AT_ONCE];
     struct iovec local = {bytes, sizeof bytes}, remote[PAGES_AT_ONCE];
@@ -33,7 +34,7 @@ static unsigned long readable(uintptr_t page, unsigned long count) {
     return good;
 }
 
-/* Whether the pages from `low` to `high` can all be read; sets *high to where they cannot. */
+/* Finds out how many of the pages from `low` to `high` can be read, and sets *high to their end. */
 static void ask_for_pages(uintptr_t low, uintptr_t *high) {
     for (uintptr_t page = low; page < *high;) {
         unsigned long left = (*high - page + OS_PAGE - 1) / OS_PAGE,
@@ -44,12 +45,12 @@ static void ask_for_pages(uintptr_t low, uintptr_t *high) {
     }
 }
 
-static uintptr_t main_thread; /* its thread pointer */
+static uintptr_t main_thread; /* the thread pointer of the main thread */
 
 __attribute__((constructor)) static void note_main_thread(void) { main_thread = os_thread(); }
 
-/* The main thread's stack ends where the program found it; another thread's at its thread control block, which glibc
- * puts at the upper end. */
+/* The main thread's stack ends where the program began. Another thread's stack ends at its thread control block, which
+ * glibc puts at the upper end. */
 static uintptr_t own_end(uintptr_t slot) {
     uintptr_t tcb = os_thread(), end = (uintptr_t)__libc_stack_end;
     if (slot <= end && end - slot < LARGEST_STACK) return end + sizeof(uint64_t);
@@ -78,7 +79,7 @@ void view_look_up_to(struct view *view, uintptr_t end) {
     view->high = high;
 }
 
-/* Twice as much is looked at each time. */
+/* The known part doubles each time. */
 bool view_reaches(struct view *view, uintptr_t address) {
     if (view->own || address - view->high >= FURTHER || address - view->low >= LARGEST_STACK) return false;
     uintptr_t end = address + sizeof(uint64_t), twice = 2 * view->high - view->low;

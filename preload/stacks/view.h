@@ -1,6 +1,6 @@
-/* view.h — how much of the calling thread's present stack may be read. In: slots (addresses of words of a stack). Out:
- * how far outwards of them memory can be read. The kernel is asked for pages that are not known yet, and for none in a
- * sandbox; errno is kept. Everything belongs to the calling thread. */
+/* view.h — how much of the calling thread's present stack can be read. In: slots (addresses of words on a stack). Out:
+ * how far outwards from them memory can be read. It asks the kernel only about pages that are not known yet, and about
+ * none in a sandbox; errno is kept. Everything belongs to the calling thread. */
 #ifndef MEMSTOW_VIEW_H
 #define MEMSTOW_VIEW_H
 
@@ -21,20 +21,20 @@ static inline bool region_has(const struct region *region, uintptr_t slot) {
 
 /* A thread's own stack. */
 struct own_stack {
-    struct region known; /* what is known to be readable */
-    uintptr_t hole;      /* a page below that could not be read; 0: none is known */
+    struct region known; /* the part that is known to be readable */
+    uintptr_t hole;      /* a page below it that could not be read; 0: none is known */
 };
 
-/* Whether the slot lies on the thread's own stack, all of which up to its end can then be read, now and later. In a
- * sandbox nothing more can be asked: what is not known by then stays foreign. */
+/* Whether the slot lies on the thread's own stack. If so, everything up to its end can be read, now and later. In a
+ * sandbox nothing more can be found out: stacks that are unknown by then count as foreign. */
 bool own_stack_find(struct own_stack *self, uintptr_t slot);
 
 static inline bool own_stack_has(struct own_stack *self, uintptr_t slot) {
     return likely(region_has(&self->known, slot)) || own_stack_find(self, slot);
 }
 
-/* What may be read of the present stack, from the page of the slot on. That page can be read: it was written to just
- * now. Another stack than the thread's own is looked at as far as it is needed. */
+/* The readable part of the present stack, from the page of the slot on. That page is readable, because it was just
+ * written to. A stack other than the thread's own is examined only as far as needed. */
 struct view {
     uintptr_t low, high;
     bool own;
@@ -50,13 +50,13 @@ static inline struct view view_of_other(uintptr_t slot) {
     return (struct view){low, low + OS_PAGE, false, false};
 }
 
-/* Asks for all up to `end`; view->high says how far it can be read. */
+/* Examines everything up to `end`. view->high says how far it can be read. */
 void view_look_up_to(struct view *view, uintptr_t end);
 
-/* Whether the word at an address beyond what is known can be read, too. */
+/* Whether a word beyond the known part can be read, too. */
 bool view_reaches(struct view *view, uintptr_t address);
 
-/* The word at an address, if it lies further out than `above`: outer frames lie higher. Else NULL. */
+/* The word at an address, if it is at or above `above`: outer frames lie higher. Else NULL. */
 static inline const uint64_t *view_word(struct view *view, uintptr_t above, uintptr_t address) {
     if (address < above || address % sizeof(uint64_t)) return NULL;
     return likely(address < view->high) || view_reaches(view, address) ? (const uint64_t *)address : NULL;
