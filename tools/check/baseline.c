@@ -1,4 +1,4 @@
-/* baseline.c — figures as a text file; see baseline.h. */
+/* baseline.c — see baseline.h. */
 #include "tools/check/baseline.h"
 #include "tools/base/text.h"
 
@@ -16,7 +16,7 @@ static const char magic[] = "memstow-baseline";
 
 struct parsed {
     bool measure, runs, floor, total, cuda_total;
-    bool cuda; /* the line at hand is of devices */
+    bool cuda; /* the current line is about devices */
 };
 
 static int read_range(struct scan *scan, struct range *range, const char *expected) {
@@ -47,7 +47,7 @@ static int figure_take(struct figures *figures, struct scan *scan, enum figure_k
     return 0;
 }
 
-/* Texts up to the end of the line, or to a word. */
+/* Reads texts up to the end of the line, or to a word. */
 static int read_texts(struct scan *scan, char *name, size_t least, size_t most, const char *expected) {
     char text[SCAN_STRING_MOST];
     size_t count = 0;
@@ -188,7 +188,7 @@ static int refuse(char *error, size_t size, const char *path, const char *why) {
     return -1;
 }
 
-/* A baseline with a fault in it, say of a merge, is one still: its first word decides. */
+/* Whether the file is a baseline, by its first word. One with a fault, for example after a merge, still is. */
 static bool may_be_replaced(const char *path, char *error, size_t size) {
     char first[sizeof magic] = "";
     struct stat st;
@@ -209,7 +209,7 @@ static FILE *open_beside(const char *path, char *temporary, size_t room, char *e
         refuse(error, size, path, used > 0 && (size_t)used >= room ? "name is too long" : strerror(errno));
         return NULL;
     }
-    mode_t mask = umask(0); /* others may read it, as they may what git checks out */
+    mode_t mask = umask(0); /* others may read it, like the files that git checks out */
     umask(mask);
     fchmod(fd, 0666 & ~mask);
     FILE *to = fdopen(fd, "w");

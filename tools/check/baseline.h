@@ -1,6 +1,6 @@
-/* baseline.h — figures as a text file that lives beside the source: sorted, without addresses, paths of a machine or
- * dates, so that `git diff` shows what changed. In: such a file, of which nothing is believed, or figures. Out: the
- * other one.
+/* baseline.h — figures as a text file that lives beside the source. It is sorted, and has no addresses, paths of a
+ * machine or dates, so `git diff` shows what changed. In: such a file, which is not trusted, or figures. Out: the other
+ * of the two.
  *
  *     memstow-baseline 1
  *     measure live                  or peak
@@ -10,8 +10,8 @@
  *     owner 65536 1 model "UNET" "wan.safetensors"
  *     site 4096 2 at "make@libx.so" "main@prog" of "model:UNET"
  *
- * Where a program uses CUDA the version is 2, and "cuda-total", "cuda-owner" and "cuda-site" have the same of devices;
- * a file of version 1 says nothing of them. */
+ * If a program uses CUDA, the version is 2, and "cuda-total", "cuda-owner" and "cuda-site" have the same figures for
+ * devices. A file of version 1 has none for devices. */
 #ifndef MEMSTOW_BASELINE_H
 #define MEMSTOW_BASELINE_H
 
@@ -20,14 +20,13 @@
 
 #include <stdio.h>
 
-enum { BASELINE_SITES = 500 }; /* that are listed at most */
+enum { BASELINE_SITES = 500 }; /* most sites in the list */
 
-/* Into figures that have just begun. 0, or -1 and why in scan->error. */
+/* Reads into figures that have just begun. Returns 0, or -1 with the reason in scan->error. */
 int baseline_read(struct figures *figures, struct scan *scan);
-/* Sorts them. */
+/* Sorts the figures and writes them. */
 void baseline_write(struct figures *figures, FILE *to);
-/* Puts a file in the place of an earlier one, at once and whole. 0, or -1 and why: it is something else than a
- * baseline, or cannot be written. */
+/* Replaces a file atomically. Returns 0, or -1 with the reason: the file is not a baseline, or cannot be written. */
 int baseline_save(struct figures *figures, const char *path, char *error, size_t error_size);
 
 #endif

@@ -1,6 +1,6 @@
-/* check.h — memstow check: what it was asked, what came of it, and the forms in which it is told.
- * In: options; figures of the baseline and of the runs. Out: text, JSON, JUnit's XML, annotations of GitHub, Markdown:
- * one file each. cmd_check.c puts it together. */
+/* check.h — memstow check: its options, its result, and the forms of the verdict. In: options; figures of the baseline
+ * and of the runs. Out: text, JSON, JUnit's XML, annotations of GitHub, Markdown: one file each. cmd_check.c calls the
+ * parts. */
 #ifndef MEMSTOW_CHECK_H
 #define MEMSTOW_CHECK_H
 
@@ -18,63 +18,63 @@ struct check {
     uint32_t runs, warm_up, runs_done;
     size_t top;
     bool peak, update;
-    bool sites; /* call sites were looked at */
+    bool sites; /* call sites were read */
     struct thresholds thresholds;
     struct suppressions suppressions;
     struct figures before, now;
     struct gate gate;
     const char *output[CHECK_FORMS]; /* a file, "-" for standard output, NULL: not wanted */
-    const char *page;                /* the same of a page; it is never on standard output */
-    char folder[4096];               /* of the runs' ledgers */
+    const char *page;                /* the file of the page, which never goes to standard output */
+    char folder[4096];               /* folder of the runs' ledgers */
 };
 
-/* check_folder.c: a folder of the runs, and what is in it. 0, or an exit code after complaining. */
+/* check_folder.c: makes a folder for the runs' files. Returns 0, or an exit code after a complaint. */
 int check_folder_make(struct check *check);
 void check_folder_remove(const struct check *check); /* unless it is to be kept */
-/* "RUN-n" in the folder. */
+/* Makes "RUN-n" in the folder. */
 int check_folder_of_run(const struct check *check, const char *what, uint32_t n, char *path, size_t size);
 
-/* check_files.c: 0, or the exit code of wrong usage after complaining: a file would be written over another one that
+/* check_files.c: returns 0, or the exit code of wrong usage after a complaint: a file would overwrite another one that
  * the check reads or writes. */
 int check_files(const struct check *check);
 
-/* check_launch.c: from here on signals end the check in order. */
+/* check_launch.c: from now on signals end the check in order. */
 void check_launch_begin(void);
-/* 0; or, after complaining, 128 and the number of the signal by which somebody wants us to end. */
+/* Returns 0; or, after a complaint, 128 plus the number of the signal that asks the check to end. */
 int check_interrupted(void);
-/* Starts that command, and waits until it ends: the same, and its exit status. What it prints goes to standard error.
- */
+/* Starts the command, and waits for its end. Returns as above, and sets its exit status. Its output goes to standard
+ * error. */
 int check_launch(char **argv, const char *name, int *status);
 
-/* check_program.c: runs the program, until it is clear that nothing is over a limit. */
+/* check_program.c: runs the program until it is clear that nothing is over a limit. */
 int check_program(struct check *check);
 /* check_comfy.c: runs a workflow in a ComfyUI. */
 int check_comfy(struct check *check);
 
-/* Writers. They end no line that they did not begin, and trust no name. */
+/* Writers. They end no line that they did not begin, and do not trust names. */
 void check_text(const struct check *check, FILE *to);
 void check_json(const struct check *check, FILE *to);
 void check_junit(const struct check *check, FILE *to);
 void check_github(const struct check *check, FILE *to);
 void check_markdown(const struct check *check, FILE *to);
 
-/* check_html.c: the verdict and the report of the last run as a page, while its ledgers are there. 0, or an exit code
- * after complaining. */
+/* check_html.c: writes the verdict and the report of the last run as a page, while its ledgers exist. Returns 0, or an
+ * exit code after a complaint. */
 int check_html(const struct check *check);
 
-/* check_words.c: what the writers have in common. */
+/* check_words.c: text that the writers have in common. */
 const char *check_result(const struct check *check); /* pass, warning or fail */
 /* "all memory grew by 5.0 MiB and 12 blocks: over the limit of 5MiB; most at json_cache@libjson.so < main@prog" */
 void check_sentence(const struct check *check, const struct finding *finding, char *to, size_t room);
-/* What the floor, --pass-under, has to do with it: "over 10%, but below the floor of 1 MiB" where a limit is spared,
- * and "above the floor of 1 MiB, within limits" of a warning. */
+/* How the floor, --pass-under, affects a finding: "over 10%, but below the floor of 1 MiB" if a limit is spared, and
+ * "above the floor of 1 MiB, within limits" for a warning. */
 struct text_line check_why(const struct check *check, const struct finding *finding);
 void check_command(const struct check *check, char *to, size_t room);
-/* The call site that grew most, of an owner or of all; NULL: none did. */
+/* The call site that grew most, of an owner or of all; NULL: none grew. */
 const struct finding *check_culprit(const struct check *check, const struct finding *finding);
 /* "3 of 5 runs, after 1 to warm up" */
 void check_runs(const struct check *check, char *to, size_t room);
-/* How many findings of the list are shown: all that are over or a warning, and the first of the others. */
+/* Whether a finding is shown: all over a limit or with a warning are, and the first of the others. */
 bool check_shown(const struct check *check, size_t index);
 
 #endif

@@ -1,6 +1,6 @@
-/* check_comfy.c — runs of a workflow in a ComfyUI; see check.h.
- * tools/python/memstow_comfy.py starts it, speaks HTTP with it and leaves a snapshot after each run that counts. They
- * are of one process, so there is something to compare with even without a baseline: the first runs. */
+/* check_comfy.c — runs a workflow in a ComfyUI; see check.h. tools/python/memstow_comfy.py starts it, speaks HTTP with
+ * it, and leaves a snapshot after each run that counts. All snapshots are of one process, so even without a baseline
+ * there is a comparison: with the first runs. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
 #include "tools/symbols/tally.h"
@@ -13,7 +13,7 @@
 
 enum { OPTIONS = 20, WINDOW_MOST = 3 };
 
-/* Installed, or in the build tree. */
+/* Finds the helper where it is installed, or in the build tree. */
 static bool find_helper(char *path, const char *command) {
     static const char *const places[] = {"../share/memstow/python", "../../tools/python", "../tools/python"};
     char candidate[PATH_MAX + 64];
@@ -60,7 +60,7 @@ static int run_workflow(const struct check *check) {
     return code;
 }
 
-/* Snapshots `first` to `last`, each as a run of the figures. */
+/* Takes snapshots `first` to `last`, each as a run of the figures. */
 static int runs_take(const struct check *check, struct figures *figures, uint32_t first, uint32_t last, int what) {
     char path[5000];
     int code = EXIT_FINE;
@@ -72,7 +72,8 @@ static int runs_take(const struct check *check, struct figures *figures, uint32_
     return code;
 }
 
-/* The first runs, unless there is a baseline, and the last ones: three each, fewer where there are few. */
+/* Compares the last runs with the baseline, or with the first runs if there is none: three each, fewer if there are
+ * few. */
 static int compare(struct check *check, int what) {
     uint32_t window = check->runs / 3 < WINDOW_MOST ? check->runs / 3 : WINDOW_MOST;
     if (!window) window = 1;
@@ -96,5 +97,5 @@ int check_comfy(struct check *check) {
     if (code != EXIT_FINE || sites || (!check->gate.over && !check->gate.warnings)) return code;
     if (!check->baseline) figures_again(&check->before);
     figures_again(&check->now);
-    return compare(check, TALLY_ALL); /* who it was */
+    return compare(check, TALLY_ALL); /* to name the owners and sites */
 }

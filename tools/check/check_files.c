@@ -1,5 +1,5 @@
-/* check_files.c — the files that a check reads and writes are different files.
- * In: the options. Out: a refusal in words, before anything runs. It never opens or changes a file. */
+/* check_files.c — refuses options that name one file twice, before anything runs. In: the options. Out: a refusal with
+ * its reason. It never opens or changes a file. */
 #include "tools/base/complain.h"
 #include "tools/base/text.h"
 #include "tools/check/check.h"
@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 
 struct named {
-    const char *option, *path; /* path: NULL where the option was not given */
-    char words[40];            /* what the file is to another option that names it */
+    const char *option, *path; /* path: NULL if the option was not given */
+    char words[40];            /* the purpose of the file, for the message about another option */
 };
 
-/* A file that does not exist yet is known by its folder and its name. */
+/* Compares two paths by folder and name, because a new file does not exist yet. */
 static bool same_new_file(const char *a, const char *b) {
     const char *paths[2] = {a, b}, *names[2];
     struct stat folders[2];
@@ -28,7 +28,7 @@ static bool same_new_file(const char *a, const char *b) {
            folders[0].st_ino == folders[1].st_ino;
 }
 
-/* Two forms may go to one device, as /dev/null. */
+/* Whether both are one file. Two forms may go to one device, such as /dev/null. */
 static bool same_file(const char *a, const char *b) {
     struct stat of_a, of_b;
     if (strcmp(a, "-") == 0 || strcmp(b, "-") == 0) return false;
@@ -46,7 +46,7 @@ int check_files(const struct check *check) {
     for (int i = 0; i < CHECK_FORMS; i++) files[count++] = (struct named){forms[i], check->output[i], ""};
     files[count++] = (struct named){"html", check->page, ""};
     for (size_t i = 3; i < count; i++) snprintf(files[i].words, sizeof files[i].words, "also --%s's", files[i].option);
-    for (size_t i = check->update ? 2 : 3; i < count; i++) /* the files that are written */
+    for (size_t i = check->update ? 2 : 3; i < count; i++) /* only files that are written can collide */
         for (size_t j = 0; j < i; j++)
             if (files[i].path && files[j].path && same_file(files[i].path, files[j].path))
                 return usage_error("check", "--%s=%s: is %s", files[i].option, TEXT_SAFE(files[i].path),

@@ -1,4 +1,4 @@
-/* check_folder.c — the folder that the ledgers of runs are in; see check.h. */
+/* check_folder.c — the folder of the runs' ledgers; see check.h. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
 #include "tools/base/text.h"
@@ -25,7 +25,7 @@ static bool is_empty(const char *path) {
     return names <= 2;
 }
 
-/* What is there already would be taken for ledgers of these runs. */
+/* Makes the folder to keep. It must be empty, because files in it would be taken for ledgers of these runs. */
 static int make_kept(struct check *check) {
     if (mkdir(check->keep, 0777) < 0 && (errno != EEXIST || !is_empty(check->keep))) {
         complain("--keep=%s: %s", TEXT_SAFE(check->keep), errno == EEXIST ? "is not an empty folder" : strerror(errno));
@@ -51,7 +51,7 @@ int check_folder_of_run(const struct check *check, const char *what, uint32_t n,
     return mkdir(path, 0777) < 0 ? fails(path) : EXIT_FINE;
 }
 
-/* The program misused a block: a line on standard error has named this ledger. */
+/* Whether a line on standard error has named this ledger, because the program misused a block. */
 static bool is_named(const char *path, const char *name) {
     static struct subject subject;
     struct stat st;
@@ -63,7 +63,7 @@ static bool is_named(const char *path, const char *name) {
     return misused;
 }
 
-/* Files, and folders of files: there is nothing else in it that is ours. */
+/* Removes files, and folders of files. Nothing else in it belongs to memstow. */
 static void remove_all(const char *path, int depth) {
     char inner[5000];
     DIR *directory = opendir(path);

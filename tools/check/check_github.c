@@ -1,5 +1,5 @@
-/* check_github.c — a verdict as workflow commands of GitHub Actions, which shows them beside the source; see check.h.
- * A command is one line, and what its values hold must not end it or begin another. */
+/* check_github.c — a verdict as workflow commands of GitHub Actions, which are shown beside the source; see check.h. A
+ * command is one line. Its values must not end the line or begin another command. */
 #include "tools/check/check.h"
 #include "tools/base/text.h"
 
@@ -16,7 +16,7 @@ static void github_put(FILE *to, const char *text, bool property) {
     }
 }
 
-/* Annotations are shown in files of the repository only: their names begin at the folder that the check runs in. */
+/* The name of a file relative to the folder of the check. GitHub shows annotations only for files of the repository. */
 static const char *inside(const char *file) {
     char here[4096];
     if (!file) return NULL;
@@ -25,7 +25,7 @@ static const char *inside(const char *file) {
     return length && strncmp(file, here, length) == 0 && file[length] == '/' ? file + length + 1 : NULL;
 }
 
-/* Beside the source of the call site that grew most. */
+/* Puts a finding beside the source of the call site that grew most. */
 static void put_finding(const struct check *check, const struct finding *finding, FILE *to) {
     char sentence[1400];
     const struct finding *culprit = check_culprit(check, finding);

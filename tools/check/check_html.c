@@ -1,5 +1,5 @@
-/* check_html.c — a verdict as a page, with the report of the last run behind it; see check.h.
- * In: the ledgers of that run. Out: one file. Of several processes it is the one that held most at its peak. */
+/* check_html.c — a verdict as a page, with the report of the last run behind it; see check.h. In: the ledgers of that
+ * run. Out: one file. If the run had several processes, the report is of the one with the highest peak. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
 #include "tools/proc/proc.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* 0 for what is no ledger. */
+/* 0 if the file is not a ledger. */
 static uint64_t peak_of(const char *path) {
     struct source source;
     struct snap_header header;

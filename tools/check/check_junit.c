@@ -1,13 +1,14 @@
-/* check_junit.c — a verdict as JUnit's XML, a test case for the total, each owner and each call site that is over a
- * limit or suppressed; see check.h. XML knows no control characters at all, not even escaped ones: they become U+FFFD,
- * as do bytes that are no UTF-8. */
+/* check_junit.c — a verdict as JUnit's XML; see check.h. The total, each owner, and each call site that is over a limit
+ * or suppressed is a test case. XML allows no control characters, not even escaped. They become U+FFFD, and so do bytes
+ * that are not UTF-8. */
 #include "tools/check/check.h"
 
 #include "preload/shared/jsontext.h"
 
 #include <string.h>
 
-/* What XML 1.0 calls no character: surrogates are no UTF-8 either, U+FFFE and U+FFFF are. */
+/* Whether XML 1.0 allows the character. It forbids surrogates, which UTF-8 does, too, and U+FFFE and U+FFFF, which are
+ * valid UTF-8. */
 static bool is_character(const char *text, size_t length) {
     unsigned char c = (unsigned char)text[0];
     if (length == 0) return false;
@@ -15,7 +16,7 @@ static bool is_character(const char *text, size_t length) {
     return !(length == 3 && memcmp(text, "\xef\xbf\xbe", 3) >= 0 && memcmp(text, "\xef\xbf\xbf", 3) <= 0);
 }
 
-/* Line ends in an attribute would be read as blanks: escaped, they stay. */
+/* Line ends in an attribute are escaped, or readers would turn them into blanks. */
 static const char *escape(char c) {
     switch (c) {
     case '&':

@@ -1,5 +1,5 @@
-/* check_launch.c — starts what is checked, and waits for it; see check.h. Who interrupts the check ends it, too, not
- * only the program that runs at the moment: a server may well exit with 0 then. */
+/* check_launch.c — starts the command of a check, and waits for it; see check.h. A signal to the check also ends the
+ * check, not only the program that runs at the moment: a server may exit with 0 after a signal. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
 #include "tools/launch/launch.h"
@@ -18,7 +18,8 @@ static bool ends_us(int signal) {
     return false;
 }
 
-/* What is ignored, as under nohup, stays so, and programs inherit it. The second signal of a kind ends us at once. */
+/* Begins to handle signals. Signals that are ignored, as under nohup, stay ignored, and programs inherit that. The
+ * second signal of a kind ends the check at once. */
 void check_launch_begin(void) {
     const struct sigaction noted = {.sa_handler = interrupt_note, .sa_flags = SA_RESTART | SA_RESETHAND};
     struct sigaction was;

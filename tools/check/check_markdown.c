@@ -1,11 +1,11 @@
-/* check_markdown.c — a verdict as Markdown, for a summary or a comment; see check.h. Names are code, in which only the
- * backtick and, within a table, the bar and the end of a line mean something. */
+/* check_markdown.c — a verdict as Markdown, for a summary or a comment; see check.h. Names are written as code. There
+ * only the backtick has a meaning, and within a table the bar and the line end. */
 #include "tools/check/check.h"
 #include "tools/base/text.h"
 
 #include <string.h>
 
-/* Fenced by one backtick more than the text has in a row. */
+/* Puts text as code, fenced by more backticks than the text has in a row. */
 static void put_code(FILE *to, const char *text, bool cell) {
     size_t longest = 0, row = 0;
     for (const char *c = text; *c; c++) {
@@ -15,7 +15,7 @@ static void put_code(FILE *to, const char *text, bool cell) {
     for (size_t i = 0; i <= longest; i++) fputc('`', to);
     fputc(' ', to);
     for (const char *c = text; *c; c++) {
-        if (*c == '|' && cell) fputc('\\', to); /* elsewhere it would be shown */
+        if (*c == '|' && cell) fputc('\\', to); /* outside a table the backslash would be shown */
         fputc((unsigned char)*c < 0x20 || *c == 0x7f ? ' ' : *c, to);
     }
     fputc(' ', to);

@@ -1,6 +1,6 @@
-/* check_program.c — runs of a program under memstow; see check.h.
- * Each is `memstow run` with a folder of its own; what the program prints goes to standard error, because standard
- * output is the verdict's. All programs that a run starts count together. */
+/* check_program.c — runs a program under memstow; see check.h. Each run is `memstow run` with a folder of its own. The
+ * program's output goes to standard error, because standard output is for the verdict. All programs that a run starts
+ * count together. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
 #include "tools/symbols/tally.h"
@@ -14,7 +14,7 @@
 
 enum { OPTIONS = 10 };
 
-/* The command line of one run, in one allocation; the words are the caller's. */
+/* The command line of one run, in one allocation; the words belong to the caller. */
 static char **command_line(const struct check *check, char *output, char *stacks, char *follow) {
     size_t words = 0, count = 0;
     while (check->argv[words]) words++;
@@ -32,7 +32,7 @@ static char **command_line(const struct check *check, char *output, char *stacks
     return argv;
 }
 
-/* "--name=value", or NULL without a value. The caller frees it. */
+/* "--name=value", or NULL for no value. The caller frees it. */
 static char *option(const char *name, const char *value) {
     char *text = NULL;
     if (value && asprintf(&text, "--%s=%s", name, value) < 0) text = NULL;
@@ -53,7 +53,7 @@ static int run_once(const struct check *check, const char *folder, const char *w
     return EXIT_PROGRAM;
 }
 
-/* All ledgers of a run. */
+/* Takes all ledgers of a run. */
 static int take_folder(struct figures *figures, const char *folder, int what) {
     char path[5300];
     int code = EXIT_FINE;
@@ -72,7 +72,7 @@ static int take_folder(struct figures *figures, const char *folder, int what) {
     return EXIT_UNREADABLE;
 }
 
-/* Whether the verdict needs call sites: else they are looked at only when something is over a limit. */
+/* Whether the verdict needs call sites. If not, they are read only when something is over a limit. */
 static bool sites_matter(const struct check *check) {
     return check->update || check->suppressions.count || limits_have(&check->thresholds.limits, LIMIT_SITE);
 }
@@ -84,7 +84,8 @@ static int judge(struct check *check, bool *fine) {
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* Owners first. Should they be over a limit, call sites are added to the same run, as one that ended with both. */
+/* Judges a run, by owners first. If they are over a limit, the same run is judged again with call sites, and also
+ * counts once. */
 static int measure(struct check *check, const char *folder, bool *fine) {
     bool sites = sites_matter(check) || check->sites;
     int code = take_folder(&check->now, folder, sites ? TALLY_ALL : TALLY_OWNERS);
@@ -121,7 +122,7 @@ int check_program(struct check *check) {
     int code = EXIT_FINE;
     bool fine = false;
     for (uint32_t n = 1; code == EXIT_FINE && n <= check->warm_up; n++) code = warm_up(check, n);
-    for (uint32_t n = 1; code == EXIT_FINE && n <= check->runs && !fine; n++) /* one more could only acquit */
-        code = measured_run(check, n, &fine);
+    /* one more run could only turn the verdict to pass */
+    for (uint32_t n = 1; code == EXIT_FINE && n <= check->runs && !fine; n++) code = measured_run(check, n, &fine);
     return code;
 }

@@ -1,10 +1,10 @@
-/* check_text.c — a verdict for people; see check.h. */
+/* check_text.c — a verdict as text; see check.h. */
 #include "tools/check/check.h"
 #include "tools/base/text.h"
 
 #include <string.h>
 
-enum { WIDTH = 100, NAME = 56 /* where names begin */ };
+enum { WIDTH = 100, NAME = 56 /* NAME: column where names begin */ };
 
 static void print_head(const struct check *check, FILE *to) {
     static const char *const words[] = {"fine", "a warning", "FAILED"};
@@ -21,13 +21,13 @@ static void print_head(const struct check *check, FILE *to) {
         fprintf(to, "  %s; the last %u compared with the first %u\n\n", runs, before, before);
 }
 
-/* The lines of a name; the table is in front of the first of them. */
+/* The lines of a name. The figures of the table stand in front of the first. */
 struct lines {
     FILE *to;
     int column;
 };
 
-/* `tail` ends the line of the part before, `lead` stands in front of this one. */
+/* Prints a part of a name. `tail` ends the line of the previous part; `lead` comes before this one. */
 static void put_part(struct lines *lines, const char *tail, const char *lead, const char *part) {
     char text[SCAN_STRING_MOST + 8];
     snprintf(text, sizeof text, "%s%s", lead, part);
@@ -49,7 +49,7 @@ static void put_site(struct lines *lines, const struct figure *figure) {
     if (figure->cuda) put_part(lines, "", "", "on CUDA devices");
 }
 
-/* "leak@libx.so < main@(program), model:UNET (new)", in as many lines as it takes. */
+/* Prints "leak@libx.so < main@(program), model:UNET (new)" in as many lines as it needs. */
 static void put_name(const struct finding *finding, FILE *to) {
     struct lines lines = {to, NAME};
     char text[FIGURE_KEY_MOST];
@@ -62,7 +62,7 @@ static void put_name(const struct finding *finding, FILE *to) {
     fputc('\n', to);
 }
 
-/* What else is to be said of a finding. */
+/* Prints a note below a finding. */
 static void put_below(const char *text, FILE *to) { fprintf(to, "%*s%s\n", NAME, "", text_fit(text, WIDTH - NAME).s); }
 
 static void print_notes(const struct check *check, const struct finding *finding, FILE *to) {

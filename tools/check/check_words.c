@@ -1,4 +1,4 @@
-/* check_words.c — what the forms of a verdict have in common; see check.h. */
+/* check_words.c — text that the forms of a verdict have in common; see check.h. */
 #include "tools/check/check.h"
 #include "tools/base/text.h"
 
@@ -19,7 +19,7 @@ const struct finding *check_culprit(const struct check *check, const struct find
     return NULL;
 }
 
-/* ", as much as there is room for". */
+/* Appends as much text as fits. */
 static void words_append(char *to, size_t room, const char *format, ...) {
     size_t used = strlen(to);
     va_list arguments;
@@ -39,7 +39,7 @@ static void append_growth(char *to, size_t room, const struct growth *growth) {
                      text_count_change(growth->blocks).s);
 }
 
-/* "1 MiB", and not "1.0 MiB": somebody chose it. */
+/* Prints "1 MiB" instead of "1.0 MiB", because a person chose the size. */
 static struct text round_size(uint64_t bytes) {
     struct text text = text_size(bytes);
     char *point = strstr(text.s, ".0 ");

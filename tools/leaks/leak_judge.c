@@ -3,15 +3,15 @@
 
 enum {
     WARM_UP_LEAST = 2,
-    WARM_UP_SHARE = 10, /* one point in so many */
+    WARM_UP_SHARE = 10, /* one point in so many is warm-up */
     WARM_UP_MOST = 20,
-    LEAST = 5,   /* fewer points tell nothing */
-    ENOUGH = 9,  /* from here on a point may be left out now and then, */
-    PLENTY = 24, /* and it may shrink now and then */
-    TIMES = 3,   /* what grew less often did so by chance */
-    SELDOM = 10, /* and in fewer than one point in so many */
+    LEAST = 5,   /* fewer points allow no verdict */
+    ENOUGH = 9,  /* with so many, some points may have no growth, */
+    PLENTY = 24, /* and with so many, the site may shrink at some */
+    TIMES = 3,   /* if it grew fewer times, that may be chance */
+    SELDOM = 10, /* and also if it grew in fewer than one point in so many */
     MANY = 30,
-    SLOWING = 2, /* at its end it must grow by one in so many of what it grew by at its beginning */
+    SLOWING = 2, /* at the end it must grow by at least half of its growth at the beginning */
 };
 
 static const char *const verdicts[LEAK_VERDICTS] = {"nothing", "leak",  "one_off", "plateau",   "fluctuates",
@@ -34,12 +34,12 @@ uint32_t leak_judged(const struct leak_rule *rule) {
     return rule->points > out ? rule->points - out : 0;
 }
 
-/* What happened at the points of a part. */
+/* The figures of a part of the points. */
 struct part {
     int64_t grown, blocks;
     uint64_t allocated;
     uint32_t grew, shrank;
-    int64_t low, high; /* of what the site held at each of its points */
+    int64_t low, high; /* the site's lowest and highest bytes at those points */
 };
 
 struct sequence {
@@ -70,14 +70,14 @@ static struct part part_of(struct sequence all, uint32_t from, uint32_t to) {
     return part;
 }
 
-/* The first point from `from` on that gained something. */
+/* The first point from `from` on with growth. */
 static uint32_t first_growth(struct sequence all, uint32_t from, uint32_t to) {
     for (size_t i = 0; i < all.count && all.changes[i].point < to; i++)
         if (all.changes[i].point >= from && all.changes[i].bytes > 0) return all.changes[i].point;
     return to;
 }
 
-/* Of what was allocated before the first that is still there, nothing is: old things go when new ones come. */
+/* Whether nothing is left of the allocations before the first that remain: new memory replaces old memory. */
 static bool replaces(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t start) {
     if (!rule->left || start == from) return false;
     struct sequence forgotten = {rule->forgotten, rule->forgotten_count};
@@ -88,16 +88,17 @@ static bool is_slowing(const struct part *first, const struct part *last) {
     return last->grown < first->grown / SLOWING;
 }
 
-/* Less is left of what is old than of what is new. */
+/* Whether less is left of the old memory than of the new. */
 static bool loses_the_old(const struct part *first, const struct part *last) {
     if (!first->allocated || !last->allocated) return false;
     double old = (double)first->grown / (double)first->allocated, young = (double)last->grown / (double)last->allocated;
     return old * SLOWING < young;
 }
 
-/* Runs of the warm-up took there what a later one leaves, and have lost at least half of that: a cache that became full
- * meanwhile. Of few points one such run is enough, for a cache may have lost but the oldest; of many it must be all
- * that took as much, for a first run may be unlike the others. */
+/* Whether the site is a cache that has become full. Then runs of the warm-up allocated there as much as a later run
+ * leaves, and at least half of that is gone. With few points one such run is enough, because a cache may have lost only
+ * its oldest entries. With many points all such runs must have lost it, because a first run may differ from the
+ * others. */
 static bool lost_the_first(struct sequence all, const struct leak_rule *rule, uint32_t start, uint32_t to) {
     uint32_t points = to - start, took = 0, lost = 0;
     int64_t each = part_of(all, start, to).grown / points;
@@ -110,7 +111,7 @@ static bool lost_the_first(struct sequence all, const struct leak_rule *rule, ui
     return lost && (points < ENOUGH || lost == took);
 }
 
-/* Few points: each must have gained. */
+/* With few points, each must show growth. */
 static enum leak_verdict judge_few(struct sequence all, uint32_t start, uint32_t to) {
     uint32_t judged = to - start, half = judged / 2;
     struct part whole = part_of(all, start, to), first = part_of(all, start, start + half),
@@ -121,7 +122,8 @@ static enum leak_verdict judge_few(struct sequence all, uint32_t start, uint32_t
     return is_slowing(&first, &last) || loses_the_old(&first, &last) ? LEAK_PLATEAU : LEAK_FOUND;
 }
 
-/* Many: each third must have gained, and the last holds more at its lowest than the first at its highest. */
+/* With many points, each third must show growth, and the last third's lowest bytes must exceed the first third's
+ * highest. */
 static enum leak_verdict judge_many(struct sequence all, uint32_t start, uint32_t to) {
     uint32_t judged = to - start, third = judged / 3;
     struct part whole = part_of(all, start, to), first = part_of(all, start, start + third);
@@ -157,7 +159,7 @@ static void add_figures(struct leak_judgement *judged, struct sequence all, cons
     judged->confidence = confidence(judged);
 }
 
-/* Nothing was gained at the points that are judged. */
+/* The verdict if there was no growth at the judged points. */
 static enum leak_verdict judge_rest(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t to) {
     if (part_of(all, from, to).shrank) return LEAK_FLUCTUATES;
     if (part_of(all, 0, from).grew) return LEAK_ONE_OFF;

@@ -40,7 +40,7 @@ void leak_sites_end(struct leak_sites *self) {
 
 /* --- names --- */
 
-/* Room for one more, and name 0. */
+/* Makes room for one more name, and makes name 0. */
 static int make_room_for_name(struct leak_sites *self) {
     if (self->name_count < self->name_room) return 0;
     uint32_t room = self->name_room ? 2 * self->name_room : 64;
@@ -97,7 +97,7 @@ static bool is_same(const struct leak_site *site, uint32_t model, uint32_t node,
     return site->model == model && site->node == node && site->path == path;
 }
 
-/* The slot that it is in, or would be. */
+/* The slot of the site, or the free slot for it. */
 static size_t find_slot(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
     size_t slot = slot_of(self, model, node, path);
     while (self->slots[slot] && !is_same(&self->list[self->slots[slot] - 1], model, node, path))
@@ -151,7 +151,7 @@ int leak_entries_add(struct leak_entries *entries, uint32_t site, struct leak_ch
     return 0;
 }
 
-/* One pass of a counting sort, which keeps the order of what is equal. */
+/* One pass of a counting sort, which is stable. */
 static int sort_by(struct leak_entries *entries, size_t values, bool by_site) {
     size_t *places = calloc(values + 1, sizeof *places);
     struct leak_entry *sorted = malloc((entries->count + 1) * sizeof *sorted);
@@ -188,7 +188,7 @@ static void unite(struct leak_entries *entries) {
     entries->count = kept;
 }
 
-/* As those of a series are, which may be millions. */
+/* The entries of a series are sorted already, and may be millions. */
 static bool are_in_order(const struct leak_entries *entries) {
     for (size_t i = 1; i < entries->count; i++) {
         const struct leak_entry *a = &entries->list[i - 1], *b = &entries->list[i];
@@ -221,12 +221,12 @@ size_t leak_entries_first(const struct leak_entries *entries, uint32_t site) {
 
 /* --- an image --- */
 
-/* What the tags and modules of an image are here. */
+/* The names and paths of an image's tags and modules. */
 struct known {
     struct whose {
         uint32_t model, node;
-        int32_t run; /* index, RUN_NONE or RUN_ON */
-        bool gone;   /* the model */
+        int32_t run; /* index of the run, RUN_NONE or RUN_ON */
+        bool gone;   /* the model is retired */
     } * tags;
     uint64_t *stacks, *modules; /* paths */
 };
@@ -325,7 +325,7 @@ static int add_total(struct leak_sites *self, const struct image *image, const s
     return leak_entries_add(&self->left, (uint32_t)(site - self->list), change);
 }
 
-/* Room for all of them at once: there may be a million. */
+/* Makes room for all of them at once: there may be a million. */
 static int prepare(struct leak_sites *self, const struct image *image) {
     size_t room = 256;
     self->sampled = image->header.sample_bytes != 0;
@@ -365,8 +365,8 @@ int leak_sites_halve(struct leak_sites *self) {
     return leak_entries_sort(&self->moved, self->count, self->point_count);
 }
 
-/* Of sites that had nothing at the last point nobody asks how they came and went: what they changed would push out the
- * past of the others. */
+/* Drops the changes of sites that had nothing at the last point. Nothing asks for their past, and it would push out the
+ * past of other sites. */
 static void forget_gone(struct leak_sites *self) {
     size_t kept = 0;
     for (size_t i = 0; i < self->moved.count; i++) {

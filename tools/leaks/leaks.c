@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWNER_FLOOR = 4 /* an owner must grow by so many floors: many sites have little things that come and stay */ };
+enum { OWNER_FLOOR = 4 /* an owner must grow by so many floors: small memory comes and stays at many sites */ };
 
 /* --- the entries of one site --- */
 
-/* A site's part of sorted entries. */
+/* The entries of one site, among sorted entries. */
 struct cursor {
     const struct leak_entries *entries;
     size_t at;
-    struct leak_change *changes; /* of the site that was asked for last */
+    struct leak_change *changes; /* changes of the last site that was asked for */
     size_t count, room;
 };
 
@@ -61,7 +61,7 @@ static void end_search(struct search *search) {
     free(search->forgotten.changes);
 }
 
-/* What an owner had at call stacks that were forgotten is counted without one (preload/count/fold.c). */
+/* Finds what the owner had at forgotten call stacks. It is counted at a site without stack (preload/count/fold.c). */
 static int find_forgotten(struct search *search, const struct leak_finding *finding) {
     const struct leaks *leaks = search->leaks;
     uint64_t path = leak_path_of(image_module_name(leaks->image, 0));
@@ -77,8 +77,8 @@ static int find_forgotten(struct search *search, const struct leak_finding *find
     return 0;
 }
 
-/* What runs left is looked at first: it is there, whatever comes and goes beside it. But where the readings show that
- * it is no more than it was, something as old went for each that came. */
+/* Judges by what runs left first: that memory is there, whatever comes and goes beside it. But if the readings show
+ * that the site holds no more than before, old memory went for all that came. */
 static struct leak_judgement judge(const struct search *search, bool *by_readings) {
     struct leak_judgement left = leak_judge(search->left.changes, search->left.count, &search->left_rule);
     *by_readings = false;
@@ -112,7 +112,7 @@ static int finding_keep(struct leak_finding **list, size_t *count, size_t *room,
     return 0;
 }
 
-/* Adds the finding, if it is one, or adds the site up with others that are none. */
+/* Adds a finding that leaks to the list. Otherwise it adds the site to the others of its verdict. */
 static int finding_take(struct search *search, struct leak_finding *finding) {
     struct leaks *leaks = search->leaks;
     const struct leak_sites *sites = leaks->sites;
@@ -122,7 +122,7 @@ static int finding_take(struct search *search, struct leak_finding *finding) {
         finding->judged.verdict = LEAK_KEPT;
     find_ends(&search->left, finding);
     if (finding->judged.verdict == LEAK_FOUND) return finding_keep(&leaks->list, &leaks->count, &leaks->room, finding);
-    if (finding->site == LEAK_NO_SITE) return 0; /* its sites count, each of them */
+    if (finding->site == LEAK_NO_SITE) return 0; /* its sites are counted one by one */
     leaks->rest[finding->judged.verdict].sites += finding->live_bytes != 0;
     leaks->rest[finding->judged.verdict].live_bytes += finding->live_bytes;
     if (finding->judged.verdict != LEAK_KEPT) return 0;
@@ -151,9 +151,9 @@ static int search_sites(struct leaks *self) {
 
 /* --- owners that grow at many sites --- */
 
-/* The owner of each site, and what is not found yet of it. */
+/* The owner of each site, and the owner's memory that is not part of a finding yet. */
 struct owners {
-    uint32_t *of; /* by site: 1 + index; 0: nobody's, or found already */
+    uint32_t *of; /* by site: 1 + index of the owner; 0: none, or the site is a finding already */
     struct leak_finding *list;
     uint32_t count;
     struct leak_entries left, moved;
@@ -190,7 +190,7 @@ static int name_owners(struct owners *owners, const struct leaks *self) {
     return 0;
 }
 
-/* Entries by site → entries by owner. */
+/* Turns entries by site into entries by owner. */
 static int gather(const struct owners *owners, const struct leak_entries *from, struct leak_entries *to,
                   uint32_t points) {
     for (size_t i = 0; i < from->count; i++) {
@@ -200,7 +200,7 @@ static int gather(const struct owners *owners, const struct leak_entries *from, 
     return leak_entries_sort(to, owners->count, points);
 }
 
-/* Of each owner the site that runs left most at, after they had warmed up. 0, or -1. */
+/* Finds the site of each owner where runs after the warm-up left most. Returns 0, or -1: no memory. */
 static int choose_examples(const struct leaks *self, struct owners *owners) {
     const struct leak_entries *left = &self->sites->left;
     uint32_t warm_up = leak_warm_up(self->sites->run_count);
@@ -261,9 +261,9 @@ static int search_owners(struct leaks *self) {
 
 /* --- which points count --- */
 
-enum { IN_USE = 2 /* what the last runs left may be in use still */ };
+enum { IN_USE = 2 /* what the last runs left may still be in use */ };
 
-/* When Python last looked at all its garbage, by the trace; 0: nobody says. What is garbage since then is no leak. */
+/* The time of Python's last full garbage collection, by the trace; 0: not known. Garbage since then is not a leak. */
 static uint64_t last_collection(const struct image *image) {
     struct trace_line line;
     struct jsontext value;
@@ -306,7 +306,7 @@ uint32_t leaks_runs_since(const struct leaks *self, uint64_t when) {
     return self->sites->run_count - low;
 }
 
-/* The first reading after a collection is without garbage, those after that may have some. */
+/* The number of points up to the first one after `when`: that reading is without garbage, later ones may have some. */
 static uint32_t points_after(const struct leaks *self, uint64_t when) {
     uint32_t count = 0;
     while (count < self->sites->point_count &&
@@ -375,9 +375,9 @@ size_t leaks_total(const struct leaks *self) {
     return count;
 }
 
-/* --- whether it can be told --- */
+/* --- whether a verdict is possible --- */
 
-enum { LEAST = 5 /* points, as in leak_judge.c */ };
+enum { LEAST = 5 /* least number of points, as in leak_judge.c */ };
 
 static bool is_enough(const struct leaks *self) {
     return leak_judged(&self->left_rule) >= LEAST || leak_judged(&self->moved_rule) >= LEAST;
@@ -390,7 +390,7 @@ enum leaks_verdict leaks_verdict(const struct leaks *self) {
 
 bool leaks_has_garbage(const struct leaks *self) { return self->uncollected > IN_USE; }
 
-/* As many as it takes when none is left out for its garbage. */
+/* The points that are needed if none is left out for its garbage. */
 static uint32_t points_needed(uint32_t young) {
     uint32_t points = LEAST;
     while (points < leak_warm_up(points) + young + LEAST) points++;
@@ -417,7 +417,7 @@ static void doubt_garbage(struct leaks_doubt *doubt, uint32_t uncollected, uint3
     snprintf(doubt->advice, sizeof doubt->advice, "have the program call gc.collect(), and look again");
 }
 
-/* A ledger whose process has gone: nothing can be asked of it any more, and no run will end. */
+/* Whether it is the ledger of a process that is gone: nothing can be asked of it, and no more runs will end. */
 static bool is_gone(const struct image *image) { return image->header.kind == SNAP_LEDGER && !image->running; }
 
 struct leaks_doubt leaks_doubt(const struct leaks *self) {

@@ -1,6 +1,6 @@
-/* leaks.h — what leaks in a process, what only looks like it, and who holds what owners that are gone left behind.
- * In: sites that were read last from an image. Out: findings, those that lose most first, of which each is one cause.
- * leaks_text.c and leaks_json.c show them. docs/leaks.md says the rules in prose. */
+/* leaks.h — finds what leaks in a process, what only looks like a leak, and what holds the memory of retired owners.
+ * In: sites that were last read from an image. Out: findings, one for each cause, the largest loss first. leaks_text.c
+ * and leaks_json.c print them. docs/leaks.md explains the rules. */
 #ifndef MEMSTOW_LEAKS_H
 #define MEMSTOW_LEAKS_H
 
@@ -12,55 +12,55 @@
 
 enum { LEAKS_PLACES = 3, LEAK_NO_SITE = UINT32_MAX };
 
-/* What holds memory, by a HELD line of the trace. Texts of a length of 0 are not there. */
+/* A holder of memory, from a HELD line of the trace. A text of length 0 is missing. */
 struct leak_holder {
-    uint32_t site; /* of what it holds, or LEAK_NO_SITE: all that an owner left behind */
-    uint32_t name; /* of that owner */
-    uint64_t path; /* of a call stack of whose blocks no Python object was found; 0: none */
+    uint32_t site; /* the site whose memory it holds, or LEAK_NO_SITE: everything that an owner left behind */
+    uint32_t name; /* id of that owner's name */
+    uint64_t path; /* path of a call stack for whose blocks no Python object was found; 0: none */
     struct jsontext pack, place, holders;
     uint64_t blocks, followed,
-        held; /* that Python objects have; of those that were followed, and that this one holds */
+        held; /* bytes of Python objects: of all, of those that were followed, and of those that this one holds */
 };
 
-/* A site that keeps growing; or an owner that does, at sites none of which does by itself: then there is no site. Those
- * of one cause are one finding, which has the figures of them all, and site, owner and evidence of the one that grows
- * most. */
+/* A growing site, or a growing owner without a single growing site: then there is no site. Findings of one cause are
+ * merged: figures are sums; site, owner and evidence are those of the site that grows most. */
 struct leak_finding {
     uint32_t site;        /* or LEAK_NO_SITE */
-    uint32_t stacks;      /* at so many it grew; of an owner the one that grew most is the */
-    uint32_t example;     /* site to show, or LEAK_NO_SITE */
-    uint32_t model, node; /* names; 0: none */
+    uint32_t stacks;      /* number of growing stacks; for an owner `example` is its fastest-growing site */
+    uint32_t example;     /* the site to show, or LEAK_NO_SITE */
+    uint32_t model, node; /* ids of names; 0: none */
     uint64_t live_bytes, live_blocks;
-    uint32_t oldest, newest; /* of what is left: run indices. UINT32_MAX: it is in no run */
-    bool by_readings;        /* judged by the readings of a series, not by what runs left */
-    bool is_retired;         /* some of it is what a retired owner left */
+    uint32_t oldest, newest; /* indices of the runs whose memory is left. UINT32_MAX: no run's */
+    bool by_readings;        /* judged by the readings of a series, not by what is left of runs */
+    bool is_retired;         /* a retired owner left some of it */
     struct leak_judgement judged;
-    uint64_t key;                     /* of its cause: leaks_groups.c */
+    uint64_t key;                     /* key of its cause: leaks_groups.c */
     const struct leak_holder *holder; /* NULL: not known */
-    size_t first_part, part_count;    /* those that it is made of: in leaks.parts */
+    size_t first_part, part_count;    /* the merged findings, in leaks.parts */
 };
 
-/* Owners of one name that are retired and still have memory. */
+/* Retired owners of one name that still have memory. */
 struct leak_retired {
     uint32_t name, owners;
     uint64_t live_bytes, live_blocks, allocated_bytes;
-    uint64_t old_live_bytes, old_allocated_bytes; /* of those that were retired before the last run ended */
-    uint32_t runs_since;                          /* that ended after the first of them was retired */
-    bool is_leak; /* else it is little of what they had, or they were retired just now */
-    bool is_told; /* what grows, or what is held at the same place, is a finding, and this is the same cause */
-    bool is_same; /* the same place holds what another owner left, which is counted */
-    uint64_t rest_bytes, rest_blocks; /* of what lives, that which is no part of what grows; */
-    uint32_t rest_site;               /* where the most of it was allocated, or LEAK_NO_SITE */
-    const struct leak_holder *holder; /* of the most of it; NULL: not known */
-    const struct leak_holder *other;  /* another place, that the program has named for the owner; NULL: none */
+    uint64_t old_live_bytes, old_allocated_bytes; /* of the owners that were retired before the last run ended */
+    uint32_t runs_since;                          /* runs that ended after the first of them was retired */
+    bool is_leak; /* false: it is little of their former memory, or they were retired just now */
+    /* already reported: it is the same cause as a finding, because its memory grows there or has the same holder */
+    bool is_told;
+    bool is_same;                     /* the holder also holds another retired owner's memory, which is counted there */
+    uint64_t rest_bytes, rest_blocks; /* the live memory that is no part of a finding; */
+    uint32_t rest_site;               /* the site that allocated most of it, or LEAK_NO_SITE */
+    const struct leak_holder *holder; /* the holder of most of it; NULL: not known */
+    const struct leak_holder *other;  /* another holder that the program has named for the owner; NULL: none */
     struct leak_place {
         uint32_t stack, module;
         uint64_t path, live_bytes, live_blocks;
-    } places[LEAKS_PLACES]; /* where most of it was allocated */
+    } places[LEAKS_PLACES]; /* the stacks that allocated most of it */
     uint32_t place_count;
 };
 
-/* Sites that are none. */
+/* Sites that do not leak, of one verdict. */
 struct leak_rest {
     uint64_t sites, live_bytes;
 };
@@ -70,19 +70,20 @@ struct leaks {
     struct leak_sites *sites;
     uint64_t floor;
     struct leak_rule left_rule, moved_rule;
-    uint32_t uncollected; /* runs that ended since Python last looked at all its garbage; 0 also where nobody says */
-    uint32_t runs_of[LEAK_POINTS_MOST]; /* what moved_rule.runs points at */
-    struct leak_finding *list;          /* sites and owners, and by leaks_group causes, those that lose most first */
+    uint32_t uncollected; /* runs that ended since Python's last full garbage collection; 0 also if that is not known */
+    uint32_t runs_of[LEAK_POINTS_MOST]; /* the array behind moved_rule.runs */
+    /* findings of sites and owners; after leaks_group, of causes. The largest loss comes first */
+    struct leak_finding *list;
     size_t count, room;
-    struct leak_finding *parts; /* what causes are made of, one after the other */
+    struct leak_finding *parts; /* the findings that causes are made of, cause by cause */
     size_t part_count;
     struct leak_retired *retired; /* leaks first */
     size_t retired_count, retired_leaks;
-    uint64_t *run_ends;          /* when runs ended, in order; as many as there are */
-    struct leak_holder *holders; /* of sites, in their order, then of owners, in that of their names */
+    uint64_t *run_ends;          /* the times when runs ended, in order */
+    struct leak_holder *holders; /* holders for sites, by site; then holders for owners, by name */
     size_t holder_count;
     struct leak_rest rest[LEAK_VERDICTS];
-    struct leak_finding *kept; /* that grow, with policy keep: they are no leaks */
+    struct leak_finding *kept; /* growing sites whose owner has the policy keep: they do not leak */
     size_t kept_count, kept_room;
     uint64_t retained; /* freed memory that the allocator keeps; 0: none, or not measured */
     bool measured;
@@ -90,56 +91,57 @@ struct leaks {
 
 enum { LEAKS_FLOOR = 1024 };
 
-/* 0, or -1: no memory. Image and sites must outlive it. */
+/* Returns 0, or -1: no memory. Image and sites must outlive the result. */
 int leaks_find(struct leaks *self, struct leak_sites *sites, const struct image *image, uint64_t floor);
-/* Makes one finding of what has one cause: one holder, else one owner and one line of Python; and leaves out what comes
- * with threads. 0 or -1. `symbols`: or NULL, then that is not left out. */
+/* Merges the findings of one cause: of one holder, or else of one owner and one line of Python. It leaves out memory
+ * that comes with threads; with `symbols` NULL it does not. Returns 0 or -1. */
 int leaks_group(struct leaks *self, struct symbols *symbols);
 void leaks_clear(struct leaks *self);
-/* How many causes there are. */
+/* The number of causes. */
 size_t leaks_total(const struct leaks *self);
 
 enum leaks_verdict { LEAKS_NONE, LEAKS_FOUND, LEAKS_CANNOT_TELL };
 enum leaks_verdict leaks_verdict(const struct leaks *self);
-/* When it cannot be told: why, and what to do about that; else both are "". */
+/* If a verdict is not possible: the reason, and what to do. Otherwise both are "". */
 struct leaks_doubt {
     char why[80], advice[80];
 };
 struct leaks_doubt leaks_doubt(const struct leaks *self);
-/* Python may have garbage of so many runs that runs are left out because of it. */
+/* Whether runs are left out because Python may hold garbage of them. */
 bool leaks_has_garbage(const struct leaks *self);
 
-/* Between leaks.c, leaks_retired.c, leaks_holders.c and leaks_groups.c. So many runs ended after that: */
+/* Shared by leaks.c, leaks_retired.c, leaks_holders.c and leaks_groups.c. The number of runs that ended after
+ * `when`: */
 uint32_t leaks_runs_since(const struct leaks *self, uint64_t when);
 int leaks_find_holders(struct leaks *self);
 int leaks_find_retired(struct leaks *self);
 bool leaks_is_too_much(uint64_t live, uint64_t allocated);
-/* By the last HELD line of the trace that is about the site, or the owner of that name. NULL: there is none. */
+/* The holder from the last HELD line about the site, or about the owner with that name. NULL: there is none. */
 const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_t site);
 const struct leak_holder *leaks_holder_of_owner(const struct leaks *self, uint32_t name);
-/* Whether both are the same place. */
+/* Whether both are the same holder. */
 bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b);
 int leaks_by_growth(const void *left, const void *right);
 
 struct leaks_ask_stack;
-/* The call stacks of findings of which nobody has looked for holders: those that have most first, stacks of one path
- * one after the other. To be freed. 0 or -1. */
+/* The call stacks of findings for which no holder was looked for yet, those with the most memory first; stacks of one
+ * path follow each other. The caller frees them. Returns 0 or -1. */
 int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count);
 /* Blocks of later runs than this one may be in use; 0: of any run. */
 uint32_t leaks_last_judged(const struct leaks *self);
 
-/* The name of the run with that index, made printable. */
+/* The printable name of the run with that index. */
 const char *leaks_run(const struct leaks *self, uint32_t index);
 
-/* Destructors and exit handlers have run: what leaked may be freed by now. */
+/* Whether destructors and exit handlers have run: leaked memory may be freed by now. */
 bool leaks_ended_in_order(const struct leaks *self);
 
-/* What the readings are called: runs, or snapshots where no run ended between them. */
+/* Whether the readings are called runs. If no run ended between them, they are called snapshots. */
 bool leaks_by_runs(const struct leaks *self);
 
 struct leaks_view {
-    size_t top;   /* findings that are shown */
-    bool can_ask; /* the program would say what holds memory, if it were asked for that */
+    size_t top;   /* number of findings that are shown */
+    bool can_ask; /* the program would name the holders of memory if it were asked */
     struct symbols *symbols;
 };
 void leaks_text(const struct leaks *self, const struct leaks_view *view);

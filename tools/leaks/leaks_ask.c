@@ -18,8 +18,8 @@ void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double
     if (*path == '/') snprintf(self->path, sizeof self->path, "%s", path);
 }
 
-/* One request, and what is said of it while it lasts. A program takes it at once, also in the middle of a run: so how
- * far it is with it nobody knows. */
+/* One request, and its progress text. A program may begin it at once, even in the middle of a run, and does not report
+ * how far it is. */
 struct asking {
     struct leaks_ask *whole;
     const char *words;
@@ -40,16 +40,16 @@ static int ended(const struct asking *asking, int64_t result) {
     return result > INT_MAX ? INT_MAX : (int)result;
 }
 
-/* Who is late is told so: what nobody has begun is taken back. */
+/* Cancels a request that is late: the program takes it back unless it has begun. */
 static int give_up(const struct asking *asking, int fd) {
     struct wire_message message = {.type = WIRE_CANCEL};
     control_send(fd, &message);
     return ended(asking, -ETIMEDOUT);
 }
 
-enum { CLOSED = INT_MIN /* the connection was closed before there was an answer */ };
+enum { CLOSED = INT_MIN /* the connection was closed before an answer came */ };
 
-/* What the program said, or -errno. */
+/* Returns the program's answer, or -errno. */
 static int wait_for_answer(struct asking *asking, int fd) {
     struct wire_message answer;
     for (;;) {
@@ -57,7 +57,7 @@ static int wait_for_answer(struct asking *asking, int fd) {
         if (result < 0) return result == -ECONNRESET ? CLOSED : ended(asking, result);
         if (result > 0 && answer.type == WIRE_DONE) {
             snprintf(asking->whole->text, sizeof asking->whole->text, "%s", answer.text);
-            /* an older one knows no such request */
+            /* an older program does not know the request */
             return ended(asking, answer.number == -EPROTO ? -ENOTSUP : answer.number);
         }
         if (duration_now() > asking->whole->until_ns) return give_up(asking, fd);
@@ -89,7 +89,7 @@ int leaks_ask_collect(struct leaks_ask *self) {
     return request_ask(self, &message, "waiting until it has looked at its garbage, between two runs");
 }
 
-/* --- call stacks, as many as a message has room for --- */
+/* --- call stacks, as many as fit into a message --- */
 
 static int send_stacks(struct leaks_ask *self, const char *word, uint32_t before, const char *stacks) {
     struct wire_message message = {.type = WIRE_HOLDERS};
@@ -97,7 +97,7 @@ static int send_stacks(struct leaks_ask *self, const char *word, uint32_t before
     return request_ask(self, &message, "waiting until it has looked for what holds memory, between two runs");
 }
 
-/* " PATH=PLACE,PLACE…" of the first path in the list; returns how many stacks that is. */
+/* Writes " PATH=PLACE,PLACE…" for the first path in the list. Returns its number of stacks. */
 static size_t write_path(char *to, size_t room, const struct leaks_ask_stack *stacks, size_t count) {
     enum { PLACES = 8 };
     size_t same = 1, used = (size_t)snprintf(to, room, " %" PRIx64 "=%" PRIx32, stacks->path, stacks->place);

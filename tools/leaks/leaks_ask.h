@@ -1,7 +1,7 @@
-/* leaks_ask.h — what memstow leaks asks of a running program: to look at all its garbage, and what holds some memory.
- * In: a pid, where its socket is, and call stacks by their places in the ledger. Out: the program has done so, between
- * two runs, or why not. What it found stands in its trace. It waits no longer than it is told to, and says on a
- * terminal what it waits for. */
+/* leaks_ask.h — the requests of memstow leaks to a running program: collect all garbage, or find the holders of some
+ * memory. In: a pid, the path of its socket, and call stacks by their places in the ledger. Out: the program did so
+ * between two runs, or the reason why not. Its findings are in its trace. The wait has the given limit, and is shown on
+ * a terminal. */
 #ifndef MEMSTOW_LEAKS_ASK_H
 #define MEMSTOW_LEAKS_ASK_H
 
@@ -12,25 +12,25 @@
 
 struct leaks_ask {
     pid_t pid;
-    char path[4096];   /* of the socket; "": it has none */
+    char path[4096];   /* path of the socket; "": the process has none */
     uint64_t until_ns; /* by CLOCK_MONOTONIC */
-    char text[256];    /* what the program said last */
+    char text[256];    /* the last answer of the program */
 };
 
 void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double seconds);
 
-/* What the program answers: of garbage how many objects it was, of holders of how many paths it said something; or
- * -errno: -ENOTSUP: the program does not take such requests, or has no socket; -ETIMEDOUT: it did not come to it
- * in time; -EAGAIN: it does so only where somebody asks for that alone. */
+/* Both return the program's answer: the number of garbage objects, or the number of paths whose holders it looked for.
+ * Or -errno. -ENOTSUP: the program does not take such requests, or has no socket. -ETIMEDOUT: it did not answer in
+ * time. -EAGAIN: it does this only on a request for nothing else. */
 int leaks_ask_collect(struct leaks_ask *self);
 
-/* A call stack: what it is called in the trace, and where it lies in the ledger. */
+/* A call stack: its path in the trace, and its place in the ledger. */
 struct leaks_ask_stack {
     uint64_t path;
     uint32_t place;
 };
-/* Stacks of one path follow each other. Of blocks of runs after `before` nothing is asked (0: of any run). `meant`:
- * a person wants to know, and waits. Otherwise as above. */
+/* Stacks of one path must follow each other. Blocks of runs after `before` are left out (0: none are). `meant`: a
+ * person asked for this and waits. The result is as above. */
 int leaks_ask_holders(struct leaks_ask *self, const struct leaks_ask_stack *stacks, size_t count, uint32_t before,
                       bool meant);
 

@@ -1,5 +1,5 @@
-/* leaks_follow.c — see leaks_follow.h. The ledger is read as a whole only when its OWNER records say that a run has
- * ended, which is looked at twenty times a second. */
+/* leaks_follow.c — see leaks_follow.h. The OWNER records of the ledger are read twenty times a second. The whole ledger
+ * is read only when they say that a run has ended. */
 #include "tools/leaks/leaks_follow.h"
 #include "tools/base/complain.h"
 #include "tools/base/duration.h"
@@ -25,14 +25,14 @@ static void end_soon(int signal) {
     asked_to_end = 1;
 }
 
-/* --- has a run ended? --- */
+/* --- detecting the end of a run --- */
 
 enum { OWNER_NEEDED = offsetof(struct snap_owner, adopted_by) };
 
 static uint32_t ended_in(const struct source *source, uint64_t data, const struct snap_section *section) {
     uint32_t ended = 0;
     for (uint64_t i = 0; i < section->count; i++) {
-        struct snap_owner owner; /* as far as is needed: an older file has shorter ones */
+        struct snap_owner owner; /* only the needed part: records of an older file are shorter */
         if (source_read(source, data + i * section->record_size, &owner, OWNER_NEEDED) < 0) break;
         ended += owner.kind == SNAP_OWNER_RUN && owner.state == SNAP_OWNER_RETIRED;
     }
@@ -62,12 +62,13 @@ static int no_memory(void) {
     return EXIT_UNREADABLE;
 }
 
-/* A reading counts once the process has lived on for a while: one that is about to end frees what it leaks. */
+/* A reading counts only if the process lives on for a while after it, because a process that is about to end frees the
+ * memory that it leaks. */
 struct pending {
     struct subject subject;
     bool there;
     uint64_t taken_ns;
-    uint32_t ended; /* runs by then */
+    uint32_t ended; /* runs that had ended by then */
 };
 static struct pending pending;
 
@@ -76,7 +77,7 @@ static void drop_pending(void) {
     pending.there = false;
 }
 
-/* What is pending is the subject from then on. */
+/* Makes the pending reading the subject. */
 static int take_pending(struct subject *subject, struct leak_sites *sites) {
     if (!pending.there) return EXIT_FINE;
     subject_close(subject);
@@ -97,7 +98,7 @@ static int take_reading(pid_t pid, struct subject *subject, struct leak_sites *s
     return EXIT_FINE;
 }
 
-/* At the end. The first reading counts in any case. */
+/* Decides about the pending reading at the end. The first reading counts in any case. */
 static int reading_settle(struct subject *subject, struct leak_sites *sites, bool is_gone) {
     bool too_late = is_gone && sites->point_count && duration_now() - pending.taken_ns < GRACE_NS;
     if (!too_late) return take_pending(subject, sites);
@@ -133,7 +134,7 @@ static bool went_on(const struct source *ledger) {
     return state == SNAP_EXECED;
 }
 
-/* Until there is no more to wait for, or the process has become another program. */
+/* Follows until the wanted runs have ended, or the process has become another program. */
 static int go_on(const struct follow *self, struct source *ledger, struct subject *subject, struct leak_sites *sites) {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
     const struct snap_header process = pending.subject.image.header;
@@ -165,7 +166,7 @@ static int open_ledger(const struct follow *self, struct live *live) {
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* One program of the process, from now on; *again: it has become another. A moment passes until that has a ledger. */
+/* Follows one program of the process. *again: an exec made it another one, whose ledger appears a moment later. */
 static int follow_program(const struct follow *self, struct subject *subject, struct leak_sites *sites, bool *again) {
     static struct live live;
     const struct timespec moment = {.tv_nsec = 5 * LOOK_NS};

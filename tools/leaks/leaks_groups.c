@@ -1,5 +1,6 @@
-/* leaks_groups.c — findings of sites → findings of causes; see leaks.h. Sites have one cause when the same place holds
- * their memory; where nobody knows what holds it, when one owner allocated it at one line of Python. */
+/* leaks_groups.c — merges findings of sites into findings of causes; see leaks.h. Sites have one cause if the same
+ * holder has their memory. If no holder is known, they have one cause if one owner allocated the memory at one line of
+ * Python. */
 #include "tools/symbols/innermost.h"
 #include "tools/leaks/leaks.h"
 #include "tools/base/text.h"
@@ -10,12 +11,12 @@
 
 /* --- threads --- */
 
-/* Whether the file of a module is called so, whatever its version. */
+/* Whether the file of a module has that name, in any version. */
 static bool is_file(const char *module, const char *name) {
     return strncmp(text_base_name(module), name, strlen(name)) == 0;
 }
 
-/* What the C library and OpenMP take for each thread is there as long as the thread is. */
+/* Whether the C library or OpenMP takes the memory for each thread, and keeps it as long as the thread lives. */
 static bool is_of_threads(const char *module, const char *function) {
     static const char *const functions[] = {"allocate_dtv", "_dl_allocate_tls", "allocate_stack", "pthread_create",
                                             "__pthread_create"};
@@ -25,7 +26,7 @@ static bool is_of_threads(const char *module, const char *function) {
     return false;
 }
 
-/* The functions that took the memory, before any other library's or Python's. */
+/* Looks at the functions that took the memory, up to the first of another library or of Python. */
 static bool comes_with_threads(const struct leaks *self, struct symbols *symbols, uint32_t stack) {
     enum { DEPTH = 6 };
     uint32_t frames[DEPTH];
@@ -74,7 +75,7 @@ static void hash_frame(const struct image *image, const struct snap_frame *frame
     *key = bytes_hash(*key, &frame->line, sizeof frame->line);
 }
 
-/* The innermost line of Python that is no library's, else the innermost of all; false: there is none. */
+/* Hashes the innermost line of Python outside libraries, or else the innermost line of all. False: there is none. */
 static bool hash_line(const struct image *image, uint32_t stack, uint64_t *key) {
     size_t count;
     const uint32_t *frames = stack_all(image, stack, &count);
@@ -113,7 +114,8 @@ static int by_key(const void *left, const void *right) {
     return leaks_by_growth(left, right);
 }
 
-/* Of what the site has; where all sites of an owner are one finding, of those that have most. */
+/* The holder of the site's memory. If all sites of an owner are one finding: the holder for the sites with the most
+ * memory. */
 static const struct leak_holder *holder_of(const struct leaks *self, const struct leak_finding *finding) {
     const struct leak_holder *found = NULL;
     uint64_t most = 0;
@@ -127,7 +129,7 @@ static const struct leak_holder *holder_of(const struct leaks *self, const struc
     return found;
 }
 
-/* From `first` on, those of the same key. */
+/* The end of the findings with the same key as `first`. */
 static size_t end_of_key(const struct leaks *self, size_t first) {
     size_t end = first + 1;
     while (end < self->part_count && self->parts[end].key == self->parts[first].key) end++;
@@ -136,7 +138,7 @@ static size_t end_of_key(const struct leaks *self, size_t first) {
 
 static bool is_named(const struct leak_holder *holder) { return holder && holder->place.length; }
 
-/* What one line allocated one place holds, unless it is known of another. */
+/* Gives a holder to findings of the same line without a known one: what one line allocated, one place holds. */
 static void share_holders(struct leaks *self) {
     for (size_t first = 0, end; first < self->part_count; first = end) {
         const struct leak_holder *holder = NULL;
@@ -172,9 +174,9 @@ static void make_causes(struct leaks *self) {
     }
 }
 
-/* --- owners that are gone --- */
+/* --- retired owners --- */
 
-/* 1 + index of the cause that each site is a part of. */
+/* Sets 1 + index of the cause for each site that is a part of one. */
 static void mark_sites(const struct leaks *self, uint32_t *of_site) {
     for (uint32_t i = 0; i < self->count; i++) {
         const struct leak_finding *cause = &self->list[i];
@@ -195,7 +197,7 @@ static bool is_held_elsewhere(const struct leaks *self, const struct leak_holder
     return false;
 }
 
-/* What an owner left and is no part of what grows, and what holds the most of that. */
+/* Sets what a retired owner left beside all findings, and the holder of most of it. */
 static void retired_tell(struct leaks *self, struct leak_retired *retired, const uint32_t *of_site) {
     uint64_t most = 0, most_held = 0;
     retired->rest_bytes = retired->live_bytes;
@@ -221,7 +223,7 @@ static void retired_tell(struct leaks *self, struct leak_retired *retired, const
                        is_held_elsewhere(self, retired->holder);
 }
 
-/* Owners of several names that one place holds are one cause. */
+/* Counts owners of several names once if one holder has their memory. */
 static void count_once(struct leaks *self) {
     for (size_t i = 0; i < self->retired_leaks; i++)
         for (size_t k = 0; k < i && !self->retired[i].is_same; k++)

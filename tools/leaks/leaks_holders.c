@@ -1,6 +1,5 @@
-/* leaks_holders.c — what holds memory, as the trace has it, and which call stacks nobody has looked at yet; see
- * leaks.h. A HELD line is about an owner that is gone ("owner"), or about one call stack of a model and a node
- * ("path"). */
+/* leaks_holders.c — the holders of memory in the trace, and the call stacks for which no holder was looked for yet; see
+ * leaks.h. A HELD line is about a retired owner ("owner"), or about one call stack of a model and a node ("path"). */
 #include "tools/reader/cuda_image.h"
 #include "tools/leaks/leaks.h"
 #include "tools/leaks/leaks_ask.h"
@@ -19,7 +18,7 @@ static uint64_t number_of(struct jsontext line, const char *key) {
     return jsontext_member(line, key, &value) && jsontext_number(value, &number) ? number : 0;
 }
 
-/* A name; 0: no such owner, or it has no memory. UINT32_MAX: no memory for it. */
+/* The id of a name; 0: there is no such owner, or it has no memory. UINT32_MAX: no memory for it. */
 static uint32_t name_of(struct leaks *self, struct jsontext line, const char *key) {
     uint64_t owner = number_of(line, key);
     return owner && owner <= UINT32_MAX ? leak_sites_name(self->sites, self->image, (uint32_t)owner) : 0;
@@ -40,7 +39,7 @@ static bool is_held_line(struct jsontext line, struct leak_holder *holder) {
            *holder->holders.at == '[';
 }
 
-/* Hexadecimal digits. False: it is none. */
+/* Parses hexadecimal digits. False: it is not a path. */
 static bool path_of(struct jsontext line, uint64_t *path) {
     char text[24], *end;
     struct jsontext value;
@@ -50,7 +49,8 @@ static bool path_of(struct jsontext line, uint64_t *path) {
     return !errno && !*end;
 }
 
-/* 1: the holder is of some site or owner here; 0, or -1: no memory. Where nothing was found it is of the path. */
+/* Finds the site or owner of a line. Returns 1: found; 0: not here; -1: no memory. If no Python object was found, the
+ * line is about the path. */
 static int find_subject(struct leaks *self, struct jsontext line, struct leak_holder *holder) {
     uint64_t path;
     if (!path_of(line, &path)) {
@@ -80,7 +80,7 @@ static int holder_keep(struct leaks *self, size_t *room, const struct leak_holde
     return 0;
 }
 
-/* --- found again --- */
+/* --- finding them again --- */
 
 static int compare(const struct leak_holder *a, const struct leak_holder *b) {
     if (a->site != b->site) return a->site < b->site ? -1 : 1;
@@ -88,7 +88,7 @@ static int compare(const struct leak_holder *a, const struct leak_holder *b) {
     return a->name < b->name ? -1 : a->name > b->name;
 }
 
-/* In the trace the later line is the one that is true now: of equal ones it comes first. */
+/* A later line of the trace replaces an earlier one, so among equal ones it comes first. */
 static int by_subject(const void *left, const void *right) {
     const struct leak_holder *a = left, *b = right;
     int order = compare(a, b);
@@ -143,7 +143,7 @@ bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b)
     return a && b && a->place.length && same_text(a->place, b->place) && same_text(a->pack, b->pack);
 }
 
-/* --- which nobody has looked at --- */
+/* --- call stacks without a look for holders --- */
 
 enum { SITES_EACH = 3, SITES_MOST = 64, STACKS_MOST = 512 };
 
@@ -163,7 +163,7 @@ static void add_site(struct unknown *unknown, uint32_t site) {
     if (unknown->count < SITES_MOST && can_be_asked(unknown->leaks, site)) unknown->sites[unknown->count++] = site;
 }
 
-/* Of an owner that grows at many sites, or is gone, those that have most. `is`: whether a site is one of them. */
+/* Adds the largest sites of an owner that is retired or grows at many sites. `is`: whether a site is one of them. */
 static void add_largest(struct unknown *unknown, bool (*is)(const struct leak_site *site, const void *context),
                         const void *context) {
     const struct leak_sites *sites = unknown->leaks->sites;
@@ -212,7 +212,7 @@ static bool is_wanted(const struct unknown *unknown, uint64_t path) {
     return false;
 }
 
-/* One path may be there under several numbers: its Python lines at other instructions. */
+/* Finds the places of the paths. A path may have several numbers, with its Python lines at different instructions. */
 static int find_places(const struct unknown *unknown, struct leaks_ask_stack **stacks, size_t *count) {
     const struct image *image = unknown->leaks->image;
     uint64_t *hashes = stack_hashes(image);

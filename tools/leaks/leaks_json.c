@@ -19,7 +19,7 @@ static void json_places(struct json *json, const struct leak_holder *holder) {
         json_value(json, NULL, value.at, value.length);
 }
 
-/* Who is at fault comes first: the pack, and the place. `other`: NULL, or another that holds some of it. */
+/* The pack and the place come first: they are at fault. `other`: another holder of some of it; NULL: none. */
 static void json_holders(struct json *json, const struct leak_holder *holder, const struct leak_holder *other) {
     const struct jsontext none = {"null", 4};
     struct jsontext pack = holder && holder->pack.length ? holder->pack : none;
@@ -44,7 +44,7 @@ static void json_place(struct json *json, struct json_stacks *stacks, uint32_t s
         json_no_stack(json);
 }
 
-/* --- what was looked at --- */
+/* --- what was read --- */
 
 static void json_runs(struct json *json, const struct leaks *self) {
     const struct leak_sites *sites = self->sites;
@@ -127,7 +127,7 @@ static void json_owner(struct json *json, const struct leaks *self, const struct
     json_string(json, "node_origin", finding->node ? self->sites->names[finding->node]->origin : NULL);
 }
 
-/* What it is made of, by owner. */
+/* Its parts, by owner. */
 static void json_owners(struct json *json, const struct leaks *self, const struct leak_finding *finding) {
     json_array(json, "parts");
     for (size_t i = 0; i < finding->part_count; i++) {
@@ -151,7 +151,7 @@ static void add_curve(const struct leak_entries *entries, uint32_t site, int64_t
     }
 }
 
-/* By index of the run, or reading. NULL: there is no memory for it. */
+/* The curve by index of the run or reading. NULL: no memory. */
 static int64_t *sum_curve(const struct leaks *self, const struct leak_finding *finding, size_t points) {
     const struct leak_entries *entries = finding->by_readings ? &self->sites->moved : &self->sites->left;
     int64_t *grown = calloc(points + 1, sizeof *grown);
@@ -161,7 +161,7 @@ static int64_t *sum_curve(const struct leaks *self, const struct leak_finding *f
     return grown;
 }
 
-/* What it held more after each run, or reading, that changed it: pairs of its index, and bytes. */
+/* How the site's bytes changed after each run or reading: pairs of index and bytes. */
 static void json_curve(struct json *json, const struct leaks *self, const struct leak_finding *finding) {
     size_t points = finding->by_readings ? self->sites->point_count : self->sites->run_count;
     int64_t *grown = sum_curve(self, finding, points);
@@ -216,7 +216,7 @@ static void json_findings(struct json *json, const char *key, const struct leaks
     json_end_array(json);
 }
 
-/* --- what is none --- */
+/* --- sites that do not leak --- */
 
 static void json_rest(struct json *json, const struct leaks *self) {
     json_object(json, "not_leaks");

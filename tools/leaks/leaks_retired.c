@@ -1,4 +1,4 @@
-/* leaks_retired.c — what owners that are gone left behind, and where it was allocated; see leaks.h. */
+/* leaks_retired.c — what retired owners left behind, and where it was allocated; see leaks.h. */
 #include "tools/reader/cuda_image.h"
 #include "tools/leaks/leaks.h"
 #include "tools/views/stacks.h"
@@ -7,8 +7,9 @@
 #include <string.h>
 
 enum {
-    SHARE = 20, /* less than one byte in so many of what they ever had is a remainder, as in preload/shared/policy.c; */
-    LITTLE = 64 * 1024, /* and so is less than this */
+    /* less than one byte in so many of their former memory is a small remainder, as in preload/shared/policy.c; */
+    SHARE = 20,
+    LITTLE = 64 * 1024, /* and so is less memory than this */
 };
 
 /* --- owners by name --- */
@@ -17,7 +18,7 @@ struct had {
     uint64_t live_bytes, live_blocks, allocated;
 };
 
-/* By index of the owner. NULL: no memory. */
+/* One for each owner, by its index. NULL: no memory. */
 static struct had *sum_owners(const struct image *image) {
     struct had *had = calloc(image->owner_count + 1, sizeof *had);
     for (size_t i = 0; had && i < cuda_every_count(image); i++) {
@@ -33,14 +34,14 @@ static struct had *sum_owners(const struct image *image) {
     return had;
 }
 
-/* No run has ended since it was retired: what it had may be about to go. */
+/* Whether no run has ended since it was retired: its memory may be about to be freed. */
 static bool is_just_gone(const struct leaks *self, uint32_t since) {
     return self->sites->run_count && self->image->header.state == SNAP_RUNNING && !since;
 }
 
 bool leaks_is_too_much(uint64_t live, uint64_t allocated) { return live >= LITTLE && live >= allocated / SHARE; }
 
-/* Each is judged by itself, too: one that leaks all it had is not hidden by many that left a little. */
+/* Judges each owner separately, too: one that leaks everything must not be hidden by many that left a little. */
 static void add_owner(struct leaks *self, const struct snap_owner *owner, const struct had *had,
                       struct leak_retired *to) {
     uint32_t since = leaks_runs_since(self, owner->end_ns);
@@ -57,7 +58,7 @@ static void add_owner(struct leaks *self, const struct snap_owner *owner, const 
 
 /* --- where it was allocated --- */
 
-/* What one path holds of one group. */
+/* The memory of one path in one group. */
 struct piece {
     uint32_t group;
     struct leak_place place;
@@ -69,7 +70,7 @@ static int by_path(const void *left, const void *right) {
     return a->place.path < b->place.path ? -1 : a->place.path > b->place.path;
 }
 
-/* The place among the largest of its group. */
+/* Inserts the place among the largest of its group. */
 static void rank(struct leak_retired *group, const struct leak_place *place) {
     uint32_t at = group->place_count < LEAKS_PLACES ? group->place_count++ : LEAKS_PLACES;
     for (; at > 0 && group->places[at - 1].live_bytes < place->live_bytes; at--)
@@ -134,7 +135,7 @@ static int worst_first(const void *left, const void *right) {
     return a->name < b->name ? -1 : a->name > b->name;
 }
 
-/* The group of an owner's name, made if there is none; `by_name` has 1 + group. */
+/* The group of an owner's name, made if it is new; `by_name` has 1 + group. */
 static uint32_t group_of(struct leaks *self, uint32_t *by_name, uint32_t name) {
     if (!by_name[name]) {
         self->retired[self->retired_count].name = name;
@@ -145,7 +146,7 @@ static uint32_t group_of(struct leaks *self, uint32_t *by_name, uint32_t name) {
 
 static int make_groups(struct leaks *self, uint32_t *groups, const struct had *had) {
     const struct image *image = self->image;
-    struct leak_sites *names = self->sites; /* all owners with memory have one there */
+    struct leak_sites *names = self->sites; /* all owners with memory have a name there */
     uint32_t *by_name = calloc(names->name_count + 1, sizeof *by_name);
     self->retired = calloc(names->name_count + 1, sizeof *self->retired);
     if (!by_name || !self->retired) {

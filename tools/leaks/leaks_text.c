@@ -1,4 +1,4 @@
-/* leaks_text.c — leaks for people; see leaks.h. */
+/* leaks_text.c — leaks as text; see leaks.h. */
 #include "tools/leaks/leaks.h"
 #include "tools/symbols/site_lines.h"
 #include "tools/base/text.h"
@@ -12,7 +12,7 @@ static const struct leak_name *name_of(const struct leaks *self, uint32_t name) 
     return name ? self->sites->names[name] : NULL;
 }
 
-/* "NAME (ORIGIN)"; NULL for none. */
+/* "NAME (ORIGIN)"; NULL for no owner. */
 static const char *owner_text(const struct leaks *self, uint32_t name, struct text_line *to) {
     const struct leak_name *owner = name_of(self, name);
     if (!owner) return NULL;
@@ -25,13 +25,13 @@ static const char *owner_text(const struct leaks *self, uint32_t name, struct te
 
 static const char *plural(uint64_t count, const char *one, const char *many) { return count == 1 ? one : many; }
 
-/* --- what was looked at --- */
+/* --- what was read --- */
 
 static uint32_t at_most(uint32_t count, uint32_t most) { return count < most ? count : most; }
 
 static void print_runs(const struct leaks *self) {
     const struct leak_sites *sites = self->sites;
-    /* The first runs warm up whether they have garbage or not: no run is counted twice. */
+    /* The first runs warm up whether they have garbage or not; no run is counted twice. */
     uint32_t runs = sites->run_count, runs_warm_up = at_most(leak_warm_up(runs), runs);
     if (runs)
         printf("%s %s ended, %s judged: %u are warm-up, %u %s\n", text_count(runs).s,
@@ -72,7 +72,7 @@ static void print_verdict(const struct leaks *self) {
 
 /* --- retired owners --- */
 
-/* So many bytes of the text are a line: up to a blank if there is one in its second half. */
+/* The length of the next line: up to a blank, if there is one in the second half of the width. */
 static size_t line_length(const char *text, int width) {
     size_t length = 0, blank = 0;
     for (int columns = 0; text[length] && columns < width; columns++) {
@@ -83,7 +83,7 @@ static size_t line_length(const char *text, int width) {
     return text[length] && text[length] != ' ' && blank ? blank : length;
 }
 
-/* On as many lines as it takes. */
+/* Prints the text on as many lines as it needs. */
 static void print_long(struct margin *margin, const char *text) {
     int width = site_width(margin);
     for (int indent = 0; *text; indent = 2) {
@@ -96,7 +96,7 @@ static void print_long(struct margin *margin, const char *text) {
     }
 }
 
-/* The pack first, also where the place does not begin with its name. */
+/* Prints the pack first, even if the name of the place does not begin with it. */
 static void print_holder(struct margin *margin, const char *pack, const char *words) {
     size_t length = strlen(pack);
     char line[640];
@@ -152,7 +152,7 @@ static void print_retired_one(const struct leaks *self, const struct leaks_view 
     print_places(self, view, &margin, retired);
 }
 
-/* Of those that are part of what grows nothing more is said. */
+/* Prints a retired owner. If its memory is part of a finding, nothing more is said of it. */
 static void print_retired(const struct leaks *self, const struct leaks_view *view) {
     size_t count = 0;
     for (size_t i = 0; i < self->retired_leaks; i++) {
@@ -182,7 +182,7 @@ static void print_evidence(const struct leaks *self, struct margin *margin, cons
         site_line(margin, "memory of CUDA devices");
 }
 
-/* All whose memory it is; the one that grows most first. */
+/* Prints all owners of the memory, the fastest-growing first. */
 static void print_owners(const struct leaks *self, struct margin *margin, const struct leak_finding *finding) {
     struct text_line model, node;
     char line[80];
@@ -228,7 +228,7 @@ static void print_growing(const struct leaks *self, const struct leaks_view *vie
     if (shown < self->count) printf("… and %s more (--top=N shows N)\n", text_count(self->count - shown).s);
 }
 
-/* --- what is none --- */
+/* --- sites that do not leak --- */
 
 static const struct {
     enum leak_verdict verdict;

@@ -1,4 +1,4 @@
-/* series.c — see series.h. All numbers are unsigned LEB128; those that may be negative have their sign in the lowest
+/* series.c — see series.h. All numbers are unsigned LEB128. Numbers that may be negative have the sign in the lowest
  * bit. */
 #include "tools/leaks/series.h"
 
@@ -7,7 +7,7 @@
 
 enum { RUNS_MOST = 1 << 30 };
 
-/* --- out --- */
+/* --- packing --- */
 
 struct bytes {
     uint8_t *list;
@@ -61,7 +61,7 @@ static int put_site(struct bytes *to, const struct leak_sites *sites, const stru
     return result;
 }
 
-/* Calls put_site for each site that holds something; with NULL only counts them. */
+/* Calls put_site for each site that holds something; with `to` NULL it only counts them. */
 static int put_sites(struct bytes *to, const struct leak_sites *sites, uint64_t *count) {
     const struct leak_entries *moved = &sites->moved;
     int result = 0;
@@ -90,11 +90,11 @@ int series_pack(const struct leak_sites *sites, struct image *image) {
     return 0;
 }
 
-/* --- in --- */
+/* --- unpacking --- */
 
 struct stream {
     const uint8_t *at, *end;
-    struct known_name { /* of the site before: often the next one's, too */
+    struct known_name { /* names of the previous site, which are often those of the next */
         uint64_t owner;
         uint32_t name;
     } model, node;
@@ -118,7 +118,7 @@ static bool take_points(struct stream *from, struct leak_sites *sites) {
     return true;
 }
 
-/* 0, -1: no memory, -2: damaged. */
+/* Returns 0; -1: no memory; -2: damaged. */
 static int take_changes(struct stream *from, struct leak_sites *sites, const struct leak_site *site, uint64_t count) {
     uint64_t point = 0, numbers[3];
     for (uint64_t i = 0; i < count; i++) {

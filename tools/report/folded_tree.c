@@ -1,6 +1,6 @@
-/* folded_tree.c — all stacks as one tree, of which only what is large enough to be seen is written; see folded.h.
- * What reads the same is one frame, wherever in its function the call is. The tree is walked without recursion: a stack
- * may be as deep as the program was. */
+/* folded_tree.c — writes all stacks as one tree, without branches that are too small to see; see folded.h. Frames with
+ * the same text are one frame, even if the calls are at different places in a function. The walk is not recursive,
+ * because a stack may be as deep as the program's. */
 #include "tools/views/calltree.h"
 #include "tools/report/folded.h"
 #include "tools/views/stacks.h"
@@ -9,20 +9,20 @@
 #include <string.h>
 #include <uthash.h>
 
-/* Functions that are written alike: the names of symbols.h are one text each. */
+/* Functions with the same text. Equal names of symbols.h are the same pointer. */
 struct alike {
     UT_hash_handle hh;
     struct words {
-        const char *function, *file; /* of native code the module where the function is not known */
-        uint64_t place;              /* of Python the line; of code without a name the address */
+        const char *function, *file; /* of native code: the module, if the function is not known */
+        uint64_t place;              /* of Python: the line; of code without a name: the address */
     } words;
-    struct calltree_line line; /* the first that was seen */
+    struct calltree_line line; /* the first such line */
 };
 
-/* A frame that is being written: what it calls, and which of that is next. */
+/* A frame that is being written: its callees, and the next one of them. */
 struct level {
     struct branches below;
-    size_t next, path; /* how long the path is, up to this frame */
+    size_t next, path; /* path: length of the path up to this frame */
 };
 
 struct walk {
@@ -82,7 +82,7 @@ static uint64_t sum_below(const struct branches *below, size_t from) {
     return sum;
 }
 
-/* One level further in; what ends there itself is written. */
+/* Goes one level inwards, and writes the bytes that end at this frame. */
 static int enter(struct walk *walk, const struct branch *branch, uint64_t bytes, const char *nowhere) {
     if (walk->depth == walk->room) {
         size_t room = walk->room ? 2 * walk->room : 64;
@@ -102,7 +102,7 @@ static int enter(struct walk *walk, const struct branch *branch, uint64_t bytes,
     return 0;
 }
 
-/* What is not written by itself: so many branches, in one frame. */
+/* Writes `count` merged branches as one frame. */
 static void write_merged(struct walk *walk, size_t count, uint64_t bytes, bool deeper) {
     char name[64];
     size_t before = walk->path.used;
@@ -113,7 +113,7 @@ static void write_merged(struct walk *walk, size_t count, uint64_t bytes, bool d
     *(deeper ? &walk->merged.deeper : &walk->merged.smaller) += bytes;
 }
 
-/* What the innermost level has next; where that is too small, the level is left. */
+/* Writes the next branch of the innermost level. If that is too small, it leaves the level. */
 static int step(struct walk *walk) {
     struct level *level = &walk->levels[walk->depth - 1];
     const struct branch *branch = &level->below.list[level->next];
@@ -148,7 +148,7 @@ static int write_tree(struct walk *walk, uint64_t *bytes, uint64_t all) {
     return result;
 }
 
-/* --- one tree a root --- */
+/* --- one tree for each root --- */
 
 static bool belongs(const struct walk *walk, const struct roots *roots, const struct total *total, size_t root) {
     return report_keeps(walk->report, total) && roots_of(roots, total->tag) == root;
@@ -158,7 +158,7 @@ static bool has_stack(const struct walk *walk, const struct total *total) {
     return total->stack && total->stack < walk->report->image->node_count;
 }
 
-/* What each stack holds by itself, and together. NULL: no memory. */
+/* The bytes of each stack itself, and their sum. NULL: no memory. */
 static uint64_t *node_bytes(const struct walk *walk, const struct roots *roots, size_t root, uint64_t *all) {
     const struct image *image = walk->report->image;
     uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);
@@ -172,7 +172,7 @@ static uint64_t *node_bytes(const struct walk *walk, const struct roots *roots, 
     return bytes;
 }
 
-/* What has no stack, by module: there are few. */
+/* Writes memory without a call stack, by module; such modules are few. */
 static int write_stackless(struct walk *walk, const struct roots *roots, size_t root) {
     const struct image *image = walk->report->image;
     uint64_t *bytes = calloc(image->module_count + 1, sizeof *bytes);
@@ -210,7 +210,7 @@ static uint64_t *root_bytes(const struct walk *walk, const struct roots *roots) 
     return bytes;
 }
 
-/* The small ones together, behind the others. */
+/* Writes the roots, and the small ones together at the end. */
 static int write_roots(struct walk *walk, const struct roots *roots, const uint64_t *bytes) {
     uint64_t small = 0;
     size_t count = 0;

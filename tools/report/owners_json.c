@@ -1,4 +1,4 @@
-/* owners_json.c — who is registered, as one JSON document; see owners_json.h. Sizes are bytes. */
+/* owners_json.c — see owners_json.h. Sizes are bytes. */
 #include "tools/report/owners_json.h"
 #include "tools/views/cuda_devices.h"
 #include "tools/base/json.h"

@@ -1,4 +1,4 @@
-/* report_begin.c — what a report needs to know of a file or process, besides what was asked for; see report.h. */
+/* report_begin.c — reads what every report needs of a file or process; see report.h. */
 #include "tools/views/at_peak.h"
 #include "tools/views/estimate.h"
 #include "tools/reader/nvml_image.h"

@@ -1,4 +1,4 @@
-/* report_blocks.c — the largest blocks and mappings in text; see report.h. Those of one site and size are one row. */
+/* report_blocks.c — the largest blocks and mappings in text; see report.h. Blocks of one site and size share a row. */
 #include "tools/symbols/innermost.h"
 #include "tools/report/report.h"
 
@@ -8,7 +8,7 @@
 enum { SIZE = 17, AGE = 13, KIND = 9, FIGURES = SIZE + AGE + KIND + 7 };
 
 struct block_row {
-    struct listed item; /* the oldest */
+    struct listed item; /* the oldest one */
     size_t count;
 };
 
@@ -46,7 +46,7 @@ static struct block_row *make_rows(struct listed *list, size_t count, size_t *ro
     return rows;
 }
 
-/* Where it was taken: a line of its call stack, or the module. */
+/* Where the block was allocated: a line of its call stack, or the module. */
 static struct text_line place_of(const struct report *report, uint32_t site, int width) {
     const struct total *total = image_total(report->image, site);
     struct innermost_line line;

@@ -1,5 +1,5 @@
-/* report_cuda.c — CUDA memory in a report, text and JSON; see report.h. Host and device stand side by side: what the
- * ledger has, what the pool keeps, what the driver counts as used, and what the difference is. */
+/* report_cuda.c — CUDA memory in a report, text and JSON; see report.h. It compares the ledger's figures, the pool's,
+ * the driver's, and names the difference. */
 #include "tools/views/cuda_devices.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/symbols/json_stack.h"
@@ -7,14 +7,14 @@
 
 #include <stdlib.h>
 
-/* The largest first. */
+/* Sorts the largest first. */
 static int by_size(const void *left, const void *right) {
     const struct snap_cuda_block *a = left, *b = right;
     if (a->size != b->size) return a->size > b->size ? -1 : 1;
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* Those that are memory, and parts of them. NULL: no memory. */
+/* The blocks that are memory, and parts of them. NULL: no memory. */
 static struct snap_cuda_block *blocks_by_size(const struct cuda_image *cuda, size_t *count) {
     struct snap_cuda_block *blocks = calloc(cuda->block_count + 1, sizeof *blocks);
     *count = 0;
@@ -93,7 +93,7 @@ static void json_kinds(struct json *json, const struct cuda_image *cuda) {
     json_end_object(json);
 }
 
-/* Sites are named by their number: a block says which is its own. */
+/* A block refers to its site by number. */
 static void json_block(struct json *json, const struct image *image, const struct snap_cuda_block *block) {
     json_object(json, NULL);
     json_number(json, "site", block->count);
@@ -141,7 +141,7 @@ static void json_troubles(struct json *json, const struct snap_cuda *head) {
     json_string(json, "first_unknown", *head->unknown ? head->unknown : NULL);
 }
 
-/* The site of device memory that holds most first, by its number; what is empty is left out. NULL: no memory. */
+/* The sites of device memory by number, those with the most memory first; empty ones are left out. NULL: no memory. */
 struct ranked {
     uint64_t bytes;
     uint32_t id;

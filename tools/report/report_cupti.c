@@ -1,5 +1,5 @@
-/* report_cupti.c — how CUPTI's view of CUDA memory differs from the ledger's, in a report, text and JSON; see report.h.
- */
+/* report_cupti.c — the differences between CUPTI's view of CUDA memory and the ledger, in text and JSON; see
+ * report.h. */
 #include "tools/reader/cuda_image.h"
 #include "tools/reader/cupti_image.h"
 #include "tools/report/report.h"
@@ -20,7 +20,7 @@ static const char *state_name(uint32_t state) {
 
 /* --- text --- */
 
-/* By a call, which says nothing of libraries. */
+/* Differences by call. They say nothing about libraries. */
 static bool is_told(uint32_t kind) {
     return kind == SNAP_CUDA_PHYSICAL || kind == SNAP_CUDA_MAPPING || kind == SNAP_CUDA_RESERVED ||
            kind == SNAP_CUDA_POOL;

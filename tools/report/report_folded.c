@@ -1,6 +1,5 @@
-/* report_folded.c — the stacks of a report as flame graph programs read them; see report.h and folded.h.
- * In: what was asked for. Out: one line a stack, and on standard error what is not shown by itself. The lines always
- * add up to all that there is. */
+/* report_folded.c — the stacks of a report for flame graph programs; see report.h and folded.h. In: options. Out: one
+ * line for each stack, and on standard error what is merged. The lines always add up to all memory. */
 #include "tools/base/complain.h"
 #include "tools/report/folded.h"
 #include "tools/views/stacks.h"
@@ -10,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a flame graph has room for: half of a pixel where it is 1,000 wide, and a thousand frames one above the other.
- */
+/* What a flame graph has space for: half a pixel of 1,000, and a thousand frames on top of each other. */
 enum { SHARE = 2000, DEEPEST = 1000 };
 
 /* --- lines --- */
@@ -30,7 +28,7 @@ static void path_append(struct folded_path *path, const char *text) {
     path->used += length;
 }
 
-/* ';' parts frames and a line end parts stacks. */
+/* A ';' separates frames, and a line end separates stacks. */
 static void append_safe(struct folded_path *path, const char *text) {
     size_t from = path->used;
     path_append(path, text);
@@ -80,7 +78,7 @@ struct folded {
     const struct report *report;
     const struct roots *roots;
     struct folded_path path;
-    char **frames; /* as they are written, innermost of inlined functions last; NULL: not yet */
+    char **frames; /* as written, innermost inlined function last; NULL: not made yet */
     uint32_t ids[STACK_FRAMES_MAX];
 };
 
@@ -92,7 +90,7 @@ static char *write_frame(const struct named_frame *frame) {
     return NULL;
 }
 
-/* A frame that the file does not have has the name of one of which nothing is known. */
+/* Adds a frame. A frame that the file does not have gets the text of an unknown one. */
 static void push_frame(struct folded *folded, uint32_t id) {
     size_t at = id < folded->report->image->frame_count ? id : folded->report->image->frame_count;
     if (report_skips_frame(folded->report, id)) return;
@@ -115,7 +113,7 @@ static void put_stack(struct folded *folded, const struct total *total, uint64_t
     folded_print(&folded->path, bytes);
 }
 
-/* What --top leaves out is one line. */
+/* Writes one line for everything that --top leaves out. */
 static void put_rest(struct folded *folded, const struct listed_site *sites, size_t count) {
     char name[64];
     uint64_t bytes = 0;
@@ -156,7 +154,7 @@ static int stacks_one_by_one(const struct report *report, const struct roots *ro
     return result;
 }
 
-/* --- as a tree, without what is too small to be seen --- */
+/* --- as a tree, without branches that are too small to see --- */
 
 static uint64_t sum_of(const struct report *report) {
     uint64_t sum = 0;

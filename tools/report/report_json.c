@@ -1,4 +1,4 @@
-/* report_json.c — a report as one JSON document; see report.h. Sizes are bytes, times nanoseconds or seconds. */
+/* report_json.c — a report as one JSON document; see report.h. Sizes are bytes; times are nanoseconds or seconds. */
 #include "tools/views/at_peak.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/views/estimate.h"
@@ -41,7 +41,7 @@ static const char *stacks_key(uint32_t stacks) {
     return stacks < sizeof keys / sizeof *keys ? keys[stacks] : "unknown";
 }
 
-/* As the command that waited for the process knows. */
+/* How the process ended, from the command that waited for it. */
 static void json_ended(struct json *json, const struct snap_header *header) {
     if (header->ended == SNAP_ENDED_EXITED)
         json_number(json, "exit_status", header->ended_with);
@@ -155,7 +155,7 @@ static void json_peak(struct json *json, const struct image *image) {
     json_end_object(json);
 }
 
-/* What all call stacks hold, held or took by the estimates, how far off that may be, and what it lacks. */
+/* The sum of all call stacks by the estimates, its error, and the difference to the exact sum. */
 static void json_estimate(struct json *json, const char *key, const struct image *image, enum measure measure) {
     struct estimate sum = estimate_sum(image, measure);
     json_object(json, key);
@@ -301,7 +301,7 @@ static void json_site(struct json *json, const struct report *report, struct jso
     json_end_object(json);
 }
 
-/* What the sites hold that are not listed, so that the list and this add up. */
+/* The sum of the sites that are not listed. The list and this sum add up to the whole. */
 static void json_omitted(struct json *json, const struct report *report, const struct listed_site *sites,
                          size_t count) {
     uint64_t bytes = 0, blocks = 0;

@@ -1,4 +1,4 @@
-/* report_list.c — what the text and the JSON report list alike; see report.h. */
+/* report_list.c — rows that text and JSON have in common; see report.h. */
 #include "tools/reader/last_word.h"
 #include "tools/report/report.h"
 #include "tools/base/top.h"
@@ -12,7 +12,7 @@ static int by_size(const void *left, const void *right) {
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* Of what --match leaves out no block is listed, nor one of which no site is known. */
+/* Whether a block is listed: its site must be known, and --match must keep it. */
 static bool lists(const struct report *report, uint32_t site) {
     const struct total *total = image_total(report->image, site);
     return !report->kept || (total && report_keeps(report, total));
@@ -73,7 +73,8 @@ struct listed_site *report_sites(const struct report *report, bool empty_too, si
     return sites;
 }
 
-/* Each class is never less than nothing, so the frees of the sum are what makes their live sums right. */
+/* Adds up the totals of a site. The live memory of each class is never negative. The frees of the sum are set so that
+ * its live memory is the sum of both. */
 struct total report_site(const struct image *image, const struct listed_site *site) {
     struct total sum = image->totals[site->first];
     const struct total *mapped = &image->totals[site->first + 1];

@@ -1,5 +1,5 @@
-/* report_mixed.c — blocks of device memory that several owners share, with each one's part; see report.h. PyTorch's
- * native allocator puts what several models allocate into one segment, which then moves with none of them. */
+/* report_mixed.c — blocks of device memory that several owners share, with the share of each; see report.h. PyTorch's
+ * native allocator puts allocations of several models into one segment. Such a segment moves with none of them. */
 #include "tools/reader/cuda_image.h"
 #include "tools/report/report.h"
 
@@ -7,10 +7,10 @@
 
 struct share {
     uint64_t bytes;
-    uint32_t model; /* 0: nobody's */
+    uint32_t model; /* 0: no owner */
 };
 
-/* A block's shares, the largest first. */
+/* The shares of a block, the largest first. */
 struct mixed {
     const struct snap_cuda_block *block;
     struct share *shares;
@@ -44,8 +44,8 @@ static int by_address(const void *left, const void *right) {
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* The parts of all blocks by block and model, and the blocks that have some by address. What the parts of a block leave
- * of it is the block's own, and a part, too. */
+/* The parts of all blocks, by block and model, and the blocks with parts, by address. What the parts leave of a block
+ * belongs to the block's own model, and is a share, too. */
 struct found {
     struct part *parts;
     const struct snap_cuda_block **blocks;
@@ -80,7 +80,7 @@ static void share_add(struct mixed *mixed, uint32_t model, uint64_t bytes, uint6
     *left -= taken;
 }
 
-/* What is left goes to the share that the block's own model has, or is one. */
+/* Adds the remaining bytes to the share of the block's own model, or as a new share. */
 static void add_rest(struct mixed *mixed, uint32_t model, uint64_t left) {
     size_t i = 0;
     while (i < mixed->count && mixed->shares[i].model != model) i++;
@@ -88,7 +88,7 @@ static void add_rest(struct mixed *mixed, uint32_t model, uint64_t left) {
     if (left) mixed->shares[i].bytes += left;
 }
 
-/* The block of these parts. False: there is no memory. */
+/* Finds the block of some parts, and splits it. False: no memory. */
 static bool block_split(const struct image *image, const struct part *parts, size_t count,
                         const struct snap_cuda_block *block, struct mixed *out) {
     uint64_t left = block->size;
@@ -111,7 +111,7 @@ static void mixed_free(struct mixed *mixed, size_t count) {
     free(mixed);
 }
 
-/* One group of parts after the other, each looked at once, whatever a file says. */
+/* Goes through the groups of parts. Each is looked at once, whatever a file says. */
 static bool find_in(const struct image *image, const struct found *found, struct mixed *mixed, size_t *count) {
     for (size_t first = 0, end; first < found->part_count; first = end) {
         for (end = first; end < found->part_count && found->parts[end].block == found->parts[first].block;) end++;

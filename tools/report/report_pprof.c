@@ -1,6 +1,6 @@
-/* report_pprof.c — a report as a compressed profile that pprof and its kin open; see report.h and report_profile.h.
- * A profile is repeated fields only, and protocol buffers put one after the other are their sum: each string, function,
- * location and sample goes out as a small profile of its own, so that a million stacks need no memory. */
+/* report_pprof.c — a report as a compressed profile for pprof and similar programs; see report.h and report_profile.h.
+ * A profile has repeated fields only, and protocol buffers that follow each other are merged. So each string, function,
+ * location and sample is written as a small profile of its own, and a million stacks need no memory. */
 #include "tools/views/estimate.h"
 #include "pprof.pb-c.h"
 #include "tools/report/report_profile.h"
@@ -27,21 +27,22 @@ struct pprof {
     struct text_id *strings, *functions, *names;
     int64_t string_count, function_count, name_count;
     struct roots roots;
-    uint8_t *located; /* by frame: its location is written. Behind those of frames are locations that are names only */
+    uint8_t *located; /* by frame: its location is written. Locations that are only names follow those of frames */
     uint8_t *packed;
     size_t packed_room;
     bool failed; /* no memory */
     uint32_t frames[STACK_FRAMES_MAX];
-    uint64_t locations[STACK_FRAMES_MAX + 3]; /* what is merged, what has no frames, and whose it is */
+    /* the locations of one sample: a merged part, its frames or a stand-in, its owner */
+    uint64_t locations[STACK_FRAMES_MAX + 3];
 };
 
-/* Instead of a tag: several owners have a part. */
+/* In place of a tag: several owners have a share. */
 #define MANY_TAGS UINT32_MAX
 
-/* A call stack, and what it has. */
+/* A call stack and its values. */
 struct profiled {
     uint32_t stack, module, tag;
-    const char *inner; /* in place of its innermost frames: what is merged there; NULL: it is whole */
+    const char *inner; /* text of the innermost part, if that was merged; NULL: the stack is whole */
     int64_t values[VALUES];
 };
 
@@ -71,9 +72,9 @@ static void profile_put(struct pprof *pprof, const Pprof__Profile *profile) {
     if (pprof->packed) compress_bytes(pprof, pprof->packed, pprof__profile__pack(profile, pprof->packed), Z_NO_FLUSH);
 }
 
-/* ---- strings and functions, each written when it is first needed */
+/* ---- strings and functions: each is written when it is first needed */
 
-/* Whether the text is new; *id is its number, from `count` on. */
+/* Whether the text is new. *id is its number; new numbers begin at `count`. */
 static bool text_number(struct pprof *pprof, struct text_id **table, int64_t *count, const char *text, int64_t *id) {
     struct text_id *known;
     size_t length = strlen(text);
@@ -89,7 +90,7 @@ static bool text_number(struct pprof *pprof, struct text_id **table, int64_t *co
     return false;
 }
 
-/* Readers insist on UTF-8. */
+/* Writes a string. Readers require UTF-8. */
 static int64_t string(struct pprof *pprof, const char *text) {
     int64_t id;
     struct text_line safe = text_fit(text ? text : "", sizeof safe.s - 24);
@@ -140,7 +141,7 @@ static void put_mapping(struct pprof *pprof, size_t index) {
     profile_put(pprof, &profile);
 }
 
-/* The program itself first: pprof takes its name for the profile's. */
+/* Writes the program itself first: pprof names the profile after it. */
 static void put_mappings(struct pprof *pprof) {
     const struct image *image = pprof->report->image;
     const char *exe = image_fact(image, SNAP_FACT_EXE);
@@ -185,7 +186,7 @@ static void locate_frame(struct pprof *pprof, uint32_t id) {
     put_location(pprof, &location);
 }
 
-/* What is no frame. `module`: 1 + id, of a site of which nothing else is known; 0: none. */
+/* The location of a name that is not a frame. `module`: 1 + id, for a site whose module alone is known; 0: none. */
 static uint64_t locate_name(struct pprof *pprof, const char *name, uint32_t module) {
     const struct image *image = pprof->report->image;
     Pprof__Location location = PPROF__LOCATION__INIT;
@@ -208,7 +209,7 @@ static uint64_t location_of(struct pprof *pprof, uint32_t frame) {
     return frame + UINT64_C(1);
 }
 
-/* Innermost first; returns how many. */
+/* The locations of a stack, innermost first. Returns their number. */
 static size_t locate_all(struct pprof *pprof, const struct profiled *one) {
     const struct report *report = pprof->report;
     const char *root = one->tag == MANY_TAGS ? NULL : pprof->roots.names[roots_of(&pprof->roots, one->tag)];
@@ -266,9 +267,9 @@ static void put_sample(struct pprof *pprof, struct profiled *one) {
     profile_put(pprof, &profile);
 }
 
-/* ---- what is put together */
+/* ---- merged samples */
 
-/* What --top leaves out. */
+/* Writes one sample for everything that --top leaves out. */
 static void put_rest(struct pprof *pprof, const struct listed_site *sites, size_t count) {
     char name[64];
     struct profiled rest = {.inner = name, .tag = MANY_TAGS};
@@ -280,9 +281,8 @@ static void put_rest(struct pprof *pprof, const struct listed_site *sites, size_
     put_sample(pprof, &rest);
 }
 
-/* For each node the innermost one on its path that holds as much as --min, with all that is further in. NULL: no
- * memory.
- */
+/* For each node: the innermost node on its path with at least --min bytes, counting all that is further in. NULL: no
+ * memory. */
 static uint32_t *large_nodes(const struct report *report) {
     const struct image *image = report->image;
     uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);
@@ -308,7 +308,7 @@ static int by_stack(const void *left, const void *right) {
     return (a->inner != NULL) - (b->inner != NULL);
 }
 
-/* --min: each stack as far as it is large. The module says nothing where a stack was cut. */
+/* With --min: writes each stack down to its last large node. A stack that was cut does not get its module. */
 static int put_large(struct pprof *pprof, const struct listed_site *sites, size_t count) {
     const struct image *image = pprof->report->image;
     uint32_t *large = large_nodes(pprof->report);
@@ -390,7 +390,7 @@ static void forget(struct text_id **table) {
 }
 
 static int write_profile(struct pprof *pprof, const struct listed_site *sites, size_t count) {
-    /* 15 bits of window; 16 more ask for gzip's head and tail */
+    /* 15 bits of window; 16 more ask for the head and tail of gzip */
     if (deflateInit2(&pprof->stream, Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return -1;
     put_head(pprof);
     if (pprof->report->image->variances) put_comment(pprof);

@@ -1,4 +1,4 @@
-/* report_profile.c — what --folded and --pprof have in common; see report_profile.h. */
+/* report_profile.c — the common part of --folded and --pprof; see report_profile.h. */
 #include "tools/report/report_profile.h"
 #include "tools/symbols/innermost.h"
 #include "tools/views/roster.h"
@@ -30,7 +30,7 @@ static void name_root(const struct report *report, const struct snap_tag *tag, c
                  image_string(report->image, owner->name), origin);
 }
 
-/* The root of that name, which may be new. 0, or -1: no memory. */
+/* The root with the name, made if it is new. Returns 0, or -1: no memory. */
 static int find_root(struct roots *roots, struct root_name **known, const char *name, uint32_t *root) {
     struct root_name *found;
     size_t length = strlen(name);

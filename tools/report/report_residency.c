@@ -1,13 +1,13 @@
-/* report_residency.c — where the resident memory is, for people; see report.h. */
+/* report_residency.c — the split of resident memory as text; see report.h. */
 #include "tools/reader/last_word.h"
 #include "tools/report/report.h"
 #include "tools/base/text.h"
 
 #include <stdio.h>
 
-enum { FILES_SHOWN = 5, HEADERS_SHOWN_FROM = 32 }; /* one part in so many of the RSS */
+enum { FILES_SHOWN = 5, HEADERS_SHOWN_FROM = 32 }; /* headers are shown from this part of the RSS on: one in 32 */
 
-/* Names take what a wide terminal has to spare. */
+/* A column of names takes the extra width of a wide terminal. */
 static int wider(int columns) { return columns + text_width() - 80; }
 
 static void part(const char *name, uint64_t bytes, uint64_t rss) {

@@ -1,5 +1,5 @@
-/* report_stacks.c — the call stacks of a report in text: the sites that hold the most; see report.h.
- * Frames carry "py" where they are Python's. Only what is printed is looked up in symbol files. */
+/* report_stacks.c — the call stacks of a report in text: the sites with the most memory; see report.h. Python frames
+ * are marked "py". Only frames that are printed are looked up in symbol files. */
 #include "tools/views/estimate.h"
 #include "tools/symbols/innermost.h"
 #include "tools/report/report.h"
@@ -52,7 +52,7 @@ int text_sites(const struct report *report) {
     return 0;
 }
 
-/* Why some functions have no lines. */
+/* Says why some functions have no lines. */
 void text_without_lines(const struct report *report) {
     const char *names[3];
     size_t most = sizeof names / sizeof *names, count = symbols_without_lines(report->symbols, names, most);

@@ -1,4 +1,4 @@
-/* report_table.c — the tables of a report in text: by owner, module, thread and so on; see report.h. */
+/* report_table.c — the tables of a report in text, by owner, module, thread and others; see report.h. */
 #include "tools/views/estimate.h"
 #include "tools/report/report.h"
 
@@ -38,8 +38,8 @@ static void live_rows(const struct report *report, const struct groups *groups, 
     }
 }
 
-/* Rows that hold nothing, at the peak neither, say nothing unless there are no others. Returns how many were dropped;
- * nothing can be added to the groups any more. */
+/* Drops rows without live memory now and at the peak, unless all rows are such. Returns their number. Nothing can be
+ * added to the groups afterwards. */
 static size_t drop_empty(struct groups *groups) {
     size_t kept = 0, dropped = groups->count;
     for (size_t i = 0; i < groups->count; i++)

@@ -1,4 +1,4 @@
-/* report_text.c — a report for people, in 80 columns or those of a wider terminal; see report.h. */
+/* report_text.c — a report as text, in 80 columns or the width of a wider terminal; see report.h. */
 #include "tools/reader/cuda_image.h"
 #include "tools/views/estimate.h"
 #include "tools/reader/last_word.h"
@@ -71,7 +71,7 @@ static void text_totals(const struct report *report) {
                text_size(image->header.reserved_live).s);
 }
 
-/* What of the live bytes lies in files, and what is out of devices. */
+/* The live bytes that are in files, and those that were moved out of devices. */
 static int text_stowed(const struct image *image) {
     struct roster roster;
     if (roster_make(&roster, image) < 0) return -1;

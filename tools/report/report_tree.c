@@ -1,7 +1,6 @@
-/* report_tree.c — the call tree of a report in text; see report.h.
- * In: what each stack holds. Out: all branches of more than 2 % of the whole that there are lines for, the largest
- * first. What is shown is grown in memory before the first line is printed: only then is it known what there is room
- * for. */
+/* report_tree.c — the call tree of a report in text; see report.h. In: the bytes of each stack. Out: all branches of
+ * more than 2 % of the whole for which there are lines, the largest first. The shown part of the tree is built in
+ * memory before the first line is printed, because only then its size is known. */
 #include "tools/views/calltree.h"
 #include "tools/views/estimate.h"
 #include "tools/symbols/innermost.h"
@@ -14,37 +13,36 @@
 
 enum {
     TREE_INDENT = 22,
-    TREE_ERROR = 8, /* more of it where bytes are estimates */
+    TREE_ERROR = 8, /* additional lines if the bytes are estimates */
     DEPTH_INDENTED = 16,
-    /* Of a chain of calls that all hold the same: frames at its outer end, at its inner one, and Python ones between.
-     */
+    /* Of a chain of calls with the same bytes: frames shown at its outer end, at its inner end, and Python frames
+     * between. */
     CHAIN_HEAD = 1,
     CHAIN_TAIL = 1,
-    LEAF_TAIL = 3, /* of one that ends there, and neither divides nor goes on with less */
+    LEAF_TAIL = 3, /* at the inner end of a chain that ends there, and neither divides nor goes on with less */
     CHAIN_PYTHON = 4,
-    PERCENT_SHOWN = 2, /* what holds less of the whole is left out */
+    PERCENT_SHOWN = 2, /* branches with a smaller part of the whole are left out */
     PERCENT_SAME = 1,
-    NAMED_FROM = 1000, /* what holds less than this part of the whole is not looked up */
-    LINES_PER_ROW = 8, /* of --top */
+    NAMED_FROM = 1000, /* frames with a smaller part of the whole are not looked up */
+    LINES_PER_ROW = 8, /* lines for each row of --top */
     FRAMES_MOST = 4 * STACK_FRAMES_MAX,
     LIMBS_MOST = 512, /* honest trees have fewer: at most 50 ends of more than 2 %, 100 steps of more than 1 % */
 };
 
-/* Of a part of the tree. The error is in percent of the figure. */
+/* Figures of a part of the tree. The error is in percent. */
 struct figures {
     uint64_t bytes;
     double variance;
 };
 
-/* A chain of calls that all hold the same, or nearly, down to where it divides, goes on with less, or ends. */
+/* A chain of calls with nearly the same bytes. It ends where the calls divide, go on with less, or end. */
 struct limb {
-    struct branch branch; /* where it begins */
+    struct branch branch; /* the outermost call */
     struct calltree_line *lines;
     size_t count, capacity;
-    struct branches below; /* what the last of them calls */
-    size_t first, parts,
-        parent;  /* those of it that are limbs; the first of all limbs is the root, which has no lines */
-    size_t cost; /* lines that it takes */
+    struct branches below;       /* the callees of the last call */
+    size_t first, parts, parent; /* the children that are limbs; limb 0 is the root, which has no lines */
+    size_t cost;                 /* number of its lines */
     bool shown;
 };
 
@@ -54,8 +52,8 @@ struct tree_print {
     uint64_t total;
     struct limb *limbs;
     size_t count;
-    size_t frames_left; /* what a file can make us keep has an end, too */
-    size_t lines;       /* printed, or that would be */
+    size_t frames_left; /* limits the memory that a file can make this keep */
+    size_t lines;       /* lines that are printed, or would be */
     bool counting;
     int indent;
 };
@@ -86,14 +84,14 @@ static int add_line(struct limb *limb, const struct branch *branch) {
     return 0;
 }
 
-/* What differs by less from where the chain began is the same: else each import on the way to a leak takes lines of its
- * own. */
+/* Whether the branch belongs to the chain: its bytes differ little from those at the chain's beginning. Otherwise each
+ * import on the way to a leak would take lines of its own. */
 static bool goes_on(const struct tree_print *print, const struct limb *limb, const struct branch *branch) {
     return limb->branch.bytes - branch->bytes <= print->total / 100 * PERCENT_SAME;
 }
 
-/* Down the calls for as long as one of them alone is worth showing, and holds the same. Returns how many parts there
- * are then, or -1. */
+/* Follows the calls while only one of them is worth showing, and holds the same. Returns the number of parts at the
+ * end, or -1. */
 static int limb_follow(struct tree_print *print, struct limb *limb) {
     struct branch branch = limb->branch;
     struct branches next;
@@ -132,7 +130,7 @@ static int limbs_grow(struct tree_print *print) {
     return 0;
 }
 
-/* The symbols of a frame begin with the innermost. */
+/* Symbols of a frame begin with the innermost. */
 static uint32_t symbol_of(const struct named_frame *frame, uint32_t level) {
     return level < frame->count ? frame->count - 1 - level : 0;
 }
@@ -145,7 +143,7 @@ static struct calltree_line name_line(void *context, struct calltree_line line, 
     return (struct calltree_line){same.frame, symbols_frame(symbols, same.frame)->count - 1 - same.symbol};
 }
 
-/* ---- printing, or counting what it would print */
+/* ---- printing, or counting the lines that it would print */
 
 static void tree_figures(const struct tree_print *print, const struct figures *figures, int depth) {
     printf("  %10s ", text_size(figures->bytes).s);
@@ -153,7 +151,7 @@ static void tree_figures(const struct tree_print *print, const struct figures *f
     printf("%5.1f %%  %*s", percent(figures->bytes, print->total), 2 * depth, "");
 }
 
-/* Figures only where they change; NULL: not here. */
+/* Prints a line, with figures if they have changed; figures NULL: without them. */
 static void tree_line(struct tree_print *print, struct calltree_line line, const struct figures *figures, int depth) {
     print->lines++;
     if (print->counting) return;
@@ -166,7 +164,7 @@ static void tree_line(struct tree_print *print, struct calltree_line line, const
     puts(innermost_text(&shown, text_width() - print->indent - 2 * depth).s);
 }
 
-/* Where the innermost few Python frames between the ends of the chain begin. */
+/* The position of the innermost few Python frames between both ends of the chain. */
 static size_t python_from(const struct image *image, const struct calltree_line *chain, size_t end) {
     size_t first = end, found = 0;
     while (first > CHAIN_HEAD && found < CHAIN_PYTHON)
@@ -174,7 +172,7 @@ static size_t python_from(const struct image *image, const struct calltree_line 
     return first;
 }
 
-/* One frame takes the line that says that one is left out. */
+/* Prints how many frames are hidden. A single one is printed itself, because the note takes a line, too. */
 static void print_hidden(struct tree_print *print, const struct calltree_line *chain, size_t end, size_t hidden,
                          int depth) {
     if (hidden == 1) tree_line(print, chain[end - 1], NULL, depth);
@@ -183,14 +181,14 @@ static void print_hidden(struct tree_print *print, const struct calltree_line *c
     if (!print->counting) printf("%*s   … %zu frames\n", print->indent + 2 * depth, "", hidden);
 }
 
-/* The interpreter's own frames say nothing where it goes on with Python's. */
+/* Whether the chain divides into Python frames. The interpreter's own frames are then of no interest. */
 static bool divides_in_python(const struct tree_print *print, const struct limb *limb) {
     for (size_t i = 0; i < limb->parts; i++)
         if (!innermost_is_python(print->report->image, limb->below.list[i].line.frame)) return false;
     return limb->parts;
 }
 
-/* How much of the inner end of a chain is shown. */
+/* How many frames of the inner end of a chain are shown. */
 static size_t tail_of(const struct tree_print *print, const struct limb *limb) {
     if (!limb->parts) return LEAF_TAIL;
     return divides_in_python(print, limb) ? 0 : CHAIN_TAIL;
@@ -215,13 +213,13 @@ static void print_chain(struct tree_print *print, const struct limb *limb, int d
     print_hidden(print, chain, count, hidden, depth);
 }
 
-/* Whether --top leaves a part out, what it holds, or 0. */
+/* The bytes of the largest part that --top leaves out, or 0. */
 static uint64_t largest_left_out(const struct limb *limb, size_t shown) {
     return shown < limb->parts ? limb->below.list[shown].bytes : 0;
 }
 
-/* What is below a limb and not shown: nothing is said of less than is worth showing, unless it stands beside what is
- * shown. */
+/* Prints the part below a limb that is not shown. A part that is not worth showing is mentioned only beside parts that
+ * are shown. */
 static void print_rest(struct tree_print *print, const struct limb *limb, size_t from, int depth) {
     struct figures rest = {0};
     for (size_t i = from; i < limb->below.count; i++) {
@@ -242,7 +240,7 @@ static void print_limb(struct tree_print *print, const struct limb *limb, int de
     size_t shown = 0;
     int column = depth < DEPTH_INDENTED ? depth : DEPTH_INDENTED;
     print_chain(print, limb, column);
-    if (limb != print->limbs && limb->parts != 1 && column < DEPTH_INDENTED) column++; /* it divides */
+    if (limb != print->limbs && limb->parts != 1 && column < DEPTH_INDENTED) column++; /* it divides here */
     for (; shown < limb->parts && print->limbs[limb->first + shown].shown; shown++)
         print_limb(print, &print->limbs[limb->first + shown], column);
     print_rest(print, limb, shown, column);
@@ -260,7 +258,7 @@ static void count_lines(struct tree_print *print) {
     print->counting = false;
 }
 
-/* The largest limb that is not shown, of one that is; 0: there is none. */
+/* The largest limb that is not shown, among the children of shown ones; 0: none. */
 static size_t largest_next(const struct tree_print *print) {
     size_t largest = 0;
     for (size_t i = 1; i < print->count; i++) {
@@ -271,7 +269,7 @@ static size_t largest_next(const struct tree_print *print) {
     return largest;
 }
 
-/* The largest first: nothing is left out while something smaller is shown. */
+/* Shows the largest limbs first. None is left out while a smaller one is shown. */
 static void limbs_choose(struct tree_print *print, size_t budget) {
     size_t used = 0, index;
     while (used < budget && (index = largest_next(print))) {
@@ -282,7 +280,7 @@ static void limbs_choose(struct tree_print *print, size_t budget) {
 
 /* ---- */
 
-/* What each stack holds by itself, and together. NULL: no memory. */
+/* The bytes of each stack itself, and their sum. NULL: no memory. */
 static uint64_t *node_bytes(const struct report *report, uint64_t *total) {
     const struct image *image = report->image;
     uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);

@@ -1,4 +1,4 @@
-/* report_views.c — which parts the text of a report has, and what their figures are called; see report.h. */
+/* report_views.c — chooses the parts of a report in text, and the names of their figures; see report.h. */
 #include "tools/views/at_peak.h"
 #include "tools/report/report.h"
 
