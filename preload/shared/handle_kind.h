@@ -1,4 +1,4 @@
-/* handle_kind.h — what a descriptor is for, by what its link in /proc says.
+/* handle_kind.h — what a descriptor is for, as its link in /proc says.
  * In: the target of /proc/PID/fd/N. Out: a kind, and its name. Pure; the library and the command share it. */
 #ifndef MEMSTOW_HANDLE_KIND_H
 #define MEMSTOW_HANDLE_KIND_H
@@ -9,10 +9,10 @@
 
 enum handle_kind {
     HANDLE_FILE,
-    HANDLE_TEMPORARY, /* a file that has no name any more */
+    HANDLE_TEMPORARY, /* a file without a name (any more) */
     HANDLE_SOCKET,
     HANDLE_PIPE,
-    HANDLE_SHARED, /* memory that others may have, too: a memfd, or below /dev/shm */
+    HANDLE_SHARED, /* memory that other processes may share: a memfd, or a file below /dev/shm */
     HANDLE_GPU,
     HANDLE_DEVICE,
     HANDLE_OTHER, /* epoll, eventfd, timerfd… */
@@ -21,7 +21,7 @@ enum handle_kind {
 
 enum handle_kind handle_kind_of(const char *target);
 const char *handle_word(enum handle_kind kind, bool many);
-/* Whether a path of /proc is that of memory that others may have, too. */
+/* Whether a path of /proc is memory that other processes may share. */
 bool handle_is_shared(const char *path);
 
 #pragma GCC visibility pop

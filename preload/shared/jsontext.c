@@ -36,7 +36,7 @@ static size_t character_size(unsigned char first) {
     return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
 }
 
-/* Neither overlong, nor half of a surrogate pair, nor above U+10FFFF. */
+/* Whether the bytes are a valid UTF-8 character: not overlong, not half of a surrogate pair, not above U+10FFFF. */
 static bool is_well_formed(const unsigned char *s, size_t size) {
     for (size_t i = 1; i < size; i++)
         if ((s[i] & 0xc0) != 0x80) return false;
@@ -56,7 +56,7 @@ static int hex_digit(char c) {
     return low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
 }
 
-/* The four digits of \uXXXX; -1: they are not there. */
+/* The four digits of \uXXXX; -1: they are missing. */
 static int32_t hex_word(const char *at, const char *end) {
     int32_t word = 0;
     if (end - at < 4) return -1;
@@ -68,7 +68,7 @@ static int32_t hex_word(const char *at, const char *end) {
     return word;
 }
 
-/* Behind a backslash. */
+/* Takes an escape, after its backslash. */
 static bool take_escape(struct cursor *in) {
     if (in->at == in->end) return false;
     char c = *in->at++;
@@ -113,7 +113,7 @@ static bool take_number(struct cursor *in) {
 
 static bool take_value(struct cursor *in, int depth);
 
-/* What is between brackets, behind the first: members when `end` is a brace, else elements. */
+/* Takes what is between brackets, after the first: members if `end` is a brace, else elements. */
 static bool take_list(struct cursor *in, char end, int depth) {
     skip_blanks(in);
     if (take(in, end)) return true;
@@ -163,12 +163,12 @@ size_t jsontext_fault(const char *text, size_t length) {
 
 bool jsontext_is_object(const char *text, size_t length) { return jsontext_fault(text, length) == JSONTEXT_FINE; }
 
-/* --- reading what has been checked --- */
+/* --- reading text that was checked before --- */
 
 bool jsontext_next(struct jsontext in, size_t *next, struct jsontext *key, struct jsontext *value) {
     struct cursor at = {in.at + *next, in.at + in.length};
     struct jsontext found_key = {NULL, 0};
-    if (!*next && in.length) at.at++; /* the bracket */
+    if (!*next && in.length) at.at++; /* the opening bracket */
     skip_blanks(&at);
     if (*next && !take(&at, ',')) return false;
     skip_blanks(&at);
@@ -227,7 +227,8 @@ static bool is_high(int32_t word) { return word >= 0xd800 && word < 0xdc00; }
 
 static bool is_low(int32_t word) { return word >= 0xdc00 && word < 0xe000; }
 
-/* \uXXXX, or two of them: one character. Half of a pair is U+FFFD, and so is NUL, which would end the text. */
+/* Reads \uXXXX, or two of them, as one character. Half of a pair becomes U+FFFD. So does NUL, which would end the
+ * text. */
 static uint32_t read_escaped(struct cursor *in) {
     int32_t word = hex_word(in->at, in->end);
     in->at += 4;

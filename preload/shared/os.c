@@ -1,5 +1,5 @@
-/* os.c — see os.h. Every call goes to the kernel directly: libc's wrappers set errno and are cancellation points,
- * and some of them are hooks of ours. */
+/* os.c — see os.h. Every call goes directly to the kernel. libc's wrappers set errno and are cancellation points, and
+ * some of them are hooks of ours. */
 #include "preload/shared/os.h"
 
 #include <errno.h>
@@ -23,8 +23,8 @@ long os_call6(long number, long a, long b, long c, long d, long e, long f) {
     return result;
 }
 
-/* These instructions have no effect but under Valgrind, which takes them for a question (valgrind.h). The answer
- * elsewhere is 0. */
+/* Asks Valgrind a question. The instructions have no effect, except under Valgrind, which recognises them (valgrind.h).
+ * Elsewhere the answer is 0. */
 static uint64_t ask_valgrind(uint64_t question, uint64_t a, uint64_t b) {
     uint64_t question_and_arguments[6] = {question, a, b}, answer = 0;
     __asm__ volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
@@ -39,7 +39,7 @@ bool os_is_under_valgrind(void) {
     return ask_valgrind(RUNNING_ON_VALGRIND, 0, 0) != 0;
 }
 
-/* The number of a question is a tool's two letters, and the place in the list of its header. */
+/* A question's number consists of the tool's two letters and an index in the tool's header. */
 void os_hide_from_valgrind(const void *start, size_t length) {
     enum { MAKE_UNTRACKED = 'H' << 24 | 'G' << 16 | (256 + 39), START_SUPPRESSION = 'D' << 24 | 'R' << 16 | 2 };
     ask_valgrind(MAKE_UNTRACKED, (uintptr_t)start, length);
@@ -56,12 +56,12 @@ static void *map(uintptr_t wanted, size_t length, int protection) {
 
 void *os_map(size_t length) { return map(0, length, PROT_READ | PROT_WRITE); }
 
-/* Three areas, so that mappings that are as aligned lie next to each other: they are few to the kernel, and to us.
- * Below libraries, where sanitizers still allow memory. */
+/* There are three areas, by alignment. So mappings of the same alignment are adjacent, and are few for the kernel and
+ * for us. They lie below the libraries, where sanitizers still allow memory. */
 #define AREA ((uintptr_t)64 << 30)
 static uintptr_t area_ends[3];
 
-/* Where the kernel is asked to put it; 0: anywhere. */
+/* The address to ask the kernel for; 0: any. */
 static uintptr_t place_apart(size_t length, size_t align) {
     uint32_t i = align <= OS_PAGE ? 0 : align <= 256 * 1024 ? 1 : 2;
     uintptr_t here = (uintptr_t)area_ends & ~(AREA - 1), seen = __atomic_load_n(&area_ends[i], __ATOMIC_RELAXED), start;
@@ -94,11 +94,12 @@ static bool close_at(uintptr_t at, size_t length) {
     int flags = MAP_NORESERVE | MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
     long got = os_call(SYS_mmap, at, length, PROT_NONE, flags, -1);
     if (got == (long)at) return true;
-    if (got > 0 || got <= -OS_PAGE) os_unmap((void *)got, length); /* before Linux 4.17 it is put elsewhere */
+    /* before Linux 4.17 the kernel may choose another address */
+    if (got > 0 || got <= -OS_PAGE) os_unmap((void *)got, length);
     return false;
 }
 
-/* Of 2 MiB at most, each. The program's next mappings would come to lie there. */
+/* Maps up to 2 MiB on either side of our own data. Otherwise the program's next mappings would lie there. */
 void os_close_holes(void) {
     extern char __ehdr_start[] __attribute__((visibility("hidden"))), _end[] __attribute__((visibility("hidden")));
     uintptr_t below = (uintptr_t)__ehdr_start, behind = os_round_up((uintptr_t)_end, OS_PAGE);
@@ -167,7 +168,7 @@ uint64_t os_file_limit(void) {
     return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
-struct entry64 { /* of getdents64 */
+struct entry64 { /* an entry of getdents64 */
     uint64_t inode;
     int64_t next;
     unsigned short length;
@@ -194,7 +195,7 @@ int (*os_clock)(clockid_t clock, struct timespec *now);
 static uint64_t clock_ns(clockid_t clock) {
     struct timespec now = {0};
     if (os_clock)
-        os_clock(clock, &now); /* vDSO: no system call, cannot fail for these clocks */
+        os_clock(clock, &now); /* the vDSO: no system call, and it cannot fail for these clocks */
     else
         os_call(SYS_clock_gettime, clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -208,7 +209,7 @@ uint32_t os_pid(void) { return (uint32_t)os_call(SYS_getpid); }
 
 uint32_t os_tid(void) { return (uint32_t)os_call(SYS_gettid); }
 
-/* A folder has as many links as subfolders, and two more. */
+/* A folder has two links more than it has subfolders. */
 bool os_single_threaded(void) {
     struct stat tasks;
     return os_call(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
@@ -253,7 +254,7 @@ uint64_t os_start_ticks(uint32_t pid) {
     os_close(fd);
     if (n <= 0) return 0;
     text[n] = 0;
-    const char *at = strrchr(text, ')'); /* the name may hold spaces and parentheses */
+    const char *at = strrchr(text, ')'); /* the name may contain spaces and parentheses */
     for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
     uint64_t ticks = 0;
     for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++) ticks = ticks * 10 + (uint64_t)(*at - '0');
@@ -265,7 +266,7 @@ bool os_has_ended(int pidfd) {
     return os_call(SYS_poll, &look, 1, 0) > 0;
 }
 
-/* First the hold, then the look: what the hold is on cannot change any more. */
+/* First opens the process, then checks its start time. After that the descriptor cannot mean another process. */
 int os_hold_process(uint32_t pid, uint64_t start_ticks) {
     int fd = (int)os_call(SYS_pidfd_open, pid, 0);
     if (fd < 0) return fd;

@@ -1,6 +1,7 @@
-/* os.h — the one seam to kernel and processor: raw system calls, clock, atomic-to-signals arithmetic.
- * In: plain arguments. Out: results or -errno. It must never touch errno, allocate, or be a cancellation point,
- * because hooks call it in the middle of the program's malloc. */
+/* os.h — the only way to the kernel and the processor: raw system calls, the clock, arithmetic that is atomic to
+ * signals.
+ * In: plain arguments. Out: results or -errno. It must never touch errno, allocate, or be a cancellation point, because
+ * hooks call it in the middle of the program's malloc. */
 #ifndef MEMSTOW_OS_H
 #define MEMSTOW_OS_H
 
@@ -21,64 +22,66 @@
 
 enum { OS_PAGE = 4096 };
 
-/* The kernel's answer as it is: -errno on failure. */
+/* A system call. The result is the kernel's: -errno on failure. */
 long os_call6(long number, long a, long b, long c, long d, long e, long f);
-/* The same with as many arguments as the call has, whole numbers or pointers. */
+/* The same with up to six arguments, integers or pointers. */
 #define os_call(...) OS_CALL_PADDED(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 #define OS_CALL_PADDED(number, a, b, c, d, e, f, ...)                                                                  \
     os_call6(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 /* Whether Valgrind runs the program. */
 bool os_is_under_valgrind(void);
-/* Valgrind's Helgrind and DRD do not understand atomic words without a lock. They ignore this memory, as they ignore
- * what the functions below map. Elsewhere nothing happens. */
+/* Hides memory from Valgrind's Helgrind and DRD, which do not understand atomic words without a lock. What the
+ * functions below map is hidden already. Without Valgrind nothing happens. */
 void os_hide_from_valgrind(const void *start, size_t length);
 
 void *os_map(size_t length); /* private zeroed memory, or NULL */
-/* The same for memory that stays: far from the program's mappings, so that a write beyond an end of those meets
- * nothing, as without us. At a multiple of `align`, a power of two. NULL also when there is no such place. */
+/* The same for memory that is never unmapped. It lies far from the program's mappings: a write past their end then hits
+ * nothing, as without us. It begins at a multiple of `align`, a power of two. NULL also if there is no such place. */
 void *os_map_apart(size_t length, size_t align);
 void *os_reserve_apart(size_t length); /* address space without access, or NULL */
-void os_close_holes(void);             /* once: what the kernel left free around our own data, to align us */
-long os_map_file(void *at, size_t length, int fd, uint64_t offset); /* shared read-write at exactly `at` */
+void os_close_holes(void);             /* once: maps the gaps that the loader left around our own data for alignment */
+/* shared, for reading and writing, at exactly `at` */
+long os_map_file(void *at, size_t length, int fd, uint64_t offset);
 void os_unmap(void *start, size_t length);
 int os_open(const char *path, int flags, int mode);
 void os_close(int fd);
-long os_read(int fd, void *to, size_t length); /* until full or end of file; restarts after a signal */
+long os_read(int fd, void *to, size_t length); /* until `length` or end of file; restarts after a signal */
 long os_pread(int fd, void *to, size_t length, uint64_t offset);
-long os_write(int fd, const void *from, size_t length); /* all, or -errno; restarts after a signal */
-/* Copies from or to memory that may not be there: false, and part of it may have been copied. */
+/* writes everything or returns -errno; restarts after a signal */
+long os_write(int fd, const void *from, size_t length);
+/* Copies from or to memory that may not exist. False: it failed; some bytes may have been copied. */
 bool os_peek(void *to, const void *from, size_t length);
 bool os_poke(void *to, const void *from, size_t length);
 int os_stat_fd(int fd, struct stat *out);
-uint64_t os_file_limit(void); /* RLIMIT_FSIZE: a write beyond it kills by SIGXFSZ */
-/* Each name in a folder, but for hidden ones, until `visit` is false. */
+uint64_t os_file_limit(void); /* RLIMIT_FSIZE: a write beyond it raises SIGXFSZ, which kills */
+/* Calls visit for each name in a folder, except hidden ones, until it returns false. */
 void os_each_name(const char *folder, bool (*visit)(void *context, const char *name), void *context);
 
-/* libc's clock_gettime, once it has been found; until then the kernel is asked. */
+/* libc's clock_gettime, once it is known; before that a system call serves. */
 extern int (*os_clock)(clockid_t clock, struct timespec *now);
 uint64_t os_now(void);      /* CLOCK_MONOTONIC, ns */
 uint64_t os_wall_now(void); /* CLOCK_REALTIME, ns */
 uint32_t os_pid(void);
 uint32_t os_tid(void);
-/* What pthread_self says. */
+/* The value of pthread_self(). */
 static inline uintptr_t os_thread(void) {
     uintptr_t self;
     __asm__("movq %%fs:0, %0" : "=r"(self));
     return self;
 }
-bool os_single_threaded(void); /* false also when it cannot be told */
-/* Field 22 of /proc/<pid>/stat; 0 when it cannot be read. pid 0 is the caller. */
+bool os_single_threaded(void); /* false also if /proc does not tell */
+/* The start time: field 22 of /proc/<pid>/stat; 0: it cannot be read. pid 0 is the caller. */
 uint64_t os_start_ticks(uint32_t pid);
-/* A descriptor of the process (pidfd), also of a zombie, if it began then. It names no other process when the pid is
- * given away. -ESRCH: it is gone; other -errno: it cannot be told. */
+/* A pidfd of the process, also of a zombie, if its start time is `start_ticks`. It never means another process, even
+ * when the pid is used again. -ESRCH: the process is gone; other -errno: unknown. */
 int os_hold_process(uint32_t pid, uint64_t start_ticks);
-bool os_has_ended(int pidfd); /* a zombie has */
+bool os_has_ended(int pidfd); /* true for a zombie, too */
 /* The kernel's boot id as 16 bytes; false when it cannot be read. */
 bool os_boot_id(uint8_t out[16]);
 
-/* Adds in one instruction: a signal handler that counts on the same thread loses nothing. Other threads may read
- * the word, none may write it. */
+/* Adds in one instruction, so a signal handler that counts on the same thread loses nothing. Other threads may read the
+ * word, but must not write it. */
 static inline void os_add(uint64_t *word, uint64_t n) {
 #if defined(__SANITIZE_THREAD__)
     __atomic_fetch_add(word, n, __ATOMIC_RELAXED);
@@ -87,19 +90,19 @@ static inline void os_add(uint64_t *word, uint64_t n) {
 #endif
 }
 
-/* Raises a word that only ever grows; any thread. */
+/* Raises a word that only grows. Any thread may call. */
 static inline void os_raise(uint64_t *word, uint64_t value) {
     uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
     while (seen < value && !__atomic_compare_exchange_n(word, &seen, value, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;
 }
 
-/* Text without libc's formatted output, which may allocate. os_copy cuts what does not fit into `room` bytes;
- * os_decimal needs room for 21 and returns the end, where the NUL is. */
+/* Text functions without libc's formatted output, which may allocate. os_copy cuts text that does not fit into `room`
+ * bytes. os_decimal needs 21 bytes, and returns the end, where the NUL is. */
 void os_copy(char *to, size_t room, const char *from);
 char *os_decimal(char *to, uint64_t n);
 
-/* The value of an environment variable, where it is now; "" when there is none. */
+/* The present value of an environment variable; "": it is not set. */
 const char *os_variable(const char *key);
 
 static inline uint64_t os_load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }

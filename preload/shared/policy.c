@@ -1,21 +1,23 @@
 /* policy.c — see policy.h. */
 #include "preload/shared/policy.h"
 
-/* A policy for the list, and what it comes to but for the bytes that are needed. */
+/* A policy as the list names it, and the action and reason that follow from it. The needed bytes are not considered
+ * yet. */
 struct verdict {
     uint32_t policy, action, why;
 };
 
 static struct verdict keep(uint32_t policy, uint32_t why) { return (struct verdict){policy, MEMSTOW_KEEP, why}; }
 
-/* What there is no word for counts as keep, and so does nothing. */
+/* An unknown policy counts as keep, which does nothing. */
 static uint32_t known_policy(uint32_t policy) {
     return policy == MEMSTOW_STOW || policy == MEMSTOW_FREE ? policy : MEMSTOW_KEEP;
 }
 
 static uint64_t bytes_of(const struct owner_state *owner) { return policy_sum(owner->live_bytes, owner->device_bytes); }
 
-/* A device cannot bring back what is used; and what leaves it goes to the host, which is short under pressure. */
+/* A device cannot bring memory back when it is used. And what leaves a device goes to the host, which is short of
+ * memory under pressure. */
 static bool can_leave_device(const struct owner_state *owner, const struct policy_question *question) {
     return owner->idle && question->reason != MEMSTOW_PRESSURE;
 }
@@ -25,7 +27,7 @@ static bool can_move(const struct owner_state *owner, const struct policy_questi
     return question->can_stow && (of_host || (owner->device_bytes && can_leave_device(owner, question)));
 }
 
-/* A use that lies ahead of the clock that was read is one that happened meanwhile. */
+/* A use after now_ns happened since the clock was read. */
 static bool used_lately(const struct owner_state *owner, const struct policy_question *question) {
     return owner->last_use_ns > question->now_ns || question->now_ns - owner->last_use_ns < question->idle_ns;
 }
@@ -46,8 +48,8 @@ static struct verdict verdict_kept(const struct owner_state *owner, const struct
     return keep(MEMSTOW_KEEP, owner->policy == MEMSTOW_KEEP ? MEMSTOW_WHY_POLICY : MEMSTOW_WHY_NOTHING_SAID);
 }
 
-/* Only what leaves a device helps, of owners that nobody uses. Nobody is there to drop what is to be freed: it is
- * stowed, too. */
+/* Only memory that leaves the device helps, and only idle owners can move. Nobody is there to drop what is to be freed,
+ * so that is stowed, too. */
 static struct verdict verdict_in_rescue(const struct owner_state *owner, const struct policy_question *question) {
     uint32_t policy = known_policy(owner->policy);
     bool movable = owner->idle && !owner->scope_open && left_to_move(owner, question);
@@ -65,7 +67,7 @@ static struct verdict verdict_of(const struct owner_state *owner, const struct p
     if (policy == MEMSTOW_KEEP) return verdict_kept(owner, question);
     if (owner->scope_open) return keep(policy, MEMSTOW_WHY_IN_USE);
     if (question->reason == MEMSTOW_IDLE && used_lately(owner, question)) return keep(policy, MEMSTOW_WHY_RECENT);
-    bool in_vain = question->reason == MEMSTOW_PRESSURE && !owner->live_bytes; /* the host's memory is short */
+    bool in_vain = question->reason == MEMSTOW_PRESSURE && !owner->live_bytes; /* pressure is about host memory only */
     if (in_vain || (policy == MEMSTOW_STOW && !can_move(owner, question))) return keep(policy, MEMSTOW_WHY_CANNOT);
     return (struct verdict){policy, policy, MEMSTOW_WHY_POLICY};
 }
@@ -98,7 +100,7 @@ static bool comes_before(const struct owner_state *a, const struct owner_state *
     return order < 0;
 }
 
-/* Lets the owner at `root` sink in the heap of `count`, of which the last to come is on top. */
+/* Sinks the owner at `root` in the heap of the first `count` owners. The owner that comes last in order is on top. */
 static void sink(struct owner_state *owners, uint32_t root, uint32_t count, const struct policy_question *question) {
     struct owner_state sinking = owners[root];
     for (uint32_t child; (child = 2 * root + 1) < count; root = child) {
@@ -109,7 +111,7 @@ static void sink(struct owner_state *owners, uint32_t root, uint32_t count, cons
     owners[root] = sinking;
 }
 
-/* Not libc's qsort, which takes memory from the program's allocator for long lists. */
+/* libc's qsort is not used: for long lists it takes memory from the program's allocator. */
 static void sort(struct owner_state *owners, uint32_t count, const struct policy_question *question) {
     for (uint32_t root = count / 2; root-- > 0;) sink(owners, root, count, question);
     for (uint32_t last = count; last-- > 1;) {
@@ -136,7 +138,8 @@ uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct 
         if (is_listed(&owners[i])) owners[listed++] = owners[i];
     sort(owners, listed, question);
     for (uint32_t i = 0; i < listed; i++) {
-        if (owners[i].retired && retired++ == POLICY_RETIRED_MOST) break; /* they are the last, the largest first */
+        /* retired owners come last, the largest first */
+        if (owners[i].retired && retired++ == POLICY_RETIRED_MOST) break;
         struct verdict verdict = verdict_of(&owners[i], question);
         if (bounded && !needed && verdict.action != MEMSTOW_KEEP)
             verdict = keep(verdict.policy, MEMSTOW_WHY_NOT_NEEDED);

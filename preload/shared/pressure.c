@@ -12,7 +12,7 @@ static struct pressure_wishes wished;
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Moves on behind the digits. False: there are none, or too many. */
+/* Moves past the digits. False: there are none, or too many. */
 static bool take_number(const char **text, uint64_t *number) {
     const char *first = *text;
     uint64_t n = 0;
@@ -98,7 +98,7 @@ const struct pressure_wishes *pressure_wishes(void) { return &wished; }
 
 /* --- texts --- */
 
-/* Version 1 has the largest number of whole pages for no limit; nobody has so much. */
+/* Version 1 uses the largest number of whole pages for "no limit". */
 bool pressure_number(const char *text, uint64_t *number) {
     *number = PRESSURE_NO_LIMIT;
     if (take_text(&text, "max")) return !*text || *text == '\n';
@@ -127,7 +127,7 @@ uint32_t pressure_stalled(const char *text) {
     return (uint32_t)(100 * whole + part);
 }
 
-/* Whether the list of controllers, up to a colon, has the one of memory. */
+/* Whether the list of controllers, which ends at a colon, contains the memory controller. */
 static bool controls_memory(const char *list) {
     static const char name[] = "memory";
     size_t length = sizeof name - 1;
@@ -138,7 +138,7 @@ static bool controls_memory(const char *list) {
     }
 }
 
-/* Lines are "ID:CONTROLLERS:PATH"; that of version 2 has ID 0 and no controllers. */
+/* A line is "ID:CONTROLLERS:PATH". The line of version 2 has ID 0 and no controllers. */
 bool pressure_cgroup(const char *text, char *path, size_t room, bool *version1) {
     bool found = false;
     *version1 = false;
@@ -171,7 +171,7 @@ uint64_t pressure_missing(const struct pressure_wishes *wishes, uint64_t limit, 
 
 enum { PATH_ROOM = 4096, TEXT_ROOM = 8192 };
 
-/* Too large for the stack of the thread that polls. */
+/* These are too large for the stack of the thread that polls. */
 struct files {
     char text[TEXT_ROOM], path[PATH_ROOM], file[PATH_ROOM + 64];
 };
@@ -194,7 +194,7 @@ static bool read_in_cgroup(struct files *self, bool version1, const char *name) 
     return read_text(self, self->file);
 }
 
-/* What the kernel can take back at any time is not in use. */
+/* Memory that the kernel can take back at any time does not count as used. */
 static bool look_at_cgroup(struct files *self, bool version1, uint64_t *limit, uint64_t *used) {
     uint64_t inactive;
     if (!read_in_cgroup(self, version1, version1 ? "/memory.limit_in_bytes" : "/memory.max") ||
@@ -209,7 +209,8 @@ static bool look_at_cgroup(struct files *self, bool version1, uint64_t *limit, u
     return true;
 }
 
-/* The cgroup outside; false: there is none. What lies outside of what we see (a path with "..") is not looked for. */
+/* Goes to the parent cgroup; false: there is none. A parent outside of our view (a path with "..") is not looked
+ * for. */
 static bool go_outwards(struct files *self) {
     char *slash = strrchr(self->path, '/');
     if (!slash) return false;
@@ -222,7 +223,8 @@ struct reading {
     uint32_t stalled;
 };
 
-/* The cgroup and those around it, each of which may have a limit. Of tasks that wait, the innermost that tells. */
+/* Reads the cgroup and its parents, each of which may have a limit. The stall figure is that of the innermost cgroup
+ * that has one. */
 static void read_cgroups(struct files *self, struct reading *reading) {
     bool version1 = false, told = false;
     if (!read_text(self, "/proc/self/cgroup") || !pressure_cgroup(self->text, self->path, sizeof self->path, &version1))

@@ -1,6 +1,6 @@
-/* pressure.h — is memory short? Compares the user's setting with what the kernel says of the cgroup and the machine.
- * In: MEMSTOW_PRESSURE and MEMSTOW_IDLE; files of /proc and /sys, each read anew. Out: bytes to be given back. No
- * descriptor stays open. Functions of texts and numbers are pure; the command reads the settings with them, too. */
+/* pressure.h — is memory short? It compares the user's setting with what the kernel says of the cgroup and the machine.
+ * In: MEMSTOW_PRESSURE and MEMSTOW_IDLE; files of /proc and /sys, read each time. Out: bytes to be given back. No
+ * descriptor stays open. Functions on texts and numbers are pure; the command also uses them to check settings. */
 #ifndef MEMSTOW_PRESSURE_H
 #define MEMSTOW_PRESSURE_H
 
@@ -19,37 +19,40 @@ struct pressure_wishes {
     uint64_t idle_ns; /* 0: not set */
 };
 
-/* "90%", "4G", "psi:20%", "kept", or several of them with commas. False: it is anything else, and nothing is set. */
+/* Reads "90%", "4G", "psi:20%", "kept", or several of them with commas. False: the text is anything else, and nothing
+ * is set. */
 bool pressure_parse(const char *text, struct pressure_wishes *wishes);
-/* Seconds, above 0. */
+/* Reads seconds, above 0. */
 bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
 
-/* "64M": bytes, above 0. False, and 0, when it is anything else. */
+/* Reads "64M" as bytes, above 0. False, with 0: it is anything else. */
 bool pressure_bytes(const char *text, uint64_t *bytes);
 
-/* Reads the environment. "" counts as not set, and so does what cannot be read; returns which of the two could not. */
+/* Reads the environment. "" counts as not set, and so does an unreadable setting. Returns which of the two were
+ * unreadable. */
 enum { PRESSURE_UNREADABLE = 1, PRESSURE_IDLE_UNREADABLE = 2 };
 uint32_t pressure_wish(const char *pressure, const char *idle);
 const struct pressure_wishes *pressure_wishes(void);
 
-/* Bytes to be given back now, and why; 0: nothing. */
+/* The bytes to be given back now, and the reason in words; 0: none. */
 uint64_t pressure_needed(const char **text);
-/* Bytes that the machine, and each cgroup with a limit, have left. */
+/* The bytes that are left: the smallest of the machine's and those of each cgroup with a limit. */
 uint64_t pressure_left(void);
 
 /* --- the texts of the kernel --- */
 
 #define PRESSURE_NO_LIMIT UINT64_MAX
-/* A file with one number, or "max": PRESSURE_NO_LIMIT, as is what version 1 has for it. False: neither. */
+/* A file with one number, or "max", which is PRESSURE_NO_LIMIT. Version 1 has a large number instead. False:
+ * neither. */
 bool pressure_number(const char *text, uint64_t *number);
-/* "KEY NUMBER" or "KEY: NUMBER kB", each on a line, in bytes. False: it is not there. */
+/* The value of a line "KEY NUMBER" or "KEY: NUMBER kB", in bytes. False: there is no such line. */
 bool pressure_field(const char *text, const char *key, uint64_t *bytes);
-/* "some avg10=" of a file of PSI, in hundredths of a percent; 0: not there. */
+/* "some avg10=" from a file of PSI, in hundredths of a percent; 0: it is not there. */
 uint32_t pressure_stalled(const char *text);
-/* From /proc/self/cgroup, the path of the cgroup that limits memory, below its mount; false: none. */
+/* Finds the path of the memory cgroup, below its mount, in /proc/self/cgroup. False: there is none. */
 bool pressure_cgroup(const char *text, char *path, size_t room, bool *version1);
 
-/* What is missing where so much of so much is in use. */
+/* The bytes that exceed the wishes, when `used` of `limit` are in use. */
 uint64_t pressure_missing(const struct pressure_wishes *wishes, uint64_t limit, uint64_t used);
 
 #pragma GCC visibility pop

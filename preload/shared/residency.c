@@ -15,8 +15,8 @@ enum { ENTRIES = 512 }; /* a read covers 2 MiB of address space */
 static const uint64_t PRESENT = (uint64_t)1 << 63, FILE_OR_SHARED = (uint64_t)1 << 61;
 static const uint64_t WALK_AT_MOST = (uint64_t)64 << 30;
 
-/* PAGEMAP_SCAN (Linux 6.7) looks at page tables, and so passes over address space without any in no time:
- * AddressSanitizer's shadow has 16 TiB. Headers of Debian 12 do not have it. */
+/* PAGEMAP_SCAN (Linux 6.7) walks page tables, so it skips address space without them at once: AddressSanitizer's shadow
+ * has 16 TiB. The headers of Debian 12 lack it. */
 enum { SCAN_FILE = 1 << 2, SCAN_PRESENT = 1 << 3, SCAN_ZERO = 1 << 5, SCAN_PAGES = 4096, SCAN_REGIONS = 256 };
 
 struct scan_region {
@@ -35,7 +35,7 @@ struct present {
     uint64_t all, private;
 };
 
-/* "<directory>/<name>", of this process or of one by number. */
+/* Opens "<directory>/<name>" of this process, or of the process with that pid. */
 static int open_in_proc(int pid, const char *file, int flags) {
     char path[64] = "/proc/", *end = path + strlen(path);
     if (pid)
@@ -63,7 +63,7 @@ void residency_close(struct residency *self) {
     os_close(self->pagemap);
 }
 
-/* Whole pages. False: the kernel does not do that. */
+/* Counts whole pages. False: the kernel lacks the call. */
 static bool scan(const struct residency *self, uint64_t start, uint64_t end, struct present *out) {
     static struct scan_region found[SCAN_REGIONS];
     *out = (struct present){0};
