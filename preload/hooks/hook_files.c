@@ -276,9 +276,8 @@ DIR *hook_opendir(const char *path) {
 
 /* --- threads --- */
 
-/* What a new thread runs first. The slot that it takes is no extra cost: a thread
- * allocates in any case. The last call is
- * a jump, so the thread's stack begins as it would without us. */
+/* What a new thread runs first. Its parent has allocated in any case. The last call is a jump, so the thread's stack
+ * begins as it would without us. */
 static void *run_posix(void *context) {
     struct origins_thread *self = context;
     void *(*start)(void *) = (void *(*)(void *))self->start, *argument = self->argument;

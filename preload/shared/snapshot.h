@@ -33,8 +33,7 @@ enum snap_flag {
 };
 
 /* The state of the process. If the state is RUNNING but the process is gone, it was killed or made the exit system call
- * itself, as Go programs do. */
-/* SNAP_ABRUPT_EXIT: by _exit or quick_exit */
+ * itself, as Go programs do. ABRUPT_EXIT: by _exit or quick_exit. */
 enum snap_state { SNAP_RUNNING = 1, SNAP_EXITED = 2, SNAP_ABRUPT_EXIT = 3, SNAP_EXECED = 4 };
 
 enum snap_stacks { SNAP_STACKS_NONE = 0, SNAP_STACKS_MODULE = 1, SNAP_STACKS_FULL = 2, SNAP_STACKS_SAMPLE = 3 };
