@@ -1,6 +1,6 @@
 /* move_end.h — how a move learns that it is to end. In: a word, and the value that ends this move and no other. Out:
- * whether the word has that value. The word must stay for as long as the process lives: the frame of the caller that
- * asks for a move, its thread and its request do not. */
+ * whether the word has that value. The word must exist as long as the process. (The frame of the caller, its thread and
+ * its request do not.) */
 #ifndef MEMSTOW_MOVE_END_H
 #define MEMSTOW_MOVE_END_H
 
@@ -10,7 +10,7 @@
 #include "preload/shared/os.h"
 
 struct move_end {
-    const uint64_t *word; /* NULL: it ends when it is done */
+    const uint64_t *word; /* NULL: nothing ends the move early */
     uint64_t value;
 };
 

@@ -26,13 +26,14 @@
 #endif
 
 enum {
-    GAP = 256,            /* pages that are not in memory, and still part of a run */
-    MAPPINGS_LEFT = 4096, /* of vm.max_map_count, for the program */
+    GAP = 256,            /* pages that are not in memory, but still join two runs */
+    MAPPINGS_LEFT = 4096, /* mappings below vm.max_map_count that are left to the program */
     PATIENCE = 20000,
-    TABLE_SPARE = 1024, /* regions that may be cut in two while a chunk moves */
+    TABLE_SPARE = 1024, /* room for regions that may be cut in two while a chunk moves */
 };
 
-/* Those that came before the pieces were known are over soon; one that was left by longjmp never is. */
+/* Waits for hooks that came before the pieces were known. They are over soon, except a hook that was left by
+ * longjmp. */
 static bool wait_for_hooks(void) {
     const struct timespec pause = {.tv_nsec = 100000};
     uint32_t before = __atomic_fetch_add(&stow_epoch, 1, __ATOMIC_SEQ_CST) & 1;
@@ -90,7 +91,7 @@ static int begin(struct session *self, const struct stow_piece *pieces, uint32_t
     return 0;
 }
 
-/* With the program's memory as it may be again: the results go where the caller wants them. */
+/* The program may use its memory again, so the results can be written where the caller wants them. */
 static int64_t end(struct session *self, struct stow_piece *pieces) {
     int64_t moved = 0;
     table_lock();
@@ -118,7 +119,7 @@ static void refuse_all(struct session *self, uint32_t refusal) {
     for (uint32_t i = 0; i < self->count; i++) work_refuse(&self->work[i], refusal);
 }
 
-/* What the caller hears when nothing moved: of the refusals, the one that says most. */
+/* The result when nothing moved: the refusal that says most. */
 static int64_t outcome(const struct session *self, int64_t moved) {
     int error = 0;
     for (uint32_t i = 0; i < self->count && !moved; i++) {
@@ -128,7 +129,7 @@ static int64_t outcome(const struct session *self, int64_t moved) {
     return moved ? moved : error;
 }
 
-/* --- what is to be done with which range --- */
+/* --- the plan: what to do with which range --- */
 
 enum kind { MEMORY, OURS, FILE_PAGES };
 
@@ -136,17 +137,17 @@ struct segment {
     uint64_t start, end;
     uint32_t work;
     enum kind kind;
-    bool writable; /* FILE_PAGES */
+    bool writable; /* for FILE_PAGES */
 };
 
 struct plan {
     struct session *session;
     struct segment *segments;
     uint64_t count, room;
-    uint64_t memory; /* bytes that go to the file, gaps included */
+    uint64_t memory; /* bytes that go to the file, including gaps */
     int64_t mappings;
-    uint32_t over;  /* pieces that end before the area that is looked at: of the first ones, which are in order */
-    uint64_t probe; /* a page of ours, mapped just now */
+    uint32_t over;  /* leading pieces that end before the present area; pieces are in order */
+    uint64_t probe; /* a page of ours that was just mapped */
     bool locks_future;
     int pagemap;
 };
@@ -166,7 +167,7 @@ static bool add_segment(struct plan *self, struct segment segment) {
     return true;
 }
 
-/* What the mover stands on while it moves. */
+/* Whether the range holds the mover's own stack or thread-local storage. */
 static bool is_own_ground(uint64_t start, uint64_t end) {
     uint64_t stack = (uint64_t)__builtin_frame_address(0), local = (uint64_t)__builtin_thread_pointer();
     return (stack >= start && stack < end) || (local >= start && local < end);
@@ -214,7 +215,7 @@ static void plan_area(struct plan *self, uint32_t index, const struct stow_area 
         plan_memory(self, index, start, end);
 }
 
-/* The parts of a range that are stow files' already, and those that are not. */
+/* Plans the parts of a range that are in stow files already, and those that are not. */
 static void plan_parts(struct plan *self, uint32_t index, const struct stow_area *area, uint64_t start, uint64_t end) {
     struct stow_region region;
     while (start < end) {
@@ -276,7 +277,7 @@ static void end_plan(struct plan *self) {
 
 /* --- out --- */
 
-/* Refusals that the next chunk would meet, too. */
+/* Whether the next chunk would be refused, too. */
 static bool is_final(uint32_t refusal) { return refusal && refusal != STOW_PINNED && refusal != STOW_IN_USE; }
 
 static uint32_t memory_out(struct session *self, struct stow_host *host, const struct segment *segment, int pagemap) {
@@ -299,7 +300,7 @@ static uint32_t memory_out(struct session *self, struct stow_host *host, const s
     return is_final(refusal) ? refusal : STOW_DONE;
 }
 
-/* The file of a mapping, when it still has the name that it was mapped by. */
+/* Opens the file of a mapping, if it still has the name by which it was mapped. */
 static int open_mapped(const struct stow_area *area) {
     struct stat status;
     if (!area->path[0]) return -ENOENT;
@@ -314,8 +315,8 @@ static bool lies_in_memory(int fd) {
            (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
 }
 
-/* Pages of files that were not written to: the file has them. Paging out lets private ones be, whoever writes
- * meanwhile. */
+/* Drops clean pages of files: the file has their content. Paging out leaves private pages alone, even if a thread
+ * writes meanwhile. */
 static uint32_t drop_pages(struct session *self, const struct segment *segment, int pagemap, uint64_t *bytes) {
     struct stow_area area;
     *bytes = 0;
@@ -348,7 +349,7 @@ static void files_out(struct session *self, const struct segment *segment, int p
     if (refusal) work_refuse(work, refusal);
 }
 
-/* What was written since it was stowed becomes plain memory again, and goes the way of such. */
+/* Makes pages that were written since they were stowed plain memory again. They are then moved like other memory. */
 static uint32_t own_pages_back(struct plan *plan, const struct segment *segment) {
     struct session *self = plan->session;
     struct stow_back back;
@@ -389,7 +390,7 @@ static uint32_t begin_host(const struct session *self, struct stow_host *host) {
     return STOW_HELD_UNSEEN;
 }
 
-/* What was written to since it was stowed adds segments of memory while those that were planned are gone through. */
+/* own_pages_back adds segments of memory while this loop goes through the planned ones. */
 static uint32_t carry_out(struct plan *plan) {
     struct session *self = plan->session;
     struct stow_host host;
@@ -398,7 +399,7 @@ static uint32_t carry_out(struct plan *plan) {
         if (plan->segments[i].kind == OURS) ours_out(plan, plan->segments[i]);
     for (uint64_t i = 0; i < plan->count; i++)
         if (plan->segments[i].kind == FILE_PAGES) files_out(self, &plan->segments[i], plan->pagemap);
-    work_note_progress(work_current.moved, work_current.moved + plan->memory); /* clean pages of files are gone */
+    work_note_progress(work_current.moved, work_current.moved + plan->memory); /* clean pages of files are done */
     if (!plan->memory) return STOW_DONE;
     uint32_t refusal = begin_host(self, &host);
     if (refusal) return refusal;

@@ -17,7 +17,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* REQUEST: the kernel reads no more at a time than the disk takes in one request, and forgets the rest. */
+/* REQUEST: the kernel reads no more at once than the disk takes in one request, and forgets the rest */
 enum { PIECE = 1 << 20, REQUEST = 128 << 10, AT_ONCE = 3 << 20, AHEAD = 32 << 20, HUGE = 2 << 20 };
 _Static_assert(AHEAD_MOST / PIECE <= 64, "a bit for each piece");
 
@@ -42,7 +42,8 @@ uint32_t ahead_populate(uint64_t start, uint64_t length, bool for_writing, bool 
     return result < 0 && *known ? refusal_of(result) : STOW_DONE;
 }
 
-/* Before Linux 5.14 a write fault on each page does it; an error of the disk is then a SIGBUS. */
+/* Makes the pages the process's own. Before Linux 5.14 a write fault on each page does it; a disk error is then a
+ * SIGBUS. */
 static uint32_t make_own(uint64_t start, uint64_t length) {
     bool known;
     uint32_t refusal = ahead_populate(start, length, true, &known);
@@ -51,7 +52,7 @@ static uint32_t make_own(uint64_t start, uint64_t length) {
     return refusal;
 }
 
-/* Little by little, so that the first pages are not waited for until all have been asked for. */
+/* Asks the kernel to read ahead, in small steps, so that the first pages need not wait until all were requested. */
 static void expect(struct stow_ahead *self, uint64_t at) {
     uint64_t until = self->until - at < AHEAD ? self->until : at + AHEAD;
     if (self->expected < at) self->expected = at;
@@ -88,7 +89,7 @@ static void go_ahead(void *context) {
     }
 }
 
-/* The thread that makes pages ready finds an error again. */
+/* Reads with huge pages. If a read fails, the thread that makes pages ready meets the same error. */
 static void read_huge(void *context) {
     struct stow_ahead *self = context;
     uint64_t end = self->start + self->length, next;
@@ -100,14 +101,13 @@ static void read_huge(void *context) {
     }
 }
 
-/* A file system that knows huge pages reads one in one request. They are read in any case where they are faulted in,
- * and not where the kernel is told that they will be needed. */
+/* A file system with huge pages reads one in one request. That happens on faults, but not on MADV_WILLNEED. */
 static void begin_huge(struct stow_ahead *self) {
     if (os_call(SYS_madvise, self->start, self->length, MADV_HUGEPAGE) < 0) return;
     self->reader = thread_start(read_huge, self, NULL);
 }
 
-/* What is one piece, or where there can be no thread, comes first as a whole. */
+/* A single piece is made ready at once, before the call returns. So is everything if there can be no thread. */
 void ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
                  bool huge) {
     *self = (struct stow_ahead){.start = start, .length = length, .until = until, .expected = expected};

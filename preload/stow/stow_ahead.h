@@ -1,6 +1,6 @@
-/* stow_ahead.h — gets a range's content ready on threads beside the one that takes it, so that the disk and the taker
- * work at once. In: a range in a private file mapping of at most AHEAD_MOST bytes. Out: how much of it is ready, and
- * why no more comes. A copy out of the page cache makes the pages the process's own, in place. The caller ensures that
+/* stow_ahead.h — makes the content of a range ready, on threads beside the one that takes it. So the disk and the taker
+ * work at the same time. In: a range in a private file mapping of at most AHEAD_MOST bytes. Out: how much is ready, and
+ * why no more comes. A copy from the page cache makes the pages the process's own, in place. The caller makes sure that
  * nobody unmaps the range until ahead_end. */
 #ifndef MEMSTOW_STOW_AHEAD_H
 #define MEMSTOW_STOW_AHEAD_H
@@ -14,26 +14,27 @@ enum { AHEAD_MOST = 64 << 20 };
 
 struct stow_ahead {
     uint64_t start, length;
-    uint64_t until;    /* the kernel may begin to read up to there */
-    uint64_t expected; /* and was asked to */
+    uint64_t until;    /* the kernel may read up to here */
+    uint64_t expected; /* the kernel was asked to read up to here */
     uint64_t made;     /* a bit for each piece that is ready */
     uint32_t refusal;
-    uint32_t serial; /* of reports: what the taker waits at */
+    uint32_t serial; /* changes with each report; the taker waits on it */
     bool stop;
     struct stow_thread *maker, *reader;
 };
 
-/* `expected` is from the range before this one, where this goes on from that. `huge`: the file may be read in huge
- * pages. The caller takes these out of the page cache soon, because memory that is used for the first time is slow. */
+/* `expected` comes from the range before, if this range continues it. `huge`: the file may be read in huge pages. The
+ * caller soon takes these out of the page cache, because memory that is used for the first time is slow. */
 void ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
                  bool huge);
-/* Waits until `wanted` bytes behind the first `done` are ready. Fewer, or 0: self->refusal says why. */
+/* Waits until `wanted` bytes after the first `done` are ready. Returns their number. If it is smaller, self->refusal
+ * says why. */
 uint64_t ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted);
-/* Nothing is touched any more. */
+/* After this nothing is touched any more. */
 void ahead_end(struct stow_ahead *self);
 
-/* All of it into memory, for writing as the process's own, or as it is. *known: the kernel has such a call (Linux
- * 5.14); else nothing was done. */
+/* Brings the whole range into memory, either as the process's own pages (for_writing) or as they are. *known: the
+ * kernel has the call (Linux 5.14); otherwise nothing was done. */
 uint32_t ahead_populate(uint64_t start, uint64_t length, bool for_writing, bool *known);
 
 #pragma GCC visibility pop

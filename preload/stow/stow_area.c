@@ -86,7 +86,7 @@ static void parse_detail(const char *line, struct stow_area *out) {
 
 struct reading {
     struct stow_area area;
-    bool held; /* area is waiting for the rest of its lines */
+    bool held; /* `area` waits for the rest of its lines */
     int64_t count;
     bool (*visit)(void *context, const struct stow_area *area);
     void *context;
@@ -176,7 +176,7 @@ uint32_t stow_area_refusal(const struct stow_area *area) {
 
 int stow_pages_open(void) { return os_open("/proc/self/pagemap", O_RDONLY, 0); }
 
-/* Debian 12's headers are older than this (Linux 6.7). */
+/* Linux 6.7; the headers of Debian 12 lack it. */
 struct scan {
     uint64_t size, flags, start, end, walk_end, vec, vec_length, max_pages;
     uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
@@ -185,13 +185,13 @@ struct scanned {
     uint64_t start, end, categories;
 };
 #define SCAN _IOWR('f', 16, struct scan)
-enum { SCANNED = 64 << 20 }; /* bytes at a time: the kernel holds the lock of the program's mappings meanwhile */
+enum { SCANNED = 64 << 20 }; /* bytes per call: the kernel holds the lock of the program's mappings meanwhile */
 enum { PAGE_FILE = 4, PAGE_PRESENT = 8, PAGE_SWAPPED = 16, PAGE_ZERO = 32 };
 
-/* Of a run of pages that are alike; false ends the walk. */
+/* Gets a run of equal pages. If it returns false, the walk ends. */
 typedef bool visit_pages(void *context, uint64_t start, uint64_t end, uint64_t categories);
 
-/* Whether the kernel could tell. */
+/* False: the kernel lacks the call. */
 static bool walk_scanned(int pagemap, uint64_t start, uint64_t end, visit_pages *visit, void *context) {
     struct scanned found[ENTRIES / 4];
     while (start < end) {
@@ -259,7 +259,7 @@ static bool grow_run(void *context, uint64_t start, uint64_t end, uint64_t categ
     return true;
 }
 
-/* What the older way has seen is not seen twice: the newer one fails at its first step or at none. */
+/* The new method fails at its first step or never, so no page is seen twice. */
 static void walk(int pagemap, uint64_t start, uint64_t end, struct run *run) {
     if (!walk_scanned(pagemap, start, end, grow_run, run)) walk_entries(pagemap, start, end, grow_run, run);
 }
@@ -278,7 +278,7 @@ uint64_t stow_pages_count(int pagemap, uint64_t start, uint64_t end, enum stow_p
     return run.pages * OS_PAGE;
 }
 
-/* VmPin counts what io_uring and InfiniBand hold; a system call with O_DIRECT in flight shows nowhere. */
+/* VmPin counts pages that io_uring and InfiniBand hold. Nothing shows a system call with O_DIRECT in progress. */
 bool stow_pages_are_pinned(void) {
     char text[4096];
     int fd = os_open("/proc/self/status", O_RDONLY, 0);

@@ -1,24 +1,25 @@
 /* stow_back.c — see stow_back.h.
  *
- * In use: a private file mapping cannot be registered with userfaultfd, nor can its pages be moved out of it: mremap
- * would leave the file's old bytes for others to see, or a hole. So, for as much at a time as the pipes take:
- *   1. every page is made the process's own, as a write would make it (MADV_POPULATE_WRITE), by a thread that runs
- * ahead (stow_ahead.c);
- *   2. the pages themselves, not copies, are put into pipes (vmsplice): they hold them, with what is still being
- *      written;
- *   3. mremap puts an empty range, registered with userfaultfd, in the place of the mapping, in one step: from now on
- *      nobody can write, and who touches the range waits;
- *   4. what the pages hold by now is read from the pipes, by way of a buffer that stays in the processor's cache, and
- *      copied into the range: a new page for each, which the kernel need not clear; who waits is woken.
- * mremap keeps the registration only for a descriptor that is told of it, and waits until somebody has read that, as no
- * debugger can wait for it to stop: who reads are a thread of our own, for as long as this takes, and a process, which
- * no debugger stops. Each would do; somebody may end the process, and there may be no room for it.
+ * While the range is in use. A private file mapping cannot be registered with userfaultfd. Its pages cannot be moved
+ * out either: mremap would leave the file's old bytes, or a hole, for others to see. So it takes these steps, for as
+ * much as the pipes hold:
+ *   1. A thread that runs ahead (stow_ahead.c) makes every page the process's own, as a write would
+ *   (MADV_POPULATE_WRITE).
+ *   2. vmsplice puts the pages themselves, not copies, into pipes. The pipes hold them, including later writes.
+ *   3. mremap replaces the mapping with an empty range that is registered with userfaultfd, in one step. From now on
+ *   nobody can write. A thread that touches the range waits.
+ *   4. The content of the pages is read from the pipes, through a buffer that stays in the processor's cache, and
+ *   copied into the range. Each page is new, and the kernel need not clear it. Waiting threads are woken.
  *
- * Nobody else uses it (realloc, idle owners): the file is read past the page cache into room of ours, on threads that
- * run ahead (stow_read.c; with CAP_CHECKPOINT_RESTORE, else as above), pages written since are copied over it, the
- * empty range takes the mapping's place, and what was read is copied into that: who reads meanwhile waits, too. A write
- * between the two copies would be lost. Without userfaultfd fresh memory takes the mapping's place, and is written to.
- */
+ * mremap keeps the registration only for a descriptor that gets events, and it waits until the event is read. No
+ * debugger can stop the program in that wait. Two readers exist as long as this takes: a thread of ours, and a process,
+ * which no debugger stops. One is enough, but somebody may kill the process, or there may be no room for it.
+ *
+ * If nobody else uses the range (realloc, idle owners): the file is read past the page cache into memory of ours, on
+ * threads that run ahead (stow_read.c; with CAP_CHECKPOINT_RESTORE, else as above). Pages that were written since are
+ * copied over it. The empty range takes the mapping's place, and the content is copied into it. Readers wait meanwhile,
+ * but a write between the two copies would be lost. Without userfaultfd fresh memory takes the mapping's place and is
+ * filled. */
 #include "preload/stow/stow_back.h"
 
 #include <errno.h>
@@ -81,9 +82,9 @@ static void stop_listeners(struct stow_back *self) {
 
 /* --- begin and end --- */
 
-/* Huge pages, where there are any: a disk then reads so much in one request as it can, which takes a third of the time.
- * A page at each end is never touched: it may be a neighbour, which is registered, of a range that comes back. A child
- * has no use for it, and must not share what is read into. */
+/* Uses huge pages if there are any: a disk then reads as much as it can in one request, in a third of the time. A page
+ * at each end is never touched: it may become a registered neighbour of a range that comes back. A forked child does
+ * not need this memory, and must not share it during a read. */
 static char *map_room(struct stow_back *self) {
     self->room_mapped = os_map(ROOM_MAPPED);
     if (!self->room_mapped) return NULL;
@@ -109,7 +110,7 @@ static bool open_pipe(struct stow_back *self) {
     return room > 0;
 }
 
-/* One will do; more of them mean fewer steps. */
+/* One pipe is enough; more pipes mean fewer steps. */
 static bool open_pipes(struct stow_back *self) {
     while (self->pipe_count < BACK_PIPES && open_pipe(self)) continue;
     return self->pipes_room > 0;
@@ -176,7 +177,7 @@ static char *hexadecimal(char *to, uint64_t n) {
     return to;
 }
 
-/* Privileged, else -EPERM. */
+/* Needs a privilege, else -EPERM. */
 static int open_behind(const struct stow_area *area) {
     char path[80] = "/proc/self/map_files/", *end = hexadecimal(path + strlen(path), area->start);
     *end++ = '-';
@@ -185,9 +186,9 @@ static int open_behind(const struct stow_area *area) {
     return fd == -EINVAL ? os_open(path, O_RDONLY, 0) : fd;
 }
 
-/* It is held for as long as this takes, and longer on a thread with descriptors of its own: when the last of it is back
- * the file goes away with its blocks, for which a disk may need as long as for a good part of the reading. Nobody waits
- * for that. */
+/* The descriptor stays open for as long as this takes, and longer on a thread with descriptors of its own. When the
+ * last part of the file is back, the file goes away with its blocks. A disk may need as long for that as for a good
+ * part of the reading. Nobody waits for it. */
 static int file_behind(struct stow_back *self, const struct stow_area *area) {
     for (uint32_t i = 0; i < self->file_count; i++)
         if (self->files[i].inode == area->inode && self->files[i].device == area->device) return self->files[i].fd;
@@ -211,7 +212,7 @@ static uint32_t empty_pipe(const struct back_pipe *pipe, char *to, uint64_t leng
     return STOW_DONE;
 }
 
-/* What was put into each, in order. */
+/* Reads what was put into each pipe, in order. */
 static void empty_pipes(struct stow_back *self, char *to, uint64_t length) {
     for (uint32_t i = 0; length; i++) {
         uint64_t part = length < self->pipes[i].room ? length : self->pipes[i].room;
@@ -232,7 +233,7 @@ static uint64_t hold_in(const struct back_pipe *pipe, uint64_t start, uint64_t l
     return done;
 }
 
-/* The pages themselves into the pipes. Less than all: what went in is taken out again. */
+/* Puts the pages themselves into the pipes. If not all fit, those that went in are taken out again. */
 static uint32_t hold_pages(struct stow_back *self, uint64_t start, uint64_t length, char *waste) {
     uint64_t done = 0, put = 0;
     for (uint32_t i = 0; done < length; i++, done += put) {
@@ -245,7 +246,7 @@ static uint32_t hold_pages(struct stow_back *self, uint64_t start, uint64_t leng
     return STOW_DONE;
 }
 
-/* It must succeed: the pages are nowhere else by now. */
+/* This must succeed: the content is nowhere else by now. */
 static void copy_in(struct stow_back *self, uint64_t start, uint64_t length, const char *from) {
     const struct timespec pause = {.tv_nsec = 1000000};
     uint64_t done = uffd_copy(self->uffd, start, (uint64_t)from, length) == 0 ? length : 0;
@@ -264,7 +265,7 @@ static bool is_hole(uint64_t start) {
     return os_call(SYS_mincore, start, OS_PAGE, &there) == -ENOMEM;
 }
 
-/* The kernel unmaps what was there first: should it then lack memory for the rest, it is asked again. */
+/* The kernel unmaps the old mapping first. If it then has no memory for the rest, it is asked again. */
 static bool put_over(char *mapping, uint64_t start, uint64_t length) {
     long at;
     do at = os_call(SYS_mremap, mapping, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
@@ -295,7 +296,8 @@ static uint32_t swap_held(struct stow_back *self, uint64_t start, uint64_t lengt
     return STOW_DONE;
 }
 
-/* What was written since it was stowed, until that is all in the copy: who says that nobody writes may be wrong. */
+/* Copies pages that were written since they were stowed, until nothing new is found. The caller may be wrong when it
+ * says that nobody writes. */
 static uint32_t copy_own(struct stow_back *self, uint64_t start, uint64_t end, char *to) {
     for (int turn = 0; turn < TURNS; turn++) {
         uint64_t at = start, run_end, pages;
@@ -319,13 +321,13 @@ static uint32_t swap_read(struct stow_back *self, uint64_t start, uint64_t lengt
     return STOW_DONE;
 }
 
-/* As programs map memory, so that it can become one mapping with what lies beside it. */
+/* Maps memory as programs do, so that it can merge with its neighbours. */
 static long map_plain(uint64_t at, uint64_t length, int flags) {
     return os_call(SYS_mmap, at, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1);
 }
 
-/* Memory that lies to huge pages as the range does, and nothing beside it: parts of it go away, and what then comes to
- * lie there is somebody else's. */
+/* Memory with the same offset in a huge page as the range, and a free gap on each side. Parts of it go away, and others
+ * may then map something there. */
 static char *map_like(uint64_t start, uint64_t length) {
     long at = map_plain(0, length + 2 * HUGE, 0);
     if (at < 0 && at > -OS_PAGE) return NULL;
@@ -335,8 +337,9 @@ static char *map_like(uint64_t start, uint64_t length) {
     return place;
 }
 
-/* What was one mapping is one again, or mremap would refuse to let it grow: new pages take over the anon_vma of a
- * neighbour that is in all like them, registered too. A page of each will do. Refused where that is no plain memory. */
+/* Makes the range one mapping with its neighbours again; otherwise mremap would refuse to let it grow. New pages take
+ * over the anon_vma of a neighbour with the same attributes, and registration is an attribute. One page of each
+ * neighbour is enough. The call is refused if the neighbour is not plain memory. */
 static void register_neighbours(struct stow_back *self, uint64_t start, uint64_t end) {
     uffd_register(self->uffd, start - OS_PAGE, OS_PAGE);
     uffd_register(self->uffd, end, OS_PAGE);
@@ -348,25 +351,25 @@ static void unregister_with_neighbours(struct stow_back *self, uint64_t start, u
     uffd_unregister(self->uffd, end, OS_PAGE);
 }
 
-/* Less than all where there is no more address space. */
+/* Maps less if there is too little address space. */
 static char *map_some_like(uint64_t start, uint64_t *length) {
     char *place;
     while (!(place = map_like(start, *length)) && *length > SMALLEST) *length = os_round_up(*length / 2, OS_PAGE);
     return place;
 }
 
-/* The file behind a range; fd < 0: nobody may open it. */
+/* The file behind a range; fd < 0: it cannot be opened. */
 struct source {
     int fd;
     uint64_t offset;
 };
 
-/* Nobody reads it again. */
+/* Nobody reads these pages again. */
 static void drop_cached(const struct source *source, uint64_t from, uint64_t length) {
     if (source->fd >= 0) os_call(SYS_fadvise64, source->fd, source->offset + from, length, POSIX_FADV_DONTNEED);
 }
 
-/* The pages are made the process's own in place. */
+/* Makes the pages the process's own, in place. */
 static uint32_t swap_in_place(struct stow_back *self, const struct source *source, uint64_t start, uint64_t length,
                               char *empty, uint64_t *done) {
     struct stow_ahead ahead;
@@ -385,14 +388,15 @@ static uint32_t swap_in_place(struct stow_back *self, const struct source *sourc
     return refusal;
 }
 
-/* Whether what is being read is the file from there on. What was taken of it, and is not back, is read again. */
+/* Whether the read in progress is of this file, from this offset on. Bytes that were taken from it but are not back yet
+ * are read again. */
 static bool reads_on(const struct stow_back *self, const struct source *source) {
     const struct stow_read *reading = &self->reading;
     return self->reads && !reading->refusal && reading->fd == source->fd && reading->taken < reading->length &&
            reading->offset + reading->taken == source->offset;
 }
 
-/* As far as ranges come next that the same mapping of the file covers. */
+/* Begins to read as many of the next ranges as the same mapping covers. */
 static void read_from(struct stow_back *self, const struct stow_area *area, const struct source *source,
                       uint64_t length) {
     if (reads_on(self, source)) return;
@@ -420,8 +424,7 @@ static uint32_t swap_read_ahead(struct stow_back *self, const struct source *sou
     return refusal;
 }
 
-/* The parts stay registered until all are back: beside each other they are one mapping only as long as they are alike.
- */
+/* The parts stay registered until all are back: neighbours merge only while they have the same attributes. */
 static uint32_t with_faults(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length,
                             uint64_t *done) {
     struct source source = {file_behind(self, area), area->offset + (start - area->start)};
@@ -482,8 +485,8 @@ static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area
     return refusal;
 }
 
-/* What is read back, or copied, are other pages. A device that holds the present ones, to write to them later, would
- * write to pages that nobody sees. Only the process's own pages can be held so. */
+/* What comes back has new pages. A device that holds the old pages, to write to them later, would write to pages that
+ * nobody sees. Only the process's own pages can be held so. */
 static uint32_t why_held(struct stow_back *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
     if (!stow_pages_run(self->pagemap, &start, end, STOW_PAGES_OWN, 1, &run_end, &pages)) return STOW_DONE;

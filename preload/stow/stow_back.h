@@ -1,7 +1,8 @@
-/* stow_back.h — brings a range that a stow file backs back whole, into memory that no file backs. In: a range in one
- * private file mapping of ours. Out: STOW_DONE, or why not, and the range is as it was. Writes since it was stowed
- * stay, and so do writes meanwhile, except where the caller says that there are none (`mine`); without userfaultfd it
- * needs such a caller. The caller ensures that nobody unmaps the range, and that this thread runs no handler. */
+/* stow_back.h — brings a range in a stow file back completely, into memory that no file backs. In: a range in one
+ * private file mapping of ours. Out: STOW_DONE, or the reason why not, and the range is unchanged. Writes since it was
+ * stowed are kept, and so are writes meanwhile, unless the caller says that there are none (`mine`). Without
+ * userfaultfd the caller must say that. The caller makes sure that nobody unmaps the range, and that this thread runs
+ * no signal handler. */
 #ifndef MEMSTOW_STOW_BACK_H
 #define MEMSTOW_STOW_BACK_H
 
@@ -12,7 +13,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* BACK_ROOM: what is read ahead at most. */
+/* BACK_ROOM: the most that is read ahead. */
 enum { BACK_CHUNK = 64 << 20, BACK_ROOM = 16 << 20, BACK_PIPES = 4, BACK_FILES = 8, BACK_LISTENERS = 2 };
 
 struct back_pipe {
@@ -22,36 +23,37 @@ struct back_pipe {
 
 struct back_file {
     int fd;
-    uint64_t device, inode; /* as the list of mappings has them */
+    uint64_t device, inode; /* as in the list of mappings */
 };
 
 struct stow_back {
-    bool mine; /* nobody else uses what comes back */
+    bool mine; /* nobody else uses the range */
     bool own_files;
-    bool held_unseen; /* the caller's, after back_begin: a device may hold any page that was written to */
+    bool held_unseen; /* set by the caller after back_begin: a device may hold any page that was written to */
     int uffd, pagemap;
     struct back_pipe pipes[BACK_PIPES];
     uint32_t pipe_count;
     int stop;
     uint64_t pipes_room;
-    uint64_t until, expected; /* see back_expect; the kernel was asked to read up to there */
-    struct stow_read reading; /* of `mine`: what comes next, into `room`; from chunk to chunk */
+    uint64_t until, expected; /* see back_expect; expected: the kernel was asked to read up to here */
+    struct stow_read reading; /* for `mine`: the next bytes, in `room`; it goes on from chunk to chunk */
     bool reads;
-    struct back_file files[BACK_FILES]; /* those of the last ranges */
+    struct back_file files[BACK_FILES]; /* the files of the last ranges */
     uint32_t file_count;
-    char *room, *room_mapped; /* of BACK_ROOM bytes, and what was mapped for it */
+    char *room, *room_mapped; /* BACK_ROOM bytes, and the mapping that contains them */
     char *text;
     struct stow_thread *listeners[BACK_LISTENERS];
 };
 
-/* `own_files`: the calling thread has descriptors of its own, which are closed with it. back_end closes none then. */
+/* `own_files`: the calling thread has descriptors of its own, which are closed when it ends. back_end then closes
+ * none. */
 uint32_t back_begin(struct stow_back *self, bool mine, bool own_files);
 void back_end(struct stow_back *self);
 
-/* At most BACK_CHUNK bytes. *done: how much is back; also after a refusal a part may be. */
+/* Brings back at most BACK_CHUNK bytes. *done: how many are back; after a refusal some may be, too. */
 uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done);
 
-/* Ranges up to there come next: the kernel may begin to read them. */
+/* Ranges up to `until` come next: the kernel may begin to read them. */
 void back_expect(struct stow_back *self, uint64_t until);
 
 #pragma GCC visibility pop

@@ -22,8 +22,8 @@ enum { PATH_ROOM = 4096, AT_ONCE = 16 << 20, PROBE = 16 * OS_PAGE };
 #define ZFS_MAGIC 0x2fc12fc1
 #define BCACHEFS_MAGIC 0xca451a4e
 
-/* Those that are known to keep a file outside memory and to answer by themselves. What lies under an overlay cannot be
- * asked: its behaviour is looked at (leaves_memory). */
+/* Accepts file systems that are known to keep a file outside of memory, without a server. An overlay does not say what
+ * lies under it. So its behaviour is tested (leaves_memory). */
 static uint32_t judge(uint64_t type) {
     switch (type) {
     case EXT4_SUPER_MAGIC: /* also ext2, ext3 */
@@ -53,7 +53,7 @@ static bool is_overlay(int fd) {
     return os_call(SYS_fstatfs, fd, &fs) < 0 || fs.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
-/* --- a name, for as long as it takes --- */
+/* --- a name, for a moment --- */
 
 static uint32_t refusal_of(long error) {
     switch (error) {
@@ -85,8 +85,8 @@ static bool remove_left(void *context, const char *name) {
     return true;
 }
 
-/* Where O_TMPFILE is not known, the file has a name for as long as it takes to remove it. A process that was killed
- * meanwhile has left one. The name may as well be that of a process that is about to remove it. */
+/* Without O_TMPFILE the file has a name until it is removed, a moment later. A process that was killed in between
+ * leaves its file. An existing name may also belong to a process that is about to remove it. */
 static int open_named(const char *directory, int flags) {
     char path[PATH_ROOM + 64];
     static uint32_t serial;
@@ -117,7 +117,7 @@ static int open_in(struct stow_file *self, const char *directory) {
 
 /* --- room --- */
 
-/* The limit was lowered meanwhile: the signal, which is held back on this thread, must not kill later. */
+/* The limit was lowered meanwhile. The signal is blocked on this thread, and must not kill the process later. */
 static void take_back_signal(void) {
     const uint64_t set = (uint64_t)1 << (SIGXFSZ - 1);
     const struct timespec now = {0};
@@ -129,7 +129,7 @@ static uint32_t failed(long error) {
     return refusal_of(error);
 }
 
-/* All of it before anything moves: a full disk is then an answer, not a half-done move. */
+/* Reserves everything before anything moves. So a full disk is an answer, not half a move. */
 static uint32_t reserve(int fd, uint64_t size) {
     if (size > os_file_limit()) return STOW_FILE_LIMIT;
     long result = os_call(SYS_fallocate, fd, 0, 0, size);
@@ -139,7 +139,7 @@ static uint32_t reserve(int fd, uint64_t size) {
 
 /* --- writing --- */
 
-/* A number may have been closed and given to another file, by closefrom() say. */
+/* The program may have closed the descriptor, with closefrom() say, and its number may be another file's. */
 bool stow_file_is_still(const struct stow_file *self) {
     struct stat now;
     return os_stat_fd(self->fd, &now) == 0 && now.st_dev == self->device && now.st_ino == self->inode;
@@ -150,7 +150,7 @@ static long write_some(struct stow_file *self, const char *from, uint64_t length
     do put = os_call(SYS_pwrite64, self->fd, from, length < AT_ONCE ? length : AT_ONCE, offset);
     while (put == -EINTR);
     if (put != -EINVAL || !self->direct) return put;
-    self->direct = false; /* it takes O_DIRECT at open and refuses it at the write */
+    self->direct = false; /* some file systems accept O_DIRECT at open and refuse it at the write */
     os_call(SYS_fcntl, self->fd, F_SETFL, 0);
     return -EAGAIN;
 }
@@ -168,7 +168,7 @@ static uint32_t write_all(struct stow_file *self, const char *from, uint64_t len
     return STOW_DONE;
 }
 
-/* A flush that failed is not tried again: the kernel has by then forgotten which pages were not written. */
+/* A failed flush is not repeated: the kernel no longer knows which pages were not written. */
 static uint32_t flush(struct stow_file *self, uint64_t length) {
     if (!stow_file_is_still(self)) return STOW_NO_DESCRIPTOR;
     long result = os_call(SYS_fdatasync, self->fd);
@@ -211,8 +211,8 @@ static bool is_in_memory(const struct stow_file *self) {
     return !absent;
 }
 
-/* On an overlay the upper file system may be tmpfs: then pages are still in memory after they were flushed and dropped.
- */
+/* The upper file system of an overlay may be tmpfs. Then pages are still in memory after they were flushed and
+ * dropped. */
 static bool leaves_memory(struct stow_file *self) {
     void *zeros = os_map(PROBE);
     bool leaves = zeros && stow_file_write(self, zeros, PROBE) == STOW_DONE && !is_in_memory(self);
@@ -258,14 +258,14 @@ static void remember(char to[PATH_ROOM], const char *variable) {
     if (strlen(value) < PATH_ROOM) strcpy(to, value);
 }
 
-/* Once: programs write over their environment, in the middle of a move, too. */
+/* Read once, at the start: programs overwrite their environment, even during a move. */
 __attribute__((constructor)) static void remember_directories(void) {
     remember(asked_for, "MEMSTOW_STOW_DIR");
     remember(caches, "XDG_CACHE_HOME");
     remember(home, "HOME");
 }
 
-/* A directory of ours below one of the user's, made when it is not there. */
+/* A directory of ours below one of the user's. It is made if it does not exist. */
 static bool below(char path[PATH_ROOM], const char *parent, const char *middle) {
     if (parent[0] != '/' || strlen(parent) + strlen(middle) + sizeof "/memstow" > PATH_ROOM) return false;
     strcpy(path, parent);

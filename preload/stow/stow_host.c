@@ -1,11 +1,15 @@
 /* stow_host.c — see stow_host.h.
  *
- * Where the kernel has userfaultfd the pages move: the range is registered, so that whoever touches a page that is not
- * there waits; each page goes to a range of ours in one step, with what was written to it up to then; that is written
- * to the file; the file's mapping takes the range's place; all who wait are woken, and fault again, in the file.
- * UFFDIO_MOVE moves page by page and refuses those that a device holds. mremap moves them all, those too: so it is for
- * idle owners in a process that has none pinned. Without userfaultfd the range is copied, written, compared with the
- * copy and mapped over: between the last two nobody may write. */
+ * With userfaultfd the pages themselves move:
+ *   1. The range is registered, so a thread that touches a missing page waits.
+ *   2. Each page moves to a range of ours in one step, with all writes up to then.
+ *   3. That range is written to the file.
+ *   4. The file's mapping takes the place of the program's range.
+ *   5. All waiting threads are woken. They fault again, in the file.
+ *
+ * UFFDIO_MOVE moves page by page, and refuses pages that a device holds. mremap moves all pages, even those. So mremap
+ * is only for idle owners in a process without pinned pages. Without userfaultfd the range is copied, written, compared
+ * with the copy and mapped over. Nobody may write between the last two steps. */
 #include "preload/stow/stow_host.h"
 
 #include <errno.h>
@@ -20,9 +24,9 @@
 
 enum { HUGE = 2 << 20, SMALLEST = 1 << 20, COMPARED = 256 << 10, PAUSES = 600 };
 
-/* --- room to move through --- */
+/* --- address space to move through --- */
 
-/* Page for page at the same place in a huge page as what it takes the place of, so that huge pages move as such. */
+/* The place in our range with the same offset in a huge page, so that huge pages can move as such. */
 static char *place_in(const struct stow_host *self, uint64_t start) { return self->room + start % HUGE; }
 
 static bool take_room(struct stow_host *self) {
@@ -69,7 +73,7 @@ void host_end(struct stow_host *self) {
     self->room = NULL;
 }
 
-/* --- the file in the place of the memory --- */
+/* --- the file takes the memory's place --- */
 
 static uint32_t put_over(void *mapping, uint64_t start, uint64_t length) {
     long at = os_call(SYS_mremap, mapping, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
@@ -90,14 +94,14 @@ static uint32_t refusal_of(long error) {
     }
 }
 
-/* Where the pages of a range are meanwhile: the first `length` bytes of it. */
+/* Where the first `length` bytes of a range are meanwhile. */
 struct taken {
     char *at;
     uint64_t length;
 };
 
-/* The room is registered for no longer than pages move there: where the range has none, it has none either, and who
- * then reads it to write it out would wait for ever. */
+/* Our range is registered only while pages move. After that, a missing page of it must not be registered: the thread
+ * that writes it out would wait for ever. */
 static uint32_t move_to_room(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
     if (uffd_register(self->uffd, (uint64_t)self->room, self->room_length) < 0) return STOW_NO_KERNEL_HELP;
     long result = uffd_move(self->uffd, (uint64_t)taken->at, start, length, &taken->length);
@@ -116,8 +120,8 @@ static uint32_t take_away(struct stow_host *self, uint64_t start, uint64_t lengt
     return STOW_DONE;
 }
 
-/* Pages that a forked process shares, or did, do not move either, until they are written to: or'ing nothing into a byte
- * does that and loses nobody's write. */
+/* Pages that a forked process shares, or shared, do not move before they are written to. OR'ing 0 into a byte is such a
+ * write, and it loses no other thread's write. */
 static void make_own(struct stow_host *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
     for (; stow_pages_run(self->pagemap, &start, end, STOW_PAGES_MAPPED, 1, &run_end, &pages); start = run_end)
@@ -136,15 +140,15 @@ static long move_back(struct stow_host *self, uint64_t start, uint64_t length, c
     return 0;
 }
 
-/* What then comes to lie where the room was is somebody else's: the rest of it is left. */
+/* After this, others may map something where our range was. So the rest of it is given up. */
 static long put_room_over(struct stow_host *self, const struct taken *taken, uint64_t start) {
     long at = os_call(SYS_mremap, taken->at, taken->length, taken->length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
     if (at == (long)start) self->room = NULL;
     return at == (long)start ? 0 : -EAGAIN;
 }
 
-/* It must succeed. In the end, when all pages had been taken away, the mapping that they are in may take the place of
- * the range's own, and has to where that is gone. */
+/* This must succeed. If all pages had been taken away, the mapping with the pages may take the place of the range's own
+ * mapping. It must do so if that mapping is gone. */
 static void put_back(struct stow_host *self, uint64_t start, uint64_t length, const struct taken *taken) {
     const struct timespec pause = {.tv_nsec = 1000000};
     bool whole = taken->length == length;

@@ -1,4 +1,4 @@
-/* stow_pass.c — what the program does to memory that is stowed, or on its way: the part of stow.h for the hooks. */
+/* stow_pass.c — what the program does to memory that is stowed or moving: the hooks' part of stow.h. */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 
 static uint64_t whole_end(uint64_t start, uint64_t length) { return os_round_up(start + length, OS_PAGE); }
 
-/* With the lock: the mover leaves the range alone from now on. */
+/* The caller holds the lock. After this the mover leaves the range alone. */
 static void settle(uint64_t start, uint64_t end) {
     table_wait(start, end);
     for (uint32_t i = 0; i < work_current.count; i++) {
@@ -37,7 +37,8 @@ void stow_note_unmap(uint64_t start, uint64_t length) {
     table_unlock();
 }
 
-/* More ranges than there is room for are forgotten: they stay as they are, and are not brought back whole. */
+/* If there are more regions than fit into `kept`, the others are forgotten: they stay as they are, and are not brought
+ * back. */
 void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_kept *kept) {
     struct stow_region region = {.end = start};
     uint64_t end = whole_end(start, length);
@@ -63,8 +64,8 @@ static void put_fresh(uint64_t start, uint64_t end, int protection) {
     os_call(SYS_mmap, start, end - start, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* An allocator goes on to use what is freed, and some take pages that they have not touched for zeros; it does not know
- * that a file lies there. */
+/* The allocator does not know that a file backs the block. It uses freed memory again, and some allocators expect
+ * untouched pages to be zeros. */
 void stow_note_free(uint64_t start, uint64_t length) {
     struct stow_region region = {.end = start};
     uint64_t end = start + length;
@@ -115,7 +116,7 @@ static void make_whole(void *context) {
     struct work work = {.asked_by_hook = true};
     struct stow_back back;
     self->refusal = back_begin(&back, self->mine, self->own_files);
-    /* Where nothing moves atomically, only what is idle has been stowed. */
+    /* Without atomic moves only memory of idle owners was stowed. */
     if (self->refusal == STOW_NOT_IDLE) self->refusal = back_begin(&back, true, self->own_files);
     if (self->refusal) return;
     self->refusal = work_bring_back(&work, &back, self->start, self->end, false);
@@ -153,11 +154,11 @@ static bool forked_beside_threads;
 
 bool stow_forked_beside_threads(void) { return forked_beside_threads; }
 
-/* Before anything else here: nothing is moving, whatever the parent was at. */
+/* Runs in a forked child before anything else of this room: nothing is moving, whatever the parent did. */
 static void stow_abandon(void) {
     static uint32_t home;
     uint32_t pid = os_pid();
-    if (home == pid) return; /* it has begun by now to move memory itself */
+    if (home == pid) return; /* the child has begun to move memory itself */
     home = pid;
     table_abandon();
     work_abandon();

@@ -16,7 +16,7 @@ enum { FIRST_ROOM = 1024 };
 /* --- the lock --- */
 
 static struct {
-    uint32_t word; /* 0 free, 1 held, 2 held and waited for */
+    uint32_t word; /* 0: free; 1: held; 2: held, and threads wait */
     uint32_t depth;
     uint64_t owner;
     bool blocked;
@@ -25,7 +25,7 @@ static struct {
 
 static struct {
     uint64_t start, end;
-    uint32_t serial; /* of chunks that have ended: what others wait at */
+    uint32_t serial; /* changes when a chunk ends; waiting threads look at it */
 } moving;
 
 static void wait_at(uint32_t *word, uint32_t value) {
@@ -45,7 +45,7 @@ static void release(void) {
     if (__atomic_exchange_n(&lock.word, 0, __ATOMIC_RELEASE) == 2) wake_all(&lock.word);
 }
 
-/* In a sandbox the kernel is not asked for thread ids; these are larger than any. */
+/* The caller's id. In a sandbox the kernel is not asked; the thread pointer is larger than any thread id. */
 static uint64_t self_id(void) { return seal_is_set() ? (uint64_t)__builtin_thread_pointer() : os_tid(); }
 
 void table_lock(void) {
@@ -74,7 +74,7 @@ void table_unlock(void) {
     if (blocked) lock_let_signals(signals);
 }
 
-/* Signals stay out: a waiting thread goes on to change what it waited for. */
+/* Signals stay blocked, because the waiting thread is about to change what it waits for. */
 static void wait_for_chunk(void) {
     uint32_t serial = __atomic_load_n(&moving.serial, __ATOMIC_ACQUIRE), depth = lock.depth;
     uint64_t self = lock.owner;
@@ -139,7 +139,7 @@ bool table_reserve(uint32_t more) {
     return true;
 }
 
-/* The first region that ends behind `address`. */
+/* The first region that ends after `address`. */
 static uint32_t position(uint64_t address) {
     uint32_t low = 0, high = count;
     while (low < high) {
@@ -163,8 +163,8 @@ static void erase(uint32_t from, uint32_t to) {
     count -= to - from;
 }
 
-/* Cutting one region in two needs a place more. Without one the tail is forgotten: it stays as it is, and is not
- * brought back whole. */
+/* To cut a region in two needs one more entry. If there is none, the tail is forgotten: it stays as it is, and is not
+ * brought back. */
 void table_take(uint64_t start, uint64_t end) {
     uint32_t first = position(start), last;
     if (first < count && regions[first].start < start && regions[first].end > end) {

@@ -1,7 +1,7 @@
-/* stow_table.h — which addresses stow files back, and which chunk is on its way. In: regions and chunks from the
- * movers; the program's changes from the hooks. Out: which thread must wait for which. There is one lock, held for
- * microseconds, with signals out. A chunk on its way is a range that others wait for, not a lock. A thread may take the
- * lock again while it has it, as it does between the two halves of a fork. */
+/* stow_table.h — which addresses are in stow files, and which chunk is moving. In: regions and chunks, from the movers;
+ * the program's changes, from the hooks. Out: which thread must wait for which. There is one lock. It is held for
+ * microseconds, with signals blocked. A moving chunk is a range that others wait for, not a lock. A thread may take the
+ * lock again while it has it, as it does around a fork. */
 #ifndef MEMSTOW_STOW_TABLE_H
 #define MEMSTOW_STOW_TABLE_H
 
@@ -19,30 +19,30 @@ struct stow_region {
 void table_lock(void);
 void table_unlock(void);
 
-/* All below: with the lock held. */
+/* The caller of everything below holds the lock. */
 
-/* Waits, without the lock meanwhile, until no chunk that overlaps the range is in flight. */
+/* Waits, without the lock, until no moving chunk overlaps the range. */
 void table_wait(uint64_t start, uint64_t end);
 
-/* Adds a region over whatever was there; joins neighbours. False: no memory for the table. */
+/* Adds a region in place of whatever was there, and merges neighbours. False: there is no memory for the table. */
 bool table_put(uint64_t start, uint64_t end, uint32_t owner);
-/* Takes the range out, in parts of regions where it must. */
+/* Takes the range out. Regions may be cut. */
 void table_take(uint64_t start, uint64_t end);
-/* The first part of a region that lies in the range. */
+/* The first part of a region in the range. */
 bool table_first(uint64_t start, uint64_t end, struct stow_region *out);
 uint32_t table_count(void);
 struct stow_region *table_regions(void);
-/* Room for so many more regions; false when there is none. */
+/* Makes room for `more` regions; false: there is none. */
 bool table_reserve(uint32_t more);
 
-/* A chunk is in flight from begin to end; one at a time. table_begin waits for its turn. */
+/* A chunk moves from begin to end; there is one at a time. table_begin waits for its turn. */
 void table_begin(uint64_t start, uint64_t end);
 void table_end(void);
 bool table_is_moving(uint64_t address);
 
-/* Releases, in the child, the lock that was taken before the fork. */
+/* In a forked child: releases the lock that was taken before the fork. */
 void table_leave_in_child(void);
-/* In a forked child: nobody holds the lock, nothing is in flight. */
+/* In a forked child: nobody holds the lock, nothing is moving. */
 void table_abandon(void);
 
 #pragma GCC visibility pop

@@ -14,14 +14,14 @@
 
 enum { STACK = 256 << 10, UNSHARE = 2 /* CLOSE_RANGE_UNSHARE */ };
 
-/* At the low end of its stack. */
+/* It lies at the low end of the thread's stack. */
 struct stow_thread {
     void (*work)(void *context);
     void *context;
     bool *own_files;
-    uint32_t running; /* the kernel clears it */
-    int maker;        /* of one that is apart: its parent's process id */
-    int process;      /* and its own */
+    uint32_t running; /* the kernel clears it at the end */
+    int maker;        /* for a process apart: the pid of its parent */
+    int process;      /* for a process apart: its own pid */
     uint32_t id;
 };
 
@@ -30,7 +30,7 @@ static struct stow_thread *start(struct stow_thread self, int (*run)(void *), in
     if (!made) return NULL;
     *made = self;
     made->running = 1;
-    /* Not ours, nor another library's of that name. */
+    /* Only libc's own clone: neither our hook nor another library's. */
     int id = LIBC(clone)(run, (char *)made + STACK, flags | CLONE_CHILD_CLEARTID, made, NULL, NULL, &made->running);
     if (id <= 0) os_unmap(made, STACK);
     if (id <= 0) return NULL;
@@ -43,7 +43,7 @@ static int run(void *context) {
     struct stow_thread *self = context;
     if (self->own_files) *self->own_files = os_call(SYS_close_range, 0, ~0u, UNSHARE) == 0;
     self->work(self->context);
-    os_call(SYS_exit, 0); /* only this thread */
+    os_call(SYS_exit, 0); /* ends only this thread */
     return 0;
 }
 
@@ -52,7 +52,7 @@ struct stow_thread *thread_start(void (*work)(void *context), void *context, boo
     return start((struct stow_thread){.work = work, .context = context, .own_files = own_files}, run, flags);
 }
 
-/* It ends with the thread that made it, which may have ended before it could say so. */
+/* The process ends with the thread that made it. That thread may have ended before this request. */
 static int run_apart(void *context) {
     struct stow_thread *self = context;
     os_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
@@ -61,7 +61,7 @@ static int run_apart(void *context) {
     return 0;
 }
 
-/* No signal tells of its end, and no wait() of the program that does not ask for clones finds it. */
+/* Its end sends no signal, and no wait() of the program finds it, unless it asks for clones. */
 struct stow_thread *thread_start_apart(void (*work)(void *context), void *context) {
     const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED;
     struct stow_thread self = {.work = work, .context = context, .maker = (int)os_call(SYS_getpid)};
@@ -70,8 +70,8 @@ struct stow_thread *thread_start_apart(void (*work)(void *context), void *contex
 
 uint32_t thread_id(const struct stow_thread *self) { return self->id; }
 
-/* One that is apart may have been stopped with the program, and nobody may let it go on. No longer running, its number
- * may be another's by now. */
+/* A process apart may have been stopped together with the program, and nobody may continue it. So it is killed, but
+ * only while it runs: after that its pid may be another's. */
 void thread_join(struct stow_thread *self) {
     const struct timespec most = {.tv_sec = 1};
     if (self->process && __atomic_load_n(&self->running, __ATOMIC_ACQUIRE)) os_call(SYS_kill, self->process, SIGKILL);

@@ -1,8 +1,7 @@
-/* stow_thread.h — a thread of our own for as long as a move takes, with descriptors of its own. So the program can
- * close and open descriptors meanwhile: none of them is the thread's. In: work. Out: a thread that does it. It is not
- * made by pthread_create, which allocates and makes the program one with threads for good. It runs on its maker's
- * thread-local storage, so nothing in it may use any; and with its maker's signal mask, which must let no handler run.
- */
+/* stow_thread.h — a thread of ours for the time of a move, with descriptors of its own. So the program may close and
+ * open descriptors meanwhile: none of them is the thread's. In: work. Out: a thread that does it. pthread_create is not
+ * used: it allocates, and makes the program multi-threaded for good. The thread runs on its maker's thread-local
+ * storage, so its code must not use any. It also has its maker's signal mask, which must let no handler run. */
 #ifndef MEMSTOW_STOW_THREAD_H
 #define MEMSTOW_STOW_THREAD_H
 
@@ -13,16 +12,16 @@
 
 struct stow_thread;
 
-/* Starts the thread; NULL: that is not possible. If `own_files` is not NULL, the thread has descriptors of its own,
- * none at first, and those that it leaves open are closed after thread_join has returned. *own_files says, before work
- * is called, whether that is so: before Linux 5.9 they are its maker's. */
+/* Starts the thread; NULL: that failed. If `own_files` is not NULL, the thread gets descriptors of its own, none at
+ * first. Those that it leaves open are closed after thread_join. *own_files says, before work is called, whether that
+ * worked: before Linux 5.9 the thread shares its maker's. */
 struct stow_thread *thread_start(void (*work)(void *context), void *context, bool *own_files);
-/* The same as a process that shares memory and descriptors with its maker: it goes on while a debugger has stopped all
- * threads of the program. NULL: that is not possible. */
+/* Starts a process that shares memory and descriptors with its maker. It goes on when a debugger has stopped all
+ * threads of the program. NULL: that failed. */
 struct stow_thread *thread_start_apart(void (*work)(void *context), void *context);
-/* Its number: it tells the thread as ours before that could have named itself. */
+/* Its thread id. It identifies the thread as ours before the thread has set its name. */
 uint32_t thread_id(const struct stow_thread *self);
-/* Waits for its end. A process is killed: it must have nothing left to do. */
+/* Waits for the end of the thread. A process is killed: it must have finished its work. */
 void thread_join(struct stow_thread *self);
 
 #pragma GCC visibility pop

@@ -9,7 +9,7 @@
 
 #include "preload/shared/os.h"
 
-/* Debian 12's headers are older than these. */
+/* The headers of Debian 12 lack these. */
 #ifndef UFFDIO_MOVE
 struct uffdio_move {
     uint64_t dst, src, len, mode;
@@ -72,7 +72,7 @@ void uffd_wake(int fd, uint64_t start, uint64_t length) {
     os_call(SYS_ioctl, fd, UFFDIO_WAKE, &range);
 }
 
-/* The kernel stops after a part for many reasons that pass. */
+/* The kernel may stop after a part, for many reasons that pass. */
 static bool may_go_on(long result, int64_t done, int *idle) {
     *idle = done > 0 ? 0 : *idle + 1;
     if (done <= 0 && result == -EAGAIN) os_call(SYS_sched_yield);

@@ -1,5 +1,5 @@
-/* stow_uffd.h — userfaultfd, as far as moving memory needs it: threads that touch a missing page of a registered range
- * wait until it is there. In: ranges. Out: 0 or -errno. It never touches the ranges itself. */
+/* stow_uffd.h — the part of userfaultfd that moving memory needs. Threads that touch a missing page of a registered
+ * range wait until it is there. In: ranges. Out: 0 or -errno. It never touches the ranges itself. */
 #ifndef MEMSTOW_STOW_UFFD_H
 #define MEMSTOW_STOW_UFFD_H
 
@@ -10,20 +10,20 @@
 
 enum {
     UFFD_MOVES = 1 << 0,   /* pages can be moved one by one (Linux 6.8) */
-    UFFD_FOLLOWS = 1 << 1, /* a registered range that mremap moves stays registered; a thread must read events */
+    UFFD_FOLLOWS = 1 << 1, /* a registered range stays registered when mremap moves it; a thread must read events */
 };
 
-/* A descriptor that also handles faults inside system calls; or -errno. Ask for at most one feature; *features says
- * whether the kernel has it. */
+/* A descriptor that also handles faults inside system calls; or -errno. Ask for one feature at most. *features: whether
+ * the kernel has it. */
 int uffd_open(uint32_t wanted, uint32_t *features);
 long uffd_register(int fd, uint64_t start, uint64_t length);
-void uffd_unregister(int fd, uint64_t start, uint64_t length); /* wakes, too */
+void uffd_unregister(int fd, uint64_t start, uint64_t length); /* also wakes waiting threads */
 void uffd_wake(int fd, uint64_t start, uint64_t length);
-/* Moves all pages that are there; each range lies in one mapping. *done: how far it came. -EBUSY: the page there is
- * pinned, or shared with a forked process; -EEXIST: there is a page already where it should go. */
+/* Moves all pages that exist. Each range lies in one mapping. *done: how far it came. -EBUSY: a page is pinned, or
+ * shared with a forked process; -EEXIST: there is a page at its destination. */
 long uffd_move(int fd, uint64_t to, uint64_t from, uint64_t length, uint64_t *done);
-/* Whether a result says that the descriptor is closed: another thread closed its number. Then all that was registered
- * is plain memory, and no thread waits. */
+/* Whether a result means that another thread closed the descriptor. Then everything registered is plain memory, and no
+ * thread waits. */
 bool uffd_is_lost(long result);
 long uffd_copy(int fd, uint64_t to, uint64_t from, uint64_t length);
 

@@ -53,7 +53,8 @@ static const char *const TEXTS[STOW_REFUSALS] = {
 
 const char *stow_refusal_text(uint32_t refusal) { return refusal < STOW_REFUSALS ? TEXTS[refusal] : "?"; }
 
-/* In no order. One range may be in it more than once: it is registered anew while it is still being taken out. */
+/* The ranges are in no order. A range may be in the list twice, if it is registered again before its removal is
+ * complete. */
 struct range {
     uint64_t start, end;
 };
@@ -127,14 +128,14 @@ void work_unregister(uint64_t start, uint64_t end) {
 
 /* --- chunks --- */
 
-/* With the table's lock. */
+/* The caller holds the table's lock. */
 static uint32_t why_not(const struct work *work, uint64_t start, uint64_t end) {
     if (work->asked_by_hook) return STOW_DONE;
     if (work_is_registered(start, end)) return STOW_REGISTERED;
     return work->gone ? STOW_GONE : STOW_DONE;
 }
 
-/* A part of the segment whose turn it is; false, and why, when it is not to be moved any more. */
+/* Begins a part of the segment. False, with the reason: it is not to be moved any more. */
 bool work_begin(struct work *work, uint64_t start, uint64_t end) {
     if (!work->asked_by_hook && move_is_ended(work_current.end)) {
         work_refuse(work, STOW_CANCELLED);
@@ -157,7 +158,7 @@ void work_end(struct work *work, uint64_t bytes) {
     if (!work->asked_by_hook) work_note_progress(work_current.moved + bytes, work_current.wanted);
 }
 
-/* Chunks end where huge pages do. */
+/* Chunks end at borders of huge pages. */
 uint64_t work_chunk_end(uint64_t start, uint64_t stop, uint64_t most) {
     if (stop - start <= most) return stop;
     uint64_t end = (start + most) & ~(uint64_t)(HUGE - 1);
@@ -166,7 +167,7 @@ uint64_t work_chunk_end(uint64_t start, uint64_t stop, uint64_t most) {
 
 /* --- back --- */
 
-/* Back into memory, chunk by chunk; *end receives how far. */
+/* Brings the range back chunk by chunk; *end: how far it came. */
 uint32_t work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts) {
     struct stow_region region;
     back_expect(back, stop);
@@ -197,7 +198,7 @@ uint64_t work_stowed_in(uint64_t start, uint64_t end) {
 
 /* --- on a thread of its own --- */
 
-/* Where there can be no thread, on the caller's. */
+/* If there can be no thread, the caller's thread does the work. */
 void work_apart(void (*work)(void *context), void *context, bool *own_files) {
     uint64_t signals = 0;
     *own_files = false;
