@@ -1,7 +1,6 @@
-"""memstow for ComfyUI: says which model owns which memory, and keeps, stows or frees models after each run. Put this
-folder into custom_nodes and start ComfyUI with `memstow run -- python main.py …`; there is nothing to configure.
-Started without memstow, ComfyUI is as it always is: nothing is hooked, and the policy node is a wire. docs/comfyui.md
-has the rest."""
+"""memstow for ComfyUI: assigns memory to models, and keeps, stows or frees models after each run. Put this folder into
+custom_nodes and start ComfyUI with `memstow run -- python main.py …`; there is nothing to configure. Without memstow,
+ComfyUI works as always: nothing is hooked, and the policy node is a wire. docs/comfyui.md has the rest."""
 import ctypes
 import importlib.util
 import logging
@@ -22,8 +21,8 @@ def _library():
 
 
 def _module():
-    """The Python module memstow: loaded already, beside this folder, beside the library, or installed; None if there is
-    none. This folder may be called memstow, too, and lie in sys.path: that is not it."""
+    """The Python module memstow: already loaded, beside this folder, beside the library, or installed. None if there is
+    none. This folder itself may be called memstow and be in sys.path; it is not taken for the module."""
     loaded = sys.modules.get("memstow")
     if hasattr(loaded, "ABI_MAJOR"):
         return loaded
@@ -42,7 +41,7 @@ def _module():
 
 
 def _is_current(module):
-    """Whether it has what this pack needs: a module of before may be beside the library."""
+    """Whether the module has what this pack needs. An older module may be beside the library."""
     return all(hasattr(module, name)
                for name in ("referrers", "shares", "outside_pools", "note_vbars", "comfy", "on_look"))
 

@@ -1,5 +1,5 @@
-"""Finds the modules that lie beside memstow.py. In: a name; out: the module, loaded once for the whole process. Never
-changes sys.path, where another pack's module of the name may lie."""
+"""Loads the modules that are beside memstow.py. In: a name. Out: the module, loaded once for the whole process. Never
+changes sys.path, where another pack may have a module of that name."""
 import importlib.util
 import pathlib
 import sys
@@ -9,7 +9,7 @@ from . import memstow
 
 
 def module(name: str) -> Optional[Any]:
-    """The module or package of this name: loaded already, or beside memstow.py; None if there is none."""
+    """The module or package with this name, loaded before or from beside memstow.py. None if there is none."""
     if name in sys.modules:
         return sys.modules[name]
     folder = pathlib.Path(memstow.__file__).parent

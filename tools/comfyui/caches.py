@@ -1,6 +1,6 @@
-"""The executor's caches: which cached outputs reach a model, taking them out, and putting back those of models that are
-kept. In: the executor's CacheSet and the ids of live objects. Works on the classes that ComfyUI has had so far; of a
-class that it does not know it says so, and touches nothing. Runs on the worker thread, between two runs."""
+"""The executor's caches: finds the cached outputs that reach a model, takes them out, and puts back those of models
+that are kept. In: the executor's CacheSet and the ids of live objects. Works with all cache classes that ComfyUI has
+had so far. For an unknown class it says so and touches nothing. Runs on the worker thread, between two runs."""
 import collections
 import functools
 import gc
@@ -15,10 +15,10 @@ from .registry import patchers_in
 log = logging.getLogger("memstow")
 
 KNOWN = {"BasicCache", "HierarchicalCache", "LRUCache", "DependencyAwareCache", "RAMPressureCache", "NullCache"}
-MOST_OBJECTS = 200_000 # looked at, in search of a model below one cached output
-# of a cached output, kept for the sake of the model in it: bytes, objects
+MOST_OBJECTS = 200_000 # objects that are looked at in search of a model below one cached output
+# limits for a cached output that is kept for the sake of its model: bytes and objects beside the model
 MOST_BESIDE, MOST_OBJECTS_BESIDE = 32 << 20, 10_000
-# Machinery that everything can be reached from: a way through it means nothing.
+# Machinery from which everything can be reached: a path through it means nothing.
 MACHINERY = ("server", "execution", "comfy_execution", "asyncio", "logging", "threading", "aiohttp", "comfy.cmd")
 PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), types.ModuleType, types.CodeType,
          types.FrameType, types.BuiltinFunctionType, type)
@@ -29,7 +29,7 @@ def is_known(cache: Any) -> bool:
 
 
 def nested(cache: Any) -> Iterator[Any]:
-    """The cache and those of subgraphs inside it."""
+    """The cache, and the caches of subgraphs inside it."""
     yield cache
     for inner in list(getattr(cache, "subcaches", {}).values()):
         yield from nested(inner)
@@ -44,7 +44,7 @@ def unknown_classes(cache_set: Any) -> list[str]:
 
 
 def _below(thing: Any) -> Iterable[Any]:
-    """What an object refers to, as far as it may lead to a model."""
+    """What an object refers to, as far as that may lead to a model."""
     import torch
     if isinstance(thing, PLAIN) or isinstance(thing, (torch.Tensor, torch.nn.Module)):
         return ()
@@ -56,12 +56,13 @@ def _below(thing: Any) -> Iterable[Any]:
 
 
 def _reached(root: Any) -> Iterator[Any]:
-    """All that can be reached from `root`, as far as it may lead to a model."""
+    """Everything that can be reached from `root`, as far as it may lead to a model."""
     queue, seen = collections.deque([root]), {id(root)}
     while queue and len(seen) < MOST_OBJECTS:
         thing = queue.popleft()
         yield thing
-        for other in _below(thing): # a tokenizer has words by the hundred thousand: megabytes of `seen`
+        # a tokenizer has hundreds of thousands of words, which would make `seen` megabytes large
+        for other in _below(thing):
             if not isinstance(other, PLAIN) and id(other) not in seen:
                 seen.add(id(other))
                 queue.append(other)
@@ -79,7 +80,7 @@ def _remove(cache: Any, key: Any) -> None:
 
 
 def evict(cache_set: Any, targets: set) -> list[str]:
-    """Takes every cached output, and every node object, that reaches a target out of the caches. Returns the classes of
+    """Takes every cached output and every node object that reaches a target out of the caches. Returns the classes of
     their nodes."""
     removed = []
     for cache in every(cache_set):
@@ -91,7 +92,7 @@ def evict(cache_set: Any, targets: set) -> list[str]:
 
 
 def keys_of(cache_set: Any, node_ids: Iterable[str]) -> list:
-    """The keys, in the cache of outputs, of nodes of the prompt that ran last, and of the subgraphs that they expanded
+    """The keys of nodes in the cache of outputs: nodes of the last prompt, and of the subgraphs that they expanded
     into."""
     keys = getattr(getattr(cache_set, "outputs", None), "cache_key_set", None)
     if keys is None or not is_known(cache_set.outputs):
@@ -100,7 +101,7 @@ def keys_of(cache_set: Any, node_ids: Iterable[str]) -> list:
 
 
 def forget(cache_set: Any, keys: Iterable[tuple]) -> None:
-    """Takes outputs out of the cache, with those of the subgraphs below them. Keys are those of keys_of()."""
+    """Removes outputs from the cache, with those of their subgraphs. `keys` come from keys_of()."""
     cache = getattr(cache_set, "outputs", None)
     if not hasattr(cache, "cache") or not is_known(cache):
         return
@@ -112,7 +113,7 @@ def forget(cache_set: Any, keys: Iterable[tuple]) -> None:
 
 
 def class_of(key: Any) -> str:
-    """The class of the node that a key of a cache stands for: (id, class) or a signature, whose first item has it."""
+    """The class of the node with this cache key: (id, class), or a signature whose first item has the class."""
     if isinstance(key, tuple) and len(key) == 2:
         return str(key[1])
     try:
@@ -123,8 +124,8 @@ def class_of(key: Any) -> str:
 
 
 def holding(cache_set: Any, targets: dict[int, set]) -> dict[int, list[str]]:
-    """By the key of each set of targets, the classes of the nodes whose cached outputs reach one of them. What is
-    cached is gone through once, however many there are."""
+    """For the key of each set of targets: the classes of the nodes whose cached outputs reach one of them. The cache is
+    searched once for all sets."""
     keys_of: dict[int, list[int]] = {}
     for number, ids in targets.items():
         for one in ids:
@@ -138,17 +139,17 @@ def holding(cache_set: Any, targets: dict[int, set]) -> dict[int, list[str]]:
 
 
 def output_of(cache_set: Any, node_id: str) -> list:
-    """The cached outputs of a node of the prompt that ran last: a list of values for each; [] if there are none."""
+    """The cached outputs of a node of the last prompt: a list of values for each output; [] if there are none."""
     cache = cache_set.outputs
     try:
         entry = cache.cache.get(cache.cache_key_set.get_data_key(node_id))
-    except AttributeError: # nothing ran, or a cache that has no table
+    except AttributeError: # no prompt has run, or the cache has no table
         return []
     return _outputs_in(entry)
 
 
 def _outputs_in(entry: Any) -> list:
-    """The outputs in an entry of the cache: a list of values for each. Up to ComfyUI 0.3.67 the entry is that list."""
+    """The outputs in a cache entry: a list of values for each output. Up to ComfyUI 0.3.67 the entry is that list."""
     return (entry if isinstance(entry, list) else getattr(entry, "outputs", None)) or []
 
 
@@ -157,8 +158,7 @@ def _is_model(value: Any) -> bool:
 
 
 def _is_little(values: list) -> bool:
-    """Whether so little hangs on these values, models aside, that they may be kept for the sake of a model beside
-    them."""
+    """Whether these values hold so little besides models that they may be kept for the sake of a model."""
     import torch
     queue, seen, size = collections.deque(values), set(), 0
     while queue:
@@ -174,8 +174,8 @@ def _is_little(values: list) -> bool:
 
 
 def _leads_to(entry: Any, targets: set) -> bool:
-    """Whether a cached output has a model that reaches a target, and little else that keeping it would keep. What
-    cannot be looked at, for its code raises, is not known to be little."""
+    """Whether a cached output has a model that reaches a target, and holds little else. If its code raises during the
+    search, the answer is False."""
     values = [value for output in _outputs_in(entry) for value in output]
     try:
         models = [value for value in values if _is_model(value)]
@@ -186,7 +186,7 @@ def _leads_to(entry: Any, targets: set) -> bool:
 
 
 def _places(cache: Any, of_this_prompt: bool, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
-    """(keys of the subgraphs that it lies in, and its own; the entry) of all that is in a cache of outputs."""
+    """(keys of the subgraphs around an entry and its own key; the entry) for each entry in a cache of outputs."""
     keys = getattr(cache, "cache_key_set", None)
     used = set(keys.get_used_keys()) if of_this_prompt and keys is not None else None
     for key, entry in list(getattr(cache, "cache", {}).items()):
@@ -197,8 +197,8 @@ def _places(cache: Any, of_this_prompt: bool, path: tuple = ()) -> Iterator[tupl
 
 
 def of_models(cache_set: Any, targets: set, of_this_prompt: bool = False) -> dict:
-    """The cached outputs that have a model which reaches a target, and little else: place → entry. With
-    `of_this_prompt` only those of nodes of the prompt that ran last."""
+    """The cached outputs with a model that reaches a target and little else: place → entry. With `of_this_prompt` only
+    those of nodes of the last prompt."""
     cache = getattr(cache_set, "outputs", None)
     if cache is None or not is_known(cache):
         return {}
@@ -206,7 +206,7 @@ def of_models(cache_set: Any, targets: set, of_this_prompt: bool = False) -> dic
 
 
 def _subcache(cache: Any, key: Any) -> Any:
-    """The cache of a subgraph: made anew if it was dropped, and then like one of a prompt without nodes."""
+    """The cache of a subgraph. If it was dropped, it is made anew, as for a prompt without nodes."""
     found = cache.subcaches.get(key)
     if found is None:
         from comfy_execution.caching import BasicCache
@@ -216,7 +216,7 @@ def _subcache(cache: Any, key: Any) -> Any:
 
 
 def put_back(cache_set: Any, entries: dict) -> None:
-    """Puts cached outputs back that have been dropped; those that are there stay as they are."""
+    """Puts dropped outputs back into the caches; outputs that are there stay as they are."""
     outputs = getattr(cache_set, "outputs", None)
     if getattr(outputs, "cache", None) is None or not is_known(outputs):
         return
@@ -225,6 +225,6 @@ def put_back(cache_set: Any, entries: dict) -> None:
         if key not in cache.cache:
             cache.cache[key] = entry
             if hasattr(cache, "used_generation"):
-                cache.used_generation[key] = cache.generation + 1 # by the prompt that is about to begin
+                cache.used_generation[key] = cache.generation + 1 # counts as used by the prompt that is about to begin
             if hasattr(cache, "timestamps"):
                 cache.timestamps[key] = time.time()

@@ -1,6 +1,6 @@
-"""memstow.comfy, as the node pack answers it. In: policies that other packs set on models, and ends of runs that
-ComfyUI's worker does not follow up. Out: settings in the registry, and the moment after a run. Never lets an exception
-of its own out."""
+"""The node pack's part of memstow.comfy. In: policies that other packs set on models, and ends of runs that ComfyUI's
+worker does not follow up. Out: settings in the registry, and the work after a run. Never lets an exception of its own
+out."""
 from typing import Any, Optional
 
 from . import log
@@ -14,7 +14,7 @@ class Calls:
         self.runs = runs
 
     def set_policy(self, model: Any, policy: str, priority: int) -> bool:
-        """It has no source: no policy node that is gone takes it away."""
+        """The setting has no source, so it outlives every policy node."""
         is_set = quietly(self.runs.registry.say)(model, Setting(policy, priority))
         if is_set is False:
             log.warning("memstow: memstow.comfy cannot set %s on a %s: it is no model", policy, type(model).__name__)

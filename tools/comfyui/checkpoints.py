@@ -1,6 +1,7 @@
-"""Checkpoints, of which one model is freed and another stays. A loader's cached output has all of them, so that it goes
-when one goes; when the loader runs again, only what is missing is loaded, and the others are what they were. In: what
-comfy.sd.load_checkpoint_guess_config is called with, and which models stay; out: the same tuple as ever."""
+"""Checkpoints of which one model is freed and another one stays. A loader's cached output has all models, so it is
+dropped when one of them is freed. When the loader runs again, only the missing models are loaded, and the others are
+the same objects as before. In: the arguments of comfy.sd.load_checkpoint_guess_config, and the models that stay. Out:
+the same tuple as ever."""
 import os
 import weakref
 from typing import Any, Callable, Iterable, Optional
@@ -12,7 +13,7 @@ OPTIONS = ("output_model", "output_clip", "output_vae") # in the order of the re
 
 
 def key_of(path: str, options: dict) -> Optional[tuple]:
-    """What must be the same for two calls to give the same models; None where the file cannot be looked at."""
+    """The key of a call: two calls with equal keys give the same models. None if the file cannot be looked at."""
     try:
         found = os.stat(path)
     except OSError:
@@ -28,10 +29,10 @@ class Parts:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.kept: dict[tuple, dict] = {}
-        self.aged: set = set() # keys that were there when the last run ended
+        self.aged: set = set() # keys that existed when the last run ended
 
     def keep(self, going: Iterable[Identity]) -> None:
-        """The siblings of what is freed are held until the checkpoint is loaded again."""
+        """Holds the siblings of freed models until the checkpoint is loaded again."""
         going = list(going)
         for identity in going:
             for sibling in siblings(identity):
@@ -43,15 +44,14 @@ class Parts:
             self.kept[key] = {place: part for place, part in places.items() if part[1] not in going}
 
     def age(self) -> None:
-        """After a run: parts of which nothing was said, and that this run did not want, are dropped as ComfyUI drops
-        outputs."""
+        """After a run: drops parts without a policy that this run did not use, as ComfyUI drops outputs."""
         for key in self.aged & set(self.kept):
             self.kept[key] = {place: part for place, part in self.kept[key].items() if part[1].held is not None}
         self.kept = {key: places for key, places in self.kept.items() if places}
         self.aged = set(self.kept)
 
     def clear(self, everything: bool) -> None:
-        """The button: everything, or what nobody asked to keep."""
+        """For the button: drops everything, or all models that are not to be kept."""
         self.kept = {} if everything else {
             key: {place: part for place, part in places.items() if part[1].held is not None}
             for key, places in self.kept.items()}
@@ -88,6 +88,6 @@ class Parts:
 
 
 def siblings(identity: Identity) -> list[Identity]:
-    """The models that the same node made with it, and that are alive."""
+    """The live models that the same node made together with this one."""
     return [other for reference in identity.siblings if (other := reference()) is not None
             and other.model() is not None]

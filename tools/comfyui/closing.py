@@ -1,7 +1,7 @@
-"""How ComfyUI ends. Closed by Ctrl-C while a workflow runs it aborts ("terminate called without an active exception"):
-Python ends the worker's thread inside PyTorch. So it ends by the coordinator (memstow_shutdown.py): what waits is
-dropped, what runs may come to its end for ten seconds, then it is interrupted; a second Ctrl-C interrupts it at once. A
-workflow that does not end even then is left where it is, and the process ends without Python's last steps."""
+"""How ComfyUI ends. When Ctrl-C closes ComfyUI during a workflow, it would abort ("terminate called without an active
+exception"), because Python ends the worker's thread inside PyTorch. So the coordinator ends it (memstow_shutdown.py).
+Prompts that wait are dropped. The running one has ten seconds to finish, then it is interrupted. A second Ctrl-C
+interrupts it at once. If the workflow still does not end, the process ends without Python's last steps."""
 import atexit
 import os
 import pathlib
@@ -30,7 +30,7 @@ class Closing:
             waiting.wipe_queue()
 
     def drain(self) -> None:
-        """Waits for the worker: it is through with a run when it has asked for the next one."""
+        """Waits for the worker. It has finished a run when it asks for the next one."""
         until = time.monotonic() + DRAIN_SECONDS
         while self.runs.is_busy():
             if self.hurry.is_set() or time.monotonic() > until:
@@ -42,20 +42,20 @@ class Closing:
         log.info("the workflow that runs is interrupted: ComfyUI closes")
         until = time.monotonic() + CANCEL_SECONDS
         while self.runs.is_busy():
-            comfy.model_management.interrupt_current_processing() # again and again: a run that begins takes it back
+            comfy.model_management.interrupt_current_processing() # repeated, because a run that begins resets it
             if time.monotonic() > until:
                 raise TimeoutError("the workflow goes on")
             time.sleep(0.05)
 
     @quietly
     def begin(self) -> None:
-        """Before all else: from now on Ctrl-C does not end the waiting, but what is waited for."""
+        """Runs before all else: from now on Ctrl-C interrupts the work that is waited for, and not the waiting."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, lambda _number, _frame: self.hurry.set())
 
     def leave(self) -> None:
-        """After all else: a thread that is still inside PyTorch would make of the end an abort."""
+        """Runs after all else: a thread that is still inside PyTorch would turn the end into an abort."""
         if not self.runs.is_busy():
             return
         log.warning("the workflow that runs cannot be interrupted: ComfyUI ends without it")

@@ -1,10 +1,11 @@
-"""Flags that other packs set on a model, without telling anybody. In: patchers and inner models that are alive; out:
-what a flag says of a model, seen from one of its patchers, and SET lines for the trace. Never sets a flag, and never
-decides between a flag and a policy: the registry does."""
+"""Flags that other packs set on a model without a notice. In: live patchers and inner models. Out: the flag of a model,
+seen from one of its patchers, and SET lines for the trace. Never sets a flag, and never decides between a flag and a
+policy: the registry does."""
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Optional
 
-FLAG = "_mgpu_unload_distorch_model" # ComfyUI-MultiGPU's: on patchers and inner models in 2.5.0, later on inner models
+# ComfyUI-MultiGPU's flag: on patchers and inner models in 2.5.0, on inner models later
+FLAG = "_mgpu_unload_distorch_model"
 
 
 def policy_of(value: Any) -> str:
@@ -12,13 +13,13 @@ def policy_of(value: Any) -> str:
 
 
 def value_on(holder: Any) -> Optional[bool]:
-    """What the flag is on this very object; None where it is not set."""
+    """The flag on exactly this object; None if it is not set."""
     value = getattr(holder, "__dict__", {}).get(FLAG)
     return None if value is None else bool(value)
 
 
 def lineage(patcher: Any) -> Iterator[Any]:
-    """The patcher, and those that it was cloned from, nearest first: a LoRA is on a clone."""
+    """The patcher, and the patchers that it was cloned from, nearest first. A LoRA, for example, is on a clone."""
     seen: set = set()
     while patcher is not None and id(patcher) not in seen:
         seen.add(id(patcher))
@@ -28,8 +29,8 @@ def lineage(patcher: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Reading:
-    """A flag, seen from one patcher: its value there, or on the nearest patcher that it was cloned from; its value on
-    the inner model; and the object whose value counts."""
+    """A flag, seen from one patcher: its value on the patcher or on the nearest one that it was cloned from; its value
+    on the inner model; and the object whose value counts."""
     on_patcher: Optional[bool]
     on_inner: Optional[bool]
     source: int
@@ -40,13 +41,13 @@ class Reading:
         return policy_of(self.on_inner if self.on_patcher is None else self.on_patcher)
 
     def members(self) -> dict:
-        """For a READ."""
+        """Members for a READ line."""
         return {"flag": FLAG, "on_patcher": self.on_patcher, "on_inner": self.on_inner, "from": self.source}
 
 
 def read(patcher: Any, model: Any) -> Optional[Reading]:
-    """The patcher before what it was cloned from, and both before the inner model, which all clones share. None: no
-    flag."""
+    """Reads the flag. A patcher comes before the patchers that it was cloned from, and those before the inner model,
+    which all clones share. None: no flag."""
     on_inner = value_on(model)
     for holder in lineage(patcher):
         if (value := value_on(holder)) is not None:
@@ -56,8 +57,7 @@ def read(patcher: Any, model: Any) -> Optional[Reading]:
 
 
 def note(identity: Any, trace: Callable, node: Optional[str] = None) -> None:
-    """Says in the trace which flags of this model are new since the last time, changed, or gone; `node` is the one that
-    ran."""
+    """Writes flags of this model that are new, changed or gone to the trace. `node` is the node that ran."""
     holders = [identity.model(), *(holder for patcher in list(identity.patchers) for holder in lineage(patcher))]
     now = {id(holder): value for holder in holders if (value := value_on(holder)) is not None}
     for number in {**identity.flags, **now}:

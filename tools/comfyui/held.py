@@ -1,16 +1,16 @@
-"""What holds models that were to be freed and live on. In: their identities, after a run. Out: places in words, for the
-report, and a HELD line in the trace when they are news. What is known is not looked for again, however many models are
-held and however many runs follow. Runs on the worker thread, between two runs."""
+"""Finds what holds models that were to be freed and live on. In: their identities, after a run. Out: places as text,
+for the report, and a HELD line in the trace if they are new. Known places are not looked for again, however many models
+are held and however many runs follow. Runs on the worker thread, between two runs."""
 from typing import Any
 
 from . import memstow
 from .registry import Identity, Registry
 
-AGAIN = 64 # runs until it is looked for again, once it is known
+AGAIN = 64 # runs until a known place is looked for again
 
 
 class Known:
-    """What was found of one model, and when it is looked for again: what was not found after one run, two, four…"""
+    """The places that were found for one model, and when to look again: without a result after one run, two, four…"""
 
     def __init__(self) -> None:
         self.holders: list = []
@@ -23,13 +23,12 @@ class Held:
         self.known: dict[int, Known] = {}
 
     def look(self, identities: list[Identity]) -> dict[int, list[str]]:
-        """By owner. All that is asked takes as long as one question may; what was not reached is asked after the next
-        run."""
+        """Places by owner. All questions together may take as long as one; the rest is asked after the next run."""
         self.known = {identity.owner.id: self.known.get(identity.owner.id) or Known() for identity in identities}
         due = [identity for identity in identities
                if self.known[identity.owner.id].age >= self.known[identity.owner.id].due]
         deadline = memstow.referrers().Deadline()
-        # the newest is the one that is wondered about
+        # the newest model is the one that users ask about
         for identity in sorted(due, key=lambda identity: -identity.owner.id):
             if not deadline.is_over():
                 self._ask(identity, self.known[identity.owner.id], deadline)
@@ -39,7 +38,8 @@ class Held:
                 known in self.known.items()}
 
     def _ask(self, identity: Identity, known: Known, deadline: Any) -> None:
-        """The Python objects that keep a model alive: a patcher if there is one, else the module."""
+        """Asks for the Python objects that keep a model alive: those of its patcher if there is one, else of its
+        module."""
         finder = memstow.referrers()
         targets = [target for target in (list(identity.patchers) or [identity.model()])[:2] if target is not None]
         found, is_cut = finder.find(targets, (), deadline)

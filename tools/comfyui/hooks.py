@@ -1,6 +1,6 @@
-"""Where the pack looks into ComfyUI: models that come into being, nodes that run, weights that are loaded and patched.
-What is seen becomes identities, owners and scopes. A hook never lets an exception of its own out, and calls what was
-there before it, whoever put it there."""
+"""The pack's hooks in ComfyUI: models that are made, nodes that run, weights that are loaded and patched. They make
+identities, owners and scopes. A hook never lets an exception of its own out, and calls the function that was there
+before it, of ComfyUI or of another pack."""
 import contextvars
 import functools
 import os
@@ -26,12 +26,12 @@ def here() -> Optional["Node"]:
 
 
 def quietly(function: Callable) -> Callable:
-    """The function, whose exceptions are logged once each place instead of reaching ComfyUI."""
+    """Wraps a function: its exceptions are logged, once for each place, and do not reach ComfyUI."""
     @functools.wraps(function)
     def guarded(*arguments: Any, **options: Any) -> Any:
         try:
             return function(*arguments, **options)
-        except Exception as error: # nothing of ours may end a prompt
+        except Exception as error: # memstow must never end a prompt
             if function.__qualname__ not in _complained:
                 _complained.add(function.__qualname__)
                 log.warning("%s: %s: %s", function.__qualname__, type(error).__name__, error, exc_info=True)
@@ -40,7 +40,7 @@ def quietly(function: Callable) -> Callable:
 
 
 def wrap(holder: Any, name: str, make: Callable[[Callable], Callable]) -> None:
-    """Puts make(what is there) in the place of holder.name, if there is something."""
+    """Replaces holder.name by make(holder.name), if it exists."""
     before = getattr(holder, name, None)
     if before is None:
         return
@@ -51,13 +51,14 @@ def wrap(holder: Any, name: str, make: Callable[[Callable], Callable]) -> None:
 
 
 def undo() -> None:
-    """Takes all hooks out again: where one of them could not be put in, before anybody has put others on top."""
+    """Removes all hooks. This is for the case that one could not be put in, before other code has wrapped the
+    others."""
     while _wrapped:
         setattr(*_wrapped.pop())
 
 
 def resident() -> int:
-    """The resident set of this process, in bytes; 0 where it cannot be read."""
+    """The resident set of this process in bytes; 0 if it cannot be read."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * PAGE
@@ -66,7 +67,7 @@ def resident() -> int:
 
 
 class QuietScope:
-    """The scope of an owner around code of ComfyUI's, which runs also when the scope cannot be entered."""
+    """The scope of an owner around code of ComfyUI's. The code runs even if the scope cannot be entered."""
 
     def __init__(self, owner: Any) -> None:
         self.scope, self.entered = owner.scope(), False
@@ -84,7 +85,7 @@ class QuietScope:
 
 
 class Node:
-    """A node while it runs: its scopes, and the models that came into being in it."""
+    """A node while it runs: its scopes, and the models that were made in it."""
 
     def __init__(self, watch: "Watch", node_id: str, class_type: str) -> None:
         self.watch, self.id, self.class_type = watch, node_id, class_type
@@ -103,7 +104,7 @@ class Node:
         self.watch.meter.names[self.owner.id] = f"{self.class_type} #{self.id}"
         self.owner.scope().__enter__()
         if loads_models(self.class_type):
-            # Weights exist before their patcher does: until then they are this one's.
+            # Weights exist before their patcher does. Until then they belong to this owner.
             self.provisional = memstow.owner(f"loading {self.class_type}", "model", f"node {self.id}")
             self.watch.meter.names[self.provisional.id] = self.provisional.name
             self.provisional.scope().__enter__()
@@ -138,29 +139,29 @@ def loads_models(class_type: str) -> bool:
 
 
 def kind_of_orphan(class_type: str) -> str:
-    """CONTROLNET or MODEL: what a model without a patcher is, by the outputs of its loader."""
+    """CONTROLNET or MODEL: the kind of a model without a patcher, by the outputs of its loader."""
     types = getattr(class_named(class_type), "RETURN_TYPES", ())
     return "CONTROLNET" if any("CONTROL" in str(kind).upper() for kind in types) else "MODEL"
 
 
 class Watch:
-    """What the hooks have in common: the registry, and the prompt that runs."""
+    """The state that all hooks share: the registry, and the running prompt."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.meter = Meter()
         self.prompt: dict = {}
         self.running = False
-        self.nodes: list[dict] = []      # of this run: class, id, resident set and live bytes before and after
+        self.nodes: list[dict] = [] # of this run: class, id, resident set and live bytes before and after each node
         self.peak = 0
-        self.orphans: list[Node] = []    # loaders of this run of which no patcher is known yet
-        self.kinds: dict[int, str] = {}  # of patchers, while their model is being made
+        self.orphans: list[Node] = []    # loaders of this run without a known patcher
+        self.kinds: dict[int, str] = {}  # kinds of patchers whose model is being made
 
     # ---- models
 
     @quietly
     def appeared(self, patcher: Any) -> None:
-        """A patcher was made: for a new inner model, or one more for a known one."""
+        """A patcher was made, for a new inner model or for a known one."""
         import torch
         model = getattr(patcher, "model", None)
         if not isinstance(model, torch.nn.Module):
@@ -175,13 +176,13 @@ class Watch:
                 self.assign(identity)
         elif is_new:
             node.new.append(identity)
-            del files[:-1] # a checkpoint has several models in one file; several files make one model
+            del files[:-1] # a checkpoint has several models in one file; here several files make one model
         elif identity not in node.touched:
             node.touched.append(identity)
 
     @quietly
     def assign(self, identity: Any) -> None:
-        """The memory of the model's weights becomes its owner's, unless it is already."""
+        """Assigns the memory of the model's weights to its owner, unless that was done."""
         model = identity.model()
         if model is None:
             return
@@ -200,11 +201,11 @@ class Watch:
 
     @quietly
     def settle(self, node: Node) -> None:
-        """A node ended: what it loaded gets its owner. A single model takes all that the loader left behind; of
-        several, each takes its weights, and the rest stays with the loader."""
+        """A node ended: the models that it loaded get their owner. A single model gets everything that the loader left
+        behind. Of several models each gets its weights, and the loader keeps the rest."""
         for identity in (*node.new, *node.touched):
             self.assign(identity)
-        for identity in (i for i in node.new if i.checkpoint is None): # a checkpoint's have theirs
+        for identity in (i for i in node.new if i.checkpoint is None): # models of a checkpoint have their files
             identity.siblings = [weakref.ref(other) for other in node.new if other is not identity]
         self.registry.note_flags(node.id)
         if node.provisional is None:
@@ -219,7 +220,7 @@ class Watch:
 
     @quietly
     def measure(self, node: Node) -> None:
-        """What a node did, once all that it loaded has its owner."""
+        """Measures a node, after all models that it loaded have their owner."""
         after, live = resident(), self.meter.leave(node)
         self.peak = max(self.peak, after)
         self.nodes.append({"node": node.id, "class": node.class_type, "rss_before": node.before, "rss_after": after,
@@ -227,7 +228,7 @@ class Watch:
 
     @quietly
     def adopt_orphans(self, outputs_of: Callable[[str], list]) -> None:
-        """Models without a patcher (upscalers, say) are found in what their loaders returned."""
+        """Finds models without a patcher, for example upscalers, in the outputs of their loaders."""
         from .registry import patchers_in
         orphans, self.orphans = self.orphans, []
         for node in orphans:
@@ -245,13 +246,13 @@ class Watch:
     # ---- nodes
 
     def class_of(self, node_id: str) -> str:
-        """The class of a node of the running prompt, also of one that another expanded into."""
+        """The class of a node in the running prompt, also of a node that another one expanded into."""
         if node_id in self.prompt:
             return str(self.prompt[node_id].get("class_type", "node"))
         try:
             from comfy_execution.progress import get_progress_state
             return str(get_progress_state().dynprompt.get_node(node_id)["class_type"])
-        except Exception: # a name is all that is lost
+        except Exception: # only a name is lost
             return "node"
 
     @quietly
@@ -296,12 +297,13 @@ def tensors_of_patches(patcher: Any) -> Any:
 
 
 def kind_of(model: Any, patcher: Any) -> str:
-    """MODEL, CLIP, VAE, CONTROLNET or OTHER: by who makes the patcher, else by the class of the inner model."""
+    """MODEL, CLIP, VAE, CONTROLNET or OTHER: by the code that makes the patcher, else by the class of the inner
+    model."""
     import comfy.model_base
     if isinstance(model, comfy.model_base.BaseModel):
         return "MODEL"
     frame = sys._getframe(1)
-    for _depth in range(8): # names of code only: to look at a frame's variables would keep them alive
+    for _depth in range(8): # only names of code: a look at a frame's variables would keep them alive
         frame = frame.f_back if frame is not None else None
         name = getattr(frame.f_code, "co_qualname", "") if frame is not None else ""
         if name in MAKERS:
@@ -337,7 +339,7 @@ def install(watch: Watch) -> None:
             identity.changed = True
             if identity.stowed and is_use:
                 quietly(bring_back)(identity)
-            with QuietScope(identity.owner): # patched weights, and copies of the original ones, are the model's
+            with QuietScope(identity.owner): # patched weights, and copies of the original ones, belong to the model
                 return before(self, *arguments, **options)
         return method
 
@@ -375,13 +377,13 @@ def install(watch: Watch) -> None:
 
 
 def bring_back(identity: Any) -> None:
-    """A stowed model is about to be used: all of it at once is quicker than page by page. Until it is back nobody
-    writes to it, so that it need not be copied on the way."""
+    """Brings a stowed model back before its use: all of it at once is faster than page by page. Nothing writes to it
+    until it is back, so it need not be copied on the way."""
     identity.stowed = False
     identity.set_idle(True)
     try:
         memstow.restore(identity.owner)
     finally:
         identity.set_idle(False)
-    if memstow.figures(identity.owner).device_stowed_bytes: # a rescue took it out again before that
+    if memstow.figures(identity.owner).device_stowed_bytes: # a rescue took it out again in the meantime
         memstow.restore(identity.owner)

@@ -1,6 +1,6 @@
-"""What models that died left behind, and who holds it. A model dies when its module does; its weights may live on in
-what somebody kept of them. At the end of a run their tensors are looked for among all Python objects, by address, and
-who holds them is said in the trace, where memstow leaks finds it. Runs on the worker thread, between two runs."""
+"""Finds what dead models left behind, and what holds it. A model is dead when its module is, but something may have
+kept its weights. After a run their tensors are looked for among all Python objects, by address. The holders are written
+to the trace, where memstow leaks reads them. Runs on the worker thread, between two runs."""
 import collections
 import gc
 import sys
@@ -10,14 +10,14 @@ from . import memstow, report
 from .hooks import quietly
 
 referrers = memstow.referrers()
-LITTLE, SHARE = 64 * 1024, 20    # as memstow leaks has it: less is a remainder
-MOST, TENSORS, AGAIN = 64, 3, 64 # models that are remembered, tensors that are asked about, runs until it is said again
+LITTLE, SHARE = 64 * 1024, 20    # as in memstow leaks: less memory is a small remainder
+MOST, TENSORS, AGAIN = 64, 3, 64 # remembered models, tensors that are asked about, runs until a holder is written again
 
 
 class Leftover:
     def __init__(self, owner: Any, ranges: frozenset) -> None:
         self.owner, self.ranges, self.age = owner, ranges, 0
-        self.due = False # who holds it is to be asked
+        self.due = False # it is time to ask for its holder
 
 
 class Leftovers:
@@ -26,14 +26,13 @@ class Leftovers:
         self.list: collections.deque = collections.deque(maxlen=MOST)
 
     def add(self, owner: Any, ranges: frozenset) -> None:
-        """The owner's model died. Anywhere, at any time."""
+        """The owner's model died. This may be called anywhere, at any time."""
         if ranges:
             self.list.append(Leftover(owner, ranges))
 
     @quietly
     def look(self) -> None:
-        """After a run. All that is asked takes as long as one question may; what was not reached is asked after the
-        next run."""
+        """Looks after a run. All questions together may take as long as one; the rest is asked after the next run."""
         due = [leftover for leftover in list(self.list) if self._age(leftover)]
         asked = tensors_in(due)
         for leftover in due:
@@ -45,7 +44,7 @@ class Leftovers:
                 self._ask(leftover, tensors, deadline)
 
     def _age(self, leftover: Leftover) -> bool:
-        """It is a run older; whether it is to be asked about."""
+        """Makes it a run older. Returns whether to ask about it."""
         leftover.age += 1
         leftover.due |= leftover.age <= 2 or leftover.age % AGAIN == 0
         if not leftover.due:
@@ -63,7 +62,7 @@ class Leftovers:
 
 
 def tensors_in(leftovers: list) -> list:
-    """(leftover, tensors that lie in it): a few of each, in one pass over all objects."""
+    """(leftover, some of the tensors in it) for each, from one pass over all objects."""
     if not leftovers:
         return []
     import torch

@@ -1,6 +1,6 @@
-"""How much was live before a run, at most, and after it: of the whole process, of each model, and of each model in each
-node and run; of models on CUDA devices, too. In: the moments at which nodes begin and end; out: parts of the run
-report. Where the library is older than its functions for that, there is nothing."""
+"""Measures live memory before a run, its peak and after it: of the whole process, of each model, and of each model in
+each node and run; for models on CUDA devices, too. In: the moments when nodes begin and end. Out: parts of the run
+report. With an older library that lacks the functions for this, it gives nothing."""
 import collections
 import time
 from typing import Any, Optional
@@ -8,18 +8,18 @@ from typing import Any, Optional
 from . import log, memstow
 
 LITTLE = 64 * 1024  # shares that never had more are left out
-ONE_IN = 20         # of the time goes into looking at shares, at most
+ONE_IN = 20         # looking at shares may take one part in so many of the time
 
 Key = tuple[int, int, int]  # model, node, run: ids of owners, 0 for none
 
 
 class Place:
-    """What models have on the host, or on devices, before a run and at most."""
+    """The memory of models on the host or on devices: before a run, and at most."""
 
     def __init__(self) -> None:
         self.before: dict[Key, int] = {}
         self.most: dict[Key, int] = {}
-        self.before_of: dict[int, int] = {} # the same by model
+        self.before_of: dict[int, int] = {} # before the run, by model
         self.most_of: dict[int, int] = {}
 
     def begin(self, now: dict[Key, int]) -> None:
@@ -33,9 +33,9 @@ class Place:
 
 class Meter:
     def __init__(self) -> None:
-        self.names: dict[int, str] = {}     # of owners that may have a share
-        self.origins: dict[int, str] = {}   # of the models among them, which class and file tell apart
-        self.open: list = []                # nodes that run now
+        self.names: dict[int, str] = {}     # names of the owners that may have a share
+        self.origins: dict[int, str] = {}   # class and file of the models among them, which tell them apart
+        self.open: list = []                # nodes that are running
         self.host, self.device = Place(), Place()
         self.live_before: Optional[int] = None
         self.peak = 0
@@ -45,7 +45,7 @@ class Meter:
     # ---- moments
 
     def begin(self) -> None:
-        """A run, or a trigger since, is about to begin."""
+        """A run is about to begin, or a trigger outside runs."""
         self.open = []
         self.host, self.device = Place(), Place()
         for place, now in zip((self.host, self.device), self.look()):
@@ -54,8 +54,8 @@ class Meter:
         self.peak, self.live_before = 0, self.turn()
 
     def turn(self) -> Optional[int]:
-        """A node begins or ends. What was live at most since the last turn counts for the run, and for each node that
-        ran. Returns what is live now."""
+        """A node begins or ends. The peak since the last turn counts for the run, and for each running node. Returns
+        the live bytes now."""
         peak, now = peak_of_a_while(anew=True), peak_of_a_while()
         self.peak = max(self.peak, peak or 0)
         for node in self.open:
@@ -68,7 +68,7 @@ class Meter:
         self.open.append(node)
 
     def leave(self, node: Any) -> Optional[int]:
-        """Returns what is live now."""
+        """A node ends. Returns the live bytes now."""
         now = self.turn()
         if node in self.open:
             self.open.remove(node)
@@ -77,8 +77,8 @@ class Meter:
         return now
 
     def look(self) -> tuple[dict[Key, int], dict[Key, int]]:
-        """What is live of each model in each node and run, on the host and on devices, now, which may be the most so
-        far."""
+        """Reads the live bytes of each model in each node and run, on the host and on devices, which may be a new
+        maximum."""
         begun = time.monotonic()
         host, device = self._shares()
         self.host.look(host)
@@ -97,14 +97,14 @@ class Meter:
         return found
 
     def live(self) -> Optional[dict]:
-        """Of the whole process."""
+        """Figures of the whole process."""
         now = self.turn()
         if now is None or self.live_before is None:
             return None
         return {"before_bytes": self.live_before, "peak_bytes": self.peak, "after_bytes": now}
 
     def shares(self) -> list[dict]:
-        """Model by node by run, those that had most first."""
+        """Shares by model, node and run, the largest first."""
         nows = self.look()
         most = collections.Counter(self.host.most)
         most.update(self.device.most)

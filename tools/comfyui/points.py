@@ -1,6 +1,6 @@
-"""Restore points. A GPU cannot fault memory back: a kernel that touches what memstow has moved out of the device breaks
-its context. So what a model has on a device is brought back before ComfyUI touches it, by whichever way, or that way is
-refused: an exception, the model stays out, and the next prompt tries again."""
+"""Restore points. A GPU cannot fault memory back: a kernel that touches memory which memstow has moved out of the
+device breaks its context. So a model's device memory is brought back before ComfyUI touches it in any way. If that
+fails, the use is refused with an exception, the model stays out, and the next prompt tries again."""
 import errno
 import functools
 import threading
@@ -11,8 +11,8 @@ from . import memstow, unload
 from .hooks import quietly, wrap
 from .registry import Identity, Registry
 
-# Of a patcher, what reads, writes or moves the weights of its model, or hands them out. Pinning is for weights in the
-# host's memory only.
+# Methods of a patcher that read, write or move its model's weights, or hand them out. Pinning is for weights in host
+# memory only.
 OF_PATCHERS = ("get_model_object", "add_patches", "get_key_patches", "model_state_dict", "patch_weight_to_device",
                "load", "patch_model", "unpatch_model", "partially_unload", "partially_load", "calculate_weight",
                "pre_run", "prepare_state", "restore_hook_patches", "prepare_hook_patches_current_keyframe",
@@ -30,29 +30,29 @@ def _is_injected(patcher: Any, *_arguments: Any, **_options: Any) -> bool:
     return bool(patcher.injections)
 
 
-# The same where there is something to do: all of these happen, too, when a patcher dies, which must not bring a model
-# back.
+# The same, on a condition: these are also called when a patcher dies, which must not bring a model back.
 SOMETIMES: dict[str, Callable] = {
     "model_patches_to": _moves_patches, "inject_model": _is_injected, "eject_model": _is_injected,
     "detach": lambda patcher, unpatch_all=True: unpatch_all}
-# Of any module, whoever holds it: .to(), .cuda(), .half() and share_memory() are _apply().
+# Methods of any module: .to(), .cuda(), .half() and share_memory() call _apply().
 OF_MODULES = ("_apply", "state_dict", "load_state_dict")
 
 
 class Points:
-    """The models that have memory out of a device."""
+    """The models with memory out of a device."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.out: "dict[int, Identity]" = {}    # by the id of the inner model
         self.hooks: dict[int, list] = {}
-        self.parts: dict[int, Identity] = {}    # by the id of each module in them
+        self.parts: dict[int, Identity] = {}    # by the ids of the modules in them
         self.lock = threading.RLock()
 
     # ---- what is out
 
     def note(self, identity: Identity, figures: Any) -> None:
-        """After a move: what of it is out now. What is in a device is not idle: a rescue would take it out unseen."""
+        """After a move: notes what of the model is out now. A model with memory on a device is not idle, because a
+        rescue would take it out unnoticed."""
         identity.stowed = bool(figures.stowed_bytes)
         model = identity.model()
         with self.lock:
@@ -67,7 +67,7 @@ class Points:
         if figures.cuda_bytes and not figures.device_stowed_bytes:
             identity.set_idle(False)
             left = memstow.figures(identity.owner)
-            if left.device_stowed_bytes: # it came before that
+            if left.device_stowed_bytes: # it was back before this note
                 self.note(identity, left)
 
     def _forget(self, key: int) -> None:
@@ -77,7 +77,7 @@ class Points:
             hook.remove()
 
     def _hook(self, identity: Identity) -> Callable:
-        """Whoever runs a part of the model without having it loaded first."""
+        """A hook for code that runs a part of the model without loading the model first."""
         def about_to_run(_module: Any, _arguments: Any) -> None:
             self.back(identity)
         return about_to_run
@@ -85,7 +85,7 @@ class Points:
     # ---- back
 
     def back(self, identity: Optional[Identity], makes_room: bool = False) -> None:
-        """All that the model had on a device is there again, or memstow.Error."""
+        """Brings all of the model's device memory back, or raises memstow.Error."""
         if identity is None or identity.key not in self.out:
             return
         with self.lock:
@@ -103,22 +103,22 @@ class Points:
 
     def _restore(self, identity: Identity) -> None:
         memstow.restore(identity.owner)
-        identity.set_idle(False) # from now on no rescue of memstow's takes it out again
+        identity.set_idle(False) # from now on no rescue takes it out again
         left = memstow.figures(identity.owner).device_stowed_bytes
-        if left: # one did meanwhile
+        if left: # a rescue took it out in the meantime
             memstow.restore(identity.owner)
             left = memstow.figures(identity.owner).device_stowed_bytes
         if left:
             raise memstow.Error(errno.EBUSY, f"{identity.owner.name}: {left} bytes are still out of the device")
 
     def _make_room(self, identity: Identity) -> None:
-        """Unloads what is on a device, but for models that are out themselves, which take no memory there."""
+        """Unloads models from the device, except for models that are out themselves and take no memory there."""
         unload.unload(lambda patcher: id(patcher.model) != identity.key and id(patcher.model) not in self.out)
         unload.management().soft_empty_cache()
 
     def within(self, module: Any, is_deep: bool) -> set:
-        """The models that are out and that this is a part of; or, where it is not asked again for each part, that a
-        part of it is."""
+        """The models that are out and contain this module. With `is_deep` also those that have a part inside it, for
+        functions that are not called again for each part."""
         parts = module.modules() if is_deep else (module,)
         return {self.parts[id(part)] for part in parts if id(part) in self.parts}
 
@@ -154,7 +154,7 @@ class Points:
 
         def loading(before: Callable) -> Callable:
             def load_models_gpu(models: Any, *arguments: Any, **options: Any) -> Any:
-                # before its lists are gone through, others can still be unloaded
+                # before it goes through its lists, when others can still be unloaded
                 for patcher in list(models) if points.out else ():
                     for needed in (patcher, *patcher.model_patches_models()):
                         points.back(points.registry.find(getattr(needed, "model", None)), makes_room=True)

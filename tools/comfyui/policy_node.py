@@ -1,12 +1,11 @@
-"""The node MemstowPolicy: a model of any type in, the same out, and a policy for it. Works, as a wire, without
-memstow."""
+"""The node MemstowPolicy: takes a model of any type, returns it, and sets its policy. Without memstow it is a wire."""
 from typing import Any, Callable, Optional
 
 NODE = "MemstowPolicy"
 
 
 class AnyType(str):
-    """A type that matches every other."""
+    """A type that matches every other type."""
 
     def __ne__(self, other: object) -> bool:
         return False
@@ -37,7 +36,7 @@ class MemstowPolicy:
 
     @classmethod
     def VALIDATE_INPUTS(cls, input_types: dict) -> bool:
-        return True # of any type: said here for versions of ComfyUI that compare types otherwise
+        return True # of any type: also declared here, for versions of ComfyUI that compare types in another way
 
     def apply(self, model: Any, policy: str, priority: int = 0) -> tuple:
         if MemstowPolicy.on_apply is not None:

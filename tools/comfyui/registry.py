@@ -1,6 +1,6 @@
-"""Which models there are, whose memory theirs is, and which policy applies to each. Patchers and their inner models go
-in, as hooks.py sees them; identities with an owner come out. Only weak references are held here, but for models that
-somebody asked to keep. Bytes belong to the inner model; a policy is found by `Registry.ruling`, and nowhere else."""
+"""The models, their owners, and the policy of each. In: patchers and inner models that hooks.py sees. Out: identities
+with an owner. References are weak, except for models that are to be kept. Bytes belong to the inner model. Only
+`Registry.ruling` finds a policy."""
 import dataclasses
 import os
 import traceback
@@ -15,7 +15,7 @@ TYPES = ("MODEL", "CLIP", "VAE", "CONTROLNET")
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A policy that somebody set on a model, and who: the id of a MemstowPolicy node, or None."""
+    """A policy that was set on a model, and its source: the id of a MemstowPolicy node, or None."""
     policy: str
     priority: int = 0
     source: Optional[str] = None
@@ -23,12 +23,13 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True)
 class Ruling:
-    """The policy that applies to a model, and the rule it was found by: a word of docs/decisions.md, and for people."""
+    """The policy that applies to a model, and the rule that led to it: as a word of docs/decisions.md, and as text for
+    people."""
     policy: Optional[str]
     priority: int
     rule: str
     detail: str = ""
-    flag: Optional[flags.Reading] = None # also where another rule counts
+    flag: Optional[flags.Reading] = None # set even if another rule counts
 
     @property
     def effective(self) -> str:
@@ -36,7 +37,8 @@ class Ruling:
 
 
 def defaults(environment=os.environ) -> dict:
-    """What MEMSTOW_POLICY and MEMSTOW_POLICY_<TYPE> say; a word that is no policy is reported and left out."""
+    """The policies in MEMSTOW_POLICY and MEMSTOW_POLICY_<TYPE>. A word that is not a policy is reported and left
+    out."""
     found = {}
     for kind in ("", *TYPES):
         name = f"MEMSTOW_POLICY_{kind}" if kind else "MEMSTOW_POLICY"
@@ -49,7 +51,7 @@ def defaults(environment=os.environ) -> dict:
 
 
 def for_one_run(extra: Any) -> dict:
-    """What extra_data["memstow"] says: a policy for all models, or {"MODEL": "free", "CLIP": "keep", "": …}."""
+    """The policies in extra_data["memstow"]: one for all models, or {"MODEL": "free", "CLIP": "keep", "": …}."""
     if isinstance(extra, str):
         extra = {"": extra}
     if extra is None:
@@ -67,41 +69,41 @@ def for_one_run(extra: Any) -> dict:
 
 
 class Identity:
-    """One inner model that is alive, and its owner."""
+    """One live inner model, and its owner."""
 
     def __init__(self, owner, model, kind: str, origin: str) -> None:
         self.owner, self.kind, self.origin = owner, kind, origin
         self.model = weakref.ref(model)
         self.key = id(model)
-        self.patchers: "weakref.WeakKeyDictionary" = weakref.WeakKeyDictionary() # an ordered set: the oldest first
-        self.flags: dict = {}           # those that were seen last: id of the object → value
+        self.patchers: "weakref.WeakKeyDictionary" = weakref.WeakKeyDictionary() # an ordered set, the oldest first
+        self.flags: dict = {}           # the flags at the last look: id of the object → value
         self.setting: Optional[Setting] = None
-        self.held: Any = None           # a strong reference, to a model that somebody asked to keep
-        # with it, the cached outputs of nodes that lead to it: without them it is of no use
+        self.held: Any = None           # a strong reference to a model that is to be kept
+        # the cached outputs of nodes that lead to it, without which it is of no use
         self.outputs: dict = {}
         self.assigned: frozenset = frozenset()
-        self.changed = True             # its weights may lie elsewhere than when they were assigned
-        self.siblings: list = []        # weak: models that the same node made with it
-        # (key, place in the result, weak reference) of a checkpoint that it is part of
+        self.changed = True             # its weights may have moved since they were assigned
+        self.siblings: list = []        # weak references to models that the same node made with it
+        # if it is part of a checkpoint: (key, place in the result, weak reference)
         self.checkpoint: Optional[tuple] = None
         self.pushed: Optional[tuple] = None
         self.stowed = False
-        self.idle = False               # its owner is declared idle, until the next run begins
-        self.kept = False               # the last trigger kept it, so its death is news
+        self.idle = False               # its owner is declared idle until the next run begins
+        self.kept = False               # the last trigger kept it, so its death must be reported
 
     def let_go(self) -> None:
-        """Nobody asks to keep it any more: what dies of that is not lost."""
+        """Ends keeping it. If it dies now, it was not lost."""
         self.kept = False
         self.held, self.outputs = None, {}
 
     def set_idle(self, idle: bool) -> None:
-        """Whether nobody uses it until this is called with False."""
+        """Declares whether it stays unused until this is called with False."""
         if idle != self.idle:
             self.owner.set_idle(idle)
             self.idle = idle
 
     def ids(self) -> set:
-        """The ids of all that is this model: of live objects, for as long as the caller holds them."""
+        """The ids of all objects of this model. They are valid as long as the caller holds the objects."""
         return {self.key, *(id(patcher) for patcher in self.patchers)}
 
     def __repr__(self) -> str:
@@ -116,9 +118,9 @@ class Registry:
         self.this_run: dict = {}
         self.phase = "starting"
         self.trace = lambda kind, **values: None
-        self.on_gone = lambda owner, ranges: None # a model died, which had these
+        self.on_gone = lambda owner, ranges: None # called when a model died, with its owner and ranges
 
-    # ---- who is there
+    # ---- models
 
     def find(self, model) -> Optional[Identity]:
         identity = self.identities.get(id(model))
@@ -139,8 +141,8 @@ class Registry:
         return identity, is_new
 
     def _gone(self, identity: Identity) -> None:
-        """The inner model died: whatever gets its id next is another model. Runs wherever the last reference was
-        dropped."""
+        """The inner model died; its id may soon belong to another model. Runs in the thread that dropped the last
+        reference."""
         if self.identities.get(identity.key) is identity:
             del self.identities[identity.key]
         try:
@@ -165,8 +167,8 @@ class Registry:
     # ---- policies
 
     def set(self, model, patcher, setting: Setting) -> Optional[Identity]:
-        """Sets a policy on the model: on this patcher exactly, and on the inner model for those that do not descend
-        from it. Says so in the trace when it is news: what is said again is not."""
+        """Sets a policy: on exactly this patcher, and on the inner model for patchers that do not descend from it. A
+        new policy is written to the trace; a repeated one is not."""
         identity = self.find(model)
         if identity is None:
             identity, _ = self.add(model, patcher)
@@ -181,7 +183,7 @@ class Registry:
         return identity
 
     def say(self, value: Any, setting: Setting) -> bool:
-        """Sets a policy on all models in what nodes pass as one; whether there is any."""
+        """Sets a policy on all models in a value that nodes pass. Returns whether there is any."""
         found = list(patchers_in(value))
         for patcher, model in found:
             self.set(model, patcher, setting)
@@ -192,7 +194,7 @@ class Registry:
                    inner=identity.key, policy=policy, node=source)
 
     def clear(self, identity: Identity, source: str) -> None:
-        """The node that had set the policy is gone, or sets another model's now."""
+        """The node that set the policy is gone, or sets the policy of another model now."""
         for patcher in list(identity.patchers):
             if (setting := self.settings.get(patcher)) and setting.source == source:
                 del self.settings[patcher]
@@ -203,18 +205,18 @@ class Registry:
             self._trace_set(identity, None, "none", source)
 
     def _set_on(self, identity: Identity) -> list:
-        """The patchers of a model that a policy was set on, the latest last."""
+        """The patchers of a model that have a policy, the latest last."""
         return [patcher for patcher in list(self.settings) if patcher in identity.patchers]
 
     def note_flags(self, node: Optional[str] = None) -> None:
-        """What other packs have set by now, in the trace."""
+        """Writes the flags that other packs have set to the trace."""
         for identity in self.all():
             flags.note(identity, self.trace, node)
 
     def ruling(self, identity: Identity, patcher=None) -> Ruling:
-        """The policy of a model, looked up from the patcher that was found: this run → the exact patcher → those it was
-        cloned from → the inner model → a flag, on the same in that order → the default of the type → the default →
-        nothing said."""
+        """The policy of a model, looked up from the given patcher in this order: this run → exactly this patcher → the
+        patchers that it was cloned from → the inner model → a flag, on the same objects in that order → the default of
+        the type → the default → none."""
         flag = flags.read(patcher, identity.model())
         return dataclasses.replace(self._ruling(identity, patcher, flag), flag=flag)
 
@@ -235,8 +237,8 @@ class Registry:
         return Ruling(None, 0, "default", "nothing said")
 
     def found(self, identity: Identity, loaded: list) -> Any:
-        """The patcher that a trigger looks a model up by: the one in ComfyUI's list of loaded models, else the one that
-        a policy was set on last, else the youngest that has a flag, else the oldest."""
+        """The patcher from which a trigger looks up a model's policy: the one in ComfyUI's list of loaded models, else
+        the last one with a policy, else the youngest one with a flag, else the oldest."""
         model = identity.model()
         for patcher in loaded:
             if patcher.model is model:
@@ -249,8 +251,8 @@ class Registry:
 
 
 def patchers_in(value: Any) -> Iterator[tuple[Any, Any]]:
-    """(patcher, inner model) of what ComfyUI passes between nodes as a model: a ModelPatcher, or a CLIP, VAE,
-    ControlNet… that has one; (None, module) for a bare module or what has one."""
+    """(patcher, inner model) of each model in a value that ComfyUI passes between nodes: a ModelPatcher, or a CLIP,
+    VAE, ControlNet… with one; (None, module) for a bare module, or an object with one."""
     import torch
     for attribute in ("patcher", "control_model_wrapped", None):
         patcher = value if attribute is None else getattr(value, attribute, None)

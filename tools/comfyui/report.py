@@ -1,6 +1,6 @@
-"""What a run did to memory: before, peak and after, for the process, each model, each node, and each model in each node
-and run, and for each model that is still there why. In: what hooks.py, meter.py and runs.py saw; out: a JSON document,
-a text, and one line for the log."""
+"""The report of a run: memory before, at the peak and after, for the process, each model, each node, and each model in
+each node and run; and for each remaining model the reason. In: what hooks.py, meter.py and runs.py recorded. Out: a
+JSON document, a text, and one line for the log."""
 import ctypes
 import os
 import re
@@ -14,7 +14,7 @@ WIDTH, NAME = 88, 54 # of the text, and of its first column
 
 
 def size(number: Optional[int]) -> str:
-    """A size for people."""
+    """A size as text."""
     if number is None:
         return "?"
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
@@ -30,12 +30,12 @@ class _Mallinfo2(ctypes.Structure):
 
 
 def label(name: str, origin: str) -> str:
-    """A model for people: two of one class are told apart by their files."""
+    """The name of a model for people: two models of one class differ by their files."""
     return f"{name} ({origin})" if origin else name
 
 
 def held_by_glibc() -> Optional[int]:
-    """Free memory inside glibc's main heap, which it has not given back; None where it cannot be asked."""
+    """Free memory inside glibc's main heap that it has not given back; None if it cannot be asked."""
     try:
         ask = ctypes.CDLL(None).mallinfo2
     except (AttributeError, OSError):
@@ -45,7 +45,7 @@ def held_by_glibc() -> Optional[int]:
 
 
 def why_here(identity: Any, action: str, node_cache: list, holders: list, is_loaded: bool) -> list[str]:
-    """Why a model's memory was not returned."""
+    """The reason why a model's memory was not returned."""
     reasons = []
     if action == "keep":
         reasons.append("policy: keep")
@@ -64,7 +64,7 @@ def why_here(identity: Any, action: str, node_cache: list, holders: list, is_loa
 
 
 def owner_line(identity: Any, figures: Any, before: Any, ruling: Any, action: str, why: list) -> dict:
-    """What it had when the trigger began, and has after it: on the host, and on CUDA devices, there or moved out."""
+    """A model's memory when the trigger began and after it: on the host, and on CUDA devices, present or moved out."""
     return {"owner": identity.owner.id, "type": identity.kind, "name": identity.owner.name, "origin": identity.origin,
             "policy": ruling.policy, "rule": ruling.detail or ruling.rule, "action": action,
             "before_bytes": before.live_bytes, "after_bytes": figures.live_bytes,
@@ -74,7 +74,7 @@ def owner_line(identity: Any, figures: Any, before: Any, ruling: Any, action: st
 
 
 def about(run: dict) -> str:
-    """What a report tells of: there is one of the last trigger only."""
+    """The subject of a report. Of triggers only the last has one."""
     return f"run {run['number']}" if run["outcome"] else f"a trigger after run {run['number']}: {run['reason']}"
 
 
@@ -91,7 +91,7 @@ def document(run: dict, watch: Any, owners: list, freed: list, given: int, secon
 
 
 def on_both(host: int, device: int) -> str:
-    """Sizes on the host, and on CUDA devices where there is any."""
+    """Sizes on the host, and on CUDA devices if it has memory there."""
     return f"{size(host)} and {size(device)} on CUDA devices" if device else size(host)
 
 
@@ -100,8 +100,8 @@ def held(owners: list, when: str) -> list[int]:
 
 
 def alike(owners: list) -> list[str]:
-    """Each model and why it is there; those that differ in a key only are one: "17 of MODEL WAN21 (a.st), held by
-    p.kept[…]"."""
+    """Each model with the reason why it is there. Models that differ only in a key share a line: "17 of MODEL WAN21
+    (a.st), held by p.kept[…]"."""
     groups: dict = {}
     for owner in owners:
         words = ", ".join([label(owner["name"], owner["origin"]), *owner["why"]])
@@ -110,7 +110,7 @@ def alike(owners: list) -> list[str]:
 
 
 def why_of(owner: dict, is_freed: bool) -> list[str]:
-    """The policy, once, and why it is there in spite of it."""
+    """The policy, once, and the reason why the model is there in spite of it."""
     reasons = [why for why in owner["why"] if not why.startswith("policy: ")]
     if owner["policy"] in ("stow", "free") and owner["action"] == "keep":
         reasons.insert(0, "not now")
@@ -135,7 +135,7 @@ def line(found: dict) -> str:
 
 
 def row(name: str, *columns: str) -> str:
-    """A name that is too long has a line of its own."""
+    """Puts a name that is too long on a line of its own."""
     above, name = (f"{name[:WIDTH]}\n", "") if len(name) > NAME else ("", name)
     return f"{above}{name:{NAME}}" + "".join(f" {column:>10}" for column in columns)
 
@@ -147,7 +147,7 @@ def wrapped(words: str, indent: int = 0) -> list[str]:
 
 
 def text(found: Optional[dict]) -> str:
-    """The report for people."""
+    """The report as text."""
     if not found:
         return "no run has ended yet\n"
     lines = [*wrapped(line(found)), "", row("live memory", "before", "at most", "after")]
@@ -187,7 +187,7 @@ def text(found: Optional[dict]) -> str:
 
 
 def folder() -> str:
-    """Where snapshots go: chosen here, never by a client."""
+    """The folder for snapshots. It is chosen here, never by a client."""
     import folder_paths
     path = os.path.join(folder_paths.get_output_directory(), "memstow")
     os.makedirs(path, exist_ok=True)

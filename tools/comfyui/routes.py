@@ -1,4 +1,4 @@
-"""What the pack says over HTTP, under ComfyUI's own rules of who may ask. A client never names a file."""
+"""The pack's answers over HTTP, with ComfyUI's own access rules. A client never names a file."""
 import asyncio
 from typing import Any
 
@@ -11,11 +11,11 @@ WAITS = "asked for: it is done when the run that is on has ended; with \"wait\":
 
 
 def owners(runs: Runs) -> list[dict]:
-    """The models that are alive, while the worker thread may be making more."""
+    """The live models; the worker thread may be making more of them."""
     for _attempt in range(5):
         try:
             return owners_now(runs)
-        except RuntimeError: # a set changed its size while it was looked at
+        except RuntimeError: # a set changed its size during the iteration
             continue
     return []
 
@@ -37,7 +37,7 @@ def owners_now(runs: Runs) -> list[dict]:
 
 
 def fault_of(body: Any) -> str:
-    """What is wrong with the body of a trigger; "": nothing."""
+    """The fault in the body of a trigger; "": none."""
     if not isinstance(body, dict):
         return "not a JSON object"
     reason = body.get("reason", "")
@@ -70,7 +70,7 @@ def install(runs: Runs) -> None:
         if not (start.isascii() and start.isdecimal()) or len(start) > 18:
             return web.Response(status=400, text="from must be a number that is not below 0")
         lines, following = memstow.decisions(int(start))
-        if len(lines) > MOST_LINES: # the others are the next answer's
+        if len(lines) > MOST_LINES: # the remaining lines are for the next answer
             following = lines[MOST_LINES]["n"]
         return document("decisions", lines=lines[:MOST_LINES], next=following)
 
@@ -124,7 +124,7 @@ def install(runs: Runs) -> None:
     async def post_trigger(request: Any) -> Any:
         try:
             body = await request.json()
-        except ValueError: # an empty one, too: "{}" asks for a trigger
+        except ValueError: # also for an empty body: "{}" asks for a trigger
             return web.Response(status=400, text="the body is not JSON")
         if fault := fault_of(body):
             return web.Response(status=400, text=fault)

@@ -1,6 +1,6 @@
-"""The moment after every run. A run's end is recorded in a finally; what touches Python objects happens on ComfyUI's
-worker thread after task_done, in PromptQueue.get_flags, as do requests from outside, which a small thread waits for.
-There the policies are applied: decide, drop what is to be freed, finish, report."""
+"""The work after every run. The end of a run is recorded in a finally. Work on Python objects is done on ComfyUI's
+worker thread after task_done, in PromptQueue.get_flags. Requests from outside are answered there, too; a small thread
+waits for them. The work is: decide on policies, drop the models to be freed, finish, report."""
 import collections
 import contextlib
 import functools
@@ -23,11 +23,11 @@ from .points import Points
 from .registry import Identity, Registry, Setting, for_one_run, patchers_in
 
 PATIENCE = 60 # seconds that a client may wait for its ticket
-TICKETS = 64  # the last ones, whose result can still be asked for
+TICKETS = 64  # the last tickets, whose result can still be asked for
 FOLLOW_UP_SECONDS = 10
 NOT_FOLLOWED_UP = ("memstow: a run has ended and no policy was applied: this program runs workflows without ComfyUI's "
                    "worker. Call memstow.comfy.run_ended() after each run (docs/comfyui.md)")
-REPORTS = 32  # of runs, the same
+REPORTS = 32  # the last reports of runs, likewise
 
 
 class Ticket:
@@ -53,20 +53,22 @@ class Runs:
         self.executor: Optional[weakref.ref] = None
         self.queue: Optional[weakref.ref] = None
         self.worker: Optional[int] = None
-        self.run: Optional[dict] = None       # the one that is on, or that ended and was not looked at yet
+        self.run: Optional[dict] = None       # the current run, or one that has ended and was not followed up yet
         self.number = 0
         self.tickets: "queue.SimpleQueue[Ticket]" = queue.SimpleQueue()
         self.numbers = itertools.count(1)
-        self.asked: dict[int, Ticket] = {}    # the last ones
-        self.last: Optional[dict] = None      # the last report, of a run or of a trigger since
+        self.asked: dict[int, Ticket] = {}    # the last tickets
+        self.last: Optional[dict] = None      # the last report, of a run or of a later trigger
         self.reports: collections.deque = collections.deque(maxlen=REPORTS) # of runs
         self.cleanup: Optional[str] = None
-        self.at_work: Optional[threading.Thread] = None # the worker, while it is not in the queue
+        self.at_work: Optional[threading.Thread] = None # the worker thread, while it is not in the queue
         self.draining = threading.RLock()
         self.has_complained = False
         self.held = Held(registry)
-        self.after_prompt: Callable[[Any, str], None] = lambda executor, prompt_id: None # before policies are applied
-        self.todo: "queue.SimpleQueue[Callable[[Any], None]]" = queue.SimpleQueue() # for the worker, between two runs
+        # called before policies are applied
+        self.after_prompt: Callable[[Any, str], None] = lambda executor, prompt_id: None
+        # work for the worker thread between two runs
+        self.todo: "queue.SimpleQueue[Callable[[Any], None]]" = queue.SimpleQueue()
         self.leftovers = Leftovers(registry.trace)
         registry.on_gone = self.leftovers.add
 
@@ -76,7 +78,7 @@ class Runs:
     def begins(self, executor: Any, prompt: Any, prompt_id: Any, extra: Any) -> None:
         self.executor, self.worker = weakref.ref(executor), threading.get_ident()
         if self.run is not None and not self.run["ended"]:
-            return # a prompt inside a prompt: its memory is the outer run's
+            return # a prompt inside a prompt: its memory belongs to the outer run
         if self.run is not None:
             self.complain()
         self.number += 1
@@ -84,7 +86,7 @@ class Runs:
         self.registry.this_run = for_one_run((extra or {}).get("memstow"))
         self.button.pressed = False
         for identity in self.registry.all():
-            identity.kept = identity.held is not None # others are ComfyUI's to drop from now on
+            identity.kept = identity.held is not None # from now on ComfyUI may drop the others
             identity.set_idle(False)
         for identity in self.registry.all():
             quietly(caches.put_back)(executor.caches, identity.outputs)
@@ -99,7 +101,7 @@ class Runs:
 
     @quietly
     def ended(self, executor: Any, prompt_id: Any, outcome: Optional[str] = None) -> None:
-        """Records the end of a run; safe to be called twice."""
+        """Records the end of a run. It may be called twice."""
         run = self.run
         if run is None or run["ended"] or run["prompt_id"] != str(prompt_id):
             return
@@ -112,15 +114,15 @@ class Runs:
         self.watch.meter.look()
 
     def is_busy(self) -> bool:
-        """The worker runs a workflow, or what follows one."""
+        """Whether the worker runs a workflow, or does the work after one."""
         worker = self.at_work
         return worker is not None and worker.is_alive()
 
     # ---- on the worker thread, after task_done
 
     def drain(self) -> None:
-        """What has to be done between two runs."""
-        with self.draining: # a program without ComfyUI's worker may have threads of its own
+        """Does the work between two runs."""
+        with self.draining: # a program without ComfyUI's worker may call this from several threads
             run = self.run
             if run is not None and run["ended"]:
                 self.run = None
@@ -131,8 +133,8 @@ class Runs:
                 self.serve(self.tickets.get())
 
     def follow_up(self, outcome: Optional[str]) -> bool:
-        """memstow.comfy.run_ended(): a run has ended that ComfyUI's worker does not follow up, or one of another
-        executor, of which nothing is known. False inside of a run."""
+        """For memstow.comfy.run_ended(): a run has ended that ComfyUI's worker does not follow up, or a run of an
+        unknown executor. False inside a run."""
         with self.draining:
             if self.run is not None and not self.run["ended"]:
                 return False
@@ -143,7 +145,7 @@ class Runs:
         return True
 
     def complain(self) -> None:
-        """Once: a run has ended, and nobody asks for what follows it."""
+        """Warns once that a run has ended whose follow-up work was not asked for."""
         if not self.has_complained:
             self.has_complained = True
             log.warning(NOT_FOLLOWED_UP)
@@ -171,8 +173,8 @@ class Runs:
         self.watch.prompt = {}
 
     def settle_policies(self, prompt: dict, executor: Any) -> None:
-        """Policy nodes do not run again when their output is cached, and are gone without a word when they are removed:
-        what the prompt says counts."""
+        """Sets the policies by the policy nodes in the prompt. The nodes themselves are not enough: a node with a
+        cached output does not run again, and a removed node is gone without a notice."""
         present, named = {}, set()
         for node_id, node in prompt.items():
             if node.get("class_type") != NODE:
@@ -193,7 +195,7 @@ class Runs:
             for source in sources - {None}:
                 if source in present:
                     moved_on = present[source] is not None and (identity.key, source) not in named
-                else: # removed, if this prompt used the model
+                else: # the node was removed, if this prompt used the model
                     moved_on = any(caches.reaches(caches.output_of(executor.caches, node_id), identity.ids())
                                    for node_id in prompt)
                 if moved_on:
@@ -203,7 +205,7 @@ class Runs:
 
     @quietly
     def trigger(self, reason: str, text: str, run: Optional[dict] = None, needed: int = 0) -> int:
-        """Applies the policies. Returns the bytes given back."""
+        """Applies the policies. Returns the number of bytes given back."""
         begun = time.monotonic()
         executor = self.executor() if self.executor is not None else None
         notes: list = []
@@ -239,7 +241,7 @@ class Runs:
             identity.kept = number not in gone and action != "free"
         self._note_vbars([identity for identity, _ruling, _policy in rulings.values()])
         found = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
-        if owners or freed: # before others can read it: who has the report finds it in the log, too
+        if owners or freed: # before others can read the report: its line is then in the log already
             log.info("%s", report.line(found))
         self.last = found
         if run["outcome"]:
@@ -247,7 +249,7 @@ class Runs:
         return given
 
     def _note_vbars(self, identities: list[Identity]) -> None:
-        """Whose each range of comfy-aimdo's is, and what of it is resident."""
+        """Notes the owner of each range of comfy-aimdo's, and how much of it is resident."""
         for identity in identities:
             held = getattr(identity.model(), "dynamic_vbars", None)
             for vbar in list(held.values()) if isinstance(held, dict) else []:
@@ -255,8 +257,8 @@ class Runs:
         quietly(memstow.note_vbars)()
 
     def _let_go(self) -> None:
-        """What nobody asks to keep any more is held no longer; and what is garbage goes before anything is decided, so
-        that a collection later does not take away what was said to be kept."""
+        """Lets go of models that are not to be kept any more. It collects garbage before anything is decided, so that a
+        later collection does not remove a model that was reported as kept."""
         patchers, is_any_free = unload.loaded(), False
         for identity in self.registry.all():
             ruling = self.registry.ruling(identity, self.registry.found(identity, patchers))
@@ -269,7 +271,7 @@ class Runs:
             gc.collect()
 
     def _read(self, executor: Any, notes: list) -> dict[int, tuple]:
-        """Looks up each model's policy, hands it to memstow, and says in the trace how it was found."""
+        """Looks up each model's policy, hands it to memstow, and writes to the trace how it was found."""
         patchers, found = unload.loaded(), {}
         unknown = caches.unknown_classes(executor.caches) if executor is not None else []
         for identity in self.registry.all():
@@ -284,7 +286,7 @@ class Runs:
                 identity.owner.set_policy(policy, ruling.priority)
                 identity.pushed = pushed
             if policy == "stow":
-                identity.set_idle(True) # between two runs nobody uses it
+                identity.set_idle(True) # between two runs it is not in use
             self.registry.trace("READ", owner=identity.owner.id, patcher=id(patcher) if patcher is not None else 0,
                                 parents=parents_of(patcher), inner=identity.key, rule=ruling.rule,
                                 policy=ruling.effective, **(ruling.flag.members() if ruling.flag else {}), **instead)
@@ -292,10 +294,10 @@ class Runs:
         return found
 
     def _why_not_free(self, identity: Identity, unknown: list, patchers: list) -> str:
-        """Why a model has to be stowed where it was to be freed; "" if it need not."""
+        """The reason why a model that should be freed must be stowed instead; "" if it can be freed."""
         if unknown:
             return f"unknown cache class {unknown[0]}"
-        # to free it is to drop its loader's output: others in there would be loaded again
+        # freeing it drops its loader's output, so other models in that output would have to be loaded again
         if identity.checkpoint is None:
             for other in siblings(identity):
                 if self.registry.ruling(other, self.registry.found(other, patchers)).policy != "free":
@@ -303,7 +305,7 @@ class Runs:
         return ""
 
     def _drop(self, identities: list, executor: Any) -> tuple[set, dict]:
-        """Drops what is to be freed. Returns the owners that are gone, and of the others who holds them: node classes
+        """Drops the models to be freed. Returns the owners that are gone, and the holders of the others: node classes
         and Python objects."""
         if not identities:
             return set(), {}
@@ -314,7 +316,7 @@ class Runs:
                                 entry in identity.outputs.items() if not caches.reaches(entry, targets)}
         self.button.parts.keep(identities)
         unload.drop(identities, executor)
-        gc.collect() # models often lie in cycles, and what came with them: a tokenizer has megabytes
+        gc.collect() # models are often parts of cycles, and so is their data: a tokenizer has megabytes
         gone = {number for number, identity in keys.items() if identity.model() is None}
         still = [identity for number, identity in keys.items() if number not in gone]
         cached = caches.holding(executor.caches, {i.owner.id: i.ids() for i in still}) if executor is not None else {}
@@ -322,7 +324,7 @@ class Runs:
         return gone, {number: (cached.get(number, []), held[number]) for number in keys if number not in gone}
 
     def _hold(self, rulings: dict, actions: dict, executor: Any) -> None:
-        """Models that somebody asked to keep are held strongly, and so are the cached outputs that lead to them:
+        """Holds models that are to be kept by strong references, and also the cached outputs that lead to them, because
         ComfyUI itself refers to a patcher only from its node cache."""
         patchers = unload.loaded()
         for number, (identity, ruling, _policy) in rulings.items():
@@ -337,7 +339,7 @@ class Runs:
     # ---- requests
 
     def ask(self, ticket: Ticket) -> Ticket:
-        """Queues a request for the worker thread, and wakes it."""
+        """Queues a request for the worker thread, and wakes that thread."""
         ticket.number = next(self.numbers)
         self.asked[ticket.number] = ticket
         self.asked.pop(ticket.number - TICKETS, None)
@@ -346,12 +348,12 @@ class Runs:
         return ticket
 
     def call(self, function: Callable[[Any], None]) -> None:
-        """The worker thread calls the function with its executor, or None, when no run is on."""
+        """Has the worker thread call the function with its executor, or None, when no run is on."""
         self.todo.put(function)
         self.wake()
 
     def wake(self) -> None:
-        """The worker thread, if it waits for a prompt, looks at what it was asked for."""
+        """Wakes the worker thread for the requests if it waits for a prompt."""
         waiting = self.queue() if self.queue is not None else None
         if waiting is not None:
             waiting.set_flag("memstow", True)
@@ -361,12 +363,12 @@ class Runs:
             ticket.answer(*self._done(ticket.asked))
         except OSError as error:
             ticket.answer(-(error.errno or 5), str(error))
-        except Exception as error: # who asked must hear of it
+        except Exception as error: # the caller must get an answer
             log.warning("%s: %s", ticket.asked.kind, error, exc_info=True)
             ticket.answer(-5, f"{type(error).__name__}: {error}")
 
     def _done(self, asked: memstow.Request) -> tuple[int, str]:
-        if asked.kind in ("collect", "holders"): # of memstow leaks
+        if asked.kind in ("collect", "holders"): # requests of memstow leaks
             return memstow.look(asked)
         if asked.kind == "trigger":
             given = self.trigger(asked.reason, asked.text, needed=asked.needed)
@@ -397,8 +399,8 @@ class Runs:
             self.look_for_worker()
 
     def full_cleanup(self, reason: str) -> None:
-        """memstow.full_cleanup(): what the button "Free model and node cache" does, when the run that is on has
-        ended."""
+        """For memstow.full_cleanup(): does at the end of the current run what the button "Free model and node cache"
+        does."""
         self.cleanup = reason
         self.wake()
 
@@ -412,8 +414,7 @@ class Runs:
         wrap(execution.PromptQueue, "__init__", self._with_queue)
 
     def start(self) -> None:
-        """What no hook does: the queue that is there already, what ComfyUI says by itself, and requests from
-        outside."""
+        """Starts what the hooks do not cover: the existing queue, ComfyUI's own notices, and requests from outside."""
         server = getattr(__import__("server").PromptServer, "instance", None)
         if getattr(server, "prompt_queue", None) is not None:
             self.queue = weakref.ref(server.prompt_queue)
@@ -441,7 +442,7 @@ class Runs:
         return execute_async
 
     def _between_runs(self, before: Callable) -> Callable:
-        """The worker asks for its flags after every run, and when a flag was set."""
+        """Wraps get_flags: the worker calls it after every run, and when a flag was set."""
         runs = self
 
         def get_flags(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -465,8 +466,8 @@ class Runs:
         return get_flags
 
     def _before_waiting(self, before: Callable) -> Callable:
-        """A flag that is set while the worker is busy wakes nobody, and is looked at minutes later: under the queue's
-        lock we look before it waits."""
+        """Wraps the wait for a prompt. A flag that is set while the worker is busy does not wake it, and would be seen
+        minutes later. So flags are looked at under the queue's lock, before the worker waits."""
         runs = self
 
         def get(self: Any, timeout: Any = None) -> Any:
@@ -478,7 +479,7 @@ class Runs:
                 runs.at_work = None
                 try:
                     return before(self, timeout=timeout)
-                finally: # still under the lock: who empties the queue and then looks here misses nothing
+                finally: # still under the lock: code that empties the queue and then looks here misses nothing
                     runs.at_work = threading.current_thread()
         return get
 
@@ -492,19 +493,20 @@ class Runs:
 
 
 def tell(request: memstow.Request, result: int, words: str) -> None:
-    """Answers who asked from outside."""
+    """Answers a request from outside."""
     try:
         memstow.answer(request, result, words.removeprefix("memstow: "))
-    except OSError as error: # it was taken back meanwhile
+    except OSError as error: # the request was cancelled in the meantime
         log.debug("nobody waits for %s any more: %s", request.kind, error)
 
 
 def parents_of(patcher: Any) -> list[int]:
-    return [id(ancestor) for ancestor in lineage(patcher)][1:51] # a line of the trace has room for so many
+    return [id(ancestor) for ancestor in lineage(patcher)][1:51] # a line of the trace has space for 50
 
 
 def outcome_of(executor: Any) -> str:
-    """How a run ended, by the executor's messages: nodes that fail and interrupts end a run without an exception."""
+    """The outcome of a run, by the executor's messages: a failed node or an interrupt ends a run without an
+    exception."""
     for event, data in reversed(getattr(executor, "status_messages", None) or []):
         if event == "execution_success":
             return "ok"
@@ -517,7 +519,7 @@ def outcome_of(executor: Any) -> str:
 
 
 def listen_to_prompts(runs: Runs) -> None:
-    """Where ComfyUI says by itself when a prompt ends, that is heard, too; whichever comes first counts."""
+    """Also uses ComfyUI's own notice of a prompt's end, where it exists. The first of the two counts."""
     try:
         from comfy_execution.cache_provider import CacheProvider, register_cache_provider
     except ImportError:

@@ -1,5 +1,5 @@
-"""The snapshots that the pack was asked for over HTTP: files of its own making in output/memstow. In: nothing but names
-that it has given itself. Out: files. Other files of that folder, and links, are none of its business."""
+"""The snapshots that clients request over HTTP: files that the pack makes in output/memstow. In: only names that the
+pack has given itself. Out: files. It never touches other files or links in that folder."""
 import os
 import re
 import time
@@ -8,7 +8,7 @@ from typing import Any
 from . import report
 
 NAME = re.compile(r"\d{8}-\d{6}-\d+-\d{6}\.mst")
-FOLDER = "memstow" # below ComfyUI's output, as clients see it
+FOLDER = "memstow" # below ComfyUI's output folder, as clients see it
 
 
 class TooMany(Exception):
@@ -20,7 +20,7 @@ class Snapshots:
         self.most, self.in_work = most, 0
 
     def listed(self) -> list[dict[str, Any]]:
-        """The oldest first."""
+        """The list of snapshots, the oldest first."""
         found = []
         with os.scandir(report.folder()) as entries:
             for entry in entries:
@@ -30,7 +30,7 @@ class Snapshots:
         return sorted(found, key=lambda one: one["file"])
 
     def begin(self) -> str:
-        """The path of a new one; end() follows. On the thread of the server."""
+        """The path of a new snapshot; end() must follow. Runs on the server's thread."""
         if len(self.listed()) + self.in_work >= self.most:
             raise TooMany(f"there are {self.most} snapshots: DELETE /memstow/snapshot?file=… removes one")
         self.in_work += 1
@@ -42,11 +42,11 @@ class Snapshots:
 
     @staticmethod
     def file_of(path: str) -> str:
-        """As it is listed."""
+        """Its name in the list."""
         return f"{FOLDER}/{os.path.basename(path)}"
 
     def remove(self, file: str) -> bool:
-        """The one that is listed so. False: there is none."""
+        """Removes the snapshot with this name. False: there is none."""
         if all(one["file"] != file for one in self.listed()):
             return False
         os.unlink(os.path.join(report.folder(), os.path.basename(file)))

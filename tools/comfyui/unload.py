@@ -1,5 +1,5 @@
-"""What frees: the models that a policy names, and ComfyUI's own ways to free everything, which leave kept models alone
-once some model has policy stow or free. Everything here runs on the worker thread."""
+"""Frees models: those whose policy says so, and through ComfyUI's own ways to free everything. Those leave kept models
+alone once any model has the policy stow or free. Everything here runs on the worker thread."""
 import os
 from typing import Any, Callable, Iterable
 
@@ -15,19 +15,19 @@ def management() -> Any:
 
 
 def entries() -> list[tuple[Any, Any]]:
-    """ComfyUI's list of loaded models, and the patcher of each, which an entry refers to weakly: a collection may take
-    it between two looks. Without entries whose patcher is dead: those all compare equal."""
+    """ComfyUI's loaded models with their patchers. An entry refers to its patcher weakly, so a collection may take it
+    between two looks. Entries with a dead patcher are left out, because they all compare equal."""
     pairs = [(entry, entry.model) for entry in list(management().current_loaded_models)]
     return [(entry, patcher) for entry, patcher in pairs if patcher is not None]
 
 
 def loaded() -> list:
-    """The patchers of loaded models. Who has the list holds them: let it go before something is to die."""
+    """The patchers of loaded models. The list holds them: drop the list before a model is to die."""
     return [patcher for _entry, patcher in entries()]
 
 
 def unload(goes: Callable[[Any], bool]) -> int:
-    """Unloads the models whose patcher `goes`, on every device, and no others. Returns how many went."""
+    """Unloads the models whose patcher `goes`, on every device, and no others. Returns their number."""
     mm = management()
     going = [entry for entry, patcher in entries() if goes(patcher)]
     for device in {entry.device for entry in going}:
@@ -37,8 +37,8 @@ def unload(goes: Callable[[Any], bool]) -> int:
 
 
 def drop(identities: Iterable[Identity], executor: Any) -> list[str]:
-    """Drops what ComfyUI itself has of these models: their entries in the list of loaded models, and every cached
-    output that reaches them. Returns the classes of the nodes whose outputs went."""
+    """Drops ComfyUI's own references to these models: their entries in the list of loaded models, and every cached
+    output that reaches them. Returns the classes of the nodes whose outputs were dropped."""
     targets, models = set(), set()
     for identity in identities:
         identity.let_go()
@@ -52,7 +52,7 @@ def drop(identities: Iterable[Identity], executor: Any) -> list[str]:
 
 
 def takes_all(environment=os.environ) -> bool:
-    """What MEMSTOW_FREE_BUTTON says; another word than all is reported and left out."""
+    """Whether MEMSTOW_FREE_BUTTON says "all"; another word is reported and left out."""
     word = environment.get("MEMSTOW_FREE_BUTTON", "").strip().lower()
     if word not in ("", "all"):
         log.warning("memstow: MEMSTOW_FREE_BUTTON=%.40s is not all: left out", word)
@@ -60,20 +60,20 @@ def takes_all(environment=os.environ) -> bool:
 
 
 class Button:
-    """unload_all_models(), PromptExecutor.reset() and full_cleanup(), as they are with policies."""
+    """unload_all_models(), PromptExecutor.reset() and full_cleanup(), in their form with policies."""
 
     def __init__(self, registry: Registry, parts: Parts) -> None:
         self.registry = registry
         self.takes_all = takes_all()
         self.parts = parts
-        self.pressed = False    # between get_flags(), which said so, and the next prompt
+        self.pressed = False    # true between get_flags(), which reported the button, and the next prompt
 
     def goes(self, patcher: Any) -> bool:
         identity = self.registry.find(getattr(patcher, "model", None))
         return identity is not None and self.registry.ruling(identity, patcher).effective != "keep"
 
     def is_selective(self) -> bool:
-        """Whether some model is to be stowed or freed, so that those to be kept are to be left alone."""
+        """Whether some model is to be stowed or freed. Only then models that are to be kept are left alone."""
         if self.pressed and self.takes_all:
             return False
         registry, patchers = self.registry, loaded()
@@ -84,7 +84,8 @@ class Button:
         return [i for i in registry.all() if registry.ruling(i, registry.found(i, patchers)).effective == "keep"]
 
     def _asked_for(self, everything: bool) -> None:
-        """What the user asked to be dropped is not lost; with MEMSTOW_FREE_BUTTON=all not even what was to be kept."""
+        """A model that the user asked to drop is not lost. With MEMSTOW_FREE_BUTTON=all this includes models that were
+        to be kept."""
         for identity in self.registry.all():
             if everything or identity.held is None:
                 identity.let_go()
@@ -123,7 +124,7 @@ class Button:
 
         def emptying(before: Callable) -> Callable:
             def soft_empty_cache(*arguments: Any, **options: Any) -> Any:
-                quietly(memstow.drop_pools)() # or what an unloaded model had stays cached for it
+                quietly(memstow.drop_pools)() # otherwise the pools of unloaded models stay cached for them
                 with memstow.outside_pools():
                     return before(*arguments, **options)
             return soft_empty_cache

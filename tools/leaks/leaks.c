@@ -306,7 +306,7 @@ uint32_t leaks_runs_since(const struct leaks *self, uint64_t when) {
     return self->sites->run_count - low;
 }
 
-/* The number of points up to the first one after `when`: that reading is without garbage, later ones may have some. */
+/* How many of the last points may have garbage, if all was collected at `when`: those after the first reading since. */
 static uint32_t points_after(const struct leaks *self, uint64_t when) {
     uint32_t count = 0;
     while (count < self->sites->point_count &&

@@ -1,4 +1,4 @@
-"""Who owns memory, and what is to become of it: memstow's registration ABI (include/memstow.h) for Python.
+"""memstow's registration ABI (include/memstow.h) for Python: assigns memory to owners, and sets what happens to it.
 
     import memstow
 
@@ -12,9 +12,9 @@
     memstow.trigger()                     # keeps, stows or frees what each owner has
 
 It works in a process that `memstow run` started. In any other process every call does nothing, and the first one says
-once, through the logger "memstow", how to start it. Only the standard library is needed; torch is looked at if the
-program has imported it. Python 3.9 or later. What fails raises memstow.Error, an OSError with the errno and the
-library's own words. docs/python.md is the prose, docs/abi.md says what each call means."""
+once, through the logger "memstow", how to start it. Only the standard library is needed; torch is used if the program
+has imported it. Python 3.9 or later. A failed call raises memstow.Error, an OSError with the errno and the library's
+message. docs/python.md is the guide, and docs/abi.md explains each call."""
 from __future__ import annotations
 
 import asyncio
@@ -59,7 +59,7 @@ log = logging.getLogger("memstow")
 
 
 class Error(OSError):
-    """A call that failed: errno, and the library's own words."""
+    """A failed call: errno and the library's message."""
 
 
 # ---- the structures of memstow.h
@@ -99,7 +99,8 @@ class _Request(ctypes.Structure):
 
 _I32, _I64, _U32, _U64, _TEXT = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p
 _ANY = ctypes.c_void_p
-# Calls of a few nanoseconds keep the interpreter's lock: giving it up costs more than they do, and lets others in.
+# Calls of a few nanoseconds keep the interpreter's lock. Releasing it costs more than the call, and lets other threads
+# in.
 _QUICK = {
     "abi_version": (_U32,), "is_tracking": (_I32,), "error": (_TEXT,),
     "scope_enter": (_I32, _U32), "scope_leave": (_I32, _U32), "scope_swap": (_I32, _ANY, _ANY),
@@ -119,7 +120,7 @@ _CALLS = {
     "request_next": (_I32, _ANY, _U32), "request_of": (_I32, _ANY, _U32, _U32),
     "blocks": (_I64, _ANY, _U32, _U32, _ANY, _U32),
     "request_done": (_I32, _U64, _I64, _TEXT), "snapshot": (_I32, _TEXT), "peak": (_I64, _U32),
-    # memstow_shutdown.py calls these
+    # for memstow_shutdown.py
     "shutdown_files": (_I32, _TEXT, _TEXT), "shutdown_process": (_I32, _I32, _TEXT, _U32),
     "shutdown_launched": (_I32, _I32, _TEXT, _U32, _U64), "shutdown_forget": (_I32, _I32),
     "shutdown_begin": (_I32, _TEXT, _U32, _I32), "shutdown_on_signal": (_I32, _I32, _U32, _I32),
@@ -134,14 +135,14 @@ def _no_such_call(*_arguments: Any) -> int:
 
 
 class _Library:
-    """The functions of the library in this process by name; those that it does not have answer -ENOSYS."""
+    """The functions of the library in this process, by name. Functions that it does not have return -ENOSYS."""
 
     def __init__(self) -> None:
         self.present = False
         for loader, calls in ((ctypes.PyDLL, _QUICK), (ctypes.CDLL, _CALLS)):
             try:
                 library = loader(None)
-            except (OSError, TypeError): # TypeError: there is no such thing as the program itself on Windows
+            except (OSError, TypeError): # TypeError: on Windows the program itself cannot be opened
                 library = None
             for name, (result, *arguments) in calls.items():
                 function = getattr(library, f"memstow_{name}", None)
@@ -162,18 +163,18 @@ _advised = False
 
 
 def version() -> Optional[tuple[int, int]]:
-    """Major and minor version of the interface that the library in this process implements; None without it."""
+    """Major and minor version of the library's interface; None without the library."""
     number = _library.abi_version()
     return (number >> 16, number & 0xFFFF) if number > 0 else None
 
 
 def active() -> bool:
-    """Whether memstow keeps a ledger of this process. Says nothing, unlike all other calls."""
+    """Whether memstow keeps a ledger of this process. Unlike the other calls it logs nothing."""
     return _library.present and _library.is_tracking() == 1
 
 
 def advise() -> None:
-    """Says, once, that memstow keeps no ledger of this process."""
+    """Logs once that memstow keeps no ledger of this process."""
     global _advised
     if not _advised:
         _advised = True
@@ -181,7 +182,7 @@ def advise() -> None:
 
 
 def _ready() -> bool:
-    """active(), and the advice for those who did not expect that it is not."""
+    """active(), with the advice if it is false."""
     if active():
         return True
     advise()
@@ -203,7 +204,7 @@ def _encoded(text: Any) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
-    """What an owner has; bytes. resident_bytes is what the process has in memory, None where it cannot be told."""
+    """The memory of an owner in bytes. resident_bytes is the part in physical memory, None if it is not known."""
     kind: str = "custom"
     policy: Optional[str] = None
     priority: int = 0
@@ -232,26 +233,28 @@ class Owner:
         return f"<memstow {self.kind} {self.id} {self.name!r}>"
 
     def adopt(self, provisional: "OwnerLike") -> None:
-        """All that the provisional owner has, or will get, is this one's; the provisional one is retired."""
+        """Makes everything that the provisional owner has or will get this owner's. The provisional owner is
+        retired."""
         if _ready():
             _check(_library.owner_adopt(self.id, _number(provisional)), "adopt")
             if _pools is not None:
                 _pools.adopt(self.id, _number(provisional))
 
     def retire(self) -> None:
-        """Who had it is gone: its keys may be another's, what it still has stays its own."""
+        """The program's object is gone. Its keys can be used for another owner; memory that is left stays this
+        owner's."""
         if _ready():
             _check(_library.owner_retire(self.id), "retire")
             drop_pools(self)
 
     def set_policy(self, policy: Optional[str], priority: int = 0) -> None:
-        """What a trigger does with it: "keep", "stow", "free", or None, which counts as keep."""
+        """Sets what a trigger does with the owner: "keep", "stow", "free", or None, which counts as keep."""
         number = _choice(POLICIES, policy, "policy")
         if _ready():
             _check(_library.owner_policy(self.id, number, priority), "policy")
 
     def set_idle(self, idle: bool) -> None:
-        """Whether nobody reads or writes what it has until this is called with False."""
+        """Declares whether its memory stays unread and unwritten until this is called with False."""
         if _ready():
             _check(_library.owner_idle(self.id, int(bool(idle))), "idle")
 
@@ -289,8 +292,9 @@ def _choice(table: Mapping[Any, int], word: Any, what: str) -> int:
 
 def owner(name: str, kind: str = "model", origin: str = "", keys: tuple[int, int] = (0, 0),
           policy: Optional[str] = None, priority: int = 0) -> Owner:
-    """The owner of this kind (model, node or custom) with these two keys; a new one for (0, 0). Keys are of the
-    program's choice, ids of its objects, say: among owners that are not retired the same keys are the same owner."""
+    """The owner of this kind (model, node or custom) with these two keys; for (0, 0) always a new one. The program
+    chooses the keys, for example ids of its objects. Among owners that are not retired, equal keys mean the same
+    owner."""
     number = _choice(KINDS, kind, "kind")
     _choice(POLICIES, policy, "policy")
     if not _ready():
@@ -306,7 +310,8 @@ def owner(name: str, kind: str = "model", origin: str = "", keys: tuple[int, int
 
 
 def figures(owner: OwnerLike) -> Figures:
-    """What the owner has now. It sums up what all threads counted: milliseconds in a large process."""
+    """The owner's memory now. The call sums the counters of all threads, which takes milliseconds in a large
+    process."""
     if not _ready():
         return Figures()
     raw = _Figures(size=ctypes.sizeof(_Figures))
@@ -320,7 +325,7 @@ def figures(owner: OwnerLike) -> Figures:
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """What is live of one model or custom in one node and one run: ids of owners, 0 for none; bytes."""
+    """Live bytes of one model or custom owner in one node and one run: ids of owners, 0 for none."""
     model: int
     node: int
     run: int
@@ -330,8 +335,8 @@ class Share:
 
 
 def shares() -> list[Share]:
-    """All that is live and somebody's, by model, node and run: each byte is in one share. The same three may come more
-    than once. As long as figures()."""
+    """All live memory with an owner, by model, node and run. Each byte is in one share; the same three ids may come
+    more than once. It takes as long as figures()."""
     if not _ready():
         return []
     room = 256
@@ -346,8 +351,9 @@ def shares() -> list[Share]:
 # ---- scopes
 
 class scope(contextlib.ContextDecorator):
-    """`with scope(owner):` what this thread allocates inside is the owner's. Scopes of one thread nest; leaving one
-    that is not the innermost of its kind raises Error. In a coroutine that awaits inside, wrap it with follow()."""
+    """`with scope(owner):` gives allocations of this thread inside the block to the owner. Scopes of one thread nest;
+    leaving one that is not the innermost of its kind raises Error. In a coroutine that awaits inside the block, wrap it
+    with follow()."""
     __slots__ = ("_number",)
 
     def __init__(self, owner: OwnerLike) -> None:
@@ -368,7 +374,7 @@ class scope(contextlib.ContextDecorator):
 
 
 def _scopes_now(owner: Optional[OwnerLike] = None) -> _Scopes:
-    """The scopes of this thread, with one more inside them."""
+    """The open scopes of this thread, with one more inside them."""
     saved = _Scopes(size=ctypes.sizeof(_Scopes))
     _check(_library.scope_save(ctypes.byref(saved)), "scopes")
     number = 0 if owner is None else _number(owner)
@@ -381,7 +387,8 @@ def _scopes_now(owner: Optional[OwnerLike] = None) -> _Scopes:
 
 
 class _Swapped:
-    """While it is entered, the thread has the scopes of `scopes`; what it leaves open is there at the next entry."""
+    """While this is entered, the thread has the scopes of `scopes`. Scopes that are open when it is left are open again
+    at the next entry."""
     __slots__ = ("scopes", "outside")
 
     def __init__(self, scopes: _Scopes) -> None:
@@ -400,7 +407,7 @@ class _Swapped:
 
 
 class _Followed(Coroutine[Any, Any, Any]):
-    """A coroutine whose scopes are in force whenever it runs, and only then."""
+    """A coroutine whose scopes are open whenever it runs, and only then."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], scopes: _Scopes) -> None:
         self._coroutine, self._inside = coroutine, _Swapped(scopes)
@@ -426,21 +433,21 @@ class _Followed(Coroutine[Any, Any, Any]):
     def __next__(self) -> Any:
         return self.send(None)
 
-    def __getattr__(self, name: str) -> Any: # cr_frame, cr_code, __qualname__…, for those who print tasks
+    def __getattr__(self, name: str) -> Any: # cr_frame, cr_code, __qualname__…, for code that prints tasks
         return getattr(self._coroutine, name)
 
 
 def follow(coroutine: Coroutine[Any, Any, Any], owner: Optional[OwnerLike] = None) -> Coroutine[Any, Any, Any]:
-    """The coroutine, in the scopes that are open now and that of the owner: they are in force whenever it runs, also
-    after an await, and not while others run meanwhile. Scopes that it opens by itself stay its own in the same way."""
+    """The coroutine in the scopes that are open now and the owner's. They are open whenever it runs, also after an
+    await, and closed while others run. Scopes that the coroutine opens itself are handled in the same way."""
     if not _ready():
         return coroutine
     return _Followed(coroutine, _scopes_now(owner))
 
 
 def follow_tasks(loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
-    """From now on each task of the event loop (the running one) keeps the scopes that it was created in, as it keeps
-    its context variables."""
+    """Makes each new task of the event loop (default: the running one) keep the scopes that it was created in, as it
+    keeps its context variables."""
     if not _ready():
         return
     loop = loop or asyncio.get_running_loop()
@@ -460,7 +467,7 @@ def follow_tasks(loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
 
 
 def carry(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, in the scopes that are open now: for a call in another thread."""
+    """The function in the scopes that are open now, for a call in another thread."""
     if not _ready():
         return function
     scopes = _scopes_now()
@@ -472,11 +479,11 @@ def carry(function: Callable[..., Any]) -> Callable[..., Any]:
     return carried
 
 
-# ---- pools of PyTorch's: its native allocator puts what several models allocate into one segment
+# ---- pools of PyTorch's: without them its native allocator puts allocations of several models into one segment
 
 
 def _asked_for_pools() -> bool:
-    """By themselves, or else by moves: a size as the library reads one, and not 0."""
+    """Whether the environment asks for pools: directly, or by moves of device memory, as a size other than 0."""
     asked = os.environ.get("MEMSTOW_CUDA_POOLS")
     if asked:
         return asked == "1"
@@ -486,24 +493,24 @@ def _asked_for_pools() -> bool:
 
 _wants_pools = _asked_for_pools()
 _pools: Any = None          # memstow_pools.Pools
-_made: dict[str, Any] = {}  # the same: what the first of several threads put there
-_kinds: dict[int, str] = {} # of owners, by their ids
-_labels: dict[int, str] = {} # the same: name and origin, by which memstow leaks tells them apart
+_made: dict[str, Any] = {}  # modules that were made; the first of several threads wins
+_kinds: dict[int, str] = {} # of owners, by id
+_labels: dict[int, str] = {} # name and origin of owners, by which memstow leaks tells them apart
 
 
 def _beside(name: str) -> ModuleType:
-    """A module that lies beside this one: its folder need not be in sys.path."""
+    """A module beside this one. Its folder need not be in sys.path."""
     if name not in sys.modules:
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
         spec = importlib.util.spec_from_file_location(name, path)
         module = importlib.util.module_from_spec(spec) # type: ignore[arg-type]
         spec.loader.exec_module(module)                # type: ignore[union-attr]
-        return sys.modules.setdefault(name, module)    # another thread's, if that was faster
+        return sys.modules.setdefault(name, module)    # another thread may have been faster
     return sys.modules[name]
 
 
 def _begin_pools() -> bool:
-    """Whether there are pools now. PyTorch may come later, and CUDA later than that."""
+    """Whether there are pools now. PyTorch may be imported later, and CUDA may begin even later."""
     global _pools, _wants_pools
     torch = sys.modules.get("torch")
     if _pools is None and torch is not None:
@@ -517,7 +524,7 @@ def _begin_pools() -> bool:
 
 
 def _innermost_model() -> int:
-    """The model or custom whose scope the thread is in, and in no other's inside that."""
+    """The model or custom owner of the thread's innermost scope of that kind."""
     saved = _scopes_now()
     number: int
     for number in reversed(saved.owners[:saved.count]):
@@ -537,9 +544,9 @@ def _follow_pool() -> None:
 
 
 def _no_more_pools(error: Exception) -> None:
-    """What PyTorch refuses is no reason to end what the program does in its scope. No pool is entered from now on;
-    other threads that are in one leave it with their scope: while any is in a pool, PyTorch gives back nothing that it
-    has cached."""
+    """Stops the use of pools after PyTorch refused one, without an error in the program's scope. No pool is entered
+    from now on. Other threads leave theirs at the end of their scopes, because PyTorch gives back no cached memory
+    while any thread is in a pool."""
     global _wants_pools
     if _pools is None:
         _wants_pools = False
@@ -553,8 +560,8 @@ def _no_more_pools(error: Exception) -> None:
 
 
 def drop_pools(owner: Optional[OwnerLike] = None) -> None:
-    """PyTorch may give back what is cached for a model, or for all: call it before torch.cuda.empty_cache(). Tensors
-    stay as they are. It does nothing where models have no pools of their own."""
+    """Lets PyTorch give back the memory that is cached for a model, or for all models. Call it before
+    torch.cuda.empty_cache(). Tensors are not affected. It does nothing if models have no pools of their own."""
     if _pools is not None:
         try:
             _pools.drop(None if owner is None else _number(owner))
@@ -564,9 +571,9 @@ def drop_pools(owner: Optional[OwnerLike] = None) -> None:
 
 @contextlib.contextmanager
 def outside_pools() -> Iterator[None]:
-    """`with outside_pools(): torch.cuda.empty_cache()` in a scope: what this thread allocates inside is in no model's
-    pool, and PyTorch may give back what it has cached, which it does not while any thread is in a pool. Scopes stay as
-    they are."""
+    """`with outside_pools(): torch.cuda.empty_cache()` inside a scope: allocations of this thread in the block are in
+    no model's pool. PyTorch may then give back cached memory, which it does not while any thread is in a pool. Scopes
+    stay as they are."""
     pools = _pools
     if pools is None:
         yield
@@ -580,7 +587,7 @@ def outside_pools() -> Iterator[None]:
         _follow_pool()
 
 
-# ---- memory that exists
+# ---- existing memory
 
 class _Buffer(ctypes.Structure): # CPython's Py_buffer
     _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t),
@@ -589,8 +596,8 @@ class _Buffer(ctypes.Structure): # CPython's Py_buffer
 
 
 def _buffer_range(thing: Any) -> tuple[int, int]:
-    """Address and length of what an object with the buffer protocol shows."""
-    if type(thing) is bytes: # its block begins at the object
+    """Address and length of the memory that an object shows by the buffer protocol."""
+    if type(thing) is bytes: # its block begins at the object itself
         return id(thing), sys.getsizeof(thing)
     view = _Buffer()
     ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(thing), ctypes.byref(view), 0)
@@ -601,8 +608,8 @@ def _buffer_range(thing: Any) -> tuple[int, int]:
 
 
 def _tensor_ranges(tensor: Any) -> Iterator[tuple[int, int]]:
-    """The memory of a tensor on the CPU or on a CUDA device; a tensor made of others (quantised, say) has what they
-    have."""
+    """The memory of a tensor on the CPU or on a CUDA device. A tensor that consists of others, for example a quantised
+    one, has their memory."""
     if hasattr(tensor, "__tensor_flatten__"):
         try:
             for name in tensor.__tensor_flatten__()[0]:
@@ -627,7 +634,7 @@ def _module_ranges(module: Any) -> Iterator[tuple[int, int]]:
 
 
 def _inner_model(thing: Any, torch: Any) -> Any:
-    """The module behind what ComfyUI hands around: a ModelPatcher, or a CLIP or VAE that has one."""
+    """The module inside an object of ComfyUI's: a ModelPatcher, or a CLIP or VAE with one."""
     for _depth in range(3):
         if torch is None or thing is None or isinstance(thing, torch.nn.Module):
             break
@@ -638,7 +645,7 @@ def _inner_model(thing: Any, torch: Any) -> Any:
 
 def ranges(thing: Any) -> Iterator[tuple[int, int]]:
     """Addresses and lengths of the memory of a tensor, a torch module, a ModelPatcher of ComfyUI, an object with the
-    buffer protocol, an (address, length) pair, or a list, tuple, set or mapping of such; what is shared may come more
+    buffer protocol, an (address, length) pair, or a list, tuple, set or mapping of such. Shared memory may come more
     than once."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(thing, torch.Tensor):
@@ -655,7 +662,7 @@ def ranges(thing: Any) -> Iterator[tuple[int, int]]:
             yield from ranges(part)
     elif torch is not None and isinstance(inner := _inner_model(thing, torch), torch.nn.Module):
         yield from _module_ranges(inner)
-        for kept in list((getattr(thing, "backup", None) or {}).values()): # weights as they are without a LoRA
+        for kept in list((getattr(thing, "backup", None) or {}).values()): # weights without the LoRA
             weight = getattr(kept, "weight", kept)
             if isinstance(weight, torch.Tensor):
                 yield from _tensor_ranges(weight)
@@ -667,9 +674,10 @@ def ranges(thing: Any) -> Iterator[tuple[int, int]]:
 
 
 def assign(owner: OwnerLike, thing: Any) -> int:
-    """What the thing has (see ranges) is the model's or custom's from now on; node and run stay what they were. Returns
-    the bytes. Parts that are no memory of the program's heap or mappings are left out; if there is nothing else, Error.
-    A VBAR of comfy-aimdo, or what refers to some, is named the owner's; it has no bytes here."""
+    """Assigns the memory of the thing (see ranges) to the model or custom owner; its node and run do not change.
+    Returns the number of bytes. Parts outside the program's heap and mappings are left out; if nothing else is there,
+    it raises Error. A VBAR of comfy-aimdo, or an object that refers to some, is noted as the owner's and has no bytes
+    here."""
     if not _ready():
         return 0
     number, done, failed = _number(owner), 0, 0
@@ -692,7 +700,8 @@ def assign(owner: OwnerLike, thing: Any) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Vbar:
-    """A range of addresses on a device that comfy-aimdo keeps a model's weights in, and what of it is there; bytes."""
+    """A range of device addresses where comfy-aimdo keeps a model's weights, and how much of it is resident, in
+    bytes."""
     owner: int
     device: int
     address: int
@@ -705,7 +714,7 @@ _vbar_watch: Any = None # memstow_vbars.Watch
 
 
 def _watch_vbars() -> Any:
-    """None where the program has not imported comfy-aimdo's."""
+    """None if the program has not imported comfy-aimdo."""
     global _vbar_watch
     module = sys.modules.get("comfy_aimdo.model_vbar")
     if _vbar_watch is None and module is not None and hasattr(module, "ModelVBAR"):
@@ -729,9 +738,9 @@ def _assign_vbars(number: int, thing: Any) -> list[Any]:
 
 
 def vbars() -> list[Vbar]:
-    """The VBARs of comfy-aimdo, which manages device memory that memstow neither counts nor moves, as it answers
-    itself. From the first call on, a new one is the model's in whose scope it is made; assign(owner, vbar) says whose
-    another one is."""
+    """The VBARs of comfy-aimdo, as it reports them. It manages device memory that memstow neither counts nor moves.
+    From the first call on, a new VBAR belongs to the model in whose scope it is made; for others call assign(owner,
+    vbar)."""
     watch = _watch_vbars() if _ready() else None
     return [Vbar(*figures) for figures in watch.look()] if watch is not None else []
 
@@ -740,7 +749,7 @@ MOST_VBARS = 24  # in a line of the trace
 
 
 def note_vbars() -> list[Vbar]:
-    """vbars(), which `memstow report` and `memstow owners` then show: what was resident when this was called last."""
+    """Calls vbars() and notes the result, which `memstow report` and `memstow owners` then show as of this call."""
     found = vbars()
     if _vbar_watch is not None:
         largest = sorted(found, key=lambda vbar: -vbar.resident)[:MOST_VBARS]
@@ -751,7 +760,7 @@ def note_vbars() -> list[Vbar]:
 
 
 def release_range(thing: Any) -> int:
-    """The opposite of assign: what the thing has is no owner's. Returns the bytes."""
+    """The opposite of assign: takes the memory of the thing from its owner. Returns the number of bytes."""
     if not _ready():
         return 0
     return sum(length for address, length in sorted(set(ranges(thing)))
@@ -761,7 +770,7 @@ def release_range(thing: Any) -> int:
 # ---- runs
 
 def outcome_of(exception: Optional[BaseException]) -> str:
-    """What a run that ended so is called."""
+    """The name of the outcome of a run that ended with this exception, or None."""
     if exception is None:
         return "ok"
     if isinstance(exception, (asyncio.CancelledError, KeyboardInterrupt)):
@@ -772,12 +781,12 @@ def outcome_of(exception: Optional[BaseException]) -> str:
 
 
 _runs_ended = 0
-_runs_collected = -1  # _runs_ended when garbage was last looked at; -1: nobody looks out for that yet
+_runs_collected = -1  # _runs_ended at the last garbage collection; -1: collections are not watched yet
 
 
 def _collected(phase: str, info: Mapping[str, int]) -> None:
-    """Says in the trace that all garbage was looked at: what is garbage still is no leak. Once a run at most, and
-    without a lock, because a collection may happen anywhere."""
+    """Notes in the trace that all garbage was collected: memory that is garbage now does not leak. It does so at most
+    once a run, and takes no lock, because a collection may happen anywhere."""
     global _runs_collected
     if phase == "stop" and info.get("generation") == 2 and _runs_collected != _runs_ended:
         _runs_collected = _runs_ended
@@ -787,12 +796,12 @@ def _collected(phase: str, info: Mapping[str, int]) -> None:
 def _look_out_for_collections() -> None:
     global _runs_collected
     if _runs_collected < 0 and gc.isenabled() and active():
-        _collected("stop", {"generation": 2}) # from here on what was collected is known
+        _collected("stop", {"generation": 2}) # from here on collections are watched
         gc.callbacks.append(_collected)
 
 
 class Run:
-    """A run: what any thread allocates while it is on is in it. As a context manager its outcome is that of the
+    """A run. Allocations of all threads belong to it while it is on. As a context manager it takes its outcome from the
     block."""
     __slots__ = ("name", "id", "outcome")
 
@@ -829,30 +838,30 @@ class Run:
 
 
 def run(name: str = "run") -> Run:
-    """`with run("prompt 7"):` Raises Error (EBUSY) while another run is on."""
+    """`with run("prompt 7"):` begins a run. Raises Error (EBUSY) while another run is on."""
     return Run(name)
 
 
 def peak(anew: bool = False) -> int:
-    """The most bytes that were live at once since the last call with anew=True, which begins the next while; 0 without
-    memstow."""
+    """The peak of live bytes since the last call with anew=True, which begins a new period; 0 without memstow."""
     return _check(_library.peak(1 if anew else 0), "peak") if _ready() else 0
 
 
 # ---- moving memory out and back
 
 def stow(owner: OwnerLike) -> int:
-    """Moves what the owner has out to files; addresses stay, and use brings it back. Returns the bytes that left."""
+    """Moves the owner's memory out to files. Addresses stay valid, and use brings the memory back. Returns the number
+    of bytes moved."""
     return _check(_library.stow(_number(owner)), "stow") if _ready() else 0
 
 
 def restore(owner: OwnerLike) -> int:
-    """Brings all of it back into memory that is backed by no file. Returns the bytes."""
+    """Brings all of it back into memory that no file backs. Returns the number of bytes."""
     return _check(_library.restore(_number(owner)), "restore") if _ready() else 0
 
 
 def release(owner: OwnerLike) -> int:
-    """Gives back what the system can have without losing anything. Returns the bytes."""
+    """Gives free memory of the owner back to the system; nothing is lost. Returns the number of bytes."""
     drop_pools(owner)
     return _check(_library.release(_number(owner)), "release") if _ready() else 0
 
@@ -861,7 +870,7 @@ def release(owner: OwnerLike) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What is to become of an owner: the policy that applies, what is done now, and why."""
+    """A decision about an owner: the policy that applies, what is done now, and why."""
     owner: int
     policy: str
     action: str
@@ -874,8 +883,8 @@ MOST_DECISIONS = 4096
 
 
 def decide(reason: str = "request", text: str = "", needed: int = 0) -> list[Decision]:
-    """Begins a trigger and says what is to be done, in order: drop what is to be freed, then call finish(). Raises
-    Error (EBUSY) while one is on."""
+    """Begins a trigger, and returns the decisions in order. The program then drops what is to be freed, and calls
+    finish(). Raises Error (EBUSY) while a trigger is on."""
     number = _choice(REASONS, reason, "reason")
     if not _ready():
         return []
@@ -888,13 +897,15 @@ def decide(reason: str = "request", text: str = "", needed: int = 0) -> list[Dec
 
 
 def finish() -> int:
-    """Ends the trigger that decide() began: stows, and gives back free memory. Returns the bytes given back."""
+    """Ends the trigger that decide() began: stows, and gives back free memory. Returns the number of bytes given
+    back."""
     drop_pools()
     return _check(_library.trigger_end(), "trigger") if _ready() else 0
 
 
 def trigger(reason: str = "request", text: str = "") -> int:
-    """decide() and finish() at once, for a program that has nothing to drop. Returns the bytes given back."""
+    """decide() and finish() in one call, for a program that has nothing to drop. Returns the number of bytes given
+    back."""
     number = _choice(REASONS, reason, "reason")
     drop_pools()
     return _check(_library.trigger(number, _encoded(text)), "trigger") if _ready() else 0
@@ -907,16 +918,15 @@ def trace(line: Mapping[str, Any]) -> None:
 
 
 def referrers() -> ModuleType:
-    """The module memstow_referrers, which looks for who holds something."""
+    """The module memstow_referrers, which finds the holders of an object."""
     return _beside("memstow_referrers")
 
 
 def held(owner: OwnerLike, *things: Any, seconds: float = 1.0) -> list[str]:
-    """Who holds these things, which are the owner's and ought to be gone: places that can be looked up in the source,
-    which are also noted in the trace, where memstow leaks finds them. Variables of the function that calls this do not
-    count. Returns at most eight, [] where none was found. It takes so many seconds of the processor at most, and one
-    look at all objects more; other Python threads wait meanwhile. Call it between two runs, of what a weak reference
-    still leads to."""
+    """The holders of these things, which belong to the owner and should be gone. The result is at most eight places in
+    the source, [] if none was found. They are also noted in the trace for memstow leaks. Variables of the calling
+    function do not count. The search takes at most `seconds` of processor time plus one look at all objects; other
+    Python threads wait meanwhile. Call it between two runs, for objects that a weak reference still finds."""
     if not _ready():
         return []
     finder = referrers()
@@ -929,7 +939,8 @@ def held(owner: OwnerLike, *things: Any, seconds: float = 1.0) -> list[str]:
 
 
 def decisions(start: int = 0) -> tuple[list[dict[str, Any]], int]:
-    """The lines of the trace from this one on (0: the first that is kept), and the number to go on with."""
+    """The lines of the trace from number `start` on (0: from the first that is kept), and the number for the next
+    call."""
     if not _ready():
         return [], start
     lines: list[dict[str, Any]] = []
@@ -945,8 +956,9 @@ def decisions(start: int = 0) -> tuple[list[dict[str, Any]], int]:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What somebody outside asks for: trigger, stow, restore or release; owner 0 is all of them. reason and needed are
-    a trigger's, and decide()'s: memstow itself asks for one when memory is short, or an owner was not used for long."""
+    """A request from outside: trigger, stow, restore or release; owner 0 means all of them. reason and needed are those
+    of a trigger, for decide(). memstow itself asks for a trigger when memory is short, or when an owner was not used
+    for long."""
     kind: str
     ticket: int
     owner: int
@@ -956,9 +968,8 @@ class Request:
 
 
 def next_request(seconds: float = 1.0) -> Optional[Request]:
-    """The next request from outside, after waiting for at most so long: not at all for less than 0, and for no more
-    than 49 days. From the first call on, requests are the program's to answer, but for those of memstow leaks (see
-    on_look)."""
+    """Waits for the next request from outside, at most `seconds`: not at all if negative, and no more than 49 days.
+    After the first call the program must answer all requests, except for those of memstow leaks (see on_look)."""
     milliseconds = int(min(max(seconds * 1000, 0), 2**32 - 1))
     return _request(_library.request_next, milliseconds) if _ready() else None
 
@@ -972,19 +983,19 @@ def _request(ask: Callable[..., int], *how: int) -> Optional[Request]:
 
 
 def answer(request: Union[Request, int], result: int, text: str = "") -> None:
-    """Answers a request: bytes, or -errno, and a line of text."""
+    """Answers a request with a number of bytes, or -errno, and a line of text."""
     if _ready():
         ticket = request if isinstance(request, int) else request.ticket
         _check(_library.request_done(ticket, result, _encoded(text)), "answer")
 
 
-# ---- what memstow leaks asks for
+# ---- requests of memstow leaks
 
 _looks: Any = None # memstow_looks.Looks
 
 
 def _begin_looks() -> Any:
-    """With the first run a thread begins to wait for what memstow leaks may ask. None: the library is older than
+    """Starts a thread with the first run, which waits for requests of memstow leaks. None: the library is too old for
     that."""
     global _looks
     if _looks is None and _library.request_of is not _no_such_call:
@@ -996,9 +1007,9 @@ def _begin_looks() -> Any:
 
 
 def _holders_of(stacks: list[str], before: int, seconds: float) -> tuple[int, bool]:
-    """Says in the trace what holds the blocks of these call stacks: of how many there was time for, and whether not of
-    all."""
-    referrers() # which the other module imports
+    """Notes in the trace what holds the blocks of these call stacks. Returns for how many there was time, and whether
+    that was not all."""
+    referrers() # the other module imports it
     blocks = _beside("memstow_blocks")
     lines, is_cut = blocks.holders_of(blocks.parse(stacks), before, _library.blocks,
                                       lambda owner: _labels.get(owner, owner), seconds)
@@ -1008,22 +1019,21 @@ def _holders_of(stacks: list[str], before: int, seconds: float) -> tuple[int, bo
 
 
 def on_look(handler: Optional[Callable[[Request], Any]]) -> None:
-    """From now on what memstow leaks asks for (kinds collect and holders) is the handler's, which is called on a thread
-    of memstow's and has look() called at a better moment. None: it is done between two runs, as long as nobody takes it
-    over."""
+    """Gives the requests of memstow leaks (kinds collect and holders) to the handler. It is called on a thread of
+    memstow's, and must have look() called at a suitable moment. None: they are served between two runs."""
     looks = _begin_looks() if _ready() else None
     if looks is not None:
         looks.handler = handler
 
 
 def look(request: Request) -> tuple[int, str]:
-    """Does what memstow leaks asks for, now and on this thread: what to answer it with."""
+    """Serves a request of memstow leaks, now and on this thread. Returns the answer."""
     looks = _begin_looks()
     return looks.look(request) if looks is not None else (-errno.ENOTSUP, "")
 
 
 def snapshot(path: Union[str, os.PathLike[str]]) -> None:
-    """Writes a snapshot of this process, as `memstow snapshot` does, and waits for it."""
+    """Writes a snapshot of this process, as `memstow snapshot` does, and waits until it is written."""
     if _ready():
         _check(_library.snapshot(os.fsencode(path)), "snapshot")
 
@@ -1033,15 +1043,15 @@ _cleanup_lock = threading.Lock()
 
 
 def on_full_cleanup(handler: Optional[Callable[[str], Any]]) -> None:
-    """Who does what full_cleanup() asks for: the node pack, in ComfyUI."""
+    """Sets the handler of full_cleanup(): in ComfyUI, the node pack."""
     global _cleanup
     with _cleanup_lock:
         _cleanup = handler
 
 
 def full_cleanup(reason: str) -> bool:
-    """Asks for what ComfyUI's button "Free model and node cache" does, at the end of the run that is on; False if
-    nobody can do it here."""
+    """Asks for the effect of ComfyUI's button "Free model and node cache" at the end of the current run. False if there
+    is no handler."""
     with _cleanup_lock:
         handler = _cleanup
     if handler is None:
@@ -1056,7 +1066,7 @@ def full_cleanup(reason: str) -> bool:
 if TYPE_CHECKING:
     import memstow_packs as comfy
 else:
-    try: # in sys.modules as well: then `import memstow.comfy` finds it, although this is no package
+    try: # also in sys.modules, so that `import memstow.comfy` finds it although this is not a package
         comfy = sys.modules[f"{__name__}.comfy"] = _beside("memstow_packs")
     except FileNotFoundError: # this file was copied alone
         pass

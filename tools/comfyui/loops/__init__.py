@@ -1,5 +1,5 @@
-"""Loops in ComfyUI: runs that feed the next run. In: the pack's runs. Out: nodes, routes, and who runs the loops'
-prompts. docs/loops.md is the prose; memstow_loops, beside memstow.py, has all that needs no ComfyUI."""
+"""Loops in ComfyUI: runs that feed the next run. In: the pack's runs. Out: nodes, routes, and the host that runs the
+loops' prompts. docs/loops.md explains loops. memstow_loops, beside memstow.py, has all that does not need ComfyUI."""
 import os
 from typing import Any, Mapping, Optional
 
@@ -9,7 +9,7 @@ NO_STATE = "memstow: no loops: the Python modules beside memstow.py are older th
 
 
 class Pack:
-    """What memstow_loops asks of this pack."""
+    """What memstow_loops needs of this pack."""
 
     def __init__(self, loops: Any, host: Any) -> None:
         self.loops, self.host = loops, host
@@ -23,7 +23,7 @@ class Pack:
 
 
 def folder_of(options: dict) -> Optional[str]:
-    """Where what persists lies: below ComfyUI's folder for users. None: where memory is stowed to."""
+    """The folder for persistent values: in ComfyUI's folder for users. None: the folder that memory is stowed to."""
     if not options.get("persist_prefix"):
         return None
     import folder_paths

@@ -1,5 +1,5 @@
-"""The node DiscomfortImageDescriber: a text for each image, from an endpoint that speaks OpenAI's chat API. In: images,
-a URL and a key, from inputs or the environment. Out: texts. Never writes the key anywhere, and gives up after a stated
+"""The node DiscomfortImageDescriber: gets a text for each image from an endpoint with OpenAI's chat API. In: images, a
+URL and a key, from inputs or the environment. Out: texts. Never writes the key anywhere, and gives up after a given
 time."""
 import base64
 import io
@@ -14,11 +14,11 @@ from typing import Any
 URL, KEY = "MEMSTOW_DESCRIBER_URL", "MEMSTOW_DESCRIBER_KEY"
 MOST_ANSWER = 1 << 20 # bytes
 FIRST_PAUSE, MOST_PAUSE = 0.5, 20.0 # seconds between two tries
-AGAIN = (408, 409, 425, 429, 500, 502, 503, 504) # statuses after which another try may do
+AGAIN = (408, 409, 425, 429, 500, 502, 503, 504) # statuses after which another try may succeed
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would take the key along to somebody else."""
+    """Refuses redirects, which would send the key to another server."""
 
     def redirect_request(self, *_arguments: Any, **_options: Any) -> None:
         return None
@@ -28,7 +28,7 @@ OPENER = urllib.request.build_opener(NoRedirects)
 
 
 def endpoint_of(url: str) -> str:
-    """The chat endpoint of a URL: itself, or below the base of an API."""
+    """The chat endpoint for a URL: the URL itself, or a path below it if it is the base of an API."""
     url = (url or os.environ.get(URL, "")).strip()
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -38,13 +38,13 @@ def endpoint_of(url: str) -> str:
 
 
 def place_of(endpoint: str) -> str:
-    """The endpoint as messages name it: without user, password and query."""
+    """The endpoint for messages: without user, password and query."""
     parts = urllib.parse.urlsplit(endpoint)
     return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 
 def data_url(image: Any) -> str:
-    """An image as the protocol has it, a PNG in a data URL: base64 is the protocol's own."""
+    """An image for the protocol: a PNG in a data URL. The protocol requires base64."""
     import numpy
     from PIL import Image
     pixels = (image.detach().cpu().float().clamp(0, 1).numpy() * 255.0).round().astype(numpy.uint8)
@@ -59,7 +59,7 @@ def body_of(image: Any, prompt: str, model: str, most: int) -> bytes:
 
 
 def text_in(answer: bytes) -> str:
-    """The text in an answer; ValueError where there is none."""
+    """The text in an answer; ValueError if there is none."""
     try:
         content = json.loads(answer)["choices"][0]["message"]["content"]
     except (ValueError, LookupError, TypeError):
@@ -72,7 +72,7 @@ def text_in(answer: bytes) -> str:
 
 
 class Asker:
-    """Asks one endpoint, again where that may help, until the time is up."""
+    """Asks one endpoint, and repeats that where it may help, until the time is up."""
 
     def __init__(self, endpoint: str, key: str, seconds: float, tries: int) -> None:
         self.endpoint, self._key, self.tries = endpoint, key, tries
@@ -117,7 +117,7 @@ def retry_after(error: urllib.error.HTTPError) -> float:
 
 
 def wait(seconds: float) -> None:
-    """Waits, unless the run is interrupted meanwhile."""
+    """Waits, and stops when the run is interrupted."""
     import comfy.model_management
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:

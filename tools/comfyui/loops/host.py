@@ -1,6 +1,6 @@
-"""Runs the prompts of loops in this ComfyUI: ordinary ones, in its queue. In: prompts of memstow_loops. Out: how each
-ended; none of them in the history, nothing of them in the node caches that no later one can use. Never runs a node, nor
-waits, on ComfyUI's worker thread or its server's."""
+"""Runs the prompts of loops in this ComfyUI, as ordinary prompts in its queue. In: prompts of memstow_loops. Out: how
+each ended. The prompts are not in the history, and leave nothing in the node caches that no later prompt can use. Never
+runs a node or waits on ComfyUI's worker thread or its server's."""
 import asyncio
 import inspect
 import threading
@@ -11,8 +11,8 @@ from .. import caches
 from ..hooks import quietly, wrap
 from ..runs import Runs
 
-QUEUED_SECONDS = 60 # that the server may take to check a prompt
-LOOK_SECONDS = 0.5  # between two looks whether a prompt is still there
+QUEUED_SECONDS = 60 # time that the server has to check a prompt
+LOOK_SECONDS = 0.5  # between two looks at the prompt's place in the queue
 
 
 class Waiting:
@@ -28,8 +28,8 @@ class Host:
     def __init__(self, runs: Runs, functions: Any) -> None:
         self.runs, self.functions = runs, functions
         self.waiting: dict[str, Waiting] = {}
-        self.ended: dict[str, Waiting] = {}      # whose outputs are still in the node cache
-        self.constant: dict[str, dict] = {}      # of each loop that runs: keys of outputs that all its iterations use
+        self.ended: dict[str, Waiting] = {}      # ended prompts whose outputs are still in the node cache
+        self.constant: dict[str, dict] = {} # for each running loop: keys of the outputs that all its iterations use
 
     # ---- into ComfyUI
 
@@ -60,7 +60,8 @@ class Host:
         waiting.succeeded = status.get("status_str") == "success"
 
     def _tidy(self, executor: Any, prompt_id: str) -> None:
-        """On the worker thread, after a run: what depends on this iteration's values is of no use to another one."""
+        """On the worker thread, after a run: drops outputs that depend on this iteration's values, because no other
+        iteration can use them."""
         waiting = self.ended.pop(prompt_id, None)
         if waiting is None:
             return
@@ -77,7 +78,7 @@ class Host:
         return self.functions.ClassesHere(nodes.NODE_CLASS_MAPPINGS)
 
     def may_wait(self) -> str:
-        """Why the thread that asks may not wait for a loop; "": it may."""
+        """The reason why the calling thread may not wait for a loop; "": it may."""
         from server import PromptServer
         if threading.get_ident() == self.runs.worker:
             return "this thread runs the prompts of loops, and cannot wait for one: use start_loop()"
@@ -118,8 +119,8 @@ class Host:
         return asyncio.run_coroutine_threadsafe(work, PromptServer.instance.loop).result(QUEUED_SECONDS)
 
     async def _check(self, prompt: Any) -> tuple[Any, list]:
-        """The graph as ComfyUI has checked it, and its outputs. LoopError where it finds a fault, also one of several
-        outputs."""
+        """The graph as ComfyUI has checked it, and its outputs. LoopError if ComfyUI finds any fault, even in only one
+        of several outputs."""
         import execution
         graph = prompt.graph
         known = [name for name in inspect.signature(execution.validate_prompt).parameters]
@@ -130,7 +131,7 @@ class Host:
         return graph, valid[2]
 
     async def _queue(self, prompt_id: str, prompt: Any) -> None:
-        """As the server does with a prompt that it is sent."""
+        """Queues a prompt as the server does with a prompt that a client sends."""
         import execution
         from server import PromptServer
         server = PromptServer.instance
@@ -141,7 +142,7 @@ class Host:
         server.prompt_queue.put((number, prompt_id, graph, {}, outputs, *sensitive))
 
     def _wait(self, prompt_id: str, waiting: Waiting, cancelled: threading.Event) -> bool:
-        """Whether the prompt has run."""
+        """Waits for the prompt. Returns whether it ran."""
         while not waiting.over.wait(0.05 if cancelled.is_set() else LOOK_SECONDS):
             place = self._place(prompt_id, cancelled.is_set())
             if place == "gone" and not waiting.over.wait(1):
@@ -149,14 +150,14 @@ class Host:
         return True
 
     def _place(self, prompt_id: str, is_to_end: bool) -> str:
-        """Where a prompt is: waiting, running, or gone. One that is to end is taken out of the queue, or interrupted:
-        under the queue's lock, so that no other prompt is interrupted in its place."""
+        """Whether a prompt waits, runs or is gone. With `is_to_end` it is taken out of the queue or interrupted. This
+        is done under the queue's lock, so that no other prompt is interrupted instead."""
         import nodes
         from server import PromptServer
         queue = PromptServer.instance.prompt_queue
         with queue.mutex:
             if any(item[1] == prompt_id for item in queue.currently_running.values()):
-                if is_to_end: # again and again: a run that begins takes it back
+                if is_to_end: # repeated, because a run that begins resets it
                     nodes.interrupt_processing()
                 return "running"
             if any(item[1] == prompt_id for item in queue.queue):
@@ -179,7 +180,7 @@ class Host:
 
 
 def words_of(error: Any, node_errors: Any) -> str:
-    """What ComfyUI says against a prompt: of its nodes if it names some."""
+    """ComfyUI's reasons against a prompt, those of its nodes if it names any."""
     found = [f"node {node} ({of.get('class_type')}): {one.get('message')}: {one.get('details')}"
              for node, of in (node_errors or {}).items() for one in of.get("errors", [])]
     if found:

@@ -1,5 +1,5 @@
-"""The node DiscomfortFolderImageLoader: the images of a folder as one batch. In: a folder of this machine. Out: a
-batch, in a stated order, and how many there are. Files that cannot be read are named; they stop nothing."""
+"""The node DiscomfortFolderImageLoader: the images of a folder as one batch. In: a folder of this machine. Out: a batch
+in a fixed order, and the number of images. Unreadable files are named, and do not stop the others."""
 import os
 import re
 from typing import Any
@@ -11,25 +11,25 @@ RULES = ("refuse", "group", "resize to first", "resize to largest", "crop to fir
 
 
 def order_of(name: str) -> tuple:
-    """Names in the order of people: img2 before img10; what differs in case only is next to each other."""
+    """Natural order of names: img2 before img10. Names that differ only in case are neighbours."""
     return ([int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name.casefold())], name)
 
 
 def read(path: str) -> Any:
-    """An image as a tensor of height, width and three colours, 0 to 1; turned as its camera says. The first of an
-    animation."""
+    """An image as a tensor of height, width and three colours, 0 to 1. It is turned as its metadata say. Of an
+    animation it is the first image."""
     import numpy
     import torch
     from PIL import Image, ImageOps
     with Image.open(path) as image:
         turned = ImageOps.exif_transpose(image)
-        if turned.mode == "I": # 16 bits a grey
+        if turned.mode == "I": # grey with 16 bits
             turned = turned.point(lambda value: value * (1 / 255))
         return torch.from_numpy(numpy.asarray(turned.convert("RGB"), dtype=numpy.float32) / 255.0)
 
 
 def resized(image: Any, height: int, width: int, is_cropped: bool) -> Any:
-    """An image in another size: stretched, or cut to its middle part of the other's proportions first."""
+    """An image in another size: stretched, or first cut to its middle part with the other's proportions."""
     import comfy.utils
     if tuple(image.shape[:2]) == (height, width):
         return image
@@ -43,8 +43,8 @@ def size_of(image: Any) -> str:
 
 
 def batches_of(images: list, names: list, rule: str) -> list:
-    """The images as batches of one size each: one batch but for the rule "group", whose batches are in order of their
-    first image."""
+    """The images in batches of one size each: one batch, except for the rule "group". Its batches are in the order of
+    their first images."""
     import torch
     sizes = list(dict.fromkeys(tuple(image.shape[:2]) for image in images))
     if len(sizes) > 1 and rule == "refuse":
@@ -80,7 +80,7 @@ class DiscomfortFolderImageLoader:
 
     @classmethod
     def IS_CHANGED(cls, folder_path: Any = None, **_others: Any) -> Any:
-        """The folder's files, with size and time: a changed folder is read again."""
+        """The folder's files with size and time, so that a changed folder is read again."""
         try:
             return repr([(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns)
                          for entry in files_in(folder_path)])
@@ -94,7 +94,7 @@ class DiscomfortFolderImageLoader:
             try:
                 images.append(read(entry.path))
                 names.append(entry.name)
-            except (OSError, ValueError, SyntaxError) as error: # Pillow's for damaged files
+            except (OSError, ValueError, SyntaxError) as error: # Pillow raises these for damaged files
                 unreadable.append(f"{entry.name} ({error})")
         if unreadable:
             log.warning("memstow: %s: these images cannot be read: %s", folder_path, "; ".join(unreadable))
@@ -107,8 +107,7 @@ class DiscomfortFolderImageLoader:
 
 
 def files_in(folder: str) -> list:
-    """The image files of a folder, in order. One that is not named from the root on lies below ComfyUI's folder for
-    inputs."""
+    """The image files of a folder, in order. A relative path is below ComfyUI's input folder."""
     import folder_paths
     path = os.path.join(folder_paths.get_input_directory(), folder)
     if not folder or not os.path.isdir(path):

@@ -1,5 +1,6 @@
-"""The nodes of loops: ports, what stands in their place while a loop runs, and what starts a loop and reads from it.
-In: values. Out: values. Without memstow ports are wires, and loops say how to start with it. Never waits for a loop."""
+"""The nodes of loops: ports, their replacements while a loop runs, and nodes that start a loop and read its values. In:
+values. Out: values. Without memstow, ports are wires, and loops say how to start with memstow. Never waits for a
+loop."""
 import json
 from typing import Any, Optional
 
@@ -15,7 +16,7 @@ _functions: Optional[Any] = None
 
 
 def serve(pack: Any, functions: Any) -> None:
-    """The pack runs loops from now on."""
+    """Makes the pack run loops from now on."""
     global _pack, _functions
     _pack, _functions = pack, functions
 
@@ -150,7 +151,7 @@ class DiscomfortLoopExecutor:
 
     @classmethod
     def IS_CHANGED(cls, **_inputs: Any) -> float:
-        return float("nan") # each run of it starts a loop
+        return float("nan") # each run of the node starts a loop
 
     def start(self, workflow_paths: str, max_iterations: int, initial_inputs: str, condition: str = "", when: str = "",
               storage: str = "memory", ram_limit_mb: int = 0, persist_prefix: str = "", independent: bool = False,
@@ -181,7 +182,7 @@ class DiscomfortLoopResult:
         try:
             found = loop_of(loop)
             return f"{found.serial} {found.store.generation}"
-        except (RuntimeError, ValueError): # or linked: then it is not known yet
+        except (RuntimeError, ValueError): # or linked: the value is not known yet
             return float("nan")
 
     def read(self, loop: str, unique_id: str) -> tuple:
@@ -192,7 +193,7 @@ class DiscomfortLoopResult:
 
 
 def json_in(text: str, what: str) -> Any:
-    """JSON in a text; None in an empty one."""
+    """The value of a JSON text; None for an empty text."""
     if not text.strip():
         return None
     try:
@@ -209,7 +210,7 @@ def workflows_in(text: str) -> list:
 
 
 def inputs_in(text: str) -> dict:
-    """{"seed": 1, …}, or lines of "seed: 1", where a value that is no JSON is a text."""
+    """Parses {"seed": 1, …}, or lines like "seed: 1". In a line, a value that is not JSON is a text."""
     if text.lstrip().startswith("{"):
         return json_in(text, "initial_inputs")
     found = {}
@@ -239,7 +240,7 @@ NODE_DISPLAY_NAME_MAPPINGS = {"DiscomfortPort": "Port (memstow loops)",
 
 
 def free_keys() -> dict:
-    """The nodes whose keys no other pack has registered."""
+    """The nodes whose keys are not taken by another pack."""
     import sys
     table = getattr(sys.modules.get("nodes"), "NODE_CLASS_MAPPINGS", {})
     taken = [key for key in NODES if key in table and table[key].__module__ != NODES[key].__module__]

@@ -1,5 +1,5 @@
-"""Loops over HTTP, under ComfyUI's own rules of who may ask. In: requests; out: JSON, and the bytes of tensors. A
-client never names a file outside of the folder of saved workflows, and no pickle is read or sent."""
+"""Loops over HTTP, with ComfyUI's own access rules. In: requests. Out: JSON, and the bytes of tensors. A client can
+only name files in the folder of saved workflows, and no pickle is read or sent."""
 import asyncio
 from typing import Any
 
@@ -7,11 +7,11 @@ MEMBERS = {"workflows": list, "inputs": dict, "iterations": int, "condition": di
            "use_ram": bool, "ram_limit": int, "persist_prefix": str, "independent": bool, "name": str}
 
 
-PIECE = 1 << 20 # bytes that are sent at once
+PIECE = 1 << 20 # bytes in one piece of a response
 
 
 def fault_of(body: Any) -> str:
-    """What is wrong with the body of a request for a loop; "": nothing."""
+    """The fault in the body of a request for a loop; "": none."""
     if not isinstance(body, dict):
         return "not a JSON object"
     if unknown := sorted(set(body) - set(MEMBERS)):
@@ -24,7 +24,7 @@ def fault_of(body: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it; of others, what they are."""
+    """A value for JSON. Other values become a description."""
     if isinstance(value, (str, int, float, bool, type(None))):
         return value
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
@@ -42,7 +42,7 @@ def install(pack: Any, functions: Any) -> None:
     routes, loops, wire = PromptServer.instance.routes, pack.loops, functions.wire
 
     async def aside(function: Any, *arguments: Any) -> Any:
-        """Off the server's thread, which the loops' own threads need."""
+        """Runs a function off the server's thread, which the loops' own threads need."""
         return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
     def document(**members: Any) -> Any:
@@ -88,7 +88,8 @@ def install(pack: Any, functions: Any) -> None:
         return document(**await aside(loop.document), **values)
 
     async def send_raw(request: Any, loop: Any) -> Any:
-        """Values as bytes, which JSON has no form for; of those that only pickle knows, what they are."""
+        """Sends values as bytes that JSON cannot express. A value that only pickle can express becomes a
+        description."""
         found, told = await aside(split, await aside(loop.values))
         body = {"format": "memstow-comfyui-loops", "version": 1, **await aside(loop.document), "values_of_ports": told}
         answer = web.StreamResponse(headers={"Content-Type": wire.CONTENT_TYPE})

@@ -1,4 +1,4 @@
-"""The workflows that ComfyUI's editor has saved. In: a name; out: the document. Never reads a file outside of their
+"""The workflows that ComfyUI's editor has saved. In: a name. Out: the document. Never reads a file outside their
 folder."""
 import json
 import os
@@ -12,13 +12,13 @@ def folder() -> pathlib.Path:
 
 
 def read(name: str) -> Mapping[str, Any]:
-    """The saved workflow of this name, with or without .json; ValueError says what is wrong with it."""
+    """The saved workflow with this name, with or without .json. ValueError gives the fault."""
     root = folder()
     given = pathlib.PurePosixPath(name.strip())
     if not given.name or given.is_absolute() or ".." in given.parts or "\0" in name:
         raise ValueError(f"{name!r} is no name of a saved workflow")
     path = root / given if given.suffix == ".json" else root / given.with_name(given.name + ".json")
-    if not os.path.realpath(path).startswith(f"{root}{os.sep}"): # a link that leads elsewhere
+    if not os.path.realpath(path).startswith(f"{root}{os.sep}"): # a link that leads out of the folder
         raise ValueError(f"{name!r} lies outside of the folder of saved workflows")
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
