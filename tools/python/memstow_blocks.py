@@ -1,10 +1,12 @@
-"""What holds the blocks of some call stacks: memstow leaks found that they stay behind, run after run, and asks what
-keeps them. In: numbers of call stacks in this process's ledger. Out: a HELD line of the trace for each of them.
+"""Finds what holds the blocks of some call stacks. memstow leaks found that these blocks stay behind, run after run,
+and asks what keeps them. In: numbers of call stacks in this process's ledger. Out: a HELD line of the trace for each of
+them.
 
-Every buffer that Python can reach is asked whose it is (memstow_blocks of the ABI): tensors, arrays, bytes, large
-strings, the tables of lists, dictionaries and sets, and what objects of extension types point to, PIL's images for one.
-Of the blocks that belong to a stack that is asked for some are followed outwards (memstow_referrers). That takes a pass
-over all objects and some looks at all objects more, and ends at a deadline. Call it between two runs."""
+The ABI (memstow_blocks) is asked for the call stack of every buffer that Python can reach: tensors, arrays, bytes,
+large strings, the tables of lists, dictionaries and sets, and memory that objects of extension types point to, such as
+PIL's images. If the stack is one of those in question, some of its blocks are followed outwards (memstow_referrers).
+That takes one pass over all objects and some more looks at all objects, and ends at a deadline. Call it between two
+runs."""
 import builtins
 import collections
 import ctypes
@@ -19,15 +21,15 @@ from typing import Any, NamedTuple, Optional
 
 import memstow_referrers as referrers
 
-# blocks of a stack that are followed, of as many runs; objects that have one block
+# blocks of a stack that are followed, from different runs; objects that have one block
 SAMPLES, SAME = 3, 4
-# bytes, items: what is smaller lies in an arena, and has no block of its own
+# bytes, items: smaller ones are in an arena, and have no block of their own
 LARGE, MANY = 500, 60
-# in a block of an extension type's; such blocks; objects of one type; from block to block
+# limits for blocks of extension types: words in a block; such blocks; objects of one type; steps from block to block
 WORDS, DEEP, EACH, LEVELS = 128, 10_000, 500, 3
 AT_ONCE = 1 << 16                            # addresses
 INSIDE = 1                                   # MEMSTOW_INSIDE
-SHARE = 0.7                                  # of the time may go into the pass over all objects
+SHARE = 0.7                                  # part of the time for the pass over all objects
 
 
 class Block(NamedTuple):
@@ -41,11 +43,12 @@ class Block(NamedTuple):
 
 
 LAYOUT = struct.Struct("<QQIIII")
-WORDS_OF_BLOCK, STACK = LAYOUT.size // 4, 7 # in words of 32 bits: the structure, and where the stack is in it
+WORDS_OF_BLOCK, STACK = LAYOUT.size // 4, 7 # in words of 32 bits: the structure, and the position of the stack in it
 
 
 def look_up(ask: Callable[..., int], addresses: list[int], how: int = 0) -> Any:
-    """What memstow knows of the block at each address: structures one after the other. None: nothing of any."""
+    """What memstow knows of the block at each address, as structures one after the other. None: it knows nothing of
+    them."""
     answer = ctypes.create_string_buffer(len(addresses) * LAYOUT.size)
     found = ask((ctypes.c_uint64 * len(addresses))(*addresses), len(addresses), how, answer,
                 LAYOUT.size) if addresses else 0
@@ -57,7 +60,7 @@ def block_in(answer: Any, number: int) -> Block:
 
 
 def stacks_in(answer: Any) -> list[int]:
-    """Those of all blocks, 0 where there is none."""
+    """The stacks of all blocks; 0 for an address without a block."""
     return memoryview(answer).cast("B").cast("I")[STACK::WORDS_OF_BLOCK].tolist()
 
 
@@ -66,19 +69,19 @@ def stacks_in(answer: Any) -> list[int]:
 PLAIN = {int, float, complex, bool, type(None), types.CodeType, type(Ellipsis), type(NotImplemented), range, slice,
          *(kind for kind in vars(types).values() if isinstance(kind, type)), *(kind for kind in vars(builtins).values()
                                                                                 if isinstance(kind, type))}
-WITH_BUFFERS = ("array", "mmap", "builtins") # builtins: also what names no module, as PIL's images
-# whose other objects have none
+WITH_BUFFERS = ("array", "mmap", "builtins") # builtins: also for types without a module name, such as PIL's images
+# other types of these have no buffers
 LIBRARIES = {"torch", "numpy", *getattr(sys, "stdlib_module_names", sys.builtin_module_names)}
 COLLECTED, MANAGED = 1 << 14, 3 << 3         # Py_TPFLAGS_HAVE_GC; _MANAGED_DICT and _MANAGED_WEAKREF
 
 
 def is_of_python(kind: type) -> bool:
-    """Whether a class is written in Python: what it has is in objects, and no memory of its own."""
+    """Whether a class is written in Python: its data are objects, without memory of their own."""
     return kind.__dictoffset__ != 0 or "__slots__" in type.__dict__["__dict__"].__get__(kind)
 
 
 def words_of(thing: Any) -> Iterator[int]:
-    """What may be addresses in the part of an object that has a fixed size, behind its count and type."""
+    """Words that may be addresses, in the fixed part of an object behind its count and type."""
     size = type(thing).__basicsize__ // 8
     if size > 2:
         yield from addresses_in(ctypes.string_at(id(thing) + 16, 8 * (size - 2)))
@@ -90,13 +93,12 @@ def addresses_in(data: bytes) -> Iterator[int]:
 
 
 def head_of(kind: type) -> int:
-    """How many bytes in front of an object of this type belong to its block: what the collector keeps there, and a
-    dictionary."""
+    """How many bytes in front of an object of this type belong to its block: the collector's head, and a dictionary."""
     return (16 if kind.__flags__ & COLLECTED else 0) + (16 if kind.__flags__ & MANAGED else 0)
 
 
 Way = Callable[[Any], Iterable[int]]
-SIZED: dict[type, Way] = { # of which only a large one has a block of its own
+SIZED: dict[type, Way] = { # types of which only large objects have a block of their own
     **dict.fromkeys((str, bytes), lambda thing: (id(thing),) if len(thing) > LARGE else ()),
     **dict.fromkeys((list, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict,
                      collections.Counter), lambda thing: words_of(thing) if len(thing) > MANY // 4 else ()),
@@ -105,7 +107,7 @@ SIZED: dict[type, Way] = { # of which only a large one has a block of its own
 
 
 class Tensors:
-    """Where tensors begin. Nothing of torch is called but what reads a field."""
+    """The addresses of tensors. Nothing of torch is called except for functions that read a field."""
 
     def __init__(self, torch: Any) -> None:
         self.kind = torch.Tensor
@@ -133,7 +135,7 @@ _nothing = _Nothing()
 
 
 def array_addresses(array: Any) -> Iterator[int]:
-    """That of the memory that an array of numpy shows a part of, also where another object has it."""
+    """The address of the memory that a numpy array shows a part of, also if another object owns that memory."""
     owner, kind = array, sys.modules["numpy"].ndarray
     while referrers.is_a(owner, kind):
         if owner.base is None:
@@ -144,7 +146,7 @@ def array_addresses(array: Any) -> Iterator[int]:
 
 
 class Batch:
-    """Objects and addresses that are asked about together. `take` gets each object whose block is of a wanted stack."""
+    """Objects and addresses that are looked up together. `take` gets each object whose block has a wanted stack."""
 
     def __init__(self, ask: Callable[..., int], how: int, stacks: set[int], take: Callable[[Any, Block], None]) -> None:
         self.ask, self.how, self.stacks, self.take = ask, how, stacks, take
@@ -173,15 +175,15 @@ class Batch:
 
 
 class Route(NamedTuple):
-    """How objects of one type are asked about."""
+    """How objects of one type are looked up."""
     batch: Batch
-    head: Optional[int]  # bytes in front of the object, where each has a block of its own
+    head: Optional[int]  # bytes in front of the object, if each object has a block of its own
     inside: Optional[Way]
-    collected: int       # whether the collector knows of them: COLLECTED, or 0
+    collected: int       # COLLECTED if the collector knows these objects, else 0
 
 
 class Reach:
-    """The objects that have a block of the stacks that are asked for, of runs up to `before` (0: of any)."""
+    """The objects with a block of the wanted stacks, allocated in runs up to `before` (0: in any)."""
 
     def __init__(self, ask: Callable[..., int], stacks: set[int], before: int, deadline: referrers.Deadline) -> None:
         self.ask, self.before, self.deadline = ask, before, deadline
@@ -191,9 +193,11 @@ class Reach:
         self.all_apart = os.environ.get("PYTHONMALLOC", "").startswith("malloc") # each object has a block of its own
         self.routes: dict[type, Optional[Route]] = {}
         self.seen: set[int] = set()
-        self.found: dict[int, tuple[Block, list[Any]]] = {} # by the block's address: objects that have it
+        # address of a block → the block and the objects that have it
+        self.found: dict[int, tuple[Block, list[Any]]] = {}
         self.starts = Batch(ask, 0, stacks, self._take)
-        self.insides = Batch(ask, INSIDE, stacks, self._take) # of buffers, which may lie in a mapping or on a device
+        # for buffers, which may be inside a mapping or on a device
+        self.insides = Batch(ask, INSIDE, stacks, self._take)
         self.deep: list[tuple[Any, list[int]]] = []
         self.of_type: collections.Counter[Any] = collections.Counter()
         self.stacks = stacks
@@ -201,7 +205,7 @@ class Reach:
         self.is_cut = False
 
     def route(self, kind: type) -> Optional[Route]:
-        """From an object of this type to addresses that may be those of its blocks; None where it cannot have any."""
+        """A function from an object of this type to possible addresses of its blocks. None if it cannot have any."""
         batch, inside = self._way_inside(kind)
         head = head_of(kind) if self.all_apart else None
         return Route(batch, head, inside, kind.__flags__ & COLLECTED) if (head, inside) != (None, None) else None
@@ -228,7 +232,8 @@ class Reach:
         return words
 
     def look(self) -> None:
-        """In all objects. What the collector knows is among its objects; what it does not is what those refer to."""
+        """Searches all objects. Objects that the collector knows are in its lists; the others are found through
+        those."""
         objects = gc.get_objects()
         self._note(objects, COLLECTED)
         self.nested = referrers.untracked(objects, self._note_others)
@@ -238,7 +243,7 @@ class Reach:
         self._go_deeper()
 
     def let_go(self) -> None:
-        """Of all objects that it has, and of itself."""
+        """Drops all objects that it has, and its references to itself."""
         self.routes.clear()
         self.deep.clear()
         self.found.clear()
@@ -251,7 +256,7 @@ class Reach:
         self._note(some, 0)
 
     def _note(self, some: list[Any], collected: int) -> None:
-        """The addresses of those that the collector does, or does not, know of."""
+        """The addresses of those objects that the collector knows, or of those that it does not know."""
         routes, seen = self.routes, self.seen
         for number, thing in enumerate(some):
             if number % 1024 == 0 and self._is_over():
@@ -267,9 +272,9 @@ class Reach:
             addresses = list(inside(thing)) if inside is not None else []
             if head is not None:
                 batch.add_one(thing, id(thing) - head)
-            elif not addresses: # what has none is looked at again: most are small strings
+            elif not addresses: # an object without addresses may come again: most are small strings
                 continue
-            if not collected: # others are met once
+            if not collected: # others come only once
                 seen.add(id(thing))
             if addresses:
                 batch.add(thing, addresses)
@@ -282,7 +287,7 @@ class Reach:
             things.append(thing)
 
     def _go_deeper(self) -> None:
-        """What blocks of objects of extension types point to, from block to block."""
+        """Follows what blocks of objects of extension types point to, from block to block."""
         level, seen = self.deep, set[int]()
         try:
             memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
@@ -295,7 +300,7 @@ class Reach:
                 for thing, addresses in level:
                     self.starts.add(thing, addresses)
                 self.starts.flush()
-                if len(seen) > DEEP: # so many are soon looked at, also when the time is over
+                if len(seen) > DEEP: # so many take little time, even after the deadline
                     break
         finally:
             os.close(memory)
@@ -311,7 +316,7 @@ class Reach:
 
     @staticmethod
     def _inside(memory: int, block: Block, seen: set[int]) -> list[int]:
-        """Addresses in it. Another thread may free it meanwhile: it is read by way of the kernel."""
+        """The addresses in a block. Another thread may free it in the meantime, so it is read through the kernel."""
         if block.start in seen or len(seen) > DEEP:
             return []
         seen.add(block.start)
@@ -324,13 +329,13 @@ class Reach:
 # ---- from the blocks of a stack to what holds them
 
 class Wanted(NamedTuple):
-    """A call stack that is asked for: what memstow leaks calls it, and its numbers in the ledger."""
+    """A wanted call stack: its name in memstow leaks, and its numbers in the ledger."""
     path: str
     stacks: tuple[int, ...]
 
 
 def parse(words: Iterable[str]) -> list[Wanted]:
-    """PATH=STACK,STACK… each, in hexadecimal digits. Raises ValueError."""
+    """Parses PATH=STACK,STACK… for each, in hexadecimal digits. Raises ValueError."""
     found = []
     for word in words:
         path, _, stacks = word.partition("=")
@@ -340,7 +345,7 @@ def parse(words: Iterable[str]) -> list[Wanted]:
 
 
 def spread(blocks: list[tuple[Block, list[Any]]], most: int) -> list[tuple[Block, list[Any]]]:
-    """So many of them, of runs as far apart as can be."""
+    """At most `most` of the blocks, from runs as far apart as possible."""
     ordered = sorted(blocks, key=lambda found: found[0].run)
     if len(ordered) <= most:
         return ordered
@@ -348,29 +353,29 @@ def spread(blocks: list[tuple[Block, list[Any]]], most: int) -> list[tuple[Block
 
 
 class Group:
-    """The blocks of one stack that one model and one node have, and what holds them."""
+    """The blocks of one stack that belong to one model and one node, and what holds them."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.blocks: list[tuple[Block, list[Any]]] = []       # and the objects that have each
-        self.samples: list[range] = []                   # the objects of those that are followed: numbers of targets
-        self.holders: list[list[referrers.Holder]] = []  # of each sample
+        self.blocks: list[tuple[Block, list[Any]]] = []       # each with the objects that have it
+        self.samples: list[range] = []                   # the objects that are followed: numbers of targets
+        self.holders: list[list[referrers.Holder]] = []  # for each sample
 
     def follow(self, targets: list[Any]) -> None:
-        """Adds some to the targets, and has no object from then on."""
+        """Adds some of its objects to the targets, and drops its own references to objects."""
         for _block, things in spread(self.blocks, SAMPLES):
             self.samples.append(range(len(targets), len(targets) + len(things)))
             targets += things
         self.blocks = [(block, []) for block, _things in self.blocks]
 
     def line(self) -> dict[str, Any]:
-        """For the trace: the place that holds most of the samples first, of those that are equally likely."""
+        """Its line for the trace. Among equally likely places, the one that holds most samples comes first."""
         block = self.blocks[0][0]
         counts = collections.Counter(place for holders in self.holders
                                      for place in {holder.place for holder in holders})
         every = sorted((holder for holders in self.holders for holder in holders),
                        key=lambda holder: (holder.rank, not holder.is_whole, -counts[holder.place], holder.depth))
-        first = {holder.place: holder for holder in reversed(every)} # of each place the best
+        first = {holder.place: holder for holder in reversed(every)} # the best holder for each place
         ordered = [holder for holder in sorted(first.values(), key=every.index) if holder.is_whole
                    or holder.place == every[0].place]
         return {"path": self.path, "model": block.model, "node": block.node, "blocks": len(self.blocks),
@@ -380,8 +385,8 @@ class Group:
 
 def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label: Callable[[int], Any],
                seconds: float) -> tuple[list[dict[str, Any]], bool]:
-    """A line for each group of blocks that stay, of runs up to `before` (0: of any); and whether there was no time for
-    all of them. `label`: what tells owners apart whose ids differ from run to run."""
+    """A line for each group of blocks that stay, of runs up to `before` (0: of any), and whether time was too short for
+    all of them. `label` names owners whose ids differ from run to run."""
     begun = time.thread_time()
     paths = {stack: one.path for one in wanted for stack in one.stacks}
     reach = Reach(ask, set(paths), before, referrers.Deadline(seconds * SHARE))

@@ -22,12 +22,12 @@ import urllib.request
 SEEDS = ("seed", "noise_seed")
 START_SECONDS, RUN_SECONDS, END_SECONDS = 300, 3600, 20
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# http_proxy does not know who answers on this machine
+# http_proxy does not apply to this machine's servers
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Failure(Exception):
-    """The exit status, and what to say."""
+    """An exit status and its message."""
 
     def __init__(self, status, text):
         super().__init__(text)
@@ -48,7 +48,7 @@ def arguments():
 
 
 def read_workflow(path):
-    """The nodes by their ids. What the user interface saves by itself is another format."""
+    """The nodes by their ids. The user interface saves another format by default, which is refused."""
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:
@@ -63,7 +63,7 @@ def read_workflow(path):
 
 
 def with_seed(nodes, number):
-    """A copy of the workflow with other seeds, and how many there are."""
+    """A copy of the workflow with other seeds, and the number of seeds."""
     copy, changed = json.loads(json.dumps(nodes)), 0
     for node in copy.values():
         for name, value in (node.get("inputs") or {}).items():
@@ -80,7 +80,7 @@ def free_port():
 
 
 def port_of(command):
-    """The port that the command names, and the command, with one if it names none."""
+    """The port that the command names, and the command. If it names no port, one is added."""
     for at, word in enumerate(command):
         value = word[7:] if word.startswith("--port=") else command[
             at + 1] if word == "--port" and at + 1 < len(command) else ""
@@ -97,15 +97,14 @@ class Server:
         self.options = options
         self.port, command = port_of(options.command)
         ledger = options.folder / "comfyui.mst"
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS) # who ends us meanwhile does not leave it behind
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS) # a signal in the meantime must not leave it behind
         self.process = subprocess.Popen([options.memstow, "run", "--quiet", f"--stacks={options.stacks}",
                                          f"--follow={options.follow}", "-o", str(ledger), "--", *command],
                                         stdin=subprocess.DEVNULL, start_new_session=True,
                                         preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS))
 
     def ask(self, path, document=None):
-        """The JSON answer to a GET, or to a POST of a document; None while nobody answers, or there is no such
-        thing."""
+        """The JSON answer to a GET, or to a POST of a document. None if nothing answers, or the path does not exist."""
         data = None if document is None else json.dumps(document).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data,
                                          {"Content-Type": "application/json"})
@@ -137,7 +136,7 @@ class Server:
         self.has_pack = self.ask("/memstow/owners") is not None
 
     def find_pid(self):
-        """The process that listens at the port: what was started may be a script that started it."""
+        """The pid of the process that listens at the port. The started process may be a script that started it."""
         tables = [pathlib.Path(f"/proc/net/{name}") for name in ("tcp", "tcp6")] # a kernel may be without IPv6
         sockets = {f"socket:[{line.split()[9]}]" for table in tables if table.exists()
                    for line in table.read_text().split("\n")[1:-1]
@@ -161,7 +160,7 @@ class Server:
             yield from self.descendants(int(child))
 
     def run(self, nodes):
-        """Runs the workflow, and waits until what follows it is done."""
+        """Runs the workflow, and waits until the work after the run is done."""
         answer = self.ask("/prompt", {"prompt": nodes, "client_id": "memstow"})
         if not answer or "prompt_id" not in answer:
             raise Failure(4, f"ComfyUI did not take the workflow: {answer}")
@@ -180,7 +179,7 @@ class Server:
             raise Failure(4, f"no snapshot could be taken: memstow snapshot exited with {done.returncode}")
 
     def stop(self):
-        """Asks it to end, then ends it; what it started ends with it. Whoever is impatient meanwhile does not keep it
+        """Asks the server to end, then kills it and all that it started. A signal during this does not keep it
         alive."""
         ignore_signals()
         for sent in (signal.SIGTERM, signal.SIGKILL):
@@ -188,7 +187,7 @@ class Server:
                 os.killpg(self.process.pid, sent)
                 self.process.wait(END_SECONDS)
                 if sent == signal.SIGTERM:
-                    continue # whatever stayed in its group
+                    continue # for anything that stayed in its group
             except ProcessLookupError:
                 break
             except subprocess.TimeoutExpired:
@@ -216,7 +215,7 @@ def check(options):
         server.stop()
 
 
-told_to_end = [] # the failure, which is lost where Python can let none through: in the end of an object
+told_to_end = [] # the failure, because Python drops an exception in a finalizer
 
 
 def ignore_signals():
@@ -225,7 +224,7 @@ def ignore_signals():
 
 
 def interrupted(number, _frame):
-    """Once: another one must not end what ends the server."""
+    """Handles the first signal only: a second one must not stop the end of the server."""
     ignore_signals()
     told_to_end.append(Failure(128 + number, f"ended by signal {number}"))
     raise told_to_end[0]

@@ -1,7 +1,7 @@
-"""What `memstow leaks PID` asks of a program: to look at all its garbage, and to say what holds the blocks of some call
-stacks. In: requests, from a thread that waits for them. Out: answers. It is done between two runs: by the thread that
-ends a run, or at once while none is on. Whoever has a better moment for it (ComfyUI's node pack) takes the requests
-over. No run ever waits for it."""
+"""Serves the requests of `memstow leaks PID` to a program: collect all garbage, and find what holds the blocks of some
+call stacks. In: requests, from a thread that waits for them. Out: answers. They are served between two runs, by the
+thread that ends a run, or at once while no run is on. A program with a better moment (ComfyUI's node pack) can take the
+requests over. No run ever waits for this."""
 import collections
 import contextlib
 import errno
@@ -16,9 +16,9 @@ from typing import Any, Optional
 COLLECT, HOLDERS = 7, 8                 # MEMSTOW_ASK_COLLECT, MEMSTOW_ASK_HOLDERS
 KINDS = 1 << COLLECT | 1 << HOLDERS
 FOR_EVER = 2**32 - 1                    # milliseconds
-# of the processor: what a person asks for, and what comes with another question;
+# of processor time: when a person asks, and when the question comes with another one;
 SECONDS = {"find": 10.0, "offer": 3.0}
-MANY_BLOCKS = 3                         # so many times as long where each Python object has a block of its own
+MANY_BLOCKS = 3                         # the factor if each Python object has a block of its own
 
 
 class Looks:
@@ -27,24 +27,24 @@ class Looks:
         self.request_of, self.answer, self.holders_of = request_of, answer, holders_of
         self.handler: Optional[Callable[[Any], None]] = None
         self.waiting: collections.deque[Any] = collections.deque()
-        self.asked: list[str] = []      # call stacks of requests that more was to follow
+        self.asked: list[str] = []      # call stacks of earlier requests that were announced to be continued
         self.runs_on = 0
         self.at_work = threading.Lock()
         self.pid = 0
 
     def begin(self) -> None:
-        """Listens from now on. A forked child has the memory of its parent's thread, and not the thread."""
+        """Starts to listen. A forked child has its parent's memory, but not its parent's thread."""
         if self.pid != os.getpid():
             self.pid, self.runs_on, self.at_work = os.getpid(), 0, threading.Lock()
             threading.Thread(target=self._listen, name="memstow leaks", daemon=True).start()
 
     def _listen(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()) # they are for the program's threads
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()) # signals are for the program's threads
         pid = self.pid
         while pid == self.pid:
             try:
                 request = self.request_of(KINDS, FOR_EVER)
-            except OSError: # none can come any more
+            except OSError: # no more requests can come
                 return
             if request is not None:
                 self._take(request)
@@ -68,32 +68,32 @@ class Looks:
         self.serve()
 
     def serve(self) -> None:
-        """Answers what waits, if no run is on. One thread does."""
+        """Serves the waiting requests if no run is on. Only one thread does so."""
         while self.waiting and not self.runs_on and self.at_work.acquire(blocking=False):
             try:
                 request = self.waiting.popleft()
                 self._answer(request, *self.look(request))
-            except IndexError: # another thread has it
+            except IndexError: # another thread has taken it
                 pass
             finally:
                 self.at_work.release()
 
     def _answer(self, request: Any, result: int, text: str) -> None:
-        with contextlib.suppress(OSError): # who asked is gone
+        with contextlib.suppress(OSError): # the client is gone
             self.answer(request, result, text)
 
-    # ---- what is asked for
+    # ---- the requests
 
     def look(self, request: Any) -> tuple[int, str]:
-        """Does it, and says what came of it: a number, or -errno, and a line of text. Never raises."""
+        """Serves a request. Returns a number or -errno, and a line of text. Never raises."""
         try:
             return (gc.collect(), "") if request.kind == "collect" else self._holders(request.text)
-        except Exception as error: # who asked must hear of it, and the program go on
+        except Exception as error: # the client must get an answer, and the program must go on
             return -errno.EIO, f"{type(error).__name__}: {error}"
 
     def _holders(self, text: str) -> tuple[int, str]:
-        """WORD RUN PATH=STACK,STACK…: `more` follows; `offer`, and `find`, are the last. RUN: blocks of later runs do
-        not count."""
+        """Parses WORD RUN PATH=STACK,STACK…: after `more` another message follows; `offer` and `find` are the last.
+        Blocks of later runs than RUN do not count."""
         word, run, *stacks = text.split()
         self.asked += stacks
         if word == "more":

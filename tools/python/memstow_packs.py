@@ -1,5 +1,5 @@
-"""memstow.comfy: what other node packs, and programs that run workflows themselves, ask of memstow's node pack in
-ComfyUI.
+"""memstow.comfy: calls to memstow's node pack in ComfyUI, for other node packs and for programs that run workflows
+themselves.
 
     import memstow
 
@@ -9,9 +9,9 @@ ComfyUI.
     finally:
         memstow.comfy.run_ended()         # ComfyUI's own worker needs no such call
 
-In: models as nodes pass them, and ends of runs. Out: calls of the node pack. Never: an exception where memstow or its
-pack is not there. Then every call does nothing and returns False, and the first one says why, once. docs/comfyui.md is
-the prose."""
+In: models as nodes pass them, and ends of runs. Out: calls of the node pack. Never: an exception if memstow or its pack
+is not there. In that case every call does nothing and returns False, and the first one says why. docs/comfyui.md is the
+guide."""
 from __future__ import annotations
 
 import logging
@@ -25,7 +25,7 @@ log = logging.getLogger("memstow")
 
 
 class Pack(Protocol):
-    """What the node pack answers."""
+    """The node pack's part."""
 
     def set_policy(self, model: Any, policy: str, priority: int) -> bool: ...
     def run_ended(self, outcome: Optional[str]) -> bool: ...
@@ -36,7 +36,7 @@ _advised = False
 
 
 def serve(pack: Optional[Pack]) -> None:
-    """The node pack answers from now on; None: nobody does."""
+    """Makes the node pack answer from now on. None: nothing answers."""
     global _pack
     _pack = pack
 
@@ -59,29 +59,28 @@ def _set(model: Any, policy: str, priority: int) -> bool:
 
 
 def keep(model: Any, priority: int = 0) -> bool:
-    """The model stays when a run has ended, and is found again by later runs: as the policy node with "keep". It holds
-    until something else is said of the model. Call it where nodes run. Returns whether it was set: not for what is no
-    model."""
+    """Keeps the model after a run, for later runs, like the policy node with "keep". It is in effect until another
+    policy is set on the model. Call it where nodes run. Returns whether the policy was set; it is not if the value is
+    not a model."""
     return _set(model, "keep", priority)
 
 
 def stow(model: Any, priority: int = 0) -> bool:
-    """As keep(), but its weights are moved out when a run has ended, and come back when they are used."""
+    """Like keep(), but moves the weights out after a run. They come back on use."""
     return _set(model, "stow", priority)
 
 
 def free_after_run(model: Any, priority: int = 0) -> bool:
-    """The model is unloaded, and dropped from the node cache, when the run that is on has ended, or the next one. It is
-    gone then as far as nobody else holds it: the caller lets go of it, too. What is loaded again later is another
-    model."""
+    """Unloads the model, and drops it from the node cache, at the end of the current run or the next one. Its memory is
+    freed only if nothing else holds it, so the caller must also let go of it. A later load makes another model."""
     return _set(model, "free", priority)
 
 
 def run_ended(outcome: Optional[str] = None) -> bool:
-    """Applies the policies, as ComfyUI's worker has it done after each run: for the finally of a program that drives
-    PromptExecutor, or an executor of its own, without that worker. The thread that ran the nodes calls it. `outcome` is
-    ok, failed, cancelled or out-of-memory; what PromptExecutor itself has recorded counts before it. Returns False, and
-    does nothing, inside of a run: it is not over, and its own end applies them."""
+    """Applies the policies, as ComfyUI's worker does after each run. It is for a program that drives PromptExecutor, or
+    an executor of its own, without that worker: the thread that ran the nodes calls it in a finally. `outcome` is ok,
+    failed, cancelled or out-of-memory; a result that PromptExecutor itself has recorded takes precedence. Inside a run
+    it does nothing and returns False, because the run's own end applies the policies."""
     import memstow
     if outcome is not None and outcome not in memstow.OUTCOMES:
         raise ValueError(f"outcome must be one of {', '.join(memstow.OUTCOMES)}; not {outcome!r}")

@@ -1,11 +1,11 @@
-"""A pool of PyTorch's for each model: with its native allocator, what a thread allocates in a model's scope then comes
-from segments that are that model's alone, so that they count as its own and can move.
+"""A pool of PyTorch's for each model. With them, the native allocator takes allocations in a model's scope from
+segments that belong to that model alone, so these segments count as the model's and can move.
 
-In: which model a thread is in, from memstow.py. Out: torch.cuda.MemPool, entered and left. Never: CUDA begun, a pool
-destroyed (PyTorch ends the process where another thread is in one then), an exception in the program's scope.
+In: the model whose scope a thread is in, from memstow.py. Out: torch.cuda.MemPool, entered and left. Never: begins
+CUDA, destroys a pool (PyTorch ends the process if another thread is in one then), or raises in the program's scope.
 
-While any thread is in a pool, PyTorch does not give back cached memory to find room (its issues 159674 and 175015): a
-request fails then that would have been served. So this is for who asks for it; docs/cuda.md."""
+While any thread is in a pool, PyTorch does not give back cached memory to make room (its issues 159674 and 175015), so
+a request may fail that would succeed without pools. That is why pools are only made on request; docs/cuda.md."""
 from __future__ import annotations
 
 import ctypes
@@ -14,13 +14,14 @@ import os
 import threading
 from typing import Any, Optional
 
-OLDEST = (2, 10)  # before, a graph that is captured inside a pool took its memory from that, and not from its own
+# in older versions, a graph that is captured inside a pool takes its memory from that pool, and not from its own
+OLDEST = (2, 10)
 log = logging.getLogger("memstow")
 
 
 def possible(torch: Any) -> Optional[bool]:
-    """Whether this PyTorch can; None: it cannot be told yet, because it is being imported or CUDA has not begun.
-    Devices are not counted for that: who has done so has no CUDA in the children that it forks."""
+    """Whether this PyTorch can have pools. None: not known yet, because it is being imported or CUDA has not begun.
+    Devices are not counted for this: a process that has counted them has no CUDA in its forked children."""
     if getattr(getattr(torch, "__spec__", None), "_initializing", False):
         return None
     cuda: Any = getattr(torch, "cuda", None)
@@ -38,7 +39,7 @@ def version_of(torch: Any) -> tuple[int, ...]:
 
 
 class Pool:
-    """A pool on one device. One thread at a time has it: PyTorch refuses a second one."""
+    """A pool on one device. Only one thread is in it at a time: PyTorch refuses a second one."""
     __slots__ = ("owner", "device", "handle", "entered", "is_taken", "is_dropped", "is_released")
 
     def __init__(self, torch: Any, owner: int, device: int) -> None:
@@ -47,18 +48,18 @@ class Pool:
         self.is_taken = True
         self.is_dropped = self.is_released = False
         self.handle = torch.cuda.MemPool()
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.handle))  # it is let go of, and never destroyed
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.handle))  # its references may go, but it is never destroyed
 
 
 class Thread(threading.local):
-    pool: Optional[Pool] = None  # that it is in
-    outside = 0                  # above 0: it is to be in none
+    pool: Optional[Pool] = None  # the pool that the thread is in
+    outside = 0                  # above 0: the thread must not be in a pool
 
 
 class Pools:
-    """A model may die wherever Python collects garbage, also in here, and what is done then drops its pools: so a
-    thread may take the lock again, a pool is taken before anything else is done with it, and nothing is released
-    twice."""
+    """The pools of all models. A model may die wherever Python collects garbage, even in this class, and its death
+    drops its pools. So a thread may take the lock twice, a pool is taken before anything else is done with it, and
+    nothing is released twice."""
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
@@ -69,11 +70,11 @@ class Pools:
         self.is_over = False  # no pool is entered any more
 
     def _is_forked(self) -> bool:
-        """A forked child cannot use CUDA, and who held the lock may not be in it."""
+        """Whether this is a forked child. It cannot use CUDA, and the thread that held the lock may not exist in it."""
         return os.getpid() != self.process
 
     def follow(self, owner: int) -> None:
-        """This thread is in a scope of that model, and of none inside it; 0: in none."""
+        """Notes that this thread's innermost model scope is now that of `owner`; 0: none."""
         if self._is_forked():
             return
         if self.is_over or self.thread.outside:
@@ -83,11 +84,11 @@ class Pools:
             return
         if pool is not None:
             self._leave(pool)
-        if owner and not self.torch.cuda.is_current_stream_capturing():  # a graph's memory is the graph's
+        if owner and not self.torch.cuda.is_current_stream_capturing():  # a graph's memory belongs to the graph
             self._enter(owner)
 
     def stay_outside(self, more: int) -> None:
-        """This thread is in no pool while the sum of these is above 0; from the next follow() on."""
+        """Keeps this thread out of pools while the sum of these numbers is above 0, from the next follow() on."""
         self.thread.outside += more
 
     def adopt(self, owner: int, other: int) -> None:
@@ -99,8 +100,8 @@ class Pools:
                     pool.owner = owner
 
     def drop(self, owner: Optional[int] = None) -> None:
-        """PyTorch may give back what is free in the pools of the model, or of all, when it empties its cache next; what
-        is in use stays. A pool that a thread is in follows when it leaves."""
+        """Lets PyTorch give back free memory in the pools of the model, or of all models, when it empties its cache
+        next. Memory in use stays. A pool that a thread is in is dropped when the thread leaves it."""
         if self._is_forked():
             return
         with self.lock:

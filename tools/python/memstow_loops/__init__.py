@@ -2,12 +2,12 @@
 
     import memstow_loops
 
-    memstow_loops.run_sequential([workflow], {"seed": 1}, iterations=20, condition={"port": "score", "op": ">", "value":
-0.9},
+    memstow_loops.run_sequential([workflow], {"seed": 1}, iterations=20,
+                                 condition={"port": "score", "op": ">", "value": 0.9},
                                  server="http://127.0.0.1:8188")
 
 Within ComfyUI leave `server` out. In: workflows with ports, values for their INPUT ports. Out: the values of their
-OUTPUT ports. Needs ComfyUI with memstow's node pack, started by `memstow run`. docs/loops.md is the prose."""
+OUTPUT ports. It needs ComfyUI with memstow's node pack, started by `memstow run`. docs/loops.md is the guide."""
 from __future__ import annotations
 
 import json
@@ -38,7 +38,7 @@ NO_PACK = ("loops run in a ComfyUI that has memstow's node pack and was started 
 
 
 class Pack(Protocol):
-    """What the node pack answers."""
+    """The node pack's part."""
 
     loops: Loops
 
@@ -50,13 +50,13 @@ _pack: Optional[Pack] = None
 
 
 def serve(pack: Optional[Pack]) -> None:
-    """The node pack runs loops from now on; None: nobody does."""
+    """Makes the node pack run loops from now on. None: nothing runs them."""
     global _pack
     _pack = pack
 
 
 def classes_of(where: Any = None) -> Classes:
-    """Node classes: those given, a server's /object_info, or those of the ComfyUI in this process."""
+    """Node classes: the given ones, those of a server's /object_info, or those of the ComfyUI in this process."""
     if where is not None:
         classes: Classes = InfoClasses(where) if isinstance(where, Mapping) else where
         return classes
@@ -67,7 +67,7 @@ def classes_of(where: Any = None) -> Classes:
 
 
 def workflow_of(what: Any, saved: Optional[Callable[[str], Mapping[str, Any]]] = None) -> tuple[Any, str]:
-    """A workflow, and its name if it has one: of a document, JSON text, a path, or the name of a saved one."""
+    """A workflow, and its name if it has one, from a document, JSON text, a path, or the name of a saved workflow."""
     if isinstance(what, Mapping):
         return what, ""
     if isinstance(what, str) and not what.lstrip().startswith("{") and saved is not None:
@@ -92,24 +92,25 @@ def workflow_of(what: Any, saved: Optional[Callable[[str], Mapping[str, Any]]] =
 
 
 def convert_workflow(workflow: Any, classes: Any = None) -> dict[str, Any]:
-    """A workflow in API format, of one that the editor has saved; one in API format is checked. LoopError names what
-    cannot be converted: nodes whose class is unknown, group nodes."""
+    """The workflow in API format. The argument is one that the editor has saved, or is in API format already and only
+    checked. LoopError names what cannot be converted: nodes of an unknown class, group nodes."""
     document, _name = workflow_of(workflow)
     return from_ui(document, classes_of(classes)) if is_ui(document) else checked(document)
 
 
 def discover_ports(workflow: Any, classes: Any = None) -> Ports:
-    """The ports of a workflow, each with node, id, mode, tags and type, the order in which all nodes run, and warnings.
-    LoopError names the nodes: a cycle, an unknown class, a port without id or connections, two of one id and mode.
-    `classes` is what GET /object_info answers; within ComfyUI it may be left out."""
+    """The ports of a workflow, each with node, id, mode, tags and type; the order in which all nodes run; and warnings.
+    LoopError names the nodes at fault: a cycle, an unknown class, a port without id or connections, two ports of one id
+    and mode. `classes` is the answer to GET /object_info; within ComfyUI it may be left out."""
     known = classes_of(classes)
     return find_ports(convert_workflow(workflow, known), known)
 
 
 def stitch_workflows(workflows: Sequence[Any], classes: Any = None) -> dict[str, Any]:
-    """One workflow of several: an OUTPUT port feeds the INPUT port of its id in a later one, and becomes a wire; other
-    ports stay ports. Of workflows that the editor saved it makes one that the editor opens; one that would lie on an
-    earlier one is moved to the right. If one is in API format, so is the result. LoopError: types that do not meet."""
+    """Makes one workflow of several. An OUTPUT port feeds the INPUT port with its id in a later workflow, and both
+    become a wire; other ports stay ports. If all workflows were saved by the editor, the editor can open the result.
+    Workflows that would overlap earlier ones are moved to the right. If one is in API format, so is the result.
+    LoopError: types that do not match."""
     return stitch([workflow_of(one)[0] for one in workflows], classes_of(classes))
 
 
@@ -128,8 +129,8 @@ def start_loop(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]] = N
                condition: Any = None, when: Any = None, use_ram: bool = True, ram_limit: Optional[int] = None,
                persist_prefix: Optional[str] = None,
                independent: bool = False, *, name: str = "") -> Loop:
-    """As run_sequential(), within ComfyUI, but returns at once with the loop: wait(), result(), cancel(), close(). Its
-    values stay until it is closed. Any thread but the server's own may call it."""
+    """Like run_sequential(), within ComfyUI, but returns at once with the loop: wait(), result(), cancel(), close().
+    Its values stay until it is closed. Any thread but the server's own may call it."""
     pack = _pack
     if pack is None:
         raise LoopError(NO_PACK)
@@ -147,17 +148,18 @@ def run_sequential(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]]
                    condition: Any = None, when: Any = None, use_ram: bool = True, ram_limit: Optional[int] = None,
                    persist_prefix: Optional[str] = None,
                    independent: bool = False, *, name: str = "", server: Optional[str] = None) -> dict[str, Any]:
-    """Runs workflows one after the other, so many times, and returns the last committed value of each OUTPUT port.
+    """Runs workflows one after the other, `iterations` times, and returns the last committed value of each OUTPUT port.
 
-    A value for an INPUT port is that of an earlier workflow of this iteration, else the last committed one, else
-    `inputs`'. `condition` stops the loop when it is true after an iteration; `when` has for each workflow None, or what
-    says whether it runs in this iteration: {"port", "op", "value"}, or, within ComfyUI, a callable that takes the
-    values by port. State is in memory; with use_ram=False, or above `ram_limit` bytes, in a file. With `persist_prefix`
-    it outlives the process, and the same call goes on after the last committed iteration. `independent`: inputs are
-    lists, an iteration is an element, outputs are lists, with None where one failed.
+    The value for an INPUT port comes from an earlier workflow of this iteration, else from the last commit, else from
+    `inputs`. `condition` stops the loop if it is true after an iteration. `when` has for each workflow None, or a
+    condition that decides whether it runs in this iteration: {"port", "op", "value"}, or, within ComfyUI, a callable
+    that takes the values by port. State is in memory; with use_ram=False, or above `ram_limit` bytes, it is in a file.
+    With `persist_prefix` it outlives the process, and the same call continues after the last committed iteration.
+    `independent`: inputs are lists, each iteration takes one element, and outputs are lists, with None for each failed
+    element.
 
-    LoopError: nothing was queued, or it names iteration, workflow and node. It waits for the loop's end: the threads of
-    ComfyUI's worker and server may not call it, and use start_loop()."""
+    LoopError: nothing was queued, or it names iteration, workflow and node. The call waits for the loop's end. The
+    threads of ComfyUI's worker and server must not call it, and use start_loop() instead."""
     options = {"inputs": dict(inputs or {}), "iterations": iterations, "condition": condition, "when": when,
                "use_ram": use_ram, "ram_limit": ram_limit, "persist_prefix": persist_prefix, "independent": independent,
                "name": name}

@@ -1,5 +1,5 @@
-"""Loops on a ComfyUI elsewhere, by HTTP. In: workflows, plain values and tensors. Out: what its node pack answers.
-Never a model, nor a value that only pickle knows: they stay in ComfyUI."""
+"""Loops on another ComfyUI, by HTTP. In: workflows, plain values and tensors. Out: the answers of its node pack. Never
+a model, or a value that only pickle can express: they stay in ComfyUI."""
 from __future__ import annotations
 
 import json
@@ -16,8 +16,8 @@ from . import wire
 from .driver import DONE, ENDED
 from .graph import InfoClasses, LoopError
 
-SECONDS, PAUSE = 120, 0.2 # for an answer; between two questions
-DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({})) # proxies do not know of this machine's servers
+SECONDS, PAUSE = 120, 0.2 # for an answer; between two requests
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({})) # proxies do not apply to this machine's servers
 
 
 class Client:
@@ -29,7 +29,7 @@ class Client:
         self.server = server.rstrip("/")
 
     def ask(self, method: str, path: str, body: Any = None, **query: str) -> Any:
-        """The answer to a request; LoopError with the server's words where it refuses."""
+        """The answer to a request. LoopError with the server's message if it refuses."""
         try:
             data = None if body is None else json.dumps(body).encode()
         except (TypeError, ValueError) as error:
@@ -57,7 +57,7 @@ class Client:
         return InfoClasses(self.ask("GET", "/object_info"))
 
     def run(self, workflows: Sequence[Any], **options: Any) -> dict[str, Any]:
-        """Starts a loop, waits for its end, and returns its values. Interrupted, it cancels the loop."""
+        """Starts a loop, waits for its end, and returns its values. On an interrupt it cancels the loop."""
         name = self._start({"workflows": list(workflows), **options})["name"]
         try:
             while (found := self.ask("GET", "/memstow/loops", name=name))["state"] not in ENDED:
@@ -70,7 +70,7 @@ class Client:
             self.forget(name)
 
     def _start(self, body: dict[str, Any]) -> Any:
-        """Inputs that JSON has no form for go beside it, as bytes."""
+        """Sends inputs that JSON cannot express beside it, as bytes."""
         beside = {port: value for port, value in body["inputs"].items() if not _is_plain(value)}
         if not beside:
             return self.ask("POST", "/memstow/loops", body)
@@ -82,10 +82,10 @@ class Client:
         return self._send("POST", "/memstow/loops", data, wire.CONTENT_TYPE, _document, {})
 
     def forget(self, name: str) -> None:
-        """Cancels the loop, if it still runs, and lets go of its values."""
+        """Cancels the loop if it still runs, and drops its values."""
         try:
             self.ask("DELETE", "/memstow/loops", name=name)
-        except LoopError: # nobody is there any more, or it is gone
+        except LoopError: # the server or the loop is gone
             pass
 
 
@@ -104,7 +104,7 @@ def _values(answer: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON gives back the value that it is given."""
+    """Whether JSON returns exactly the same value."""
     if isinstance(value, Mapping):
         return all(isinstance(key, str) and _is_plain(part) for key, part in value.items())
     if isinstance(value, (list, tuple)):

@@ -1,5 +1,5 @@
-"""When a loop stops, and whether a workflow runs in an iteration. In: callables, or {"port", "op", "value"} out of
-JSON, and the values of ports. Out: true or false. Never evaluates text: the operators are a fixed list."""
+"""Conditions: when a loop stops, and whether a workflow runs in an iteration. In: callables, or {"port", "op", "value"}
+from JSON, and the values of ports. Out: true or false. Never evaluates text: the operators are a fixed list."""
 from __future__ import annotations
 
 import operator
@@ -17,7 +17,7 @@ PLAIN = (str, int, float, bool)
 
 
 class Condition:
-    """A port's value compared with another. A port that has no value yet: not met."""
+    """Compares a port's value with a constant. It is false for a port without a value."""
 
     def __init__(self, port: str, op: str, value: Any) -> None:
         self.port, self.op, self.value = port, op, value
@@ -41,7 +41,7 @@ class Condition:
 
 
 def condition_of(what: Any) -> Optional[Test]:
-    """A condition out of JSON, or the callable that it is already; None for none."""
+    """The condition in a JSON document; a callable is returned as it is; None for none."""
     if what is None or callable(what):
         test: Optional[Test] = what
         return test
@@ -57,7 +57,7 @@ def condition_of(what: Any) -> Optional[Test]:
 
 
 def conditions_of(what: Any, count: int) -> list[Optional[Test]]:
-    """One condition or None for each of so many workflows. A single one is for a single workflow."""
+    """A condition or None for each of `count` workflows. A single condition is only accepted for a single workflow."""
     if what is None:
         return [None] * count
     found = list(what) if isinstance(what, (list, tuple)) else [what]

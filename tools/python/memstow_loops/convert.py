@@ -1,6 +1,6 @@
-"""What ComfyUI's editor saves, as its server takes it. In: a document with nodes and links, where widgets are known by
-their position; the node classes. Out: a workflow in API format with the titles. Never guesses: what cannot be converted
-is named."""
+"""Converts a workflow that ComfyUI's editor saved to the format of the server. In: a document with nodes and links,
+whose widgets are known by position; and the node classes. Out: a workflow in API format, with the titles. Never
+guesses: an error names what cannot be converted."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -12,10 +12,11 @@ from .graph import Classes, Graph, Input, LoopError
 MUTED, BYPASSED = 2, 4 # modes of a node
 REROUTE, PRIMITIVE = "Reroute", "PrimitiveNode"
 NOTES = ("Note", "MarkdownNote")
-FROM_OUTSIDE, TO_OUTSIDE = -10, -20 # nodes of a subgraph that stand for its own inputs and outputs
+FROM_OUTSIDE, TO_OUTSIDE = -10, -20 # ids of the nodes that stand for a subgraph's own inputs and outputs
 WIDGETS = ("INT", "FLOAT", "STRING", "BOOLEAN", "COMBO")
-CONTROLS = ("fixed", "increment", "decrement", "randomize") # what stands beside a seed: for the editor alone
-MOST_DEPTH, MOST_LINKS = 64, 200 # of subgraphs in each other; of reroutes and bypassed nodes in a row
+# values of the widget beside a seed, which is for the editor alone
+CONTROLS = ("fixed", "increment", "decrement", "randomize")
+MOST_DEPTH, MOST_LINKS = 64, 200 # depth of nested subgraphs; number of reroutes and bypassed nodes in a row
 
 
 @dataclass(frozen=True)
@@ -28,17 +29,17 @@ class Link:
 
 @dataclass
 class Scope:
-    """One graph: the outermost, or a subgraph where it is used."""
+    """One graph: the outermost one, or a subgraph at one place of its use."""
     nodes: dict[Any, Mapping[str, Any]]
     links: dict[Any, Link]
     prefix: str = ""
     outer: Optional["Scope"] = None
-    node: Mapping[str, Any] = field(default_factory=dict) # that uses the subgraph, in the outer graph
+    node: Mapping[str, Any] = field(default_factory=dict) # in the outer graph, the node that uses this subgraph
 
 
 @dataclass(frozen=True)
 class Value:
-    """A widget's value, where a link leads to one."""
+    """The value of a widget that a link leads to."""
     value: Any
 
 
@@ -68,7 +69,7 @@ def _inputs(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _widget_names(node: Mapping[str, Any]) -> list[str]:
-    """The inputs of a node that are widgets, too, in their order."""
+    """The inputs of a node that also have widgets, in their order."""
     return [entry["name"] for entry in _inputs(node) if entry.get("widget")]
 
 
@@ -88,7 +89,7 @@ class Converter:
                             "Export it by Workflow > Export (API)")
         if not self.graph:
             raise LoopError("the workflow has no node that runs")
-        for node in self.graph.values(): # what came from a node that does not run
+        for node in self.graph.values(): # links from nodes that do not run
             node["inputs"] = {name: value for name, value in node["inputs"].items()
                               if not (isinstance(value, list) and value[0] not in self.graph)}
         return self.graph
@@ -134,7 +135,7 @@ class Converter:
     # ---- widgets
 
     def _widgets(self, number: str, node: Mapping[str, Any], specs: Mapping[str, Input]) -> dict[str, Any]:
-        """The values of a node's widgets by their names. The editor saves them in the order of the class's inputs."""
+        """The values of a node's widgets by name. The editor saves them in the order of the class's inputs."""
         saved = node.get("widgets_values") or []
         if isinstance(saved, Mapping):
             return {name: _literal(saved[name]) for name in specs if name in saved}
@@ -165,7 +166,7 @@ class Converter:
         return self._origin(scope, link.origin, link.slot, depth)
 
     def _origin(self, scope: Scope, node_id: Any, slot: int, depth: int) -> Origin | Value | None:
-        """Which node that runs, or which value, an output of a node stands for; None: nothing."""
+        """The running node, or the value, behind an output of a node; None: nothing."""
         node = scope.nodes.get(node_id)
         if node is None or node.get("mode") == MUTED:
             return None
@@ -189,8 +190,8 @@ class Converter:
         return self._origin_of_link(scope, numbers[0], depth + 1) if numbers and numbers[0] is not None else None
 
     def _around(self, scope: Scope, node: Mapping[str, Any], slot: int, depth: int) -> Origin | Value | None:
-        """What goes past a bypassed node: the input in the same place if it has the output's type, else the first that
-        has."""
+        """The input that replaces an output of a bypassed node: at the same position if it has the output's type, else
+        the first with that type."""
         outputs, inputs = list(node.get("outputs") or []), _inputs(node)
         kind = outputs[slot].get("type") if slot < len(outputs) else None
         for entry in [*inputs[slot:slot + 1], *inputs]:
@@ -199,7 +200,7 @@ class Converter:
         return None
 
     def _from_outside(self, scope: Scope, slot: int, depth: int) -> Origin | Value | None:
-        """An input of a subgraph: a link into the node that uses it, else the value of that node's widget."""
+        """An input of a subgraph: the link into the node that uses it, else the value of that node's widget."""
         entries = _inputs(scope.node)
         if scope.outer is None or slot >= len(entries):
             return None
@@ -224,10 +225,10 @@ def _has_control(name: str, spec: Input) -> bool:
 
 
 def _literal(value: Any) -> Any:
-    """A value that ComfyUI does not take for a link."""
+    """The value in a form that ComfyUI does not take for a link."""
     return {"__value__": value} if isinstance(value, list) else value
 
 
 def from_ui(document: Mapping[str, Any], classes: Classes) -> Graph:
-    """A workflow that the editor has saved, in API format. LoopError names each node that cannot be converted."""
+    """Converts a saved workflow to API format. LoopError names each node that cannot be converted."""
     return Converter(document, classes).run()

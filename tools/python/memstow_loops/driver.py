@@ -1,5 +1,5 @@
-"""Runs loops. In: plans, a store for what lives on, and a host that runs prompts. Out: one prompt for each workflow of
-each iteration, a commit for each iteration, and values. Each loop has a thread of its own; never waits on the host's
+"""Runs loops. In: plans, a store for the values, and a host that runs prompts. Out: a prompt for each workflow of each
+iteration, a commit for each iteration, and values. Each loop has a thread of its own, which never waits on the host's
 worker."""
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ log = logging.getLogger("memstow")
 
 WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"
 ENDED = (DONE, FAILED, CANCELLED)
-MOST_ENDED = 16    # loops that have ended and whose values can still be had; older ones are closed
-MOST_FAILURES = 100 # that are told of a batch
+MOST_ENDED = 16    # ended loops whose values are still kept; older ones are closed
+MOST_FAILURES = 100 # failures of a batch that are reported
 CHUNK = 64          # elements of a batch that become one value in the store
-SEVERAL = "memstow: several values" # how a list of outputs, which is no value, is kept
+SEVERAL = "memstow: several values" # marks a list of outputs in the store, because the list itself is not a value
 
 
 class Cancelled(Exception):
-    """Somebody ended the loop, or took its prompt out of the queue."""
+    """The loop was ended from outside, or its prompt was taken out of the queue."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a prompt ended: "ok", "failed" or "cancelled"; for the others than "ok", at which node and why."""
+    """How a prompt ended: "ok", "failed" or "cancelled"; and if it is not "ok", the node and the reason."""
     status: str
     node: str = ""
     text: str = ""
 
 
 class Store(Protocol):
-    """What keeps a loop's values: memstow_state's, which says what each function does."""
+    """The store of a loop's values: memstow_state, which documents each function."""
 
     @property
     def generation(self) -> int: ...
@@ -54,24 +54,23 @@ class Store(Protocol):
 
 
 class Host(Protocol):
-    """Who runs prompts: ComfyUI's queue, by the node pack."""
+    """The part that runs prompts: the node pack, through ComfyUI's queue."""
 
     @property
     def classes(self) -> Classes: ...
 
     def check(self, prompt: Prompt) -> None:
-        """LoopError where ComfyUI would refuse the prompt, in whole or in part."""
+        """LoopError if ComfyUI would refuse the prompt or a part of it."""
 
     def run(self, prompt: Prompt, cancelled: threading.Event) -> Outcome:
-        """Queues the prompt and waits for its end, or for the event, which takes it out of the queue or interrupts
-        it."""
+        """Queues the prompt and waits for its end. The event takes it out of the queue, or interrupts it."""
 
     def end(self, serial: str) -> None:
-        """The loop is over: what its prompts left in the node caches goes."""
+        """The loop has ended: drops what its prompts left in the node caches."""
 
 
 class Seen(Mapping[str, Any]):
-    """The values that conditions look at: those of this iteration, the last committed ones, then the inputs."""
+    """The values for conditions: those of this iteration, else the last committed ones, else the inputs."""
 
     def __init__(self, loop: "Loop") -> None:
         self.loop = loop
@@ -90,42 +89,42 @@ class Seen(Mapping[str, Any]):
 
 
 def unwrapped(value: Any) -> Any:
-    """A value as callers see it: of a list of outputs, the list."""
+    """A value for callers: of several outputs, a list."""
     return value[SEVERAL] if isinstance(value, Mapping) and SEVERAL in value else value
 
 
 class Loop:
-    """One loop, from its start until it is closed. Any thread may ask; the driver's own thread runs it."""
+    """One loop, from its start until it is closed. Any thread may call it; its own thread runs it."""
 
     def __init__(self, name: str, serial: str, plan: Plan, store: Store, host: Host, keep: bool) -> None:
         self.name, self.serial, self.plan, self.store, self.host, self.keep = name, serial, plan, store, host, keep
         self.state, self.error = WAITING, ""
-        self.iteration = 0                   # the one that runs, or ran last
-        self.at = ""                         # the workflow that runs
+        self.iteration = 0                   # the current or last iteration
+        self.at = ""                         # name of the running workflow
         self.failures: list[dict[str, Any]] = []
-        self.versions: dict[str, int] = {}   # of each id: how often it was put since the loop began
+        self.versions: dict[str, int] = {}   # by id: how often it was put since the loop began
         self.fresh: set[str] = set()         # ids that were put in this iteration
-        self.last: dict[str, Any] = {}       # committed values that this iteration has put another for
+        self.last: dict[str, Any] = {}       # committed values that this iteration has replaced
         self.done = 0                        # iterations that were completed since the loop began
         self.begun, self.ended = time.time(), 0.0
         self.cancelled, self.over = threading.Event(), threading.Event()
         self.closed = False
         self.lock = threading.Lock()
         self.resumed = store.generation
-        self.committed = set(store.ids())    # places that have a committed value
+        self.committed = set(store.ids())    # keys with a committed value
         self.thread = threading.Thread(target=self._main, name=f"memstow loop {name}", daemon=True)
 
     # ---- values
 
     def _key(self, port: str) -> str:
-        """Where a port's value is kept: of a batch each element has a place of its own."""
+        """The key of a port's value in the store. In a batch each element has its own."""
         return f"{port}[{self.iteration - 1}]" if self.plan.independent else port
 
     def _is_kept(self, port: str) -> bool:
         return port in self.fresh or not self.plan.independent and port in self.committed
 
     def look(self, port: str) -> Optional[tuple[Any]]:
-        """The value of a port: of this iteration, else the last committed one, else of the inputs; None if there is
+        """The value of a port: of this iteration, else the last committed one, else the input. None if there is
         none."""
         if self._is_kept(port):
             return (self.store.get(self._key(port)),)
@@ -135,11 +134,11 @@ class Loop:
         return (value[self.iteration - 1] if self.plan.independent and isinstance(value, list) else value,)
 
     def has(self, port: str) -> bool:
-        """Whether a condition can look at a port."""
+        """Whether conditions can use a port."""
         return self._is_kept(self.plan.place(port)) or self._is_kept(port) or port in self.plan.inputs
 
     def load(self, port: str) -> list[Any]:
-        """What a loader gives: a list of one value, or of as many as came into the OUTPUT."""
+        """The output of a loader node: a list of one value, or of as many as came into the OUTPUT."""
         found = self.look(port)
         if found is None:
             raise LoopError(f"port {port} has no value")
@@ -147,7 +146,7 @@ class Loop:
         return list(found[0][SEVERAL]) if several else [found[0]]
 
     def save(self, port: str, values: list[Any]) -> None:
-        """What a saver does, on the thread that runs nodes."""
+        """The work of a saver node, on the thread that runs nodes."""
         place = self.plan.place(port)
         if place not in self.fresh and self._key(place) in self.committed:
             self.last[self._key(place)] = self.store.get(self._key(place))
@@ -156,7 +155,7 @@ class Loop:
         self.versions[port] = self.versions.get(port, 0) + 1
 
     def committed_values(self, port: str) -> Optional[list[Any]]:
-        """The last committed value of a port, as a loader gives it; None if there is none."""
+        """The last committed value of a port, in the form of load(). None if there is none."""
         place = self.plan.place(port)
         if place not in self.committed:
             return None
@@ -164,11 +163,12 @@ class Loop:
         return list(value[SEVERAL]) if isinstance(value, Mapping) and SEVERAL in value else [value]
 
     def _committed_value(self, key: str) -> Any:
-        """The store gives what was put in the iteration that is on, where there is one: then it is asked for before."""
+        """The committed value. During an iteration the store gives the value that was put in it, so the committed one
+        is kept from before."""
         return self.last[key] if key in self.last else self.store.get(key)
 
     def values(self) -> dict[str, Any]:
-        """The last committed values; of a batch a list for each port, None where an element failed."""
+        """The last committed values. In a batch it is a list for each port, with None for each failed element."""
         if self.plan.independent:
             return {port: [unwrapped(value) for value in self._elements(self.plan.place(port))]
                     for port in self.plan.ids()}
@@ -176,7 +176,7 @@ class Loop:
         return {port: unwrapped(self._committed_value(place))
                 for port, place in places.items() if place in self.committed}
 
-    # ---- a batch: an element has a place of its own until its chunk is full; each place takes a descriptor
+    # ---- a batch: an element has a key of its own until its chunk is full; each key takes a descriptor
 
     def _chunks(self, place: str) -> Iterator[tuple[str, range]]:
         for start in range(0, self.plan.iterations, CHUNK):
@@ -194,7 +194,7 @@ class Loop:
         return found
 
     def _fill_chunk(self, number: int) -> None:
-        """After the last element of a chunk: its elements become one value."""
+        """After the last element of a chunk: makes its elements one value."""
         for place in map(self.plan.place, self.plan.ids()):
             for key, elements in self._chunks(place):
                 singles = [f"{place}[{at}]" for at in elements if f"{place}[{at}]" in self.committed]
@@ -216,7 +216,7 @@ class Loop:
             self.state = DONE
         except Cancelled as error:
             self.state, self.error = CANCELLED, str(error)
-        except Exception as error: # whoever waits must hear of it
+        except Exception as error: # callers that wait must hear of it
             self.state, self.error = FAILED, self._told(error)
         self.ended = time.time()
         self._tidy()
@@ -276,7 +276,7 @@ class Loop:
         self.failures = [*self.failures, {"iteration": number, "error": str(error)}][-MOST_FAILURES:]
 
     def _one(self) -> None:
-        """One iteration: visible when it is committed, and not at all when something goes wrong."""
+        """Runs one iteration. Its values are visible after the commit; after a failure there are none."""
         self.store.begin()
         try:
             self._put_inputs()
@@ -295,7 +295,7 @@ class Loop:
         self.at = ""
 
     def _put_inputs(self) -> None:
-        """Inputs are put into the store once, so that they are counted there, and nodes that write into them change
+        """Puts the inputs into the store once. They are then counted there, and nodes that write into them change
         nothing."""
         if self.plan.independent:
             return
@@ -325,31 +325,32 @@ class Loop:
             raise LoopError(f"{where}: {who + ': ' if outcome.node else ''}{outcome.text}")
 
     def _versions(self) -> dict[str, int]:
-        """A version for each value, over 0 where it may change from iteration to iteration."""
+        """A version for each value, above 0 if the value may change from iteration to iteration."""
         if self.plan.independent:
             return {port: self.iteration for step in self.plan.steps for port in step.takes}
         return {port: self.versions.get(port, 0) + 1 for port in self.plan.carried}
 
-    # ---- from outside
+    # ---- calls from outside
 
     def completed(self) -> int:
-        """How many iterations have been completed, also before the loop went on."""
+        """How many iterations are complete, including those before the loop was continued."""
         return self.done if self.plan.independent else self.resumed + self.done
 
     def start(self) -> None:
         self.thread.start()
 
     def cancel(self) -> None:
-        """Ends the loop: what waits is taken out of the queue, what runs is interrupted. The state is the last
-        committed one."""
+        """Ends the loop: takes waiting prompts out of the queue, and interrupts the running one. The state is that of
+        the last commit."""
         self.cancelled.set()
 
     def wait(self, seconds: Optional[float] = None) -> bool:
-        """Whether the loop has ended, within so many seconds."""
+        """Waits for the loop's end, at most `seconds`. Returns whether it has ended."""
         return self.over.wait(seconds)
 
     def close(self, seconds: float = 30.0) -> None:
-        """Ends it, waiting so long for its end, and lets go of its values. What persists stays in its files."""
+        """Ends the loop, waits at most `seconds` for that, and drops its values. Persistent values stay in their
+        files."""
         self.cancel()
         if self.thread.is_alive() and threading.current_thread() is not self.thread:
             self.over.wait(seconds)
@@ -359,13 +360,13 @@ class Loop:
                 self.store.close(self.keep and self.store.generation > 0)
 
     def result(self) -> dict[str, Any]:
-        """The values of a loop that has ended well; LoopError with its message otherwise."""
+        """The values of a loop that ended well; otherwise LoopError with its message."""
         if self.state != DONE:
             raise LoopError(f"loop {self.name}: {self.state}{f': {self.error}' if self.error else ''}")
         return self.values()
 
     def document(self) -> dict[str, Any]:
-        """What GET /memstow/loops tells of it."""
+        """The loop's entry in GET /memstow/loops."""
         return {"name": self.name, "state": self.state, "iteration": self.iteration, "iterations": self.plan.iterations,
                 "committed": self.completed(), "resumed_after": self.resumed,
                 "workflows": [step.name for step in self.plan.steps], "workflow": self.at,
@@ -376,7 +377,7 @@ class Loop:
 
 
 class Loops:
-    """All loops of this process, by their names."""
+    """All loops of this process by name."""
 
     def __init__(self, host: Host, open_store: Callable[..., Store]) -> None:
         self.host, self.open_store = host, open_store
@@ -386,7 +387,7 @@ class Loops:
         self.is_closing = False
 
     def _name(self, name: str) -> str:
-        """Reserves a name: with self.lock held."""
+        """Reserves a name; self.lock must be held."""
         if not name:
             name = next(text for number in self.numbers if (text := f"loop {number}") not in self.loops)
         known = self.loops.get(name)
@@ -396,8 +397,8 @@ class Loops:
 
     def start(self, make: Callable[..., Plan], name: str = "", *, use_ram: bool = True, ram_limit: Optional[int] = None,
               persist_prefix: Optional[str] = None) -> Loop:
-        """Opens the store, makes the plan and begins. Nothing is queued, and the store is closed, where one of them
-        fails."""
+        """Opens the store, makes the plan and begins. If one of these fails, nothing is queued and the store is
+        closed."""
         with self.lock:
             if self.is_closing:
                 raise LoopError("ComfyUI closes: no loop begins")
@@ -436,7 +437,7 @@ class Loops:
         return loop if loop is not None and serial in ("", loop.serial) else None
 
     def remove(self, name: str) -> bool:
-        """Cancels a loop that runs; lets go of one that has ended. Whether there is one."""
+        """Cancels a running loop, or drops an ended one. Returns whether there is one."""
         with self.lock:
             loop = self.loops.get(name)
             if loop is None:
@@ -448,14 +449,14 @@ class Loops:
         return True
 
     def drop(self, loop: Loop) -> None:
-        """Ends a loop, waits for its end, and forgets it."""
+        """Ends a loop, waits for that, and forgets it."""
         loop.close()
         with self.lock:
             if self.loops.get(loop.name) is loop:
                 del self.loops[loop.name]
 
     def close(self, seconds: float = 5.0) -> None:
-        """The process ends: loops are cancelled, and what they keep for themselves goes."""
+        """At the end of the process: cancels the loops, and drops values that are not persistent."""
         self.is_closing = True
         for loop in list(self.loops.values()):
             loop.cancel()

@@ -1,5 +1,5 @@
-"""Workflows in ComfyUI's API format, and what node classes say of themselves. In: JSON documents, and ComfyUI's table
-of classes or a server's /object_info. Out: checked graphs, their links and their order. Never changes a document of the
+"""Workflows in ComfyUI's API format, and the declarations of node classes. In: JSON documents, and ComfyUI's table of
+classes or a server's /object_info. Out: checked graphs, their links and their order. Never changes a document of the
 caller's."""
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ ANY = "*"
 
 
 class LoopError(ValueError):
-    """A workflow, a port or a loop that cannot be run as it is asked for. The text names the node or the port."""
+    """A workflow, port or loop that cannot run as requested. The text names the node or the port."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a node class. `type` is ComfyUI's word, COMBO for a list of choices, or several with commas
+    """One input of a node class. `type` is ComfyUI's word, COMBO for a list of choices, or several words with commas
     between."""
     type: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -28,18 +28,18 @@ class Input:
 
 @dataclass(frozen=True)
 class NodeClass:
-    """What a node class says of itself: its inputs in their order, the types of its outputs, and whether it is an
-    output node, which ComfyUI runs for its own sake."""
+    """The declaration of a node class: its inputs in order, the types of its outputs, and whether it is an output node,
+    which ComfyUI runs for its own sake."""
     inputs: Mapping[str, Input]
     outputs: tuple[str, ...]
     is_output: bool = False
 
 
 class Classes(Protocol):
-    """Where node classes are looked up."""
+    """A source of node classes."""
 
     def find(self, name: str) -> Optional[NodeClass]:
-        """The class of this name; None: nobody knows it."""
+        """The class with this name; None if it is unknown."""
 
 
 def type_word(kind: object) -> str:
@@ -48,7 +48,7 @@ def type_word(kind: object) -> str:
 
 
 def inputs_of(document: Mapping[str, Any]) -> dict[str, Input]:
-    """The inputs in what INPUT_TYPES() returns, and in what /object_info has of it."""
+    """The inputs from the result of INPUT_TYPES(), or from its form in /object_info."""
     found: dict[str, Input] = {}
     for group in ("required", "optional"):
         for name, spec in (document.get(group) or {}).items():
@@ -61,7 +61,7 @@ def inputs_of(document: Mapping[str, Any]) -> dict[str, Input]:
 
 
 class InfoClasses:
-    """Classes by a server's answer to GET /object_info."""
+    """Classes from a server's answer to GET /object_info."""
 
     def __init__(self, info: Mapping[str, Any]) -> None:
         self.info = info
@@ -75,7 +75,8 @@ class InfoClasses:
 
 
 class ClassesHere:
-    """The classes of the ComfyUI in this process. Each is asked once: some read folders to answer."""
+    """The classes of the ComfyUI in this process. Each is asked only once, because some read folders for their
+    answer."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         self.table = table
@@ -91,7 +92,7 @@ class ClassesHere:
 
 
 def name_of(node_id: str, node: Node) -> str:
-    """How messages name a node: its id, class, and title where it has one."""
+    """The name of a node in messages: its id, class and title."""
     title = (node.get("_meta") or {}).get("title")
     class_type = node.get("class_type", "?")
     return f"node {node_id} ({class_type}{f', “{title}”' if title and title != class_type else ''})"
@@ -103,7 +104,7 @@ def is_link(value: object) -> bool:
 
 
 def links_of(node: Node) -> Iterator[tuple[str, str, int]]:
-    """(input, node that it comes from, its output) of each link into a node."""
+    """(input, source node, output of that) for each link into a node."""
     for name, value in node["inputs"].items():
         if is_link(value):
             yield name, str(value[0]), value[1]
@@ -115,7 +116,7 @@ def is_ui(document: object) -> bool:
 
 
 def checked(document: object) -> Graph:
-    """A copy of a workflow in API format, with ids as text; LoopError where it is none."""
+    """A copy of a workflow in API format, with ids as text. LoopError if it is not one."""
     nodes = document.get("prompt", document) if isinstance(document, Mapping) else None
     if not isinstance(nodes, Mapping) or not nodes:
         raise LoopError("this is no workflow: neither ComfyUI's API format nor what its editor saves")
@@ -137,7 +138,7 @@ def checked(document: object) -> Graph:
 
 
 def class_of(graph: Graph, node_id: str, classes: Classes) -> NodeClass:
-    """The class of a node; LoopError that names the node where nobody knows it."""
+    """The class of a node. LoopError that names the node if the class is unknown."""
     node = graph[node_id]
     found = classes.find(node["class_type"])
     if found is None:
@@ -146,7 +147,7 @@ def class_of(graph: Graph, node_id: str, classes: Classes) -> NodeClass:
 
 
 def consumers(graph: Graph) -> dict[str, list[tuple[str, str, int]]]:
-    """Of each node, who takes its outputs: (node, input, output)."""
+    """For each node, the nodes that take its outputs: (node, input, output)."""
     found: dict[str, list[tuple[str, str, int]]] = {node_id: [] for node_id in graph}
     for node_id, node in graph.items():
         for name, source, slot in links_of(node):
@@ -156,7 +157,7 @@ def consumers(graph: Graph) -> dict[str, list[tuple[str, str, int]]]:
 
 
 def downstream(graph: Graph, starts: set[str]) -> set[str]:
-    """These nodes, and all that take something from them, directly or not."""
+    """These nodes, and all nodes that depend on them, directly or not."""
     taking, found, queue = consumers(graph), set(starts), list(starts)
     while queue:
         for node_id, _name, _slot in taking[queue.pop()]:
@@ -167,7 +168,7 @@ def downstream(graph: Graph, starts: set[str]) -> set[str]:
 
 
 def _cycle(graph: Graph, left: set[str]) -> list[str]:
-    """A cycle among nodes of which each waits for another of them."""
+    """A cycle among nodes that all wait for each other."""
     path = [min(left)]
     while True:
         before = min(source for _name, source, _slot in links_of(graph[path[-1]]) if source in left)
@@ -177,12 +178,12 @@ def _cycle(graph: Graph, left: set[str]) -> list[str]:
 
 
 def order(graph: Graph) -> list[str]:
-    """The nodes, each after those that it takes something from; LoopError that names the nodes of a cycle."""
+    """The nodes, each after the nodes that it depends on. LoopError names the nodes of a cycle."""
     waits = {node_id: {source for _name, source, _slot in links_of(node) if source in graph}
              for node_id, node in graph.items()}
     taking, found = consumers(graph), []
     ready = [node_id for node_id, sources in waits.items() if not sources]
-    for node_id in ready: # it grows meanwhile
+    for node_id in ready: # the list grows during the iteration
         found.append(node_id)
         for other in dict.fromkeys(taken[0] for taken in taking[node_id]):
             waits[other].discard(node_id)
@@ -195,7 +196,7 @@ def order(graph: Graph) -> list[str]:
 
 
 def types_meet(given: str, taken: str) -> bool:
-    """Whether an output of one type may go into an input of another, as ComfyUI decides: a word in common, or a
+    """Whether an output of one type may go into an input of another. As in ComfyUI, both must share a word, or one is a
     wildcard."""
     words = [{word.strip() for word in kind.split(",")} for kind in (given, taken)]
     return ANY in words[0] or ANY in words[1] or bool(words[0] & words[1])

@@ -1,5 +1,5 @@
-"""What a loop is going to do, checked before anything is queued. In: workflows, inputs and conditions. Out: a plan, and
-of it the prompt of each workflow in each iteration. Never queues anything, and never reads a value out of the store."""
+"""The plan of a loop, checked before anything is queued. In: workflows, inputs and conditions. Out: a plan, and from it
+the prompt of each workflow in each iteration. Never queues anything, and never reads a value from the store."""
 from __future__ import annotations
 
 import copy
@@ -13,7 +13,7 @@ from .graph import Classes, Graph, LoopError, checked, class_of, downstream, is_
 from .ports import INPUT, OUTPUT, PASSTHRU, VALUE, Port, Ports, find_ports
 from .values import check_value
 
-LOADER, SAVER = "MemstowLoopLoad", "MemstowLoopSave" # node classes that stand where ports were
+LOADER, SAVER = "MemstowLoopLoad", "MemstowLoopSave" # node classes that replace ports
 MOST_ITERATIONS = 1_000_000
 BY_REFERENCE = {"MODEL", "CLIP", "VAE", "CONTROL_NET", "CLIP_VISION", "STYLE_MODEL", "UPSCALE_MODEL", "GLIGEN"}
 
@@ -33,9 +33,9 @@ class Step:
 
 @dataclass
 class Prompt:
-    """What is queued for one workflow in one iteration. What depends on values of this iteration is of no use to a
-    later one: it leaves the node caches after the run. `constant` depends on inputs alone, and leaves them with the
-    loop."""
+    """A prompt for one workflow in one iteration. Outputs that depend on values of this iteration are useless later, so
+    they are dropped from the node caches after the run. Outputs of `constant` depend on inputs alone, and are dropped
+    with the loop."""
     graph: Graph
     fresh: set[str]
     constant: set[str]
@@ -52,11 +52,11 @@ class Plan:
     warnings: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.carried = {port for step in self.steps for port in step.ports.of(OUTPUT)} # the ids that an OUTPUT has
+        self.carried = {port for step in self.steps for port in step.ports.of(OUTPUT)} # ids with an OUTPUT
         self.taken = {port for step in self.steps for port in step.takes}
 
     def gives(self, step: Step) -> dict[str, Port]:
-        """The ports of a workflow whose values are seen: the outputs, and wires with an id that no output has."""
+        """The ports of a workflow whose values the loop gives: its outputs, and wires with an id that no output has."""
         wires = {name: port for name, port in step.ports.of(PASSTHRU).items() if name not in self.carried}
         return {**wires, **step.ports.of(OUTPUT)}
 
@@ -65,12 +65,13 @@ class Plan:
         return list(dict.fromkeys(port for step in self.steps for port in self.gives(step)))
 
     def place(self, port: str) -> str:
-        """Where the value that is seen of a port is kept: a wire's is nothing that an INPUT takes."""
+        """The key of a port's value. A wire's value has another one, because no INPUT takes it."""
         return f"{port} (seen)" if port in self.taken and port not in self.carried else port
 
     def prompt(self, step: Step, loop: str, serial: str, iteration: int, versions: Mapping[str, int]) -> Prompt:
-        """The step's workflow, with a loader for each INPUT and a saver for each port whose value is seen. The node
-        cache knows a node by its inputs, so a loader has its value's version among them, and a saver the iteration."""
+        """The step's workflow, with a loader for each INPUT and a saver for each port whose value the loop gives. The
+        node cache knows a node by its inputs. So a loader has its value's version among them, and a saver has the
+        iteration."""
         graph = copy.deepcopy(step.graph)
         fresh: set[str] = set()
         constant: set[str] = set()
@@ -108,7 +109,7 @@ def _check_iterations(iterations: Any) -> int:
 
 
 def _check_source(plan: Plan, number: int, port: Port, known: Collection[str]) -> None:
-    """An INPUT has somebody to give it a value in the first iteration, and all who give it give its type."""
+    """Checks that an INPUT gets a value in the first iteration, and that all its sources give its type."""
     step = plan.steps[number]
     where = f"{step.name}: {name_of(port.node, step.graph[port.node])}, port {port.id}"
     givers = plan.steps[:number] if plan.independent else plan.steps
@@ -150,7 +151,7 @@ def _check_references(plan: Plan, storage: str) -> None:
 
 
 def _batch(inputs: Mapping[str, Any]) -> int:
-    """How many elements the lists of a batch have."""
+    """The number of elements in the lists of a batch."""
     sizes = {name: len(value) for name, value in inputs.items() if isinstance(value, list)}
     if not sizes or 0 in sizes.values() or len(set(sizes.values())) > 1:
         raise LoopError("independent takes lists of one length, and at least one of them, as inputs; here are "
@@ -161,8 +162,8 @@ def _batch(inputs: Mapping[str, Any]) -> int:
 def make_plan(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]], iterations: int, *, condition: Any = None,
               when: Any = None, independent: bool = False, classes: Classes, names: Optional[Mapping[int, str]] = None,
               known: Collection[str] = (), storage: str = "") -> Plan:
-    """A plan that can be run; LoopError says what cannot. `known` are ids that have a committed value already,
-    `storage` names the option that keeps values out of this process, if one does."""
+    """A plan that can be run; LoopError names what cannot. `known` are ids with a committed value. `storage` is the
+    name of the option, if any, that keeps values outside this process."""
     if not isinstance(workflows, (list, tuple)) or not workflows:
         raise LoopError("a loop is of a list of at least one workflow")
     if inputs is not None and not isinstance(inputs, Mapping):

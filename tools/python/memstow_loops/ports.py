@@ -1,6 +1,6 @@
-"""Ports: where values come into a workflow and leave it. In: a workflow and the node classes. Out: its ports with mode,
-tags and type, and the order in which its nodes run. Never guesses: what has two meanings is an error that names the
-nodes."""
+"""Ports: the places where values come into a workflow and leave it. In: a workflow and the node classes. Out: its ports
+with mode, tags and type, and the order in which its nodes run. Never guesses: if something has two meanings, an error
+names the nodes."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from .graph import ANY, Classes, Graph, LoopError, class_of, consumers, links_of
 
 PORT = "DiscomfortPort"
 INPUT, OUTPUT, PASSTHRU = "INPUT", "OUTPUT", "PASSTHRU"
-MOST_ID = 180        # bytes of an id: the store adds the number of an element
-VALUE = "input_data" # the port's input; its id and tags are inputs, too
+MOST_ID = 180        # bytes of an id; the store adds the number of an element
+VALUE = "input_data" # the input for the port's value; its id and tags are inputs, too
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Port:
     node: str
     id: str
     mode: str             # INPUT, OUTPUT or PASSTHRU
-    type: str             # ComfyUI's word; "*" where nothing is known
+    type: str             # ComfyUI's word; "*" if it is not known
     tags: tuple[str, ...] = ()
-    options: Any = None   # of an INPUT: the choices of a COMBO
+    options: Any = None   # for an INPUT: the choices of a COMBO
 
     def document(self) -> dict[str, Any]:
         return {"node": self.node, "id": self.id, "mode": self.mode, "type": self.type, "tags": list(self.tags)}
@@ -31,15 +31,15 @@ class Port:
 @dataclass
 class Ports:
     ports: list[Port]
-    order: list[str]      # of all nodes, as they can run
+    order: list[str]      # an order in which all nodes can run
     warnings: list[str] = field(default_factory=list)
 
     def of(self, *modes: str) -> dict[str, Port]:
-        """The ports of these modes, by their ids."""
+        """The ports of these modes by id."""
         return {port.id: port for port in self.ports if port.mode in modes}
 
     def shown(self) -> dict[str, Port]:
-        """Whose values are seen from outside: the outputs, and wires with an id that no output has."""
+        """The ports whose values are visible from outside: the outputs, and wires with an id that no output has."""
         return {**self.of(PASSTHRU), **self.of(OUTPUT)}
 
     def document(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _tags_of(graph: Graph, node_id: str) -> tuple[str, ...]:
 
 
 class _Types:
-    """Follows links through ports, which take everything, to nodes that say what they take and give."""
+    """Follows links through ports, which take any type, to nodes with declared types."""
 
     def __init__(self, graph: Graph, classes: Classes) -> None:
         self.graph, self.classes = graph, classes
@@ -79,11 +79,11 @@ class _Types:
         return self.given(*source) if source else ANY
 
     def source(self, node_id: str) -> tuple[str, int] | None:
-        """Where a port's value comes from."""
+        """The source of a port's value."""
         return next(((source, slot) for name, source, slot in links_of(self.graph[node_id]) if name == VALUE), None)
 
     def takers(self, node_id: str) -> Iterator[tuple[str, str, str, Any]]:
-        """(node, input, type, choices) of all that take a port's value, also through other ports."""
+        """(node, input, type, choices) for each node that takes a port's value, directly or through other ports."""
         for taker, name, _slot in self.taking[node_id]:
             if self.graph[taker]["class_type"] == PORT:
                 yield from self.takers(taker)
@@ -93,7 +93,7 @@ class _Types:
                 yield taker, name, spec.type, spec.options.get("options")
 
     def taken(self, node_id: str, port: str) -> str:
-        """What is to come into a port: a type that all its consumers take; "*", and a warning, where there is none."""
+        """The type that a port should get: one that all its consumers take. If there is none, "*" and a warning."""
         found = {kind: f"{name_of(taker, self.graph[taker])} takes {kind} at {name}"
                  for taker, name, kind, _choices in self.takers(node_id)}
         if not found:

@@ -1,5 +1,6 @@
-"""Several workflows made one. In: workflows, in API format or as the editor saves them. Out: one of the same format, in
-which an OUTPUT port is joined to the INPUT port of its id in a later workflow. Never drops a title or a position."""
+"""Makes one workflow of several. In: workflows, in API format or as the editor saves them. Out: one of the same format,
+in which an OUTPUT port is joined to the INPUT port with its id in a later workflow. Never drops a title or a
+position."""
 from __future__ import annotations
 
 import copy
@@ -10,16 +11,16 @@ from .convert import from_ui
 from .graph import Classes, Graph, LoopError, checked, is_link, is_ui, types_meet
 from .ports import INPUT, OUTPUT, PASSTHRU, VALUE, Port, Ports, find_ports
 
-SPACE = 100 # between two workflows in the editor, in its units
+SPACE = 100 # space between two workflows in the editor, in its units
 
 
 class _Joints:
-    """Which ports meet, seen over all workflows; a port is (number of the workflow, node)."""
+    """The joints between ports of all workflows. A port is (number of the workflow, node)."""
 
     def __init__(self, found: Sequence[Ports]) -> None:
-        self.joined: dict[tuple[int, str], tuple[int, str]] = {} # an INPUT → the OUTPUT that it gets its value from
-        self.merged: dict[tuple[int, str], tuple[int, str]] = {} # an INPUT → an earlier, open one of its id
-        self.dropped: set[tuple[int, str]] = set()               # whose id a later port has in the same mode
+        self.joined: dict[tuple[int, str], tuple[int, str]] = {} # an INPUT → the OUTPUT that feeds it
+        self.merged: dict[tuple[int, str], tuple[int, str]] = {} # an INPUT → an earlier, open INPUT with its id
+        self.dropped: set[tuple[int, str]] = set()               # ports whose id a later port has in the same mode
         self._outputs: dict[str, tuple[int, Port]] = {}
         self._open: dict[str, tuple[int, Port]] = {}
         for number, ports in enumerate(found):
@@ -43,7 +44,7 @@ class _Joints:
         self.joined[number, port.node] = (giver[0], giver[1].node)
 
     def _drop_twins(self, found: Sequence[Ports]) -> None:
-        """Of two ports with one id and mode in the result the later one stays."""
+        """If two ports of the result have one id and mode, drops the earlier one."""
         wires = set(self.joined.values())
         ends: dict[tuple[str, str], tuple[int, str]] = {}
         for number, ports in enumerate(found):
@@ -59,7 +60,7 @@ class _Joints:
 
 
 def _offsets(sizes: Sequence[int], first: int) -> list[int]:
-    """What to add to ids, so that those of one workflow follow those of the one before."""
+    """The numbers to add to ids, so that the ids of each workflow follow those of the previous one."""
     found, at = [], first
     for size in sizes:
         found.append(at)
@@ -87,7 +88,7 @@ def _stitch_api(graphs: Sequence[Graph], joints: _Joints) -> Graph:
 
 def _relinked(value: Any, number: int, graphs: Sequence[Graph], joints: _Joints,
               names: Mapping[tuple[int, str], str]) -> Any:
-    """A link, past the ports that have gone; or a value as it is."""
+    """A link with dropped ports skipped; or a value as it is."""
     if not is_link(value):
         return value
     place, slot = (number, str(value[0])), value[1]
@@ -117,14 +118,14 @@ def _box(document: Mapping[str, Any]) -> tuple[float, float, float, float]:
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
-    """Two numbers, which older editors save as an object."""
+    """A pair of numbers. Older editors save it as an object."""
     if isinstance(value, Mapping):
         return value.get("0", 0), value.get("1", 0)
     return (value[0], value[1]) if isinstance(value, Sequence) and len(value) >= 2 else (0, 0)
 
 
 def _moves(documents: Sequence[Mapping[str, Any]]) -> list[float]:
-    """How far to the right each workflow is moved as a whole: only as far as it would lie on an earlier one."""
+    """How far each whole workflow is moved to the right: only as far as it would overlap an earlier one."""
     moves: list[float] = []
     taken: list[tuple[float, float, float, float]] = []
     for document in documents:
@@ -144,7 +145,7 @@ def _numbers(document: Mapping[str, Any], key: str, last: str) -> int:
 
 
 class _Editor:
-    """Joins workflows of the editor's format. Ports inside of subgraphs stay where they are."""
+    """Joins workflows of the editor's format. Ports inside subgraphs stay as they are."""
 
     def __init__(self, documents: Sequence[Mapping[str, Any]], joints: _Joints) -> None:
         self.documents = [copy.deepcopy(dict(document)) for document in documents]
@@ -194,7 +195,7 @@ class _Editor:
             self.found["groups"].append(group)
 
     def _id(self, place: tuple[int, str]) -> Optional[int]:
-        """A port's new id; None for one inside of a subgraph."""
+        """A port's new id; None for a port inside a subgraph."""
         return int(place[1]) + self.nodes[place[0]] if place[1].isdecimal() else None
 
     def _join(self) -> None:
@@ -214,7 +215,8 @@ class _Editor:
         return number
 
     def _take_place(self, gone: int, instead: int, slot: int) -> None:
-        """What took a node's value takes another's; the node and the links into it go."""
+        """Connects the consumers of one node's value to another's, and removes the first node with the links into
+        it."""
         nodes = {node["id"]: node for node in self.found["nodes"]}
         into = {link[0] for link in self.found["links"] if link[3] == gone}
         for link in self.found["links"]:
@@ -229,7 +231,7 @@ class _Editor:
 
 
 def stitch(workflows: Sequence[Any], classes: Classes) -> dict[str, Any]:
-    """One workflow of several; see stitch_workflows()."""
+    """Makes one workflow of several; see stitch_workflows()."""
     if not workflows:
         raise LoopError("there is no workflow to stitch")
     graphs = [from_ui(one, classes) if is_ui(one) else checked(one) for one in workflows]

@@ -1,5 +1,6 @@
-"""Whether a value is of the type that a port takes. In: values, and ComfyUI's words for types. Out: errors that name
-port and type. Types that are not known here take everything: packs make their own. Never imports PyTorch."""
+"""Checks whether a value has the type that a port takes. In: values, and ComfyUI's words for types. Out: errors that
+name port and type. Types that are unknown here accept everything, because packs make their own. Never imports
+PyTorch."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -27,7 +28,7 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def check_value(port: Port, value: Any) -> None:
-    """LoopError where a value cannot be what a port takes."""
+    """LoopError if a port cannot take this value."""
     words = [word.strip() for word in port.type.split(",")]
     if ANY in words or any(word not in CHECKS or CHECKS[word][0](value) for word in words):
         if port.type != "COMBO" or not port.options or value in port.options:

@@ -1,6 +1,6 @@
-"""Values over HTTP: a line of JSON, and after it the bytes of tensors and arrays as they are. In: a document and values
-by name. Out: the same on the other side. Never a pickle, which runs code where it is read: what only pickle knows stays
-where it is."""
+"""Values over HTTP: a line of JSON, followed by the raw bytes of tensors and arrays. In: a document and values by name.
+Out: the same on the other side. Never a pickle, which runs code when it is read: a value that only pickle can express
+stays where it is."""
 from __future__ import annotations
 
 import importlib.util
@@ -19,7 +19,7 @@ TENSORS = ("TORCH_TENSOR", "NESTED")
 
 
 def packed(document: Any, values: Mapping[str, Serialized]) -> Iterator[Any]:
-    """The bytes to send, piece by piece; pieces are not copied."""
+    """The bytes to send, piece by piece. The pieces are not copies."""
     tables = {name: [value.type, [len(piece) for piece in value.segments]] for name, value in values.items()}
     yield json.dumps({"document": document, "values": tables}).encode() + b"\n"
     for value in values.values():
@@ -27,7 +27,7 @@ def packed(document: Any, values: Mapping[str, Serialized]) -> Iterator[Any]:
 
 
 def as_bytes(value: Any) -> Serialized:
-    """SerializeError where only pickle knows the value, or it is a model."""
+    """The value as bytes. SerializeError if only pickle can express it, or it is a model."""
     found = memstow_serialize.serialize(value)
     if found.type.startswith("CUSTOM"):
         raise SerializeError(f"of a {type(value).__name__} there are no bytes that another process may read")
@@ -35,8 +35,8 @@ def as_bytes(value: Any) -> Serialized:
 
 
 def unpacked(line: bytes, read: Callable[[int], Any]) -> tuple[Any, dict[str, Any]]:
-    """Document and values. `read` gives the next so many bytes after the line, or fewer at the end. LoopError: these
-    are no such bytes."""
+    """Document and values. `read(n)` gives the next n bytes after the line, or fewer at the end. LoopError: the bytes
+    are not of this format."""
     try:
         head = json.loads(line)
         document, tables = head["document"], head["values"]
@@ -57,14 +57,14 @@ def _piece(read: Callable[[int], Any], length: Any) -> Any:
 
 
 def _value(of: Serialized) -> Any:
-    """A tensor comes back as what it is if there is no PyTorch here to have it."""
+    """A value from its bytes. Without PyTorch a tensor stays in its serialized form."""
     if of.type in TENSORS and importlib.util.find_spec("torch") is None:
         return {"not_json": json.loads(bytes(of.segments[0])).get("type")}
     return memstow_serialize.deserialize(of, pickles=False)
 
 
 def from_bytes(body: bytes) -> tuple[Any, dict[str, Any]]:
-    """The same of a whole body."""
+    """The same from a whole body."""
     end = body.find(b"\n", 0, MOST_LINE)
     rest = memoryview(bytearray(memoryview(body)[end + 1:]))
     at = 0
