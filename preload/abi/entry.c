@@ -36,7 +36,7 @@ int64_t entry_result(int64_t result) {
     return result < 0 ? entry_fails(result, "it failed") : result;
 }
 
-/* In a sandbox nothing is asked of the kernel. */
+/* In a sandbox the kernel is not asked. */
 bool entry_in(void *to, const void *from, size_t length) {
     if (!from) return false;
     if (seal_settles()) return os_peek(to, from, length);
@@ -53,7 +53,7 @@ bool entry_out(void *to, const void *from, size_t length) {
     return true;
 }
 
-/* Up to the end of its page it can be read as a whole, or not at all. */
+/* The part of the text in one page is readable as a whole or not at all. */
 bool entry_text(char *to, size_t room, const char *from) {
     size_t done = 0;
     to[0] = 0;

@@ -1,5 +1,5 @@
-/* entry.h — shared by all entry points of memstow.h: checks arguments, and notes why one failed. In: pointers that may
- * lead nowhere. Out: copies, or a refusal. Everything belongs to the calling thread. */
+/* entry.h — shared by all entry points of memstow.h: checks arguments, and notes why a call failed. In: pointers that
+ * may lead nowhere. Out: copies, or a refusal. Everything belongs to the calling thread. */
 #ifndef MEMSTOW_ENTRY_H
 #define MEMSTOW_ENTRY_H
 
@@ -11,19 +11,19 @@
 
 #define ENTRY __attribute__((visibility("default")))
 
-/* Notes the reason, for memstow_error, and returns the code. `why` lives on. */
+/* Notes the reason for memstow_error, and returns the code. `why` must stay valid. */
 int64_t entry_fails(int64_t code, const char *why);
-/* -ENODEV: the process keeps no ledger. */
+/* -ENODEV: the process has no ledger. */
 int64_t entry_not_tracked(void);
-/* The result as it is; of one that is -errno the reason is noted. */
+/* Returns the result unchanged; notes the reason if it is -errno. */
 int64_t entry_result(int64_t result);
 
-/* A text of the program, cut to the room. NULL is "". False: it cannot be read. */
+/* Copies a text of the program, cut to the room. NULL counts as "". False: it cannot be read. */
 bool entry_text(char *to, size_t room, const char *from);
 bool entry_in(void *to, const void *from, size_t length);
 bool entry_out(void *to, const void *from, size_t length);
-/* The size of the program's structure, as its first field says, and at most `most`. Or, with the reason noted, -EFAULT:
- * it cannot be read; -EINVAL: it is smaller than `least`. */
+/* The size of the program's structure, from its first field, and at most `most`. -EFAULT: it cannot be read; -EINVAL:
+ * it is smaller than `least`; the reason is noted. */
 int64_t entry_size(const void *structure, uint32_t least, uint32_t most);
 
 #pragma GCC visibility pop

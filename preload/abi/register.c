@@ -1,6 +1,6 @@
 /* register.c — the entry points of memstow.h for owners, scopes and ranges. In: the program's calls, with any argument.
- * Out: the same to owners.c, tags.c and assign.c, with checked arguments. Every call keeps errno, and notes why it
- * failed for memstow_error. */
+ * Out: the same calls to owners.c, tags.c and assign.c, with checked arguments. Every call keeps errno, and notes for
+ * memstow_error why it failed. */
 #include "include/memstow.h"
 
 #include <errno.h>
@@ -23,13 +23,14 @@
 #include "preload/vram/vram_rescue.h"
 #include "preload/count/thread.h"
 
-enum { TEXT_ROOM = 1024 + 1 }; /* one byte more than is kept, which says whether a character ends there */
+enum { TEXT_ROOM = 1024 + 1 }; /* one byte more than is stored, which shows whether a character ends there */
 
 ENTRY uint32_t memstow_abi_version(void) { return MEMSTOW_ABI_VERSION; }
 
 ENTRY int32_t memstow_is_tracking(void) { return process_tracked(); }
 
-/* A forked child is not, until it has asked: till then the records are its parent's. */
+/* Whether the process is tracked. A forked child is not before its first call: until then the records are its
+ * parent's. */
 /* --- owners --- */
 
 int64_t register_opened(int64_t id) {
@@ -105,7 +106,7 @@ ENTRY int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out)
                : (int32_t)entry_fails(-EFAULT, "the figures cannot be written there");
 }
 
-/* The share of a tag; false: nothing is live. */
+/* The share of a tag; false: it has nothing live. */
 static bool share_of(uint32_t number, const struct owned *has, struct memstow_share *share) {
     struct snap_tag tag = tags_at(number);
     *share = (struct memstow_share){.model = owner_final(tag.model),
@@ -114,10 +115,10 @@ static bool share_of(uint32_t number, const struct owned *has, struct memstow_sh
                                     .live_bytes = has->live_bytes,
                                     .live_blocks = has->live_blocks,
                                     .cuda_bytes = has->cuda_bytes};
-    return has->live_bytes || has->live_blocks || has->cuda_bytes; /* parts of blocks are bytes of no block */
+    return has->live_bytes || has->live_blocks || has->cuda_bytes; /* parts of blocks have bytes, but no block */
 }
 
-/* As many as there is room for, each as long as the caller knows it: how many there are, or -EFAULT. */
+/* Writes as many as fit, each as long as the caller's structure. Returns how many there are, or -EFAULT. */
 static int64_t hand_out(struct memstow_share *out, uint32_t room, uint32_t size, const struct owned *all,
                         uint32_t tags) {
     struct memstow_share share;
@@ -145,12 +146,12 @@ ENTRY int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t 
 
 static bool is_node(uint32_t owner) { return owner_kind(owner) == MEMSTOW_NODE; }
 
-/* A thread that has a slot leaves its scopes when it ends; one that never allocated has none yet. */
+/* A thread with a slot leaves its scopes when it ends. A thread that never allocated has no slot yet. */
 static void get_slot(void) {
     if (unlikely(thread_self == &thread_nobody) && process_tracked()) thread_slot();
 }
 
-/* Those of a signal handler come and go in between. */
+/* A signal handler in between opens and closes its own scopes. */
 static void changed(struct scopes *scopes) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->epoch = 0;
@@ -177,7 +178,7 @@ ENTRY int32_t memstow_scope_enter(uint32_t owner) {
     return 0;
 }
 
-/* Where the innermost scope of the owner's kind is, if that is the owner's. */
+/* Finds the innermost scope of the owner's kind. True if it is the owner's. */
 static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at) {
     for (uint32_t i = scopes->count; i-- > 0;) {
         *at = i;
@@ -195,7 +196,7 @@ ENTRY int32_t memstow_scope_leave(uint32_t owner) {
                              ? entry_fails(-EPERM, "it is not the innermost scope of its kind on this thread")
                              : entry_result(-ENOENT));
     for (; at + 1 < scopes->count; at++) scopes->owners[at] = scopes->owners[at + 1];
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler puts its own behind all of them */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler adds its own scopes behind all others */
     scopes->count--;
     owner_scope(owner, -1);
     changed(scopes);
@@ -297,7 +298,7 @@ ENTRY int64_t memstow_restore(uint32_t owner) { return move(moving_restore, owne
 
 ENTRY int64_t memstow_release(uint32_t owner) { return move(moving_release, owner); }
 
-/* --- the most of a while --- */
+/* --- the peak of an interval --- */
 
 ENTRY int64_t memstow_peak(uint32_t anew) {
     return process_tracked() ? (int64_t)account_peak(anew != 0) : entry_not_tracked();

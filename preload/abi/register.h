@@ -1,5 +1,5 @@
 /* register.h — shared by the entry points of memstow.h that open owners. In: the id of an owner that was opened, or
- * -errno. Out: the same to the program. It must not be called in a hook. */
+ * -errno. Out: the same, for the program. It must not be called in a hook. */
 #ifndef MEMSTOW_REGISTER_H
 #define MEMSTOW_REGISTER_H
 
@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* With the first owner tags come into use, and there is something to ask for from outside. */
+/* With the first owner, tags come into use, and the control socket opens. */
 int64_t register_opened(int64_t id);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
-/* register_blocks.c — the entry point of memstow.h that says whose the blocks at some addresses are.
+/* register_blocks.c — the entry point of memstow.h that tells who owns the blocks at some addresses.
  * In: addresses, which may lead nowhere. Out: owners and call stack of each block there. It changes nothing, and trusts
- * no address: what is read in front of one is read by way of the kernel. */
+ * no address: the bytes in front of an address are read through the kernel. */
 #include "include/memstow.h"
 
 #include <errno.h>
@@ -24,18 +24,18 @@ static struct memstow_block block_of(uint64_t start, uint64_t size, uint32_t tag
 
 static struct memstow_block block_at_site(uint64_t start, uint64_t size, uint32_t site) {
     struct snap_site record = site_record(site);
-    if (record.word == SNAP_SITE_FREE) return (struct memstow_block){0}; /* it was freed just now */
+    if (record.word == SNAP_SITE_FREE) return (struct memstow_block){0}; /* it has just been freed */
     return block_of(start, size, snap_site_tag(record), snap_site_stack(record));
 }
 
-/* --- what CUDA gave --- */
+/* --- CUDA blocks --- */
 
 struct search {
     uint64_t address;
     struct snap_cuda_block block;
 };
 
-/* A part of a block counts as its owner's. */
+/* A part of a block belongs to its own owner. */
 static void look_at(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct search *search = context;
     bool is_memory = space == CUDA_ADDRESS || space == CUDA_PART;
@@ -79,7 +79,7 @@ static bool find(uint64_t address, uint32_t how, struct memstow_block *out) {
 
 enum { AT_ONCE = 256 };
 
-/* Each as long as the caller knows it. */
+/* Each is as long as the caller's structure. */
 static bool hand_out(char *out, uint32_t size, const struct memstow_block *blocks, uint32_t count) {
     if (size == sizeof *blocks) return entry_out(out, blocks, count * sizeof *blocks);
     uint32_t part = size < sizeof *blocks ? size : sizeof *blocks;
@@ -88,7 +88,7 @@ static bool hand_out(char *out, uint32_t size, const struct memstow_block *block
     return true;
 }
 
-/* So many at once are read and written. How many of them are blocks, or -EFAULT. */
+/* Reads and writes this many at once. Returns how many of them are blocks, or -EFAULT. */
 static int64_t find_some(const uint64_t *addresses, uint32_t count, uint32_t how, char *out, uint32_t size) {
     uint64_t some[AT_ONCE];
     struct memstow_block blocks[AT_ONCE];

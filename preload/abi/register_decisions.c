@@ -1,6 +1,6 @@
 /* register_decisions.c — the entry points of memstow.h for triggers and for the trace.
- * In: the program's calls, with any argument. Out: the same to trigger.c and trace.c, once the arguments have been
- * looked at. Every call keeps errno, and notes why it failed for memstow_error. */
+ * In: the program's calls, with any argument. Out: the same calls to trigger.c and trace.c, with checked arguments.
+ * Every call keeps errno, and notes for memstow_error why it failed. */
 #include "include/memstow.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 enum { WORDS_ROOM = 256 };
 
-/* No program may give memstow's own reason. */
+/* A program may not give memstow's own reason. */
 static uint32_t reason_of(uint32_t given) { return given <= MEMSTOW_IDLE ? given : 0; }
 
 static int64_t trigger_result(int64_t result) {
@@ -23,7 +23,7 @@ static int64_t trigger_result(int64_t result) {
     return entry_result(result);
 }
 
-/* As many as there is room for, each as long as the caller knows it. */
+/* Writes as many as fit, each as long as the caller's structure. */
 static bool hand_out(struct memstow_decision *out, uint32_t room, uint32_t size,
                      const struct memstow_decision *decisions, int64_t count) {
     uint32_t part = size < sizeof *decisions ? size : sizeof *decisions;
@@ -68,7 +68,7 @@ ENTRY int32_t memstow_trace(const char *json) {
     return (int32_t)entry_result(result);
 }
 
-/* Whole lines from the one of that number on. */
+/* Copies whole lines, from the line with that number on. */
 static int64_t copy_lines(char *to, uint64_t room, uint64_t from, uint64_t *then) {
     char line[SNAP_LINE_MOST + 1];
     uint64_t place = 0, number, used = 0;

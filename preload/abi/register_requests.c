@@ -12,7 +12,7 @@
 
 enum { PATH_ROOM = 4096, LEAST = offsetof(struct memstow_request, needed) };
 
-/* The whole of `out` is known to be writable before a request is taken, which nobody else would get any more. */
+/* All of `out` is checked to be writable before a request is taken: a request that was taken reaches nobody else. */
 static int32_t next_request(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
     struct memstow_request request = {0};
     if (!process_tracked()) return (int32_t)entry_not_tracked();

@@ -1,6 +1,6 @@
 /* register_shutdown.c — the entry points of memstow.h for clean endings.
- * In: the program's calls, with any argument. Out: the same to shutdown.c and shutdown_processes.c, once the arguments
- * have been looked at. Every call keeps errno, and notes why it failed for memstow_error. */
+ * In: the program's calls, with any argument. Out: the same calls to shutdown.c and shutdown_processes.c, with checked
+ * arguments. Every call keeps errno, and notes for memstow_error why it failed. */
 #include "include/memstow.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 enum { NAME_ROOM = 64, AFTER_ROOM = 512, MS = 1000000, HANDLER_LEAST = sizeof(struct memstow_handler) };
 
-/* In a sandbox no file is opened. */
+/* In a sandbox no file may be opened. */
 static bool is_refused(void) {
     shutdown_check_process();
     shutdown_audit_ask(&origin_ledger);

@@ -1,6 +1,6 @@
-/* register_state.c — the entry points of memstow.h that hold what lives on from one run to the next.
- * In: the program's calls, with any argument. Out: the same to state_store.c, once the arguments have been looked at.
- * Nothing here may run in a hook, or leave a piece of what failed. */
+/* register_state.c — the entry points of memstow.h for values that live on from run to run.
+ * In: the program's calls, with any argument. Out: the same calls to state_store.c, with checked arguments. No hook may
+ * call these, and a call that fails leaves nothing behind. */
 #include "include/memstow.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ struct reason {
     const char *why;
 };
 
-/* The result, with the reason noted that the table has for it, or else `other` finds. */
+/* Returns the result, and notes the reason from the table, or the one that `other` finds. */
 static int64_t noted(int64_t result, const struct reason *reasons, size_t count, int64_t (*other)(int64_t result)) {
     for (size_t i = 0; i < count; i++)
         if (reasons[i].code == result) return entry_fails(result, reasons[i].why);
@@ -66,12 +66,12 @@ static int64_t opened(int64_t result) {
     return noted(result, known, sizeof known / sizeof *known, result_of);
 }
 
-/* What worked may have made the first owner. */
+/* A successful call may have made the first owner. */
 static int64_t with_owners(int64_t result) { return result > 0 ? register_opened(result) : result; }
 
 /* --- texts --- */
 
-/* False, with the reason noted: it cannot be read, is empty, or does not fit, which takes a byte more than it has. */
+/* An error, with the reason noted, if the text cannot be read, is empty, or does not fit. */
 static int64_t text(char *to, size_t room, const char *from, const char *unreadable, const char *unfit) {
     if (!entry_text(to, room, from)) return entry_fails(-EFAULT, unreadable);
     return to[0] && strlen(to) < room - 1 ? 0 : entry_fails(-EINVAL, unfit);
@@ -142,7 +142,7 @@ ENTRY int64_t memstow_state_generation(int64_t state) {
 /* --- values --- */
 
 struct tables {
-    struct state_header *header; /* with the lengths of parts */
+    struct state_header *header; /* with the lengths of its parts */
     struct memstow_state_part *parts;
     uint64_t length;
 };
@@ -153,7 +153,7 @@ static uint64_t header_bytes(uint32_t count) {
 
 static void drop_tables(struct tables *self) { os_unmap(self->header, self->length); }
 
-/* Copies: the program may write to its own meanwhile. */
+/* These are copies: the program may change its own meanwhile. */
 static int64_t make_tables(struct tables *self, const char *type, const struct memstow_state_part *parts,
                            uint32_t count) {
     uint64_t bytes = count * sizeof *parts;

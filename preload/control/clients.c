@@ -15,15 +15,15 @@
 #include "preload/shared/wire.h"
 
 static const uint64_t MILLISECOND = 1000000;
-/* Answers come from threads that cannot reach our descriptors: so they are looked for. */
+/* Threads that answer cannot reach our descriptors, so their answers are polled for. */
 enum { IDLE_MS = 1000, LOOK_MS = 20, SILENT_MS = 1000, TELL_MS = 250 };
 
 struct client {
     int fd;                 /* 0: none */
-    uint64_t since, told;   /* when it came; when it was told something last */
+    uint64_t since, told;   /* when it came; when it was last told something */
     uint64_t ticket;        /* of its request; 0: it has made none */
-    uint64_t move;          /* that it has ended, by number; 0: none */
-    uint64_t moved, wanted; /* of that */
+    uint64_t move;          /* the number of the move that it has ended; 0: none */
+    uint64_t moved, wanted; /* of that move */
     uint32_t told_type;
 };
 
@@ -40,7 +40,7 @@ static void drop(struct client *client) {
     *client = (struct client){0};
 }
 
-/* False: it does not read, or is gone. */
+/* False: the client does not read, or is gone. */
 static bool tell(struct client *client, uint32_t type, int64_t number, const char *text) {
     uint8_t bytes[WIRE_MOST];
     struct wire_message message = {.type = type, .ticket = client->ticket, .number = number};
@@ -56,7 +56,7 @@ static void tell_last(struct client *client, int64_t number, const char *text) {
     drop(client);
 }
 
-/* --- those who come --- */
+/* --- new clients --- */
 
 static bool is_same_user(int fd) {
     struct ucred peer;
@@ -65,8 +65,8 @@ static bool is_same_user(int fd) {
            peer.uid == (uint32_t)os_call(SYS_geteuid);
 }
 
-/* A free place; otherwise the place of the client that has been silent longest, so that silent clients keep no other
- * out. */
+/* A free entry. If there is none, the entry of the client that has been silent longest, so that silent clients do not
+ * keep others out. */
 static struct client *place_for_one(void) {
     struct client *place = NULL;
     for (int i = 0; i < CLIENTS_MOST; i++) {
@@ -77,8 +77,8 @@ static struct client *place_for_one(void) {
     return place;
 }
 
-/* A client for which there is no descriptor waits in the kernel's queue. So do we: otherwise we would look at it
- * without end. */
+/* If there is no descriptor for a client, it waits in the kernel's queue, and we wait, too. Otherwise we would try
+ * again without end. */
 static void let_one_in(void) {
     const struct timespec pause = {.tv_nsec = 20 * (long)1000000};
     int fd = (int)os_call(SYS_accept4, listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -93,7 +93,7 @@ static void let_one_in(void) {
         os_close(fd);
 }
 
-/* --- what they say --- */
+/* --- messages from clients --- */
 
 static const char *why_not_taken(int64_t error) {
     if (error == -EBUSY) return "too many requests are unanswered";
@@ -110,7 +110,7 @@ static void take_request(struct client *client, const struct wire_message *messa
     if (!tell(client, WIRE_WAITING, 0, "")) drop(client);
 }
 
-/* What nobody has begun is taken back. Of what the program does for it only the move ends. */
+/* A request that nobody has taken is taken back. If the program has taken it, only its move ends. */
 static void take_cancel(struct client *client) {
     if (!client->ticket || requests_take_back(client->ticket))
         tell_last(client, -ECANCELED, "");
@@ -120,7 +120,7 @@ static void take_cancel(struct client *client) {
         requests_cancel(client->ticket);
 }
 
-/* No matter who made it: the program, for itself or for another request, or memstow's worker. */
+/* Ends the present move, whoever makes it: the program, for itself or for another request, or memstow's worker. */
 static void take_end(struct client *client, const struct wire_message *message) {
     int64_t move = is_asking(client) ? -EALREADY : mover_end(message->owner, message->number == WIRE_STOW);
     if (move < 0)
@@ -130,7 +130,7 @@ static void take_end(struct client *client, const struct wire_message *message) 
 }
 
 static void hear(struct client *client) {
-    uint8_t bytes[WIRE_MOST + 1]; /* one more: too long is seen as such */
+    uint8_t bytes[WIRE_MOST + 1]; /* one byte more, to notice messages that are too long */
     struct wire_message message;
     long length = os_call(SYS_recvfrom, client->fd, bytes, sizeof bytes, MSG_DONTWAIT, 0, 0);
     if (length == -EAGAIN || length == -EINTR) return;
@@ -149,7 +149,7 @@ static void hear(struct client *client) {
         take_request(client, &message);
 }
 
-/* --- what they are told --- */
+/* --- messages to clients --- */
 
 static void follow(struct client *client, uint64_t now) {
     int64_t result = -ECANCELED;
@@ -163,10 +163,11 @@ static void follow(struct client *client, uint64_t now) {
     if (type == client->told_type && now - client->told < TELL_MS * MILLISECOND) return;
     uint64_t wanted, moved = moving_progress(&wanted);
     if (type == WIRE_WORKING && wanted) os_decimal(text, wanted);
-    tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text); /* what does not get through does not matter */
+    /* it does not matter if this message does not arrive */
+    tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text);
 }
 
-/* Until the chunk that it is at is over. */
+/* Reports until the present chunk of the move is over. */
 static void follow_end(struct client *client, uint64_t now) {
     bool is_on = mover_is_on(client->move, &client->moved, &client->wanted);
     if (is_on && now - client->told < TELL_MS * MILLISECOND) return;
@@ -203,7 +204,7 @@ static bool has_room(void) {
 }
 
 void clients_begin(int fd) {
-    memset(clients, 0, sizeof clients); /* after a fork those of the parent */
+    memset(clients, 0, sizeof clients); /* after a fork they are the parent's */
     listening = fd;
 }
 

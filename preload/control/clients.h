@@ -1,6 +1,6 @@
-/* clients.h — the clients of the control socket, and their answers. In: datagrams from any process of this user's,
- * whatever is in them. Out: requests (requests.h), and answers. It never waits for a client: one that sends nothing or
- * reads nothing is dropped. On the control thread only. */
+/* clients.h — the clients of the control socket, and their answers. In: datagrams from any process of this user, with
+ * any content. Out: requests (requests.h), and answers. It never waits for a client: a client that sends or reads
+ * nothing is dropped. Only the control thread calls it. */
 #ifndef MEMSTOW_CLIENTS_H
 #define MEMSTOW_CLIENTS_H
 
@@ -8,11 +8,11 @@
 
 enum { CLIENTS_MOST = 8 };
 
-/* `listening` is a socket that does not block. */
+/* `listening` is a non-blocking socket. */
 void clients_begin(int listening);
-/* Waits for at most a second, does what is due, and returns. */
+/* Waits for a second at most, does what is due, and returns. */
 void clients_serve(void);
-/* Tells all of them that nothing will be done any more. */
+/* Tells all clients that nothing more will be done. */
 void clients_end(void);
 
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-/* control.c — see control.h: the life of the two threads. clients.c is what they talk about. */
+/* control.c — see control.h. This is the life of the two threads; clients.c has the conversation. */
 #include "preload/control/control.h"
 
 #include <errno.h>
@@ -27,24 +27,26 @@
 #include "preload/triggers/watch.h"
 #include "preload/base/seal.h"
 
-/* A stack has room for the thread-local storage of all that the program was linked with, and never is a large page. */
+/* The stack has room for the thread-local storage of everything that the program was linked with. It never is a large
+ * page. */
 enum { STACK = 1536 * 1024, STOP_SECONDS = 100 };
 static const uint64_t SECOND = 1000000000;
 
 enum stage { STAGE_NONE, STAGE_BEGINNING, STAGE_RUNS, STAGE_OVER };
 
-/* What a forked child finds empty: its parent's threads are not in it, and the socket is not its own. */
+/* A forked child finds this empty: it does not have its parent's threads, and the socket is not its own. */
 static struct {
     uint32_t stage; /* enum stage */
     uint32_t pid;
     bool stopping;
-    bool working;     /* there is a worker */
-    bool left_out[2]; /* what glibc allocated for the listener, and for the worker, is not counted any more */
+    bool working; /* the worker runs */
+    /* for the listener and the worker: memory that glibc allocated for the thread is not counted any more */
+    bool left_out[2];
     pthread_t listener, worker;
     struct place place;
 } __attribute__((aligned(OS_PAGE))) page;
 
-/* Memory for the stacks, with a page without access in front; used again by a forked child. */
+/* Memory for the stacks, each with an inaccessible page in front. A forked child uses it again. */
 static char *stacks[2];
 
 /* --- threads --- */
@@ -58,7 +60,7 @@ static char *stack_for(int thread) {
     return stacks[thread];
 }
 
-/* Those that glibc needs to reach every thread (setuid) stay open, and those of a fault. */
+/* Blocks all signals, except those of faults, and those by which glibc reaches every thread (setuid). */
 static void block_signals(sigset_t *before) {
     static const int open[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
     sigset_t all;
@@ -67,7 +69,7 @@ static void block_signals(sigset_t *before) {
     pthread_sigmask(SIG_SETMASK, &all, before);
 }
 
-/* It can be waited for: glibc ends a process whose last thread leaves on that thread. */
+/* The thread can be joined. That matters, because glibc ends a process when its last thread ends. */
 static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
     pthread_attr_t attributes;
     sigset_t before;
@@ -82,10 +84,10 @@ static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
     return error;
 }
 
-/* glibc takes one block from the program's allocator for each thread: the vector of its thread-local storage, of which
- * the second element is what the thread's descriptor has at its second word. It is ours, not the program's: so it is
- * counted out, and in again before the thread's end, where it is freed. */
-__attribute__((no_sanitize("thread"))) /* it was written before the thread began, which ThreadSanitizer cannot know */
+/* For each thread, glibc takes one block from the program's allocator: the vector of its thread-local storage. The
+ * second word of the thread's descriptor points to the second element of the vector. The block is ours, not the
+ * program's. So it is counted out, and counted in again before the thread ends, which frees it. */
+__attribute__((no_sanitize("thread"))) /* it was written before the thread began, which ThreadSanitizer does not know */
 static bool
 find_vector(pthread_t thread, struct host_block *vector) {
     enum { ELEMENT = 16 };
@@ -133,7 +135,7 @@ static int64_t act(const struct memstow_request *request) {
     return -EINVAL;
 }
 
-/* What the answer says beside its number. */
+/* Fills in the rest of the answer, beside its number. */
 static void tell_of(struct memstow_request *request, int64_t result) {
     bool moves = request->kind == MEMSTOW_ASK_STOW || request->kind == MEMSTOW_ASK_RESTORE;
     if (request->kind == MEMSTOW_ASK_TRIGGER && result >= 0)
@@ -149,7 +151,7 @@ static void *work(void *nothing) {
     os_call(SYS_prctl, PR_SET_NAME, "memstow worker");
     wait_to_be_left_out(1);
     for (;;) {
-        mover_begin_work(); /* first: who stops us cancels it afterwards */
+        mover_begin_work(); /* comes first: a thread that stops us cancels the work afterwards */
         uint32_t seen = requests_seen();
         if (is_stopping()) break;
         uint64_t now = os_now();
@@ -168,7 +170,7 @@ static void *work(void *nothing) {
     return nothing;
 }
 
-/* When there is something to do. It stays: what comes once may come again. */
+/* Starts the worker when there is work. It stays, because there may be more. */
 static void start_worker(void) {
     if (page.working || !(requests_for_worker() || watch_is_wanted())) return;
     page.working = start(1, &page.worker, work) == 0;
@@ -176,9 +178,9 @@ static void start_worker(void) {
 
 /* --- the listener --- */
 
-/* A table of descriptors of our own. Nothing of the program's is in it, at no time: a pipe of which we had the other
- * end would never end. Numbers 0 to 2 are taken, so that nothing written to standard output by mistake goes to a file
- * or a client. */
+/* Gives the thread a descriptor table of its own, with nothing of the program's in it at any time. Otherwise we could
+ * hold the other end of a pipe, and it would never end. Numbers 0 to 2 are used up, so that a write to standard output
+ * by mistake does not go to a file or a client. */
 static int leave_descriptors(void) {
     int error = (int)os_call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
     if (error) return error;
@@ -197,7 +199,7 @@ static void say_why_not(const char *what, int error) {
     ledger_fact(SNAP_FACT_NOTE, note);
 }
 
-/* Once, however often it begins. */
+/* Only once for each path. */
 static void tell_place(void) {
     static char told[PLACE_ROOM];
     if (!strcmp(told, page.place.path)) return;
@@ -243,7 +245,7 @@ static void begin(void) {
 void control_begin(void) {
     uint32_t none = STAGE_NONE;
     int error = errno;
-    /* In a handler that interrupts the program's allocator a thread cannot be made: the next owner is another time. */
+    /* In a handler that interrupts the program's allocator no thread can be made. The next owner tries again. */
     if (__atomic_load_n(&page.stage, __ATOMIC_RELAXED) != STAGE_NONE || seal_is_set() || stack_is_interrupted()) return;
     if (os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) == 0 &&
         __atomic_compare_exchange_n(&page.stage, &none, STAGE_BEGINNING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -251,7 +253,7 @@ void control_begin(void) {
     errno = error;
 }
 
-/* Not in a vfork child, which has our memory under another pid. */
+/* False in a vfork child, which has our memory under another pid. */
 static bool runs_here(void) {
     return __atomic_load_n(&page.stage, __ATOMIC_ACQUIRE) == STAGE_RUNS && page.pid == os_pid();
 }

@@ -1,11 +1,11 @@
-/* control.h — the control socket of a process: what `memstow stow PID …` talks to.
- * In: the first owner. Out: a thread that listens (place.h), hands on what it is asked (requests.h), and tells how that
- * goes (wire.h); and a worker, once there is something to do that the program does not do itself. A process without
- * owners has neither. A forked child has none of its own until its first owner.
+/* control.h — the control socket of a process, which `memstow stow PID …` talks to.
+ * In: the first owner. Out: a thread that listens (place.h), passes requests on (requests.h), and reports on them
+ * (wire.h); and a worker, once there is something to do that the program does not do itself. A process without owners
+ * has neither thread. A forked child has none until its first owner.
  *
- * Both threads share a table of descriptors that nobody else sees: the program cannot close what is theirs, nor find
- * it, and its children do not inherit it. They block all signals, and use neither the program's allocator nor its
- * standard output. */
+ * Both threads share a descriptor table that nobody else has: the program cannot close or find their descriptors, and
+ * its children do not inherit them. Both block all signals, and use neither the program's allocator nor its standard
+ * output. */
 #ifndef MEMSTOW_CONTROL_H
 #define MEMSTOW_CONTROL_H
 
@@ -13,12 +13,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Starts it, the first time. Where that cannot be done, the ledger has a note that says why. To be called without a
- * lock, from any thread; keeps errno. */
+/* Starts the control thread, on the first call. If that fails, the ledger gets a note with the reason. Call it without
+ * a lock, from any thread; it keeps errno. */
 void control_begin(void);
 
-/* Ends both threads, and waits until they have: as long as a move takes to stop. True: they were there, and
- * control_resume, by the same thread, has them back. */
+/* Ends both threads and waits until they have ended, which takes as long as a move takes to stop. True: they were
+ * running. The same thread can start them again by control_resume. */
 bool control_stop(void);
 void control_resume(void);
 

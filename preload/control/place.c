@@ -16,9 +16,9 @@
 
 enum { WAITING = 8, LOCK_TRIES = 50, LOOKED_AT_MOST = 256 };
 
-static char runtime_folder[PLACE_ROOM]; /* "" when it is not set, or too long */
+static char runtime_folder[PLACE_ROOM]; /* "": it is not set, or too long */
 
-/* Once: programs write over their environment. */
+/* Read once, at the start: programs overwrite their environment. */
 __attribute__((constructor)) static void remember_folder(void) {
     const char *folder = os_variable("XDG_RUNTIME_DIR");
     if (folder[0] == '/' && strlen(folder) < PLACE_ROOM - 48) strcpy(runtime_folder, folder);
@@ -26,8 +26,8 @@ __attribute__((constructor)) static void remember_folder(void) {
 
 static uint32_t user(void) { return (uint32_t)os_call(SYS_geteuid); }
 
-/* A folder that belongs to this user, and that nobody else can look into: made if it is not there. Its descriptor, or
- * -errno. */
+/* Opens a folder that belongs to this user and that nobody else can read. It is made if it does not exist. A
+ * descriptor, or -errno. */
 static int open_folder(const char *path) {
     struct stat status;
     os_call(SYS_mkdirat, AT_FDCWD, path, 0700);
@@ -51,7 +51,7 @@ static int choose_folder(struct place *self) {
     return open_folder(self->path);
 }
 
-/* --- sockets that nobody listens to any more --- */
+/* --- sockets that nobody listens to --- */
 
 static bool set_address(struct sockaddr_un *address, const char *folder, const char *name) {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -62,8 +62,8 @@ static bool set_address(struct sockaddr_un *address, const char *folder, const c
     return true;
 }
 
-/* The kernel refuses a connection to a socket whose process is gone, in whatever namespace it was (and to what is no
- * socket). */
+/* The kernel refuses a connection to a socket whose process is gone, in whatever namespace it was. It also refuses a
+ * file that is no socket. */
 static bool is_stale(const char *folder, const char *name) {
     struct sockaddr_un address;
     struct stat status;
@@ -88,8 +88,8 @@ static void remove_stale(int folder, const char *path) {
         }
 }
 
-/* Between bind and listen a socket looks like one that is gone. So one process at a time does both, and looks for
- * sockets that are gone. A process that has the lock for long is stopped. */
+/* Between bind and listen a socket looks like that of a process that is gone. So one process at a time does both, or
+ * looks for such sockets. A process that holds the lock for long has been stopped. */
 static bool lock_folder(int folder) {
     const struct timespec pause = {.tv_nsec = 10000000};
     for (int i = 0; i < LOCK_TRIES; i++) {
@@ -106,7 +106,7 @@ static void own_name(char to[64]) {
     os_decimal(to + strlen(to), os_start_ticks(0));
 }
 
-/* The mode of the descriptor becomes that of the file, whatever the umask lets through. */
+/* The mode of the descriptor becomes the mode of the file, whatever the umask is. */
 static int bind_private(int fd, const struct sockaddr_un *address) {
     int error = (int)os_call(SYS_fchmod, fd, 0600);
     if (!error) error = (int)os_call(SYS_bind, fd, address, sizeof *address);
@@ -131,7 +131,7 @@ static int listen_in(struct place *self, int folder, const char **what) {
     }
     strcpy(self->path, address.sun_path);
     self->device = status.st_dev;
-    __atomic_store_n(&self->inode, status.st_ino, __ATOMIC_RELEASE); /* last: what place_leave looks at */
+    __atomic_store_n(&self->inode, status.st_ino, __ATOMIC_RELEASE); /* last, because place_leave looks at it */
     return fd;
 }
 

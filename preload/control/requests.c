@@ -18,26 +18,26 @@
 struct request {
     enum request_state state;
     bool left;      /* nobody waits for the answer */
-    bool by_worker; /* who took it */
-    /* The ticket of the last one here that was taken back when the program had it; read without the lock. Those that
-     * come here later leave it: it is about none of them. */
+    bool by_worker; /* the worker took it, not the program */
+    /* The ticket of the last request in this entry that its asker took back while the program had it. It is read
+     * without the lock. Later requests in this entry leave it as it is: it does not concern them. */
     uint64_t ended;
     uint32_t kind, owner, reason;
-    uint64_t ticket; /* they are given in order: the lowest is the oldest */
+    uint64_t ticket; /* tickets ascend: the lowest is the oldest */
     uint64_t needed;
     int64_t result;
-    char text[256]; /* of the request; once it is done, of the answer */
+    char text[256]; /* of the request; when it is done, of the answer */
 };
 
-/* Empty in a forked child: the requests are its parent's, and so are the threads that wait for them. */
+/* Empty in a forked child: the requests, and the threads that wait for them, are the parent's. */
 static struct {
     struct lock lock;
-    bool wiped_by_fork; /* the kernel has been told so */
-    uint32_t answered;  /* the kinds, as bits, that the program has asked for: it answers those */
-    uint32_t posted;    /* futex: counts the events that waiting threads must look at */
-    uint64_t tickets;   /* given so far */
+    bool wiped_by_fork; /* the kernel is told to wipe this in a forked child */
+    uint32_t answered;  /* the kinds, as bits, that the program answers, because it has asked for them */
+    uint32_t posted;    /* a futex that counts events for waiting threads */
+    uint64_t tickets;   /* the last ticket */
     struct request list[REQUESTS_MOST];
-} __attribute__((aligned(OS_PAGE))) page; /* whole pages, with nothing else on them */
+} __attribute__((aligned(OS_PAGE))) page; /* it has whole pages of its own */
 
 static bool begin(void) {
     if (!lock_wait(&page.lock)) return false;
@@ -77,10 +77,10 @@ static struct request *free_place(void) {
     return NULL;
 }
 
-/* memstow's worker has no answer to these. */
+/* Whether memstow's worker has no answer to this kind. */
 static bool only_a_program_answers(uint32_t kind) { return !(REQUESTS_OLD >> kind & 1); }
 
-/* The ticket, or -EBUSY, -ENOTSUP. */
+/* Returns the ticket, or -EBUSY, -ENOTSUP. */
 static int64_t add(const struct request *wanted, const char *text) {
     struct request *request = free_place();
     if (only_a_program_answers(wanted->kind) && !(page.answered >> wanted->kind & 1)) return -ENOTSUP;
@@ -124,7 +124,7 @@ bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed) {
 }
 
 enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256]) {
-    enum request_state state = REQUEST_WAITING; /* when it cannot be told: ask again */
+    enum request_state state = REQUEST_WAITING; /* if it is not known: the caller asks again */
     if (!begin()) return state;
     struct request *request = find(ticket);
     state = request ? request->state : REQUEST_NONE;
@@ -161,7 +161,7 @@ void requests_leave(uint64_t ticket) {
 
 /* --- answers --- */
 
-/* kinds: those that the program asks for; 0: for the worker, which has all others. */
+/* kinds: those that the program asks for. 0: the worker asks, and gets the others. */
 static bool take(struct memstow_request *out, uint32_t kinds) {
     if (!begin()) return false;
     page.answered |= kinds;
@@ -226,7 +226,7 @@ int requests_done(uint64_t ticket, int64_t result, const char *text) {
     return taken ? 0 : -ENOENT;
 }
 
-/* --- an asker takes a request back that the program has taken --- */
+/* --- an asker takes back a request that the program has taken --- */
 
 void requests_cancel(uint64_t ticket) {
     if (!begin()) return;
@@ -240,7 +240,8 @@ struct moving {
     bool out;
 };
 
-/* A trigger is about every owner. The program may take a request on one thread and answer it on another. */
+/* Whether the move may be for the request. A trigger concerns every owner. The program may take a request on one thread
+ * and answer it on another. */
 static bool may_be_for(const struct request *request, const void *context) {
     const struct moving *move = context;
     if (!is_programs(request) || request->left) return false;

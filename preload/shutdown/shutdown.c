@@ -31,8 +31,8 @@ struct handler {
     void *context;
     uint64_t limit_ns, begun_ns;
     uint32_t stage;
-    bool parallel, noted; /* noted: its end is in the log */
-    uint32_t state;       /* set to DONE by its thread, unless it was LATE before */
+    bool parallel, noted; /* noted: the log has its end */
+    uint32_t state;       /* its thread sets it to DONE, unless it was LATE before */
     int32_t result;
     char name[NAME], after[AFTER];
 };
@@ -41,13 +41,13 @@ static struct handler handlers[MEMSTOW_HANDLERS];
 static uint32_t count;
 static struct lock lock;
 static uint32_t owner_pid, runners;
-static uint32_t noted_stage;                    /* whose beginning is in the log */
-static uint64_t stage_begun_ns, stage_limit_ns; /* what drains have together */
+static uint32_t noted_stage;                    /* the stage whose beginning is in the log */
+static uint64_t stage_begun_ns, stage_limit_ns; /* the time that all drains share */
 
-/* The limit. Endings are numbered: one that a signal begins when another was just called off is not that one's. */
+/* The limit. Endings are numbered: a signal may begin one just after another was called off. */
 static struct {
-    uint32_t armed;  /* number of the ending that it is for, which its thread waits on; 0: none */
-    uint32_t number; /* of the last */
+    uint32_t armed;  /* the number of the ending with a limit; its thread waits on it; 0: none */
+    uint32_t number; /* the last number */
     uint64_t end_ns;
     int status;
     bool own_files;
@@ -101,7 +101,7 @@ static uint32_t state_of(const struct handler *self) { return __atomic_load_n(&s
 
 static bool is_over(const struct handler *self) { return state_of(self) == DONE || state_of(self) == LATE; }
 
-/* Whether a list of names, with commas between them, has this one. */
+/* Whether a list of names, separated by commas, contains this one. */
 static bool names(const char *list, const char *name) {
     size_t length = strlen(name);
     for (const char *at = list; *at; at += *at == ',') {
@@ -148,14 +148,14 @@ static void begin_handler(struct handler *self) {
 
 static const char *const stages[] = {"", "stop accepting", "drain", "cancel", "clean", "processes", "threads"};
 
-/* The time of a drain is that of its stage, also where it waits for its turn. */
+/* A drain has the time of its stage, even while it waits for its turn. */
 static bool is_late(const struct handler *self) {
     uint64_t now = os_now();
     if (self->stage == MEMSTOW_DRAIN && now - stage_begun_ns >= stage_limit_ns) return true;
     return self->begun_ns && now - self->begun_ns >= self->limit_ns;
 }
 
-/* Notes handlers that have ended since, and gives up on those that take too long: 1 when that went wrong. */
+/* Notes handlers that have ended, and gives up on late ones. 1: one of them failed or was late. */
 static int64_t look_at(struct handler *self) {
     uint64_t took = self->begun_ns ? os_now() - self->begun_ns : 0;
     uint32_t state = state_of(self);
@@ -170,7 +170,7 @@ static int64_t look_at(struct handler *self) {
     return result != 0;
 }
 
-/* Of handlers that wait for each other in a circle the first is as good as any. */
+/* If handlers wait for each other in a circle, the first one is taken. */
 static struct handler *pick(uint32_t stage, bool *some_run) {
     struct handler *first = NULL;
     *some_run = false;
@@ -212,13 +212,13 @@ static int64_t run_stage(uint32_t stage) {
     return wrong;
 }
 
-/* --- what the program has as a stage begins --- */
+/* --- what the program has when a stage begins --- */
 
 struct beginning {
     uint32_t asks, stage;
 };
 
-/* Whom those have started that end in this stage is known then. */
+/* Notes the kin now: some of their parents end in this stage. */
 static void look_around(void *context) {
     const struct beginning *self = context;
     shutdown_kin_look(NULL, 0, NULL, NULL);
@@ -232,7 +232,7 @@ void shutdown_stage(uint32_t stage) {
     if (__atomic_exchange_n(&noted_stage, stage, __ATOMIC_ACQ_REL) != stage) work_apart(look_around, &self, &own_files);
 }
 
-/* One thread at a time: two would both begin the same handler. */
+/* One thread at a time: two threads could begin the same handler. */
 int64_t shutdown_run(uint32_t stage) {
     if (__atomic_exchange_n(&runners, 1, __ATOMIC_ACQUIRE)) return -EALREADY;
     bool is_needed = stage != MEMSTOW_CANCEL || late_drains;
@@ -245,7 +245,7 @@ int64_t shutdown_run(uint32_t stage) {
 /* --- what is left --- */
 
 struct left {
-    uint32_t asks; /* the thread that wants to know */
+    uint32_t asks; /* the thread that asks */
     int64_t threads, processes, descriptors;
 };
 
@@ -259,7 +259,7 @@ static void find_left(void *context) {
 
 /* --- the limit --- */
 
-/* The program has had its time. Nothing is taken here that one of its threads may hold. */
+/* The program's time is over. This must not take anything that another thread may hold. */
 static void force_end(void) {
     struct line line;
     shutdown_log_line(&line, "forced");
@@ -281,7 +281,7 @@ static void guard(void *number) {
     while (is_armed(mine)) {
         uint64_t now = os_now(), end_ns = os_load(&limit.end_ns);
         if (now >= end_ns) {
-            if (is_armed(mine)) force_end(); /* else that was the end of the next */
+            if (is_armed(mine)) force_end(); /* otherwise the time belonged to a later ending */
             return;
         }
         struct timespec left = {(time_t)((end_ns - now) / 1000000000), (long)((end_ns - now) % 1000000000)};
@@ -289,7 +289,7 @@ static void guard(void *number) {
     }
 }
 
-/* 0: another ending is on. */
+/* 0: another ending has the limit. */
 static uint32_t arm(void) {
     uint32_t none = 0, number = __atomic_add_fetch(&limit.number, 1, __ATOMIC_RELAXED);
     if (!number) number = __atomic_add_fetch(&limit.number, 1, __ATOMIC_RELAXED);
@@ -301,8 +301,8 @@ static bool take_thread(struct stow_thread *thread) {
     return __atomic_compare_exchange_n(&limit.thread, &thread, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Leaves the thread to whoever calls this ending off; false: that has happened, and the caller waits for the thread. In
- * its place there may be the thread of an ending that is over: it ends by itself, and is waited for here. */
+/* Leaves the thread to the caller that calls this ending off. False: that has happened, and this caller waits for the
+ * thread. The place may still hold the thread of an earlier ending, which ends by itself; it is waited for here. */
 static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     struct stow_thread *before = NULL;
     while (!__atomic_compare_exchange_n(&limit.thread, &before, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -311,12 +311,12 @@ static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     return is_armed(number) || !take_thread(thread);
 }
 
-/* Whoever takes the thread away waits for it: who calls the ending off, or, when that came before there was a thread,
- * who began it. */
+/* The caller that takes the thread out of its place waits for it. That is the one that calls the ending off. If it did
+ * so before there was a thread, it is the one that began the ending. */
 static void begin_guard(uint32_t number) {
     uint64_t signals = 0;
-    bool blocked = lock_out_signals(&signals); /* no handler of the program's runs on its thread */
-    /* With descriptors of its own: the program may have used up, or close, what it has. */
+    bool blocked = lock_out_signals(&signals); /* no handler of the program may run on the thread */
+    /* The thread has descriptors of its own: the program may have used up its own, or close them. */
     struct stow_thread *thread = blocked ? thread_start(guard, (void *)(uintptr_t)number, &limit.own_files) : NULL;
     if (blocked) lock_let_signals(signals);
     if (!thread) shutdown_log_step("no limit", NULL, -EAGAIN, 0);
@@ -343,10 +343,11 @@ int shutdown_begin(const char *reason, uint64_t limit_ns, int status) {
 static void disarm(void) {
     struct stow_thread *thread = __atomic_exchange_n(&limit.thread, NULL, __ATOMIC_ACQ_REL);
     __atomic_store_n(&limit.armed, 0, __ATOMIC_RELEASE);
-    os_call(SYS_futex, &limit.armed, FUTEX_WAKE_PRIVATE, INT32_MAX); /* the next one's thread may wait there, too */
+    /* the thread of the next ending may wait here, too */
+    os_call(SYS_futex, &limit.armed, FUTEX_WAKE_PRIVATE, INT32_MAX);
     if (thread) thread_join(thread);
     for (uint32_t i = 0; i < count; i++)
-        if (is_over(&handlers[i])) handlers[i].state = LATE; /* once in a life */
+        if (is_over(&handlers[i])) handlers[i].state = LATE; /* each handler runs once */
 }
 
 int64_t shutdown_end(bool goes_on) {
@@ -390,7 +391,7 @@ int shutdown_on_signal(int number, uint64_t limit_ns, int status) {
     if (number < 1 || number > 64 || sigaction(number, NULL, &now) < 0) return -EINVAL;
     bool again = (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal;
     if (!again && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)) return -EINVAL;
-    shutdown_log_ready(); /* what a handler does later is to need little of its stack */
+    shutdown_log_ready(); /* so that a handler later needs little of its stack */
     if (!again) signals[number].before = now;
     signals[number].limit_ns = limit_ns;
     signals[number].status = status;

@@ -1,6 +1,7 @@
-/* shutdown.h — how a program ends: its handlers by stage and dependency, each within its time, and a limit for all.
- * In: handlers; the word to begin. Out: results, a log (shutdown_log.h), and the forced end of a process that does not
- * end by itself. A room apart from the ledger, which it neither reads nor writes. */
+/* shutdown.h — how a program ends: its handlers, by stage and dependency, each with a time, and a limit for all of
+ * them.
+ * In: handlers; the call to begin. Out: results, a log (shutdown_log.h), and the forced end of a process that does not
+ * end by itself. It is independent of the ledger, which it neither reads nor writes. */
 #ifndef MEMSTOW_SHUTDOWN_H
 #define MEMSTOW_SHUTDOWN_H
 
@@ -11,15 +12,15 @@
 
 #pragma GCC visibility push(hidden)
 
-/* As in memstow.h; texts have been looked at. 0 or a number, or -errno. */
+/* As in memstow.h, with checked texts. Returns 0 or a number, or -errno. */
 int shutdown_handler(const struct memstow_handler *handler, const char *name, const char *after);
 int shutdown_begin(const char *reason, uint64_t limit_ns, int status);
 int shutdown_on_signal(int number, uint64_t limit_ns, int status);
-/* A stage begins, of those of memstow.h or the two after them. */
+/* Begins a stage: one of memstow.h, or one of the two that follow. */
 void shutdown_stage(uint32_t stage);
 int64_t shutdown_run(uint32_t stage);
 int64_t shutdown_end(bool goes_on);
-/* In a forked child nothing has begun. Before each call. */
+/* Call it before any other call: in a forked child nothing has begun. */
 void shutdown_check_process(void);
 
 enum { SHUTDOWN_LIMIT_S = 30, SHUTDOWN_HANDLER_S = 10, SHUTDOWN_PROCESS_S = 5, SHUTDOWN_THREAD_S = 3 };

@@ -1,4 +1,4 @@
-/* shutdown_audit.c — what a program has at the stages of its end; see shutdown_audit.h. */
+/* shutdown_audit.c — what a program has at each stage of its end; see shutdown_audit.h. */
 #include "preload/shutdown/shutdown_audit.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 enum { LISTED_MOST = 256, PATH_ROOM = 64, LINK_ROOM = 4096, BUFFER = 1 << 14, STANDARD_ERROR = 2 };
 
-static const struct shutdown_ledger *ledger; /* NULL: nobody knows more */
+static const struct shutdown_ledger *ledger; /* NULL: there is no ledger to ask */
 
 void shutdown_audit_ask(const struct shutdown_ledger *asked) { __atomic_store_n(&ledger, asked, __ATOMIC_RELEASE); }
 
@@ -49,7 +49,7 @@ void shutdown_audit_memory(struct line *line) {
 
 /* --- descriptors --- */
 
-/* A file of that thread's folder in /proc: the thread that reads it may have other descriptors than the program. */
+/* The path of a file in a thread's folder in /proc. The reading thread may have other descriptors than the program. */
 static char *path_of(char path[PATH_ROOM], uint32_t thread, const char *file) {
     strcpy(path, "/proc/self/task/");
     strcpy(os_decimal(path + strlen(path), thread ? thread : os_pid()), file);
@@ -58,7 +58,7 @@ static char *path_of(char path[PATH_ROOM], uint32_t thread, const char *file) {
 
 struct list {
     uint32_t thread;
-    int64_t count; /* of all; the first are listed */
+    int64_t count; /* all descriptors; the list holds the first ones */
     struct shutdown_descriptor listed[LISTED_MOST];
 };
 
@@ -67,13 +67,14 @@ static bool read_fd(const char *name, uint32_t *fd) {
     return !*name;
 }
 
-/* The descriptor of the look itself, which is there only where the reading thread shares the program's. */
+/* Whether it is the descriptor of this look. It is in the list only if the reading thread shares the program's
+ * descriptors. */
 static bool is_own_look(const char *target) {
     size_t length = strlen(target);
     return strncmp(target, "/proc/", 6) == 0 && length > 3 && strcmp(target + length - 3, "/fd") == 0;
 }
 
-/* Asking no file server. */
+/* This asks no file server. */
 static void look_at_thing(const char *path, struct shutdown_descriptor *descriptor) {
     struct statx st;
     if (os_call(SYS_statx, AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st) < 0) return;
@@ -111,7 +112,7 @@ static void name_socket(struct list *list, const struct socket_line *socket) {
     }
 }
 
-/* A line that is longer than the buffer is cut. */
+/* Lines that are longer than the buffer are cut. */
 static void read_table(struct list *list, const char *table) {
     char path[PATH_ROOM], text[BUFFER];
     struct socket_line socket;
@@ -187,7 +188,7 @@ static bool count_name(void *count, const char *name) {
     return true;
 }
 
-/* The number includes that of the look itself where the reading thread shares the program's descriptors. */
+/* The number includes the look's own descriptor, if the reading thread shares the program's. */
 void shutdown_audit_stage(const char *stage, uint32_t asks) {
     uint64_t count = 0;
     char path[PATH_ROOM];

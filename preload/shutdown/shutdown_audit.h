@@ -1,7 +1,7 @@
 /* shutdown_audit.h — what a program has at each stage of its end, and what is left at the last: memory, open files,
- * sockets. In: /proc of this process, and the ledger's knowledge through a pointer, because this room needs no ledger.
- * Out: lines of the log. Only system calls, and no lock: the thread that ends the process at its limit calls this, too.
- */
+ * sockets. In: /proc of this process, and the ledger's knowledge through pointers, because this room does not depend on
+ * the ledger. Out: lines of the log. Only system calls, and no lock: the thread that ends the process at its limit
+ * calls this, too. */
 #ifndef MEMSTOW_SHUTDOWN_AUDIT_H
 #define MEMSTOW_SHUTDOWN_AUDIT_H
 
@@ -20,7 +20,7 @@ struct shutdown_descriptor {
     char what[LINE_STRING + 1];
 };
 
-/* When something was opened or started, and by which functions, innermost first. */
+/* When something was opened or started, and the functions that did it, innermost first. */
 struct shutdown_birth {
     uint64_t age_ns;
     bool inherited;
@@ -29,23 +29,23 @@ struct shutdown_birth {
 
 struct shutdown_ledger {
     bool (*is_kept)(void);
-    bool (*has_births)(void); /* what is opened and started is noted at all */
-    /* False: nothing is known of it. */
+    bool (*has_births)(void); /* whether origins are recorded at all */
+    /* False: the origin is unknown. */
     bool (*descriptor)(const struct shutdown_descriptor *descriptor, struct shutdown_birth *birth);
     bool (*thread)(uint32_t tid, uint64_t age_ns, struct shutdown_birth *birth);
     uint64_t (*live_bytes)(void);
 };
-/* From now on what it knows goes into the log, too. */
+/* From now on the log contains what the ledger knows. */
 void shutdown_audit_ask(const struct shutdown_ledger *ledger);
 
-/* Adds the memory that the process has to a line. */
+/* Adds the memory of the process to a line. */
 void shutdown_audit_memory(struct line *line);
-/* A line with that, and how many descriptors there are, for the stage that begins; once for each that does. `asks`: the
- * thread whose descriptors are the program's. */
+/* Writes a line with the memory and the number of descriptors, once for each stage that begins. `asks`: the thread that
+ * has the program's descriptors. */
 void shutdown_audit_stage(const char *stage, uint32_t asks);
-/* A line for each descriptor but standard input, output and error, and those of /dev/null: how many. */
+/* Writes a line for each descriptor, except standard input, output and error, and /dev/null. Returns their number. */
 int64_t shutdown_audit_descriptors(uint32_t asks);
-/* Adds to the line of a thread when it began, and what began it. */
+/* Adds to a thread's line when the thread began, and what started it. */
 void shutdown_audit_thread(struct line *line, uint32_t tid);
 
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-/* shutdown_kin.c — the processes that come of this one; see shutdown_kin.h. */
+/* shutdown_kin.c — the processes that come from this one; see shutdown_kin.h. */
 #include "preload/shutdown/shutdown_kin.h"
 
 #include <errno.h>
@@ -9,10 +9,11 @@
 #include "preload/shared/heapsort.h"
 #include "preload/shared/os.h"
 
-/* On a system with more processes than TABLE_MOST the others are not looked at. */
+/* If the system has more than TABLE_MOST processes, the others are not looked at. */
 enum { TABLE_MOST = 1 << 16, KNOWN_MOST = 1024, STAT_FIELDS = 24, CHUNK = 1 << 14, MARK_ROOM = 64 };
 
-/* What a process may be kin by. Those that name one process so are a list: it has the first, each has the next. */
+/* The bonds by which a process may be kin. Processes that name the same process form a list: that process has the
+ * first, each member has the next. */
 enum { BY_PARENT, BY_GROUP, BY_SESSION, BONDS };
 
 struct process {
@@ -22,7 +23,7 @@ struct process {
     enum kin_link link;
     bool ended;
     char name[16];
-    uint32_t first[BONDS], next[BONDS]; /* places in the list, from 1 on */
+    uint32_t first[BONDS], next[BONDS]; /* indices in the list, from 1 on */
 };
 
 struct known {
@@ -31,7 +32,7 @@ struct known {
     enum kin_link link;
 };
 
-/* The lists are sorted by pid. A process waits once, after it was found to be kin. */
+/* Both lists are sorted by pid. A process enters the waiting list once, after it was found to be kin. */
 struct table {
     struct process self;
     uint32_t count, known_count, waiting_count;
@@ -40,7 +41,7 @@ struct table {
     struct process list[TABLE_MOST];
 };
 
-/* Those that were found, and how first. One look at a time adds to them. */
+/* Processes that were found, and by which bond first. One look at a time adds to them. */
 static struct known known[KNOWN_MOST];
 static uint32_t known_count, noting;
 
@@ -60,7 +61,7 @@ const char *shutdown_kin_words(enum kin_link link) {
 
 /* --- one process --- */
 
-/* "PID (NAME) STATE PARENT GROUP SESSION …": the numbers from field 4 on, in their places. */
+/* Reads "PID (NAME) STATE PARENT GROUP SESSION …": the numbers from field 4 on, into the same indices. */
 static void read_numbers(const char *at, uint64_t fields[STAT_FIELDS + 1]) {
     for (int field = 4; field <= STAT_FIELDS && *at == ' '; field++) {
         bool negative = *++at == '-';
@@ -70,7 +71,7 @@ static void read_numbers(const char *at, uint64_t fields[STAT_FIELDS + 1]) {
     }
 }
 
-/* The main thread of one that runs may have ended. */
+/* A process may run although its main thread has ended. */
 static bool parse(struct process *out, char *text) {
     uint64_t fields[STAT_FIELDS + 1] = {0};
     char *name = strchr(text, '('), *end = strrchr(text, ')');
@@ -118,7 +119,7 @@ static bool take_process(void *context, const char *name) {
     return table->count < TABLE_MOST;
 }
 
-/* --- by halves --- */
+/* --- binary search --- */
 
 static uint32_t pid_of(const struct process *process) { return process->pid; }
 
@@ -128,7 +129,8 @@ static uint32_t pid_of_known(const struct known *one) { return one->pid; }
 
 HEAPSORT(struct known, sort_known, pid_of_known)
 
-/* The place of the first with that pid, or a higher one. `first`: the first one's pid; the next one's lies `apart`. */
+/* The index of the first entry with this pid or a higher one. `first` is the pid of the first entry; entries are
+ * `apart` bytes from each other. */
 static uint32_t place_of(uint32_t pid, const uint32_t *first, size_t apart, uint32_t count) {
     uint32_t from = 0;
     for (uint32_t end = count; from < end;) {
@@ -146,7 +148,7 @@ static struct process *find(struct table *table, uint32_t pid) {
     return at < table->count && table->list[at].pid == pid ? &table->list[at] : NULL;
 }
 
-/* The first of that pid; NULL: there is none. */
+/* The first entry with this pid; NULL: there is none. */
 static const struct known *find_known(const struct table *table, uint32_t pid) {
     uint32_t at = place_of(pid, &table->known->pid, sizeof *table->known, table->known_count);
     return at < table->known_count && table->known[at].pid == pid ? &table->known[at] : NULL;
@@ -158,7 +160,7 @@ static void take_known(struct table *table) {
     sort_known(table->known, table->known_count);
 }
 
-/* A pid may have been that of several. */
+/* Several processes may have had the same pid, one after the other. */
 static bool is_known(const struct table *table, const struct process *process) {
     const struct known *at = find_known(table, process->pid), *end = table->known + table->known_count;
     for (; at && at < end && at->pid == process->pid; at++)
@@ -166,7 +168,7 @@ static bool is_known(const struct table *table, const struct process *process) {
     return false;
 }
 
-/* --- the mark that it inherited --- */
+/* --- the inherited mark --- */
 
 static bool is_of_this_namespace(uint32_t pid) {
     struct stat own, other;
@@ -176,7 +178,7 @@ static bool is_of_this_namespace(uint32_t pid) {
            own.st_ino == other.st_ino && own.st_dev == other.st_dev;
 }
 
-/* What this process, and what it starts, is known by: "PID.START". */
+/* The mark of this process, which everything that it starts inherits: "PID.START". */
 static void write_mark(char *to, const char *variable, const struct process *self, const char *end) {
     strcpy(to, variable);
     strcpy(os_decimal(to + strlen(to), self->pid), ".");
@@ -184,16 +186,16 @@ static void write_mark(char *to, const char *variable, const struct process *sel
 }
 
 struct marks {
-    char program[MARK_ROOM]; /* a whole variable: of all that such a program starts */
-    char started[MARK_ROOM]; /* what one begins with: of what it started as its own, which has a number */
+    char program[MARK_ROOM]; /* a whole variable: everything that such a program starts has it */
+    char started[MARK_ROOM]; /* the beginning of a variable: each registered process passes it on, with its number */
 };
 
 static bool is_there(const char *text, size_t have, const char *mark, size_t length) {
     return have >= length && memcmp(text, mark, length) == 0;
 }
 
-/* Whether the environment has one of the marks. A mark may cross the end of a chunk: so the last bytes of each chunk
- * are read again with the next one. */
+/* Whether the environment contains one of the marks. A mark may lie across the end of a chunk. So the last bytes of
+ * each chunk are read again with the next one. */
 static bool has_variable(int fd, const struct marks *marks) {
     size_t program = strlen(marks->program) + 1, started = strlen(marks->started), kept = 1;
     size_t most = program > started ? program : started;
@@ -226,7 +228,7 @@ static void link_one(struct table *table, uint32_t pid, uint64_t start_ticks, en
     if (process && !process->link && process->start_ticks == start_ticks) process->link = link;
 }
 
-/* Those that were found by a parent were that before it ended; for others the first way still holds. */
+/* A process that was found by its parent had that parent when it was found. For others the first bond still holds. */
 static void link_known(struct table *table) {
     for (uint32_t i = 0; i < table->known_count; i++) {
         const struct known *one = &table->known[i];
@@ -246,23 +248,23 @@ static void link_marked(struct table *table) {
     }
 }
 
-/* Whether this process, or one that comes of it, began the group or session of that number. As long as a group has
- * members the kernel gives its number to no other process. In this process's own group there may be strangers that have
- * the same parent: the rest of a pipeline. */
+/* Whether this process, or kin of it, began the group or session with this number. The kernel does not give the number
+ * to another process while the group has members. In this process's own group there may be strangers with the same
+ * parent: the rest of a pipeline. */
 static bool is_number_of_kin(struct table *table, const struct process *process, uint32_t number) {
     if (number == table->self.pid) return process->kin.parent != table->self.kin.parent;
     const struct process *leader = find(table, number);
     return leader ? leader->link != KIN_NONE : find_known(table, number) != NULL;
 }
 
-/* A parent that is younger is another process that got the parent's number. */
+/* A parent that is younger than its child is another process, with the parent's old pid. */
 static bool is_started_by_kin(struct table *table, const struct process *process) {
     const struct process *parent =
         process->kin.parent == table->self.pid ? &table->self : find(table, process->kin.parent);
     return parent && parent->link && parent->start_ticks <= process->start_ticks;
 }
 
-/* What it is kin by, if it is; then those that name it may be. */
+/* Finds out whether a process is kin, and by which bond. If it is, processes that name it may be kin, too. */
 static void judge(struct table *table, struct process *process) {
     if (!process->link && process->start_ticks >= table->self.start_ticks) {
         if (is_started_by_kin(table, process))
@@ -280,7 +282,7 @@ static void judge_named(struct table *table, const struct process *process) {
             judge(table, &table->list[at - 1]);
 }
 
-/* Each process is judged once, and once more for each of its bonds at most. */
+/* Judges each process once, and again for each of its bonds at most. */
 static void link_more(struct table *table) {
     table->waiting_count = 0;
     for (uint32_t i = 0; i < table->count; i++)
@@ -320,7 +322,7 @@ static void link_all(struct table *table, const struct shutdown_seed *seeds, uin
 
 /* --- a look --- */
 
-/* A full list begins anew, with the processes that are still there. */
+/* A full list starts again, with the processes that still run. */
 static void note(struct table *table) {
     if (__atomic_exchange_n(&noting, 1, __ATOMIC_ACQUIRE)) return;
     if (known_count == KNOWN_MOST) __atomic_store_n(&known_count, 0, __ATOMIC_RELEASE);

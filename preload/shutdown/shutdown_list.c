@@ -13,8 +13,8 @@
 
 enum { PLACE = SHUTDOWN_PATH + 32, READ_MOST = 1 << 20, TRIES = 8, NUMBERS = 100, NO_REPLACE = 1 };
 
-static char asked_path[SHUTDOWN_PATH]; /* where lists go, unless another's is there */
-static char own_path[PLACE];           /* where this process's is; "": it has none */
+static char asked_path[SHUTDOWN_PATH]; /* where new lists go, unless another process's list is there */
+static char own_path[PLACE];           /* the list of this process; "": it has none */
 
 bool shutdown_list_file(const char *path) { return !path[0] || shutdown_path(asked_path, path); }
 
@@ -27,7 +27,7 @@ static void put(struct shutdown_list *list, const char *text, size_t length) {
 
 static void put_text(struct shutdown_list *list, const char *text) { put(list, text, strlen(text)); }
 
-/* False: it cannot be told, and is zeros. */
+/* False: it is unknown, and `to` gets zeros. */
 static bool boot_of(char to[33]) {
     static const char digits[] = "0123456789abcdef";
     uint8_t boot_id[16] = {0};
@@ -49,7 +49,7 @@ static void put_process(struct shutdown_list *list, uint32_t pid, uint64_t start
     put(list, line.text, line.used);
 }
 
-/* A name that no other process's list has while it is written, in the folder of the one that it is to replace. */
+/* The name of a list while it is written: no other process uses it, and it is in the folder of the final list. */
 static void name_in_work(char *to) {
     os_copy(to, PLACE, own_path[0] ? own_path : asked_path);
     strcat(to, ".");
@@ -89,7 +89,7 @@ void shutdown_list_add(struct shutdown_list *list, const struct shutdown_listed 
     list->some = true;
 }
 
-/* --- whose the one is that is there --- */
+/* --- whose list is there now? --- */
 
 enum whose { NOBODYS, OF_ONE_GONE, OF_ONE_THAT_RUNS };
 
@@ -105,7 +105,7 @@ static bool read_process(struct jsontext object, uint32_t *pid, uint64_t *start_
     return number_in(object, "start_ticks", start_ticks);
 }
 
-/* Also where that cannot be told. */
+/* Also true if it cannot find out. */
 static bool is_there(uint32_t pid, uint64_t start_ticks) {
     int fd = os_hold_process(pid, start_ticks);
     if (fd >= 0) {
@@ -140,7 +140,7 @@ static bool names_somebody(struct jsontext root) {
     return false;
 }
 
-/* One that this very process wrote before it went on as another program (exec) is of one that is gone. */
+/* A list from before an exec of this very process counts as that of a process that is gone. */
 static enum whose whose_text(const char *text, size_t length, uint32_t *parent) {
     struct jsontext root = {text, length}, value;
     uint64_t start_ticks;
@@ -162,9 +162,9 @@ static enum whose whose_file(int fd, size_t size, uint32_t *parent) {
     return whose;
 }
 
-/* --- its place --- */
+/* --- the path of the list --- */
 
-/* -EEXIST: there is one. Where the file system cannot say so by itself a look comes first. */
+/* -EEXIST: the name exists. If the file system cannot check that by itself, a look comes first. */
 static long rename_to_new(const char *from, const char *to) {
     struct stat there;
     long result = os_call(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, NO_REPLACE);
@@ -173,7 +173,7 @@ static long rename_to_new(const char *from, const char *to) {
                                                                                    : os_call(SYS_rename, from, to);
 }
 
-/* process_registry.PID.json, or PID-1 where there is one of that name, and so on. */
+/* process_registry.PID.json; if that name exists, PID-1, and so on. */
 static void name_of(char *to, uint32_t pid, uint32_t again) {
     size_t length = strlen(asked_path), stem = length;
     if (length > 5 && strcmp(asked_path + length - 5, ".json") == 0) stem -= 5;
@@ -199,8 +199,8 @@ static bool is_still_there(const struct stat *file) {
            now.st_dev == file->st_dev && now.st_ino == file->st_ino;
 }
 
-/* Whether the place may be free now. With the file locked: of two that begin at once only one clears it away, and not
- * the other's. */
+/* Whether the name may be free now. The file is locked: if two processes begin at once, only one removes the old list,
+ * and it does not remove the other's new one. */
 static bool make_room(int fd) {
     struct stat file;
     uint32_t parent;

@@ -1,4 +1,4 @@
-/* shutdown_log.c — what was done; see shutdown_log.h. */
+/* shutdown_log.c — the log of a shutdown; see shutdown_log.h. */
 #include "preload/shutdown/shutdown_log.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ bool shutdown_may_grow(int fd, size_t by) {
     return os_stat_fd(fd, &now) == 0 && (uint64_t)now.st_size + by <= os_file_limit();
 }
 
-/* Part of a line, where the disk is full, must not spoil the next. */
+/* If the disk is full, half a line must not spoil the next one. */
 static void append(int fd, const struct line *line) {
     static bool torn;
     if (!shutdown_may_grow(fd, line->used + 1)) return;
@@ -63,7 +63,7 @@ static void append(int fd, const struct line *line) {
     if (os_write(fd, line->text, line->used) < 0) __atomic_store_n(&torn, true, __ATOMIC_RELAXED);
 }
 
-/* Opened each time: the program may close what it finds open. */
+/* The file is opened for each line, because the program may close any descriptor. */
 static int open_and_append(const struct line *line) {
     int fd = os_open(log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0) return fd;

@@ -12,24 +12,24 @@
 
 enum { SHUTDOWN_PATH = 4096 };
 
-/* "": as it is. False: too long. */
+/* "": no change. False: the path is too long. */
 bool shutdown_log_file(const char *path);
-/* The log has its path from here on: in the present folder, unless it has one. */
+/* Fixes the path of the log: in the present folder, unless it has one. */
 void shutdown_log_ready(void);
-/* Time counts from here. */
+/* The log's time starts here. */
 void shutdown_log_begin(void);
 void shutdown_log_line(struct line *line, const char *step);
 void shutdown_log_write(struct line *line);
-/* All in one. `name` NULL: none. */
+/* Writes a line with one step. `name` may be NULL. */
 void shutdown_log_step(const char *step, const char *name, int64_t result, uint64_t took_ns);
 
-/* How long ago a process or thread began that began then (/proc/PID/stat); 0: it cannot be told. */
+/* The age of a process or thread from its start (/proc/PID/stat), in milliseconds; 0: unknown. */
 uint64_t shutdown_age_ms(uint64_t start_ticks);
 
-/* For both files of a shutdown. A path that is not absolute begins in the present folder; `to` has SHUTDOWN_PATH.
- * False: it is too long. */
+/* For both files of a shutdown. A relative path begins in the present folder. `to` holds SHUTDOWN_PATH bytes. False:
+ * the path is too long. */
 bool shutdown_path(char *to, const char *name);
-/* Whether RLIMIT_FSIZE leaves room for so many bytes. */
+/* Whether RLIMIT_FSIZE allows `by` more bytes. */
 bool shutdown_may_grow(int fd, size_t by);
 
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-/* shutdown_processes.c — the processes that end with a program; see shutdown_processes.h. */
+/* shutdown_processes.c — the processes that end with the program; see shutdown_processes.h. */
 #include "preload/shutdown/shutdown_processes.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ enum {
 };
 
 struct child {
-    uint64_t start_ticks, number; /* in the mark of what it started; 0: it gave none */
+    uint64_t start_ticks, number; /* number: in the mark that it passes on; 0: it passes on none */
     uint32_t pid;
     bool keep;
     char name[NAME];
@@ -36,7 +36,7 @@ struct child {
 static struct {
     int64_t count;
     int32_t pids[LEFT_MOST];
-} left; /* at the last look */
+} left; /* as of the last look */
 
 static struct child children[MOST];
 static uint32_t count;
@@ -68,7 +68,7 @@ static int write_list(void) {
     return shutdown_list_end(&list) ? 0 : -EIO;
 }
 
-/* Where the same pid stood for one that is gone, it is replaced. */
+/* If the same pid belongs to a process that is gone, its entry is replaced. */
 static int place_for(uint32_t pid) {
     for (uint32_t i = 0; i < count; i++)
         if (children[i].pid == pid) return (int)i;
@@ -81,7 +81,7 @@ int shutdown_process_add(uint32_t pid, const char *name, bool keep, uint64_t num
     if (!lock_wait(&lock)) return -EBUSY;
     int at = place_for(pid), result = at < 0 ? at : 0;
     if (at >= 0) {
-        /* Who is registered again, as to be kept say, has what was said before. */
+        /* A process that is registered again (to be kept, say) keeps its number. */
         if (!number && (uint32_t)at < count && children[at].start_ticks == start_ticks) number = children[at].number;
         children[at] = (struct child){.start_ticks = start_ticks, .number = number, .pid = pid, .keep = keep};
         os_copy(children[at].name, NAME, name);
@@ -109,16 +109,16 @@ int shutdown_process_forget(uint32_t pid) {
 
 enum { GROUP = 4 /* PIDFD_SIGNAL_PROCESS_GROUP: Linux 6.9 */ };
 
-/* One that is to end. The list of them is a copy: the program goes on to register others, and to forget them. */
+/* A process that is to end. The list is a copy, because the program goes on to register and forget processes. */
 struct held {
     struct child child;
     int fd;
-    bool ended; /* itself; those of its group may be there */
+    bool ended; /* it has ended; members of its group may still run */
 };
 
 struct end {
     struct held held[MOST];
-    struct child kept[MOST]; /* live on, also in the group of one that ends */
+    struct child kept[MOST]; /* they live on, even in the group of a process that ends */
     uint32_t count, kept_count;
     uint64_t patience_ns, begun_ns;
     int64_t killed;
@@ -131,9 +131,10 @@ static bool leads_group(const struct child *child) {
            os_start_ticks(child->pid) == child->start_ticks;
 }
 
-/* To the group that it leads, or led; before Linux 6.9 the number alone says which, as long as its leader has it. */
+/* Signals the group that the process leads or led. Before Linux 6.9 only the number identifies the group; it is certain
+ * as long as its leader has it. */
 static bool signal_group(const struct held *held, int number) {
-    if (os_call(SYS_getpgid, 0) == (long)held->child.pid) return false; /* ours */
+    if (os_call(SYS_getpgid, 0) == (long)held->child.pid) return false; /* our own group */
     long result = os_call(SYS_pidfd_send_signal, held->fd, number, NULL, GROUP);
     if (result == -EINVAL && leads_group(&held->child)) result = os_call(SYS_kill, -(long)held->child.pid, number);
     return result == 0;
@@ -144,7 +145,7 @@ static bool signal_group(const struct held *held, int number) {
 struct search {
     const struct end *end;
     uint32_t group;
-    int number; /* of the signal for each of them; 0: whether there is one is all that is asked */
+    int number; /* the signal for each member; 0: only asks whether there is one */
     bool found, some_kept;
 };
 
@@ -154,7 +155,7 @@ static bool is_to_be_kept(const struct end *self, uint32_t pid) {
     return false;
 }
 
-/* The kin by which a process lives on, outwards: each once. */
+/* The kin because of which a process lives on, from the inside outwards; each once. */
 struct reach {
     uint32_t pids[REACH_MOST], count;
 };
@@ -165,8 +166,8 @@ static void reach_add(struct reach *self, uint32_t pid) {
     if (!known) self->pids[self->count++] = pid;
 }
 
-/* The rule of kept.h. Not so all of them because one of those started this program, or is the shell that began its
- * session. */
+/* Applies the rule of kept.h. A process is not kept only because a kept one has started this program, or is the shell
+ * that began its session. */
 static bool is_kept(const struct end *self, uint32_t pid) {
     struct reach reach = {.count = 0};
     struct kin kin;
@@ -184,7 +185,8 @@ static bool is_kept(const struct end *self, uint32_t pid) {
     return false;
 }
 
-/* By its start, which comes before the look at its group: nobody else is meant though the pid is given away. */
+/* Identifies the process by its start time, which was read before its group. So no other process with the same pid is
+ * meant. */
 static void signal_member(uint32_t pid, uint64_t start_ticks, int number) {
     int fd = os_hold_process(pid, start_ticks);
     if (fd < 0) return;
@@ -210,8 +212,8 @@ static bool look_at_member(void *context, const char *name) {
     return search->number || search->end->kept_count || ended;
 }
 
-/* Whether somebody of its group is there, but for who is to be kept; each gets the signal, unless that is 0, and except
- * the leader. A zombie that nobody has reaped still gets signals: then who lives is looked for. */
+/* Whether the group has members that are not kept. Each of them, except the leader, gets the signal, unless that is 0.
+ * A zombie that was not reaped still accepts signals; then the members are searched for a living one. */
 static struct search look_at_members(const struct end *self, const struct held *held, int number) {
     struct search search = {.end = self, .group = held->child.pid, .number = number};
     if (signal_group(held, 0)) os_each_name("/proc", look_at_member, &search);
@@ -222,7 +224,7 @@ static bool group_lives(const struct end *self, const struct held *held) {
     return look_at_members(self, held, 0).found;
 }
 
-/* To the group as a whole where all of it is to end: who is forked meanwhile gets it, too. */
+/* Signals the group as a whole if all of it is to end: then a process that is being forked gets the signal, too. */
 static void send(const struct end *self, const struct held *held, int number) {
     bool whole = !self->kept_count || !look_at_members(self, held, 0).some_kept;
     if (whole && signal_group(held, number) && leads_group(&held->child)) return;
@@ -242,7 +244,7 @@ static void copy_children(struct end *self) {
     if (locked) lock_let_go(&lock);
 }
 
-/* A registered process that lives on with a kept one stays with it. */
+/* A registered process that lives on because of a kept one is not ended. */
 static void leave_kept(struct end *self) {
     for (uint32_t i = 0; i < self->count;) {
         struct child *child = &self->held[i].child;
@@ -254,7 +256,7 @@ static void leave_kept(struct end *self) {
     }
 }
 
-/* A leader that nobody has waited for yet vouches for its group when it has ended. */
+/* While nobody has waited for an ended leader, its pid still identifies its group. */
 static int hold_with_group(const struct end *self, struct held *held) {
     held->fd = hold(&held->child);
     held->ended = held->fd >= 0 && os_has_ended(held->fd);
@@ -283,7 +285,7 @@ static void log_end(const struct end *self, const struct child *child, const cha
     shutdown_log_write(&line);
 }
 
-/* Notes processes that have ended since; whether one is left. */
+/* Notes processes that have ended. Whether any is left. */
 static bool some_are_there(struct end *self) {
     bool some = false;
     for (uint32_t i = 0; i < self->count; i++) {
@@ -344,7 +346,7 @@ int64_t shutdown_processes_end(uint64_t patience_ns) {
     if (patience_ns)
         work_apart(end_all, self, &own_files);
     else
-        end_all(self); /* the thread of the limit, which has that */
+        end_all(self); /* the thread of the limit calls this, and has its own record */
     int64_t killed = self->killed;
     os_unmap(self, sizeof *self);
     return killed;

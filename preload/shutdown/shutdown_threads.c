@@ -1,4 +1,4 @@
-/* shutdown_threads.c — threads before the end; see shutdown_threads.h. */
+/* shutdown_threads.c — waits for threads before the end; see shutdown_threads.h. */
 #include "preload/shutdown/shutdown_threads.h"
 
 #include <errno.h>
@@ -31,14 +31,15 @@ void shutdown_threads_reset(void) {
     memset(&lock, 0, sizeof lock);
 }
 
-/* What cannot be looked at, for want of a descriptor, is there as long as the kernel knows the number. */
+/* If a thread cannot be examined, because there is no descriptor, it counts as running while the kernel knows its
+ * id. */
 static bool is_there(const struct thread *self) {
     if (os_call(SYS_tgkill, os_pid(), self->tid, 0) == -ESRCH) return false;
     uint64_t now = os_start_ticks(self->tid);
     return !now || now == self->start_ticks;
 }
 
-/* That of one that has ended, where there is no other. */
+/* A free entry, or the entry of a thread that has ended. */
 static int place_for(uint32_t tid) {
     for (uint32_t i = 0; i < count; i++)
         if (threads[i].tid == tid) return (int)i;
@@ -64,7 +65,7 @@ int shutdown_thread_add(const char *name) {
 
 /* --- their end --- */
 
-/* The list is a copy: the program goes on to start others. */
+/* The list is a copy, because the program goes on to start threads. */
 struct wait {
     struct thread threads[MOST];
     uint32_t count, caller;
@@ -79,7 +80,7 @@ static void copy_threads(struct wait *self) {
     if (locked) lock_let_go(&lock);
 }
 
-/* Notes threads that have ended since, or, at the end, all. */
+/* Notes threads that have ended; at the end, notes all of them. */
 static void look(struct wait *self, uint64_t took_ns, bool last) {
     for (uint32_t i = 0; i < self->count;) {
         bool there = is_there(&self->threads[i]);
@@ -157,7 +158,7 @@ enum { ASIDE = 3 };
 
 struct left {
     uint32_t
-        aside[ASIDE]; /* threads that do not count, by number: one that has just begun has no name of its own yet */
+        aside[ASIDE]; /* threads that do not count, by id: a thread that has just begun has no name of its own yet */
     int64_t count;
 };
 
