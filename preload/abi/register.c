@@ -29,8 +29,6 @@ ENTRY uint32_t memstow_abi_version(void) { return MEMSTOW_ABI_VERSION; }
 
 ENTRY int32_t memstow_is_tracking(void) { return process_tracked(); }
 
-/* Whether the process is tracked. A forked child is not before its first call: until then the records are its
- * parent's. */
 /* --- owners --- */
 
 int64_t register_opened(int64_t id) {

@@ -346,7 +346,7 @@ int64_t shutdown_processes_end(uint64_t patience_ns) {
     if (patience_ns)
         work_apart(end_all, self, &own_files);
     else
-        end_all(self); /* the thread of the limit calls this, and has its own record */
+        end_all(self); /* the thread of the limit: it has descriptors of its own */
     int64_t killed = self->killed;
     os_unmap(self, sizeof *self);
     return killed;
