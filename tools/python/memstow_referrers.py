@@ -1,10 +1,10 @@
-"""What holds an object that should be gone: from the object outwards over the Python objects that refer to it, until
-one has a name: a variable of a module, an attribute of a class, a variable of a function that runs on some thread. In:
-objects. Out: for each the places that keep it, and the package or node pack that each place is part of.
+"""Finds what holds an object that should be gone. It goes from the object outwards, over the Python objects that refer
+to it, until one has a name: a variable of a module, an attribute of a class, or a variable of a function that runs on
+some thread. In: objects. Out: for each the places that keep it, and the package or node pack of each place.
 
-It never changes what it looks at, and is bounded in the time that the processor gives this thread. One look at all
-objects takes 100 ms in a ComfyUI, and more the more objects are looked for at once. Other Python threads stand still
-meanwhile. memstow.held() is for programs, memstow_blocks.py asks for what leaks, the node pack for its models."""
+It never changes the objects, and has a limit in processor time of this thread. One look at all objects takes 100 ms in
+a ComfyUI, and more if more objects are looked for at once. Other Python threads stand still meanwhile. memstow.held()
+is for programs, memstow_blocks.py is for leaks, and the node pack uses it for its models."""
 import ctypes
 import functools
 import gc
@@ -20,15 +20,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Optional
 
 SECONDS, DEPTH, MOST, WAYS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
-# bytes of JSON that holders may take in a line of the trace; characters of one, of a key
+# bytes of JSON for holders in a line of the trace; characters of one holder, of a key in it, and of a pack or place
 LINE, LONGEST, KEY, NAME = 2400, 300, 60, 100
                                               # in it, and of a pack or place
 
-PACK, APPLICATION, LIBRARY, STANDARD, OURS = range(5) # whose a module is; the lowest is the most likely to be at fault
+# the owner of a module; the lowest is the most likely to be at fault
+PACK, APPLICATION, LIBRARY, STANDARD, OURS = range(5)
 
 
 class Deadline:
-    """So many seconds of this thread's processor from now: for one look, however much it asks for."""
+    """A limit in seconds of this thread's processor time from now on, for one look, whatever it has to find."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self.end = time.thread_time() + seconds
@@ -37,14 +38,14 @@ class Deadline:
         return time.thread_time() > self.end
 
 
-# ---- looking at objects without running their code: isinstance asks for __class__, vars for __dict__
+# ---- looking at objects without running their code, unlike isinstance (asks for __class__) and vars (for __dict__)
 
 def is_a(thing: Any, kinds: Any) -> bool:
     return issubclass(type(thing), kinds)
 
 
 def dictionary(thing: Any) -> dict[Any, Any]:
-    """Its __dict__, if it has one that is there already and is a dictionary."""
+    """The object's __dict__, if it exists already and is a dictionary."""
     try:
         own = object.__getattribute__(thing, "__dict__")
     except AttributeError:
@@ -56,7 +57,7 @@ def modules() -> list[tuple[str, types.ModuleType]]:
     return [(name, module) for name, module in list(sys.modules.items()) if is_a(module, types.ModuleType)]
 
 
-# ---- whose a module, a function or a class is
+# ---- the owner of a module, function or class
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUR_FILES = (os.path.join(HERE, "memstow"), os.path.join(os.path.dirname(HERE), "comfyui") + os.sep)
@@ -65,7 +66,7 @@ STANDARD_FOLDERS = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib
 
 @functools.lru_cache(maxsize=10_000)
 def of_file(file: str, module: str) -> tuple[int, str]:
-    """Whose code in this file is: a rank, and what it is called. A node pack is a folder or a file in custom_nodes."""
+    """The owner of the code in this file: a rank, and a name. A node pack is a folder or a file in custom_nodes."""
     top = tidy(module).split(".")[0]
     if not file or file.startswith("<"):
         return (STANDARD,
@@ -97,18 +98,18 @@ def of_code(code: types.CodeType, module: str) -> tuple[int, str]:
 
 
 def tidy(module: Any) -> str:
-    """The name of a module for people: ComfyUI names those of node packs by their path."""
+    """The name of a module for people. ComfyUI names the modules of node packs by their path."""
     return str(module).replace("_x_", ".").rsplit("/", 1)[-1]
 
 
-# ---- functions that run: no object refers to their variables, as far as the garbage collector knows
+# ---- running functions: for the garbage collector no object refers to their variables
 
 _pointer = ctypes.c_void_p
-_NAMES_TAKEN = 72 # CPython 3.11: where the variables are in the interpreter's frame; the code is at 32
+_NAMES_TAKEN = 72 # CPython 3.11: offset of the variables in the interpreter's frame; the code is at 32
 
 
 def _variables_311(frame: types.FrameType) -> Iterator[tuple[str, int]]:
-    """(name, id) of each variable, without f_locals: that would make a dictionary which keeps them."""
+    """(name, id) of each variable, without f_locals, which would make a dictionary that keeps the variables."""
     code = frame.f_code
     inner = _pointer.from_address(id(frame) + 24).value
     if not inner or _pointer.from_address(inner + 32).value != id(code):
@@ -116,7 +117,7 @@ def _variables_311(frame: types.FrameType) -> Iterator[tuple[str, int]]:
     for number in range(len(code.co_varnames) + len(code.co_cellvars) + len(code.co_freevars)):
         try:
             name = code._varname_from_oparg(number) # type: ignore[attr-defined]
-        except IndexError: # a variable that is a cell, too, is there once
+        except IndexError: # a variable that is also a cell is there once
             return
         value = _pointer.from_address(inner + _NAMES_TAKEN + 8 * number).value
         if value:
@@ -129,15 +130,15 @@ def _variables_312(frame: types.FrameType) -> Iterator[tuple[str, int]]:
     for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
         try:
             yield name, id(get(frame, name))
-        except NameError: # it has no value now
+        except NameError: # the variable has no value now
             continue
 
 
 def variables(frame: types.FrameType) -> Iterator[tuple[str, int]]:
-    """(name, id) of the variables of a function that runs."""
-    if not frame.f_code.co_flags & 1: # a module or class: its variables are in a dictionary, which is found
+    """(name, id) of the variables of a running function."""
+    if not frame.f_code.co_flags & 1: # a module or class: its variables are in a dictionary, which the search finds
         return iter(())
-    if sys.version_info >= (3, 13): # a view, which keeps nothing
+    if sys.version_info >= (3, 13): # a view, which keeps nothing alive
         return ((name, id(value)) for name, value in frame.f_locals.items())
     if sys.version_info >= (3, 12):
         return _variables_312(frame)
@@ -147,7 +148,7 @@ def variables(frame: types.FrameType) -> Iterator[tuple[str, int]]:
 
 
 class Place(NamedTuple):
-    """A variable of a function that runs."""
+    """A variable of a running function."""
     frame: types.FrameType
     name: str
     thread: str
@@ -158,7 +159,7 @@ def is_ours(frame: types.FrameType) -> bool:
 
 
 def running(ignored: set[int]) -> dict[int, list[Place]]:
-    """The places by the id of what they refer to. Our own functions do not count, nor do frames with these ids."""
+    """The places by the id of the object that they refer to, without memstow's functions and frames with these ids."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found: dict[int, list[Place]] = {}
     for ident, innermost in sys._current_frames().items():
@@ -171,7 +172,7 @@ def running(ignored: set[int]) -> dict[int, list[Place]]:
     return found
 
 
-# ---- from a holder to the object: names
+# ---- names for the steps from a holder to the object
 
 def _is_simple(key: Any) -> bool:
     return type(key) in (str, int, float, bool, bytes, type(None)) or type(key) is tuple and all(map(_is_simple, key))
@@ -190,7 +191,7 @@ def _index(container: Any, thing: Any) -> str:
 
 
 def _attribute(holder: Any, thing: Any) -> str:
-    """The attribute of an instance, without a look at what is computed."""
+    """The attribute of an instance that holds the thing; computed attributes are not looked at."""
     name = next((str(key) for key, value in list(dictionary(holder).items()) if value is thing), "")
     for kind in type(holder).__mro__ if not name else ():
         for slot, member in list(type.__dict__["__dict__"].__get__(kind).items()):
@@ -226,7 +227,7 @@ def _line_of(code: types.CodeType, line: Optional[int]) -> str:
 
 
 def _of_function(function: types.FunctionType, part: Any, then: Any) -> str:
-    """What of a function: `part` is its closure, its defaults…; `then` what that refers to."""
+    """The step from a function: `part` is its closure, its defaults…; `then` is what that refers to."""
     code = function.__code__
     if part is function.__closure__ and part is not None:
         names = [name for name, cell in zip(code.co_freevars, part) if cell is then]
@@ -248,7 +249,7 @@ def _of_coroutine(thing: Any) -> str:
 
 
 def _step(holder: Any, thing: Any, then: Any) -> str:
-    """How a holder calls what it refers to. `then`: what that refers to next on the way to the object."""
+    """The name of the step from a holder to a thing. `then`: what that refers to next on the way to the object."""
     kind = type(holder)
     if is_a(holder, dict):
         return _key(holder, thing)
@@ -287,7 +288,8 @@ _FINALIZER = weakref.finalize._Info # type: ignore[attr-defined]
 
 
 def _is_said(holder: Any, thing: Any, before: Any) -> bool:
-    """What the step before has said already: the dictionary of an instance or function, its closure and so on."""
+    """Whether the previous step has named this one already: the dictionary of an instance or function, its closure and
+    so on."""
     if before is None or type(holder) not in (dict, tuple):
         return False
     if type(before) is types.FunctionType:
@@ -297,7 +299,7 @@ def _is_said(holder: Any, thing: Any, before: Any) -> bool:
     return type(holder) is dict and not is_a(before, (dict, list, tuple)) and dictionary(before) is holder
 
 
-# ---- parts of torch's modules: a weight may lie twenty dictionaries deep in its model
+# ---- parts of torch's modules: a weight may be twenty dictionaries deep in its model
 
 PARTS = ("_parameters", "_buffers", "_modules")
 
@@ -308,7 +310,7 @@ def _module_type() -> Any:
 
 
 def _part(holder: Any, thing: Any) -> Optional[str]:
-    """How a module of torch's calls a part of it; None: it is none."""
+    """The name of a part in a torch module; None: it is not a part."""
     if _module_type() is None or not is_a(holder, _module_type()):
         return None
     return next((str(key) for name in PARTS for key,
@@ -316,8 +318,8 @@ def _part(holder: Any, thing: Any) -> Optional[str]:
 
 
 class Models:
-    """The modules of torch's, and which of them has a part, by its id, and by that of the dictionary that it has it
-    in."""
+    """The torch modules, and for each part the module that has it: by the part's id, and by the id of the dictionary
+    between."""
 
     def __init__(self) -> None:
         kind = _module_type()
@@ -339,14 +341,14 @@ class Models:
             thing)]] if type(thing) is dict and id(thing) in self.dictionaries else None
 
     def around(self, thing: Any) -> list[Any]:
-        """The modules that it is a part of."""
+        """The modules that have the thing as a part."""
         return [self.modules[number] for number in self.numbers.get(id(thing), ())]
 
 
-# ---- a way from a name to the object
+# ---- the way from a name to the object
 
 class Way:
-    """Objects from the outermost to the one that is held, each of which refers to the next."""
+    """Objects from the outermost to the held one. Each refers to the next."""
 
     def __init__(self, things: list[Any], modules: dict[Any, Any], place: Optional[Place] = None) -> None:
         self.things, self.place, self.depth = things, place, len(things)
@@ -361,8 +363,8 @@ class Way:
         return of_module(self.module or self.things[0].__module__) if self.is_whole else (OURS + 1, "")
 
     def _parties(self) -> Iterator[tuple[int, int, int, str]]:
-        """(rank, likelihood, distance, name) of each whose code has a part in it. Code that has the object in its hands
-        comes first, then what the way begins with, then classes of objects on the way."""
+        """(rank, likelihood, distance, name) for each owner of code on the way. Code that directly holds the object
+        comes first, then the code that the way begins with, then classes of objects on the way."""
         for distance, thing in enumerate(self.things[-2::-1]):
             for likelihood, (rank, name) in _parties_of(thing):
                 yield rank, likelihood, distance, name
@@ -370,7 +372,7 @@ class Way:
         yield rank, 0 if self.place is not None else 1, self.depth, name
 
     def _beginning(self) -> tuple[str, int]:
-        """The name that it begins with, and how many of its objects that names."""
+        """The name that the way begins with, and how many of its objects that name covers."""
         first = self.things[0]
         if self.place is not None:
             code = self.place.frame.f_code
@@ -398,7 +400,7 @@ class Way:
         return text
 
     def root(self) -> str:
-        """The place of the one at fault, the same for all that it holds: without keys, indices and threads."""
+        """The place of the code at fault. It is the same for all objects there: without keys, indices and threads."""
         if self.beginning[0] == self.rank:
             return self._beginning()[0].split(" on thread ")[0]
         number = self.depth - 2 - self.distance
@@ -431,25 +433,25 @@ def _parties_of(thing: Any) -> Iterator[tuple[int, tuple[int, str]]]:
 
 
 class Holder(NamedTuple):
-    """A place that keeps an object: in words, whose code that is, and the place without keys."""
+    """A place that keeps an object: as text, the owner of its code, and the place without keys."""
     words: str
     pack: str
     place: str
     rank: int
     depth: int
-    is_whole: bool # it begins with a name
+    is_whole: bool # the way begins with a name
 
 
 # ---- the search
 
 class Search:
-    """From several objects outwards, all at once. Every object that is met stays in one list, so that nothing else of
-    ours refers to any; what else is noted are numbers of that list."""
+    """Searches outwards from several objects at once. Every object that is met stays in one list, so that nothing else
+    here refers to any; all other notes are indices of that list."""
 
     def __init__(self, targets: list[Any], ignored: Iterable[int], deadline: Deadline,
                  nested: Optional[list[Any]] = None) -> None:
         self.deadline = deadline
-        # the first name of those that it has
+        # the first of a module's names
         self.modules = {id(dictionary(module)): name for name, module in modules()[::-1]}
         self.places = running(set(ignored))
         self.models = Models()
@@ -470,7 +472,7 @@ class Search:
         return found
 
     def run(self, is_enough: Any) -> None:
-        """`is_enough`, of the ways to an object: whether no more are looked for."""
+        """Searches until is_enough(ways to an object) is true for each, or time is over."""
         level = sorted(self.ways)
         for _depth in range(DEPTH):
             for number in level:
@@ -505,10 +507,10 @@ class Search:
         level_ids = {id(thing): number for number, thing in zip(level, some)}
         for number in range(len(around)):
             self._meet(around, number, level_ids, following)
-        self.ours -= {id(some), id(around)} # their addresses may be others' soon
+        self.ours -= {id(some), id(around)} # other objects may get their addresses soon
 
     def _meet(self, around: list[Any], place: int, level_ids: dict[Any, Any], following: dict[Any, Any]) -> None:
-        """One object that refers to some of the level."""
+        """Handles one object that refers to some objects of the level."""
         holder = around[place]
         if id(holder) in self.ours or (type(holder) is types.FrameType and self._is_running(holder)):
             return
@@ -522,7 +524,8 @@ class Search:
                     self._go_on(holder, target, thing, following)
 
     def _go_on(self, holder: Any, target: int, thing: int, following: dict[Any, Any]) -> None:
-        """From a part of a model at once to the whole: what is between is held by nothing else, or dead with it."""
+        """From a part of a model, goes on to the whole model at once. Objects between are held by nothing else, or die
+        with it."""
         module = self.models.of_dictionary(holder)
         if module is not None:
             self._go_on(module, target, thing, following)
@@ -542,13 +545,13 @@ class Search:
             following[number] = None
 
     def _is_running(self, frame: types.FrameType) -> bool:
-        """Before Python 3.11 those are objects like others."""
+        """Before Python 3.11 frames are objects like others."""
         return is_ours(frame) or sys.version_info < (3, 11) and any(
             place.frame is frame for places in self.places.values() for place in places)
 
     def _nested_around(self, wanted: set[int]) -> list[Any]:
-        """The collector does not know of dictionaries and tuples that hold nothing it knows of (bytes, arrays,
-        numbers)."""
+        """Dictionaries and tuples around the wanted ids that the collector does not know, because they only hold
+        objects that it does not know (bytes, arrays, numbers)."""
         if not wanted:
             return []
         if self.nested is None:
@@ -557,7 +560,7 @@ class Search:
         return [one for one in self.nested if not wanted.isdisjoint(map(id, gc.get_referents(one)))]
 
     def unfinished(self, target: int) -> list[Way]:
-        """Ways that end at something without a name: the most telling of them."""
+        """Ways that end at something without a name: the most useful of them."""
         inner = {ahead.get(target) for ahead in self.ahead}
         found = [Way(self.way_to(target, number), self.modules) for number, ahead in enumerate(self.ahead)
                  if ahead.get(target, -1) >= 0 and number not in inner]
@@ -566,13 +569,13 @@ class Search:
 
 
 def referents(objects: list[Any]) -> Iterator[list[Any]]:
-    """What these refer to, some at a time."""
+    """What these objects refer to, some at a time."""
     for first in range(0, len(objects), 1000):
         yield gc.get_referents(*objects[first:first + 1000])
 
 
 def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], Any] = len) -> list[Any]:
-    """The dictionaries and tuples that the collector does not know of. `meet` is called with all that is referred
+    """The dictionaries and tuples that the collector does not know. `meet` is called with all objects that are referred
     to."""
     objects = gc.get_objects() if objects is None else objects
     found: dict[int, Any] = {}
@@ -587,15 +590,15 @@ def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], A
 
 
 def best_rank() -> int:
-    """In a ComfyUI a node pack is what is looked for, elsewhere the program."""
+    """The rank that a search is for: in a ComfyUI a node pack, elsewhere the program."""
     return PACK if any("/custom_nodes/" in str(dictionary(module).get("__file__")) for _name,
                        module in modules()) else APPLICATION
 
 
 def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Deadline] = None,
          all_of_them: bool = False, nested: Optional[list[Any]] = None) -> tuple[list[list[Holder]], bool]:
-    """What holds each of the targets, the most telling first; and whether time was over before all was looked at.
-    Without `all_of_them` one way to a culprit is enough. `nested`: what untracked() finds, if it is known."""
+    """The holders of each target, the most useful first, and whether time was over too early. Without `all_of_them` one
+    way to a culprit is enough. `nested`: the result of untracked(), if it is known."""
     best = best_rank()
 
     def is_enough(ways: list[Way]) -> bool:
@@ -614,12 +617,12 @@ def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Dea
 
 
 def together(found: list[list[Holder]]) -> list[Holder]:
-    """What holds several objects of one owner, the most telling first."""
+    """The holders of several objects of one owner, the most useful first."""
     return sorted((holder for some in found for holder in some), key=lambda holder: (holder.rank, holder.depth))
 
 
 def held(found: list[Holder]) -> dict[str, Any]:
-    """The members of a HELD line of the trace, of what was found: the most telling comes first."""
+    """The members of a HELD line of the trace; the most useful holder comes first."""
     if not found:
         return {"holders": []}
     return {"pack": found[0].pack[:NAME], "place": found[0].place[:NAME],
@@ -627,7 +630,7 @@ def held(found: list[Holder]) -> dict[str, Any]:
 
 
 def for_trace(found: Iterable[str]) -> list[str]:
-    """Of these lines, each once, as many and as much of each as a HELD line of the trace has room for."""
+    """These lines without duplicates, cut to the space of a HELD line of the trace."""
     lines: list[str] = []
     room = LINE
     for line in dict.fromkeys(text[:LONGEST] for text in found):

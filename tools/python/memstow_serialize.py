@@ -1,14 +1,15 @@
-"""Values as a type and pieces of memory, and back: what the store (memstow_state.py) keeps from one run to the next.
+"""Turns values into a type and pieces of memory, and back. The store (memstow_state.py) keeps these from one run to the
+next.
 
     serialized = memstow_serialize.serialize({"samples": tensor, "step": 3})
     value = memstow_serialize.deserialize(serialized)
 
 In: tensors, arrays, texts, numbers, and lists, tuples and dicts of them; anything that can be pickled. Out: a table in
-JSON, and the raw bytes of each tensor, array and buffer, which are not copied here. On the way back tensors lie in the
-bytes that are given, and those of a device come back on the host. Never: base64, or a model (is_reference says why).
-Whoever calls deserialize answers for the bytes: a pickle runs code. The store reads only files that this user wrote.
-Only the standard library is needed; torch and numpy are looked at if the program has imported them, cloudpickle where
-pickle does not know a value."""
+JSON, and the raw bytes of each tensor, array and buffer, which are not copied here. On the way back, tensors use the
+given bytes, and tensors of a device are made on the host. Never: base64, or a model (is_reference says why). The caller
+of deserialize must trust the bytes, because a pickle runs code. The store reads only files that this user wrote. Only
+the standard library is needed. torch and numpy are used if the program has imported them, cloudpickle if pickle cannot
+handle a value."""
 from __future__ import annotations
 
 import ctypes
@@ -28,8 +29,8 @@ __all__ = ["SerializeError", "Serialized", "deserialize", "is_reference", "seria
 log = logging.getLogger("memstow")
 DEPTH = 200
 SCALARS = (type(None), bool, int, float, str)
-# Classes whose objects stand for weights on a device, which are shared and not copied. Classes of other packs derive
-# from them.
+# Classes whose objects stand for weights on a device, which are shared and not copied. Other packs derive classes from
+# them.
 MODELS = frozenset({
     "ModelPatcher", "CLIP", "VAE", "ControlBase", "ControlNet", "T2IAdapter", "StyleModel", "ClipVisionModel",
     "CLIPVision", "Hook", "HookGroup", "GLIGEN"
@@ -37,22 +38,22 @@ MODELS = frozenset({
 
 
 class SerializeError(ValueError):
-    """The value cannot be made bytes, or the bytes are none of serialize's."""
+    """The value cannot be turned into bytes, or the bytes do not come from serialize."""
 
 
 class _Reference(SerializeError):
-    """It is to pass by reference, for this reason."""
+    """The value must be passed by reference, for this reason."""
 
 
 @dataclasses.dataclass
 class Serialized:
-    """type: TORCH_TENSOR, NUMPY_ARRAY, STRING, BYTES, JSON, NESTED, CUSTOM (a pickle in it) or CUSTOM_CLOUDPICKLE.
-    segments[0] is the table, the others are raw bytes: the value's own memory, which stays for as long as they do."""
+    """type: TORCH_TENSOR, NUMPY_ARRAY, STRING, BYTES, JSON, NESTED, CUSTOM (with a pickle) or CUSTOM_CLOUDPICKLE.
+    segments[0] is the table. The others are raw bytes: the value's own memory, which they keep alive."""
     type: str
     segments: list[Any]
 
 
-# ---- what is to pass by reference
+# ---- values that must be passed by reference
 
 def _module(name: str) -> Any:
     return sys.modules.get(name)
@@ -70,8 +71,8 @@ def _model_reason(value: Any) -> Optional[str]:
 
 
 def is_reference(value: Any) -> Optional[str]:
-    """Why a value must pass by reference within the process: it is a model, leads to one, or cannot be pickled. None:
-    it need not."""
+    """The reason why a value must be passed by reference within the process: it is a model, leads to one, or cannot be
+    pickled. None: it need not."""
     try:
         serialize(value)
     except SerializeError as error:
@@ -79,7 +80,7 @@ def is_reference(value: Any) -> Optional[str]:
     return None
 
 
-# ---- out
+# ---- serializing
 
 class _Writer:
     def __init__(self) -> None:
@@ -92,7 +93,7 @@ class _Writer:
         return len(self.segments) - 1
 
     def lent(self, owner: Any, address: int, length: int) -> int:
-        """Memory of an object's, which lives as long as anybody has a piece of it."""
+        """Memory of an object, which lives as long as a piece of it is in use."""
         if not length:
             return self.add(b"")
         memory = (ctypes.c_char * length).from_address(address)
@@ -105,7 +106,7 @@ class _Writer:
             return self.leaf(value)
         host = value.detach().resolve_conj().resolve_neg().to("cpu")
         span = 1 + sum((size - 1) * stride for size, stride in zip(host.shape, host.stride())) if host.numel() else 0
-        if span != host.numel():  # gaps, or elements that lie on each other
+        if span != host.numel():  # gaps, or elements that overlap
             host, span = host.contiguous(), host.numel()
         length, key = span * host.element_size(), (host.data_ptr(), span, str(host.dtype))
         if key not in self.seen or not length:
@@ -119,7 +120,7 @@ class _Writer:
         return {"N": [self.lent(host, host.ctypes.data, host.nbytes), host.dtype.str, list(host.shape)]}
 
     def leaf(self, value: Any) -> dict[str, Any]:
-        """Whatever is left: a pickle, with its large buffers beside it."""
+        """Any other value: a pickle, with its large buffers beside it."""
         buffers: list[Any] = []
         text, kind = _pickle(value, buffers.append), "CUSTOM"
         if text is None:
@@ -150,7 +151,7 @@ class _Writer:
 
 
 class _NoModels:
-    """What both picklers have in common: a model anywhere in the value is a reason to pass it by reference."""
+    """The common part of both picklers: a model anywhere in the value means that it must be passed by reference."""
 
     def persistent_id(self, value: Any) -> None:
         reason = _model_reason(value)
@@ -163,14 +164,14 @@ class _Pickler(_NoModels, pickle.Pickler):
 
 
 def _pickle(value: Any, buffer: Any, pickler: type = _Pickler) -> Optional[bytes]:
-    """None: pickle does not know it."""
+    """None: pickle cannot handle it."""
     out = io.BytesIO()
     try:
         pickler(out, protocol=5, buffer_callback=buffer).dump(value)
         return out.getvalue()
     except _Reference:
         raise
-    except Exception as error:  # whatever a class's own __reduce__ raises
+    except Exception as error:  # a class's own __reduce__ may raise anything
         log.debug("memstow: %s cannot be pickled: %s", type(value).__name__, error)
         return None
 
@@ -202,7 +203,7 @@ def _type_of(value: Any, writer: _Writer, table: Any) -> str:
 
 
 def serialize(value: Any) -> Serialized:
-    """A value as bytes. SerializeError says why it cannot be."""
+    """Turns a value into bytes. SerializeError gives the reason if that is not possible."""
     reason, writer = _model_reason(value), _Writer()
     if reason:
         raise _Reference(reason)
@@ -214,7 +215,7 @@ def serialize(value: Any) -> Serialized:
     return Serialized(_type_of(value, writer, table), writer.segments)
 
 
-# ---- back
+# ---- deserializing
 
 class _Reader:
     def __init__(self, segments: Sequence[Any], pickles: bool) -> None:
@@ -265,8 +266,8 @@ class _Reader:
 
 
 def deserialize(serialized: Serialized, pickles: bool = True) -> Any:
-    """The value that was serialized. Tensors and arrays lie in the segments, if those can be written to. Without
-    `pickles`, for bytes of somebody else's, a pickle is a SerializeError."""
+    """The value that was serialized. Tensors and arrays use the segments' memory, if it is writable. Without `pickles`,
+    for bytes that are not trusted, a pickle raises SerializeError."""
     try:
         table = json.loads(bytes(serialized.segments[0]))
         value = _Reader(serialized.segments, pickles).any(table["value"])

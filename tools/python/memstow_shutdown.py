@@ -1,4 +1,4 @@
-"""How a Python program ends: clean-up in stages, each handler within its time, a log, and a limit for all of it.
+"""Ends a Python program in order: clean-up in stages, a time limit for each handler, a log, and a limit for the whole.
 
     import memstow_shutdown as shutdown
 
@@ -8,13 +8,21 @@
     shutdown.start(["./server"], "server")                # ends with this one, and its group: SIGTERM, 5 s, SIGKILL
     shutdown.at_exit()                                    # or: shutdown.run("the window was closed")
 
-Stages: stop (accept nothing new) → drain → cancel (only when a drain failed, or took too long) → clean; then registered
-processes, then threads that keep Python from ending, 3 s each, side by side; then Qt's event loop, if quit_qt was
-called; then what is left is looked for: processes, threads, open files and sockets. Under memstow each step is a line
-of shutdown.log, the processes stand in process_registry.json for `memstow reap`, and the process is ended when the
-limit (30 s) is over, whatever its threads hold. In any other process handlers, processes and threads are dealt with in
-the same way; there is no log and no list, and Python's own faulthandler ends the process, once Python has got to run().
-docs/endings.md is the prose."""
+The order is:
+
+    stop      accept nothing new
+    drain     finish what waits
+    cancel    only if a drain failed or took too long
+    clean     flush and close
+
+Then registered processes are ended, and threads that keep Python from ending are joined, 3 s each, side by side. Then
+Qt's event loop is ended, if quit_qt was called. At last it looks for leftovers: processes, threads, open files and
+sockets.
+
+Under memstow each step is a line of shutdown.log, and the processes are in process_registry.json for `memstow reap`.
+When the limit (30 s) is over, the process is ended, whatever its threads hold. In any other process handlers, processes
+and threads are treated in the same way, but there is no log and no list. There Python's own faulthandler ends the
+process, from the time when Python has reached run(). docs/endings.md is the guide."""
 from __future__ import annotations
 
 import atexit
@@ -37,7 +45,7 @@ import memstow
 __all__ = ["Result", "at_exit", "close", "drain_queue", "files", "forget", "handler", "on_signals", "process",
            "quit_qt", "run", "start", "stop_thread"]
 
-STAGES = {"stop": 1, "drain": 2, "cancel": 3, "clean": 4} # of handlers; after them come
+STAGES = {"stop": 1, "drain": 2, "cancel": 3, "clean": 4} # stages for handlers; after them come
 PROCESSES, THREADS = 5, 6
 SECONDS, LIMIT, PROCESS_SECONDS, THREAD_SECONDS = 10.0, 30.0, 5.0, 3.0
 _library = memstow._library
@@ -52,30 +60,31 @@ class Handler:
     seconds: float
     parallel: bool
     begun: float = 0.0
-    result: Optional[int] = None # 0 or -errno, once it is over
+    result: Optional[int] = None # 0 or -errno, when it is over
     error: str = ""
 
 
 @dataclasses.dataclass
 class Process:
-    process: Any # as it was registered
-    name: str # "": it was given none
+    process: Any # the object that was registered
+    name: str # "": it has no name
     keep: bool
-    start: str # since boot: who has the pid later has another
+    start: str # start time since boot: a later process with this pid has another
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What became of a shutdown: which handlers failed or took too long, how many processes were killed, and what is
-    left."""
+    """The result of a shutdown: handlers that failed or took too long, the number of killed processes, and
+    leftovers."""
     failed: tuple
     killed: int
-    threads: tuple # that Python, or C, would have waited for
+    threads: tuple # threads that Python or C would have waited for
     seconds: float
-    processes: tuple = () # "name (pid 12)": all that come of this program, registered or not, but for what lives on
-    other_threads: int = 0 # daemons and those of libraries, which end with the process
-    handles: tuple = () # (descriptor, what it is for), but for standard input, output and error, and /dev/null
-    memory: tuple = () # (stage, resident bytes as it began); at last ("end", …)
+    # "name (pid 12)": all processes that descend from this program, registered or not, except for those that live on
+    processes: tuple = ()
+    other_threads: int = 0 # daemon threads and those of libraries, which end with the process
+    handles: tuple = () # (descriptor, its file or socket), without standard input, output and error, and /dev/null
+    memory: tuple = () # (stage, resident bytes at its beginning); at last ("end", …)
 
     @property
     def clean(self) -> bool:
@@ -86,7 +95,7 @@ _handlers: dict[str, Handler] = {}
 _processes: dict[int, Process] = {}
 _lock = threading.Lock()
 _running = False
-_over = threading.Event() # that which was begun has come to its end
+_over = threading.Event() # set when a sequence that began has ended
 _over.set()
 
 
@@ -99,7 +108,7 @@ def _step(step: str, name: str, result: int) -> None:
 
 
 def files(log: str = "", registry: str = "") -> None:
-    """Where shutdown.log and process_registry.json go; by default into the present folder."""
+    """Sets the folders of shutdown.log and process_registry.json; the default is the current folder."""
     _library.shutdown_files(os.fsencode(log), os.fsencode(registry))
 
 
@@ -107,9 +116,10 @@ def files(log: str = "", registry: str = "") -> None:
 
 def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: str = "clean", after: Iterable[str] = (),
             seconds: float = SECONDS, parallel: bool = False) -> Callable[[], Any]:
-    """The function is called in that stage of a shutdown, after those of the same stage that `after` names, on a thread
-    of its own; `parallel`: others may run beside it. Those that drain always do, and have ten seconds together, or as
-    long as one of them asks for. It fails when it raises. Returns the function, so that it serves as a decorator."""
+    """Registers a function for a stage of a shutdown. It is called after those handlers of the stage that `after`
+    names, on a thread of its own. `parallel`: other handlers may run at the same time. Drains always run in parallel,
+    and share ten seconds, or the longest time that one of them asks for. A handler fails when it raises. Returns the
+    function, so that this can be used as a decorator."""
     if stage not in STAGES:
         raise ValueError(f"stage is one of {', '.join(STAGES)}")
     _mark()
@@ -123,8 +133,7 @@ def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: s
 
 def drain_queue(queue: Any, cancel: Optional[Callable[[], Any]] = None, name: str = "queue", *,
                 seconds: float = SECONDS) -> None:
-    """Waits until all that was put into a queue.Queue is done (task_done); if that takes too long `cancel` is
-    called."""
+    """Waits until all items of a queue.Queue are done (task_done). If that takes too long, `cancel` is called."""
     def drain() -> None:
         with queue.all_tasks_done:
             if not queue.all_tasks_done.wait_for(lambda: not queue.unfinished_tasks, seconds):
@@ -136,8 +145,8 @@ def drain_queue(queue: Any, cancel: Optional[Callable[[], Any]] = None, name: st
 
 def stop_thread(thread: Any, stop: Optional[Callable[[], Any]] = None, name: str = "", *,
                 seconds: float = THREAD_SECONDS, after: Iterable[str] = ()) -> None:
-    """Calls `stop`, and waits for the end of the thread, a threading.Thread or a QThread; of the latter the event loop
-    is ended where no `stop` is given."""
+    """Calls `stop`, and waits for the end of the thread, a threading.Thread or a QThread. Without `stop`, the event
+    loop of a QThread is ended."""
     is_qt = not hasattr(thread, "join")
     name = name or (thread.objectName() or "QThread" if is_qt else thread.name)
 
@@ -151,7 +160,7 @@ def stop_thread(thread: Any, stop: Optional[Callable[[], Any]] = None, name: str
 
 
 def close(thing: Any, name: str = "", *, after: Iterable[str] = (), seconds: float = SECONDS) -> None:
-    """Flushes (or commits) a file or a database's connection as far as it can, and closes it."""
+    """Flushes a file, or commits a database connection, as far as possible, and closes it."""
     def flush_and_close() -> None:
         if not getattr(thing, "closed", False):
             for method in ("commit", "flush"):
@@ -175,16 +184,16 @@ class _Quit:
 
 
 _quits: dict[str, _Quit] = {}
-_errands: list = [] # whose objects Qt may still know
-_left_loop = False # another thread's
+_errands: list = [] # Qt may still know their objects
+_left_loop = False # set by another thread
 
 
 def quit_qt(name: str = "qt", *, delete: Iterable[Any] = (), seconds: float = SECONDS) -> None:
-    """Ends the event loop of the Qt application that this process has by then, if any, after everything else: the
-    threads have ended. It happens on the application's own thread, whichever thread runs the shutdown. Events that wait
-    are delivered, the objects of `delete` are deleted (deleteLater) with all others that were to be, and the
-    application quits. Where run() is called on that thread itself, events are delivered while it waits, but not those
-    of keyboard and mouse: a thread that needs an answer of the window's can end."""
+    """Ends the event loop of the process's Qt application, if there is one, after everything else, when the threads
+    have ended. This happens on the application's own thread, whichever thread runs the shutdown. Waiting events are
+    delivered, the objects of `delete` are deleted (deleteLater) with all others that were to be, and the application
+    quits. If run() is called on the application's thread, it delivers events while it waits, but not those of keyboard
+    and mouse. So a thread that needs an answer from the window can end."""
     if name in _quits:
         raise ValueError(f"there is a quit_qt {name!r}")
     _mark()
@@ -192,7 +201,7 @@ def quit_qt(name: str = "qt", *, delete: Iterable[Any] = (), seconds: float = SE
 
 
 def _qt() -> Optional[tuple[Any, Any]]:
-    """QtCore of the binding whose application there is, and that."""
+    """QtCore of the binding with an application, and the application."""
     for package in ("PySide6", "PyQt6", "PySide2", "PyQt5"):
         core = sys.modules.get(f"{package}.QtCore")
         application = core and core.QCoreApplication.instance()
@@ -202,16 +211,16 @@ def _qt() -> Optional[tuple[Any, Any]]:
 
 
 def _qt_is_here() -> Optional[Any]:
-    """QtCore, on the application's own thread; only once quit_qt was called."""
+    """QtCore, if this is the application's own thread and quit_qt was called."""
     core, application = (_quits and _qt()) or (None, None)
-    with contextlib.suppress(RuntimeError): # it is gone
+    with contextlib.suppress(RuntimeError): # the object is gone
         if core and core.QThread.currentThread() == application.thread():
             return core
     return None
 
 
 def _sleep(seconds: float) -> None:
-    """Qt delivers events meanwhile, where its thread waits here."""
+    """Sleeps. On Qt's thread, events are delivered meanwhile."""
     core = _qt_is_here()
     if core:
         core.QCoreApplication.processEvents(core.QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
@@ -219,13 +228,13 @@ def _sleep(seconds: float) -> None:
 
 
 def _wait(call: Callable[[], Any]) -> Any:
-    """The call's result. Qt's thread delivers events meanwhile."""
+    """The call's result. On Qt's thread, events are delivered meanwhile."""
     results: list = []
     beside = threading.Thread(target=lambda: results.append(call()), daemon=True, name="shutdown: waits")
     try:
         if _qt_is_here():
             beside.start()
-    except RuntimeError: # there can be no more threads
+    except RuntimeError: # no more threads can be started
         pass
     if beside.ident is None:
         return call()
@@ -235,7 +244,7 @@ def _wait(call: Callable[[], Any]) -> Any:
 
 
 def _leave_loop(core: Any, application: Any, delete: tuple) -> None:
-    deferred_delete = 52 # QEvent.Type, whose members are no numbers in some bindings
+    deferred_delete = 52 # QEvent.Type; in some bindings its members are not numbers
     core.QCoreApplication.processEvents()
     for thing in delete:
         with contextlib.suppress(RuntimeError): # it was deleted before
@@ -245,7 +254,7 @@ def _leave_loop(core: Any, application: Any, delete: tuple) -> None:
 
 
 def _send_to_loop(core: Any, application: Any, work: Callable[[], Any], seconds: float) -> None:
-    """Has the application's thread do it."""
+    """Has the application's thread do the work."""
     done, errors = threading.Event(), []
 
     class Errand(core.QObject):
@@ -271,7 +280,7 @@ def _send_to_loop(core: Any, application: Any, work: Callable[[], Any], seconds:
 
 
 def _quit_all() -> list[tuple[str, str]]:
-    """(name, error) of what failed."""
+    """(name, error) of each that failed."""
     global _left_loop
     failed = []
     for name, one in list(_quits.items()):
@@ -285,7 +294,7 @@ def _quit_all() -> list[tuple[str, str]]:
                 _send_to_loop(*qt, lambda: _leave_loop(*qt, one.delete), one.seconds)
                 _left_loop = True
             result = 0
-        except BaseException as error: # whatever it is, the others go on
+        except BaseException as error: # whatever the exception is, the others continue
             failed.append((name, f"{type(error).__name__}: {error}"))
             result = -errno.ETIMEDOUT if isinstance(error, TimeoutError) else -errno.EIO
         _step("quit", name, result)
@@ -295,26 +304,27 @@ def _quit_all() -> list[tuple[str, str]]:
 # ---- processes
 
 def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subprocess.Popen:
-    """subprocess.Popen(argv, **options) in a process group of its own, registered as by process(): all that it starts
-    ends with it, unless it leaves the group; when it has ended before, as launcher scripts do, as long as nobody has
-    waited for it. Ctrl-C at a terminal does not reach it. By MEMSTOW_STARTED in its environment reap finds what it has
-    started after a crash."""
+    """subprocess.Popen(argv, **options) in a process group of its own, registered as by process(). All that it starts
+    ends with it, unless it leaves the group. This holds even if it has ended before, as launcher scripts do, as long as
+    it was not waited for. Ctrl-C at a terminal does not reach it. MEMSTOW_STARTED in its environment lets reap find
+    what it started after a crash."""
     if not {"process_group", "start_new_session", "preexec_fn"} & options.keys():
         options.update({"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True})
-    number = time.monotonic_ns() # no other start of this program's has it
+    number = time.monotonic_ns() # unique among the starts of this program
     options["env"] = _environment(options.get("env"), number)
     child = subprocess.Popen(argv, **options)
     try:
         return _register(child, name, keep, number)
-    except memstow.Error: # with what it has started by now
+    except memstow.Error: # with all that it has started by now
         _end([_Ending(child.pid, _start(child.pid, ended="X"))], signal.SIGKILL, 1.0)
         child.wait()
         raise
 
 
 def _environment(asked: Optional[Mapping], number: int) -> dict:
-    """With the mark by which reap knows what it starts. MEMSTOW_SERVER_MODE was said to this program: a server that
-    lives on would, when it is ended itself some day, leave its own children, which nobody asked for then."""
+    """The environment with the mark by which reap knows what the process starts. MEMSTOW_SERVER_MODE is left out,
+    because it was meant for this program. Otherwise a server that lives on would later leave its own children
+    behind."""
     environment = dict(os.environ if asked is None else asked)
     if asked is None:
         environment.pop("MEMSTOW_SERVER_MODE", None)
@@ -323,9 +333,9 @@ def _environment(asked: Optional[Mapping], number: int) -> dict:
 
 
 def process(process: Any, name: str = "", keep: bool = False) -> Any:
-    """A subprocess.Popen, or a pid: it ends with this process, or lives on with keep=True. What it has started ends
-    with it when it leads a process group, as by start(). Returns it. Where the list cannot be written it ends all the
-    same; only after a crash it would not be found."""
+    """Registers a subprocess.Popen or a pid: it ends with this process, or lives on with keep=True. If it leads a
+    process group, as by start(), what it has started ends with it. Returns the process. If the list cannot be written,
+    it is ended all the same, but after a crash it would not be found."""
     return _register(process, name, keep)
 
 
@@ -334,9 +344,9 @@ def _register(process: Any, name: str, keep: bool, number: int = 0) -> Any:
     pid = int(getattr(process, "pid", process))
     text = _text(name or f"process {pid}")
     result = _library.shutdown_launched(pid, text, int(keep), number) if number else -errno.ENOSYS
-    if result == -errno.ENOSYS: # no number, or a library before 1.5
+    if result == -errno.ENOSYS: # it is not a number, or the library is older than 1.5
         result = _library.shutdown_process(pid, text, int(keep))
-    if result == -errno.EIO: # it is registered
+    if result == -errno.EIO: # it is registered all the same
         memstow.log.warning("process %s would not be found after a crash: the list cannot be written", name or pid)
     elif result not in (0, -errno.ENOSYS):
         memstow._check(result, "process")
@@ -346,7 +356,7 @@ def _register(process: Any, name: str, keep: bool, number: int = 0) -> Any:
 
 
 def forget(process: Any) -> None:
-    """It has ended, or is another's to end."""
+    """Removes it from the list: it has ended, or something else ends it."""
     pid = int(getattr(process, "pid", process))
     _library.shutdown_forget(pid)
     with _lock:
@@ -354,7 +364,7 @@ def forget(process: Any) -> None:
 
 
 def _stat(pid: int) -> list[str]:
-    """/proc/PID/stat from the state on; empty when there is none."""
+    """The fields of /proc/PID/stat from the state on; empty if the process is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
             return stat.read().rpartition(")")[2].split()
@@ -363,13 +373,13 @@ def _stat(pid: int) -> list[str]:
 
 
 def _start(pid: int, ended: str = "ZX") -> str:
-    """When it began, by the kernel's clock; "" when it has ended, but for the states that do not count as that."""
+    """The start time by the kernel's clock; "" if it has ended. `ended`: the states that count as ended."""
     fields = _stat(pid)
     return fields[19] if fields and fields[0] not in ended else ""
 
 
 def _names(folder: str) -> list[str]:
-    """The numbers in a folder of /proc."""
+    """The names in a folder of /proc that are numbers."""
     try:
         return [name for name in os.listdir(folder) if name.isdigit()]
     except OSError: # another system
@@ -377,23 +387,23 @@ def _names(folder: str) -> list[str]:
 
 
 def _all() -> dict[int, list[str]]:
-    """All processes, but for this one: pid → _stat."""
+    """All processes except for this one: pid → _stat."""
     found = ((int(pid), _stat(int(pid))) for pid in _names("/proc"))
     return {pid: fields for pid, fields in found if fields and pid != os.getpid()}
 
 
 def _group(number: int) -> dict[int, str]:
-    """Who is in that process group: pid → start."""
+    """The members of a process group: pid → start."""
     return {pid: fields[19] for pid, fields in _all().items() if fields[0] not in "ZX" and fields[2] == str(number)}
 
 
 def _kept() -> set[int]:
-    """Who lives on: those that are to be kept, what they have started, and who is in a group or session that one of
-    them began. preload/shared/kept.h has the same rule."""
+    """The processes that live on: those that are to be kept, what they have started, and members of groups and sessions
+    that one of them began. preload/shared/kept.h has the same rule."""
     kept = {pid for pid, one in list(_processes.items()) if one.keep and _start(pid) == one.start}
     if not kept:
         return kept
-    ours = {str(os.getpgrp()), str(os.getsid(0))} # whoever began them
+    ours = {str(os.getpgrp()), str(os.getsid(0))} # even if another process began them
     kin = {pid: {int(fields[1]), *map(int, set(fields[2:4]) - ours)} for pid, fields in _all().items()}
     while more := {pid for pid, numbers in kin.items() if pid not in kept and numbers & kept}:
         kept |= more
@@ -401,10 +411,10 @@ def _kept() -> set[int]:
 
 
 def _signal(pid: int, start: str, number: int) -> None:
-    """First the hold, then the look: a pid that another has by now is left alone."""
+    """Opens the process before checking it, so that a reused pid is never signalled."""
     try:
         held = os.pidfd_open(pid)
-    except (AttributeError, OSError): # an old Python or kernel, or no descriptor is left
+    except (AttributeError, OSError): # an old Python or kernel, or no free descriptor
         held = -1
     with contextlib.suppress(OSError):
         if _start(pid) == start:
@@ -414,9 +424,9 @@ def _signal(pid: int, start: str, number: int) -> None:
 
 
 class _Ending:
-    """A process that is to end, with those of the group that it leads. Nobody else gets the number of a group that
-    somebody is in: who was in it at the last look vouches for those who are there now, a leader also while nobody has
-    waited for it."""
+    """A process that is to end, with the members of the group that it leads. The number of a group is not reused while
+    the group has members. So if a member of the last look is still there, all present members belong to the group. A
+    leader that was not waited for proves that, too."""
 
     def __init__(self, pid: int, start: str) -> None:
         self.pid, self.start, self.there = pid, start, {pid: start}
@@ -425,7 +435,7 @@ class _Ending:
             self.leads = os.getpgid(pid) == pid != os.getpgrp()
 
     def look(self) -> dict[int, str]:
-        """Who of it is still there: pid → start."""
+        """The processes of it that are still there: pid → start."""
         there = {pid: start for pid, start in self.there.items() if start and _start(pid) == start}
         if self.leads and (there or self.start and _start(self.pid, ended="X") == self.start):
             kept = _kept()
@@ -439,14 +449,14 @@ class _Ending:
 
 
 def _end(endings: list[_Ending], number: int, seconds: float) -> list[_Ending]:
-    """Signals them, and waits: who is still there."""
+    """Signals them and waits. Returns those that are still there."""
     until = time.monotonic() + seconds
     endings = [one for one in endings if one.look()]
     for one in endings:
         one.signal(number)
     while (endings := [one for one in endings if one.look()]) and time.monotonic() < until:
         time.sleep(0.1 if any(one.leads for one in endings) else 0.02)
-        for one in endings if number == signal.SIGKILL else (): # who has come since
+        for one in endings if number == signal.SIGKILL else (): # also signals processes that were started since
             one.signal(number)
     return endings
 
@@ -462,7 +472,7 @@ def _end_processes_without_memstow() -> int:
 def _reap() -> None:
     for pid, one in list(_processes.items()):
         if callable(getattr(one.process, "poll", None)):
-            one.process.poll() # so that it knows its own status
+            one.process.poll() # so that the object knows its own status
         elif _start(pid) in ("", one.start):
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
@@ -475,15 +485,14 @@ def _end_processes() -> int:
     return killed
 
 
-# ---- what there is, and what is left
+# ---- looking for leftovers
 
-_known: dict[int, str] = {} # pid → start of the processes that were found to come of this one
+_known: dict[int, str] = {} # pid → start of the processes that were found to descend from this one
 _memory: list[tuple[str, int]] = []
 
 
 def _mark() -> None:
-    """What comes of this program inherits in its environment whose it is: so it is found though it has no parent any
-    more."""
+    """Marks the environment, which all descendants inherit. So a descendant is found even if its parent is gone."""
     os.environ["MEMSTOW_PROGRAM"] = f"{os.getpid()}.{_start(os.getpid())}"
 
 
@@ -500,8 +509,9 @@ def _has_mark(pid: int) -> bool:
 
 
 def _more_kin(table: dict[int, list[str]], kin: set[int]) -> set[int]:
-    """Who was started by one of these, or is in a group or session of theirs. In this program's own there may be
-    others, by the parent that it has: the rest of a pipeline, say."""
+    """Processes whose parent is in `kin`, or whose group or session one of these began. Processes of this program's own
+    group may be others, for example the rest of a pipeline. They are told apart by their parent, which is also this
+    program's."""
     numbers = kin | {pid for pid in _known if pid not in table}
     more = set()
     for pid, fields in table.items():
@@ -513,8 +523,8 @@ def _more_kin(table: dict[int, list[str]], kin: set[int]) -> set[int]:
 
 
 def _look() -> dict[int, str]:
-    """The processes that come of this one and run, by what preload/shutdown/shutdown_kin.c goes by: pid → start. Who is
-    found once is known from then on."""
+    """The running processes that descend from this one, by the rules of preload/shutdown/shutdown_kin.c: pid → start. A
+    process that was found once stays known."""
     began = int(_start(os.getpid(), ended="") or 0)
     table = _all()
     seeds = {pid: one.start for pid, one in list(_processes.items()) if not one.keep} | _known
@@ -537,7 +547,7 @@ def _name(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as comm:
             return comm.read().strip()
-    except OSError: # it has ended since
+    except OSError: # it has ended in the meantime
         return "?"
 
 
@@ -550,23 +560,23 @@ def _resident() -> int:
 
 
 def _stage(name: str, number: int) -> None:
-    """It begins."""
+    """Records the beginning of a stage."""
     _memory.append((name, _resident()))
-    if _library.shutdown_stage(number) < 0: # which else looks, too
+    if _library.shutdown_stage(number) < 0: # otherwise the library itself looks
         _look()
 
 
 def _handles() -> tuple:
     found = []
     for name in sorted(map(int, _names("/proc/self/fd"))):
-        with contextlib.suppress(OSError): # that of the look itself
+        with contextlib.suppress(OSError): # the descriptor of this look itself
             if name > 2 and (what := os.readlink(f"/proc/self/fd/{name}")) != "/dev/null":
                 found.append((name, what))
     return tuple(found)
 
 
 def _verify(goes_on: bool) -> tuple[tuple, int]:
-    """The processes that are left, and how many threads but this one."""
+    """The processes that are left, and the number of other threads."""
     pids = (ctypes.c_int32 * 256)()
     left = _library.shutdown_end(int(goes_on))
     if left < 0 and goes_on:
@@ -587,7 +597,7 @@ def _call(one: Handler) -> None:
     try:
         one.function()
         result = 0
-    except BaseException as error: # SystemExit of a handler is no reason to stop the others
+    except BaseException as error: # a handler's SystemExit must not stop the others
         with contextlib.suppress(Exception):
             one.error = f"{type(error).__name__}: {error}"
         number = getattr(error, "errno", None)
@@ -609,12 +619,13 @@ def _begin(one: Handler) -> None:
     one.begun = time.monotonic()
     try:
         threading.Thread(target=_call, args=(one,), name=f"shutdown: {one.name}", daemon=True).start()
-    except RuntimeError as error: # there can be no more threads: the others go on
+    except RuntimeError as error: # no more threads can be started: the others continue
         one.result, one.error = -errno.EAGAIN, str(error)
 
 
 def _late(one: Handler, stage_begun: float, together: float) -> str:
-    """Why it is given up; "" when it is not. Drains have their time together, also those that wait for their turn."""
+    """The reason why a handler is given up; "" if it is not. Drains share their time, including those that wait for
+    their turn."""
     now = time.monotonic()
     if one.begun and now - one.begun > one.seconds:
         return f"not within {one.seconds} s"
@@ -622,7 +633,7 @@ def _late(one: Handler, stage_begun: float, together: float) -> str:
 
 
 def _run_stage(name: str) -> list[Handler]:
-    """Those of the stage that failed or took too long."""
+    """Runs a stage. Returns the handlers that failed or took too long."""
     stage_begun = time.monotonic()
     stage = [one for one in list(_handlers.values()) if one.stage == name and not one.begun]
     together = max([SECONDS, *(one.seconds for one in stage)])
@@ -638,7 +649,7 @@ def _run_stage(name: str) -> list[Handler]:
         for one in stage:
             with _lock:
                 if one.result is None and (why := _late(one, stage_begun, together)):
-                    one.begun = one.begun or time.monotonic() # it never will be
+                    one.begun = one.begun or time.monotonic() # it will never begin
                     one.result, one.error = -errno.ETIMEDOUT, why
             if one.result is not None and one.name not in noted:
                 noted.add(one.name)
@@ -649,7 +660,8 @@ def _run_stage(name: str) -> list[Handler]:
 
 
 def _run_both(name: str) -> tuple[list[Handler], int]:
-    """A stage in Python, then in C: those that went wrong, and in C how many. Drains have their time together."""
+    """Runs a stage in Python, then in C. Returns the handlers that failed, and for C their number. Drains share their
+    time."""
     counts: list[int] = []
 
     def in_c() -> None:
@@ -658,7 +670,7 @@ def _run_both(name: str) -> tuple[list[Handler], int]:
     try:
         if name == "drain":
             beside.start()
-    except RuntimeError: # there can be no more threads
+    except RuntimeError: # no more threads can be started
         pass
     wrong = _run_stage(name)
     _wait(in_c if beside.ident is None else beside.join)
@@ -666,8 +678,8 @@ def _run_both(name: str) -> tuple[list[Handler], int]:
 
 
 def _join_threads() -> tuple:
-    """The names of those that go on of the threads that Python would wait for at its end, and of those that C
-    registered."""
+    """Joins the threads that Python would wait for at its end, and those that C registered. Returns the names of
+    threads that go on."""
     left, until = [], time.monotonic() + THREAD_SECONDS
     for thread in threading.enumerate():
         if thread.daemon or thread in (threading.main_thread(), threading.current_thread()):
@@ -677,20 +689,20 @@ def _join_threads() -> tuple:
         _step("thread", thread.name, -errno.ETIMEDOUT if thread.is_alive() else 0)
         if thread.is_alive():
             left.append(thread.name)
-    left_ms = max(int((until - time.monotonic()) * 1000), 1) # 0 would be three seconds more
+    left_ms = max(int((until - time.monotonic()) * 1000), 1) # 0 would mean three more seconds
     others = _wait(lambda: _library.shutdown_threads(left_ms))
     return (*left, f"{others} threads in C") if others > 0 else tuple(left)
 
 
-_watched = False # by faulthandler, which has a thread for it
+_watched = False # faulthandler has a thread that ends the process
 
 
 def _begin_limit(reason: str, limit: float, status: int) -> None:
     global _watched
     result = _library.shutdown_begin(_text(reason), int(limit * 1000), status)
-    # a signal has begun it, perhaps; no memstow, or it is shut out of its process
+    # a signal may have begun it; or there is no memstow, or it does not track this process
     if result not in (0, -errno.EALREADY):
-        with contextlib.suppress(Exception): # without sys.stderr
+        with contextlib.suppress(Exception): # for programs without sys.stderr
             faulthandler.dump_traceback_later(limit, exit=True)
             _watched = True
 
@@ -703,10 +715,10 @@ def _cancel_limit() -> None:
 
 def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterable[str] = (),
         server_mode: Optional[bool] = None, goes_on: bool = False) -> Result:
-    """The whole sequence; the second time, and while it runs, nothing. When the limit is over the process is ended with
-    `status`. `server_mode` lets the processes live on whose names are in `keep`, or all that have a name when it is
-    empty; None: as MEMSTOW_SERVER_MODE says, which is names with commas between them, or "all"; "" and "0" are no.
-    `goes_on`: the process does not end now, and there is no limit any more once this has returned."""
+    """Runs the whole sequence, once; further calls do nothing. When the limit is over, the process is ended with
+    `status`. `server_mode` lets processes live on: those whose names are in `keep`, or all named ones if it is empty.
+    None: MEMSTOW_SERVER_MODE decides: names with commas between, or "all"; "" and "0" mean no. `goes_on`: the process
+    continues, and there is no limit any more when this has returned."""
     global _running
     with _lock:
         if _running:
@@ -763,8 +775,8 @@ def _run(reason: str, limit: float, status: int, spared: list[Process], goes_on:
 
 
 def at_exit(**options: Any) -> None:
-    """run() when Python ends, before it waits for its threads; options are those of run(). Where another thread runs it
-    by then, after a signal say, its end is waited for: Python would end in the middle of it."""
+    """Calls run() when Python ends, before it waits for its threads; options are those of run(). If another thread runs
+    it already, for example after a signal, its end is waited for: Python would otherwise end in the middle of it."""
     options.setdefault("reason", "the program ends")
     _mark()
 
@@ -774,16 +786,16 @@ def at_exit(**options: Any) -> None:
         while not _over.is_set() and time.monotonic() < until:
             _sleep(0.01)
 
-    if hasattr(threading, "_register_atexit"): # atexit itself comes after threads were waited for
+    if hasattr(threading, "_register_atexit"): # atexit itself comes only after the wait for threads
         threading._register_atexit(last)
     else:
         atexit.register(last)
 
 
 def on_signals(*numbers: int, **options: Any) -> None:
-    """run() on SIGTERM and SIGINT (or those given), and then the program's end, with 128 + the number. It runs on a
-    thread of its own; if the program comes to its end meanwhile, Python waits for that thread. Code behind Qt's event
-    loop has three seconds. Under memstow the limit holds from the signal on, also when Python never gets to run
+    """Calls run() on SIGTERM and SIGINT (or the given signals), and then ends the program with 128 + the number. It
+    runs on a thread of its own; if the program ends in the meantime, Python waits for that thread. Code behind Qt's
+    event loop has three seconds. Under memstow the limit counts from the signal, even if Python never gets to run
     again."""
     _mark()
 

@@ -1,4 +1,4 @@
-"""The store: what lives on from one run to the next, by loop and id, in memstow's hands.
+"""The store: keeps values from one run to the next, by loop and id, in memory that memstow manages.
 
     store = memstow_state.open("refine")
     store.begin()
@@ -7,9 +7,9 @@
     latent = store.get("latent")   # a view of the same bytes; what is written to it stays in it
 
 In: values. Out: memory and files of libmemstow.so's (memstow.h, "the store"), counted once for owners that are named
-state:LOOP/ID. What memstow_serialize cannot make bytes of, models above all, is held by reference. Any thread may call.
-Never: a state without memstow: open then raises StateError, which says how to start with it. docs/state.md is the
-prose."""
+state:LOOP/ID. Values that memstow_serialize cannot turn into bytes, above all models, are held by reference. Any thread
+may call. Without memstow there is no store: open then raises StateError, which says how to start with memstow.
+docs/state.md is the guide."""
 from __future__ import annotations
 
 import ctypes
@@ -32,11 +32,11 @@ _MISSING = object()
 
 
 class StateError(OSError, ValueError):
-    """A call that failed: errno, and why."""
+    """A failed call: errno and the reason."""
 
 
 class StateBusy(StateError):
-    """Another loop has the prefix, in this process or in another."""
+    """Another loop uses the prefix, in this process or in another."""
 
 
 # ---- the structures of memstow.h
@@ -66,7 +66,7 @@ _CALLS = {"open": (_I64, _TEXT, _ANY), "begin": (_I64, _I64), "put": (_I64, _I64
 
 
 class _Library:
-    """memstow_state_* of this process, and munmap."""
+    """memstow_state_* of the library in this process, and munmap."""
 
     def __init__(self) -> None:
         library = ctypes.CDLL(None)
@@ -83,7 +83,7 @@ _library: Optional[_Library] = None
 
 
 def available() -> bool:
-    """Whether this process was started under a memstow that has a store."""
+    """Whether this process was started under a memstow with a store."""
     version = memstow.version()
     return memstow.active() and version is not None and version >= (1, MINOR)
 
@@ -103,7 +103,7 @@ def _encoded(text: str, what: str) -> bytes:
 
 
 def _home() -> str:
-    """Where prefixes are, unless somebody says otherwise."""
+    """The default folder of prefixes."""
     home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     folder = pathlib.Path(home) / "memstow"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -112,9 +112,9 @@ def _home() -> str:
 
 def open(loop: str, *, use_ram: bool = True, ram_limit: Optional[int] = None, persist_prefix: Optional[str] = None,
          directory: Union[str, os.PathLike[str], None] = None) -> "Store":
-    """Opens a loop's store. With persist_prefix, a name below `directory`, it goes on from the last committed
-    generation, also of a process that was killed. use_ram=False: values lie in files; ram_limit: so many bytes of them
-    in memory, and what is put beyond in files."""
+    """Opens a loop's store. With persist_prefix, a name below `directory`, it continues from the last committed
+    generation, also of a killed process. use_ram=False: values are in files. ram_limit: so many bytes of them are in
+    memory, and values beyond that in files."""
     global _library
     if not available():
         raise StateError(errno.ENODEV, "a loop's state is in memstow's hands: " + memstow.ADVICE)
@@ -133,21 +133,21 @@ def open(loop: str, *, use_ram: bool = True, ram_limit: Optional[int] = None, pe
 
 
 def _view_of(address: int, length: int) -> Any:
-    """Memory that is given back when nobody has a piece of it any more."""
+    """Memory that is given back when no piece of it is in use any more."""
     memory = (ctypes.c_char * length).from_address(address)
     weakref.finalize(memory, _library.munmap, address, length).atexit = False
     return memory
 
 
 class Store:
-    """One loop's values. A value that was not put in an iteration stays what it was."""
+    """The values of one loop. A value that was not put in an iteration stays as it was."""
 
     def __init__(self, loop: str, number: int, prefix: Optional[str], in_ram: bool) -> None:
         self.loop, self.prefix = loop, prefix
         self._number, self._may_refer = number, prefix is None and in_ram
         self._lock = threading.RLock()
-        self._held: dict[str, tuple[Any, int, str]] = {}      # by reference: value, generation, why
-        self._put: dict[str, Optional[tuple[Any, str]]] = {}  # in this iteration; None: as bytes
+        self._held: dict[str, tuple[Any, int, str]] = {}      # values by reference: value, generation, reason
+        self._put: dict[str, Optional[tuple[Any, str]]] = {}  # values of this iteration; None: as bytes
 
     def __enter__(self) -> "Store":
         return self
@@ -170,7 +170,7 @@ class Store:
             self._put.clear()
 
     def put(self, id: str, value: Any) -> None:
-        """Copies a value into the iteration that is on, or holds it, where it cannot be copied."""
+        """Copies a value into the current iteration. A value that cannot be copied is held."""
         name = _encoded(id, "an id")
         try:
             serialized = memstow_serialize.serialize(value)
@@ -197,7 +197,7 @@ class Store:
             self._put[id] = (value, why)
 
     def commit(self) -> int:
-        """What was put becomes visible, all of it together. With a prefix it is on the disk by then. Returns the
+        """Makes all values that were put visible together. With a prefix they are on the disk then. Returns the
         generation."""
         with self._lock:
             generation = self._call("commit", what="commit")
@@ -205,21 +205,21 @@ class Store:
                 if reference is None:
                     self._held.pop(id, None)
                     continue
-                # what was put as bytes before, if anything was
+                # the bytes of an earlier put, if there was one
                 _library.release(self._number, id.encode("utf-8", "surrogatepass"))
                 self._held[id] = (reference[0], generation, reference[1])
             self._put.clear()
             return generation
 
     def abandon(self) -> None:
-        """Drops what was put since begin."""
+        """Drops all values that were put since begin."""
         with self._lock:
             self._call("abandon", what="abandon")
             self._put.clear()
 
     def get(self, id: str, default: Any = _MISSING) -> Any:
-        """A value of the iteration that is on, if it was put there already, or of the last committed one. Without a
-        default, KeyError."""
+        """A value that was put in the current iteration, else the last committed one. Raises KeyError if there is no
+        value and no default."""
         with self._lock:
             put = self._put.get(id)
             if put is not None:
@@ -247,8 +247,8 @@ class Store:
             room = count
 
     def info(self) -> list[dict[str, Any]]:
-        """What there is: id, type, bytes, generation, where ("ram", "file", "stowed" or "reference"), owner and policy;
-        why, of what is held by reference."""
+        """The values: id, type, bytes, generation, where ("ram", "file", "stowed" or "reference"), owner and policy;
+        and the reason for values that are held by reference."""
         with self._lock:
             referred = {id: held for id, held in self._held.items() if id not in self._put}
             referred.update(
@@ -266,7 +266,7 @@ class Store:
         return [row["id"] for row in self.info()]
 
     def set_policy(self, policy: Optional[str], priority: int = 0, id: Optional[str] = None) -> None:
-        """What a trigger does with a value, or with all that there are: "keep", "stow" (to a file; free is as keep) or
+        """Sets what a trigger does with one value or all values: "keep", "stow" (to a file; "free" counts as keep) or
         None."""
         for row in self.info():
             if row["owner"] and id in (None, row["id"]):
@@ -274,7 +274,7 @@ class Store:
                               "store").set_policy(policy, priority)
 
     def release(self, id: str) -> None:
-        """The value is gone, also from the disk. KeyError: there is none."""
+        """Removes the value, also from the disk. KeyError: there is none."""
         with self._lock:
             held = [self._held.pop(id, None), self._put.pop(id, None)]
             result = _library.release(self._number, _encoded(id, "an id"))
@@ -284,7 +284,7 @@ class Store:
             _check(result, f"loop {self.loop!r}: release {id!r}")
 
     def close(self, keep: bool = False) -> None:
-        """Drops all of it. keep: what was committed below the prefix stays on the disk."""
+        """Drops all values. keep: values that were committed below the prefix stay on the disk."""
         with self._lock:
             self._held.clear()
             self._put.clear()
@@ -294,11 +294,11 @@ class Store:
 
 
 def _address(segment: Any, kept: list[Any]) -> tuple[int, int]:
-    """Where a piece of memory lies; `kept` holds on to what that takes."""
+    """The address of a piece of memory. What keeps it valid is added to `kept`."""
     view = memoryview(segment).cast("B") if len(segment) else memoryview(b"")
     if not view.nbytes:
         return 0, 0
-    if view.readonly:  # ctypes asks for memory that can be written to; numpy and bytes do not
+    if view.readonly:  # ctypes requires writable memory; numpy and bytes do not
         return _address_of_readonly(segment, view, kept)
     memory = (ctypes.c_char * view.nbytes).from_buffer(view)
     kept.append(memory)

@@ -1,8 +1,8 @@
-"""What comfy-aimdo holds of a device, which memstow does not see: it maps memory for models' weights page by page, with
-the driver's own functions, in ranges that it calls VBARs.
+"""comfy-aimdo's device memory, which memstow does not see. comfy-aimdo maps memory for weights page by page, with the
+driver's own functions, in ranges that it calls VBARs.
 
-In: comfy-aimdo's ModelVBAR objects, asked through their own methods. Out: whose each is and what of it is resident.
-Never: a call of a VBAR that is closed, and nothing that changes one."""
+In: comfy-aimdo's ModelVBAR objects, through their own methods. Out: the owner of each, and how much of it is resident.
+Never: a call of a closed VBAR, or a call that changes one."""
 from __future__ import annotations
 
 import gc
@@ -10,12 +10,12 @@ import weakref
 from types import ModuleType
 from typing import Any, Callable, Iterator
 
-PINNED = 2  # of a page's flags, as ModelVBAR.get_residency() has them
+PINNED = 2  # a bit of a page's flags in ModelVBAR.get_residency()
 RESIDENT = 1
 
 
 class Watch:
-    """All VBARs of the process, from now on with the model in whose scope they were made."""
+    """All VBARs of the process. New ones are noted with the model in whose scope they were made."""
 
     def __init__(self, module: ModuleType, owner_now: Callable[[], int]) -> None:
         self.kind: Any = module.ModelVBAR
@@ -31,15 +31,15 @@ class Watch:
                 owners.setdefault(thing, 0)
 
     def inside(self, thing: Any) -> list[Any]:
-        """The VBARs that a thing is or, as ComfyUI's models do, refers to."""
+        """The VBARs of a thing: itself, or those that it refers to, as ComfyUI's models do."""
         if isinstance(thing, self.kind):
             return [thing]
         held = getattr(thing, "dynamic_vbars", None)
         return [vbar for vbar in list(held.values()) if isinstance(vbar, self.kind)] if isinstance(held, dict) else []
 
     def look(self) -> Iterator[tuple[int, int, int, int, int, int]]:
-        """(owner, device, address, size, resident, pinned) of each that is open; bytes."""
-        for reference in self.owners.keyrefs(): # a list: other threads make some meanwhile
+        """(owner, device, address, size, resident, pinned) for each open VBAR, in bytes."""
+        for reference in self.owners.keyrefs(): # as a list, because other threads may add some during the iteration
             vbar = reference()
             if vbar is None or not getattr(vbar, "_ptr", None) or not hasattr(vbar, "base_addr"):
                 continue

@@ -14,7 +14,7 @@ VIEWED = {"device", "pool", "managed", "vmm"}
 
 
 def owner_frames(item):
-    """Whose it is, as frames: outermost is the model."""
+    """The owners of an item as frames; the outermost is the model."""
     return [{"name": f"{kind}: {item[kind]}", "filename": "", "line": 0} for kind in ("run", "node", "model")
             if item[kind]]
 
@@ -32,7 +32,7 @@ def block(address, size, item, sites):
 
 
 def split(whole, parts, sites):
-    """A segment's blocks: its parts, and what is between them, which is the segment's own."""
+    """The blocks of a segment: its parts, and the gaps between them, which belong to the segment itself."""
     blocks, at = [], whole["address"]
     for part in sorted(parts, key=lambda p: p["address"]):
         if part["address"] > at:
@@ -52,7 +52,7 @@ def segment(whole, parts, sites):
 
 
 def trace(segments, ages):
-    """How it came to this, oldest first: for each device what was allocated and is still there."""
+    """The allocations on each device that are still live, oldest first."""
     devices = max((s["device"] for s in segments), default=-1) + 1
     traces = [[] for _ in range(devices)]
     for found in sorted(segments, key=lambda s: -ages[s["address"]]):
@@ -73,7 +73,7 @@ def snapshot(report):
             parts.setdefault(item["part_of"], []).append(item)
     wholes = [b for b in cuda["blocks"] if b["part_of"] is None and b["kind"] in VIEWED]
     for whole in wholes:
-        if whole["kind"] == "vmm":  # its number is no address: it gets a place of its own
+        if whole["kind"] == "vmm":  # its number is not an address: it gets an address of its own
             whole["address"] = (1 << 60) + whole["address"] * (1 << 40)
     segments = [segment(whole, parts.get(whole["address"], []), sites) for whole in wholes]
     return {"segments": segments, "device_traces": trace(segments, {w["address"]: w["age_seconds"] for w in wholes}),

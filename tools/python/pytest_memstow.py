@@ -40,12 +40,12 @@ class StackFrame(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """What filter_fn gets: frames, innermost first."""
+    """The argument of filter_fn: frames, innermost first."""
     frames: tuple[StackFrame, ...]
-    python: tuple[bool, ...] = () # which of them are Python's
+    python: tuple[bool, ...] = () # which frames are Python's
 
     def lines(self) -> list[str]:
-        """What a report shows: the innermost two, and then Python's."""
+        """The frames for a report: the innermost two, and then those of Python."""
         shown = [f for at, f in enumerate(self.frames) if at < 2 or self.python[at]]
         more = [f"      ... {len(self.frames) - len(shown)} other frames"] if len(shown) < len(self.frames) else []
         return [f"      {f.function}  {f.filename}:{f.lineno}" for f in shown[:FRAMES]] + more
@@ -66,7 +66,7 @@ memstow = _load_memstow()
 
 
 def parse_size(text: str) -> int:
-    """"24 MB": as for pytest-memray, K, M, G, T are powers of 1024."""
+    """Parses "24 MB". As in pytest-memray, K, M, G, T are powers of 1024."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)i?b\s*", text,
                          re.IGNORECASE) if isinstance(text, str) else None
     if not found:
@@ -85,7 +85,7 @@ def show_size(size: float) -> str:
 # ---- markers
 
 class Limits:
-    """What the markers of a test ask for."""
+    """The limits in the markers of a test."""
 
     def __init__(self, item: pytest.Item) -> None:
         self.memory: Optional[int] = None
@@ -97,7 +97,7 @@ class Limits:
                 continue
             try:
                 getattr(self, f"take_{name}")(*marker.args, **marker.kwargs)
-            except TypeError as error: # other arguments than it has
+            except TypeError as error: # arguments that the marker does not have
                 raise pytest.UsageError(
                     f"memstow: {name}: {str(error).rpartition('take_' + name + '() ')[2]}") from None
 
@@ -125,7 +125,7 @@ class Limits:
 class Measured(NamedTuple):
     peak: int
     left: int
-    sites: tuple = () # (bytes, Stack) of what is over a limit, the most first
+    sites: tuple = () # (bytes, Stack) of each call stack over a limit, the largest first
 
 
 def live_now() -> int:
@@ -134,7 +134,7 @@ def live_now() -> int:
 
 
 def sites_of(run_name: str) -> list[tuple[int, Stack]]:
-    """What the run left behind, by call stack, from a snapshot of this process."""
+    """What the run left behind by call stack, from a snapshot of this process."""
     command = os.environ.get("MEMSTOW_COMMAND", "memstow")
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     with tempfile.TemporaryDirectory(prefix="memstow-") as folder:
@@ -152,7 +152,7 @@ def sites_of(run_name: str) -> list[tuple[int, Stack]]:
 
 
 class Plugin:
-    """Registered where --memstow was given, and memstow keeps a ledger."""
+    """The plugin. It is registered if --memstow was given and memstow keeps a ledger."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -161,7 +161,7 @@ class Plugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list) -> None:
-        """Nothing is run where a limit of one that was selected cannot be meant."""
+        """Runs nothing if a selected test has a limit that makes no sense."""
         wrong = []
         for item in items:
             try:
@@ -175,7 +175,7 @@ class Plugin:
     def pytest_runtest_call(self, item: pytest.Item) -> Any:
         try:
             limits = Limits(item)
-        # of a marker that a fixture has added; our own lines are of no use to its author
+        # a fixture added the marker; lines of this file do not help its author
         except pytest.UsageError as error:
             pytest.fail(str(error), pytrace=False)
         if limits.leaks is not None:
@@ -186,7 +186,7 @@ class Plugin:
         before = live_now()
         outcome = yield
         peak = memstow.peak() - before
-        failed = outcome.excinfo is not None # whose traceback holds what the test had
+        failed = outcome.excinfo is not None # the traceback holds the test's memory
         if run:
             run.end("failed" if failed else "ok")
         gc.collect()
@@ -198,13 +198,13 @@ class Plugin:
             self.verdicts[item.nodeid] = text
 
     def begin_run(self, item: pytest.Item) -> Any:
-        """A run of memstow's: what any thread allocates is in it. Its name is unlike any before."""
+        """Begins a run of memstow's, which has the allocations of all threads. Its name is unique."""
         self.number += 1
         return memstow.run(f"{item.nodeid} #{self.number}").begin()
 
     @staticmethod
     def look_at_leaks(run: Any, limits: Limits, measured: Measured) -> Measured:
-        """No call stack is over the limit when all of them together are not."""
+        """Looks at call stacks only if all together exceed the limit; otherwise none does."""
         left = memstow.figures(run.id).live_bytes
         sites = sites_of(run.name) if left > limits.leaks else []
         over = [(size, stack) for size, stack in sites
