@@ -1,20 +1,20 @@
-/* cuda_abi.h — what of CUDA's binary interface the hooks need: structures and numbers, in our own words.
- * No header of CUDA is needed to build, and none of its libraries is linked. What is the same in CUDA 12 and 13 is
- * here; a function whose arguments changed has a name of its own in the table for each of them. */
+/* cuda_abi.h — the parts of CUDA's binary interface that the hooks need: structures and numbers, declared here.
+ * The build needs no header of CUDA, and links none of its libraries. This file has what is the same in CUDA 12 and 13.
+ * If the arguments of a function changed, the table has a name of its own for each version. */
 #ifndef MEMSTOW_CUDA_ABI_H
 #define MEMSTOW_CUDA_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Results, the same numbers in runtime and driver. */
+/* Results; runtime and driver use the same numbers. */
 enum { CUDA_OK = 0, CUDA_OUT_OF_MEMORY = 2, CUDA_NO_SUCH_SYMBOL = 302 };
 
 typedef uint64_t cuda_address;
 typedef uint64_t cuda_memory; /* CUmemGenericAllocationHandle */
 typedef void *cuda_handle;    /* stream, pool, array, graph, node, context */
 
-/* --- the runtime's --- */
+/* --- the runtime --- */
 
 struct cuda_pitched {
     void *start;
@@ -31,11 +31,11 @@ struct cuda_ipc_memory { /* cudaIpcMemHandle_t and CUipcMemHandle are passed by 
     char reserved[64];
 };
 
-/* --- the driver's --- */
+/* --- the driver --- */
 
 enum { CUDA_LOCATION_DEVICE = 1, CUDA_LOCATION_HOST = 2, CUDA_LOCATION_HOST_NUMA_CURRENT = 4 };
 
-/* CUmemAllocationProp and CUmemPoolProps, as far as they are the same. */
+/* The common part of CUmemAllocationProp and CUmemPoolProps. */
 struct cuda_properties {
     int type, handle_types;
     struct {
@@ -51,7 +51,7 @@ struct cuda_array_3d {
     size_t width, height, depth;
     unsigned format, channels, flags;
 };
-enum { CUDA_ARRAY_SPARSE = 0x40, CUDA_ARRAY_DEFERRED = 0x80 }; /* have no memory of their own */
+enum { CUDA_ARRAY_SPARSE = 0x40, CUDA_ARRAY_DEFERRED = 0x80 }; /* such arrays have no memory of their own */
 
 struct cuda_alloc_node { /* cudaMemAllocNodeParams and CUDA_MEM_ALLOC_NODE_PARAMS */
     union {
@@ -79,9 +79,10 @@ struct cuda_multicast { /* CUmulticastObjectProp */
     unsigned long long handle_types, flags;
 };
 
-/* Handles of default streams, as is 0; the second means each thread's own, and there is none above it. */
+/* Handles of default streams; 0 is another. The second one is each thread's own stream. No handle above it is
+ * special. */
 enum { CUDA_STREAM_LEGACY = 1, CUDA_STREAM_PER_THREAD = 2 };
-enum { CUDA_FLAG_LEGACY_STREAM = 1, CUDA_FLAG_PER_THREAD_STREAM = 2 }; /* of resolvers */
+enum { CUDA_FLAG_LEGACY_STREAM = 1, CUDA_FLAG_PER_THREAD_STREAM = 2 }; /* flags of resolvers */
 enum { CUDA_POOL_RESERVED = 5, CUDA_POOL_USED = 7 };                   /* CUmemPool_attribute */
 enum { CUDA_GRAPH_USED = 0, CUDA_GRAPH_RESERVED = 2 };                 /* CUgraphMem_attribute */
 

@@ -1,7 +1,7 @@
-/* cuda_blocks.c — see cuda_blocks.h. Levels of slots, each four times as large as the one before. An insertion that
- * finds no room in the few slots where it looks makes the next level. A key is the number and its space in one word. It
- * is claimed (bit 0) while its record is written, changed or cleared. A thread that looks for a claimed one waits, not
- * for long. */
+/* cuda_blocks.c — see cuda_blocks.h. The table has levels of slots, each four times as large as the one before. If an
+ * insertion finds none of its few slots free, it makes the next level. A key is a number and its space, in one word.
+ * Bit 0 claims the key while its record is written, changed or cleared. A thread that looks for a claimed key waits a
+ * short time. */
 #include "preload/cuda/cuda_blocks.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static struct level {
 static uint32_t level_count;
 static struct lock making_level;
 
-/* Numbers are addresses, or handles that may be anything: the few that are too large are mixed. */
+/* Numbers are addresses, or handles with any value. The few that are too large are hashed. */
 static uint64_t key_of(enum cuda_space space, uint64_t number) {
     enum { ROOM = 64 - SPACE_BITS - 1 };
     uint64_t rest = number >> ROOM, fitting = (number ^ rest * 0x9E3779B97F4A7C15u) << (SPACE_BITS + 1);
@@ -37,7 +37,7 @@ static uint64_t slots_in(uint32_t k) { return (uint64_t)FIRST_SLOTS << (2 * k); 
 
 /* --- levels --- */
 
-/* Where the ledger cannot grow, the table goes on without being seen. */
+/* If the ledger cannot grow, the table goes on without it. */
 static struct snap_cuda_block *make_records(uint32_t k) {
     uint64_t first = 0;
     for (uint32_t i = 0; i < k; i++) first += slots_in(i);
@@ -62,7 +62,7 @@ static bool make_level(uint32_t k) {
 
 static uint32_t count_levels(void) { return __atomic_load_n(&level_count, __ATOMIC_ACQUIRE); }
 
-/* True: there is a level more than `known`. */
+/* True: there is a level after `known`. */
 static bool add_level(uint32_t known) {
     if (known >= LEVELS || !lock_wait(&making_level)) return false;
     bool done = count_levels() > known || make_level(known);
@@ -82,7 +82,7 @@ static struct place slot_at(const struct level *level, uint64_t index) {
     return (struct place){&level->keys[index], &level->records[index]};
 }
 
-/* A walk through the table copies records without claiming them: they are written word by word, too. */
+/* A walk through the table copies records without claiming them. So records are written word by word. */
 typedef uint64_t __attribute__((may_alias)) record_word;
 enum { RECORD_WORDS = sizeof(struct snap_cuda_block) / sizeof(record_word) };
 
@@ -121,7 +121,7 @@ static bool add_to(const struct level *level, uint64_t key, const struct snap_cu
 bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block) {
     uint64_t key = key_of(space, block->address);
     for (uint32_t count = count_levels();; count = count_levels()) {
-        for (uint32_t k = count; k-- > 0;) /* the newest has the most room */
+        for (uint32_t k = count; k-- > 0;) /* the newest level has the most free slots */
             if (add_to(&levels[k], key, block)) return true;
         if (!add_level(count)) break;
     }
@@ -129,7 +129,7 @@ bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block)
     return false;
 }
 
-/* Also one that somebody is at work on. */
+/* Finds the key, even if another thread has claimed it. */
 static bool find_once(uint64_t key, struct place *at, bool *claimed) {
     uint64_t home = hash(key);
     for (uint32_t k = count_levels(); k-- > 0;)
@@ -142,7 +142,7 @@ static bool find_once(uint64_t key, struct place *at, bool *claimed) {
     return false;
 }
 
-/* What is being added, taken out or changed is so in a moment; then it is there, or not. */
+/* A record that is being added, removed or changed is claimed for a moment only. So this waits. */
 static bool find(uint64_t key, struct place *at) {
     bool claimed;
     int turn = 0;
@@ -152,7 +152,7 @@ static bool find(uint64_t key, struct place *at) {
     return !claimed;
 }
 
-/* Claims it for the caller. */
+/* Claims the record for the caller. */
 static bool claim(uint64_t key, struct place *at) {
     while (find(key, at)) {
         uint64_t seen = key;
@@ -202,7 +202,7 @@ bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_b
     return true;
 }
 
-/* What is held is there, too. */
+/* A held record counts as present. */
 static bool copy_if_there(const struct place *at, uint64_t key, struct snap_cuda_block *out) {
     if (!key) return false;
     *out = copy_of(at->record);
@@ -221,7 +221,7 @@ void cuda_blocks_all(cuda_blocks_visit *visit, void *context) {
 }
 
 static void cuda_blocks_abandon(void) {
-    memset(levels, 0, sizeof levels); /* private copies of the parent's: left behind untouched */
+    memset(levels, 0, sizeof levels); /* copies of the parent's memory: left as they are */
     level_count = 0;
     making_level = (struct lock){0};
 }

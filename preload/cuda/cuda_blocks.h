@@ -1,7 +1,7 @@
 /* cuda_blocks.h — the lock-free table of everything that CUDA gave the program: memory, arrays, physical memory,
  * mappings, ranges. In: additions after the driver's call, removals before it. Out: look-ups by address or handle, and
- * the ledger's CUDA_BLOCK records, which are the table: only the index of keys is private. A forked child begins with
- * an empty one: device memory is not inherited. */
+ * the ledger's CUDA_BLOCK records. These records are the table; only the index of keys is private. A forked child
+ * begins with an empty table: it does not inherit device memory. */
 #ifndef MEMSTOW_CUDA_BLOCKS_H
 #define MEMSTOW_CUDA_BLOCKS_H
 
@@ -12,29 +12,29 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What the number of a block is. Numbers of different spaces are different things. */
+/* What kind of number identifies a block. Equal numbers in different spaces are different things. */
 enum cuda_space {
     CUDA_ADDRESS,
-    CUDA_PHYSICAL, /* by a number of ours: a handle may be another's while the memory is still mapped */
-    CUDA_HANDLE,   /* of physical memory: `pool` is its number, `users` how often it must be released */
-    CUDA_MAPPING,  /* of physical memory, the same */
-    CUDA_RANGE,    /* of addresses, and of what memstow holds for a device */
+    CUDA_PHYSICAL, /* identified by a number of ours: the driver may reuse a handle while its memory is still mapped */
+    CUDA_HANDLE,   /* of physical memory: `pool` is that memory's number, `users` how often it must be released */
+    CUDA_MAPPING,  /* of physical memory: `pool` is that memory's number */
+    CUDA_RANGE,    /* of addresses; also host memory that memstow holds for a device */
     CUDA_ARRAY,
     CUDA_POOL,
-    CUDA_PART /* of a block, by its own address; `pool` is the block's */
+    CUDA_PART /* of a block, by the part's own address; `pool` is the block's address */
 };
 
-/* False: there is no memory for it (counted as lost). A block that is there under this number must not be. */
+/* False: there is no memory for it (counted as lost). No block may be there under this number. */
 bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block);
-/* Takes it out; of two racing calls for one number one gets it. */
+/* Takes the record out. If two threads race for one number, one of them gets it. */
 bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
-/* Only if `is` says so of its record, which then is this number's for certain. */
+/* Takes the record out only if `is` agrees. `is` sees the right record: it is claimed meanwhile. */
 typedef bool cuda_blocks_test(const struct snap_cuda_block *block, const void *context);
 bool cuda_blocks_take_if(enum cuda_space space, uint64_t number, cuda_blocks_test *is, const void *context,
                          struct snap_cuda_block *out);
 bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
 
-/* The record itself, to change its flags, users, count or pool. Until it is released, other threads that want it wait.
+/* The record itself, to change its flags, users, count or pool. Other threads that want it wait until it is released.
  * NULL: there is none. */
 struct cuda_hold {
     uint64_t *key;
@@ -43,7 +43,7 @@ struct cuda_hold {
 struct snap_cuda_block *cuda_blocks_hold(enum cuda_space space, uint64_t number, struct cuda_hold *hold);
 void cuda_blocks_let_go(const struct cuda_hold *hold);
 
-/* Calls visit for a copy of each that is there, in no order. */
+/* Calls visit for a copy of each record, in no order. */
 typedef void cuda_blocks_visit(enum cuda_space space, const struct snap_cuda_block *block, void *context);
 void cuda_blocks_all(cuda_blocks_visit *visit, void *context);
 

@@ -1,8 +1,8 @@
-/* cuda_captures.c — see cuda_captures.h. By their places in the list, and not by a number alone: an end that fails,
- * because the stream was not being captured, must not end another's. When a stream is destroyed, its captures answer to
- * its name no more: once the driver has done it, that may be another's. The default streams of threads have one name,
- * and are told apart by the thread, which alone can name its own. One for which there was no room in the list never
- * ends: then the driver is asked for nothing any more. */
+/* cuda_captures.c — see cuda_captures.h. A capture is identified by its place in the list, not only by its number: the
+ * end of a stream that was not in capture fails, and must not end another capture. When a stream is destroyed, its
+ * captures no longer have its name: after the driver's call another stream may have that name. Default streams of
+ * threads share one name. They are told apart by the thread, and only the thread itself can use that name. A capture
+ * for which the list had no room never ends. Then the driver is never asked again. */
 #include "preload/cuda/cuda_captures.h"
 
 #include <linux/futex.h>
@@ -20,20 +20,21 @@
 
 enum { CAPTURES_MOST = 64 };
 static struct capture {
-    cuda_handle stream; /* NULL: none */
-    uint32_t thread;    /* whose default stream it is */
-    uint32_t number;    /* 0: it has not begun yet */
+    cuda_handle stream; /* NULL: free entry */
+    uint32_t thread;    /* the thread, for a thread's default stream */
+    uint32_t number;    /* 0: it has not begun */
     bool left;          /* its stream is being destroyed */
     struct cuda_place place;
 } captures[CAPTURES_MOST];
-static uint32_t numbers; /* that were given to captures of which the driver does not say its own */
+static uint32_t numbers; /* the last number that we gave to a capture whose number the driver does not tell */
 static uint32_t count;
 static struct lock changing;
 
-/* Waits for whole contexts, a futex. Thread A begins a capture: it counts it and then looks at this. Thread B is about
- * to wait: it counts that and then looks for captures. One of the two sees the other. */
+/* The threads that wait for a whole context; a futex. Thread A begins a capture: it counts the capture and then looks
+ * at this. Thread B is about to wait: it counts its wait and then looks for captures. So at least one of them sees the
+ * other. */
 static uint32_t waits;
-static uint64_t wait_began_ns; /* the latest of them */
+static uint64_t wait_began_ns; /* when the latest wait began */
 enum { LONG_NS = 1000000000 };
 
 bool cuda_captures_any(void) { return __atomic_load_n(&count, __ATOMIC_SEQ_CST) != 0; }
@@ -62,7 +63,7 @@ static void let_waits_end(void) {
     }
 }
 
-/* In the ledger, too: who has written what was overtaken meanwhile writes again. */
+/* Also updates the ledger. If the count has changed meanwhile, it writes again. */
 static void add_to_count(int change) {
     uint32_t *in_ledger = &cuda_counts_head()->captures;
     uint32_t now = __atomic_add_fetch(&count, (uint32_t)change, __ATOMIC_SEQ_CST);
@@ -93,7 +94,7 @@ uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_place *place)
 }
 
 static uint32_t own_number(void) {
-    enum { NO_DRIVERS = 0x40000000 }; /* which count from 1 */
+    enum { NO_DRIVERS = 0x40000000 }; /* the driver counts from 1 */
     return NO_DRIVERS | ++numbers;
 }
 
@@ -120,7 +121,7 @@ static bool is_of_context(const struct capture *capture, const struct capture *l
     return capture->place.context == like->place.context;
 }
 
-/* Locked. Those that go on. */
+/* The caller holds the lock. Finds the captures that go on and match. */
 static uint64_t find(is_meant *is, struct capture like) {
     uint64_t found = 0;
     for (int i = 0; i < CAPTURES_MOST; i++) {

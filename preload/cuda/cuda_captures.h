@@ -1,7 +1,7 @@
-/* cuda_captures.h — the streams that are being captured, anywhere in the process: while there are any, the driver must
- * not be asked for much.
- * In: captures that begin and end, streams and contexts that end. Out: whether there are any; none begins while memstow
- * waits for a context as a whole, which would break it. Any thread. */
+/* cuda_captures.h — the streams in capture, in the whole process. While there are any, the driver must not be asked for
+ * most things.
+ * In: captures that begin and end, streams and contexts that end. Out: whether there is a capture. No capture begins
+ * while memstow waits for a whole context, because that wait would break it. Any thread. */
 #ifndef MEMSTOW_CUDA_CAPTURES_H
 #define MEMSTOW_CUDA_CAPTURES_H
 
@@ -13,26 +13,27 @@
 #pragma GCC visibility push(hidden)
 
 bool cuda_captures_any(void);
-/* Before the driver is asked to wait for all of a context, and after. False: a stream is being captured, and the driver
+/* Call these before and after a wait of the driver for a whole context. False: a stream is in capture, and the driver
  * must not be asked. */
 bool cuda_captures_hold_off(void);
 void cuda_captures_go_on(void);
-/* Before the driver is asked to begin a capture. Returns its place in the list, one bit; 0: there was no room. It waits
- * while a thread is between the two calls above, for a second at most: a driver's wait that lasts longer (a kernel does
- * not end) was begun long before the capture, and does not break it. */
+/* Call it before the driver begins a capture. Returns the capture's place in the list, one bit; 0: there was no room.
+ * It waits, a second at most, while a thread is between the two calls above. If the driver's wait lasts longer (a
+ * kernel does not end), it began long before the capture and does not break it. */
 uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_place *place);
-/* It has begun, and this is its number (cuda_device_capture). 0: the driver does not say, and it gets one of ours. */
+/* began: the capture has begun with this number (cuda_device_capture); 0: the driver does not tell, and the capture
+ * gets a number of ours. never_began: the call failed. */
 void cuda_captures_began(uint64_t where, uint32_t capture);
 void cuda_captures_never_began(uint64_t where);
-/* The number of the capture that began on the stream and goes on; not where it was only drawn into another's. 0: none.
- */
+/* The number of the capture that began on the stream and goes on. A capture of another stream that only drew this one
+ * in does not count. 0: there is none. */
 uint32_t cuda_captures_find(cuda_handle stream);
-/* Before the driver is asked to end a stream's capture, the stream itself, or the context: those that would end with
- * it, one bit each. After: they have. */
+/* of_stream, of_context: before the driver ends a stream's capture, the stream or the context: the places of the
+ * captures that would end, one bit each. ended: they have ended. */
 uint64_t cuda_captures_of_stream(cuda_handle stream);
 uint64_t cuda_captures_of_context(cuda_handle context);
 void cuda_captures_ended(uint64_t places);
-/* Before their stream is destroyed: nobody finds them by its name; or they are found again, because that failed. */
+/* Before their stream is destroyed, the captures lose its name. If that fails, they get the name back. */
 void cuda_captures_leave(uint64_t places, bool leave);
 
 #pragma GCC visibility pop

@@ -1,7 +1,7 @@
-/* cuda_counts.c — see cuda_counts.h. A record is found by what it is of, one word, without a lock (words.h). A block
- * keeps its record: `users` says how many do. Records of runs that have ended, at which nothing lives, are closed and
- * given to others when there are many; their sums go to the record of the same tag that has no site. Who finds a record
- * that is being closed sees it, and looks again. */
+/* cuda_counts.c — see cuda_counts.h. A record is found without a lock by one word, which says what it counts (words.h).
+ * A block keeps the id of its record; `users` is the number of such blocks. When there are many records, dead records
+ * of runs that have ended are closed and given to others. Their sums go to the record with the same tag and without a
+ * site. A thread that finds a record being closed notices that, and looks again. */
 #include "preload/cuda/cuda_counts.h"
 
 #include "preload/base/arena.h"
@@ -25,14 +25,14 @@ static struct lock making;
 static struct snap_cuda *head, unseen;
 static struct snap_cuda_site nowhere = {.kind = SNAP_CUDA_DEVICE_MEMORY};
 static uint32_t sweep_at = SWEEP_FROM;
-static uint32_t free_list[SWEEP_FROM], free_count; /* closed records that are to be given out again */
+static uint32_t free_list[SWEEP_FROM], free_count; /* closed records, ready for others */
 
 /* --- sections --- */
 
 static void make_head(void) {
     if (head) return;
     struct snap_cuda *made = ledger_section(SNAP_CUDA, sizeof *made, 1, 0);
-    series_take(&records); /* 0 is none */
+    series_take(&records); /* id 0 is no record */
     __atomic_store_n(&head, made ? made : &unseen, __ATOMIC_RELEASE);
 }
 
@@ -70,7 +70,7 @@ static struct snap_cuda_site *record_at(uint32_t id) {
     return record ? record : &nowhere;
 }
 
-/* Words 0 and 1 are none. */
+/* words.h reserves the words 0 and 1 */
 static uint64_t word_of(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device) {
     enum { SITE_BITS = 21, KIND_BITS = 4 };
     uint64_t above = (uint64_t)kind | (uint64_t)(device & 0xFF) << KIND_BITS;
@@ -83,7 +83,7 @@ static bool use(struct snap_cuda_site *record) {
     return false;
 }
 
-/* It may have been closed and given to another between being found and being used; in use it stays what it is. */
+/* Between look-up and use a record may have been closed and given away. While it is in use, it stays as it is. */
 static bool is_of(const struct snap_cuda_site *record, uint32_t site, uint32_t tag, enum snap_cuda_kind kind,
                   uint32_t device) {
     return record->site == site && record->tag == tag && record->kind == kind && record->device == device;
@@ -110,7 +110,8 @@ static uint32_t find_or_make(uint32_t site, uint32_t tag, enum snap_cuda_kind ki
     return id == WORDS_NONE ? make_record(site, tag, kind, device) : id;
 }
 
-/* Nothing lives there, nor will: its run has ended. What has no site is what such records were summed up in. */
+/* Whether the record is dead for good: its run has ended and nothing lives. Records without a site do not count: they
+ * hold the sums of others. */
 static bool is_over(const struct snap_cuda_site *record) {
     uint32_t run = tags_at(record->tag).run;
     return record->kind && record->site && run && run != tags_run() && !os_load32(&record->users);
@@ -138,7 +139,7 @@ static bool close_record(uint32_t id, struct snap_cuda_site *record) {
     return true;
 }
 
-/* When there are twice as many as after the last time. */
+/* Closes dead records, whenever there are twice as many records as after the last time. */
 static void sweep(void) {
     uint32_t all = (uint32_t)os_load(&records.next);
     if (free_count || all < sweep_at) return;
@@ -160,7 +161,7 @@ static uint32_t new_record(uint32_t site, uint32_t tag, enum snap_cuda_kind kind
     return id;
 }
 
-/* The record, with a user more; 0: no room. */
+/* The record, with one more user; 0: there is no room. */
 static uint32_t record_for(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device) {
     enum { TRIES = 100 };
     for (int i = 0; i < TRIES; i++) {

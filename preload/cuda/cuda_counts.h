@@ -1,6 +1,7 @@
 /* cuda_counts.h — how much CUDA memory was allocated and freed: by site and tag, kind and device.
- * In: blocks that come and go. Out: CUDA_SITE, CUDA_DEVICE and CUDA records of the ledger, sums for the owners'
- * figures. Any thread, at any time: CUDA's own calls take microseconds, so that counters here are shared and atomic. */
+ * In: blocks that come and go. Out: CUDA_SITE, CUDA_DEVICE and CUDA records of the ledger, sums for the figures of
+ * owners. Any thread, at any time. Counters are shared and atomic: CUDA's own calls take microseconds, so that costs
+ * little. */
 #ifndef MEMSTOW_CUDA_COUNTS_H
 #define MEMSTOW_CUDA_COUNTS_H
 
@@ -11,25 +12,25 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The process uses CUDA: its section. Never NULL: where the ledger has no room, one that nobody sees. */
+/* The process uses CUDA: makes the section. Never NULL: if the ledger has no room, it is a private one. */
 struct snap_cuda *cuda_counts_head(void);
-/* The record of a device; NULL: no such device, or no room. */
+/* The record of a device; NULL: there is no such device, or no room. */
 struct snap_cuda_device *cuda_counts_device(uint32_t device);
 bool cuda_counts_begun(void);
 
-/* A block of this kind was allocated: the id of the record that has it, which belongs in the block. */
+/* Counts a new block. Returns the id of its record, which belongs in the block. */
 uint32_t cuda_counts_add(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device, uint64_t bytes);
-/* It is freed; blocks is 1, or 0 for what is part of another. */
+/* Counts a free. `blocks` is 1, or 0 for a part of a block. */
 void cuda_counts_remove(uint32_t id, uint64_t bytes, uint32_t blocks);
-/* Counts so much of what is counted at `id` as the model's (0: nobody's) instead: at the returned id, which has one
- * user more. 0: no room, and nothing has changed. */
+/* Moves a part of what is counted at `id` to a record of the model (0: nobody). Returns that record, which has one more
+ * user. 0: there is no room, and nothing has changed. */
 uint32_t cuda_counts_shift(uint32_t id, uint32_t model, uint64_t bytes, uint32_t blocks);
-/* A block keeps the record no more, but what it counted stays: it was shifted. */
+/* A block gives up its record, but its count stays, because it was shifted. */
 void cuda_counts_let_go(uint32_t id);
-/* The model that the record is of; adoption not done. */
+/* The model of the record, without adoption. */
 uint32_t cuda_counts_model(uint32_t id);
 
-/* What was counted at the id: its site and tag. */
+/* The site and tag of an id. */
 struct snap_cuda_site cuda_counts_at(uint32_t id);
 
 /* Calls visit for each record in use. */

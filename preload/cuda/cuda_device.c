@@ -1,4 +1,4 @@
-/* cuda_device.c — see cuda_device.h. Functions of the driver are looked up once, in the library that is there. */
+/* cuda_device.c — see cuda_device.h. Each function of the driver is looked up once, in the loaded library. */
 #include "preload/cuda/cuda_device.h"
 
 #include <string.h>
@@ -12,9 +12,9 @@
 
 enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20 };
 
-/* A function, looked for anew when something was unloaded; one that is not there is not looked for each time. Address
- * and generation of the code that is loaded share a word: thread A looks, thread B unloads and looks, A writes after B,
- * and the next one looks again. */
+/* A function's address. It is looked up again after something was unloaded; a missing one is not looked up each time.
+ * The address and the generation of the loaded code share a word. Suppose thread A looks, thread B unloads and looks,
+ * and A writes after B: then the next thread looks again. */
 enum { GENERATION_BITS = 16, LOOKED = 1 << (GENERATION_BITS - 1) };
 
 static void *find(uint64_t *known, const char *name) {
@@ -27,7 +27,7 @@ static void *find(uint64_t *known, const char *name) {
     return (void *)(uintptr_t)(seen >> GENERATION_BITS);
 }
 
-/* A function of the driver by its name, or NULL. */
+/* A function of the driver, by name, or NULL. */
 #define FUNCTION(name, parameters)                                                                                     \
     static int(*name(void)) parameters {                                                                               \
         static uint64_t known;                                                                                         \
@@ -53,7 +53,8 @@ FUNCTION(cuMemPoolGetAttribute, (cuda_handle, int, void *))
 FUNCTION(cuDeviceGetGraphMemAttribute, (int, int, void *))
 
 static __thread struct cuda_place last __attribute__((tls_model("initial-exec")));
-static __thread uint32_t last_ended __attribute__((tls_model("initial-exec"))); /* how many had ended then */
+/* how many contexts had ended at that time */
+static __thread uint32_t last_ended __attribute__((tls_model("initial-exec")));
 static uint32_t contexts_ended;
 static cuda_handle primaries[SNAP_CUDA_DEVICES];
 static uint64_t sampled[SNAP_CUDA_DEVICES];
@@ -106,8 +107,8 @@ bool cuda_device_captures(cuda_handle stream, bool otherwise) {
     return status != 0;
 }
 
-/* One that has become invalid has no number any more (cuda.h), but the stream that it began on is known. The legacy
- * stream is never captured. */
+/* A capture that has become invalid has no number any more (cuda.h), but the stream on which it began is known. The
+ * legacy stream is never captured. */
 uint32_t cuda_device_capture(cuda_handle stream) {
     enum { ACTIVE = 1 };
     uint64_t number = 0;
@@ -127,7 +128,7 @@ cuda_handle cuda_device_primary_of(uint32_t device) {
     return device < SNAP_CUDA_DEVICES ? __atomic_load_n(&primaries[device], __ATOMIC_RELAXED) : NULL;
 }
 
-/* A release undoes one retain: other retains still hold. */
+/* A release undoes one retain; others still hold. */
 cuda_handle cuda_device_ask_primary(uint32_t device) {
     cuda_handle context = NULL;
     unsigned flags;
@@ -135,7 +136,8 @@ cuda_handle cuda_device_ask_primary(uint32_t device) {
     if (!cuDevicePrimaryCtxGetState() || !cuDevicePrimaryCtxRetain() || !cuDevicePrimaryCtxRelease_v2()) return NULL;
     if (cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || !active) return NULL;
     if (cuDevicePrimaryCtxRetain()(&context, (int)device)) return NULL;
-    cuDevicePrimaryCtxRelease_v2()((int)device); /* once, whatever it answers: an error may be an earlier kernel's */
+    /* only once, whatever it answers: the error may be that of an earlier kernel */
+    cuDevicePrimaryCtxRelease_v2()((int)device);
     return context;
 }
 
@@ -155,15 +157,15 @@ static uint64_t nothing_stowed(uint32_t device, uint64_t *asked) {
 }
 uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked) = nothing_stowed;
 
-/* Of what is in the ledger; the rest has been moved out of it. */
+/* Bytes in the ledger that are on the device; the rest has been moved off it. */
 static int64_t live_on(uint32_t device, const struct snap_cuda_device *record) {
     uint64_t out;
     cuda_device_stowed(device, &out);
     return __atomic_load_n(&record->live, __ATOMIC_RELAXED) - (int64_t)out;
 }
 
-/* The second generation of the question is answered for the instance of a device that the process has (MIG), the first
- * for the device. */
+/* The second version of the question is about the instance of a device that the process has (MIG), the first about the
+ * device. */
 static uint32_t kind_of(uint32_t device, uint8_t uuid[16]) {
     enum { MPS_ENABLED = 133, UUID = 16 };
     uint8_t whole[UUID];
@@ -209,7 +211,7 @@ static void note_graphs(uint32_t device, struct snap_cuda_device *record) {
     if (!cuDeviceGetGraphMemAttribute()((int)device, CUDA_GRAPH_USED, &used)) os_store(&record->graph_used, used);
 }
 
-/* What the pool keeps belongs to the same moment as what is free, or the difference is none. */
+/* The free memory and the pool's figures must be of the same moment, or their difference means nothing. */
 void cuda_device_figures(uint64_t available, uint64_t total) {
     uint64_t asked;
     uint32_t device = cuda_device_now().device;
@@ -220,7 +222,7 @@ void cuda_device_figures(uint64_t available, uint64_t total) {
     note_graphs(device, record);
 }
 
-/* One thread at a time: once a second, or sooner when much has come or gone. */
+/* One thread at a time asks: once a second, or sooner if much has changed. */
 static bool is_due(uint32_t device, const struct snap_cuda_device *record, bool urgent) {
     uint64_t now = os_now(), before = os_load(&sampled[device]), since = now - before;
     int64_t moved = live_on(device, record) - __atomic_load_n(&record->figures_live, __ATOMIC_RELAXED);

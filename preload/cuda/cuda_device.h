@@ -1,6 +1,6 @@
-/* cuda_device.h — asks the driver, where that does no harm: for the device and context of a thread, whether a stream is
- * being captured, how much memory there is. In: threads that have just come back from a call of CUDA. Out: figures. It
- * makes no context, initialises nothing, and asks nothing that the driver refuses while a stream is being captured. */
+/* cuda_device.h — harmless questions to the driver: the device and context of a thread, whether a stream is in capture,
+ * how much memory there is. In: threads that have just returned from a call of CUDA. Out: figures. It makes no context,
+ * initialises nothing, and asks nothing that the driver refuses while a stream is in capture. */
 #ifndef MEMSTOW_CUDA_DEVICE_H
 #define MEMSTOW_CUDA_DEVICE_H
 
@@ -12,50 +12,52 @@
 #pragma GCC visibility push(hidden)
 
 struct cuda_place {
-    cuda_handle context; /* NULL: none */
-    uint32_t device;     /* 0 when it cannot be told */
+    cuda_handle context; /* NULL: there is none */
+    uint32_t device;     /* 0 if it is unknown */
 };
 
-/* The thread's. */
+/* The place of the calling thread. */
 struct cuda_place cuda_device_now(void);
-/* A context's. The thread is as it was. */
+/* The place of a context. The thread's own context does not change. */
 struct cuda_place cuda_device_in(cuda_handle context);
-/* That whose pool a stream allocates from. */
+/* The device whose pool a stream allocates from. */
 uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now);
 
-/* The stream that a call means: the default stream of entries that end in _ptsz or _ptds is the thread's own. */
+/* The stream that a call means. For entries that end in _ptsz or _ptds, the default stream is the thread's own. */
 static inline cuda_handle cuda_device_stream(cuda_handle stream, bool per_thread) {
     return !stream && per_thread ? (cuda_handle)CUDA_STREAM_PER_THREAD : stream;
 }
 
-/* That which the thread has chosen, also where it has no context; for a call of a runtime from `caller`. */
+/* The device that the thread has chosen, even if it has no context. `caller` is the address of a call of the
+ * runtime. */
 uint32_t cuda_device_of_thread(uintptr_t caller);
 
-/* Whether the stream is being captured: an allocation in it is a node of a graph. `otherwise`: the answer where the
- * driver does not say. */
+/* Whether the stream is in capture: an allocation in it then is a node of a graph. `otherwise`: the answer if the
+ * driver does not tell. */
 bool cuda_device_captures(cuda_handle stream, bool otherwise);
-/* The number of the capture that the stream takes part in, of as many bits of the driver's as there is room for: its
- * own, or one that an event drew it into. 0: none, or the driver does not say. */
+/* The number of the capture that the stream takes part in: its own, or one that it was drawn into by an event. It has
+ * as many of the driver's bits as fit. 0: there is none, or the driver does not tell. */
 uint32_t cuda_device_capture(cuda_handle stream);
 
-/* The device's primary context is this one; what a device has left, or whether it has a context, after a release. */
+/* primary: this context is the device's primary one. primary_of: the primary context of a device, if it still has one
+ * after a release. */
 void cuda_device_primary(uint32_t device, cuda_handle context);
 cuda_handle cuda_device_primary_of(uint32_t device);
-/* The same of the driver, which is asked while there is one, and so makes none; NULL: there is none. */
+/* The same, from the driver. It is asked only while the context exists, so that it makes none. NULL: there is none. */
 cuda_handle cuda_device_ask_primary(uint32_t device);
-/* A context has ended: the next one may have its address, on another device. */
+/* A context has ended. The next one may have the same address, on another device. */
 void cuda_device_context_ended(void);
 bool cuda_device_is_active(uint32_t device);
 
-/* All the memory of the device that the thread is on; 0: it cannot be told. Not while anybody captures a stream. */
+/* All memory of the thread's device; 0: unknown. Do not call it while any stream is in capture. */
 uint64_t cuda_device_total(void);
 
-/* Bytes of a device that are out of it, and as many of them as were asked for. The mover sets it. */
+/* Bytes that were moved off a device, and the part that was asked for by the program. The mover sets it. */
 extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
 
-/* The program was told these figures about the device that it is on: what is moved out is more to it than there is. */
+/* The program was told these figures of its present device. `total` includes what was moved off it. */
 void cuda_device_figures(uint64_t available, uint64_t total);
-/* Asks for them, if it is time. `urgent`: it is. */
+/* Asks for them if it is time. `urgent`: it is time now. */
 void cuda_device_sample(const struct cuda_place *place, bool urgent);
 
 #pragma GCC visibility pop

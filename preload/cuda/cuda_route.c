@@ -1,5 +1,5 @@
-/* cuda_route.c — see cuda_route.h. The loaded objects are gone through when an entry is called from a place for the
- * first time, and again after one was unloaded. */
+/* cuda_route.c — see cuda_route.h. The loaded objects are searched when an entry is called from a place for the first
+ * time, and again after something was unloaded. */
 #include "preload/cuda/cuda_route.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ const struct cuda_entry cuda_entries[CUDA_ENTRIES] = {
 };
 
 static const cuda_hooks *all_hooks;
-static void *reals[CUDA_ENTRIES][CUDA_SLOTS]; /* but for the first slot, which is bound by its callers */
+static void *reals[CUDA_ENTRIES][CUDA_SLOTS]; /* not for the first slot, which is bound for each caller */
 
 void cuda_route_begin(const cuda_hooks *hooks) { all_hooks = hooks; }
 
@@ -27,7 +27,7 @@ void cuda_route_begin(const cuda_hooks *hooks) { all_hooks = hooks; }
 enum { NAME_SLOTS = 512 }; /* a power of two, well above the number of entries */
 _Static_assert(CUDA_ENTRIES < NAME_SLOTS / 3, "names are found at once");
 
-/* 1 + entry. NULL until the first look-up has made it: never seen but whole, and never changed. */
+/* 1 + entry. NULL until the first look-up. Other threads see it complete or not at all, and it never changes. */
 static const uint16_t *by_name;
 
 static uint32_t hash_of(const char *name) {
@@ -36,8 +36,8 @@ static uint32_t hash_of(const char *name) {
     return hash;
 }
 
-/* Threads, and a signal handler, may be here at the same time: each makes a table of its own, and the first one that is
- * done is everybody's. */
+/* Several threads, or a signal handler, may do this at once. Each makes a table, and the first complete one is used by
+ * all. */
 static const uint16_t *make_names(void) {
     const uint16_t *none = NULL;
     uint16_t *made = arena_take(NAME_SLOTS * sizeof *made);
@@ -64,8 +64,8 @@ int cuda_route_named(const char *name) {
     return -1;
 }
 
-/* Of several versions the newest that is not newer than what is asked for; of the two kinds of default stream the
- * thread's own where that is asked for, and where there is one. */
+/* Among several versions it takes the newest one that is not newer than the request. Among the two kinds of default
+ * stream it takes the thread's own, if the flags ask for it and it exists. */
 int cuda_route_meant(const char *base, int version, uint64_t flags) {
     int best = -1;
     for (int i = 0; i < CUDA_ENTRIES; i++) {
@@ -77,7 +77,7 @@ int cuda_route_meant(const char *base, int version, uint64_t flags) {
     return best;
 }
 
-/* Those that have to do with memory, and neither make nor end any. */
+/* Names that sound like memory, but neither allocate nor free any. */
 bool cuda_route_is_unknown_memory(const char *name) {
     static const char *const harmless[] = {
         "cuMemcpy",        "cuMemset",     "cuMemGet",     "cuMemSet",      "cuMemHostGet",    "cuMemPrefetch",
@@ -98,7 +98,8 @@ bool cuda_route_is_unknown_memory(const char *name) {
 
 static bool has_prefix(const char *text, const char *prefix) { return !strncmp(text, prefix, strlen(prefix)); }
 
-/* comfy-aimdo writes jumps over the first bytes of the driver's functions, and must find those. */
+/* comfy-aimdo overwrites the first bytes of the driver's functions with jumps, so it must find the functions
+ * themselves. */
 bool cuda_route_is_exempt(uintptr_t code) { return has_prefix(cuda_scope_file(cuda_scope_object(code)), "aimdo"); }
 
 bool cuda_route_has_exempt(void) { return cuda_scope_any("vbar_allocate", NULL) != NULL; }
@@ -111,12 +112,12 @@ bool cuda_route_is_driver(uintptr_t code) {
 
 /* --- what the exported hooks call --- */
 
-/* What was found for a call is remembered: a caller keeps the library that it is bound to, whatever is loaded later.
- * When something was unloaded, nothing holds that was found before. `sequence` is odd while one is written, and changes
- * when it is. */
+/* Remembers what was found for a call: a caller keeps the library to which it was bound, whatever is loaded later.
+ * After an unloading everything is looked up again. `sequence` is odd while an entry is written, and changes with each
+ * write. */
 enum { BINDINGS = 256, BINDING_REACH = 4 };
 static struct binding {
-    uint32_t sequence, generation; /* of the code that is loaded, plus 1; 0: empty */
+    uint32_t sequence, generation; /* of the loaded code, plus 1; 0: the entry is empty */
     uintptr_t caller;
     void *real;
     uint64_t entry;
@@ -152,7 +153,7 @@ static void remember(const struct binding *is) {
     __atomic_store_n(&to->sequence, sequence + 2, __ATOMIC_RELEASE);
 }
 
-/* Of several libraries the caller's own; else that which was loaded first. */
+/* If several libraries have the entry, the caller's own counts, otherwise the one that was loaded first. */
 static void *look_for(enum cuda_entry_id entry, uintptr_t caller) {
     const char *name = cuda_entries[entry].name;
     uint32_t count;
@@ -160,7 +161,7 @@ static void *look_for(enum cuda_entry_id entry, uintptr_t caller) {
     return linked ? linked : first;
 }
 
-/* The generation is read before: what is unloaded meanwhile makes the binding one that does not hold. */
+/* The generation is read first: an unloading in between makes the binding invalid. */
 void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller) {
     if (slot) return __atomic_load_n(&reals[entry][slot], __ATOMIC_ACQUIRE);
     uint32_t generation = __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE) + 1;
@@ -174,7 +175,7 @@ void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller)
 
 /* --- slots --- */
 
-/* A slot whose function went with its library may be another's. */
+/* If the library of a slot's function is gone, the slot can be used again. */
 static bool take_slot(enum cuda_entry_id entry, uint32_t slot, void *real) {
     void *seen = __atomic_load_n(&reals[entry][slot], __ATOMIC_ACQUIRE);
     if (seen == real) return true;

@@ -1,11 +1,11 @@
-/* cuda_route.h — from an entry point's name to the function that serves it, and from there to our hook.
- * In: what the loader, dlsym and CUDA's own resolvers would have answered. Out: a hook that calls exactly that, or the
- * answer as it was where memstow has none. No library of CUDA is ever loaded or kept loaded by us.
+/* cuda_route.h — from the name of an entry point to the function that serves it, and from there to our hook.
+ * In: the answers of the loader, dlsym and CUDA's own resolvers. Out: a hook that calls exactly that function, or the
+ * same answer if memstow has no hook. It never loads a library of CUDA, and never keeps one loaded.
  *
- * An entry has CUDA_SLOTS hooks that differ in what they call. The first is the exported one, for callers that the
- * loader bound to it: it calls what the process would have found without us. The others are for addresses that were
- * handed out at run time: of a second CUDA runtime, or of a driver whose resolver has other entries than its symbols.
- */
+ * An entry has CUDA_SLOTS hooks, which call different functions. The first hook is the exported one, for callers that
+ * the loader bound to it: it calls what the process would have found without us. The others are for addresses that were
+ * returned at run time: from a second CUDA runtime, or from a driver whose resolver returns other functions than its
+ * symbols. */
 #ifndef MEMSTOW_CUDA_ROUTE_H
 #define MEMSTOW_CUDA_ROUTE_H
 
@@ -32,34 +32,34 @@ struct cuda_entry {
     uint8_t side, per_thread;
 };
 extern const struct cuda_entry cuda_entries[CUDA_ENTRIES];
-enum { CUDA_VERSION_KNOWN = 13050 }; /* of the newest headers that the table was compared with */
+enum { CUDA_VERSION_KNOWN = 13050 }; /* the newest headers with which the table was compared */
 
-/* The entry of this name, -1: none. */
+/* The entry with this name; -1: there is none. */
 int cuda_route_named(const char *name);
-/* The entry that a resolver means by a base name, a version and its flags, -1: none. */
+/* The entry that a resolver means by a base name, a version and flags; -1: there is none. */
 int cuda_route_meant(const char *base, int version, uint64_t flags);
 
-/* Whether a base name is one that memory may come from which memstow does not know. */
+/* Whether a base name may give memory in a way that memstow does not know. */
 bool cuda_route_is_unknown_memory(const char *name);
 
 /* The hooks, from hook_cuda.c: hooks[entry][slot]. */
 typedef void *const cuda_hooks[CUDA_SLOTS];
 void cuda_route_begin(const cuda_hooks *hooks);
 
-/* The function that the hook in this slot calls for a caller; NULL: there is none in the process. */
+/* The function that the hook in this slot calls for a caller; NULL: the process has none. */
 void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller);
-/* The hook that calls `real`: it is one itself, or one of the entry's. `real` when all are taken. */
+/* The hook that calls `real`. If `real` is a hook, it is the answer. If all slots are taken, `real` is the answer. */
 void *cuda_route_hook(enum cuda_entry_id entry, void *real);
 
 bool cuda_route_is_hook(const void *address);
-/* What a hook calls; anything else as it is. */
+/* The function behind a hook; any other address is returned unchanged. */
 void *cuda_route_without_hook(void *address);
 
-/* Whether the code at an address is exempt: it is handed no hooks. Whether it is the driver's, whose mappings are not
- * the program's. */
+/* is_exempt: the code at this address gets no hooks. is_driver: it belongs to the driver, whose mappings are not the
+ * program's. */
 bool cuda_route_is_exempt(uintptr_t code);
 bool cuda_route_is_driver(uintptr_t code);
-/* Whether there is code that is exempt: what it tells devices of, nobody sees. */
+/* Whether exempt code is loaded: memstow does not see what that code does with devices. */
 bool cuda_route_has_exempt(void);
 
 #pragma GCC visibility pop

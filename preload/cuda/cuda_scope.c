@@ -1,6 +1,6 @@
-/* cuda_scope.c — see cuda_scope.h. The loader keeps to itself with whom it loaded an object. But whoever was loaded
- * with it depends on it, or both are in the tree of somebody who does: so the trees of all that depend on the caller
- * are where it may look, besides what everybody sees. */
+/* cuda_scope.c — see cuda_scope.h. The loader does not tell which objects it loaded together. But objects that were
+ * loaded together depend on each other, or are in the dependency tree of an object that was. So the caller may look
+ * into the trees of all objects that depend on it, and into what everybody sees. */
 #include "preload/cuda/cuda_scope.h"
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ static const struct link_map *ourselves(void) {
 
 bool cuda_scope_is_ours(const void *address) { return address && cuda_scope_object((uintptr_t)address) == ourselves(); }
 
-/* --- the list of what is loaded --- */
+/* --- the list of loaded objects --- */
 
 /* Nothing is loaded or unloaded while `work` runs. */
 struct locked {
@@ -53,7 +53,7 @@ static void lock_and(void (*work)(const struct link_map *first, void *context), 
     LIBC(dl_iterate_phdr)(with_lock, &self);
 }
 
-/* An object that is just being loaded is in the list already, before it is whole. */
+/* An object that is being loaded is in the list before it is complete. */
 static void *symbol_in(const struct link_map *object, const char *name) {
     if (object == ourselves() || cuda_scope_object((uintptr_t)object->l_ld) != object) return NULL;
     return (void *)symbol_find(object, name, NULL);
@@ -83,7 +83,7 @@ void *cuda_scope_any(const char *name, uint32_t *count) {
 
 /* --- dependencies --- */
 
-/* The loader turns addresses in the dynamic section into absolute ones, except where it cannot write to it. */
+/* The loader makes addresses in the dynamic section absolute, except where it cannot write to the section. */
 static const char *strings_of(const struct link_map *object) {
     for (const ElfW(Dyn) *entry = object->l_ld; entry && entry->d_tag != DT_NULL; entry++)
         if (entry->d_tag == DT_STRTAB)
@@ -92,7 +92,7 @@ static const char *strings_of(const struct link_map *object) {
     return NULL;
 }
 
-/* The index-th entry of this kind. */
+/* The index-th entry with this tag. */
 static const char *text_at(const struct link_map *object, ElfW(Sxword) tag, uint32_t index) {
     const char *strings = strings_of(object);
     for (const ElfW(Dyn) *entry = object->l_ld; strings && entry && entry->d_tag != DT_NULL; entry++)
@@ -105,7 +105,7 @@ static bool is_called(const struct link_map *object, const char *needed) {
     return !strcmp(cuda_scope_file(object), without_folder(needed)) || (own && !strcmp(own, needed));
 }
 
-/* Objects go by their place in the list; what comes behind so many is in no tree. */
+/* Objects are identified by their index in the list. Objects after the first 1024 are ignored. */
 enum { OBJECTS_MOST = 1024, NO_OBJECT = UINT16_MAX };
 
 struct tree {
@@ -114,7 +114,7 @@ struct tree {
     void *found;
     uint32_t count, next;
     uint64_t seen[OBJECTS_MOST / 64];
-    uint16_t queue[OBJECTS_MOST]; /* breadth first, as the loader does */
+    uint16_t queue[OBJECTS_MOST]; /* breadth first, like the loader */
 };
 
 static const struct link_map *object_in(const struct tree *self, uint16_t index) {
@@ -138,7 +138,7 @@ static void enter(struct tree *self, uint16_t index) {
     self->queue[self->count++] = index;
 }
 
-/* All that is in the queue, and what it depends on, until the name is found. */
+/* Goes through the queue and what it depends on, until the name is found. */
 static void look_through(struct tree *self) {
     while (self->next < self->count && !self->found) {
         const struct link_map *object = object_in(self, self->queue[self->next++]);
@@ -157,7 +157,7 @@ static bool needs_any(const struct tree *self, const struct link_map *object) {
     return false;
 }
 
-/* Adds whoever depends on one that is there, until nobody is left who does. */
+/* Adds objects that depend on one in the queue, until there are no more. */
 static void enter_dependents(struct tree *self) {
     for (uint32_t before = 0; before != self->count;) {
         uint16_t index = 0;

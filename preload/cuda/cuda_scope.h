@@ -1,6 +1,6 @@
-/* cuda_scope.h — which of several libraries a caller means by a name: its own tree of dependencies goes first.
- * In: a name, and an address in the caller's code. Out: the function, or NULL. Any thread; waits for the loader's lock,
- * and takes as long as looking through all that is loaded does. */
+/* cuda_scope.h — if several libraries have a name, finds the one that a caller means: its own dependencies come first.
+ * In: a name, and an address in the caller's code. Out: the function, or NULL. Any thread. It waits for the loader's
+ * lock, and takes the time of a look through all loaded objects. */
 #ifndef MEMSTOW_CUDA_SCOPE_H
 #define MEMSTOW_CUDA_SCOPE_H
 
@@ -10,17 +10,17 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What the caller itself, a library that it depends on however indirectly, or one that was loaded together with it has
- * under this name: libraries that nobody else need see (RTLD_LOCAL). */
+/* The definition in the caller itself, in a library that it depends on (at any depth), or in one that was loaded
+ * together with it. Other code may not see that library (RTLD_LOCAL). */
 void *cuda_scope_linked(const char *name, uintptr_t caller);
 
-/* That of the library that was loaded first of all that have it. *count (which may be NULL): how many do. */
+/* The definition in the library that was loaded first. *count (may be NULL): how many libraries have one. */
 void *cuda_scope_any(const char *name, uint32_t *count);
 
-/* The object that holds an address, NULL: none; its file's name, without a folder. */
+/* The object that contains an address, NULL: none does; and the name of its file, without the folder. */
 const struct link_map *cuda_scope_object(uintptr_t address);
 const char *cuda_scope_file(const struct link_map *object);
-/* Whether it is memstow itself. */
+/* Whether an address is in memstow itself. */
 bool cuda_scope_is_ours(const void *address);
 
 #pragma GCC visibility pop

@@ -1,21 +1,23 @@
-/* cuda_table.h — every entry point of CUDA that memstow knows, once: hooks, answers of resolvers, and tests come of it.
+/* cuda_table.h — every entry point of CUDA that memstow knows, once. Hooks, answers of resolvers, and tests are made
+ * from it.
  *
  *   ENTRY(side, name, base, since, per_thread, (parameters), (arguments), before, after)
  *   RESOLVER(side, name, base, since, per_thread, (parameters), (arguments), after)
  *
  * side        RUNTIME or DRIVER: the library that exports `name`.
- * base, since what cuGetProcAddress knows it by: a name without suffix, and the version of CUDA from which on a request
- *             for that name means this entry; "" where it is asked for by no resolver.
- * per_thread  1: the entry whose default stream is the thread's own.
- * before      what is taken out of the ledger before the call, and put back when the call fails; what is asked for, to
- *             be noted when there is no memory for it; or what a device is about to be told of.
- * after       what is noted when the call has succeeded.
+ * base        the name by which cuGetProcAddress knows the entry, without suffix; "": no resolver knows it.
+ * since       from this version of CUDA on, a request for `base` means this entry.
+ * per_thread  1: the entry's default stream is the thread's own.
+ * before      what happens before the call: a block leaves the ledger, and is put back if the call fails; a request is
+ *             kept, in case there is no memory for it; or a device will be told of memory.
+ * after       what is noted after a successful call.
  *
- * before and after are calls of cuda_events.h. They happen for the outermost call of a thread only: cudaMalloc calls
- * cuMemAlloc, and is one allocation. RESOLVERs answer at any depth.
+ * before and after are calls of cuda_events.h. They happen only for a thread's outermost call: cudaMalloc calls
+ * cuMemAlloc, and that is one allocation. RESOLVERs answer at any depth.
  *
- * Entries with arguments that differ between versions of the runtime under one name (cudaGraphAddNode) are left to the
- * driver's side, where each has a name. Include this with ENTRY and RESOLVER defined; it undefines them. */
+ * Some runtime entries have different arguments in different versions under one name (cudaGraphAddNode). They have no
+ * hook here: the driver has a name for each version, and its entries are hooked. Define ENTRY and RESOLVER before you
+ * include this file; it undefines them. */
 
 /* --- the runtime: linear memory --- */
 ENTRY(RUNTIME, cudaMalloc, "", 0, 0, (void **at, size_t bytes), (at, bytes), ASKS(DEVICE, bytes),

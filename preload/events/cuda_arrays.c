@@ -1,15 +1,15 @@
-/* cuda_arrays.c — how many bytes an array asks for, by its description; see cuda_events.h. What the driver adds for its
- * layout it does not say. */
+/* cuda_arrays.c — how many bytes an array needs, from its description; see cuda_events.h. The driver does not tell what
+ * it adds for its layout. */
 #include "preload/events/cuda_events.h"
 
-/* Blocks of 4 x 4 elements have 8 or 16 bytes; formats of the driver, and of the runtime. */
+/* Formats with blocks of 4 x 4 elements, of 8 or 16 bytes: the driver's numbers, and the runtime's. */
 enum { DRIVER_BC1 = 0x91, DRIVER_BC2 = 0x93, DRIVER_BC4 = 0x97, DRIVER_BC5 = 0x99, DRIVER_BC7 = 0x9E };
 enum { RUNTIME_BC1 = 17, RUNTIME_BC2 = 19, RUNTIME_BC4 = 23, RUNTIME_BC5 = 25, RUNTIME_BC7 = 30 };
 
 struct shape {
     uint64_t width, height, depth;
-    uint64_t element; /* bits of one */
-    uint64_t block;   /* bytes of 4 x 4; 0: they are not compressed */
+    uint64_t element; /* bits of an element */
+    uint64_t block;   /* bytes of a block of 4 x 4; 0: not compressed */
 };
 
 static uint64_t least_one(uint64_t n) { return n ? n : 1; }
@@ -41,7 +41,7 @@ uint64_t cuda_channels_bytes(const struct cuda_channels *channels, struct cuda_e
     return bytes_of(&shape, levels, flags);
 }
 
-/* Bits of an element: of one channel, but for formats that say all of it. */
+/* Bits of an element. Most formats describe one channel; a few describe the whole element. */
 static uint64_t element_bits(unsigned format, unsigned channels) {
     switch (format) {
     case 0x01: /* 8 bits */

@@ -1,6 +1,6 @@
 /* cuda_capture.h — calls that begin or end the capture of a stream.
- * In: such a call, before and after. Out: the list of captures (cuda_captures.h); memory of nodes goes to the graph
- * that the capture becomes, or ends with it. */
+ * In: such a call, before and after. Out: the list of captures (cuda_captures.h). Memory of nodes goes to the graph
+ * that the capture becomes, or ends with the capture. */
 #ifndef MEMSTOW_CUDA_CAPTURE_H
 #define MEMSTOW_CUDA_CAPTURE_H
 
@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Before: what is about to happen to a stream's capture. After: it went so. The capture has become this graph. */
+/* changes: before the call. went: after it, with its result. The last one: the capture has become this graph. */
 void cuda_capture_changes(struct cuda_call *call, enum cuda_capture what, cuda_handle stream);
 void cuda_capture_went(const struct cuda_call *call, int result);
 void cuda_capture_becomes(const struct cuda_call *call, cuda_handle graph);

@@ -1,5 +1,5 @@
-/* cuda_events.c — see cuda_events.h. What is freed leaves the table before the driver is called: once the driver has
- * it, another thread may get the same number. */
+/* cuda_events.c — see cuda_events.h. A freed block leaves the table before the driver is called: after that another
+ * thread may get the same number. */
 #include "preload/events/cuda_events.h"
 
 #include "preload/cuda/cuda_captures.h"
@@ -48,7 +48,7 @@ static void count_out(const struct snap_cuda_block *block) {
     if (is_counted(block)) cuda_counts_remove(block->count, block->size - parts, 1);
 }
 
-/* Host memory that a device knows the pages of. */
+/* Whether it is host memory whose pages a device knows. */
 static bool is_held(enum cuda_space space, const struct snap_cuda_block *block) {
     return space == CUDA_ADDRESS && (block->kind == SNAP_CUDA_REGISTERED || block->kind == SNAP_CUDA_PINNED);
 }
@@ -58,8 +58,8 @@ void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *blo
     if (is_held(space, block)) stow_unlock_range(block->address, block->size);
 }
 
-/* Frees that are not seen leave a block behind: the context ended in a way that is not known, or the free went another
- * way. */
+/* Removes an old block with the same number: its free was not seen. Its context ended in an unknown way, or an unknown
+ * entry freed it. */
 static void drop_earlier(enum cuda_space space, uint64_t number) {
     struct snap_cuda_block earlier;
     if (likely(!cuda_blocks_take(space, number, &earlier))) return;
@@ -90,7 +90,7 @@ static struct snap_cuda_block block_here(enum snap_cuda_kind kind, uint64_t numb
                                     .context = (uintptr_t)place.context};
 }
 
-/* The driver says how much the device of the thread's context has: not always that of the block. */
+/* The driver's figures are those of the thread's device, which is not always the block's. */
 static void sample(const struct snap_cuda_block *block, uint32_t device_of_context) {
     cuda_device_sample(&(struct cuda_place){(cuda_handle)block->context, device_of_context}, false);
 }
@@ -170,7 +170,7 @@ void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory,
     sample(&block, here);
 }
 
-/* Handles, physical memory and what was opened have users, who come and go on any thread; what has none is gone. */
+/* Handles, physical memory and opened memory have users, which come and go on any thread. Without users it is gone. */
 static struct lock using;
 
 static bool begin_using(void) {
@@ -219,7 +219,7 @@ static void let_go_of_physical(uint64_t physical) {
     if (cuda_blocks_take_if(CUDA_PHYSICAL, physical, has_no_users, NULL, &last)) count_out(&last);
 }
 
-/* The mapping that an address lies in, of which it need not be the start. */
+/* The mapping that contains an address. */
 struct search {
     uint64_t address;
     struct snap_cuda_block found;
@@ -253,7 +253,7 @@ void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda
 
 void cuda_events_released(struct cuda_call *call) {
     if (!call->found)
-        cuda_events_gone(call); /* notes that it is not known */
+        cuda_events_gone(call); /* notes that it is unknown */
     else if (!call->kept)
         let_go_of_physical(call->taken.pool);
 }
@@ -266,7 +266,7 @@ void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t 
     add(call, CUDA_MAPPING, &block);
 }
 
-/* Whole mappings, one after the other. */
+/* Unmaps whole mappings, one by one. */
 void cuda_events_unmapped(cuda_address at, uint64_t bytes) {
     struct snap_cuda_block mapping;
     for (cuda_address end = at + bytes; at < end && cuda_blocks_take(CUDA_MAPPING, at, &mapping); at += mapping.size)
@@ -308,7 +308,7 @@ void cuda_events_gone(struct cuda_call *call) {
 static void put_back(struct cuda_call *call) {
     struct snap_cuda_block now;
     if (call->kept && change_users(call->space, call->number, 1, &now)) return;
-    if (call->kept || call->space == CUDA_HANDLE) call->taken.users = 1;      /* the last of them that is left */
+    if (call->kept || call->space == CUDA_HANDLE) call->taken.users = 1;      /* the last user */
     if (!cuda_blocks_add(call->space, &call->taken)) count_out(&call->taken); /* its end will not be seen */
 }
 
@@ -336,8 +336,8 @@ static bool mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag fla
     return true;
 }
 
-/* What is mapped at an address is physical memory, which is what others are told of. It goes first: a block that is
- * about to leave the table may have had the same address. */
+/* An address in a mapping means physical memory, and that is what others are told of. So mappings are looked up first:
+ * a block that is about to leave the table may have had the same address. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
     struct snap_cuda_block mapping;
     bool is_address = space == CUDA_ADDRESS, mapped = is_address && cuda_blocks_find(CUDA_MAPPING, number, &mapping);
@@ -350,14 +350,14 @@ void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag) {
     if (cuda_blocks_find(CUDA_HANDLE, memory, &handle)) mark(CUDA_PHYSICAL, handle.pool, flag);
 }
 
-/* --- refused --- */
+/* --- refusals --- */
 
 void cuda_events_refused(const struct cuda_call *call) {
     struct cuda_place place = cuda_device_now();
     cuda_oom_refused(&place, call->asked_kind, call->asked);
 }
 
-/* --- not known --- */
+/* --- unknown entries --- */
 
 void cuda_events_unknown(const char *name) {
     struct snap_cuda *head = cuda_counts_head();

@@ -1,6 +1,6 @@
 /* cuda_events.h — what a call of CUDA means: blocks that come and go, pools, physical memory, graphs, contexts. In: the
- * arguments and results of entries, by the words of cuda_table.h. Out: the ledger's table and counters of CUDA memory.
- * Any thread; the call itself is over, or has not begun. */
+ * arguments and results of entries, in the words of cuda_table.h. Out: the ledger's table and counters of CUDA memory.
+ * Any thread, before or after the call itself. */
 #ifndef MEMSTOW_CUDA_EVENTS_H
 #define MEMSTOW_CUDA_EVENTS_H
 
@@ -21,41 +21,41 @@ enum cuda_capture { CUDA_NO_CAPTURE, CUDA_CAPTURE_BEGINS, CUDA_CAPTURE_ENDS, CUD
 struct cuda_call {
     struct caller caller;
     bool outermost;
-    bool outer;      /* it is the thread's outermost, and counts */
-    bool per_thread; /* its default stream is the thread's own */
-    bool removes;    /* `taken` is what it frees; its number was `number`, and is not 0 */
+    bool outer;      /* it is the thread's outermost call, and counts */
+    bool per_thread; /* the default stream is the thread's own */
+    bool removes;    /* `taken` is what the call frees; its number is `number`, which is not 0 */
     bool found;
-    bool kept;       /* others use it still */
-    bool impossible; /* it may not be made: the driver is not asked */
+    bool kept;       /* it still has other users */
+    bool impossible; /* it must not be made: the driver is not asked */
     enum cuda_capture captured;
-    cuda_handle stream; /* whose capture begins or ends */
-    uint32_t capture;   /* the one that ends; 0: none that is known */
-    uint64_t captures;  /* that begin or end with it: their places (cuda_captures.h) */
+    cuda_handle stream; /* the stream whose capture begins or ends */
+    uint32_t capture;   /* the capture that ends; 0: unknown */
+    uint64_t captures;  /* places of the captures that begin or end with it (cuda_captures.h) */
     enum cuda_ending ending;
-    bool ends_much; /* a capture, a graph or a context: such ends are numbered */
-    uint32_t end;   /* its number; of contexts, also that of stow_cuda_end_begins: */
+    bool ends_much; /* a capture, a graph or a context ends: such ends are numbered */
+    uint32_t end;   /* the number of the end; served_end is that of stow_cuda_end_begins, for contexts */
     uint64_t served_end;
-    uint64_t ends;   /* graph or context */
-    uint32_t device; /* that is reset, or whose primary context is released */
+    uint64_t ends;   /* the graph or context */
+    uint32_t device; /* the device that is reset, or whose primary context is released */
     enum cuda_space space;
     enum snap_cuda_kind asked_kind;
-    uint64_t asked; /* bytes, where the driver may have none; else 0 */
+    uint64_t asked; /* bytes that the driver may have no memory for; else 0 */
     uint64_t number;
-    uint64_t locked; /* bytes at `number` that stay where they are, unless it fails */
+    uint64_t locked; /* bytes at `number` that were locked in place; a failed call unlocks them */
     struct snap_cuda_block taken;
 };
 
-/* Before: takes the freed block out. After: it is gone; or it goes back, because the call failed. A free in the order
- * of a captured stream frees nothing yet. */
+/* take: before the call, takes the freed block out. gone: after it, the block is gone, or goes back if the call failed.
+ * A free in the order of a captured stream frees nothing yet. */
 void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t number);
-/* Before: one use of it ends; it is taken out with the last. */
+/* Before the call: one use ends. The last use takes the block out. */
 void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_t number);
 void cuda_events_gone(struct cuda_call *call);
 void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream);
 void cuda_events_stays(struct cuda_call *call);
 
-/* Before: the program registers its own memory with a device. What was stowed of it comes back whole first, and it does
- * not move until the device has forgotten it. If it cannot come back, the call is impossible. */
+/* Before the call: the program registers its own memory with a device. Stowed content comes back first, completely. The
+ * memory does not move until it is unregistered. If the content cannot come back, the call is impossible. */
 void cuda_events_register(struct cuda_call *call, uint64_t at, uint64_t bytes);
 
 void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, uint64_t number, uint64_t bytes);
@@ -65,11 +65,11 @@ void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_a
 void cuda_events_made_pool(const struct cuda_call *call, cuda_handle pool, const struct cuda_properties *properties);
 void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory, uint64_t bytes,
                                const struct cuda_properties *properties);
-/* Another process's memory, which is to be closed as often as it was opened. */
+/* Memory of another process. It must be closed as often as it was opened. */
 void cuda_events_opened(const struct cuda_call *call, uint64_t at);
 void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memory);
 
-/* `at` lies in memory that is mapped. */
+/* `at` is an address in mapped memory. */
 void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda_address at);
 void cuda_events_released(struct cuda_call *call);
 void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t bytes, cuda_memory memory);
@@ -77,16 +77,16 @@ void cuda_events_unmapped(cuda_address at, uint64_t bytes);
 
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag);
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag);
-/* The driver had no memory for what the call asked for. */
+/* The driver had no memory for the request. */
 void cuda_events_refused(const struct cuda_call *call);
 
-/* It is no longer there, and was taken out. */
+/* The block is gone, and was taken out before. */
 void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *block);
 
-/* Somebody asked for an entry, and got it, that has to do with memory and is not in the table. */
+/* The program asked for, and got, an entry about memory that is not in the table. */
 void cuda_events_unknown(const char *name);
 
-/* Bytes of arrays by their descriptions, without what the driver adds for its layout. */
+/* The bytes of arrays, from their descriptions, without what the driver adds for its layout. */
 uint64_t cuda_channels_bytes(const struct cuda_channels *channels, struct cuda_extent extent, uint32_t levels,
                              unsigned flags);
 uint64_t cuda_array_2d_bytes(const struct cuda_array_2d *is);

@@ -1,8 +1,8 @@
 /* cuda_oom.c — see cuda_oom.h.
  *
- * PyTorch's native allocator asks the driver again for the same after it has let its cache go, and only then raises an
- * error. A program that probes asks for less. So for memory outside of pools a snapshot is taken when a thread asks for
- * as much a second time. Nobody asks a pool twice: the first refusal is an error that the program sees. */
+ * PyTorch's native allocator frees its cache after a refusal, asks the driver for the same again, and raises an error
+ * only then. A program that probes asks for less. So for memory outside of pools, a snapshot is made when a thread asks
+ * for as much a second time. Nobody asks a pool twice: the first refusal is an error that the program sees. */
 #include "preload/events/cuda_oom.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "preload/base/forked.h"
 
 enum { FILES_MOST = 8, PATH_ROOM = 4096 };
-static const uint64_t APART_NS = 30000000000; /* for a snapshot takes a while, and refusals come in series */
+static const uint64_t APART_NS = 30000000000; /* a snapshot takes a while, and refusals come in series */
 
 static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
 static uint64_t taken_ns;
@@ -36,7 +36,7 @@ static bool is_error(enum snap_cuda_kind kind, uint64_t bytes) {
     return again || kind == SNAP_CUDA_POOL_MEMORY;
 }
 
-/* One thread's turn, and not so soon after the last. */
+/* One thread at a time, and not too soon after the last snapshot. */
 static bool is_due(void) {
     uint64_t now = os_now(), before = os_load(&taken_ns);
     if (os_load32(&taken) >= FILES_MOST || (before && now - before < APART_NS)) return false;

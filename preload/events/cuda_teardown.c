@@ -1,6 +1,6 @@
-/* cuda_teardown.c — see cuda_teardown.h. Ends are numbered before the driver is called, and take with them what was
- * there by then: once the driver has ended it, another thread may have been given the same numbers, of blocks and of
- * the graph or context itself. */
+/* cuda_teardown.c — see cuda_teardown.h. Ends are numbered before the driver is called. They remove only blocks that
+ * were there by then. After the driver's call, another thread may get the same numbers, of blocks and of the graph or
+ * context itself. */
 #include "preload/events/cuda_teardown.h"
 
 #include "preload/base/forked.h"
@@ -22,7 +22,7 @@ void cuda_teardown_number(struct cuda_call *call) {
     call->ends_much = true;
 }
 
-/* A call that is left by longjmp never comes here: then no free counts as missed any more. */
+/* A call that is left by longjmp never comes here. Then no later free counts as missed. */
 void cuda_teardown_over(void) { __atomic_fetch_sub(&under_way, 1, __ATOMIC_SEQ_CST); }
 
 static bool is_of_context(uint32_t kind) {
@@ -64,8 +64,8 @@ void cuda_teardown_ended(struct cuda_call *call) {
     vram_serve_context_ended(context, call->ending == CUDA_DEVICE_ENDS, call->served_end);
 }
 
-/* Pools, physical memory and addresses are no context's (cuda_runtime_api.h says so), and contexts that the program has
- * made stay. */
+/* Pools, physical memory and addresses belong to no context (cuda_runtime_api.h says so). Contexts that the program
+ * made are not reset. */
 void cuda_teardown_reset(struct cuda_call *call, uint32_t device) {
     call->device = device;
     cuda_teardown_begins(call, CUDA_DEVICE_ENDS, cuda_device_ask_primary(device));

@@ -1,6 +1,6 @@
-/* cuda_teardown.h — what ends much at once: graphs, contexts, devices that are reset.
- * In: calls that end one, before and after. Out: blocks that went with it leave the ledger's table. It must not take
- * what came after the call began. */
+/* cuda_teardown.h — calls that end many blocks at once: of graphs, contexts, devices that are reset.
+ * In: such calls, before and after. Out: blocks that ended leave the ledger's table. It must not remove blocks that
+ * came after the call began. */
 #ifndef MEMSTOW_CUDA_TEARDOWN_H
 #define MEMSTOW_CUDA_TEARDOWN_H
 
@@ -8,17 +8,17 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Before: all that is a graph's or a context's is about to end; of a device, what is its primary context's is. After:
- * what was there by then has ended. */
+/* Before the call: everything of a graph or context is about to end; for a device, everything of its primary context.
+ * After it, the blocks that were there before have ended. */
 void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_handle handle);
 void cuda_teardown_reset(struct cuda_call *call, uint32_t device);
 void cuda_teardown_ended(struct cuda_call *call);
-/* Before a release of the primary context, which may be the last; after. */
+/* Before and after a release of the primary context. It may be the last release. */
 void cuda_teardown_release(struct cuda_call *call, uint32_t device);
 void cuda_teardown_primary_released(struct cuda_call *call);
 
-/* Gives the call the number of its teardown. How many have begun so far. Whether one is under way: a block in it may be
- * another thread's already. One is over, with success or not. */
+/* number: gives the call the number of its teardown. count: how many have begun so far. any: a teardown is in
+ * progress, so one of its blocks may already be another thread's. over: a teardown is over, successful or not. */
 void cuda_teardown_number(struct cuda_call *call);
 uint32_t cuda_teardown_count(void);
 bool cuda_teardown_any(void);
