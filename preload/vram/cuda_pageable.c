@@ -11,11 +11,11 @@ enum { PAGEABLE = 88 /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS */, WAIT_MS =
 
 static void *found(const char *name) { return cuda_scope_any(name, NULL); }
 
-/* What work may run in that uses the host's memory. */
+/* The contexts in which work that uses the host's memory may run. */
 struct contexts {
     cuda_handle list[VRAM_CONTEXTS];
     uint32_t count;
-    bool missing; /* there are more */
+    bool missing; /* there are more of them */
 };
 
 static void add(struct contexts *self, cuda_handle context) {
@@ -25,7 +25,8 @@ static void add(struct contexts *self, cuda_handle context) {
     if (i == self->count && i < VRAM_CONTEXTS && context) self->list[self->count++] = context;
 }
 
-/* Primary contexts that are there; and where any device reads, those that the program made, on whichever. */
+/* Finds the primary contexts that exist. If any device reads host memory, also the contexts that the program made, on
+ * any device. */
 static void find_contexts(struct contexts *self) {
     int (*count)(int *) = (int (*)(int *))found("cuDeviceGetCount");
     int (*attribute)(int *, int, int) = (int (*)(int *, int, int))found("cuDeviceGetAttribute");

@@ -1,5 +1,5 @@
-/* cuda_parts.c — see cuda_parts.h. A part that is assigned anew gives way: what it covered goes back to its block
- * first, so that parts never overlap. */
+/* cuda_parts.c — see cuda_parts.h. Parts never overlap: if a range is assigned again, its old parts go back to their
+ * block first. */
 #include "preload/vram/cuda_parts.h"
 
 #include <errno.h>
@@ -47,8 +47,8 @@ static bool find_block(struct search *search) {
 /* --- parts --- */
 
 struct ending {
-    uint64_t block, start, end; /* parts of the block that touch the range */
-    uint32_t keep;              /* the block's record, that what is left of them goes to; 0: they are freed with it */
+    uint64_t block, start, end; /* parts of the block that touch the range end */
+    uint32_t keep;              /* the block's record, which gets their bytes; 0: they are freed with the block */
     uint64_t bytes;
 };
 
@@ -62,14 +62,14 @@ static void add_part(const struct snap_cuda_block *like, uint64_t start, uint64_
     cuda_blocks_add(CUDA_PART, &part);
 }
 
-/* What of the part lies outside of the range stays a part. */
+/* Removes the range from a part. What lies outside of the range remains a part. */
 static void cut(const struct snap_cuda_block *part, const struct ending *ending, uint32_t block_count) {
     uint64_t part_end = part->address + part->size;
     uint64_t start = part->address > ending->start ? part->address : ending->start;
     uint64_t end = part_end < ending->end ? part_end : ending->end;
     uint32_t model = cuda_counts_model(part->count);
     uint32_t back = cuda_counts_shift(part->count, cuda_counts_model(block_count), end - start, 0);
-    cuda_counts_let_go(back); /* the block keeps the record it has */
+    cuda_counts_let_go(back); /* the block has its record already */
     if (part->address < start) {
         uint32_t same = cuda_counts_shift(part->count, model, 0, 0);
         add_part(part, part->address, start, same);
@@ -132,7 +132,7 @@ static int assign_cleared(struct snap_cuda_block *block, uint64_t start, uint64_
     return assign_part(block, start, end, model);
 }
 
-/* Where there is no room to count it, nothing has changed. */
+/* If there is no room to count it, nothing has changed. */
 static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
     uint32_t room = cuda_counts_shift(block->count, model, 0, 0);
     if (!room) return -ENOMEM;
@@ -141,7 +141,7 @@ static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end
     return result;
 }
 
-/* Whose the parts of a block are. */
+/* The owners of a block's parts. */
 struct share {
     uint64_t block, bytes;
     uint32_t model;
@@ -177,7 +177,8 @@ uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t room) {
     return of.count;
 }
 
-/* Where memstow serves it, it moves with the model that has all of it, or with none. */
+/* Tells the server who has the block. If one model has all of it, the block moves with that model; otherwise it never
+ * moves. */
 static void tell_server(struct vram_block *served, const struct snap_cuda_block *block) {
     struct share share = {.block = block->address};
     if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(look_at_part, &share);
@@ -197,7 +198,8 @@ static int assign_of(uint64_t address, struct vram_block *served, uint64_t start
     return result;
 }
 
-/* What is out of the device can only come back with who put it away; and whoever moves it reads whose it is. */
+/* A block that is off its device must come back for the owner that put it away. And a thread that moves a block reads
+ * its owner. So both are excluded here. */
 static int assign(uint64_t start, uint64_t end, uint32_t model) {
     struct search search = {.start = start, .end = end};
     struct vram_block *served;

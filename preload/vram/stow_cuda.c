@@ -1,4 +1,4 @@
-/* stow_cuda.c — see stow_cuda.h. A block that the driver works on is one caller's alone, and who wants it waits. One
+/* stow_cuda.c — see stow_cuda.h. A block on which the driver works belongs to one caller alone; others wait for it. One
  * move at a time. */
 #include "preload/vram/stow_cuda.h"
 
@@ -23,10 +23,10 @@ static bool on;
 static bool mover;
 static uint64_t streams_most[VRAM_DEVICES], streams_taken_most[VRAM_DEVICES];
 static uint64_t reaches; /* how often access has changed */
-static uint64_t left;    /* blocks, so far */
-static uint32_t moves;   /* the number of the one at work, or of the last */
+static uint64_t left;    /* blocks that have left so far */
+static uint32_t moves;   /* the number of the present move, or of the last one */
 static cuda_handle contexts[VRAM_CONTEXTS];
-static uint64_t contexts_seen[VRAM_CONTEXTS]; /* the last number of the table when somebody said so */
+static uint64_t contexts_seen[VRAM_CONTEXTS]; /* the last number of the table when the context was last reported */
 static uint32_t context_count;
 static bool context_missing;          /* there were more than VRAM_CONTEXTS */
 static const char *noted[VRAM_SLOTS]; /* the ring's buffers that the ledger knows */
@@ -117,7 +117,7 @@ static void inherit(cuda_handle context, cuda_handle heir, uint64_t end) {
 
 uint64_t stow_cuda_end_begins(void) { return vram_table_number(); }
 
-/* Memory of this kind is no context's to the driver: it is given back here. */
+/* To the driver, memory of this kind belongs to no context. So it is given back here. */
 void stow_cuda_context_ended(cuda_handle context, cuda_handle heir, uint64_t end) {
     struct vram_block *block;
     vram_table_lock();
@@ -138,7 +138,7 @@ void stow_cuda_context_ended(cuda_handle context, cuda_handle heir, uint64_t end
 
 /* --- serving --- */
 
-/* No id of the driver's, which counts from below. */
+/* Our ids are above the driver's, which count up from the bottom. */
 static uint64_t new_id(void) { return (uint64_t)1 << 62 | vram_table_number(); }
 
 static struct vram_block *block_for(const struct stow_cuda_request *request) {
@@ -180,7 +180,7 @@ void stow_cuda_forget_most(uint32_t device, bool taken) {
     note_most(device);
 }
 
-/* The block is the caller's. */
+/* The caller has the block. */
 static int reach(struct vram_block *block) {
     struct vram_visit visit;
     uint64_t devices = vram_reach_of(block->device, block->in_stream);
@@ -192,7 +192,7 @@ static int reach(struct vram_block *block) {
     return error;
 }
 
-/* One whose access is not what it should be, and that this search has not looked at yet; the caller's from now on. */
+/* Takes a block whose access must change, and that this search has not tried yet. */
 static struct vram_block *next_to_reach(uint64_t search) {
     struct vram_block *block = vram_table_first();
     while (block) {
@@ -231,7 +231,7 @@ int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at) {
     vram_table_lock();
     vram_table_add(self);
     vram_table_let_go();
-    if (!error) error = reach(self); /* who changed it before it was in the table has not seen it */
+    if (!error) error = reach(self); /* a change of access before the block was in the table has not reached it */
     if (error) {
         vram_end_now(&driver, self);
         return error;
@@ -259,7 +259,7 @@ static int wait_for_context(const struct vram_block *self) {
     return error;
 }
 
-/* While anybody captures a stream, a wait would break that; and nobody begins to while it lasts. */
+/* A wait would break a capture. So none may be in progress, and none begins meanwhile. */
 bool stow_cuda_free(uint64_t at, int *result) {
     struct vram_block *self = take(at);
     if (!self) return false;
@@ -280,7 +280,7 @@ bool stow_cuda_free(uint64_t at, int *result) {
     return true;
 }
 
-/* What is stowed is used by nobody; else its end waits for what is on the stream. */
+/* Nobody uses a stowed block. Any other block ends after the work on the stream. */
 bool stow_cuda_free_in(uint64_t at, cuda_handle stream, int *result) {
     stow_cuda_reap();
     struct vram_block *self = take(at);
@@ -417,7 +417,7 @@ struct move {
 
 bool stow_cuda_is_of_blocks(uint32_t refusal) { return refusal >= STOW_CUDA_HANDLE && refusal <= STOW_CUDA_MIXED; }
 
-/* Blocks that never move must not hide what kept one that could have. */
+/* Blocks that never move must not hide the reason why another block stayed. */
 static void refuse(struct move *self, enum stow_cuda_refusal why, int error) {
     bool says_more = stow_cuda_is_of_blocks(self->refusal) && !stow_cuda_is_of_blocks(why) && why != STOW_CUDA_EMPTY;
     if (self->refusal && !says_more) return;
@@ -457,7 +457,7 @@ const char *stow_cuda_refusal_text(uint32_t refusal) {
     return refusal < STOW_CUDA_REFUSALS ? texts[refusal] : "unknown";
 }
 
-/* One for all contexts: what is pinned stays, so it must not be much. */
+/* There is one ring for all contexts: pinned memory stays pinned, so it must be small. */
 static int ring_ready(cuda_handle context, uint32_t device) {
     if (ring.context && ring.context != context) {
         struct vram_visit visit;
@@ -493,7 +493,7 @@ static enum stow_cuda_refusal disk_refuses(uint32_t refusal) {
     }
 }
 
-/* A limit of files is told by a signal, too, which must find no handler here. */
+/* Exceeding the file size limit also raises a signal, which must find no handler on this thread. */
 static enum stow_cuda_refusal write_out(struct move *self, struct vram_block *block) {
     struct stow_file file;
     uint64_t signals;
@@ -507,7 +507,7 @@ static enum stow_cuda_refusal write_out(struct move *self, struct vram_block *bl
     return self->error ? STOW_CUDA_DRIVER : disk_refuses(refusal);
 }
 
-/* What has no room in memory goes to a disk, where that is allowed. */
+/* If memory has no room for it, it goes to a disk, if that is allowed. */
 static enum stow_cuda_refusal copy_out(struct move *self, struct vram_block *block) {
     if (!vram_backup_make(&driver, block, &self->options->limits)) return write_out(self, block);
     self->error = (block->kept == VRAM_PINNED ? vram_ring_out_pinned : vram_ring_out)(&driver, &ring, block->backup,
@@ -515,7 +515,7 @@ static enum stow_cuda_refusal copy_out(struct move *self, struct vram_block *blo
     return self->error ? STOW_CUDA_DRIVER : STOW_CUDA_DONE;
 }
 
-/* In its context. Its content is on the device until the last step but one, and in the backup from then on. */
+/* Runs in the block's context. Up to the last step but one the content is on the device; after it, in the backup. */
 static enum stow_cuda_refusal take_out(struct move *self, struct vram_block *block) {
     bool same = true;
     if ((self->error = ring_ready(block->context, block->device))) return STOW_CUDA_DRIVER;
@@ -526,20 +526,23 @@ static enum stow_cuda_refusal take_out(struct move *self, struct vram_block *blo
                                         block->kept == VRAM_IN_FILE, &same);
     if (self->error) return STOW_CUDA_DRIVER;
     if (!same) return STOW_CUDA_CHANGED;
-    vram_block_strip(&driver, block); /* what of it is not released yet, is at the next attempt, or used again */
+    /* what the driver does not release now is released at the next attempt, or used again */
+    vram_block_strip(&driver, block);
     return block->mapped ? STOW_CUDA_DRIVER : STOW_CUDA_DONE;
 }
 
 static enum stow_cuda_refusal copy_in(struct move *self, struct vram_block *block) {
     typedef int copies(const struct vram_driver *, struct vram_ring *, uint64_t, const char *, uint64_t);
-    static copies *const by[] = {vram_ring_in, vram_ring_in_pinned, vram_ring_in_from_file}; /* enum vram_kept */
+    /* indexed by enum vram_kept */
+    static copies *const by[] = {vram_ring_in, vram_ring_in_pinned, vram_ring_in_from_file};
     if ((self->error = ring_ready(block->context, block->device))) return STOW_CUDA_DRIVER;
     self->error = by[block->kept](&driver, &ring, block->at, block->backup, block->size);
     if (self->error == VRAM_UNREADABLE) return STOW_CUDA_DISK_ERROR;
     return self->error ? STOW_CUDA_DRIVER : STOW_CUDA_DONE;
 }
 
-/* The driver's default pool keeps what the program has freed; it is asked for it before there is no memory. */
+/* The driver's default pool keeps what the program has freed. It is trimmed before a request fails for lack of
+ * memory. */
 static void trim_pool(uint32_t device) {
     cuda_handle pool;
     if (!driver.cuDeviceGetDefaultMemPool(&pool, (int)device)) driver.cuMemPoolTrimTo(pool, 0);
@@ -558,7 +561,7 @@ static enum stow_cuda_refusal fill(struct move *self, struct vram_block *block) 
 
 typedef enum stow_cuda_refusal step(struct move *self, struct vram_block *block);
 
-/* The block is the mover's. False: it was refused. */
+/* The mover has the block. False: it was refused. */
 static bool in_its_context(struct move *self, struct vram_block *block, step *does) {
     struct vram_visit visit;
     int error = vram_driver_enter(&driver, block->context, &visit);
@@ -573,7 +576,7 @@ static bool is_next(const struct move *self, const struct vram_block *block, enu
     return !self->options->owner || block->owner == self->options->owner;
 }
 
-/* Blocks of the ring's context first: it is pinned anew for each other one. */
+/* Blocks of the ring's context come first: each other context means to pin the ring again. */
 static struct vram_block *choose(const struct move *self, enum vram_state state) {
     struct vram_block *first = NULL;
     for (struct vram_block *block = vram_table_first(); block; block = block->next) {
@@ -584,7 +587,7 @@ static struct vram_block *choose(const struct move *self, enum vram_state state)
     return first;
 }
 
-/* A block in this state that this move has not looked at yet, the caller's from now on. */
+/* Takes a block in this state that this move has not tried yet. */
 static struct vram_block *next_block(struct move *self, enum vram_state state) {
     for (struct vram_block *block; (block = choose(self, state));) {
         block->tried = moves;
@@ -597,18 +600,18 @@ static struct vram_block *next_block(struct move *self, enum vram_state state) {
     return NULL;
 }
 
-/* The device may still be at writing to what is pinned. */
+/* The device may still be writing to pinned memory. */
 static void drop_backup(struct vram_block *block) {
     if (block->kept == VRAM_PINNED && ring.unsettled) vram_backup_leave(block);
     vram_backup_drop(&driver, block);
 }
 
-/* Those of moves before: what was on its way has arrived. */
+/* Frees the backups of earlier moves. No copy is in progress any more. */
 static void collect_backups(void) {
     if (!ring.unsettled) vram_backup_collect(&driver);
 }
 
-/* One after the other: a thread that frees another block does not wait. */
+/* Blocks move one by one, so a thread that frees another block does not wait. */
 static void move_out(struct move *self) {
     for (bool any = false;; any = true) {
         vram_table_lock();
@@ -631,14 +634,14 @@ static void strip(struct vram_block *block) {
     vram_driver_leave(&driver, &visit);
 }
 
-/* Those of one context follow each other. */
+/* Keeps blocks of one context together. */
 static void add_to_move(struct vram_block **all, struct vram_block *block) {
     while (*all && (*all)->context != block->context) all = &(*all)->in_move;
     block->in_move = *all;
     *all = block;
 }
 
-/* All that is out, or nothing: a model of which a part is missing cannot be used. Memory for all of it comes first. */
+/* Moves back all blocks or none: a model with a missing part cannot be used. Memory for all blocks comes first. */
 static void move_in(struct move *self) {
     struct vram_block *all = NULL, *block, *next;
     vram_table_lock();
@@ -651,12 +654,13 @@ static void move_in(struct move *self) {
         next = block->in_move;
         if (self->refusal && !ring.unsettled) strip(block);
         if (!self->refusal) vram_backup_drop(&driver, block);
-        if (!self->refusal) self->moved += block->size, block->id = new_id(); /* who has registered it does so anew */
+        /* a client that had registered it must register it again */
+        if (!self->refusal) self->moved += block->size, block->id = new_id();
         vram_end_give_back(block, self->refusal ? VRAM_STOWED : VRAM_LIVE);
     }
 }
 
-/* One move at a time; a second one waits, or fails. */
+/* One move at a time. A second one waits, or fails. */
 static bool begin_move(struct move *self) {
     vram_table_lock();
     while (mover && !self->options->at_once) vram_table_wait();
@@ -690,7 +694,7 @@ bool stow_cuda_wait_move(uint32_t milliseconds) {
     return !is_at_work();
 }
 
-/* Nothing that uses the moving memory may run, in any context: a block does not say which contexts use it. */
+/* Nothing that uses the memory may run, in any context: a block does not know which contexts use it. */
 static bool is_quiet(struct move *self) {
     cuda_handle all[VRAM_CONTEXTS];
     bool missing;

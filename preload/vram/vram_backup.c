@@ -1,5 +1,5 @@
-/* vram_backup.c — see vram_backup.h. What is pinned is memory of ours that the driver is told of, not the driver's own:
- * that would go with its context, which a block in place of a pool outlives. */
+/* vram_backup.c — see vram_backup.h. Pinned memory is memory of ours that is registered with the driver. Memory from
+ * the driver would end with its context, but a block in place of a pool lives on. */
 #include "preload/vram/vram_backup.h"
 
 #include <sys/mman.h>
@@ -19,13 +19,13 @@ enum { DRIVER_ENDED = 4, NO_CONTEXT = 201, CONTEXT_ENDED = 709, NOT_REGISTERED =
 
 static uint64_t bytes_of[VRAM_KEPT_KINDS];
 
-/* Pinned memory, and the context that it was pinned in. */
+/* Pinned memory, and the context in which it was pinned. */
 struct pinned {
     void *at;
     uint64_t bytes;
     cuda_handle context;
 };
-static struct pinned held[HELD_MOST]; /* those that the device may still write to, or the driver did not let go of */
+static struct pinned held[HELD_MOST]; /* memory to which the device may still write, or that the driver did not unpin */
 static uint32_t held_count;
 static struct lock busy;
 
@@ -63,7 +63,7 @@ void vram_backup_note_buffer(const void *at, uint64_t bytes, uint32_t device) {
 
 void vram_backup_forget_buffer(const void *at) { forget(at); }
 
-/* A forked child has no device to bring it back to. */
+/* A forked child has no device to bring the content back to, so it does not inherit the memory. */
 static void is_made(struct vram_block *self, void *at, enum vram_kept kept) {
     self->backup = at;
     self->kept = kept;
@@ -73,14 +73,14 @@ static void is_made(struct vram_block *self, void *at, enum vram_kept kept) {
 
 /* --- in memory --- */
 
-/* An eighth of what the machine or the cgroup has left stays free: a model that is put away must not be what the
- * system kills the program for. */
+/* An eighth of what the machine or the cgroup has left stays free. Putting a model away must not make the system kill
+ * the program. */
 static bool fits(uint64_t bytes, uint64_t most) {
     uint64_t left = pressure_left(), now = add(VRAM_IN_MEMORY, bytes) + vram_backup_bytes(VRAM_PINNED);
     return (!most || now <= most) && bytes <= left - left / 8;
 }
 
-/* Where the driver does not take it, it is ordinary memory. */
+/* If the driver does not accept it, it stays ordinary memory. */
 static bool pin(const struct vram_driver *driver, const struct vram_block *self, void *at, uint64_t most) {
     bool pinned = add(VRAM_PINNED, self->size) <= most && !driver->cuMemHostRegister_v2(at, self->size, PORTABLE);
     take_off(pinned ? VRAM_IN_MEMORY : VRAM_PINNED, self->size);
@@ -100,7 +100,7 @@ bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self,
 
 /* --- in a file --- */
 
-/* Where a disk fails, a read of a mapping kills the reader; a read by the kernel fails. */
+/* If a disk fails, a read through a mapping kills the reader. A read by the kernel returns an error. */
 static bool can_be_read_back(void) {
     char from = 1, to = 0;
     return os_peek(&to, &from, 1);
@@ -124,7 +124,7 @@ static bool is_gone(int error) {
     return !error || error == NOT_REGISTERED || error == NO_CONTEXT || error == CONTEXT_ENDED || error == DRIVER_ENDED;
 }
 
-/* It may be that its context has ended, and with that what the driver knew. False: the driver still has it. */
+/* Its context may have ended, and the registration with it. False: the driver still has it. */
 static bool unpin(const struct vram_driver *driver, const struct pinned *self) {
     struct vram_visit visit;
     int error = vram_driver_enter(driver, self->context, &visit);
@@ -144,7 +144,7 @@ static void give_back(void *at, uint64_t bytes, enum vram_kept kept) {
     take_off(kept, bytes);
 }
 
-/* Where there are more than that, the memory is lost. */
+/* If there are more than HELD_MOST, the memory is lost. */
 static void hold(const struct pinned *pinned) {
     if (!lock_wait(&busy)) return;
     if (held_count < HELD_MOST) held[held_count++] = *pinned;

@@ -1,10 +1,10 @@
-/* vram_block.c — see vram_block.h. Calls are batched where the driver can: access is granted, and mappings end, for the
- * whole block at once. */
+/* vram_block.c — see vram_block.h. Calls are batched where the driver allows it: access is granted, and mappings end,
+ * for the whole block at once. */
 #include "preload/vram/vram_block.h"
 
 #include "preload/shared/os.h"
 
-enum { PINNED = 1, DEVICE = 1, NO_ACCESS = 0, READ_WRITE = 3, RDMA_OF_MAPPINGS = 110 }; /* as cuda.h has them */
+enum { PINNED = 1, DEVICE = 1, NO_ACCESS = 0, READ_WRITE = 3, RDMA_OF_MAPPINGS = 110 }; /* the numbers of cuda.h */
 
 void vram_block_plan(struct vram_block *self, uint64_t bytes) {
     self->asked = bytes;
@@ -19,8 +19,8 @@ int vram_block_reserve(const struct vram_driver *driver, struct vram_block *self
     return driver->cuMemAddressReserve(&self->at, self->size, 0, 0, 0);
 }
 
-/* Network cards may have it as they may have cudaMalloc's, where the device can do that at all; a pool's they may not.
- */
+/* Network cards get access as they do to memory of cudaMalloc, if the device can do that. They get none to memory of a
+ * pool. */
 static int make(const struct vram_driver *driver, struct vram_block *self) {
     int error = 0, rdma = 0;
     if (!self->in_stream && driver->cuDeviceGetAttribute(&rdma, RDMA_OF_MAPPINGS, (int)self->device)) rdma = 0;
@@ -44,7 +44,7 @@ static int map(const struct vram_driver *driver, struct vram_block *self) {
     return error;
 }
 
-/* Of `which` devices those in `may` get access, and the others lose it. */
+/* Of the devices in `which`, those in `may` get access, and the others lose it. */
 static int set_access(const struct vram_driver *driver, const struct vram_block *self, uint64_t which, uint64_t may) {
     struct vram_access access[VRAM_DEVICES];
     size_t count = 0;

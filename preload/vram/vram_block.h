@@ -1,7 +1,7 @@
-/* vram_block.h — one block of device memory that memstow serves: a range of addresses, and pieces of physical memory
+/* vram_block.h — a block of device memory that memstow serves: a range of addresses, and pieces of physical memory
  * mapped in it. In: a size, a device, the devices with access. Out: memory at its addresses, or addresses without
- * memory. Each step counts what is there, so that after any failure the same call goes on where the last one stopped.
- * One thread at a time. */
+ * memory. Each step counts what exists, so after any failure the same call continues where the last one stopped. One
+ * thread at a time. */
 #ifndef MEMSTOW_VRAM_BLOCK_H
 #define MEMSTOW_VRAM_BLOCK_H
 
@@ -14,57 +14,57 @@ enum {
     VRAM_DEVICES = 64,
 };
 #define VRAM_GRANULE ((uint64_t)2 << 20)
-#define VRAM_PIECE ((uint64_t)64 << 20) /* larger only where there would be more than VRAM_PIECES */
+#define VRAM_PIECE ((uint64_t)64 << 20) /* larger only if there would be more than VRAM_PIECES */
 
 enum vram_state {
     VRAM_LIVE,
-    VRAM_STOWED,  /* its content is in `backup` */
-    VRAM_FREEING, /* until `event` has come; without one, until nothing runs in its context */
-    VRAM_WRECK,   /* nobody's any more; what the driver would not take back yet */
+    VRAM_STOWED,  /* the content is in `backup` */
+    VRAM_FREEING, /* until `event` has come; if there is none, until nothing runs in its context */
+    VRAM_WRECK,   /* it belongs to nobody; the driver has not taken all of it back yet */
 };
 
-/* Where `backup` is. */
+/* The kind of place that `backup` is. */
 enum vram_kept { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_KEPT_KINDS };
 
 struct vram_block {
     struct vram_block *next, *in_bucket, *in_move;
-    uint64_t at, size, asked; /* size: of whole granules */
-    uint64_t start;           /* `at`, as the table has it */
-    uint64_t piece;           /* bytes of each piece but the last */
-    uint64_t devices;         /* a bit for each that may use it, its own among them */
+    uint64_t at, size, asked; /* size: in whole granules */
+    uint64_t start;           /* `at`, in the table */
+    uint64_t piece;           /* bytes of each piece except the last */
+    uint64_t devices;         /* a bit for each device that may use it, including its own */
     uint32_t device, owner;
-    bool in_stream;      /* asked for in place of a pool */
-    cuda_handle context; /* in which it was asked for */
+    bool in_stream;      /* requested in place of a pool */
+    cuda_handle context; /* in which it was requested */
     enum vram_state state;
     bool moving;
-    uint8_t refused;            /* why something outside knows where its memory is: enum stow_cuda_refusal; 0: none */
-    bool mixed;                 /* parts of it are other owners' */
-    bool no_context;            /* that in which it was freed has ended */
-    uint32_t tried;             /* the move that has looked at it */
-    uint64_t searched, reached; /* the same of searches for what is freed, and for whose access has changed */
-    uint32_t pieces, made, mapped; /* of the pieces: all, those with physical memory, those at their address */
-    bool open;                     /* and its devices may use them */
-    bool rdma;                     /* made so that network cards can have it */
-    uint64_t id;                   /* what it is known by to who asks the driver */
-    uint64_t number;               /* higher than those of all that were served before it */
+    uint8_t refused;               /* enum stow_cuda_refusal: why others know where its memory is; 0: none do */
+    bool mixed;                    /* other owners have parts of it */
+    bool no_context;               /* the context in which it was freed has ended */
+    uint32_t tried;                /* the last move that tried it */
+    uint64_t searched, reached;    /* the last search for freed blocks, and for changed access, that tried it */
+    uint32_t pieces, made, mapped; /* pieces: all, with physical memory, mapped at their address */
+    bool open;                     /* the devices have access */
+    bool rdma;                     /* made so that network cards can use it */
+    uint64_t id;                   /* its id for a program that asks the driver */
+    uint64_t number;               /* higher than the numbers of all earlier blocks */
     char *backup;
     enum vram_kept kept;
-    cuda_handle event, event_context; /* where it was recorded */
-    uint64_t event_number;            /* as `number`: of when it was */
+    cuda_handle event, event_context; /* where the event was recorded */
+    uint64_t event_number;            /* when it was recorded, in the order of `number` */
     cuda_memory memory[VRAM_PIECES];
 };
 
-/* Fills in pieces and size. */
+/* Sets pieces and size. */
 void vram_block_plan(struct vram_block *self, uint64_t bytes);
-/* Addresses. */
+/* Reserves the addresses. */
 int vram_block_reserve(const struct vram_driver *driver, struct vram_block *self);
-/* So many devices may use it: at once where it is mapped, else from then on. On failure it is as it was. */
+/* These devices may use the block: at once if it is mapped, otherwise when it is. On failure nothing has changed. */
 int vram_block_open(const struct vram_driver *driver, struct vram_block *self, uint64_t devices);
-/* Physical memory for all of it, mapped, usable. After a failure there is as little as the driver lets go. */
+/* Makes all its physical memory, mapped and usable. On failure as little of it is left as the driver allows. */
 int vram_block_fill(const struct vram_driver *driver, struct vram_block *self);
-/* No physical memory. False: the driver would not let go of all. */
+/* Frees the physical memory. False: the driver did not release all of it. */
 bool vram_block_strip(const struct vram_driver *driver, struct vram_block *self);
-/* The same, and no addresses. */
+/* The same, and frees the addresses. */
 bool vram_block_end(const struct vram_driver *driver, struct vram_block *self);
 
 static inline uint64_t vram_block_piece_bytes(const struct vram_block *self, uint32_t i) {

@@ -1,5 +1,5 @@
-/* vram_driver.h — the driver's functions that serving and moving device memory takes.
- * In: a way to look them up. Out: all of them, or none: a driver that lacks one serves nothing. */
+/* vram_driver.h — the functions of the driver that serving and moving device memory needs.
+ * In: a way to look them up. Out: all of them, or none: with a driver that lacks one, nothing is served. */
 #ifndef MEMSTOW_VRAM_DRIVER_H
 #define MEMSTOW_VRAM_DRIVER_H
 
@@ -62,8 +62,8 @@ struct vram_driver {
 
 bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name));
 
-/* Makes the calling thread work in a context (NULL: its present one), in such a way that no capture forbids what it
- * does or is broken by it. After the second call the thread is as it was. */
+/* Makes a context current on the calling thread (NULL: keeps the present one), such that no capture forbids the next
+ * calls or is broken by them. vram_driver_leave restores the thread. */
 struct vram_visit {
     cuda_handle before;
     int mode;

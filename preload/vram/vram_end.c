@@ -12,12 +12,12 @@
 
 enum { NO_TIMING = 2 };
 
-static uint32_t pending; /* blocks that are freed or wrecks */
+static uint32_t pending; /* blocks that are freed, or wrecks */
 static uint64_t searches;
 
 /* --- ends --- */
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void set_state(struct vram_block *self, enum vram_state state) {
     bool was = self->state >= VRAM_FREEING, is = state >= VRAM_FREEING;
     self->state = state;
@@ -62,7 +62,7 @@ void vram_end_now(const struct vram_driver *driver, struct vram_block *self) {
     vram_table_let_go();
 }
 
-/* An event belongs to the context of its stream, which need be neither the block's nor the thread's. */
+/* An event belongs to the context of its stream, which may be neither the block's nor the thread's. */
 static int record(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     struct vram_visit visit;
     cuda_handle context = NULL;
@@ -79,7 +79,7 @@ static int record(const struct vram_driver *driver, struct vram_block *self, cud
 }
 
 int vram_end_in(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
-    int error = drop_event(driver, self); /* one that could not be dropped before */
+    int error = drop_event(driver, self); /* an event that could not be destroyed before */
     if (!error) error = record(driver, self, stream);
     vram_end_give_back(self, error ? VRAM_LIVE : VRAM_FREEING);
     return error;
@@ -87,9 +87,9 @@ int vram_end_in(const struct vram_driver *driver, struct vram_block *self, cuda_
 
 void vram_end_later(struct vram_block *self) { vram_end_give_back(self, VRAM_FREEING); }
 
-/* --- work of passing threads --- */
+/* --- work that any passing thread does --- */
 
-/* A capture would be broken by a wait for a whole context. */
+/* A wait for a whole context would break a capture. */
 static bool is_executed(const struct vram_driver *driver, struct vram_block *self) {
     struct vram_visit visit;
     bool with_event = self->event;
@@ -102,7 +102,7 @@ static bool is_executed(const struct vram_driver *driver, struct vram_block *sel
     return executed;
 }
 
-/* One that neither this search nor a later one has looked at yet, the caller's from now on. */
+/* Takes a freed block that neither this search nor a later one has tried yet. */
 static struct vram_block *next_freed(uint64_t search) {
     vram_table_lock();
     struct vram_block *block = vram_table_first();

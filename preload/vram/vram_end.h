@@ -1,6 +1,6 @@
-/* vram_end.h — how served blocks end: at once, or when what may use them has been executed.
- * In: blocks that are the caller's. Out: addresses and memory that the driver has back. Any thread, also while streams
- * are captured: nothing here breaks a capture. */
+/* vram_end.h — how served blocks end: at once, or when the work that may use them is done.
+ * In: blocks that the caller has. Out: addresses and memory, back to the driver. Any thread, even while streams are in
+ * capture: nothing here breaks a capture. */
 #ifndef MEMSTOW_VRAM_END_H
 #define MEMSTOW_VRAM_END_H
 
@@ -8,23 +8,22 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The block is nobody's any more, in this state. */
+/* The caller gives the block back, in this state. */
 void vram_end_give_back(struct vram_block *self, enum vram_state state);
-/* It is gone. What the driver would not take back stays as a wreck. */
+/* Ends the block now. What the driver does not take back becomes a wreck. */
 void vram_end_now(const struct vram_driver *driver, struct vram_block *self);
-/* When all that is on the stream now has been executed. The driver's error: it is as it was. */
+/* Ends it when the present work on the stream is done. On the driver's error nothing has changed. */
 int vram_end_in(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream);
-/* When nothing runs in its context. */
+/* Ends it when nothing runs in its context. */
 void vram_end_later(struct vram_block *self);
 
-/* Ends blocks that are freed and whose work has been executed, and tries wrecks again; any thread that comes by calls
- * it. Returns how many ended. */
+/* Ends freed blocks whose work is done, and tries wrecks again. Any passing thread calls it. Returns how many ended. */
 uint32_t vram_end_ripe(const struct vram_driver *driver);
-/* Waits, for so long, until something that is freed has been executed. False: nothing has ended. */
+/* Waits, for that time at most, until a freed block has ended. False: none has. */
 bool vram_end_wait(const struct vram_driver *driver, uint32_t milliseconds);
 
-/* With the lock of the table: events of this context that were recorded before this number of the table's are gone
- * with it. */
+/* With the lock of the table: events of this context that were recorded before this number have ended with the
+ * context. */
 void vram_end_context(cuda_handle context, uint64_t number);
 
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-/* vram_pointer.c — see vram_pointer.h. Numbers are those of cuda.h; what is not here is the driver's to say. */
+/* vram_pointer.c — see vram_pointer.h. The numbers are those of cuda.h. The driver answers everything else. */
 #include "preload/vram/vram_pointer.h"
 
 #include "preload/cuda/cuda_device.h"
@@ -27,14 +27,14 @@ static bool says(struct vram_answer *answer, uint32_t bytes, uint64_t value) {
     return true;
 }
 
-/* That whose memory it stands for. */
+/* The pool in whose place the memory is. */
 static uint64_t pool_of(uint32_t device) {
     int (*ask)(cuda_handle *, int) = (int (*)(cuda_handle *, int))cuda_scope_any("cuDeviceGetDefaultMemPool", NULL);
     cuda_handle pool;
     return ask && !ask(&pool, (int)device) ? (uintptr_t)pool : 0;
 }
 
-/* The driver knows it of a mapping, and would say it of what was asked for. */
+/* The driver knows the answer for a mapping, and would give it for the requested block. */
 static bool of_what_is_out(const struct stow_cuda_found *block, int which, uint64_t address,
                            struct vram_answer *answer) {
     switch (which) {
@@ -48,7 +48,7 @@ static bool of_what_is_out(const struct stow_cuda_found *block, int which, uint6
         return says(answer, 0, 1);
     case RDMA_CAPABLE:
         return says(answer, 0, block->rdma);
-    case SYNC_MEMOPS: /* what has it does not move */
+    case SYNC_MEMOPS: /* a block with this attribute does not move */
     case IS_MANAGED:
     case IPC_CAPABLE:
     case HANDLE_TYPES:

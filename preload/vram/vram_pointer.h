@@ -1,6 +1,6 @@
-/* vram_pointer.h — answers attribute queries for addresses of served memory: as cudaMalloc's, or a pool's, would be.
- * In: an address, and an attribute (CUpointer_attribute). Out: the answer, where the driver's own would be that of one
- * mapped piece, or of nothing while the block is out. Any thread. docs/moving.md has the list. */
+/* vram_pointer.h — answers attribute queries for addresses of served memory as if it were memory of cudaMalloc or of a
+ * pool. In: an address, and an attribute (CUpointer_attribute). Out: the answer, if the driver's would be about one
+ * mapped piece, or about nothing while the block is off its device. Any thread. docs/moving.md has the list. */
 #ifndef MEMSTOW_VRAM_POINTER_H
 #define MEMSTOW_VRAM_POINTER_H
 
@@ -9,18 +9,19 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The block that an address lies in, as it was asked for; false: it is none of ours. */
+/* The block that contains an address, as it was requested; false: it is not ours. */
 bool vram_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes);
 
 struct vram_answer {
     uint64_t value;
-    uint32_t bytes; /* so wide is it; 0: as wide as the driver writes it: it has done so, or can be made to write 0 */
-    bool is_out;    /* the driver knows nothing of the address */
+    /* the width of the answer; 0: as wide as the driver writes it: it has written one, or can be made to write 0 */
+    uint32_t bytes;
+    bool is_out; /* the driver does not know the address */
 };
-/* False: the driver's answer holds. */
+/* False: the driver's answer is right. */
 bool vram_pointer_ask(int which, uint64_t address, struct vram_answer *answer);
 
-/* A program that asks for this, or sets it, is about to tell a network card where the memory is. */
+/* Whether a program that asks for this attribute, or sets it, is about to tell a network card where the memory is. */
 bool vram_pointer_registers(int which, bool sets);
 
 #pragma GCC visibility pop

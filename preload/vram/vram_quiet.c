@@ -1,6 +1,6 @@
-/* vram_quiet.c — see vram_quiet.h. What the thread reads and writes is static: it may outlive its caller.
- * IDLE, WAITING by who asks; DONE by the thread, IDLE by who asked and has read the result; or GIVEN_UP by who asked,
- * IDLE by the thread. */
+/* vram_quiet.c — see vram_quiet.h. The thread's data is static: it may outlive its caller. State changes: the asker
+ * sets IDLE to WAITING; the thread sets it to DONE, and the asker reads the result and sets IDLE. Or the asker sets
+ * GIVEN_UP, and the thread sets IDLE. */
 #include "preload/vram/vram_quiet.h"
 
 #include <linux/futex.h>
@@ -21,7 +21,7 @@ static struct {
     cuda_handle contexts[VRAM_CONTEXTS];
     uint32_t count;
     int error;
-    uint32_t state; /* futex */
+    uint32_t state; /* a futex */
 } job;
 
 static bool becomes(uint32_t from, uint32_t to) {
@@ -60,7 +60,7 @@ static bool start(void) {
 
 static uint32_t state_now(void) { return __atomic_load_n(&job.state, __ATOMIC_ACQUIRE); }
 
-/* False: it is in this state for so long. */
+/* False: the state has not changed in that time. */
 static bool wait_while(uint32_t state, uint64_t end_ns) {
     while (state_now() == state) {
         uint64_t now = os_now();
@@ -71,7 +71,7 @@ static bool wait_while(uint32_t state, uint64_t end_ns) {
     return true;
 }
 
-/* The job is the caller's. */
+/* The caller gets the job. */
 static bool take_job(uint64_t end_ns) {
     for (;;) {
         uint32_t state = state_now();

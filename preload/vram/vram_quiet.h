@@ -1,8 +1,8 @@
-/* vram_quiet.h — waits until nothing runs on a device any more, for so long.
- * In: contexts. Out: 0, or the driver's error, or VRAM_NOT_QUIET, or VRAM_CAPTURE: a stream is being captured. A kernel
- * may never end, and the driver's wait cannot be given up: it is left to a thread, which goes on waiting after the
- * caller has given up. Until it has come back nothing is waited for again: VRAM_NOT_QUIET. Any thread, outside of
- * hooks; a second caller waits for the first, within its own time. */
+/* vram_quiet.h — waits until nothing runs on a device any more, for a limited time.
+ * In: contexts. Out: 0; the driver's error; VRAM_NOT_QUIET; or VRAM_CAPTURE: a stream is in capture. A kernel may never
+ * end, and nobody can interrupt the driver's wait. So a thread does the waiting, and goes on after the caller has given
+ * up. Until it has returned, every other wait fails: VRAM_NOT_QUIET. Any thread, outside of hooks. A second caller
+ * waits for the first, within its own time. */
 #ifndef MEMSTOW_VRAM_QUIET_H
 #define MEMSTOW_VRAM_QUIET_H
 

@@ -7,8 +7,8 @@
 #include "preload/base/forked.h"
 
 static uint64_t works_on;             /* a bit for each device */
-static uint64_t can[VRAM_DEVICES];    /* of each: the devices that can have access to it */
-static uint64_t pooled[VRAM_DEVICES]; /* of its default pool: the devices that have it */
+static uint64_t can[VRAM_DEVICES];    /* for each device: the devices that can access it */
+static uint64_t pooled[VRAM_DEVICES]; /* for each device: those that may use its default pool */
 static uint32_t devices;
 
 static uint64_t bit(uint32_t device) { return (uint64_t)1 << device; }

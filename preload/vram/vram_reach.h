@@ -1,10 +1,10 @@
-/* vram_reach.h — which devices may use the memory that is served on another one.
- * In: what devices there are, on which the program works, and what it has said of their default pools. Out: a bit for
- * each device that has access wherever memory is mapped. Any thread; nothing here waits.
+/* vram_reach.h — which devices may use the memory that is served on another device.
+ * In: the devices that exist, those on which the program works, and the program's settings of their default pools. Out:
+ * a bit for each device with access to all mapped memory. Any thread; nothing here waits.
  *
- * Memory of cudaMalloc can be copied from any device, asked for or not; mapped memory only from one that has access. So
- * it has access from every device that the program works on, and is not served where one of them could not have it.
- * Memory of a pool has what cuMemPoolSetAccess has said. */
+ * Every device can copy memory of cudaMalloc, without further calls. Mapped memory can be copied only by a device with
+ * access. So every device on which the program works gets access, and a block that one of them could not access is not
+ * served. Memory in place of a pool has the access that cuMemPoolSetAccess gave. */
 #ifndef MEMSTOW_VRAM_REACH_H
 #define MEMSTOW_VRAM_REACH_H
 
@@ -13,17 +13,18 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Asks the driver which devices can reach each other; what is known of the program stays. False: it does not say. */
+/* Asks the driver which devices can access each other. What is known of the program stays. False: the driver does not
+ * tell. */
 bool vram_reach_begin(void *(*find)(const char *name));
 
-/* The program works on a device. True: that is new. */
+/* The program works on a device. True: this is new. */
 bool vram_reach_works_on(uint32_t device);
-/* The memory of a device's default pool may be used by another one, or no more. */
+/* Another device may use the memory of a device's default pool, or may no longer. */
 void vram_reach_pool(uint32_t device, uint32_t by, bool may);
 
-/* Those that have access to memory on a device, itself among them. */
+/* The devices with access to memory on a device, including itself. */
 uint64_t vram_reach_of(uint32_t device, bool in_stream);
-/* Every other device can have access to its memory. */
+/* Whether every other device can access its memory. */
 bool vram_reach_is_whole(uint32_t device);
 
 #pragma GCC visibility pop

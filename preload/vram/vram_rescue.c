@@ -1,9 +1,9 @@
 /* vram_rescue.c — see vram_rescue.h.
  *
- * The asking thread may hold locks of the program's (PyTorch's allocator asks with its own held), or Python's. So it
- * must not wait for a thread that might wait for these. A thread of memstow's waits for what runs on the device, for a
- * limited time. The asking thread waits for another thread's rescue or move as long, and gives the rescue up where that
- * goes on. Locks of memstow's are held for short, and never while the program is called. */
+ * The asking thread may hold locks of the program or of Python; PyTorch's allocator asks with its own lock held. So it
+ * must not wait for a thread that might wait for such locks. A thread of memstow waits for the work on the device, for
+ * a limited time. The asking thread waits as long for another thread's rescue or move, and gives up if that goes on.
+ * Locks of memstow are held for a short time, and never while the program is called. */
 #include "preload/vram/vram_rescue.h"
 
 #include <string.h>
@@ -21,13 +21,14 @@
 #include "preload/base/forked.h"
 
 enum { WAIT_MS = 5000, WAITS_MOST = 2 };
-/* After one that was in vain, and twice as long as it took at least; twice as long each time, up to the second. */
+/* The pause after a rescue in vain. It is at least twice as long as the rescue took, and doubles each time, up to the
+ * second number. */
 static const uint64_t PAUSE_NS = 1000000000, PAUSE_MOST_NS = 60000000000, OVER_NS = 60000000000;
 
 static bool off, takes_kept;
 static struct lock rescuing;
-static uint32_t short_of;                /* the device, of who holds the lock */
-static uint64_t not_before_ns, pause_ns; /* anybody's: the last one counts */
+static uint32_t short_of;                /* the device that is short, set by the holder of the lock */
+static uint64_t not_before_ns, pause_ns; /* shared by all threads: the last rescue counts */
 static __thread bool within __attribute__((tls_model("initial-exec")));
 static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
 
@@ -40,8 +41,8 @@ const char *vram_rescue_wish(const char *text) {
     return known ? NULL : "MEMSTOW_CUDA_RESCUE is none of 0, 1 and kept: it counts as not set";
 }
 
-/* A program that asks for plain memory and is refused may only try how much there is, or have a cache to let go of. It
- * is an error when it asks for as much again. */
+/* A program that is refused plain memory may only be trying how much there is, or may have a cache to free. It is an
+ * error if it asks for as much again. */
 static bool is_error(struct vram_rescue *self) {
     if (self->judged) return self->is_error;
     self->judged = true;
@@ -64,7 +65,7 @@ static bool wait_for_rescue(void) {
     return !lock_is_held(&rescuing);
 }
 
-/* One that began after the request was made may be over before anybody looks. */
+/* A rescue or move that began after the request was made may be over by now. */
 static bool others_gave(struct vram_rescue *self) {
     if (self->waits == WAITS_MOST) return false;
     bool gave = stow_cuda_left() != self->left || wait_for_rescue() || stow_cuda_wait_move(WAIT_MS);
@@ -83,19 +84,19 @@ static void was_in_vain(uint64_t took_ns) {
     os_store(&not_before_ns, os_now() + pause);
 }
 
-/* Nobody is put away for what the device could not have if it were empty. */
+/* Nothing is stowed for a request that an empty device could not fulfil. */
 static bool can_ever_be(uint64_t bytes) {
     uint64_t total = cuda_device_total();
     return bytes <= (total ? total : UINT64_MAX - VRAM_GRANULE);
 }
 
-/* Or was: that it is out is what the trace says. */
+/* Whether an owner has, or had, memory on the device that is short. */
 static bool is_in_short_one(uint32_t owner) {
     struct stow_cuda_sums sums = stow_cuda_sums(owner, short_of);
     return sums.live || sums.stowed;
 }
 
-/* As much as was asked for, though some of that may be free: it did not do. */
+/* Frees as much as was requested, even if a part of that is free: the free part was not enough. */
 static bool give(const struct vram_rescue *self) {
     uint64_t needed = os_round_up(self->bytes, VRAM_GRANULE);
     short_of = cuda_device_of_stream(self->stream, cuda_device_now().device);
@@ -118,7 +119,7 @@ static bool rescue(struct vram_rescue *self) {
     return gave;
 }
 
-/* Who comes after it sees that the owner is in use: the lock is taken before that is looked at. */
+/* A thread that takes the lock later sees that the owner is in use: a rescue looks at that with the lock held. */
 bool vram_rescue_is_over(void) {
     const struct timespec while_ = {.tv_nsec = 1000000};
     uint64_t end = os_now() + OVER_NS;
@@ -139,7 +140,7 @@ struct vram_rescue vram_rescue_begin(uint64_t bytes, bool in_pool) {
 bool vram_rescue(struct vram_rescue *self) {
     if (!may_be() || !is_error(self)) return false;
     if (self->tried) {
-        was_in_vain(0); /* what was given back was not what it takes */
+        was_in_vain(0); /* the memory that was freed could not be used */
         return false;
     }
     return others_gave(self) || rescue(self);

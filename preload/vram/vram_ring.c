@@ -1,5 +1,5 @@
-/* vram_ring.c — see vram_ring.h. While the device fills or empties one buffer, threads copy the other: a single thread
- * is slower than the bus, above all into memory that was never touched. */
+/* vram_ring.c — see vram_ring.h. While the device fills or empties one buffer, threads copy the other. One thread is
+ * slower than the bus, above all when it writes to untouched memory. */
 #include "preload/vram/vram_ring.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self) {
         if (!self->event[i]) error = driver->cuEventCreate(&self->event[i], NO_TIMING);
         if (!error && !self->slot[i])
             error = driver->cuMemHostAlloc((void **)&self->slot[i], self->slot_bytes, PORTABLE);
-        if (!error && !self->slot[i]) error = CUDA_OUT_OF_MEMORY; /* it says that it has given some, and has not */
+        if (!error && !self->slot[i]) error = CUDA_OUT_OF_MEMORY; /* it returned success, but no memory */
     }
     return error;
 }
@@ -50,7 +50,7 @@ static void copy_in_parts(uint32_t count, char *to, const char *from, uint64_t b
         if (threads[i]) thread_join(threads[i]);
 }
 
-/* A handler of the program's that ran on such a thread would find the caller's thread-local storage. */
+/* No handler of the program may run on such a thread: it would use the caller's thread-local storage. */
 static void copy(const struct vram_ring *self, char *to, const char *from, uint64_t bytes) {
     uint32_t count = self->copiers < VRAM_COPIERS ? self->copiers : VRAM_COPIERS;
     uint64_t signals = 0;
@@ -64,8 +64,8 @@ static void copy(const struct vram_ring *self, char *to, const char *from, uint6
 
 /* --- the ring --- */
 
-/* A device that still writes to or reads from a buffer must have ended before anybody else uses it, or the memory at
- * the other side goes. */
+/* The device must have finished with a buffer before anybody else uses the buffer, or before the memory on the other
+ * side is freed. */
 static int settle(const struct vram_driver *driver, struct vram_ring *self) {
     int error = 0;
     for (int i = 0; i < ATTEMPTS && self->unsettled; i++)
@@ -94,7 +94,7 @@ static int fail(const struct vram_driver *driver, struct vram_ring *self, int er
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* What happens to each buffer that the device has filled; false: enough. */
+/* Takes the content of a filled buffer; false: stop. */
 typedef bool take(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes);
 
 static bool take_copy(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
@@ -189,7 +189,7 @@ int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self
     return error ? fail(driver, self, error) : settle(driver, self);
 }
 
-/* How a buffer is filled; false: it cannot be. */
+/* Fills a buffer; false: that failed. */
 typedef bool give(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes);
 
 static bool give_copy(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes) {
@@ -197,7 +197,7 @@ static bool give_copy(const struct vram_ring *self, char *buffer, const char *fr
     return true;
 }
 
-/* The kernel reads the mapping: where the disk fails, that says so, and nobody is killed for it. */
+/* The kernel reads the mapping. If the disk fails, that is an error, and no signal kills the process. */
 static bool give_from_file(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes) {
     (void)self;
     return os_peek(buffer, from, bytes);

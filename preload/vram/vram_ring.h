@@ -1,7 +1,7 @@
-/* vram_ring.h — copies between device memory and the host's ordinary memory, through two pinned buffers and a stream of
- * memstow's own. These stay for the next time, because it is slow to pin memory anew for each move. In: addresses of
- * both sides. Out: the copy is complete, or there is an error and nothing of it goes on. One thread at a time, in the
- * ring's context. */
+/* vram_ring.h — copies between device memory and ordinary host memory, through two pinned buffers and a stream of
+ * memstow's own. Both stay for the next move, because pinning memory is slow. In: addresses on both sides. Out: the
+ * copy is complete; or there is an error, and no part of the copy goes on. One thread at a time, in the ring's
+ * context. */
 #ifndef MEMSTOW_VRAM_RING_H
 #define MEMSTOW_VRAM_RING_H
 
@@ -11,7 +11,7 @@
 #pragma GCC visibility push(hidden)
 
 #if defined(__SANITIZE_THREAD__)
-enum { VRAM_COPIERS = 1 }; /* ThreadSanitizer must see a thread begin */
+enum { VRAM_COPIERS = 1 }; /* ThreadSanitizer must see how a thread begins */
 #else
 enum { VRAM_COPIERS = 4 };
 #endif
@@ -23,33 +23,33 @@ struct vram_ring {
     char *slot[VRAM_SLOTS];
     cuda_handle event[VRAM_SLOTS];
     uint64_t slot_bytes;
-    uint32_t copiers;       /* threads that copy, the caller among them */
-    bool unsettled;         /* a copy that failed may still go on */
-    struct stow_file *file; /* while it is written to one, */
-    uint32_t refusal;       /* and why that failed, of enum stow_refusal */
+    uint32_t copiers;       /* threads that copy, including the caller */
+    bool unsettled;         /* a failed copy may still go on */
+    struct stow_file *file; /* the file that is being written */
+    uint32_t refusal;       /* enum stow_refusal: why that failed */
 };
 
-/* All that it needs is there: 0. What could be made stays for the next attempt. */
+/* Makes everything that the ring needs: 0. After an error, what was made stays for the next attempt. */
 int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self);
-/* Nothing of it is left, or the driver's error. */
+/* Frees everything, or returns the driver's error. */
 int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self);
 
 int vram_ring_out(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from, uint64_t bytes);
 int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                  uint64_t bytes);
-/* The same with memory that is pinned itself, past the buffers. */
+/* The same with memory that is itself pinned, without the buffers. */
 int vram_ring_out_pinned(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from,
                          uint64_t bytes);
 int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                         uint64_t bytes);
-/* The same with a file, that is written from where it is, by a thread on which no handler runs; and with a mapping of
- * one, which may be unreadable: VRAM_UNREADABLE. */
+/* The same with a file. out_to_file writes it, on a thread without handlers. in_from_file reads a mapping of it, which
+ * may be unreadable: VRAM_UNREADABLE. */
 enum { VRAM_UNREADABLE = -3 };
 int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
                           uint64_t from, uint64_t bytes, uint32_t *refusal);
 int vram_ring_in_from_file(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                            uint64_t bytes);
-/* Compares instead of copying: false, or 0 with *same. What cannot be read is not the same. */
+/* Compares instead of copying. An error, or 0 with *same. Unreadable content is not the same. */
 int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
                       uint64_t bytes, bool is_file, bool *same);
 

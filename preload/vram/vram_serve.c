@@ -1,4 +1,4 @@
-/* vram_serve.c — see vram_serve.h. What cannot be served is asked of the driver, whose answer is the program's. */
+/* vram_serve.c — see vram_serve.h. What cannot be served goes to the driver, and the program gets its answer. */
 #include "preload/vram/vram_serve.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static uint64_t size_of(const char *name, const char *complaint) {
     return bytes;
 }
 
-/* Nothing below the granule: it would take the whole of one. */
+/* A smaller limit than the granule is no use: each block would take a whole granule. */
 __attribute__((constructor)) static void read_wish(void) {
     unreadable = NULL;
     limits.memory = size_of("MEMSTOW_CUDA_HOST", "MEMSTOW_CUDA_HOST is no amount (8G): it counts as not set");
@@ -57,14 +57,14 @@ __attribute__((constructor)) static void read_wish(void) {
 }
 
 const char *vram_serve_unreadable(void) {
-    read_wish(); /* a process may begin before its constructors do */
+    read_wish(); /* a process may begin before its constructors run */
     return unreadable;
 }
 
-/* --- the driver that is there --- */
+/* --- the driver that is loaded --- */
 
-static uint64_t looked;               /* the code that was looked at */
-static enum stow_cuda_refusal cannot; /* why nothing is served, when that was looked at */
+static uint64_t looked;               /* the loaded code at the last look */
+static enum stow_cuda_refusal cannot; /* why nothing can be served, at that time */
 static struct lock looking;
 static uint32_t contexts_ended;
 static int (*device_count)(int *), (*device_pool)(cuda_handle *, int), (*default_pool)(cuda_handle *, int);
@@ -74,14 +74,14 @@ static int devices;
 
 static void *found(const char *name) { return cuda_scope_any(name, NULL); }
 
-/* Bytes of a device that are out, and as many of them as were asked for. */
+/* Bytes that were moved off a device, and the part that the program requested. */
 static uint64_t stowed_on(uint32_t device, uint64_t *asked) {
     struct stow_cuda_sums sums = stow_cuda_sums(0, device);
     *asked = sums.stowed_asked;
     return sums.stowed;
 }
 
-/* No other manager of addresses. */
+/* There must be no other manager of addresses. */
 static enum stow_cuda_refusal look(void) {
     device_count = (int (*)(int *))found("cuDeviceGetCount");
     device_pool = (int (*)(cuda_handle *, int))found("cuDeviceGetMemPool");
@@ -103,7 +103,7 @@ static int take_loads(struct dl_phdr_info *object, size_t size, void *loads) {
     return 1;
 }
 
-/* Another number whenever something was loaded or unloaded: both are counted, and only grow. */
+/* A number that changes whenever something is loaded or unloaded. Both are counted, and only grow. */
 static uint64_t code_that_is_there(void) {
     uint64_t loads = 0;
     LIBC(dl_iterate_phdr)(take_loads, &loads);
@@ -130,15 +130,15 @@ FORKED(vram_serve_abandon);
 
 /* --- allocating --- */
 
-/* The program works in a context. */
+/* Notes that the program works in this context. */
 static int note_place(const struct cuda_place *place) {
     if (!place->context) return 0;
     stow_cuda_context(place->context);
     return vram_reach_works_on(place->device) ? stow_cuda_reach() : 0;
 }
 
-/* Work may run in any context that allocates, a model's or not: it may be one that nobody saw being made. One that has
- * ended may have its address again. */
+/* Work may run in any context that allocates, for a model or not. Nobody may have seen how it was made. A new context
+ * may have the address of one that has ended. */
 static void note_context(const struct cuda_place *place) {
     static __thread cuda_handle last;
     static __thread uint32_t last_ended;
@@ -149,7 +149,7 @@ static void note_context(const struct cuda_place *place) {
     last_ended = ended;
 }
 
-/* Where what is asked for in the order of a stream is: with the stream, whatever the thread is on. */
+/* The place of memory that is requested in the order of a stream: the stream's, whatever the thread's context is. */
 static struct cuda_place place_of(cuda_handle stream, const struct cuda_place *now) {
     enum { FIRST_STREAM = 3 };
     cuda_handle context;
@@ -172,13 +172,13 @@ static bool wants(uint64_t bytes, cuda_handle stream, bool in_stream, struct sto
     return place.context && (in_stream || vram_reach_is_whole(place.device));
 }
 
-/* An explicit pool has properties that memory of ours has not. */
+/* An explicit pool has properties that our memory does not have. */
 static bool is_default_pool(uint32_t device) {
     cuda_handle now, first;
     return !device_pool(&now, (int)device) && !default_pool(&first, (int)device) && now == first;
 }
 
-/* What a hook has just been given to call. */
+/* What the hook was told to call. */
 static __thread struct {
     void *real;
     bool per_thread;
@@ -213,7 +213,7 @@ static int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream)
     return result;
 }
 
-/* --- what is not served, and may need what is --- */
+/* --- requests that are not served, but may need a rescue --- */
 
 static int serve_from_pool(cuda_address *at, size_t bytes, cuda_handle pool, cuda_handle stream) {
     typedef int function(cuda_address *, size_t, cuda_handle, cuda_handle);
@@ -242,7 +242,7 @@ static int serve_create(cuda_memory *memory, size_t bytes, const struct cuda_pro
     typedef int function(cuda_memory *, size_t, const struct cuda_properties *, unsigned long long);
     function *real = (function *)call.real;
     struct vram_rescue rescue = vram_rescue_begin(bytes, false);
-    bool of_device = is && is->location.type == CUDA_LOCATION_DEVICE; /* else more of the host's would be taken */
+    bool of_device = is && is->location.type == CUDA_LOCATION_DEVICE; /* otherwise it would take more host memory */
     int result;
     do result = real(memory, bytes, is, flags);
     while (of_device && is_worth_asking_again(result, &rescue));
@@ -269,8 +269,8 @@ static int serve_free_async(cuda_address at, cuda_handle stream) {
 
 /* --- figures --- */
 
-/* What is out still counts as used for the program, and the memory that it left is free. So the total grows by as much:
- * a program that adds up free and used (PyTorch does) finds no more than the total. */
+/* Stowed memory still counts as used, but its place on the device is free. So the total grows by that amount. A program
+ * that adds free and used memory (PyTorch does) then finds no more than the total. */
 static int serve_info(size_t *available, size_t *total) {
     int (*real)(size_t *, size_t *) = (int (*)(size_t *, size_t *))call.real;
     if (stow_cuda_is_on()) stow_cuda_reap();
@@ -281,8 +281,8 @@ static int serve_info(size_t *available, size_t *total) {
     return 0;
 }
 
-/* What was served in the place of the default pool is its memory to who asks: reserved by the granule, used as asked
- * for. The most of both together is at most the sum of each one's. */
+/* Memory served in place of the default pool counts as that pool's memory: reserved in granules, used as requested. The
+ * peak of both is at most the sum of the two peaks. */
 static uint64_t served_in_streams(uint32_t device, int which) {
     struct stow_cuda_sums sums = stow_cuda_sums(0, device);
     switch (which) {
@@ -297,7 +297,7 @@ static uint64_t served_in_streams(uint32_t device, int which) {
     }
 }
 
-/* The device, of so many, whose default pool it is. */
+/* The device whose default pool this is. */
 static bool device_of_default(int (*ask)(cuda_handle *, int), int count, cuda_handle pool, uint32_t *device) {
     cuda_handle first;
     for (int i = 0; i < count; i++)
@@ -321,7 +321,7 @@ static int serve_pool(cuda_handle pool, int which, void *value) {
     return result;
 }
 
-/* The most so far can be set to 0, which begins it anew. */
+/* The peak can be set to 0, which starts it again. */
 static int serve_pool_set(cuda_handle pool, int which, void *value) {
     int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))call.real;
     int result = real(pool, which, value);
@@ -349,7 +349,7 @@ static int serve_range(cuda_address *start, size_t *bytes, cuda_address at) {
     return 0;
 }
 
-/* How wide a truth value is, cuda.h does not say: the driver has written one, and its first byte is what counts. */
+/* cuda.h does not say how wide a truth value is. The driver has written one, and its first byte counts. */
 static void write_answer(void *out, const struct vram_answer *answer) {
     if (answer->bytes)
         memcpy(out, &answer->value, answer->bytes);
@@ -357,7 +357,7 @@ static void write_answer(void *out, const struct vram_answer *answer) {
         *(uint8_t *)out = answer->value != 0;
 }
 
-/* Of an address that it does not know, the driver writes 0 when it is asked for several attributes. */
+/* For an address that it does not know, the driver writes 0 if it is asked for several attributes. */
 static int serve_attribute(void *out, int which, cuda_address at) {
     int (*real)(void *, int, cuda_address) = (int (*)(void *, int, cuda_address))call.real;
     struct vram_answer answer;
@@ -372,7 +372,7 @@ static int serve_attribute(void *out, int which, cuda_address at) {
     return result;
 }
 
-/* The driver writes all of them, also of an address that it does not know. */
+/* The driver writes all attributes, even for an address that it does not know. */
 static int serve_attributes(unsigned count, int *which, void **out, cuda_address at) {
     typedef int function(unsigned, int *, void **, cuda_address);
     struct vram_answer answer;
@@ -384,7 +384,7 @@ static int serve_attributes(unsigned count, int *which, void **out, cuda_address
     return result;
 }
 
-/* Whatever becomes of it: the next step is to register the memory. */
+/* The result does not matter: the program's next step is to register the memory. */
 static int serve_set_attribute(const void *value, int which, cuda_address at) {
     int (*real)(const void *, int, cuda_address) = (int (*)(const void *, int, cuda_address))call.real;
     if (vram_pointer_registers(which, true)) stow_cuda_refuse(at, STOW_CUDA_RDMA);
@@ -393,8 +393,8 @@ static int serve_set_attribute(const void *value, int which, cuda_address at) {
 
 /* --- other devices --- */
 
-/* What the driver gives them of its own memory, they get of ours, also of what was served before nothing more is; where
- * they cannot, the program is told, as by the driver, and nothing has changed. */
+/* The access that the driver gives devices to its own memory, we give to ours, even to blocks from before serving was
+ * turned off. If that fails, the program gets the error from us, and nothing has changed. */
 static int serve_peer(cuda_handle peer, unsigned flags) {
     int result = ((int (*)(cuda_handle, unsigned))call.real)(peer, flags);
     if (result) return result;
@@ -405,8 +405,8 @@ static int serve_peer(cuda_handle peer, unsigned flags) {
     return result;
 }
 
-/* It is said once, and need not be said again when something is served: so the driver is asked here, whatever was found
- * when it was looked at. */
+/* The program says this once, and need not repeat it when something is served. So the driver is asked now, whatever the
+ * last look has found. */
 static int serve_pool_access(cuda_handle pool, const struct vram_access *access, size_t count) {
     typedef int function(cuda_handle, const struct vram_access *, size_t);
     int result = ((function *)call.real)(pool, access, count), there = 0;
@@ -420,7 +420,7 @@ static int serve_pool_access(cuda_handle pool, const struct vram_access *access,
     return stow_cuda_reach();
 }
 
-/* --- who learns where the memory is: its content would go elsewhere without that --- */
+/* --- calls that tell others where the memory is; they would not notice if it moved --- */
 
 static int serve_retain(cuda_memory *memory, void *at) {
     int (*real)(cuda_memory *, void *) = (int (*)(cuda_memory *, void *))call.real;
@@ -516,7 +516,7 @@ void vram_serve_context_made(cuda_handle context, uint32_t device) {
     note_place(&(struct cuda_place){context, device});
 }
 
-/* Threads that have noted a context do so again once it is out of the list; any earlier, they would find it there. */
+/* Threads that have noted a context note it again after it has left the list. Any earlier they would find it there. */
 void vram_serve_context_ended(cuda_handle context, bool goes_on, uint64_t end) {
     uint32_t device;
     cuda_handle heir = goes_on || !vram_serves ? context : NULL;
@@ -572,13 +572,13 @@ static int64_t error_of(enum stow_cuda_refusal refusal) {
     }
 }
 
-/* --- what of an owner's never moves as it is --- */
+/* --- the parts of an owner's memory that cannot move --- */
 
 enum { SHARERS_MOST = 16 };
 
 struct kept {
     uint64_t bytes[STOW_CUDA_REFUSALS];
-    uint64_t mixed[SHARERS_MOST]; /* blocks */
+    uint64_t mixed[SHARERS_MOST]; /* numbers of blocks */
     uint32_t mixed_count;
 };
 
@@ -610,7 +610,7 @@ static void note_mixed(uint32_t owner, const struct kept *kept) {
     trace_add_line(&line);
 }
 
-/* How much it is. */
+/* Returns the bytes. */
 static uint64_t note_kept(uint32_t owner) {
     struct kept kept = {.mixed_count = 0};
     stow_cuda_visit_kept(owner, add_kept, &kept);
@@ -630,7 +630,7 @@ void vram_serve_forget_why(void) { result_last = 0; }
 
 const char *vram_serve_why(int64_t result) { return result < 0 && result == result_last ? why_last : NULL; }
 
-/* Of what is still there, `kept` has been said. */
+/* `kept` bytes of what stays were explained before. */
 static void note_stays(uint32_t owner, bool out, enum stow_cuda_refusal refusal, int error, uint64_t kept) {
     struct stow_cuda_sums sums = stow_cuda_sums(owner, UINT32_MAX);
     uint64_t there = out ? sums.live : sums.stowed;
@@ -644,11 +644,11 @@ static int64_t result_of(enum stow_cuda_refusal refusal, uint64_t bytes) {
     return result_last;
 }
 
-/* What an owner has in devices, by whether memory of that kind can be served at all. */
+/* What an owner has on devices, by whether that kind of memory can be served. */
 struct in_devices {
     uint32_t owner;
     uint64_t plain, pooled, other;
-    uint64_t apart; /* of `plain`: on devices that another one could not copy from */
+    uint64_t apart; /* the part of `plain` on devices from which another device could not copy */
 };
 
 static void add_to(const struct snap_cuda_site *site, void *context) {
@@ -660,7 +660,7 @@ static void add_to(const struct snap_cuda_site *site, void *context) {
     if (is_plain && stow_cuda_is_on() && !vram_reach_is_whole(site->device)) has->apart += live;
 }
 
-/* Why the driver served what could have been. */
+/* Why the driver served memory that we could have served. */
 static enum stow_cuda_refusal why_not_served(void) {
     if (!vram_serves) return STOW_CUDA_OFF;
     is_possible();
@@ -668,7 +668,7 @@ static enum stow_cuda_refusal why_not_served(void) {
     return why ? why : STOW_CUDA_SMALL;
 }
 
-/* Memory of the driver's stays where it is. */
+/* Memory from the driver stays where it is. */
 static void note_not_served(uint32_t owner) {
     struct in_devices has = {.owner = owner};
     uint64_t served = stow_cuda_is_on() ? stow_cuda_sums(owner, UINT32_MAX).asked : 0;
@@ -679,7 +679,7 @@ static void note_not_served(uint32_t owner) {
     if (has.other) note_refusal(owner, "out", STOW_CUDA_KIND, 0, has.other);
 }
 
-/* Kernels of the owner's that begin while it moves would find nothing: only who says that none will is moved. */
+/* A kernel that uses the owner while it moves would find no memory. So only owners that are declared idle move. */
 int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
     struct stow_cuda_options options = {
         .owner = owner, .milliseconds = WAIT_MS, .verify = verifies, .limits = limits, .at_once = at_once, .end = end};
@@ -692,7 +692,7 @@ int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, struct move_end 
         note_stays(owner, true, refusal, 0, 0);
         return result_of(refusal, 0);
     }
-    for (int i = 0; i < devices; i++) /* the runtime makes them where nobody sees it */
+    for (int i = 0; i < devices; i++) /* the runtime makes them unseen */
         vram_serve_context_made(cuda_device_ask_primary((uint32_t)i), (uint32_t)i);
     uint64_t bytes = stow_cuda_out(&options, &refusal, &error);
     note_stays(owner, true, refusal, error, note_kept(owner));

@@ -1,4 +1,4 @@
-/* vram_table.c — see vram_table.h. Each free on a device looks here: by a hash of the block's start. */
+/* vram_table.c — see vram_table.h. Each free on a device looks here. Blocks are found by a hash of their start. */
 #include "preload/vram/vram_table.h"
 
 #include <linux/futex.h>
@@ -12,7 +12,7 @@
 enum { BUCKET_BITS = 10 };
 
 static struct vram_block *blocks, *unused, *buckets[1 << BUCKET_BITS];
-static uint32_t lock, turn; /* futexes: held (2: waited for); counts blocks that have become nobody's */
+static uint32_t lock, turn; /* futexes: the lock (2: threads wait); a count of blocks that were given back */
 static uint32_t count;
 static uint64_t numbers;
 
