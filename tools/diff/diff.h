@@ -1,6 +1,5 @@
-/* diff.h — a comparison of two files and its three faces; cmd_diff.c makes it.
- * In: rows of both files, and what is known of each file. Out: text or JSON on stdout,
- * or a page. */
+/* diff.h — a comparison of two files as text, JSON or page; cmd_diff.c makes it. In: rows of both files, and facts
+ * about each file. Out: text or JSON on standard output, or a page. */
 #ifndef MEMSTOW_DIFF_H
 #define MEMSTOW_DIFF_H
 
@@ -16,8 +15,8 @@ struct side_total {
     char name[32];
     uint32_t pid;
     uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, sample_bytes;
-    uint64_t bytes, blocks; /* of the measure */
-    bool cuda;              /* it used CUDA; below: what is live on devices, and was at most */
+    uint64_t bytes, blocks; /* in the measure */
+    bool cuda;              /* it used CUDA; below: live memory on devices, and its peak */
     uint64_t cuda_bytes, cuda_blocks, cuda_peak;
     struct cuda_line devices[SNAP_CUDA_DEVICES];
     size_t device_count;
@@ -27,43 +26,44 @@ struct side_total {
 struct diff {
     const char *argument[2];
     struct snap_header header[2];
-    struct subject subject[2]; /* loaded: what call stacks are read from; gone: it was, and cannot be read again */
+    /* loaded: call stacks can be read from it; gone: it was loaded, and cannot be read again */
+    struct subject subject[2];
     struct symbols *symbols[2];
     struct json_stacks *stacks[2];
     bool loaded[2], gone[2];
     struct side_total total[2];
-    struct groups groups, cuda;   /* cuda: rows of device memory, live, also where peaks are compared */
+    struct groups groups, cuda;   /* cuda: rows of live device memory, even if peaks are compared */
     struct thresholds thresholds; /* the limits */
     struct diff_limits limited;
-    const char *suppressed_in; /* NULL: growth is judged by rows; else as a check does, by figures */
+    const char *suppressed_in; /* NULL: growth is judged by rows; otherwise by figures, as in a check */
     struct suppressions suppressions;
     struct figures figures[2];
     struct gate gate;
-    struct over over;     /* the limit that was passed, and by what */
+    struct over over;     /* the limit that was passed, and the row that passed it */
     char over_name[1024]; /* "": all memory together */
     enum view view;
-    bool apart; /* they are of two processes, whose runs have nothing to do with each other */
+    bool apart; /* the files are of two processes, whose runs are unrelated */
     bool view_given, peak, json, html;
-    const char *page; /* where a page goes; NULL: standard output */
+    const char *page; /* file of the page; NULL: standard output */
     size_t top;       /* rows shown; SIZE_MAX: all */
-    size_t html_top;  /* sites that stand by themselves in a page */
+    size_t html_top;  /* sites of a page that are not merged */
 };
 
 void diff_text(struct diff *diff);
 void diff_json(struct diff *diff);
 void diff_json_to(struct diff *diff, FILE *to);
-int diff_html(struct diff *diff); /* 0, or an exit code after complaining */
+int diff_html(struct diff *diff); /* returns 0, or an exit code after a complaint */
 
 int64_t diff_grown_bytes(const struct diff *diff);
 int64_t diff_grown_blocks(const struct diff *diff);
-/* Whether either used CUDA, and by how much more is live on its devices. */
+/* Whether either file used CUDA, and the growth of live memory on its devices. */
 bool diff_has_cuda(const struct diff *diff);
 int64_t diff_grown_cuda_bytes(const struct diff *diff);
 int64_t diff_grown_cuda_blocks(const struct diff *diff);
-/* What is suppressed of the growth on the host. */
+/* The suppressed part of the growth on the host. */
 uint64_t diff_suppressed(const struct diff *diff);
-/* What the call stack of a row is read from, with its names; NULL when there is none, or it cannot be read (again). Ids
- * of stacks stay what they were. */
+/* The image for reading the call stack of a row, and the names of its frames. NULL if there is none, or it cannot be
+ * read (again). Ids of stacks do not change. */
 const struct image *diff_stacks(struct diff *diff, const struct row *row);
 
 #endif

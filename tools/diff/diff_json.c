@@ -71,7 +71,7 @@ static void json_row(struct json *json, struct diff *diff, const struct groups *
     json_end_object(json);
 }
 
-/* What changed and is not listed, so that the list and this add up. */
+/* The sum of changed rows that are not listed. The list and this sum add up. */
 static void json_omitted(struct json *json, const char *key, const struct groups *groups, size_t shown) {
     int64_t bytes = 0, blocks = 0;
     for (size_t i = shown; i < groups->ordered; i++) {

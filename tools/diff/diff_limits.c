@@ -1,4 +1,4 @@
-/* diff_limits.c — limits for each owner and each call site; see diff_limits.h. */
+/* diff_limits.c — see diff_limits.h. */
 #include "tools/diff/diff_limits.h"
 #include "tools/views/estimate.h"
 
@@ -28,13 +28,13 @@ int diff_limits_add(struct diff_limits *limited, const struct image *image, int 
     return result;
 }
 
-/* What nobody owns is no owner, and what estimates lack is no call site. */
+/* Whether the row counts: untagged memory is not an owner, and the remainder of estimates is not a call site. */
 static bool is_meant(const struct groups *groups, const struct row *row) {
     if (groups->view == BY_SITE) return strcmp(groups_place(groups, row), GROUPS_REMAINDER) != 0;
     return row->model || row->node;
 }
 
-/* Of an estimate counts what is beyond twice its standard error, which in a damaged file may be anything. */
+/* The growth of an estimate beyond twice its standard error. In a damaged file the error may be anything. */
 static int64_t growth_beyond_error(const struct row *row) {
     int64_t growth = row_growth(row), error = row->variance ? (int64_t)estimate_error(row->variance) : 0;
     if (__builtin_sub_overflow(growth, error, &growth) || __builtin_sub_overflow(growth, error, &growth))

@@ -1,5 +1,5 @@
-/* diff_text.c — a comparison for people; see diff.h. By site it reads as the report does: figures in the margin, the
- * call stack beside them. */
+/* diff_text.c — a comparison as text; see diff.h. By site it looks like the report: figures in the margin, the call
+ * stack beside them. */
 #include "tools/diff/diff.h"
 #include "tools/views/estimate.h"
 #include "tools/diff/known.h"
@@ -12,13 +12,13 @@ enum {
     SITE_INDENT = 36,
     GROWTH = 11,
     BLOCKS = 10,
-    FIGURES = 40, /* columns of a row behind its name, */
-    ERROR = 12    /* and those of its error */
+    FIGURES = 40, /* columns after the name of a row, */
+    ERROR = 12    /* and columns of its error */
 };
 
 static const char *what(const struct diff *diff) { return diff->peak ? "at peak" : "live"; }
 
-/* What a thread holds is negative when it freed more than it allocated. */
+/* The memory of a thread. It is negative if the thread freed more than it allocated. */
 static struct text held_text(const struct row *row) {
     int64_t held = (int64_t)row->side[1].live_bytes;
     return held < 0 ? text_size_change(held) : text_size((uint64_t)held);
@@ -56,7 +56,7 @@ static void print_sites(struct diff *diff, const struct groups *groups, size_t s
     for (size_t i = 0; i < shown; i++) print_site(diff, groups, groups_row(groups, i));
 }
 
-/* ---- by all else */
+/* ---- by other views */
 
 static int name_width(const struct diff *diff) { return text_width() - FIGURES - (diff->groups.estimated ? ERROR : 0); }
 
@@ -122,7 +122,7 @@ static void print_groups(struct diff *diff, const struct groups *groups) {
     print_total(diff, groups == &diff->cuda);
 }
 
-/* The driver's figures of both, device by device. */
+/* Compares the driver's figures of both files, device by device. */
 static void print_devices(const struct diff *diff) {
     putchar('\n');
     cuda_line_head("");

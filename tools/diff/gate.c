@@ -1,4 +1,4 @@
-/* gate.c — whether runs of a program hold more than a baseline says; see gate.h. */
+/* gate.c — see gate.h. */
 #include "tools/diff/gate.h"
 
 #include <stdlib.h>
@@ -11,7 +11,8 @@ static int64_t distance(struct range before, struct range now) {
     return now.high < before.low ? -bounded(before.low - now.high) : 0;
 }
 
-/* A call site that the baseline does not list may have had anything below its floor; of owners it lists all. */
+/* The ranges in the baseline. A call site that it does not list may have been anything below its floor; owners are all
+ * listed. */
 static void ranges_before(const struct gate *gate, const struct figure *figure, struct finding *finding) {
     const struct figure *old = figures_find_like(gate->before, figure);
     struct range unlisted = {0, figure->kind == FIGURE_SITE ? gate->before->floor - 1 : 0};
@@ -36,8 +37,8 @@ static void measure(const struct gate *gate, const struct figure *figure, struct
 
 static bool has_changed(const struct finding *finding) { return finding->growth.bytes || finding->growth.blocks; }
 
-/* What a suppressed call site may have grown by at most, in bytes or blocks. One that the baseline does not list counts
- * whole, unless it is as small as those that are not listed. */
+/* The most that a suppressed call site may have grown by, in bytes or blocks. If the baseline does not list it, all of
+ * it counts, unless it is below the floor. */
 static int64_t most_grown(const struct gate *gate, const struct finding *site, int what) {
     uint64_t high = site->now[what].high, low = site->is_new ? 0 : site->before[what].low;
     if (site->is_new && site->now[0].high < gate->before->floor) return 0;
@@ -54,7 +55,7 @@ static int over_add(struct gate *gate, const struct figure *figure, size_t capac
     return 0;
 }
 
-/* A baseline of before devices were counted says nothing of them. */
+/* Whether the figure is judged. An old baseline has no figures for devices. */
 static bool is_judged(const struct gate *gate, const struct figure *figure) {
     return !figure->cuda || (gate->before->with_cuda && gate->now->with_cuda);
 }
@@ -80,7 +81,7 @@ static void take_off(int64_t *growth, int64_t most) {
     if (*growth > 0) *growth = *growth > most ? *growth - most : 0;
 }
 
-/* Of several owners of the same kind and name, each. */
+/* Owners of the same kind and name all match. */
 bool gate_is_of(const struct figure *site, const struct figure *owner) {
     char text[SCAN_STRING_MOST], name[SCAN_STRING_MOST];
     const char *next = figure_name(site), *own = figure_name(owner);
@@ -96,7 +97,7 @@ bool gate_is_of(const struct figure *site, const struct figure *owner) {
 
 static int64_t sum_capped(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
 
-/* The list is in order: the total and the owners come first. */
+/* Subtracts suppressed growth. The list is sorted: the total and the owners come first. */
 static void take_off_suppressed(struct gate *gate) {
     for (size_t i = 0; i < gate->count; i++) {
         const struct finding *site = &gate->list[i];

@@ -1,6 +1,6 @@
-/* html_diff.c — a comparison as a page; see diff.h. docs/html.md has the format of its data.
- * In: rows of both files by site, on the host and on devices. Out: the same groups as of a report, with what each site
- * had before and has after. */
+/* html_diff.c — a comparison as a page; see diff.h. docs/html.md has the format of its data. In: rows of both files by
+ * site, on the host and on devices. Out: the same groups as for a report, with the figures of each site before and
+ * after. */
 #include "tools/base/complain.h"
 #include "tools/diff/diff.h"
 #include "tools/html/html_fit.h"
@@ -10,7 +10,7 @@
 
 enum { DIFF_ROWS = 1000 };
 
-/* A tag of the page: names of owners. */
+/* A tag of the page: ids of owners' names. */
 struct tag_key {
     uint32_t model, node, run;
 };
@@ -26,7 +26,7 @@ struct html_diff {
     struct html_tree tree;
     struct html_fit packed; /* the columns of lines, stacks and sites */
     struct tag *table, **tags;
-    const struct row **rows; /* that hold something on either side, those of the host first */
+    const struct row **rows; /* rows that hold something on either side, those of the host first */
     size_t tag_count, row_count, host_count;
     bool failed;
 };
@@ -37,7 +37,7 @@ static const struct groups *groups_of(const struct html_diff *self, size_t index
     return index < self->host_count ? &self->diff->groups : &self->diff->cuda;
 }
 
-/* ---- owners: names of both kinds of rows, each once. Those of devices come after those of the host. */
+/* ---- owners: the names in both kinds of rows, each once. Names for devices come after those for the host. */
 
 static uint32_t name_number(const struct html_diff *self, size_t index, uint32_t name) {
     if (!name || index < self->host_count) return name;
@@ -136,7 +136,7 @@ static unsigned cost_of(const struct row *row) {
     return cost;
 }
 
-/* What changed matters more than what is there. */
+/* Sets the weight of leaves: the change matters more than the size. */
 static void weigh(const struct html_diff *self, struct html_leaf *leaves, size_t first, size_t end) {
     double grown = 1, held = 1;
     for (size_t i = first; i < end; i++) {
@@ -170,7 +170,7 @@ static struct html_leaf *make_leaves(struct html_diff *self) {
     return leaves;
 }
 
-/* What the stacks of each side are read from; NULL where no row has any, or they cannot be read again. */
+/* The images for the stacks of both sides; NULL if no row has any, or they cannot be read again. */
 static void find_images(const struct html_diff *self, const struct image *images[2]) {
     bool sought[2] = {false, false};
     for (size_t i = 0; i < self->row_count; i++) {
@@ -285,7 +285,7 @@ static int html_diff_begin(struct html_diff *self, struct diff *diff) {
     *self = (struct html_diff){.diff = diff};
     if (find_rows(self) < 0) return -1;
     html_lines_begin(&self->lines);
-    html_lines_module(&self->lines, NULL); /* the line of a stack that cannot be read */
+    html_lines_module(&self->lines, NULL); /* the line for a stack that cannot be read */
     find_images(self, images);
     struct html_leaf *leaves = make_leaves(self);
     if (html_tree_begin(&self->tree, &self->lines, images, diff->symbols, leaves, self->row_count) < 0 || self->failed)

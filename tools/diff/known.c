@@ -1,11 +1,11 @@
-/* known.c — growth that is known, as diff and check are told of it; see known.h. */
+/* known.c — see known.h. */
 #include "tools/diff/known.h"
 #include "tools/base/complain.h"
 #include "tools/base/text.h"
 
 #include <string.h>
 
-enum { WIDTH = 100, BESIDE = 28 /* the number of the line, and why it is named */ };
+enum { WIDTH = 100, BESIDE = 28 /* columns for the number of the line and the reason */ };
 
 int known_load(struct suppressions *suppressions, const char *path) {
     struct scan scan;

@@ -1,4 +1,4 @@
-/* suppressions.c — growth that is known; see suppressions.h. */
+/* suppressions.c — see suppressions.h. */
 #include "tools/diff/suppressions.h"
 #include "tools/base/glob.h"
 
@@ -18,7 +18,7 @@ static bool is_day(uint32_t year, uint32_t month, uint32_t day) {
     return day <= days[month - 1] || (leap && month == 2 && day == 29);
 }
 
-/* YYYY-MM-DD. */
+/* Parses YYYY-MM-DD. */
 static bool parse_day(const char *text, uint32_t *day) {
     uint32_t parts[3] = {0, 0, 0};
     if (strlen(text) != 10) return false;
@@ -109,7 +109,7 @@ uint32_t suppressions_today(void) {
 
 /* --- matching --- */
 
-/* "function@module": no file name has an '@' as often as functions do. */
+/* Splits "function@module" at the last '@': names of functions may have one, file names hardly ever do. */
 static bool frame_matches(const struct suppression *one, char *frame) {
     char *at = strrchr(frame, '@');
     if (at) *at = 0;
@@ -135,7 +135,7 @@ static bool site_matches(const struct suppression *one, const struct figure *fig
     return frame && owner;
 }
 
-/* A line that names functions is not meant for all that the owner has. */
+/* Whether the line matches an owner. A line that names functions does not apply to a whole owner. */
 static bool owner_figure_matches(const struct suppression *one, const struct figure *figure) {
     char text[SCAN_STRING_MOST], owner[SCAN_STRING_MOST + 16];
     const char *next = figure_name(figure);

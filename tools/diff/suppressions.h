@@ -1,11 +1,11 @@
-/* suppressions.h — growth that is known, and does not count: a file of lines such as
+/* suppressions.h — known growth, which does not count: a file with lines such as
  *
  *     function=json_cache_* module=libjson*.so  until=2027-03-31   # the cache is filled once
  *     owner=model:UNET*
  *
- * In: that file, of which nothing is believed; names of figures. Out: the line that suppresses one. Globs of function
- * and module are of one and the same frame among those that name a call site; that of owner is of kind:name, or of the
- * name alone. All that a line says has to match. After the day that it gives, a line suppresses nothing any more. */
+ * In: that file, which is not trusted; names of figures. Out: the line that suppresses a figure. The globs of function
+ * and module must match the same frame, among those that name a call site. The glob of owner matches kind:name, or the
+ * name alone. Everything that a line says has to match. After its day a line suppresses nothing. */
 #ifndef MEMSTOW_SUPPRESSIONS_H
 #define MEMSTOW_SUPPRESSIONS_H
 
@@ -14,7 +14,7 @@
 
 struct suppression {
     char *function, *module, *owner; /* NULL: any */
-    uint32_t until;                  /* 20270331; 0: for good */
+    uint32_t until;                  /* 20270331; 0: no limit */
     uint32_t line;
     bool expired, used;
 };
@@ -24,13 +24,13 @@ struct suppressions {
     size_t count;
 };
 
-/* today: 20261122. 0, or -1 and why in scan->error. */
+/* today: as 20261122. Returns 0, or -1 with the reason in scan->error. */
 int suppressions_read(struct suppressions *suppressions, struct scan *scan, uint32_t today);
 void suppressions_end(struct suppressions *suppressions);
-/* The day by UTC, as above. */
+/* The current day in UTC, in that form. */
 uint32_t suppressions_today(void);
 
-/* The first line that suppresses the figure, which is then used; or NULL. The total never is. */
+/* The first line that suppresses the figure, marked as used; or NULL. The total is never suppressed. */
 const struct suppression *suppressions_match(struct suppressions *suppressions, const struct figure *figure);
 
 #endif

@@ -1,4 +1,4 @@
-/* thresholds.c — how much growth is too much; see thresholds.h. */
+/* thresholds.c — see thresholds.h. */
 #include "tools/diff/thresholds.h"
 #include "tools/base/size.h"
 
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* "owner:", "site:" or nothing in front. */
+/* Parses "owner:" or "site:" at the beginning, or nothing. */
 static const char *parse_scope(const char *string, enum limit_scope *scope) {
     static const char *const words[LIMIT_SCOPES] = {"total:", "owner:", "site:"};
     *scope = LIMIT_TOTAL;

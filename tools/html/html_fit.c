@@ -1,11 +1,11 @@
-/* html_fit.c — as many sites one by one as a page has room for; see html_fit.h. */
+/* html_fit.c — see html_fit.h. */
 #include "tools/html/html_fit.h"
 
 #include <stdlib.h>
 
 enum {
-    ROOM = 4600000,  /* bytes; the rest of a page is far smaller than what is left to 5 MB */
-    GUESS = 3000000, /* what is taken in first, by what things take on the average */
+    ROOM = 4600000,  /* bytes for columns; the rest of a page is far smaller than the difference to 5 MB */
+    GUESS = 3000000, /* bytes for the first choice, by average costs */
     AIM = ROOM / 8 * 7,
     ENOUGH = ROOM / 4 * 3,
     ROUNDS = 4,
@@ -29,7 +29,7 @@ static int write_columns(struct html_fit *fit, html_data *write, void *context) 
     return result;
 }
 
-/* All that was asked for is in, or what there is fits well. */
+/* Whether everything that was asked for is in, or the columns fit well. */
 static bool fits(const struct html_fit *fit, const struct html_tree *tree, size_t most) {
     bool all = tree->leaf_count - tree->folded >= (most < tree->leaf_count ? most : tree->leaf_count);
     return fit->size <= ROOM && (all || fit->size >= ENOUGH);

@@ -1,6 +1,6 @@
-/* html_fit.h — as many sites one by one as a page has room for.
- * In: a tree with its leaves, and what writes the columns of what was built. Out: those columns, in memory. What they
- * take is only known once they are compressed: where much room is left, or there was too little, they are made anew. */
+/* html_fit.h — shows as many single sites as fit into a page. In: a tree with its leaves, and a function that writes
+ * the columns of the built tree. Out: those columns, in memory. Their size is only known after compression. If they are
+ * much smaller than the space, or too large, they are made again. */
 #ifndef MEMSTOW_HTML_FIT_H
 #define MEMSTOW_HTML_FIT_H
 
@@ -12,8 +12,8 @@ struct html_fit {
     size_t size;
 };
 
-/* `most`: leaves that stand by themselves, at most. 0, or -1: no memory. html_fit_end() comes whatever the result is.
- */
+/* `most`: limit for leaves that are not merged. Returns 0, or -1: no memory. Call html_fit_end() whatever the result
+ * is. */
 int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, html_data *write, void *context);
 void html_fit_end(struct html_fit *fit);
 

@@ -1,4 +1,4 @@
-/* html_lines.c — the lines of call stacks, as a page shows them; see html_lines.h. */
+/* html_lines.c — see html_lines.h. */
 #include "tools/html/html_lines.h"
 #include "tools/symbols/innermost.h"
 #include "tools/base/json.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { TEXT_MOST = 1000 /* bytes: longer names are cut, and say so */ };
+enum { TEXT_MOST = 1000 /* bytes; longer names are cut, and are marked as cut */ };
 
 struct html_text {
     UT_hash_handle hh;
@@ -39,7 +39,7 @@ void html_lines_end(struct html_lines *lines) {
     *lines = (struct html_lines){0};
 }
 
-/* Room for one pointer more. */
+/* Makes room for one more pointer. */
 static bool list_grow(void *list, size_t count, size_t *room) {
     void **grown, ***pointers = list;
     if (count < *room) return true;
@@ -100,7 +100,7 @@ static uint32_t line_number(struct html_lines *lines, struct line_key key) {
     return line->number;
 }
 
-/* python3.11, libpython3.11.so.1.0: the program, or the library that programs embed. */
+/* Whether the module is Python's program or library: python3.11, libpython3.11.so.1.0. */
 static bool is_interpreter(const char *module) {
     const char *name = text_base_name(module);
     if (strncmp(name, "lib", 3) == 0) name += 3;
@@ -117,7 +117,7 @@ static uint32_t kind_of(const struct image *image, uint32_t id, const struct nam
     return kind;
 }
 
-/* Where the function is not known: the last name of the module, and where in it. */
+/* The text for an unknown function: the last name of the module, and the offset in it. */
 static void place(char *to, size_t size, const struct named_frame *frame) {
     if (frame->module)
         snprintf(to, size, "%.300s+0x%" PRIx64, text_base_name(frame->module), frame->offset);

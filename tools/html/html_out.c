@@ -1,4 +1,4 @@
-/* html_out.c — the file of a page; see html_out.h. */
+/* html_out.c — see html_out.h. */
 #include "tools/html/html_out.h"
 
 #include "preload/shared/snapshot.h"
@@ -45,7 +45,7 @@ static void pack(struct html_out *out, int flush) {
     out->stream.avail_in = (uInt)out->waiting;
     while (result == Z_OK) {
         result = deflate(&out->stream, flush);
-        if (out->stream.avail_out && result != Z_STREAM_END) break; /* it wants more */
+        if (out->stream.avail_out && result != Z_STREAM_END) break; /* zlib needs more input */
         put_packed(out, sizeof out->packed - out->stream.avail_out);
         out->stream.next_out = out->packed;
         out->stream.avail_out = sizeof out->packed;

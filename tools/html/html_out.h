@@ -1,6 +1,5 @@
-/* html_out.h — the file of a page: text as it stands, and blocks of data, compressed and written as letters.
- * In: bytes, numbers, JSON. Out: HTML. It keeps no more than a window of what it writes. docs/html.md has the format.
- */
+/* html_out.h — writes the file of a page: text as it is, and blocks of data, compressed and encoded as letters. In:
+ * bytes, numbers, JSON. Out: HTML. It keeps no more than a window of the output. docs/html.md has the format. */
 #ifndef MEMSTOW_HTML_OUT_H
 #define MEMSTOW_HTML_OUT_H
 
@@ -15,24 +14,24 @@ struct html_out {
     z_stream stream;
     bool failed; /* zlib had no memory */
     size_t waiting;
-    uint8_t bytes[1 << 16];  /* that wait to be compressed */
-    uint8_t packed[3 << 14]; /* a whole number of threes, so that a chunk of letters ends without padding */
+    uint8_t bytes[1 << 16];  /* bytes that wait for compression */
+    uint8_t packed[3 << 14]; /* a multiple of three, so that a chunk of letters ends without padding */
     char text[(4 << 14) + 4];
 };
 
-/* 0, or -1: no memory. */
+/* Returns 0, or -1: no memory. */
 int html_out_begin(struct html_out *out, FILE *to);
-/* 0, or -1 when something failed on the way. */
+/* Returns 0, or -1 if something failed on the way. */
 int html_out_end(struct html_out *out);
 void html_out_text(struct html_out *out, const void *text, size_t length);
 
-/* A column of a group: so many numbers follow. `form` says how a reader takes them: "numbers", or "signed". */
+/* Begins a column of a group; `count` numbers follow. `form` says how a reader decodes them: "numbers", or "signed". */
 void html_column_begin(struct html_out *out, const char *group, const char *column, const char *form, size_t count);
 void html_column_put(struct html_out *out, uint64_t number);
 void html_column_put_signed(struct html_out *out, int64_t number);
 void html_column_end(struct html_out *out);
 
-/* A JSON document: what is written to the stream until it is closed. NULL: no memory. */
+/* Begins a JSON document: write to the stream and close it. NULL: no memory. */
 FILE *html_document(struct html_out *out, const char *name);
 
 #endif

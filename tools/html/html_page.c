@@ -1,4 +1,4 @@
-/* html_page.c — a page; see html_page.h. html_parts.S has what stands around the data. */
+/* html_page.c — see html_page.h. html_parts.S has the parts around the data. */
 #include "tools/html/html_page.h"
 #include "tools/base/complain.h"
 #include "tools/base/text.h"
@@ -39,7 +39,7 @@ static int write_to(FILE *to, html_data *data, void *context) {
 
 struct page_file {
     const char *path;
-    char temporary[4200]; /* "": it is written to as it is */
+    char temporary[4200]; /* "": the target is written to directly */
     FILE *stream;
 };
 
@@ -56,7 +56,7 @@ static bool is_ledger(const char *path) {
     return is;
 }
 
-/* As a file would be that the shell makes. */
+/* Gives the file the permissions of a file that the shell makes. */
 static void let_others_read(int fd) {
     mode_t mask = umask(0);
     umask(mask);
@@ -73,7 +73,7 @@ static int open_temporary(struct page_file *file) {
     return file->stream ? EXIT_FINE : refuse(file->path, strerror(errno));
 }
 
-/* What is no file, such as a pipe, is written to as it is. */
+/* Opens the target. If it is not a file, such as a pipe, it is written to directly. */
 static int open_file(struct page_file *file) {
     struct stat st;
     bool there = stat(file->path, &st) == 0;
@@ -84,7 +84,7 @@ static int open_file(struct page_file *file) {
     return file->stream ? EXIT_FINE : refuse(file->path, strerror(errno));
 }
 
-/* It failed on the way: what fails again says why. */
+/* The reason of an earlier failure: a flush fails again and sets errno. */
 static int why_failed(FILE *stream) {
     errno = 0;
     clearerr(stream);

@@ -1,4 +1,4 @@
-/* html_sites.c — the sites of one report as columns of a page; see html_sites.h. */
+/* html_sites.c — see html_sites.h. */
 #include "tools/html/html_sites.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/views/estimate.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is there */
+/* ---- collecting sites */
 
 static const struct image *image_of(const struct html_sites *self, size_t index) {
     return index < self->host_count ? self->report->image : &self->devices;
@@ -19,11 +19,11 @@ static struct total total_of(const struct html_sites *self, size_t index) {
 static struct listed_site *list(const struct report *report, const struct image *image, size_t *count) {
     struct report all = *report;
     all.image = image;
-    all.top = 0; /* in no order */
+    all.top = 0; /* unsorted */
     return report_sites(&all, true, count);
 }
 
-/* Both kinds of memory in one list. */
+/* Makes one list of sites of host and device memory. */
 static int find_sites(struct html_sites *self) {
     size_t host = 0, device = 0;
     const struct image *image = self->report->image;
@@ -42,7 +42,7 @@ static int find_sites(struct html_sites *self) {
     return failed ? -1 : 0;
 }
 
-/* ---- how much a site matters: its part of what there is, by whatever measure it is largest in */
+/* ---- the weight of a site: its share of the whole, in the measure where that is largest */
 
 struct whole {
     double bytes[MEASURES];
@@ -62,7 +62,7 @@ static float weight_of(const struct total *total, const struct whole *whole) {
     double most = 0;
     for (int measure = 0; measure < MEASURES; measure++) {
         double part = (double)total_measure(total, (enum measure)measure) / whole->bytes[measure];
-        if (measure == MEASURE_ALLOCATED) part /= 4; /* what is gone matters less than what is there */
+        if (measure == MEASURE_ALLOCATED) part /= 4; /* freed memory matters less than present memory */
         if (part > most) most = part;
     }
     return (float)most;
@@ -70,8 +70,8 @@ static float weight_of(const struct total *total, const struct whole *whole) {
 
 static unsigned bits_of(uint64_t number) { return number ? 64 - (unsigned)__builtin_clzll(number) : 0; }
 
-/* Numbers that are nothing, or what the live ones are, take next to no room; of others, most are not as random as they
- * could be. */
+/* The cost of a total. Numbers that are 0 or equal the live figures take almost no space, and most others are less
+ * random than they could be. */
 static unsigned cost_of(const struct total *total) {
     unsigned cost = 6;
     for (int measure = 0; measure < MEASURES; measure++) {
@@ -145,7 +145,7 @@ static struct html_figures figures_of(const struct html_sites *self, size_t entr
     return self->sum_of[entry] ? self->sums[self->sum_of[entry] - 1] : add_leaves(self, entry);
 }
 
-/* Each column asks for them again, and a few entries may stand for a million leaves. */
+/* Adds up the entries once, because every column needs the sums, and a few entries may stand for a million leaves. */
 static int add_up_entries(struct html_sites *self) {
     size_t entries = self->tree.entry_count, count, sums = 0;
     free(self->sum_of);
@@ -274,7 +274,7 @@ struct blocks {
     size_t count;
 };
 
-/* kind: 0 for a block, else 2 * the kind of a mapping, and 1 more where it is shared. */
+/* kind: 0 for a block; for a mapping 2 * its kind, and 1 more if it is shared. */
 static uint64_t block_value(const struct blocks *blocks, const struct listed *item, enum block_column column) {
     const struct image *image = blocks->self->report->image;
     switch (column) {

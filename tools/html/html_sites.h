@@ -1,6 +1,5 @@
-/* html_sites.h — the sites of one report as columns of a page, in the order of its tree.
- * In: a report. Out: the groups "lines", "segments", "tree", "sites", "tags" and "blocks"; their sums are those of the
- * report, to the byte. */
+/* html_sites.h — the sites of one report as columns of a page, in the order of its tree. In: a report. Out: the groups
+ * "lines", "segments", "tree", "sites", "tags" and "blocks". Their sums equal those of the report, to the byte. */
 #ifndef MEMSTOW_HTML_SITES_H
 #define MEMSTOW_HTML_SITES_H
 
@@ -8,23 +7,24 @@
 #include "tools/report/report.h"
 
 enum {
-    HTML_BLOCKS_MOST = 100000, /* largest blocks, and mappings */
+    HTML_BLOCKS_MOST = 100000, /* the largest blocks and mappings */
 };
 
 struct html_sites {
     const struct report *report;
     struct html_lines lines;
     struct html_tree tree;
-    struct listed_site *sites; /* of host memory, then of devices */
+    struct listed_site *sites; /* sites of host memory, then of devices */
     size_t count, host_count, block_count;
-    struct image devices; /* totals are those of device memory */
+    struct image devices; /* a view whose totals are those of device memory */
     struct listed *blocks;
     struct html_fit packed;    /* the columns of lines, stacks and sites */
-    struct html_figures *sums; /* of entries that are put together, */
-    uint32_t *sum_of;          /* by entry: 1 + index, 0: it is a site by itself */
+    struct html_figures *sums; /* sums of entries that are merged, */
+    uint32_t *sum_of;          /* by entry: 1 + index, 0: it is a single site */
 };
 
-/* `most`: sites that stand by themselves. 0, or -1: no memory. Both ends are called whatever the result is. */
+/* `most`: limit for sites that are not merged. Returns 0, or -1: no memory. Call both end functions whatever the result
+ * is. */
 int html_sites_begin(struct html_sites *self, const struct report *report, size_t most);
 int html_sites_write(struct html_sites *self, struct html_out *out);
 void html_sites_end(struct html_sites *self);

@@ -1,14 +1,13 @@
-/* html_tree.c — the call stacks of a page as one tree of lines; see html_tree.h.
- * A place is a line in a segment of a node. Places that read the same, in the same place of the tree, are one group; a
- * step moves each of them by a line, into the children where a segment ends. A group goes on as one node of the page
- * for as long as all its places do the same and no site ends there. */
+/* html_tree.c — see html_tree.h. A place is a line in a segment of a node. Places with the same text at the same place
+ * of the tree are one group. A step moves each of them by a line, and into the node's children at the end of a segment.
+ * A group continues as one node of the page while all its places continue with the same line and no site ends there. */
 #include "tools/html/html_tree.h"
 #include "tools/views/stacks.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEVELS_MOST = 64 /* functions inlined in one frame */, LINE_CURSOR = UINT32_MAX };
+enum { LEVELS_MOST = 64 /* functions that are inlined in one frame */, LINE_CURSOR = UINT32_MAX };
 static const uint64_t STEPS_MAX = 100000000;
 
 /* ---- arrays that grow */
@@ -25,7 +24,7 @@ static int list_grow(void *list, size_t size, size_t count, size_t more, size_t 
     return 0;
 }
 
-/* ---- leaves in their places */
+/* ---- putting leaves at their nodes */
 
 static uint32_t node_of(const struct html_tree *tree, const struct html_leaf *leaf) {
     const struct image *image = tree->sides[leaf->side].image;
@@ -80,12 +79,12 @@ void html_tree_end(struct html_tree *tree) {
 
 /* ---- choosing */
 
-/* What each takes in a file, in eighths of a byte: on the average of real programs and of random ones. A line that
- * followed the one before it the last time, too, costs next to nothing, and so does a segment that is new. */
+/* What each item takes in a file, in eighths of a byte: an average of real and random programs. A line that also
+ * followed the previous one the last time costs almost nothing, and so does a new segment. */
 enum {
     COST_NODE = 2,
     COST_SEGMENT_AGAIN = 8,
-    COST_FIRST = 3, /* line of a segment */
+    COST_FIRST = 3, /* a line of a segment */
     COST_LINE = 25,
     COST_EXPECTED = 1,
     COST_FRAME = 40
@@ -93,8 +92,9 @@ enum {
 
 struct choice {
     const struct html_tree *tree;
-    uint8_t *nodes[2], *words[2]; /* that are in the file already */
-    uint32_t *followers[2];       /* by frame: 1 + the frame that followed it last; 0: the frame is not there yet */
+    uint8_t *nodes[2], *words[2]; /* marks: already in the file */
+    /* by frame: 1 + the frame that followed it last; 0: the frame is not in the file yet */
+    uint32_t *followers[2];
 };
 
 static int begin_choice(struct choice *choice, const struct html_tree *tree) {
@@ -144,7 +144,7 @@ static size_t segment_cost(const struct choice *choice, const struct image *imag
     return cost;
 }
 
-/* Takes a leaf in; what that costs. */
+/* Adds a leaf to the choice. Returns its cost. */
 static size_t choice_take(struct choice *choice, struct html_leaf *leaf) {
     const struct image *image = choice->tree->sides[leaf->side].image;
     size_t cost = leaf->cost;
@@ -165,14 +165,15 @@ static void fold(const struct choice *choice, struct html_leaf *leaf) {
     leaf->folded = 1;
 }
 
-/* The upper half of a float that is not negative: its order is that of the numbers, within one part in 128. */
+/* The upper half of a non-negative float. It sorts like the number itself, to within one part in 128. */
 static uint32_t rank_of(float weight) {
     uint32_t bits;
     memcpy(&bits, &weight, sizeof bits);
     return bits >> 16;
 }
 
-/* Leaves of most weight first: in buckets, because a million are sorted for what is a rough order anyway. */
+/* Sorts leaves by weight, the largest first. It uses buckets, because there may be a million leaves, and a rough order
+ * is enough. */
 static uint32_t *by_weight(const struct html_tree *tree) {
     enum { RANKS = 1 << 16 };
     uint32_t *order = malloc((tree->leaf_count + 1) * sizeof *order), *place = calloc(RANKS + 1, sizeof *place);
@@ -213,9 +214,9 @@ int html_tree_choose(struct html_tree *tree, size_t most, size_t bytes) {
 /* ---- building */
 
 struct cursor {
-    uint32_t node, position; /* position LINE_PLACE: `node` is a module, of sites without a stack */
+    uint32_t node, position; /* position LINE_PLACE: `node` is a module, for sites without a stack */
     uint32_t line;
-    uint16_t level; /* of functions that are inlined in the frame */
+    uint16_t level; /* among the functions that are inlined in the frame */
     uint16_t side;
 };
 
@@ -225,7 +226,7 @@ struct places {
 };
 
 struct group {
-    size_t first, end; /* in the stack */
+    size_t first, end; /* range in the stack of cursors */
 };
 
 struct build {
@@ -233,7 +234,7 @@ struct build {
     struct places stack, now, next;
     struct group *groups;
     size_t group_count, group_room;
-    uint32_t *chain; /* lines of the node that is being made */
+    uint32_t *chain; /* lines of the node that is being built */
     size_t chain_count, chain_room;
     bool failed;
 };
@@ -245,7 +246,7 @@ static void link_leaf(struct html_tree *tree, uint32_t index) {
     *first = index + 1;
 }
 
-/* Only nodes with something in or below them are linked. */
+/* Links those nodes that have something in or below them. */
 static void link_nodes(struct html_side *side) {
     const struct image *image = side->image;
     for (size_t node = image->node_count; node-- > 1;) {
@@ -258,7 +259,7 @@ static void link_nodes(struct html_side *side) {
 
 static size_t name_frame(struct html_tree *tree, struct html_side *side, uint32_t frame) {
     uint32_t *levels = NULL;
-    if (!tree->level_count) tree->level_count = 1; /* 0: not named */
+    if (!tree->level_count) tree->level_count = 1; /* 0 means: not named */
     if (list_grow(&tree->levels, sizeof *tree->levels, tree->level_count, LEVELS_MOST + 1, &tree->level_room) < 0)
         return 0;
     levels = tree->levels + tree->level_count;
@@ -269,7 +270,7 @@ static size_t name_frame(struct html_tree *tree, struct html_side *side, uint32_
     return side->frame_lines[frame];
 }
 
-/* The lines of a frame, behind their number; NULL: no memory. */
+/* The number of lines of a frame, followed by the lines. NULL: no memory. */
 static const uint32_t *frame_lines(struct html_tree *tree, struct html_side *side, uint32_t frame) {
     uint32_t known = frame < side->image->frame_count ? frame : (uint32_t)side->image->frame_count;
     size_t at = side->frame_lines[known] ? side->frame_lines[known] : name_frame(tree, side, known);
@@ -308,7 +309,7 @@ static int by_tag(const void *left, const void *right, void *context) {
     return a < b ? -1 : a > b;
 }
 
-/* Those that are put together: an entry for each tag. */
+/* Adds merged leaves as one entry for each tag. */
 static int add_folded(struct html_tree *tree, uint32_t *folded, size_t count) {
     qsort_r(folded, count, sizeof *folded, by_tag, tree->leaves);
     for (size_t first = 0, end; first < count; first = end) {
@@ -332,7 +333,7 @@ static int attach_folded(struct html_tree *tree, uint32_t first) {
     return result;
 }
 
-/* The sites that end here become entries of the node that is being made. */
+/* Adds the sites that end here as entries of the node that is being built. */
 static void attach(struct build *build, uint32_t first) {
     struct html_tree *tree = build->tree;
     for (uint32_t leaf = first; leaf; leaf = tree->next_leaf[leaf - 1]) {
@@ -342,8 +343,8 @@ static void attach(struct build *build, uint32_t first) {
     build->failed |= attach_folded(tree, first) < 0;
 }
 
-/* The first lines of what a node calls. A child without frames (no honest one) stands for its own children; the walk
- * goes down by first child and comes back by parents, so that no depth can overflow anything. */
+/* Pushes the first lines of a node's callees. A child without frames, which only a dishonest file has, is replaced by
+ * its children. The walk goes down by first child and comes back by parent, so no depth can overflow a stack. */
 static void push_children(struct build *build, uint16_t number, uint32_t top) {
     const struct html_side *side = &build->tree->sides[number];
     for (uint32_t node = side->child[top]; node;) {
@@ -379,7 +380,7 @@ static void step(struct build *build, struct cursor cursor) {
     }
 }
 
-/* ---- segments, each once */
+/* ---- segments, each stored once */
 
 static uint64_t hash_lines(const uint32_t *lines, size_t count) {
     uint64_t hash = count;
@@ -460,7 +461,8 @@ static void push_group(struct build *build, const struct cursor *first, size_t c
     build->stack.count += count;
 }
 
-/* What comes next, in groups that read the same; the last one pushed is the first one made. Their number. */
+/* Pushes the next lines in groups with the same text. The last group that is pushed is the first to be built. Returns
+ * their number. */
 static uint32_t push_groups(struct build *build) {
     struct places *next = &build->next;
     uint32_t count = 0;
@@ -534,7 +536,7 @@ static void make_node(struct build *build) {
     add_node(build, entries_before);
 }
 
-/* The outermost lines of all stacks, and those of sites without one. */
+/* Makes the root: the outermost lines of all stacks, and the lines of sites without a stack. */
 static void make_root(struct build *build) {
     const struct html_tree *tree = build->tree;
     for (uint16_t side = 0; side < 2; side++)
@@ -551,7 +553,7 @@ static void clear_side(struct html_side *side) {
     memset(side->leaf, 0, size);
 }
 
-/* What was built before; names of frames stay. */
+/* Drops the result of an earlier build; names of frames stay. */
 static void tree_clear(struct html_tree *tree) {
     for (int i = 0; i < 2; i++)
         if (tree->sides[i].image) clear_side(&tree->sides[i]);
@@ -595,8 +597,8 @@ static void write_lengths(const struct html_tree *tree, struct html_out *out) {
     html_column_end(out);
 }
 
-/* 0 where a line is the one that followed the line before it the last time; else 1 + its number. What is before the
- * first line counts as line 0. */
+/* Writes 0 for a line that also followed the previous line the last time, else 1 + its number. The line before the
+ * first one counts as line 0. */
 static int write_words(const struct html_tree *tree, struct html_out *out) {
     uint32_t *followers = calloc(tree->lines->line_count + 1, sizeof *followers), before = 0;
     html_column_begin(out, "segments", "lines", "followers", tree->word_count);
@@ -611,7 +613,7 @@ static int write_words(const struct html_tree *tree, struct html_out *out) {
     return followers ? 0 : -1;
 }
 
-/* 0 where a segment comes for the first time: those count up; else 1 + its number. */
+/* Writes 0 for a new segment, which gets the next number, else 1 + its number. */
 static void write_segments(const struct html_tree *tree, struct html_out *out) {
     uint32_t next = 0;
     html_column_begin(out, "tree", "segment", "again", tree->node_count);

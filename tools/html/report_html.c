@@ -7,14 +7,14 @@
 
 #include <stdlib.h>
 
-enum { ROWS = 1000 /* of the lists of the report that are no columns */ };
+enum { ROWS = 1000 /* limit for lists of the report that are not columns */ };
 
 static const char *measure_key(enum measure measure) {
     static const char *const keys[] = {"live", "peak", "allocated"};
     return keys[measure];
 }
 
-/* What the page is of, and what was left out of it. */
+/* Writes what the page is about, and what was left out of it. */
 static int write_about(const struct report *report, const struct html_sites *sites, struct html_out *out) {
     static struct json json;
     FILE *to = html_document(out, "page");
@@ -32,7 +32,7 @@ static int write_about(const struct report *report, const struct html_sites *sit
     return fclose(to) == 0 ? 0 : -1;
 }
 
-/* All but the sites and blocks, which are columns. */
+/* Writes all but the sites and blocks, which are columns. */
 static int write_report(const struct report *report, struct html_out *out) {
     struct report without = *report;
     FILE *to = html_document(out, "report");

@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 100, PAUSE_NS = 50000000 }; /* while the queue of the socket is full */
+enum { TRIES = 100, PAUSE_NS = 50000000 }; /* for a full queue of the socket */
 
-/* The folder of the socket, in the file system as the process sees it. */
+/* Opens the folder of the socket in the file system that the process sees. */
 static int open_inside(pid_t pid, const char *folder) {
     char root[64];
     snprintf(root, sizeof root, "/proc/%d/root", (int)pid);
@@ -40,7 +40,7 @@ static int connect_patiently(int fd, const struct sockaddr_un *address) {
     return -EAGAIN;
 }
 
-/* Who listens is asked of the kernel: a name may be anybody's. */
+/* Asks the kernel which process listens: anybody can make a socket with that name. */
 static int check_peer(int fd, pid_t pid) {
     struct ucred peer;
     socklen_t length = sizeof peer;
@@ -48,7 +48,7 @@ static int check_peer(int fd, pid_t pid) {
     return peer.pid == pid && peer.uid == geteuid() ? 0 : -EPERM;
 }
 
-/* A name of at most 108 bytes, however long that of the folder is. */
+/* Connects in a folder, because the address has space for only 108 bytes, and the folder's name may be long. */
 static int connect_in(int folder, const char *name, pid_t pid) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder, name) >=
@@ -83,7 +83,8 @@ static int connect_and_close(int folder, const char *name, pid_t pid) {
     return fd;
 }
 
-/* What the process sees may have changed since (chroot): then the socket may still be where it was, for us. */
+/* Tries the path inside the process's root, then outside: after a chroot the process sees other files, and the socket
+ * may still be at its old place. */
 int control_connect(pid_t pid, const char *path, char *error, size_t size) {
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%s", path);

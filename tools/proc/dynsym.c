@@ -1,4 +1,4 @@
-/* dynsym.c — the address of exported symbols; see dynsym.h. */
+/* dynsym.c — see dynsym.h. */
 #include "tools/proc/dynsym.h"
 
 #include <elf.h>
@@ -12,7 +12,7 @@
 
 enum { TABLE_MOST = 32 << 20, SECTIONS_MOST = 4096, FILES_MOST = 16 };
 
-/* `size` bytes at `offset` of the file, and a NUL; NULL: they are not there. */
+/* Reads `size` bytes at `offset` of the file, and appends a NUL. NULL: the file does not have them. */
 static char *read_part(int fd, uint64_t offset, uint64_t size) {
     if (size > TABLE_MOST) return NULL;
     char *part = malloc(size + 1);
@@ -56,7 +56,7 @@ static bool look_in_sections(int fd, const Elf64_Ehdr *elf, const Elf64_Shdr *se
     return false;
 }
 
-/* Addresses as the file has them; whether they are moved by where it is mapped. */
+/* Finds the addresses in the file, and whether they are relative to its mapping. */
 static bool look_in_file(int fd, const char *const *names, uint64_t *addresses, size_t count, bool *moved) {
     Elf64_Ehdr elf;
     if (pread(fd, &elf, sizeof elf, 0) != sizeof elf || memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -76,7 +76,7 @@ static bool is_named(const char *path, const char *const *files) {
     return false;
 }
 
-/* A line of maps: the start of a file. */
+/* Whether a line of maps is the beginning of one of the files. */
 static bool is_candidate(char *line, const char *const *files, uint64_t *start, const char **path) {
     uint64_t offset;
     int at = 0;

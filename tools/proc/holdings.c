@@ -1,4 +1,4 @@
-/* holdings.c — what a process has that can keep it, or others, from ending; see holdings.h. */
+/* holdings.c — see holdings.h. */
 #include "tools/proc/holdings.h"
 #include "tools/base/duration.h"
 #include "tools/proc/proc.h"
@@ -40,7 +40,7 @@ static void describe_socket(struct handle *handle, const struct sockets *sockets
     snprintf(handle->what, sizeof handle->what, "%s", entry ? entry->text : "not of a kind that is listed");
 }
 
-/* What a program was started with is its parent's affair: descriptors 0 to 2, which come first, and others for the same
+/* Whether the parent gave the descriptor at the start: descriptors 0 to 2, which come first, and others for the same
  * thing. */
 static bool is_standard(const struct holdings *holdings, const char *target, int fd) {
     if (fd <= 2) return true;
@@ -82,10 +82,10 @@ struct mapping {
     uint64_t start, end, offset;
     char permissions[8];
     const char *path;
-    pid_t thread; /* process_living */
+    pid_t thread; /* from process_living */
 };
 
-/* Our own ledger is no holding of the program's. */
+/* A ledger of memstow does not count as the program's. */
 bool holdings_is_ledger(const char *path) {
     char magic[sizeof SNAP_MAGIC - 1] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
@@ -95,8 +95,8 @@ bool holdings_is_ledger(const char *path) {
     return got == sizeof magic && memcmp(magic, SNAP_MAGIC, sizeof magic) == 0;
 }
 
-/* By the process's memory, where it has that page: to open the file might wait for a network, as the process perhaps
- * does. */
+/* Looks for a ledger in the process's memory, if it has that page. Opening the file might wait for a network file
+ * system, perhaps like the process itself. */
 static bool begins_ledger(pid_t pid, uint64_t address) {
     char path[64], magic[sizeof SNAP_MAGIC - 1] = "";
     uint64_t entry = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -194,9 +194,9 @@ static void load_maps(struct holdings *holdings) {
     sort_mapped(holdings);
 }
 
-/* --- both --- */
+/* --- descriptors and maps --- */
 
-/* By number; what is only mapped comes last. */
+/* Sorts by descriptor; entries that are only mapped come last. */
 static int by_fd(const void *left, const void *right) {
     unsigned a = (unsigned)((const struct handle *)left)->fd, b = (unsigned)((const struct handle *)right)->fd;
     return (a > b) - (a < b);
@@ -212,7 +212,7 @@ static bool is_same_memory(const struct handle *a, const struct handle *b) {
     return a->kind == HANDLE_SHARED && b->kind == HANDLE_SHARED && strcmp(a->what, b->what) == 0;
 }
 
-/* Shared memory is told once, however many descriptors and mappings there are of it. */
+/* Drops duplicates: shared memory is listed once, even with several descriptors and mappings. */
 static void tell_once(struct holdings *holdings) {
     struct handle *handles = holdings->handles;
     size_t kept = 0;

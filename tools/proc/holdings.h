@@ -1,6 +1,6 @@
-/* holdings.h — what a process has that can keep it, or others, from ending: threads and what they wait in, open files,
- * sockets, shared memory, mapped files, files of its own that are deleted already, contexts on a GPU.
- * In: a pid. Out: lists, read from /proc, which is the truth. It attaches to nothing. */
+/* holdings.h — what a process has that can keep it, or other processes, from ending: threads and their waits, open
+ * files, sockets, shared memory, mapped files, deleted files of its own, contexts on a GPU. In: a pid. Out: lists from
+ * /proc. It does not attach to the process. */
 #ifndef MEMSTOW_HOLDINGS_H
 #define MEMSTOW_HOLDINGS_H
 
@@ -14,8 +14,8 @@
 struct handle {
     int fd; /* -1: mapped only */
     enum handle_kind kind;
-    bool standard;      /* of 0, 1 and 2, or what they are as well */
-    uint64_t mapped_at; /* of what is mapped only */
+    bool standard;      /* it is descriptor 0, 1 or 2, or the same thing */
+    uint64_t mapped_at; /* address, for things that are only mapped */
     char what[256];
 };
 
@@ -26,12 +26,12 @@ struct task {
     char waits[160]; /* "in futex", "in accept on tcp 127.0.0.1:80 (descriptor 3)", "runs" */
 };
 
-/* A file that is mapped, other than as shared memory; our own ledger is none. */
+/* A mapped file, other than shared memory and memstow's ledger. */
 struct mapped {
     char path[256];
     uint64_t bytes; /* in all its mappings */
-    bool code;      /* a program, or a library */
-    bool ledger;    /* while maps are read; then it is dropped */
+    bool code;      /* it is a program or a library */
+    bool ledger;    /* used while maps are read; ledgers are then dropped */
 };
 
 struct holdings {
@@ -39,18 +39,19 @@ struct holdings {
     struct task *tasks;
     size_t task_count;
     struct handle *handles;
-    size_t handle_count, of_kind[HANDLE_KINDS]; /* standard ones not counted */
-    size_t descriptors;                         /* the first of the handles, by number; then what is only mapped */
-    uint64_t shared_bytes;                      /* mapped */
-    uint64_t mapped_files;                      /* mappings of any file */
-    struct mapped *mapped;                      /* the largest first, code last */
+    size_t handle_count, of_kind[HANDLE_KINDS]; /* without standard ones */
+    /* number of the first handles, sorted by descriptor; then come those that are only mapped */
+    size_t descriptors;
+    uint64_t shared_bytes; /* bytes of shared mappings */
+    uint64_t mapped_files; /* mappings of any file */
+    struct mapped *mapped; /* the largest first, code last */
     size_t mapped_count, code_count;
 };
 
-/* As much as may be read; 0, or -1: it is gone, or no memory. */
+/* Reads as much as permissions allow. Returns 0, or -1: the process is gone, or there is no memory. */
 int holdings_load(struct holdings *holdings, pid_t pid);
 void holdings_clear(struct holdings *holdings);
-/* Whether the file is a ledger of ours. */
+/* Whether the file is a ledger of memstow. */
 bool holdings_is_ledger(const char *path);
 
 #endif

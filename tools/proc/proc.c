@@ -1,4 +1,4 @@
-/* proc.c — what /proc says about a process; see proc.h. */
+/* proc.c — see proc.h. */
 #include "preload/shared/os.h"
 #include "tools/proc/proc.h"
 
@@ -24,7 +24,7 @@ static ssize_t read_small(const char *path, char *to, size_t size) {
     return got;
 }
 
-/* pid (name) state …, where the name may contain anything, parentheses too: the last one ends it. */
+/* The line is "pid (name) state …". The name may contain parentheses, so the last one ends it. */
 int process_look(struct process *process, pid_t pid) {
     enum { EXITING = 4 }; /* the kernel's PF_EXITING */
     char path[64], line[1024];

@@ -1,4 +1,4 @@
-/* proc_table.c — all processes at one look; see proc_table.h. */
+/* proc_table.c — see proc_table.h. */
 #include "tools/proc/proc_table.h"
 #include "tools/proc/proc.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* -errno: it is gone, or may not be seen, but for what is_fault says. */
+/* Returns -errno: the process is gone or may not be seen, except for errors of is_fault. */
 static int read_line(int proc, const char *pid, char *line, size_t size) {
     char path[64];
     snprintf(path, sizeof path, "%.20s/stat", pid);
@@ -25,7 +25,7 @@ static int read_line(int proc, const char *pid, char *line, size_t size) {
     return error;
 }
 
-/* Who cannot be read for want of something of ours may well be there. */
+/* Whether the error is a lack of this process's own resources: the other process may still exist. */
 static bool is_fault(int error) { return error == -EMFILE || error == -ENFILE || error == -ENOMEM; }
 
 static bool parse_entry(const char *pid, char *line, struct proc_entry *entry) {
@@ -52,7 +52,7 @@ static int read_entry(int proc, const char *pid, struct proc_entry *entry) {
     return error || parse_entry(pid, line, entry) ? error : -ESRCH;
 }
 
-/* The first thread has no memory any more when it has ended; the process has. */
+/* Reads a process through a live thread, because the first thread has no memory any more when it has ended. */
 static int read_process(int proc, const char *pid, struct proc_entry *entry) {
     struct proc_entry other;
     char thread[16];
@@ -80,8 +80,8 @@ static int by_pid(const void *left, const void *right) {
     return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-/* It is mounted, and numbers processes as we do: in a PID namespace of one's own it may be the machine's, whose numbers
- * are of other processes. */
+/* Whether /proc is mounted and has the pids of this PID namespace. Inside a new namespace it may still be the
+ * machine's, whose pids belong to other processes. */
 static bool is_our_proc(void) {
     char number[16];
     ssize_t length = readlink("/proc/self", number, sizeof number - 1);

@@ -1,4 +1,4 @@
-/* proc_table.h — all processes at one look. In: /proc. Out: a table in the order of pids. */
+/* proc_table.h — a table of all processes from one look. In: /proc. Out: a table sorted by pid. */
 #ifndef MEMSTOW_PROC_TABLE_H
 #define MEMSTOW_PROC_TABLE_H
 
@@ -12,7 +12,7 @@ struct proc_entry {
     char state, name[32];
     uint64_t start_ticks, rss, processor_ticks;
     uint32_t threads;
-    signed char mark; /* whoever looks may write here: 0 at first */
+    signed char mark; /* for the caller's use; 0 at first */
 };
 
 struct proc_table {
@@ -20,10 +20,10 @@ struct proc_table {
     size_t count, capacity;
 };
 
-/* 0, or -1: /proc cannot be read, or is of another PID namespace; or no memory. */
+/* Returns 0. -1: /proc cannot be read or is of another PID namespace, or there is no memory. */
 int proc_table_read(struct proc_table *table);
 void proc_table_clear(struct proc_table *table);
-/* NULL: not there. */
+/* NULL: there is no such process. */
 struct proc_entry *proc_table_find(const struct proc_table *table, pid_t pid);
 
 #endif

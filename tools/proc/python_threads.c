@@ -1,8 +1,7 @@
-/* python_threads.c — what Python says of its threads; see python_threads.h.
+/* python_threads.c — see python_threads.h.
  *
- * _PyRuntime → interpreters → thread states → frames. The outermost Python function of a thread that threading.Thread
- * made is Thread._bootstrap(self), whose first local is the Thread object: its _daemonic and _name are what is asked
- * for. */
+ * The route is _PyRuntime → interpreters → thread states → frames. In a thread of threading.Thread, the outermost
+ * Python function is Thread._bootstrap(self). Its first local is the Thread object with _daemonic and _name. */
 #include "tools/proc/python_threads.h"
 #include "tools/proc/dynsym.h"
 
@@ -14,24 +13,24 @@
 
 enum {
     THREADS_MOST = 4096,
-    FRAMES_MOST = 200000, /* of all threads */
+    FRAMES_MOST = 200000, /* for all threads together */
     KEYS_MOST = 256,
     TEXT_MOST = 120
 };
 enum { COMPACT_ASCII = 3, UNICODE_KEYS = 1, SPLIT_KEYS = 2 };
 
-/* offsetof() of CPython's own headers, 3.11.7 and 3.12.1; fixed within a minor version. */
+/* offsetof() in CPython's own headers, 3.11.7 and 3.12.1. They do not change within a minor version. */
 struct layout {
     uint32_t interpreters, thread_head, thread_id, cframe_frame, frame_code, frame_previous, cached_keys, text_state,
         text_start, text_shift;
-    int values; /* words in front of an object: where its attributes are */
+    int values; /* position of the attributes, in words in front of an object */
     bool values_tagged;
 };
 static const struct layout layouts[2] = {
     {40, 16, 160, 8, 32, 48, 872, 32, 48, 5, -4, false},
     {40, 72, 144, 0, 0, 8, 880, 32, 40, 5, -3, true},
 };
-/* The same in both. */
+/* The same in both versions. */
 enum {
     INTERPRETER_NEXT = 0,
     THREAD_NEXT = 8,
@@ -40,7 +39,7 @@ enum {
     CODE_FILE = 112,
     CODE_NAME = 120,
     OBJECT_TYPE = 8,
-    DICT = -3, /* words */
+    DICT = -3, /* in words */
     DICT_KEYS = 32,
     DICT_VALUES = 40,
     KEYS_LOG2_BYTES = 9,
@@ -54,7 +53,7 @@ struct python {
     pid_t pid;
     bool main_only;
     const struct layout *layout;
-    size_t frames; /* looked at so far: a process may mean to keep us busy */
+    size_t frames; /* number of frames so far: a hostile process may have endless ones */
     uint64_t runtime, true_object, false_object;
 };
 
@@ -63,13 +62,13 @@ static bool peek(const struct python *python, uint64_t address, void *to, size_t
     return address && process_vm_readv(python->pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
-/* 0 also where nothing can be read. */
+/* The word at the address; 0 also if it cannot be read. */
 static uint64_t word(const struct python *python, uint64_t address) {
     uint64_t value = 0;
     return peek(python, address, &value, sizeof value) ? value : 0;
 }
 
-/* A str of ASCII characters; "" for any other. */
+/* Reads a str of ASCII characters; "" for any other object. */
 static void read_text(const struct python *python, uint64_t object, char *to, size_t room) {
     uint32_t state = 0;
     uint64_t length = word(python, object + TEXT_LENGTH);
@@ -77,7 +76,7 @@ static void read_text(const struct python *python, uint64_t object, char *to, si
     if (!object || !peek(python, object + python->layout->text_state, &state, sizeof state)) return;
     if ((state >> python->layout->text_shift & COMPACT_ASCII) != COMPACT_ASCII || !length) return;
     uint64_t from = object + python->layout->text_start;
-    if (length >= room) { /* of a path its end */
+    if (length >= room) { /* keeps the end of a path */
         from += length - (room - 1);
         length = room - 1;
     }
@@ -102,7 +101,7 @@ static bool read_keys(const struct python *python, uint64_t address, struct keys
     return keys->count <= KEYS_MOST && keys->kind <= SPLIT_KEYS;
 }
 
-/* The value that the attribute has; `values`: where they are apart from the keys, or 0. */
+/* The value of an attribute. `values`: where values are if they are apart from the keys, or 0. */
 static uint64_t find_value(const struct python *python, const struct keys *keys, uint64_t values, const char *name) {
     char text[32];
     for (uint64_t i = 0; i < keys->count; i++) {
@@ -132,7 +131,7 @@ static uint64_t attribute(const struct python *python, uint64_t object, const ch
 
 /* --- threads --- */
 
-/* What runs in a frame; "" where that cannot be read. */
+/* The function of a frame; "" if it cannot be read. */
 struct function {
     char name[TEXT_MOST / 2], file[TEXT_MOST];
 };
@@ -157,18 +156,18 @@ static bool ends_in(const char *text, const char *tail) {
     return length >= size && strcmp(text + length - size, tail) == 0;
 }
 
-/* What the main thread is in when there is nothing of the program any more below it. */
+/* Whether the main thread is in the code of Python's end, with no function of the program below. */
 static bool is_of_the_end(const struct function *function) {
     return (strcmp(function->name, "_shutdown") == 0 && ends_in(function->file, "/threading.py")) ||
            (strcmp(function->name, "_exit_function") == 0 && ends_in(function->file, "/multiprocessing/util.py"));
 }
 
-/* Goes outwards; the innermost function is noted, and the object that Thread._bootstrap was called with is returned. */
+/* Walks outwards. Notes the innermost function, and returns the object that Thread._bootstrap was called with. */
 static uint64_t walk(struct python *python, uint64_t frame, struct python_thread *thread) {
     uint64_t outermost = 0, last = 0;
     for (; frame && python->frames < FRAMES_MOST; python->frames++) {
         if (!thread->function[0]) note_function(thread, function_of(python, frame));
-        last = outermost; /* what is left in front of a loop's first frame is none of a function, in 3.12 */
+        last = outermost; /* 3.12 leaves a frame without function in front of the first one */
         outermost = frame;
         frame = word(python, frame + python->layout->frame_previous);
     }

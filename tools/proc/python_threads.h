@@ -1,7 +1,7 @@
-/* python_threads.h — what Python says of the threads of a running process: names, which it waits for at its end, and
- * the function that each is in; and whether it is at its end. In: a pid. Out: a list. It reads the memory of the
- * process, which goes on meanwhile: what is read may be torn, and is bounded and checked for that. CPython 3.11
- * and 3.12; of others there is no list. */
+/* python_threads.h — the Python threads of a running process: names, whether Python waits for them at its end, and the
+ * function that each is in; and whether Python is ending. In: a pid. Out: a list. It reads the memory of the process,
+ * which keeps running, so what it reads may be torn: all of it is checked and bounded. It works for CPython 3.11 and
+ * 3.12; for others there is no list. */
 #ifndef MEMSTOW_PYTHON_THREADS_H
 #define MEMSTOW_PYTHON_THREADS_H
 
@@ -14,9 +14,9 @@ enum python_daemon { PYTHON_MAIN, PYTHON_DAEMON, PYTHON_NOT_DAEMON, PYTHON_FOREI
 struct python_thread {
     pid_t tid;
     enum python_daemon daemon;
-    char name[64];      /* of the Thread object; "" */
-    char function[160]; /* "get (queue.py)"; "" */
-    bool at_end;        /* the program is over: Python waits for threads, or multiprocessing for its processes */
+    char name[64];      /* of the Thread object; "": not known */
+    char function[160]; /* "get (queue.py)"; "": not known */
+    bool at_end;        /* the program has ended: Python waits for threads, or multiprocessing for its processes */
 };
 
 struct python_threads {
@@ -24,12 +24,12 @@ struct python_threads {
     size_t count;
 };
 
-/* Never fails: a process that has no Python has no such threads. */
+/* Never fails: a process without Python has an empty list. */
 void python_threads_load(struct python_threads *threads, pid_t pid);
-/* Of its main thread only; false also where there is no Python. */
+/* Looks at the main thread only; false for a process without Python. */
 bool python_is_at_end(pid_t pid);
 void python_threads_clear(struct python_threads *threads);
-/* NULL: not one of Python's. */
+/* NULL: it is not a Python thread. */
 const struct python_thread *python_threads_find(const struct python_threads *threads, pid_t tid);
 
 #endif

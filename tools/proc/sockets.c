@@ -1,4 +1,4 @@
-/* sockets.c — what a socket is; see sockets.h. */
+/* sockets.c — see sockets.h. */
 #include "tools/proc/sockets.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* sockets.h — what a socket is: the tables of /proc/PID/net, asked by inode.
- * In: a process, whose network it is, and an inode. Out: "tcp 127.0.0.1:8188, listens". */
+/* sockets.h — describes a socket by its inode, from the tables of /proc/PID/net. In: a process of that network, and an
+ * inode. Out: "tcp 127.0.0.1:8188, listens". */
 #ifndef MEMSTOW_SOCKETS_H
 #define MEMSTOW_SOCKETS_H
 
@@ -12,10 +12,10 @@ struct sockets {
     size_t count, capacity;
 };
 
-/* What can be read; never fails. */
+/* Loads the readable tables; never fails. */
 void sockets_load(struct sockets *sockets, pid_t pid);
 void sockets_clear(struct sockets *sockets);
-/* NULL: not there. */
+/* NULL: not found. */
 const struct socket_line *sockets_find(const struct sockets *sockets, uint64_t inode);
 
 #endif

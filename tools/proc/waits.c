@@ -1,4 +1,4 @@
-/* waits.c — what a thread waits in; see waits.h. */
+/* waits.c — see waits.h. */
 #include "tools/proc/waits.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Calls that threads are found in, and whether their first argument is a descriptor. */
+/* System calls that threads typically wait in, and whether their first argument is a descriptor. */
 static const struct {
     int number;
     bool by_fd;

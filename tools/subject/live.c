@@ -1,5 +1,5 @@
-/* live.c — PID → the ledger that the process keeps now; see live.h.
- * There is no registry: the ledger is a shared writable mapping of the process, known by its magic. */
+/* live.c — see live.h. There is no registry: the ledger is a shared writable mapping of the process, known by its
+ * magic. */
 #include "tools/subject/live.h"
 #include "tools/proc/proc.h"
 #include "tools/base/program.h"
@@ -52,7 +52,7 @@ static bool strip_deleted(char *path) {
     return true;
 }
 
-/* The path is the process's own view: resolved inside its root, and no link may lead out of it. */
+/* Opens a path as the process sees it: it is resolved inside the process's root, and no link may lead out of that. */
 static int open_inside(pid_t pid, const char *path) {
     char root[64];
     snprintf(root, sizeof root, "/proc/%d/root", (int)pid);
@@ -104,7 +104,7 @@ static int open_memory(const struct search *search, const struct mapped_file *ma
     return 0;
 }
 
-/* By path, by range for what was deleted, from the memory of the process when neither is allowed. */
+/* Opens by path; a deleted file by its address range; or reads the process's memory if neither is allowed. */
 static int open_candidate(const struct search *search, const struct mapped_file *map, const char *path, bool deleted,
                           struct source *source) {
     int fd = deleted ? -1 : open_by_path(search, map, path);
@@ -201,7 +201,7 @@ int live_open(struct live *live, pid_t pid, char *error, size_t error_size) {
     if (search.found) return 0;
     if (result == -EACCES || result == -EPERM)
         snprintf(error, error_size, "process %d: permission denied", (int)pid);
-    else if (process_is_over(pid)) /* since it was looked at */
+    else if (process_is_over(pid)) /* it ended in the meantime */
         snprintf(error, error_size, "process %d has ended", (int)pid);
     else if (result < 0)
         snprintf(error, error_size, "process %d: %s", (int)pid, strerror(-result));

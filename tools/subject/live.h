@@ -1,5 +1,5 @@
-/* live.h — PID → the ledger that the process keeps now.
- * In: a pid. Out: an open source, or why there is none. It never stops the process or writes to it. */
+/* live.h — opens the ledger that a running process keeps now. In: a pid. Out: an open source, or the reason why there
+ * is none. It never stops the process or writes to it. */
 #ifndef MEMSTOW_LIVE_H
 #define MEMSTOW_LIVE_H
 
@@ -9,12 +9,12 @@
 #include <sys/types.h>
 
 struct live {
-    struct source source; /* a file, to be mapped by who reads more than the header; or memory of the process */
-    char path[4096];      /* as the process sees it; "" when the ledger is in its memory only */
-    bool unlinked;        /* the file was deleted since */
+    struct source source; /* a file, which must be mapped to read more than the header; or memory of the process */
+    char path[4096];      /* as the process sees it; "": the ledger is in its memory only */
+    bool unlinked;        /* the file was deleted */
 };
 
-/* 0, or -1 with the reason in error: no such process, not tracked and why, or permission denied. */
+/* Returns 0, or -1 with the reason in error: no such process, not tracked, or permission denied. */
 int live_open(struct live *live, pid_t pid, char *error, size_t error_size);
 
 #endif

@@ -1,6 +1,5 @@
-/* measure.c — residency of a running process, measured now; see measure.h.
- * Regions are cut where the ledger knows a change of use: the kernel merges neighbours, and bytes that are present
- * could not be told apart later. */
+/* measure.c — see measure.h. Regions are cut where the ledger knows a change of use. The kernel merges neighbouring
+ * mappings, and later the resident bytes of each use could not be told apart. */
 #include "tools/subject/measure.h"
 #include "preload/shared/residency.h"
 #include "tools/subject/ranges.h"
@@ -19,7 +18,7 @@ struct visit {
 static uint32_t add_string(struct visit *visit, const char *string) {
     struct image *image = visit->image;
     uint64_t length = strlen(string) + 1;
-    /* Pieces of one region, and regions of one file, come one after another. */
+    /* Pieces of one region, and regions of one file, follow each other. */
     if (image->region_count) {
         uint32_t last = image->regions[image->region_count - 1].path;
         if (strcmp(image_string(image, last), string) == 0) return last;

@@ -1,5 +1,5 @@
-/* measure.h — residency of a running process, measured now, into its image.
- * In: an image and a pid. Out: regions, and the `resident` of large blocks and mappings. */
+/* measure.h — measures the residency of a running process now, and adds it to the process's image. In: an image and a
+ * pid. Out: regions, and `resident` of large blocks and mappings. */
 #ifndef MEMSTOW_MEASURE_H
 #define MEMSTOW_MEASURE_H
 
@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-/* False when it cannot be measured (no permission, gone): the image then says so by its flags. */
+/* False if it cannot be measured (no permission, or the process is gone); the image's flags then say so. */
 bool measure_residency(struct image *image, pid_t pid);
 
 #endif

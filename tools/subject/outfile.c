@@ -1,4 +1,4 @@
-/* outfile.c — files that memstow writes; see outfile.h. */
+/* outfile.c — see outfile.h. */
 #include "tools/subject/outfile.h"
 #include "tools/proc/proc.h"
 #include "tools/reader/reader.h"
@@ -40,7 +40,7 @@ static int check_content(const char *path, char *error, size_t size) {
     if (fd < 0) return refuse(error, size, path, strerror(errno));
     int result = source_file(&source, fd);
     if (result < 0) return refuse(error, size, path, strerror(-result));
-    /* A damaged or newer memstow file is one still: the magic decides. */
+    /* A damaged or newer memstow file is still a memstow file: the magic decides. */
     int readable = reader_header(&header, &source, why, sizeof why) == 0;
     source_close(&source);
     if (memcmp(header.magic, SNAP_MAGIC, sizeof header.magic) != 0)

@@ -1,5 +1,5 @@
-/* outfile.h — files that memstow writes: which existing ones may be replaced, and how a new one appears at once
- * and whole. In: a path. Out: a refusal in words, or an open temporary file beside it. It never follows a symbolic
+/* outfile.h — files that memstow writes: checks which existing file may be replaced, and makes a new one appear whole.
+ * In: a path. Out: a refusal with its reason, or an open temporary file beside the path. It never follows a symbolic
  * link and never leaves half a file behind. */
 #ifndef MEMSTOW_OUTFILE_H
 #define MEMSTOW_OUTFILE_H
@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* 0, or -1 with "PATH: why" in error: it is not ours, not a memstow file, in use, or its directory is no good. */
+/* Returns 0, or -1 with "PATH: why" in error: the file is not this user's, not a memstow file, or in use, or its
+ * directory cannot be used. */
 int outfile_check(const char *path, char *error, size_t error_size);
 
 struct outfile {

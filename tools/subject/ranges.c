@@ -1,4 +1,4 @@
-/* ranges.c — address ranges that the ledger knows the use of; see ranges.h. */
+/* ranges.c — see ranges.h. */
 #include "tools/subject/ranges.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ int ranges_collect(struct ranges *ranges, const struct image *image) {
         const struct snap_mapping *mapping = &image->mappings[i];
         range_add(ranges, USE_MAPPING, mapping->address, mapping->address + mapping->length, mapping);
     }
-    /* Stacks of ended threads too: glibc keeps them for the next thread. */
+    /* Stacks of ended threads count, too: glibc keeps them for the next thread. */
     for (size_t i = 0; i < image->thread_count; i++)
         range_add(ranges, USE_STACK, image->threads[i].stack_start, image->threads[i].stack_end, NULL);
     for (int use = USE_OWN; use < USE_KINDS; use++)
@@ -75,7 +75,7 @@ void ranges_clear(struct ranges *ranges) {
     memset(ranges, 0, sizeof *ranges);
 }
 
-/* The range of that use that holds the address, or NULL. */
+/* The range of that use with the address, or NULL. */
 static const struct use_range *range_find(const struct ranges *ranges, enum use use, uint64_t address) {
     size_t low = 0, high = ranges->count[use];
     while (low < high) {

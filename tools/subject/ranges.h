@@ -1,5 +1,5 @@
-/* ranges.h — address ranges that the ledger knows the use of: memstow's own memory, what it holds for devices,
- * mappings, thread stacks. In: an image. Out: who has an address, and where uses change. */
+/* ranges.h — the use of address ranges, by the ledger: memstow's own memory, memory that it holds for devices,
+ * mappings, thread stacks. In: an image. Out: the use of an address, and where uses change. */
 #ifndef MEMSTOW_RANGES_H
 #define MEMSTOW_RANGES_H
 
@@ -9,7 +9,7 @@ enum use { USE_UNKNOWN, USE_OWN, USE_BACKUP, USE_BUFFER, USE_MAPPING, USE_STACK,
 
 struct use_range {
     uint64_t start, end;
-    const struct snap_mapping *mapping; /* of USE_MAPPING */
+    const struct snap_mapping *mapping; /* set for USE_MAPPING */
 };
 
 struct ranges {
@@ -19,11 +19,11 @@ struct ranges {
     size_t edge_count;
 };
 
-int ranges_collect(struct ranges *ranges, const struct image *image); /* 0, or -1: no memory */
+int ranges_collect(struct ranges *ranges, const struct image *image); /* returns 0, or -1: no memory */
 void ranges_clear(struct ranges *ranges);
-/* What the address is used for; memstow's own before mappings before stacks. */
+/* The use of the address. memstow's own memory comes before mappings, and mappings before stacks. */
 enum use ranges_use(const struct ranges *ranges, uint64_t address, const struct use_range **range);
-/* The first edge after the address, or limit if there is none before it. */
+/* The first edge after the address, at most `limit`. */
 uint64_t ranges_next_edge(const struct ranges *ranges, uint64_t address, uint64_t limit);
 
 #endif

@@ -1,4 +1,4 @@
-/* subject.c — FILE|PID → image; see subject.h. */
+/* subject.c — see subject.h. */
 #include "tools/subject/subject.h"
 #include "tools/base/complain.h"
 #include "tools/subject/live.h"
@@ -18,7 +18,7 @@ static int unreadable(const char *what, const char *why) {
     return EXIT_UNREADABLE;
 }
 
-/* Takes the source over. */
+/* Takes over the source. */
 static int subject_load(struct subject *subject, struct source *source, const char *what, bool live) {
     int result = image_load(&subject->image, source, live);
     source_close(source);
@@ -51,8 +51,8 @@ static bool still_written(const struct source *source) {
            header.state == SNAP_RUNNING && process_wrote(&header);
 }
 
-/* The file that a process is writing to is mapped, as its writer maps it; any other is read, so that one that is
- * cut short meanwhile cannot hurt. */
+/* Opens a file. If a process is writing to it, it is mapped, as the process does. Any other file is read, because a
+ * mapping would fail if the file were cut short meanwhile. */
 static int open_file(struct subject *subject, const char *path, bool with_residency) {
     struct source source;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

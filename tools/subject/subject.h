@@ -1,5 +1,5 @@
-/* subject.h — FILE|PID, as report and diff take it → image.
- * In: an argument. Out: an image, with residency measured when the process is there; or a complaint. */
+/* subject.h — loads an image from the argument FILE|PID of a subcommand. In: an argument. Out: an image, with measured
+ * residency if the process runs; or a complaint. */
 #ifndef MEMSTOW_SUBJECT_H
 #define MEMSTOW_SUBJECT_H
 
@@ -9,11 +9,11 @@
 
 struct subject {
     struct image image;
-    char file[4096]; /* of the ledger; "" when it is in memory only */
+    char file[4096]; /* path of the ledger; "": it is in memory only */
     pid_t pid;       /* 0 unless the process runs */
 };
 
-/* 0, or an exit code after complaining. A number is a PID; a file of that name is ./NUMBER. */
+/* Returns 0, or an exit code after a complaint. A number is a PID; write ./NUMBER for a file of that name. */
 int subject_open(struct subject *subject, const char *argument, bool with_residency);
 int subject_open_pid(struct subject *subject, pid_t pid, bool with_residency);
 void subject_close(struct subject *subject);

@@ -1,6 +1,5 @@
-/* writer.c — image → the bytes of a snapshot; see writer.h.
- * Totals are packed twice, once to learn their length: a section says its length before it begins. In a snapshot
- * the site of a large block or mapping is 1 + the index of its entry in TOTALS. */
+/* writer.c — see writer.h. Totals are packed twice, because the length of a section comes before its data. In a
+ * snapshot, the site of a large block or mapping is 1 + the index of its entry in TOTALS. */
 #include "tools/subject/writer.h"
 #include "tools/reader/packed.h"
 
@@ -78,7 +77,7 @@ static void finish_header(struct image *image, uint64_t size) {
     }
 }
 
-/* Here they say themselves what their sites are. */
+/* In a snapshot the records themselves say what their sites are. */
 static void name_cuda_sites(struct cuda_image *cuda) {
     for (size_t i = 0; i < cuda->site_count; i++) {
         cuda->sites[i].site = 0;

@@ -1,4 +1,4 @@
-/* writer.h — image → the bytes of a snapshot. */
+/* writer.h — writes an image as a snapshot. */
 #ifndef MEMSTOW_WRITER_H
 #define MEMSTOW_WRITER_H
 
@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* 0, or -1 with errno set. The image's header becomes that of the snapshot. */
+/* Returns 0, or -1 with errno set. The image's header becomes that of the snapshot. */
 int writer_snapshot(struct image *image, FILE *to);
 
 #endif
