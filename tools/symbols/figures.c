@@ -1,4 +1,4 @@
-/* figures.c — what runs of a program held; see figures.h. */
+/* figures.c — see figures.h. */
 #include "tools/symbols/figures.h"
 #include "tools/base/scan.h"
 
@@ -8,7 +8,7 @@
 
 enum { PART_MOST = 160, HASHED = sizeof "~01234567" };
 
-static const char kinds[2][4] = {"TOS", "tos"}; /* on the host, on devices */
+static const char kinds[2][4] = {"TOS", "tos"}; /* letters for the host, and for devices */
 
 void figures_begin(struct figures *figures) { *figures = (struct figures){.floor = 1}; }
 
@@ -80,7 +80,7 @@ static void widen(struct range *range, uint64_t value, bool first) {
     if (first || value > range->high) range->high = value;
 }
 
-/* What an earlier run did not have it had nothing of: low is 0 then. */
+/* Ends a run. A figure that an earlier run did not have was 0 there, so its low is 0. */
 void figures_end_run(struct figures *figures) {
     for (struct figure *figure = figures->table; figure; figure = figure->hh.next) {
         widen(&figure->bytes, figure->run_bytes, figures->runs == 0);
@@ -141,14 +141,14 @@ void figures_cut(struct figures *figures, const struct figures *before, size_t m
 
 /* --- names --- */
 
-/* Names that begin alike differ in it. */
+/* A hash of the whole text, which tells apart long names with the same beginning. */
 static uint32_t name_hash(const char *text) {
     uint32_t sum = 0x811C9DC5u;
     for (; *text; text++) sum = (sum ^ (unsigned char)*text) * 0x01000193u;
     return sum;
 }
 
-/* The last name of a path. A long one is cut between characters, and ends with a hash of all of it. */
+/* Writes the last name of a path. A long one is cut between characters, and ends with a hash of the whole. */
 static void part(char *to, const char *text) {
     size_t length = strlen(text), from = 0;
     if (*text == '/') {
@@ -173,7 +173,7 @@ static bool name_put(char *to, size_t room, const char *text) {
     return true;
 }
 
-/* All of it or nothing. */
+/* Appends the whole text or nothing. */
 static bool put_pair(char *to, size_t room, const char *lead, const char *a, const char *between, const char *b) {
     char text[2 * PART_MOST + 8], first[PART_MOST], second[PART_MOST];
     size_t used = strlen(to);

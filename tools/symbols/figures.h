@@ -1,11 +1,11 @@
-/* figures.h — what runs of a program held: in all, of each owner, at each call site, by names that mean the same on
- * another machine. In: figures of one run after the other, or a baseline. Out: a table, and of each entry the lowest
- * and the highest that any run had. Names are kept as a baseline has them:
+/* figures.h — the memory of a program's runs: in total, by owner, and by call site, under names that are valid on
+ * another machine, too. In: the figures of run after run, or a baseline. Out: a table with the lowest and highest
+ * figure of all runs for each entry. Names have the form of a baseline:
  *
  *     model "UNET" "wan.safetensors"                          an owner: kind, name, origin
- *     at "malloc_it@libx.so" "main@prog" of "model:UNET"      a call site: its innermost frames, and whose it is
+ *     at "malloc_it@libx.so" "main@prog" of "model:UNET"      a call site: its innermost frames, and its owner
  *
- * Host memory, and memory of CUDA devices, are figures of their own, under the same names. */
+ * Host memory and memory of CUDA devices are separate figures under the same names. */
 #ifndef MEMSTOW_FIGURES_H
 #define MEMSTOW_FIGURES_H
 
@@ -24,65 +24,65 @@ struct range {
 struct figure {
     UT_hash_handle hh;
     enum figure_kind kind;
-    bool cuda; /* of devices */
+    bool cuda; /* on devices */
     struct range bytes, blocks;
     uint64_t run_bytes, run_blocks; /* of the run that is being added */
-    char *file;                     /* where the source of a call site is, if it is known; NULL */
+    char *file;                     /* the source file of a call site; NULL: not known */
     uint32_t line;
-    char key[]; /* a letter for the kind and the place, and the name */
+    char key[]; /* a letter for kind and place, followed by the name */
 };
 
 struct figures {
     struct figure *table;
     size_t count;
     uint32_t runs;
-    uint64_t floor; /* call sites that held less in every run may be missing; 1: none are */
-    bool peak;      /* they are of the peak, not of what is live */
-    bool with_cuda; /* what is not there of devices is nothing; else nobody has looked */
+    uint64_t floor; /* call sites below this in every run may be missing; 1: none are */
+    bool peak;      /* figures of the peak, not of live memory */
+    bool with_cuda; /* a missing figure for devices means 0; otherwise devices were not looked at */
 };
 
 void figures_begin(struct figures *figures);
 void figures_end(struct figures *figures);
 
-/* Adds to what the present run had. NULL: no memory. */
+/* Adds to the figure in the present run. NULL: no memory. */
 struct figure *figures_add(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
                            uint64_t blocks);
 struct figure *figures_add_cuda(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
                                 uint64_t blocks);
-/* The run is over. */
+/* Ends the present run. */
 void figures_end_run(struct figures *figures);
 
-/* Takes back all runs: they are to be added once more. */
+/* Removes all runs, so that they can be added again. */
 void figures_again(struct figures *figures);
 
 /* NULL: there is none. */
 struct figure *figures_find(const struct figures *figures, enum figure_kind kind, const char *name);
 struct figure *figures_find_cuda(const struct figures *figures, enum figure_kind kind, const char *name);
-/* The same figure of other runs. */
+/* The same figure among those of other runs. */
 struct figure *figures_find_like(const struct figures *figures, const struct figure *like);
 const char *figure_name(const struct figure *figure);
-/* The same order everywhere: total, owners, call sites, of each the host's first, by name. */
+/* Sorts in the same order everywhere: total, owners, call sites; in each group the host's first; then by name. */
 void figures_sort(struct figures *figures);
 
-/* What was between `low` and `high` before, and still is, stays as it was written: a baseline that is made again
- * differs where something changed. */
+/* Keeps the range of the earlier baseline where all new figures lie in it, so that a new baseline differs only where
+ * something changed. */
 void figures_settle(struct figures *figures, const struct figures *before);
-/* Raises the floor until at most `most` call sites are left, and drops the others. Those that `before` lists (NULL: no
- * such) stay down to half the floor, so that none comes and goes. */
+/* Raises the floor until at most `most` call sites are left, and drops the others. Call sites in `before` (may be NULL)
+ * stay down to half the floor, so that they do not come and go. */
 void figures_cut(struct figures *figures, const struct figures *before, size_t most);
 
 /* --- names --- */
 
-/* Their parts are cut to a bounded length, and paths to their last name. False when there is no room. */
+/* Their parts are cut to a limited length, and paths to their last name. False: the name does not fit. */
 bool figure_name_owner(char *to, size_t room, const char *kind, const char *name, const char *origin);
-/* Begin with to = "at"; then the frames, innermost first; then, if somebody owns it, owners. */
+/* Begin with to = "at". Then add the frames, innermost first, and then the owners, if any. */
 bool figure_name_frame(char *to, size_t room, const char *function, const char *module);
 bool figure_name_of(char *to, size_t room, const char *kind, const char *name);
 
-/* The same in words: "model UNET (wan.safetensors)", "malloc_it@libx.so < main@prog, model:UNET". */
+/* The name for people: "model UNET (wan.safetensors)", "malloc_it@libx.so < main@prog, model:UNET". */
 void figure_words(const struct figure *figure, char *to, size_t room);
 
-/* Goes through the texts of a name: false at the end. `owner`: it is behind "of". Begin with *next = name. */
+/* The next text of a name; false at the end. `owner`: the text is behind "of". Begin with *next = name. */
 bool figure_part(const char **next, bool *owner, char *to, size_t room);
 
 #endif

@@ -1,4 +1,4 @@
-/* innermost.c — the few lines of a call stack that say where an allocation comes from; see innermost.h. */
+/* innermost.c — see innermost.h. */
 #include "tools/symbols/innermost.h"
 #include "tools/views/stacks.h"
 
@@ -28,13 +28,13 @@ struct stack {
     size_t count;
 };
 
-/* The first Python frame from `from` on; `count` when there is none. */
+/* The first Python frame from `from` on; `count` if there is none. */
 static size_t find_python(const struct stack *stack, size_t from) {
     while (from < stack->count && !innermost_is_python(stack->image, stack->frames[from])) from++;
     return from;
 }
 
-/* Lines of the frames from `next` on, up to frame `end` or `most` lines in all; returns the frame after them. */
+/* Adds lines for the frames from `next` on, up to frame `end` or `most` lines in all. Returns the frame after them. */
 static size_t frames_add(struct innermost *innermost, const struct stack *stack, size_t next, size_t end, size_t most) {
     for (; next < end && innermost->count < most; next++) {
         const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[next]);
@@ -46,7 +46,8 @@ static size_t frames_add(struct innermost *innermost, const struct stack *stack,
     return next;
 }
 
-/* What lies between the innermost frames and the first Python line: one frame takes the line that would say so. */
+/* Skips the frames between the innermost ones and the first Python line. A single frame is shown, because a note about
+ * it takes a line, too. */
 static size_t skip_to_python(struct innermost *innermost, const struct stack *stack, size_t next, size_t python) {
     size_t skipped = python - next;
     if (skipped == 1) return frames_add(innermost, stack, next, python, INNERMOST_LINES);

@@ -11,7 +11,7 @@ struct json_stacks;
 
 struct json_stacks *json_stacks_begin(const struct image *image, struct symbols *symbols); /* NULL: no memory */
 void json_stacks_end(struct json_stacks *stacks);
-/* "stack": the frames of a node, or, without any, one of which only the module (1 + id; 0: none) is known. */
+/* Writes "stack": the frames of a node; or, if there are none, one frame with only a module (1 + id; 0: none). */
 void json_stack(struct json *json, struct json_stacks *stacks, uint32_t node, uint32_t module);
 
 #endif

@@ -1,4 +1,4 @@
-/* own.c — what of a program's memory memstow's own Python code took; see own.h. */
+/* own.c — see own.h. */
 #include "tools/symbols/own.h"
 #include "tools/views/stacks.h"
 #include "tools/base/text.h"
@@ -8,7 +8,8 @@
 
 static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
-/* "…/custom_nodes/memstow/runs.py"; the folder may be called ComfyUI-memstow, as a clone of a repository is. */
+/* Whether the path is in the node pack: "…/custom_nodes/memstow/runs.py". The folder of a cloned repository may be
+ * called ComfyUI-memstow. */
 static bool in_pack(const char *path) {
     static const char nodes[] = "custom_nodes/";
     const char *folder = strstr(path, nodes);
@@ -20,7 +21,7 @@ static bool in_pack(const char *path) {
     return false;
 }
 
-/* The modules by their names, and the package memstow_loops: a program of somebody's may well be called
+/* Whether it is one of memstow's modules, by exact names, and the package memstow_loops. A user's program may be called
  * memstow_demo.py. */
 static bool own_file(const char *path) {
     static const char *const modules[] = {
@@ -33,13 +34,13 @@ static bool own_file(const char *path) {
     return strstr(path, "/memstow_loops/") || in_pack(path);
 }
 
-/* Python's own library works for whoever calls it. */
+/* Python's own library works on behalf of its callers. */
 static bool is_library(const char *path) {
     bool third_party = strstr(path, "/site-packages/") || strstr(path, "/dist-packages/");
     return begins(path, "<frozen ") || (!third_party && strstr(path, "/lib/python3"));
 }
 
-/* 1: it is memstow's, 0: somebody else's, -1: it is nobody's, and what called it is asked. */
+/* 1: memstow's; 0: other code's; -1: undecided, so the caller decides. */
 static int verdict(const struct image *image, uint32_t id) {
     const struct snap_frame *frame = stack_frame(image, id);
     const struct snap_code *code = frame ? frame_code(image, frame) : NULL;

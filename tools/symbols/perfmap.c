@@ -1,6 +1,7 @@
-/* perfmap.c — what a JIT compiler made, by perf's map file; see perfmap.h.
+/* perfmap.c — see perfmap.h.
  *
- * A line is "START SIZE NAME", both numbers in hexadecimal. Lines are added as code is made, also while we read. */
+ * A line is "START SIZE NAME", both numbers in hexadecimal. Lines are added when code is made, even during the
+ * reading. */
 #include "preload/shared/os.h"
 #include "tools/symbols/perfmap.h"
 #include "tools/proc/proc.h"
@@ -18,13 +19,13 @@ enum {
     BYTES_MAX = 64 << 20, /* of the file */
     LINE_MAX_BYTES = 8000,
     RANGES_MAX = 1 << 20,
-    RANGES_BACK = 64,    /* that may begin between an address and the range that it is in */
-    SLACK_NS = 100000000 /* files are stamped by a coarser clock */
+    RANGES_BACK = 64,    /* ranges that may begin between an address and the beginning of its own range */
+    SLACK_NS = 100000000 /* file times come from a coarser clock */
 };
 
 struct range {
     uint64_t start, end;
-    size_t name; /* where it is in the text: further back means later */
+    size_t name; /* position in the text: a later one is newer */
 };
 
 struct perfmap {
@@ -34,7 +35,7 @@ struct perfmap {
     size_t count, capacity;
 };
 
-/* ---- whose file it is */
+/* ---- checking that the file is the process's */
 
 static bool is_from_here(const struct snap_header *header) {
     uint8_t boot_id[16] = {0};
@@ -42,7 +43,8 @@ static bool is_from_here(const struct snap_header *header) {
     return memcmp(boot_id, header->boot_id, sizeof boot_id) == 0;
 }
 
-/* Processes before and after it have had the same pid. One that was killed has told nobody when. */
+/* Whether the file was written while the process ran. Other processes may have had the pid before and after it. The end
+ * of a killed process is not known. */
 static bool is_of_its_time(const struct stat *st, const struct snap_header *header, pid_t pid) {
     uint64_t written = (uint64_t)st->st_mtim.tv_sec * 1000000000 + (uint64_t)st->st_mtim.tv_nsec;
     struct process other;
@@ -52,7 +54,8 @@ static bool is_of_its_time(const struct stat *st, const struct snap_header *head
     return process_look(&other, (pid_t)header->pid) < 0;
 }
 
-/* A user id in the ledger is one of the process's own user namespace: while it runs, /proc knows it better. */
+/* Whether the file's user is the process's. The user id in the ledger is valid in the process's user namespace; for a
+ * running process /proc has the right one. */
 static bool is_owned(const struct stat *st, const struct snap_header *header, pid_t pid) {
     char path[64];
     struct stat process;
@@ -75,9 +78,9 @@ static int open_map(const struct snap_header *header, pid_t pid) {
     return -1;
 }
 
-/* ---- what it says */
+/* ---- parsing */
 
-/* The file from its beginning, as far as there is room for it, and a NUL. */
+/* Reads the file from its beginning, up to the limit, and appends a NUL. */
 static bool read_text(struct perfmap *map, int fd) {
     size_t capacity = 1 << 15;
     ssize_t got;
@@ -114,7 +117,7 @@ static bool add_range(struct perfmap *map, struct range range) {
     return true;
 }
 
-/* False: no room for more. */
+/* False: there is no memory. */
 static bool add_line(struct perfmap *map, const char *line) {
     struct range range;
     uint64_t size;
@@ -126,7 +129,7 @@ static bool add_line(struct perfmap *map, const char *line) {
     return add_range(map, range);
 }
 
-/* A line without an end may still be being written. */
+/* Parses all lines. A last line without an end may still be being written. */
 static void parse(struct perfmap *map) {
     char *end, *line = map->text, *all = map->text + map->length;
     for (; (end = memchr(line, '\n', (size_t)(all - line))); line = end + 1) {

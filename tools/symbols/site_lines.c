@@ -1,4 +1,4 @@
-/* site_lines.c — a call site in a list; see site_lines.h. */
+/* site_lines.c — see site_lines.h. */
 #include "tools/symbols/site_lines.h"
 
 #include <stdarg.h>
@@ -23,7 +23,8 @@ void site_line(struct margin *margin, const char *text) {
     printf("%s%*s%s\n", left, pad > 0 ? pad : 0, "", text);
 }
 
-/* What would be cut short beside others has a line of its own: models differ in the file, which comes last. */
+/* Prints owners. An owner that would be cut on a shared line gets its own, because models differ in the file, which
+ * comes last. */
 void site_owners(struct margin *margin, const char *model, const char *node, const char *run) {
     const char *const names[] = {model, node, run}, *const kinds[] = {"model", "node", "run"};
     struct text_line line = {""};

@@ -1,5 +1,6 @@
-/* site_lines.h — a call site in a list: its figures in a margin on the left, its owner and its innermost frames beside
- * it. In: texts of the margin, one a line, and the lines of a stack. Out: lines on stdout, as wide as the terminal. */
+/* site_lines.h — a call site in a list: figures in a margin on the left, owner and innermost frames beside it. In:
+ * texts for the margin, one for each line, and the lines of a stack. Out: lines on standard output, as wide as the
+ * terminal. */
 #ifndef MEMSTOW_SITE_LINES_H
 #define MEMSTOW_SITE_LINES_H
 
@@ -7,18 +8,18 @@
 
 struct margin {
     int width;
-    size_t count, next; /* texts that there are, and the one that the next line has */
+    size_t count, next; /* number of texts, and the index for the next line */
     char lines[2][80];
 };
 
 void margin_add(struct margin *margin, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A line of its own; text may be "". */
+/* Prints one line; text may be "". */
 void site_line(struct margin *margin, const char *text);
-/* The owners, on as few lines as it takes; NULL for those that there are not. */
+/* Prints the owners on as few lines as possible; NULL for missing ones. */
 void site_owners(struct margin *margin, const char *model, const char *node, const char *run);
-/* The frames; without any, what is said in their place. Then what is left of the margin. */
+/* Prints the frames, or the given text if there are none. Then prints the rest of the margin. */
 void site_lines(struct margin *margin, const struct innermost *stack, const char *otherwise);
-/* Columns beside the margin. */
+/* The columns beside the margin. */
 int site_width(const struct margin *margin);
 
 #endif

@@ -1,4 +1,4 @@
-/* symbols.c — frames of an image → functions, files and lines; see symbols.h. */
+/* symbols.c — see symbols.h. */
 #include "tools/base/complain.h"
 #include "tools/symbols/perfmap.h"
 #include "tools/views/stacks.h"
@@ -13,7 +13,7 @@
 
 struct interned {
     UT_hash_handle hh;
-    struct symbol_line line; /* of the words of a line: the first one that has them, its frame plus 1 */
+    struct symbol_line line; /* frame plus 1 of the first line with the same text */
     char text[];
 };
 
@@ -21,10 +21,10 @@ struct symbols {
     const struct image *image;
     struct symreader reader;
     struct named_frame **frames; /* by frame id; NULL: not looked up yet */
-    uint8_t *bad;                /* by module: there is nothing to be had from it, and that has been said */
+    uint8_t *bad;                /* by module: it is unusable, and that was reported */
     uint8_t *names_only;         /* by module: it has no debug information */
     struct interned *strings;
-    struct perfmap *made_code; /* NULL: not looked for yet, or there is none */
+    struct perfmap *made_code; /* NULL: not looked for yet, or not there */
     bool made_code_sought;
     union {
         struct symreader_answer head;
@@ -32,7 +32,7 @@ struct symbols {
     } answer;
 };
 
-/* With room for its one symbol, of which nothing is known. */
+/* Used when there is no memory: a frame with one unknown symbol. */
 static union {
     struct named_frame frame;
     char room[sizeof(struct named_frame) + sizeof(struct symbol)];
@@ -76,7 +76,7 @@ const char *symbols_short_path(const char *path) {
     return parent;
 }
 
-/* NULL when there is no memory. */
+/* NULL: no memory. */
 static struct interned *intern_text(struct symbols *symbols, const char *text) {
     struct interned *string;
     size_t length = strlen(text);
@@ -90,7 +90,7 @@ static struct interned *intern_text(struct symbols *symbols, const char *text) {
     return string;
 }
 
-/* One copy of a text; NULL for "" and when there is no memory. */
+/* One copy of each text; NULL for "", and without memory. */
 static const char *intern(struct symbols *symbols, const char *text) {
     struct interned *string = *text ? intern_text(symbols, text) : NULL;
     return string ? string->text : NULL;
@@ -124,7 +124,7 @@ static void say(struct symbols *symbols, uint32_t module, enum symfile_state sta
     complain("%s %s: its functions are not named", TEXT_SAFE(path), words[state]);
 }
 
-/* Asks the reader; the number of names in its answer. */
+/* Asks the reader. Returns the number of names in its answer. */
 static size_t look_up(struct symbols *symbols, uint32_t module, uint64_t address) {
     const char *path = image_string(symbols->image, symbols->image->modules[module].path);
     if (symbols->bad[module] || path[0] != '/') return 0;
@@ -139,7 +139,7 @@ static size_t look_up(struct symbols *symbols, uint32_t module, uint64_t address
     return symbols->answer.head.count <= SYMFILE_NAMES_MAX ? symbols->answer.head.count : 0;
 }
 
-/* The next string of an answer; "" past its end, whoever wrote it. */
+/* The next string of an answer; "" past its end. */
 static const char *next_string(const struct symbols *symbols, size_t *at) {
     size_t room = symbols->answer.head.size - *at;
     const char *string = symbols->answer.bytes + *at, *end = memchr(string, 0, room);
@@ -160,7 +160,7 @@ static void take_answer(struct symbols *symbols, struct named_frame *named) {
     }
 }
 
-/* Of code that belongs to no file. */
+/* The name of code outside any file. */
 static const char *name_made_code(struct symbols *symbols, uint64_t address) {
     if (!symbols->made_code_sought) symbols->made_code = perfmap_open(&symbols->image->header, symbols->reader.target);
     symbols->made_code_sought = true;
@@ -168,7 +168,8 @@ static const char *name_made_code(struct symbols *symbols, uint64_t address) {
     return name ? intern(symbols, name) : NULL;
 }
 
-/* A return address may be the first of the next line, or function: the call is before it. */
+/* Looks up the call before a return address, because the address itself may already belong to the next line or
+ * function. */
 static struct named_frame *name_native(struct symbols *symbols, const struct snap_frame *frame) {
     const struct snap_module *module = frame_module(symbols->image, frame);
     uint64_t address = frame->address - (module ? module->bias : 0);
@@ -197,7 +198,7 @@ const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id) {
 struct symbol_line symbols_alike(struct symbols *symbols, struct symbol_line line) {
     const struct named_frame *named = symbols_frame(symbols, line.frame);
     const struct symbol *symbol = &named->symbols[line.symbol < named->count ? line.symbol : 0];
-    char words[80]; /* names are interned: equal ones are one */
+    char words[80]; /* names are interned: equal texts have equal pointers */
     snprintf(words, sizeof words, "%p %p %p %u", (const void *)named->module, (const void *)symbol->function,
              (const void *)symbol->file, symbol->line);
     struct interned *same = symbol->function ? intern_text(symbols, words) : NULL;
@@ -259,7 +260,7 @@ struct text_line symbol_text(const struct named_frame *frame, const struct symbo
     char name[512], place[512];
     struct text_line line;
     describe(frame, symbol, name, place, sizeof name);
-    int rest = width - 2 - text_columns(name); /* what a short name leaves */
+    int rest = width - 2 - text_columns(name); /* columns that a short name leaves free */
     struct text_line right = text_fit(place, rest > width / 2 ? rest : width / 2);
     int taken = *place ? text_columns(right.s) + 2 : 0;
     snprintf(line.s, sizeof line.s, "%.500s%s%.400s", text_fit(name, width - taken).s, *place ? "  " : "", right.s);

@@ -1,8 +1,8 @@
-/* symfile.c — one ELF file with its debug information → functions and lines of addresses; see symfile.h.
+/* symfile.c — see symfile.h.
  *
  * elfutils finds separate debug files by build id and by name, symbol tables, and the compressed one of MiniDebugInfo.
- * Which functions a unit of debug information has is read once and kept as spans; elfutils' own way walks the whole
- * unit for every address, and recurses as deep as the file says. */
+ * The functions of a unit of debug information are read once, and kept as spans. elfutils' own functions would walk the
+ * whole unit for every address, and recurse as deep as the file says. */
 #include "tools/symbols/symfile.h"
 
 #include <dwarf.h>
@@ -45,10 +45,10 @@ struct symfile {
     Dwarf *dwarf;
     Dwarf_Addr bias; /* of the debug information */
     struct unit *units;
-    struct spans all_units; /* where the file has no table of them */
-    struct spans symbols;   /* die: by symbol_key */
+    struct spans all_units; /* used if the file has no table of units */
+    struct spans symbols;   /* `die` is a symbol_key here */
     bool all_units_read, symbols_read;
-    size_t steps; /* of the present look-up */
+    size_t steps; /* in the present look-up */
     char *demangled[SYMFILE_NAMES_MAX];
     size_t demangled_count;
 };
@@ -72,7 +72,7 @@ static bool has_build_id(int fd, const uint8_t *build_id, size_t length) {
     return same;
 }
 
-/* The folder where debuginfod's client keeps what it once fetched. */
+/* The folder where debuginfod's client keeps files that it has fetched. */
 static int cache_folder(char *path, size_t size) {
     const char *folder = getenv("DEBUGINFOD_CACHE_PATH"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (folder && *folder) return snprintf(path, size, "%s", folder);
@@ -111,7 +111,7 @@ static const Dwfl_Callbacks callbacks = {
     .debuginfo_path = &debuginfo_path,
 };
 
-/* Takes fd over. Addresses are those of the file: it is laid out from 0. */
+/* Takes over fd. Addresses are those in the file: it is laid out from 0. */
 static enum symfile_state read_file(struct symfile *file, int fd, const char *path) {
     file->dwfl = dwfl_begin(&callbacks);
     if (!file->dwfl) {
@@ -192,7 +192,7 @@ static void spans_sort(struct spans *spans) {
     if (spans->count) qsort(spans->list, spans->count, sizeof *spans->list, by_low);
 }
 
-/* The span that begins last before the address and reaches it: of nested ones the innermost. */
+/* The last span that begins at or before the address and reaches it: the innermost of nested ones. */
 static const struct span *spans_find(const struct spans *spans, Dwarf_Addr address) {
     size_t low = 0, high = spans->count;
     while (low < high) {
@@ -214,7 +214,7 @@ static bool holds_functions(int tag) {
            tag == DW_TAG_class_type || tag == DW_TAG_enumeration_type || tag == DW_TAG_union_type;
 }
 
-/* First child, or 1; counts, so that a file whose lists run in circles ends. */
+/* The first child; 1: there is none. It counts steps, so that a file with circular lists ends. */
 static int first_child(struct symfile *file, Dwarf_Die *die, Dwarf_Die *child) {
     return ++file->steps > STEPS_MAX ? 1 : dwarf_child(die, child);
 }
@@ -257,7 +257,7 @@ static void read_all_units(struct symfile *file) {
     spans_sort(&file->all_units);
 }
 
-/* The unit of an address: by the file's table of units, which compilers other than GCC leave out. */
+/* Finds the unit of an address in the file's table of units. Compilers other than GCC leave that table out. */
 static bool find_unit(struct symfile *file, Dwarf_Addr address, Dwarf_Die *cu) {
     if (dwarf_addrdie(file->dwarf, address, cu)) return true;
     if (!file->all_units_read) read_all_units(file);
@@ -265,8 +265,8 @@ static bool find_unit(struct symfile *file, Dwarf_Addr address, Dwarf_Die *cu) {
     return span && dwarf_offdie(file->dwarf, span->die, cu);
 }
 
-/* Of a function's inner scopes, those that hold the address, outermost first: the function itself and what is inlined.
- */
+/* Finds the scopes of a function with the address, outermost first: the function itself and functions that are inlined
+ * in it. */
 static size_t find_scopes(struct symfile *file, Dwarf_Die *function, Dwarf_Addr address, Dwarf_Die scopes[SCOPES_MAX]) {
     size_t count = 1;
     Dwarf_Die scope = *function, die;
@@ -290,7 +290,8 @@ static size_t find_scopes(struct symfile *file, Dwarf_Die *function, Dwarf_Addr 
 
 /* ---- names */
 
-/* C++ and Rust; without parameters, which are long: file and line tell overloads apart. */
+/* Demangles names of C++ and Rust. Parameters are left out because they are long; file and line tell overloads
+ * apart. */
 static const char *demangle(struct symfile *file, const char *name) {
     char *demangled = NULL;
     if (name[0] == '_' && file->demangled_count < SYMFILE_NAMES_MAX)
@@ -342,21 +343,22 @@ static size_t names_by_debug(struct symfile *file, Dwarf_Addr address, struct sy
     const struct span *span = functions ? spans_find(functions, address) : NULL;
     if (!span || !dwarf_offdie(file->dwarf, span->die, &function)) return 1;
     size_t count = find_scopes(file, &function, address, scopes);
-    for (size_t i = 0; i < count; i++) { /* scopes are outermost first */
+    for (size_t i = 0; i < count; i++) { /* scopes are sorted outermost first */
         names[i].function = die_name(file, &scopes[count - 1 - i]);
         if (i) place_of_call(&cu, &scopes[count - i], &names[i]);
     }
     return count;
 }
 
-/* Of several names of one address the one that sorts last is taken: a global one before a local one. */
+/* If an address has several names, the one with the highest key is taken: a global one before a local one. */
 static Dwarf_Off symbol_key(const GElf_Sym *symbol, int index) {
     int binding = GELF_ST_BIND(symbol->st_info);
     uint64_t rank = binding == STB_GLOBAL ? 2 : binding == STB_WEAK ? 1 : 0;
     return rank << 32 | (uint32_t)index;
 }
 
-/* elfutils looks through the whole table for each address, and some have half a million symbols. */
+/* Reads the symbol table once. elfutils would search the whole table for each address, and some tables have half a
+ * million symbols. */
 static void read_symbols(struct symfile *file) {
     int count = dwfl_module_getsymtab(file->module);
     struct spans *symbols = &file->symbols;
@@ -370,7 +372,7 @@ static void read_symbols(struct symfile *file) {
         spans_add(symbols, address, address + (symbol.st_size ? symbol.st_size : 1), symbol_key(&symbol, i));
     }
     spans_sort(symbols);
-    for (size_t i = 0; i + 1 < symbols->count; i++) /* assembly without a size: up to the next name */
+    for (size_t i = 0; i + 1 < symbols->count; i++) /* assembly without sizes: the symbol reaches up to the next one */
         if (symbols->list[i].high == symbols->list[i].low + 1) symbols->list[i].high = symbols->list[i + 1].low;
 }
 

@@ -1,7 +1,6 @@
-/* symfile.h — one ELF file with its debug information → functions and lines of addresses, by elfutils.
- * In: a path, the build id that the process ran, addresses as the file has them. Out: names, innermost first. The file
- * may be hostile, and elfutils is no fortress: symbols.c lets a process of its own call this. It never asks the
- * network. */
+/* symfile.h — functions and lines of addresses in one ELF file with debug information, by elfutils. In: a path, the
+ * build id that the process ran, addresses in the file. Out: names, innermost first. The file may be hostile, and
+ * elfutils is not safe against that, so symbols.c calls this in a separate process. It never uses the network. */
 #ifndef MEMSTOW_SYMFILE_H
 #define MEMSTOW_SYMFILE_H
 
@@ -10,9 +9,9 @@
 
 enum symfile_state {
     SYMFILE_FINE,
-    SYMFILE_NAMES_ONLY,  /* no debug information: functions, but neither lines nor what was inlined */
+    SYMFILE_NAMES_ONLY,  /* no debug information: functions, but no lines and no inlined functions */
     SYMFILE_MISSING,     /* it cannot be opened */
-    SYMFILE_OTHER_BUILD, /* it is not what the process ran */
+    SYMFILE_OTHER_BUILD, /* the process ran another build */
     SYMFILE_DAMAGED,
 };
 
@@ -22,12 +21,12 @@ struct symfile_name {
 };
 enum { SYMFILE_NAMES_MAX = 64 };
 
-/* Never NULL unless there is no memory; anything but FINE and NAMES_ONLY finds no names. */
+/* NULL only if there is no memory. Any state but FINE and NAMES_ONLY has no names. */
 struct symfile *symfile_open(const char *path, const uint8_t *build_id, size_t build_id_length);
 enum symfile_state symfile_state(const struct symfile *file);
 void symfile_close(struct symfile *file);
 
-/* Number of names: more than one where functions are inlined, the innermost first; 0 when nothing is known. */
+/* Returns the number of names: several for inlined functions, the innermost first; 0 if nothing is known. */
 size_t symfile_lookup(struct symfile *file, uint64_t address, struct symfile_name names[SYMFILE_NAMES_MAX]);
 
 #endif

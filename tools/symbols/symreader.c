@@ -1,4 +1,4 @@
-/* symreader.c — a process of its own that reads symbol files; see symreader.h. */
+/* symreader.c — see symreader.h. */
 #include "tools/symbols/symreader.h"
 
 #include <errno.h>
@@ -22,9 +22,9 @@ struct question {
     uint32_t module, pad;
 };
 
-/* ---- the reader's own side */
+/* ---- the reader */
 
-/* A process in a container of its own has other files under the same names. */
+/* Opens a module as the process sees it, because a process in a container has other files under the same names. */
 static struct symfile *open_module(const struct symreader *reader, const struct snap_module *module) {
     const char *path = image_string(reader->image, module->path);
     size_t length = module->build_id_length <= sizeof module->build_id ? module->build_id_length : 0;
@@ -97,13 +97,13 @@ static void serve(const struct symreader *reader) {
     struct symfile **files = calloc(reader->image->module_count + 1, sizeof *files);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGBUS, SIG_DFL);
-    unsetenv("DEBUGINFOD_URLS"); /* elfutils asks servers where this names some */
+    unsetenv("DEBUGINFOD_URLS"); /* elfutils would ask the servers that this names */
     while (files && receive_all(reader->socket, &question, sizeof question))
         if (question.module >= reader->image->module_count || !answer(reader, files, &question)) break;
     _exit(0);
 }
 
-/* ---- the side that asks */
+/* ---- the asking process */
 
 static bool start(struct symreader *reader) {
     int pair[2];

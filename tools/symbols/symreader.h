@@ -1,5 +1,5 @@
-/* symreader.h — a process of its own that reads symbol files.
- * In: a module and an address. Out: names, or what is wrong with the file. It dies for us, and is started again. */
+/* symreader.h — a separate process that reads symbol files. In: a module and an address. Out: names, or what is wrong
+ * with the file. If a file makes it crash, it is started again. */
 #ifndef MEMSTOW_SYMREADER_H
 #define MEMSTOW_SYMREADER_H
 
@@ -10,21 +10,21 @@
 
 struct symreader {
     const struct image *image;
-    pid_t target; /* the process of the image, or 0 */
+    pid_t target; /* the process that the image is of, or 0 */
     pid_t pid;    /* 0: not started */
     int socket;
 };
 
 enum { SYMREADER_ANSWER_MAX = 1 << 16 };
 
-/* An answer's head; `count` times {uint32_t line, function, NUL, file, NUL} follow, "" for what is not known. */
+/* The head of an answer. `count` times {uint32_t line, function, NUL, file, NUL} follow, with "" for unknown texts. */
 struct symreader_answer {
-    uint32_t size;  /* with this head */
+    uint32_t size;  /* including this head */
     uint16_t state; /* enum symfile_state */
     uint16_t count;
 };
 
-/* Asks for an address of the module's file. False when the reader died of it or did not come back. */
+/* Asks for an address of the module's file. False: the reader crashed or did not answer in time. */
 bool symreader_ask(struct symreader *reader, uint32_t module, uint64_t address, struct symreader_answer *answer);
 void symreader_end(struct symreader *reader);
 

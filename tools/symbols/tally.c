@@ -1,4 +1,4 @@
-/* tally.c — a ledger or snapshot → figures by stable names; see tally.h. */
+/* tally.c — see tally.h. */
 #include "tools/symbols/tally.h"
 #include "tools/views/at_peak.h"
 #include "tools/base/complain.h"
@@ -15,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Frames that name a call site. Fewer would put different ones together; with more, each change of code between makes
- * another one of it. */
+/* The number of frames that name a call site. With fewer, different sites get one name; with more, each change of the
+ * code between renames a site. */
 enum { NATIVE = 6, BELOW_PYTHON = 2, PYTHON = 4 };
 
-static const char PROGRAM[] = "(program)"; /* in place of the module of the program itself */
+static const char PROGRAM[] = "(program)"; /* in place of the program's own module */
 
-/* An image, or the view of one that has its device memory, which is there as it is live. */
+/* An image, or the view of its live device memory. */
 struct side {
     const struct image *image;
     bool cuda;
@@ -92,19 +92,21 @@ static const char *base_of(const struct named_frame *frame, const struct symbol 
     return file ? symbols_short_path(file) : "?";
 }
 
-/* What libc calls its own functions depends on whether its debug symbols are installed: all of it is one frame. */
+/* Whether it is libc. The names of its own functions depend on whether its debug symbols are installed, so all of libc
+ * is one frame. */
 static bool is_libc(const char *module) {
     return strncmp(module, "libc.so", 7) == 0 || strncmp(module, "libc-2", 6) == 0 ||
            strncmp(module, "ld-linux", 8) == 0;
 }
 
-/* A program may be called something else tomorrow, as those are whose name has a hash of their source. */
+/* Whether it is the program itself. The file of a program may get a new name, for example one with a hash of the
+ * source. */
 static bool is_program(const struct image *image, const char *module) {
     return module && strcmp(module, image_fact(image, SNAP_FACT_EXE)) == 0;
 }
 
-/* Of inlined functions the one that they are in: which ones are, differs from compiler to compiler. False where naming
- * is to end: behind main, or when there is no room. */
+/* Adds a frame to the name. With inlined functions it uses the outer function, because compilers inline differently.
+ * False: the name ends here, after main or for lack of space. */
 static bool name_frame(char *name, size_t room, const struct image *image, const struct named_frame *frame,
                        bool *libc) {
     const struct symbol *symbol = &frame->symbols[frame->count - 1];
@@ -117,12 +119,13 @@ static bool name_frame(char *name, size_t room, const struct image *image, const
     return frame->python || strcmp(function, "main") != 0;
 }
 
-/* A hook of memstow's, between the program and libc: it has a name only where the library was not stripped. */
+/* Whether it is a hook of memstow's between the program and libc. A hook has a name only if the library was not
+ * stripped. */
 static bool is_own(const struct named_frame *frame) {
     return !frame->python && frame->module && strcmp(text_base_name(frame->module), "libmemstow.so") == 0;
 }
 
-/* Frames from `from` on, `most` at most; only Python's own if so wanted. */
+/* Adds at most `most` frames from `from` on; `python`: only Python frames. */
 static bool name_frames(char *name, size_t room, const struct stack *stack, size_t from, size_t most, bool python) {
     bool libc = false;
     for (size_t i = from, named = 0; i < stack->count && named < most; i++) {
@@ -147,7 +150,7 @@ static void name_stack(char *name, size_t room, const struct image *image, struc
         name_frames(name, room, &stack, python, PYTHON, true);
 }
 
-/* groups.h: name, origin and kind of an owner, with a separator between. */
+/* Splits the key of an owner (groups.h): name, origin and kind with separators. */
 static void name_owner(char *name, size_t room, const char *owner) {
     char text[1024];
     if (!owner) return;
@@ -157,7 +160,7 @@ static void name_owner(char *name, size_t room, const char *owner) {
     figure_name_of(name, room, roster_kind(&of_kind), text);
 }
 
-/* Where its source is, for those who can show it there. */
+/* Notes where the source of the site is, for forms that can show it. */
 static void figure_locate(struct figure *figure, const struct image *image, struct symbols *symbols, uint32_t node) {
     struct innermost_line line;
     if (figure->file || !innermost_caller(&line, image, symbols, node) || !line.symbol->file) return;
@@ -165,7 +168,7 @@ static void figure_locate(struct figure *figure, const struct image *image, stru
     figure->line = line.symbol->line;
 }
 
-/* What is known of a site without a call stack. */
+/* The name of a site without a call stack. */
 static const char *name_of_place(const struct image *image, const char *place) {
     if (is_program(image, place)) return PROGRAM;
     return *place ? text_base_name(place) : "?";

@@ -1,4 +1,4 @@
-/* ending.c — ends processes; see ending.h. */
+/* ending.c — see ending.h. */
 #include "tools/watch/ending.h"
 #include "tools/base/duration.h"
 #include "tools/proc/proc.h"
@@ -34,8 +34,8 @@ static bool signal_held(struct ending *ending, int pidfd, int signal) {
     return false;
 }
 
-/* First the hold, then the look: what the hold is on cannot change any more. `gone`: what it is when it is not there.
- */
+/* Opens the process before checking it, so the pid cannot change its meaning in between. `gone`: the result if it does
+ * not exist. */
 static void send(struct ending *ending, int signal, enum ending_result gone) {
     struct process process;
     int pidfd = (int)syscall(SYS_pidfd_open, ending->pid, 0);
@@ -50,7 +50,7 @@ static void send(struct ending *ending, int signal, enum ending_result gone) {
     close(pidfd);
 }
 
-/* True when some are still there. */
+/* True if some are still there. */
 static bool endings_look(struct ending *list, size_t count, enum ending_result how) {
     bool some = false;
     for (size_t i = 0; i < count; i++) {

@@ -1,7 +1,6 @@
-/* ending.h — ends processes: SIGTERM, a while to go, SIGKILL.
- * In: processes by pid and start. Out: how each ended. A pid that is another process's by now is never touched: for
- * each signal the process is held by a pidfd before its start is looked at, and signalled by that alone. One descriptor
- * at a time, however many processes there are. */
+/* ending.h — ends processes: SIGTERM, then a wait, then SIGKILL. In: processes by pid and start time. Out: how each
+ * ended. It never touches another process that got the pid: for each signal it opens a pidfd, then checks the start
+ * time, and signals through the pidfd. It uses one descriptor at a time, however many processes there are. */
 #ifndef MEMSTOW_ENDING_H
 #define MEMSTOW_ENDING_H
 
@@ -11,12 +10,12 @@
 #include <sys/types.h>
 
 enum ending_result {
-    ENDING_GONE,       /* it was gone before, or the pid is another's */
-    ENDING_TERMINATED, /* after SIGTERM */
+    ENDING_GONE,       /* it was gone before, or the pid belongs to another process */
+    ENDING_TERMINATED, /* it ended after SIGTERM */
     ENDING_KILLED,
-    ENDING_REFUSED, /* not ours to signal */
-    ENDING_STILL,   /* the kernel has not let it go: it is in a system call that nothing interrupts */
-    ENDING_FAILED,  /* it cannot be signalled safely: no pidfd here, or no descriptor left */
+    ENDING_REFUSED, /* this user may not signal it */
+    ENDING_STILL,   /* it still exists: it is in a system call that nothing interrupts */
+    ENDING_FAILED,  /* it cannot be signalled safely: no pidfd on this system, or no free descriptor */
 };
 
 struct ending {
@@ -25,9 +24,9 @@ struct ending {
     enum ending_result result;
 };
 
-/* All at once: SIGTERM to each, and SIGCONT to who is stopped and could not heed it; then at most `patience_ns`, then
- * SIGKILL to who is still there. `wait` is called while waiting, for who is their parent and has to reap them; true:
- * SIGKILL at once. NULL: nobody. */
+/* Ends all of them together. SIGTERM goes to each, and SIGCONT to stopped ones, which could not react otherwise. After
+ * at most `patience_ns`, SIGKILL goes to the rest. `wait` is called during the wait, for a parent that must reap them;
+ * if it returns true, SIGKILL goes out at once. It may be NULL. */
 void ending_all(struct ending *list, size_t count, uint64_t patience_ns, bool (*wait)(void *context), void *context);
 const char *ending_words(enum ending_result result);
 

@@ -1,4 +1,4 @@
-/* exempt.c — which processes of a program are to live on; see exempt.h. */
+/* exempt.c — see exempt.h. */
 #include "tools/watch/exempt.h"
 #include "tools/base/text.h"
 
@@ -21,7 +21,7 @@ static bool has_name(const struct exempt *exempt, const char *name) {
     return false;
 }
 
-/* Its first word, and the next that is no option. */
+/* Checks the first word of the command line, and the next one that is not an option. */
 static bool has_command(const struct exempt *exempt, pid_t pid) {
     char path[64], words[4096];
     snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
@@ -36,7 +36,8 @@ static bool has_command(const struct exempt *exempt, pid_t pid) {
     return false;
 }
 
-/* The kernel keeps 15 bytes of a name, which others may share: a longer one has to be that of the program. */
+/* Checks the names of a process. The kernel keeps only 15 bytes of a name, which others may share, so a longer name
+ * must match the program's file. */
 bool exempt_has_process(const struct exempt *exempt, pid_t pid, const char *name) {
     return exempt->count && (has_name(exempt, name) || has_command(exempt, pid));
 }

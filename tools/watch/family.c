@@ -1,4 +1,4 @@
-/* family.c — the processes that a program consists of; see family.h. */
+/* family.c — see family.h. */
 #include "tools/watch/family.h"
 #include "tools/base/duration.h"
 #include "preload/shared/kept.h"
@@ -15,8 +15,8 @@
 
 enum { CHAIN_MOST = 4096 };
 
-/* What was our child before the program started (of a shell that became us): by the tick alone they are not told apart.
- */
+/* Children that existed before the program started: those of a shell that became this process by exec. Start times in
+ * ticks are too coarse to tell them apart. */
 static struct proc_table brought_along;
 
 static void keep_children(struct proc_table *table) {
@@ -56,9 +56,9 @@ void family_end(struct family *family) {
     *family = (struct family){0};
 }
 
-/* --- which of them are ours --- */
+/* --- which processes belong to the family --- */
 
-/* What was brought along is none of it, nor are its children. */
+/* Processes that were brought along, and their children, do not belong to it. */
 static signed char is_ours(const struct family *family, const struct proc_table *table, struct proc_entry *entry,
                            int depth) {
     if (entry->mark || depth == CHAIN_MOST) return entry->mark;
@@ -126,7 +126,7 @@ static int take_ours(struct family *family, const struct proc_table *table) {
     return 0;
 }
 
-/* Who was one of ours is, even where a parent went while /proc was read, and the way to us cannot be seen. */
+/* Marks earlier members as members, even if a parent ended while /proc was read and the link is gone. */
 static void mark_known(struct family *family, const struct proc_table *table) {
     for (size_t i = 0; i < family->count; i++) {
         struct member *member = &family->members[i];
@@ -136,14 +136,14 @@ static void mark_known(struct family *family, const struct proc_table *table) {
     }
 }
 
-/* --- which of them are to live on --- */
+/* --- which processes are exempt --- */
 
 static void exempt(struct member *member) {
     member->spared = member->stays = true;
     member->here = false;
 }
 
-/* A list counts when one of ours has written it, who may be gone by now. */
+/* Reads a list, if a member of the family has written it; that member may be gone by now. */
 static void spare_registered(struct family *family, const char *folder, const char *name) {
     struct registry registry;
     char path[4400];
@@ -158,7 +158,7 @@ static void spare_registered(struct family *family, const char *folder, const ch
     registry_clear(&registry);
 }
 
-/* The lists in a folder: one that began beside a program that runs, or before an exec, has a number. */
+/* Reads all lists in a folder. A list has a number if another program runs in the folder, or after an exec. */
 static void spare_listed(struct family *family, const char *folder) {
     DIR *entries = opendir(folder);
     for (struct dirent *entry; entries && (entry = readdir(entries));)
@@ -167,7 +167,7 @@ static void spare_listed(struct family *family, const char *folder) {
     if (entries) closedir(entries);
 }
 
-/* Those of a tree mostly share one: whether it is another than the one before. */
+/* Whether a folder differs from the previous one: most processes of a tree share one. */
 static bool is_other_folder(const char *folder, struct stat *last) {
     struct stat now;
     if (stat(folder, &now) < 0) return false;
@@ -176,12 +176,13 @@ static bool is_other_folder(const char *folder, struct stat *last) {
     return other;
 }
 
-/* By the rule of kept.h; a parent that was seen counts also when it has ended. */
+/* Whether a member belongs to an exempt one, by the rule of kept.h. A parent that was seen counts even if it has
+ * ended. */
 static bool is_of_spared(const struct family *family, const struct member *member) {
     for (size_t i = 0; i < family->count; i++) {
         const struct member *other = &family->members[i];
         if (!other->spared) continue;
-        /* The number of a parent that is gone may be another's by now. */
+        /* The number of a parent that is gone may belong to another process by now. */
         bool is_parent = other->stays || member->orphan;
         struct kin kin = {is_parent ? (uint32_t)member->parent : 0, (uint32_t)member->group, (uint32_t)member->session};
         if (kept_with((uint32_t)other->pid, kin)) return true;
@@ -200,7 +201,7 @@ static bool spare_below(struct family *family) {
     return more;
 }
 
-/* The program itself is never to live on. */
+/* The program itself is never exempt. */
 static void exempt_some(struct family *family) {
     char folder[32];
     const char *first = family->exempt->folder ? family->exempt->folder : ".";

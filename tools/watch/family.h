@@ -1,6 +1,7 @@
-/* family.h — the processes that a program consists of: itself, its children, and what they started, also where the link
- * was cut (double forks, setsid, launcher scripts that ended): the kernel gives those to us, who are their subreaper.
- * In: /proc. Out: who is there, since when, and how its memory went. It signals nobody and attaches to nothing. */
+/* family.h — the processes of a program: itself, its children, and all that they started. This includes processes whose
+ * parent has ended (double forks, setsid, launcher scripts): the kernel makes them children of the subreaper, which is
+ * this process. In: /proc. Out: these processes, since when they exist, and how their memory changed. It sends no
+ * signals and does not attach. */
 #ifndef MEMSTOW_FAMILY_H
 #define MEMSTOW_FAMILY_H
 
@@ -12,48 +13,49 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* One process, by pid and start: a pid alone may be another's by now. */
+/* One process by pid and start time; the pid alone may be reused. */
 struct member {
     pid_t pid, session, group;
-    pid_t parent; /* who started it; 0: had ended before it was seen */
+    pid_t parent; /* its parent; 0: the parent had ended before it was seen */
     uint64_t start_ticks;
     char name[32];
     char state;  /* as in /proc/PID/stat */
-    bool here;   /* at the last look, and not spared */
-    bool spared; /* it is to live on, */
-    bool stays;  /* and did at the last look */
-    bool orphan; /* who started it is gone */
+    bool here;   /* it was there at the last look, and is not exempt */
+    bool spared; /* it is exempt, */
+    bool stays;  /* and was there at the last look */
+    bool orphan; /* its parent is gone */
     uint32_t threads;
     uint64_t rss, peak_rss, processor_ns;
     uint64_t since_ns, since_rss, since_processor_ns; /* at family_mark */
-    struct growth_look *growth;                       /* the ledger then; NULL: not looked at, or it has none */
-    uint64_t done_ns; /* when its main thread was seen to have come to its end; 0: by observe_look, it was not */
+    /* the ledger at that time; NULL: not looked at, or there is none */
+    struct growth_look *growth;
+    uint64_t done_ns; /* when observe_look saw that its main thread had ended; 0: it did not */
 };
 
 struct family {
     pid_t main;
     uint64_t main_start;
-    struct member *members; /* those that are gone, too */
+    struct member *members; /* including those that are gone */
     size_t count, capacity;
-    size_t here;            /* alive, zombies and who is spared not counted */
-    size_t stays;           /* alive, and spared */
-    uint64_t rss, peak_rss; /* of all that are here; the highest sum that a look has seen */
+    size_t here;            /* number of live ones, without zombies and exempt ones */
+    size_t stays;           /* number of live, exempt ones */
+    uint64_t rss, peak_rss; /* sum over all that are here; and the highest sum so far */
     uint32_t threads, most_threads, most_here;
     uint64_t looked_ns;
-    const struct exempt *exempt; /* who is to live on, with all that they started; NULL: nobody */
+    const struct exempt *exempt; /* exempt processes, with all that they started; NULL: none */
 };
 
-/* From now on who is left behind by a child is given to this process. Before the program starts: who is our child by
- * then is none of a family. */
+/* Makes this process the subreaper, which adopts all orphans from now on. Call it before the program starts: children
+ * that exist by then do not belong to a family. */
 bool family_adopt(void);
-/* `spare` may be NULL, and else stays as long as the family. */
+/* `spare` may be NULL; otherwise it must live as long as the family. */
 void family_begin(struct family *family, pid_t main, const struct exempt *exempt);
 void family_end(struct family *family);
-/* 0, or -1: /proc cannot be read, or no memory. */
+/* Returns 0, or -1: /proc cannot be read, or no memory. */
 int family_look(struct family *family);
-/* What follows is growth since now; `ledgers`: also of what each ledger says, which is read. */
+/* Growth is measured from now on. `ledgers`: also for each ledger, which is read now. */
 void family_mark(struct family *family, bool ledgers);
-/* Bytes a second since family_mark; 0 when less than half a second went by. */
+/* Bytes a second since family_mark; 0 within the first half second. */
 double member_growth(const struct member *member, uint64_t now_ns);
 
 #endif

@@ -1,4 +1,4 @@
-/* growth.c — where a running process grows; see growth.h. */
+/* growth.c — see growth.h. */
 #include "tools/watch/growth.h"
 #include "tools/base/duration.h"
 #include "tools/views/estimate.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* What is smaller than this, in bytes a second, is not where a process grows. */
+/* Call stacks that grow by fewer bytes a second are not shown. */
 enum { WORTH_TELLING = 1024, NAME_ROOM = 128 };
 
 static int growth_load(struct image *image, pid_t pid) {

@@ -1,7 +1,6 @@
-/* growth.h — where a running process grows: two looks at its ledger, compared by model, node, run and call stack, as
- * `memstow diff` does. In: a pid. Out: lines. It complains about nothing: a process that has no ledger has no such
- * lines.
- */
+/* growth.h — shows where a running process grows: compares two looks at its ledger by model, node, run and call stack,
+ * as `memstow diff` does. In: a pid. Out: lines. It never complains: for a process without a ledger there are no
+ * lines. */
 #ifndef MEMSTOW_GROWTH_H
 #define MEMSTOW_GROWTH_H
 
@@ -15,14 +14,14 @@ struct growth_look {
     pid_t pid;
     struct groups groups;
     uint64_t since_ns, live_bytes;
-    struct snap_header header; /* by which the ledger is known again */
+    struct snap_header header; /* identifies the ledger */
 };
 
-/* 0, or -1: no ledger of it can be read. */
+/* Returns 0, or -1: it has no readable ledger. */
 int growth_begin(struct growth_look *growth, pid_t pid);
 void growth_end(struct growth_look *growth);
-/* Looks again, once: writes what grew most since, at most `most` call stacks, each behind `indent` blanks. Returns
- * bytes a second, or 0 when it cannot be told. */
+/* Looks a second time, and writes the call stacks that grew most, at most `most`, each indented. Returns bytes a
+ * second, or 0 if that is not known. */
 double growth_tell(struct growth_look *growth, FILE *to, int indent, size_t most);
 
 #endif

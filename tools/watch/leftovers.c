@@ -1,4 +1,4 @@
-/* leftovers.c — who is still there though the program should be gone; see leftovers.h. */
+/* leftovers.c — see leftovers.h. */
 #include "tools/watch/leftovers.h"
 #include "tools/base/duration.h"
 #include "tools/proc/holdings.h"
@@ -113,7 +113,7 @@ size_t leftovers_python_threads(const struct family *family) {
     return count;
 }
 
-/* Libraries are many, and keep nobody: they are counted. */
+/* Libraries are only counted: there are many, and they keep no process alive. */
 static void print_mapped(FILE *to, const struct holdings *holdings) {
     size_t count = holdings->mapped_count - holdings->code_count, shown = count < MAPPED_SHOWN ? count : MAPPED_SHOWN;
     if (!holdings->mapped_files) return;

@@ -1,4 +1,4 @@
-/* observe.c — follows a program until nothing of it is left; see observe.h. */
+/* observe.c — see observe.h. */
 #include "tools/watch/observe.h"
 #include "tools/base/duration.h"
 #include "tools/watch/ending.h"
@@ -13,7 +13,8 @@
 enum { RUNNING_SHARE = 100, ENDING_SHARE = 10, PATIENCE_S = 5, ROUNDS = 5, EMPTY_LOOKS = 8 };
 #define RUNNING_NS SECOND_NS
 #define ENDING_NS (SECOND_NS / 4)
-#define EMPTY_NS (2 * SECOND_NS) /* at least, from the first of the looks that saw nobody: who forks calls for many */
+/* The least time from the first empty look on: finding a process that keeps forking takes many looks. */
+#define EMPTY_NS (2 * SECOND_NS)
 
 void observe_begin(struct observe *observe, struct launch *launch, char **argv, const struct exempt *exempt) {
     *observe = (struct observe){.launch = launch};
@@ -29,7 +30,7 @@ void observe_end(struct observe *observe) {
 
 static bool is_ending(const struct observe *observe) { return observe->asked_ns || observe->ended_ns; }
 
-/* A zombie that is here is so by its other threads; Python's main thread waits for them. */
+/* A zombie that is here still has other threads. Python's main thread would wait for them. */
 static bool is_done(const struct member *member) {
     return member->state == 'Z' || (member->state == 'S' && python_is_at_end(member->pid));
 }
@@ -75,7 +76,7 @@ void observe_asked(struct observe *observe) {
     begin_ending(observe);
 }
 
-/* True when somebody wants us to end. */
+/* True if the signal asks this process to end. */
 static bool note_signal(struct observe *observe, int signal) {
     bool ends = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
     if (ends) observe->interrupted = signal;
@@ -100,16 +101,16 @@ static bool has_children(void) {
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-/* Above each process of a tree that is left to us is a child of ours: without one there is none. A look alone may miss
- * who forks and ends all the time. With children that are no part of it, which an exec brought along, or that live on,
- * looks have to do. */
+/* Above each orphaned process tree is a child of this process. So without children nothing is left. A look alone may
+ * miss a process that keeps forking and ending. If there are children outside the family (brought along by an exec, or
+ * exempt), looks have to decide. */
 bool observe_is_over(const struct observe *observe) {
     if (!observe->launch->ended || observe->family.here) return false;
     if (observe->empty_looks >= EMPTY_LOOKS && duration_now() - observe->empty_ns >= EMPTY_NS) return true;
     return !has_children();
 }
 
-/* Who has no more patience than that need not wait for ours. */
+/* A second request ends the wait. */
 static bool reap(void *context) {
     struct observe *observe = context;
     return note_signal(observe, launch_next(observe->launch, 0));
@@ -134,7 +135,7 @@ static size_t end_round(struct observe *observe, FILE *to) {
     return count;
 }
 
-/* Who ends may have started another meanwhile. */
+/* Ends all. A process that ends may have started another one meanwhile. */
 size_t observe_end_all(struct observe *observe, FILE *to) {
     size_t ended = 0;
     for (int round = 0; round < ROUNDS; round++) {

@@ -1,6 +1,6 @@
-/* origins.h — which call stack opened a descriptor of a running process, or started a thread of it.
- * In: a pid. Out: lines, from what its ledger noted (snap_birth) where that fits what /proc shows: the same number for
- * the same file, socket or pipe; a thread that is not older. It complains about nothing. */
+/* origins.h — the call stack that opened a descriptor of a running process, or started a thread of it. In: a pid. Out:
+ * lines, from the records of its ledger (snap_birth) that fit /proc: the same number for the same file, socket or pipe;
+ * a thread that is not older. It never complains. */
 #ifndef MEMSTOW_ORIGINS_H
 #define MEMSTOW_ORIGINS_H
 
@@ -14,19 +14,19 @@ struct origins {
     pid_t pid;
     struct image image;
     struct symbols *symbols; /* NULL: nothing is known */
-    uint32_t told;           /* the stack that was written last; 0: none in this list */
+    uint32_t told;           /* the stack of the last line; 0: none in this list */
 };
 
 void origins_load(struct origins *origins, pid_t pid);
 void origins_clear(struct origins *origins);
-/* Why nothing is known of a process; NULL: something may be. */
+/* The reason why nothing is known of a process; NULL: something may be known. */
 const char *origins_missing(const struct origins *origins);
-/* A new list begins: where a stack is that of the line before, only that is said. */
+/* Begins a new list. If a line has the same stack as the previous one, only that is said. */
 void origins_list(struct origins *origins);
-/* What there is to say of one that has no stack: that it was inherited, or that nothing that is seen opened it; "" of
- * one that has one, and where nothing is known at all. */
+/* Text for a handle without a stack: it was inherited, or no hook saw its opening. "" if it has a stack, or if nothing
+ * is known of the process. */
 const char *origins_without_stack(const struct origins *origins, const struct handle *handle);
-/* When it was opened or started, and where, each line behind so many blanks; nothing where that is not known. */
+/* Prints when and where it was opened or started, each line indented; nothing if that is not known. */
 void origins_of_handle(struct origins *origins, const struct handle *handle, FILE *to, int indent);
 void origins_of_task(struct origins *origins, const struct task *task, FILE *to, int indent);
 

@@ -1,4 +1,4 @@
-/* registry.c — process_registry.json; see registry.h. */
+/* registry.c — see registry.h. */
 #include "tools/watch/registry.h"
 #include "preload/shared/jsontext.h"
 #include "tools/base/place_in.h"
@@ -26,10 +26,10 @@ static int document_fault(const struct document *document, const char *at, const
     return -1;
 }
 
-/* Nobody ends process 1. In a container the program itself may be it. */
+/* Process 1 is never ended. In a container the program itself may be process 1. */
 enum { PROCESS_LEAST = 2 };
 
-/* A member that has to be there. */
+/* A required member. */
 static int member(const struct document *document, struct jsontext object, const char *name, struct jsontext *value) {
     char why[96];
     if (jsontext_member(object, name, value)) return 0;
@@ -47,7 +47,7 @@ static int take_number(const struct document *document, struct jsontext object, 
     return document_fault(document, value.at, why);
 }
 
-/* The number of a mark that this program gave: the marks of others are not what a list may say. */
+/* The number of a mark of this program. A list must not name marks of other programs. */
 static int take_mark(const struct document *document, struct jsontext object, struct registered *process) {
     const struct registered *parent = &document->registry->parent;
     struct jsontext value;
@@ -83,7 +83,8 @@ static int take_processes(const struct document *document, struct jsontext list)
     for (size_t next = 0; jsontext_next(list, &next, NULL, &element); registry->count++) {
         if (registry->count == REGISTRY_MOST) return document_fault(document, element.at, "more processes than can be");
         struct registered *grown =
-            realloc(registry->processes, (registry->count + 1) * sizeof *grown); /* few: there are at most 4096 */
+            /* grows one by one: there are at most 4096 */
+            realloc(registry->processes, (registry->count + 1) * sizeof *grown);
         if (!grown) return document_fault(document, element.at, "not enough memory");
         registry->processes = grown;
         struct registered *process = &grown[registry->count];
@@ -95,7 +96,7 @@ static int take_processes(const struct document *document, struct jsontext list)
 
 static int hex_value(char c) { return isdigit((unsigned char)c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
-/* As in /proc/sys/kernel/random/boot_id, dashes and all. */
+/* In the form of /proc/sys/kernel/random/boot_id, with dashes. */
 static int take_boot_id(const struct document *document, struct jsontext root) {
     struct jsontext value;
     char text[64];
@@ -141,7 +142,7 @@ static int refuse(struct registry *registry, const char *path, const char *why) 
     return -1;
 }
 
-/* What another user wrote would have us end processes at his wish. */
+/* Reads the file, if it belongs to this user. Otherwise another user could choose the processes to end. */
 static int read_file(struct registry *registry, const char *path, char **text, size_t *length) {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

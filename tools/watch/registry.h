@@ -1,5 +1,5 @@
-/* registry.h — process_registry.json: which processes a program has started, so that they can be found when it is gone.
- * In: a file that nobody vouches for. Out: its processes, or one message with line and column. */
+/* registry.h — process_registry.json: the processes that a program has started, so that they can be found after its
+ * end. In: a file that is not trusted. Out: its processes, or one message with line and column. */
 #ifndef MEMSTOW_REGISTRY_H
 #define MEMSTOW_REGISTRY_H
 
@@ -14,8 +14,8 @@ struct registered {
     pid_t pid;
     uint64_t start_ticks;
     char name[64];
-    bool keep;               /* it is to live on: a server, say */
-    char mark[STARTED_MARK]; /* what all that it started inherited; "": nothing */
+    bool keep;               /* it is to live on, for example a server */
+    char mark[STARTED_MARK]; /* the mark that all its descendants inherit; "": none */
 };
 
 struct registry {
@@ -28,13 +28,13 @@ struct registry {
 #define REGISTRY_FILE "process_registry.json"
 enum { REGISTRY_BYTES_MOST = 1 << 20, REGISTRY_MOST = 4096 };
 
-/* 0, or -1 with error set: "NAME:LINE:COLUMN: …". */
+/* Returns 0, or -1 with error set: "NAME:LINE:COLUMN: …". */
 int registry_parse(struct registry *registry, const char *name, const char *text, size_t length);
 /* The file must be a regular one of this user's. */
 int registry_load(struct registry *registry, const char *path);
 void registry_clear(struct registry *registry);
-/* By the file's name, without folders: process_registry.PID.json, or PID-N, of programs that had the folder before, or
- * have it with another. */
+/* Whether the file's name, without folders, is process_registry.PID.json or PID-N. Such lists belong to programs that
+ * had the folder before, or share it. */
 bool registry_is_numbered(const char *name);
 
 #endif

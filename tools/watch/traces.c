@@ -1,4 +1,4 @@
-/* traces.c — what a program leaves in the system; see traces.h. */
+/* traces.c — see traces.h. */
 #include "tools/watch/traces.h"
 #include "tools/base/duration.h"
 #include "tools/proc/holdings.h"
@@ -27,7 +27,7 @@ const char *trace_word(enum trace_kind kind) {
 void traces_begin(struct traces *traces, char **arguments) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    /* Files get the time of the last tick, which may be a little before. */
+    /* Files get the time of the last tick, which may be slightly earlier. */
     *traces =
         (struct traces){.arguments = arguments,
                         .started_wall_ns = (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec - CLOCK_GRAIN_NS};
@@ -51,7 +51,7 @@ static bool is_temporary(const char *path) {
     return lies_in(path, "/tmp") || lies_in(path, "/var/tmp") || (own && own[0] == '/' && lies_in(path, own));
 }
 
-/* A result that was asked for, by its name or by a folder that it lies in. */
+/* Whether the file is a result that the command line asked for, by name or by folder. */
 static bool is_asked_for(const struct traces *traces, const char *path) {
     char cwd[4096];
     for (char **argument = traces->arguments; argument && *argument; argument++) {
@@ -69,7 +69,7 @@ static uint64_t birth_ns(const char *path) {
     return (uint64_t)time.tv_sec * SECOND_NS + time.tv_nsec;
 }
 
-/* Where memstow's own output, and so the program's, was sent by who started it. */
+/* Whether memstow's output, and so the program's, goes to this file. */
 static bool is_output(const struct stat *st) {
     struct stat own;
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -79,7 +79,7 @@ static bool is_output(const struct stat *st) {
 
 /* --- the list --- */
 
-/* By path, too: the number of a file that is gone is soon another's. */
+/* Compares the path, too: the inode number of a deleted file is soon reused. */
 static struct trace *trace_find(const struct traces *traces, const struct trace *like) {
     for (size_t i = 0; i < traces->count; i++) {
         struct trace *trace = &traces->list[i];
@@ -99,7 +99,7 @@ static bool is_left(struct trace *trace) {
     return true;
 }
 
-/* Of a long run most are gone by now. */
+/* Drops those that are gone, which after a long run are most. */
 static bool make_room(struct traces *traces) {
     size_t kept = 0;
     if (traces->missed) return false;
@@ -197,7 +197,7 @@ static const struct member *find_pid(const struct family *family, pid_t pid) {
     return NULL;
 }
 
-/* The kernel keeps the pid of who made a segment. */
+/* Notes System V segments: the kernel keeps the pid of the process that made each one. */
 static void note_segments(struct traces *traces, const struct family *family) {
     char *line = NULL;
     size_t size = 0;
@@ -229,7 +229,7 @@ void traces_note(struct traces *traces, const struct family *family) {
     note_segments(traces, family);
 }
 
-/* Of a segment it is only known how many have attached it. */
+/* Whether an exempt process needs it. Of a segment only the number of its users is known. */
 static bool is_needed(const struct family *family, const struct trace *trace) {
     struct shmid_ds segment;
     const struct member *member = find_pid(family, trace->pid);
