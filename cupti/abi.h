@@ -1,7 +1,7 @@
-/* abi.h — what of CUPTI's binary interface is used here: functions, numbers and the record of memory, in our own words.
- * No header of CUPTI is needed to build, and it is never linked. Its records grow at their end from version to version:
- * what is declared here is the same from CUDA 11.2 on, as far as it is there (tests/real/cupti_layout compares it with
- * NVIDIA's headers). */
+/* abi.h — the parts of CUPTI's binary interface that are used here: functions, numbers and records of memory.
+ * The build needs no header of CUPTI, and does not link it. Newer versions add fields at the end of a record.
+ * Everything declared here is the same from CUDA 11.2 on, if the version has it. (tests/real/cupti_layout compares it
+ * with NVIDIA's headers.) */
 #ifndef MEMSTOW_CUPTI_ABI_H
 #define MEMSTOW_CUPTI_ABI_H
 
@@ -13,7 +13,7 @@
 enum {
     CUPTI_OK = 0,
     CUPTI_ANOTHER_SUBSCRIBER = 39, /* CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED */
-    CUPTI_NO_REASON = 999          /* CUPTI_ERROR_UNKNOWN: without a driver, too */
+    CUPTI_NO_REASON = 999          /* CUPTI_ERROR_UNKNOWN; also the answer if there is no driver */
 };
 enum { CUPTI_CUDA_11_2 = 15, CUPTI_CUDA_12 = 19, CUPTI_CUDA_13 = 130000 }; /* cuptiGetVersion */
 enum { CUPTI_KIND_MEMORY2 = 49, CUPTI_KIND_MEMORY_POOL = 50 };
@@ -35,7 +35,7 @@ struct cupti_memory {
         uint32_t type, pad;
         uint64_t address, threshold, size, used;
     } pool;
-    const char *source; /* only where the source of allocations can be asked for, and was */
+    const char *source; /* only if the source of allocations is available and was requested */
 };
 _Static_assert(offsetof(struct cupti_memory, source) == 120 && sizeof(struct cupti_memory) == 128, "as in CUPTI");
 
@@ -55,16 +55,16 @@ enum { CUPTI_ENTER = 0, CUPTI_EXIT = 1 };
 struct cupti_call { /* CUpti_CallbackData */
     int32_t site, pad;
     const char *function;
-    const void *parameters; /* of the function's, one behind the other */
-    const void *result;     /* of an exit: the driver's result */
+    const void *parameters; /* of the function, one after the other */
+    const void *result;     /* at an exit: the driver's result */
     const char *symbol;
     cupti_context context;
     uint32_t context_number;
-    uint64_t *shared; /* between entry and exit of a call */
+    uint64_t *shared; /* the same at entry and exit of a call */
     uint32_t correlation;
 };
 
-/* Physical memory and its addresses: X(name, number, parameters). */
+/* Calls about physical memory and its addresses: X(name, number, parameters). */
 #define CUPTI_CALLS(X)                                                                                                 \
     X(cuMemAddressReserve, 547, {                                                                                      \
         uint64_t *address;                                                                                             \
@@ -103,15 +103,15 @@ typedef void cupti_buffer_completed(cupti_context context, uint32_t stream, uint
 struct cupti_subscriber_wish { /* CUpti_SubscriberParams */
     size_t size;
     const char *name;
-    char *other; /* written: who is there already */
+    char *other; /* written: the present subscriber */
     size_t other_room;
-    uint8_t several; /* 1: others may be there, too */
+    uint8_t several; /* 1: other subscribers are allowed */
     uint8_t pad[7];
 };
 typedef void cupti_buffer_requested_v2(uint8_t **buffer, size_t *size, size_t *records, void *more);
 typedef void cupti_buffer_completed_v2(uint8_t *buffer, size_t size, size_t valid, void *more);
 
-/* For one of several subscribers: in some versions of CUDA 13. */
+/* Functions for one of several subscribers; some versions of CUDA 13 have them. */
 #define CUPTI_FUNCTIONS_V2                                                                                             \
     F(cuptiSubscribe_v2, (cupti_subscriber *, cupti_callback *, void *, struct cupti_subscriber_wish *))               \
     F(cuptiActivityRegisterCallbacks_v2, (cupti_subscriber, cupti_buffer_requested_v2 *, cupti_buffer_completed_v2 *)) \
@@ -121,7 +121,7 @@ typedef void cupti_buffer_completed_v2(uint8_t *buffer, size_t size, size_t vali
     F(cuptiActivityGetNumDroppedRecords_v2, (cupti_subscriber, cupti_context, uint32_t, size_t *))                     \
     F(cuptiActivitySetAttribute_v2, (cupti_subscriber, int, size_t *, void *))
 
-/* F(name, parameters): all of them are there from CUDA 11.2 on. */
+/* F(name, parameters). All of them exist from CUDA 11.2 on. */
 #define CUPTI_FUNCTIONS                                                                                                \
     F(cuptiGetVersion, (uint32_t *))                                                                                   \
     F(cuptiSubscribe, (cupti_subscriber *, cupti_callback *, void *))                                                  \

@@ -27,8 +27,8 @@ static void name(struct comparison *self, const struct snap_cupti_block *differe
     snprintf(to->source, sizeof to->source, "%s", source);
 }
 
-/* The first time it becomes suspect. The second time it counts if it was, and there is no newer record of its address.
- */
+/* In the first comparison a difference makes the block suspect. In the second one it counts, if the block was suspect
+ * and there is no newer record of its address. */
 static bool differs(const struct comparison *self, struct seen *seen) {
     bool counts = !self->again || seen->suspect;
     seen->suspect = true;

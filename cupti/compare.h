@@ -1,5 +1,5 @@
-/* compare.h — CUPTI's view of the memory beside the ledger's.
- * In: seen.h's blocks and the ledger's. Out: sums and differences, in their place in the ledger. */
+/* compare.h — compares CUPTI's view of memory with the ledger.
+ * In: the blocks of seen.h and of the ledger. Out: sums and differences, in their sections of the ledger. */
 #ifndef MEMSTOW_CUPTI_COMPARE_H
 #define MEMSTOW_CUPTI_COMPARE_H
 
@@ -10,13 +10,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Goes through the ledger's blocks: memstow_cupti_blocks. */
+/* Calls visit for each block of the ledger: memstow_cupti_blocks. */
 typedef void compare_blocks(cupti_visit *visit, void *context);
 
-/* Of the ledger's blocks those count that are not younger than `until_ns`. Other threads may free and allocate
- * meanwhile: what differs then may be only on its way. So where there are differences, CUPTI's records are to be asked
- * for again, and the second comparison (`again`) has what differed both times. Returns how many differences there are.
- */
+/* Only blocks of the ledger that are not younger than `until_ns` count. Other threads allocate and free meanwhile, so a
+ * difference may pass. If there are differences, get CUPTI's records once more and compare `again`: only what differed
+ * both times is reported. Returns the number of differences. */
 uint64_t compare(const struct cupti_place *place, compare_blocks *blocks, uint64_t until_ns, bool again);
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
-/* compare_physical.c — see compare_physical.h. Both lists in order, one beside the other. Handles are given out again
- * and again: memory is the same if handle and size are. */
+/* compare_physical.c — see compare_physical.h. Both lists are sorted and compared side by side. CUPTI reuses handles:
+ * memory is the same if handle and size are equal. */
 #include "cupti/compare_physical.h"
 
 #include <string.h>
@@ -8,14 +8,14 @@
 #include "preload/shared/os.h"
 
 struct item {
-    uint64_t order; /* by this both are sorted: what is the same has the same */
+    uint64_t order; /* both lists are sorted by this; equal items have the same value */
     struct snap_cuda_block block;
 };
 static uint64_t order_of(const struct item *item) { return item->order; }
 HEAPSORT(struct item, sort, order_of)
 
 struct list {
-    struct item *items; /* NULL: they are being counted */
+    struct item *items; /* NULL: the items are being counted */
     size_t count, room;
     enum cuda_space space;
 };
@@ -47,7 +47,7 @@ static void put(enum cuda_space space, const struct snap_cuda_block *block, void
 
 static void ours(cupti_visit *visit, void *context) { cuda_blocks_all(visit, context); }
 
-/* More than were counted a moment before are left out: they are new. */
+/* Items beyond the number that was just counted are left out: they are new. */
 static struct list list_of(compare_blocks *blocks, enum cuda_space space) {
     struct list list = {.space = space};
     blocks(put, &list);
@@ -67,7 +67,7 @@ static void give_back(struct list *list) {
 
 /* --- differences --- */
 
-/* What differed the first time is remembered; the second time it counts if it did. */
+/* Differences of the first comparison are remembered. In the second one, only these count. */
 enum { REMEMBERED = 4096 };
 static uint64_t before[2][REMEMBERED];
 static size_t before_count[2];

@@ -1,5 +1,5 @@
-/* compare_physical.h — physical memory, its mappings and reserved addresses: CUPTI's calls beside the ledger.
- * In: the blocks of both. Out: as compare.h. */
+/* compare_physical.h — compares physical memory, its mappings and reserved addresses: CUPTI's calls and the ledger.
+ * In: the blocks of both. Out: as in compare.h. */
 #ifndef MEMSTOW_CUPTI_COMPARE_PHYSICAL_H
 #define MEMSTOW_CUPTI_COMPARE_PHYSICAL_H
 
@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Adds to the sums, and names differences behind the first `named`: returns how many are named then. */
+/* Adds to the sums, and lists differences after the first `named` ones. Returns how many are listed now. */
 size_t compare_physical(const struct cupti_place *place, compare_blocks *blocks, size_t named, bool again);
 
 #pragma GCC visibility pop

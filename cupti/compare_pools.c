@@ -1,6 +1,6 @@
-/* compare_pools.c — see compare_pools.h. A pool that the program has made is in both lists. Which pool a block is of
- * the ledger does not always know (a device may have been given another one): so what pools have given out is compared
- * by device. It is in multiples of 512 bytes. */
+/* compare_pools.c — see compare_pools.h. A pool that the program made is in both lists. The ledger does not always know
+ * the pool of a block: a device may have been given another pool. So the memory from pools is compared by device. It
+ * comes in multiples of 512 bytes. */
 #include "cupti/compare_pools.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static struct {
     uint64_t pools[MOST];
     uint16_t devices[MOST];
     size_t count;
-    uint64_t live[DEVICES], rounded[DEVICES]; /* bytes out of pools */
+    uint64_t live[DEVICES], rounded[DEVICES]; /* bytes from pools */
 } ledger;
 static uint64_t used[DEVICES], before[DEVICES][2];
 
@@ -59,7 +59,7 @@ static void look_at(const struct pool *pool, void *context) {
                                             .bytes = pool->reserved});
 }
 
-/* What changes from one comparison to the next is on its way. */
+/* A difference that changes between two comparisons is only in transit. */
 static void compare_device(struct comparison *self, uint16_t device) {
     bool same = used[device] >= ledger.live[device] && used[device] <= ledger.rounded[device];
     bool still = before[device][0] == used[device] && before[device][1] == ledger.live[device];

@@ -1,5 +1,5 @@
-/* compare_pools.h — CUPTI's pools beside the ledger's, and what is given out of them.
- * In: the pools and blocks of both. Out: as compare.h. */
+/* compare_pools.h — compares CUPTI's pools, and the memory from them, with the ledger's.
+ * In: the pools and blocks of both. Out: as in compare.h. */
 #ifndef MEMSTOW_CUPTI_COMPARE_POOLS_H
 #define MEMSTOW_CUPTI_COMPARE_POOLS_H
 
@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Names differences behind the first `named`: returns how many are named then. */
+/* Lists differences after the first `named` ones. Returns how many are listed now. */
 size_t compare_pools(const struct cupti_place *place, compare_blocks *blocks, size_t named, bool again);
 
 #pragma GCC visibility pop

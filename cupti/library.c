@@ -1,6 +1,6 @@
-/* library.c — see library.h. The one that is mapped is what the program or its libraries use; otherwise the one that
- * lies where toolkits and NVIDIA's Python packages put it, seen from the runtime that is mapped; otherwise the
- * loader's. */
+/* library.c — see library.h. It takes the CUPTI that is mapped, because the program or its libraries use it. If there
+ * is none, it takes the one that lies beside the mapped CUDA runtime, as toolkits and NVIDIA's Python packages install
+ * it. If there is none, it takes the loader's. */
 #include "cupti/library.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 
 struct runtime {
     int generation;
-    char folder[4000]; /* "": not found */
+    char folder[4000]; /* "": it was not found */
 };
 
 static int is_runtime(struct dl_phdr_info *info, size_t size, void *context) {
@@ -22,7 +22,7 @@ static int is_runtime(struct dl_phdr_info *info, size_t size, void *context) {
     return 1;
 }
 
-/* In CUDA 11 each release had a name of its own. */
+/* In CUDA 11 each release had a file name of its own. */
 enum { WITH_RELEASES = 11, RELEASES = 8 };
 
 static void *open_release(const char *path, int flags) {
@@ -42,7 +42,7 @@ static void *open_in(const char *folder, int generation, int flags) {
     return generation == WITH_RELEASES ? open_release(path, flags) : dlopen(path, flags);
 }
 
-/* Toolkits have both in one folder or CUPTI in extras; the packages for CUDA 12 have a folder each. */
+/* Toolkits have both libraries in one folder, or CUPTI in extras. The packages for CUDA 12 have a folder for each. */
 static void *open_beside(const struct runtime *runtime) {
     static const char *const places[] = {"", "../extras/CUPTI/lib64/", "../../extras/CUPTI/lib64/",
                                          "../../cuda_cupti/lib/"};

@@ -1,5 +1,5 @@
 /* library.h — the CUPTI that belongs to the CUDA of this process.
- * In: what is mapped. Out: its functions. Nothing is linked, and a CUPTI of another generation is not taken. */
+ * In: the mapped libraries. Out: its functions. It links nothing, and takes no CUPTI of another generation. */
 #ifndef MEMSTOW_CUPTI_LIBRARY_H
 #define MEMSTOW_CUPTI_LIBRARY_H
 
@@ -12,13 +12,13 @@
 #define F(name, parameters) int(*name) parameters;
 struct cupti {
     CUPTI_FUNCTIONS
-    CUPTI_FUNCTIONS_V2                                       /* NULL: older than those, */
-        int (*cuptiActivityEnableAllocationSource)(uint8_t); /* or than that */
+    CUPTI_FUNCTIONS_V2                                       /* NULL: this version lacks them */
+        int (*cuptiActivityEnableAllocationSource)(uint8_t); /* or this */
     char path[4096];
 };
 #undef F
 
-/* False: there is none, or it is incomplete. It stays loaded. */
+/* False: there is none, or it is incomplete. The library stays loaded. */
 bool library_open(struct cupti *cupti);
 
 #pragma GCC visibility pop

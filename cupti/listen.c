@@ -1,8 +1,8 @@
-/* listen.c — libmemstow_cupti.so: what the driver calls when it begins, and what CUPTI calls.
- * In: CUDA_INJECTION64_PATH names this library. Out: records of memory in seen.h's table. Where libmemstow.so is
- * preloaded the ledger is its, and the two are compared at the exit of the process; where it is not, the records become
- * a ledger (source.h). Takes CUPTI's one subscriber, or leaves it to whom has it; never prints, never exits, and has no
- * memory but its own: buffers that are full are CUPTI's loss, and counted. */
+/* listen.c — libmemstow_cupti.so: the functions that the driver calls at its start, and the functions that CUPTI calls.
+ * In: CUDA_INJECTION64_PATH, which names this library. Out: records of memory, in the table of seen.h. If libmemstow.so
+ * is preloaded, it has the ledger, and the two are compared at the exit of the process. If not, the records become a
+ * ledger (source.h). It becomes CUPTI's only subscriber, unless there is one already. It never prints, never exits, and
+ * uses only its own memory: when its buffers are full, CUPTI drops records, and counts them. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ static struct cupti_place place;
 static compare_blocks *ledger_blocks;
 static struct session session;
 static pid_t process;
-static bool is_source; /* the ledger is made of the records */
+static bool is_source; /* the ledger is made from the records */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t buffers[BUFFERS][BUFFER_SIZE] __attribute__((aligned(64)));
 static bool lent[BUFFERS];
@@ -57,9 +57,9 @@ static void take_back(const uint8_t *buffer) {
     if (i < BUFFERS) __atomic_store_n(&lent[i], false, __ATOMIC_RELEASE);
 }
 
-/* An older CUPTI says only from where the call came; in a ledger of its own that is all that is wanted. dladdr waits
- * for whoever opens or closes a library, which may call CUDA meanwhile, and so wait for our lock: not with that held.
- */
+/* The library that called. An older CUPTI tells only the address of the call; a ledger of our own needs only that.
+ * dladdr waits for a thread that opens or closes a library. That thread may call CUDA, and so wait for our lock. So the
+ * lock must not be held here. */
 static const char *source_of(const struct cupti_memory *record) {
     Dl_info info;
     if (is_source) return NULL;
@@ -86,7 +86,7 @@ static void read_pool(const struct cupti_pool *record) {
 
 static void note_use(void) { count(&place.head->pool_records, 1); }
 
-/* What was not asked for, or a layout of its own. */
+/* A record that was not requested, or has an unknown layout. */
 static void note_unknown(uint32_t kind) {
     if (!place.head->unknown) place.head->unknown_kind = kind;
     count_lost(&place.head->unknown, 1);
@@ -97,7 +97,7 @@ static void count_dropped(cupti_context context, uint32_t stream) {
     if (dropped) count_lost(&place.head->dropped, dropped);
 }
 
-/* What a forked child has of these is its parent's, who will read it. */
+/* In a forked child these buffers are the parent's, and the parent reads them. */
 static void read_buffer(cupti_context context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
     static const struct records_readers readers = {read_memory, read_pool, note_use, note_unknown};
     int error = errno;
@@ -117,7 +117,7 @@ static void context_ends(const struct cupti_resource *resource) {
     pthread_mutex_unlock(&lock);
 }
 
-/* In a forked child CUDA is over. */
+/* In a forked child CUDA does not work any more. */
 static void called(void *data, int domain, uint32_t id, const void *what) {
     struct caller caller = CALLER;
     int error = errno;
@@ -148,7 +148,7 @@ static bool ask_for_records(uint32_t flag) {
 
 static bool is_listening(void) { return __atomic_load_n(&place.head->state, __ATOMIC_ACQUIRE) == SNAP_CUPTI_SOURCE; }
 
-/* Who asks, until it is over: afterwards CUPTI may be gone. */
+/* Held by a thread that asks CUPTI, until `over`: after that CUPTI may be gone. */
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 static bool over;
 
@@ -160,8 +160,8 @@ static bool ask_in_between(void) {
     return goes_on;
 }
 
-/* CUPTI hands over what is full, and the rest when it is asked. A ledger is to be right while the program runs, and is
- * to lack little when it is killed. */
+/* CUPTI hands over full buffers by itself, and the rest on request. The requests keep the ledger right while the
+ * program runs, so that little is lost when it is killed. */
 static void *keep_asking(void *nothing) {
     static const struct timespec pause = {.tv_nsec = ASK_NS};
     while (nanosleep(&pause, NULL), ask_in_between())
@@ -193,7 +193,7 @@ static bool compare_once(bool again, uint64_t *differences) {
     return true;
 }
 
-/* A thread may be anywhere between the driver's call and the ledger: what differs is given a while. */
+/* A thread may be between the driver's call and the ledger. So differences get some time to pass. */
 static void compare_now(void) {
     static const struct timespec pause = {.tv_nsec = WAIT_NS};
     uint64_t differences = 0;
@@ -267,7 +267,7 @@ static bool enable(void) {
     return true;
 }
 
-/* Without these, physical memory is not listed. */
+/* Without these calls, physical memory is not listed. */
 static void enable_calls(void) {
 #define X(name, number, ...) CUPTI_##name,
     static const uint32_t ids[] = {CUPTI_CALLS(X)};
@@ -278,7 +278,7 @@ static void enable_calls(void) {
         session_enable_call(&session, false, CUPTI_DOMAIN_DRIVER, ids[i]);
 }
 
-/* Another client may be there already. */
+/* There may be another client already. */
 static bool begin_session(void) {
     int result = session_begin(&session, &cupti, called, lend_buffer, read_buffer);
     memcpy(place.head->other, session.other, sizeof place.head->other);
@@ -293,7 +293,7 @@ static bool begin_listening(void) {
     return false;
 }
 
-/* What is not to be had as one of several may be as the only one. */
+/* If it fails as one of several clients, it may succeed as the only one. */
 static void listen(void) {
     bool begun = begin_listening();
     if (!begun && session.several) {
@@ -310,7 +310,8 @@ static void listen(void) {
         atexit(end_listening);
 }
 
-/* It is that of the library that came first: where libmemstow.so is there, it has one, or is not to have one. */
+/* The ledger belongs to the library that was loaded first. If libmemstow.so is loaded, it has a ledger, or this process
+ * should have none. */
 static bool find_ledger(void) {
     int (*begin_in_ledger)(uint32_t, struct cupti_place *) =
         (int (*)(uint32_t, struct cupti_place *))dlsym(RTLD_DEFAULT, "memstow_cupti_begin");
@@ -320,7 +321,7 @@ static bool find_ledger(void) {
     return is_source;
 }
 
-/* The end is to come before CUPTI's own handlers: what is registered last is called first. */
+/* Our end must come before CUPTI's own exit handlers. The handler that is registered last is called first. */
 static void begin(void) {
     process = getpid();
     if (!find_ledger()) return;
@@ -330,7 +331,7 @@ static void begin(void) {
     at_quick_exit(end_at_quick_exit);
 }
 
-/* The driver calls it within cuInit. 1: the library may stay. */
+/* The driver calls this in cuInit. 1: the library may stay. */
 __attribute__((visibility("default"))) int InitializeInjection(void);
 int InitializeInjection(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

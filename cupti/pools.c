@@ -16,7 +16,8 @@ void pools_clear(void) {
     count = 0;
 }
 
-/* One that is gone makes room for another, when nothing of it is in use any more. NULL: there is none. */
+/* The entry of a pool. A pool that is gone makes room for another when none of its memory is in use. NULL: there is no
+ * room. */
 static struct pool *pool_at(uint64_t address) {
     struct pool *room = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -28,7 +29,7 @@ static struct pool *pool_at(uint64_t address) {
     return room;
 }
 
-/* False: later figures are known. */
+/* False: newer figures are known. */
 static bool note(struct pool *pool, uint64_t when, uint32_t device, uint64_t reserved, uint64_t used) {
     if (when < pool->timestamp) return false;
     pool->timestamp = when;
@@ -42,11 +43,11 @@ static void tell_figures(const struct pool *pool) {
     if (told.figures && !pool->born && !pool->died) told.figures(pool);
 }
 
-/* At the address of one that was destroyed there may be another. */
+/* A new pool may have the address of one that was destroyed. */
 static void is_born(struct pool *pool, uint64_t when) {
     if (pool->born && !pool->died && told.went) told.went(pool);
     pool->born = when ? when : 1;
-    if (pool->died && pool->died > pool->born) return; /* its end came first */
+    if (pool->died && pool->died > pool->born) return; /* the record of its end came first */
     pool->died = 0;
     if (told.came) told.came(pool);
 }

@@ -1,6 +1,6 @@
-/* pools.h — pools of memory as CUPTI's records tell of them: those that are made, trimmed and destroyed, and what each
- * holds and has given out at every allocation from it.
- * In: records, in any order. Out: the pools there are. Bounded; not for several threads at once, as seen.h. */
+/* pools.h — pools of memory, from CUPTI's records: pools that are made, trimmed and destroyed, and what each one holds
+ * and has handed out at every allocation.
+ * In: records, in any order. Out: the pools that exist. Bounded. One thread at a time, as for seen.h. */
 #ifndef MEMSTOW_CUPTI_POOLS_H
 #define MEMSTOW_CUPTI_POOLS_H
 
@@ -13,14 +13,14 @@
 
 struct pool {
     uint64_t address;
-    uint64_t reserved, used; /* bytes that it holds, and of them given out */
-    uint64_t timestamp;      /* of that */
-    uint64_t born, died;     /* when it was made (0: not by the program) and destroyed (0: it is there) */
+    uint64_t reserved, used; /* bytes that it holds, and the part that was handed out */
+    uint64_t timestamp;      /* the time of these figures */
+    uint64_t born, died;     /* when it was made (0: not by the program) and destroyed (0: it exists) */
     uint16_t device;
 };
 
-/* Each NULL, or called while a record is taken in: a pool of the program's; or figures of one that it has not made, as
- * far as is known by then. */
+/* Each is NULL, or called while a record is read: for a pool that the program made; or for figures of a pool that it
+ * did not make, as far as is known. */
 struct pools_told {
     void (*came)(const struct pool *pool);
     void (*went)(const struct pool *pool);
@@ -30,10 +30,10 @@ void pools_tell(const struct pools_told *told);
 
 /* False: there is no room for it. */
 bool pools_record(const struct cupti_pool *record);
-/* Of memory out of a pool; other memory is passed over. */
+/* For memory from a pool; other memory is ignored. */
 bool pools_memory(const struct cupti_memory *record);
 
-/* Also those that are gone. */
+/* Includes pools that are gone. */
 void pools_all(void (*visit)(const struct pool *pool, void *context), void *context);
 void pools_clear(void);
 

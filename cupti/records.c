@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What every version of it has: CUPTI 11.2 was the first. */
+/* The length that every version has; CUPTI 11.2 was the first. */
 enum { MEMORY_LEAST = offsetof(struct cupti_memory, pool.used), POOL_LEAST = offsetof(struct cupti_pool, used) };
 
 static void read_memory(const void *at, size_t length, const struct records_readers *to) {
@@ -31,7 +31,8 @@ static void read(const void *at, size_t length, const struct records_readers *to
         to->unknown(kind);
 }
 
-/* Behind the one before, and in the buffer: else there would be no end, or what is read is nobody's. */
+/* Whether the record lies after the one before it, and in the buffer. Otherwise the loop might never end, or read
+ * outside. */
 static bool comes_next(const uint8_t *record, const uint8_t *before, const uint8_t *buffer, size_t valid) {
     uintptr_t at = (uintptr_t)record, least = before ? (uintptr_t)before + 1 : (uintptr_t)buffer;
     return at >= least && at - (uintptr_t)buffer < valid;

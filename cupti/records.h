@@ -1,6 +1,6 @@
-/* records.h — a record of CUPTI's, of whichever version, in one shape.
- * In: a buffer, as CUPTI handed it over. Out: each record of it, with zeros for what its version lacks. Records grow at
- * their end, and none says its length: that is how far it is to the next one. */
+/* records.h — records of any version of CUPTI, in one form.
+ * In: a buffer, as CUPTI handed it over. Out: each record in it, with zeros for fields that its version lacks. Newer
+ * versions are longer, and no record tells its length: it is the distance to the next record. */
 #ifndef MEMSTOW_CUPTI_RECORDS_H
 #define MEMSTOW_CUPTI_RECORDS_H
 
@@ -10,14 +10,15 @@
 
 #pragma GCC visibility push(hidden)
 
-/* CUPTI's function for it. */
+/* CUPTI's function that finds the next record. */
 typedef int records_next(uint8_t *buffer, size_t valid, void **record);
 
 struct records_readers {
     void (*memory)(const struct cupti_memory *record);
     void (*pool)(const struct cupti_pool *record);
-    void (*used)(void);             /* called before one that says how much of a pool is in use: older ones do not */
-    void (*unknown)(uint32_t kind); /* also one that is shorter than any known version of its kind */
+    /* called before a record that tells how much of a pool is in use; older ones do not */
+    void (*used)(void);
+    void (*unknown)(uint32_t kind); /* also for a record that is shorter than any known version */
 };
 void records_read(uint8_t *buffer, size_t valid, records_next *next, const struct records_readers *to);
 

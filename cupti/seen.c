@@ -1,8 +1,8 @@
-/* seen.c — see seen.h. CUPTI hands over buffers of several threads one after the other, so that the free of a block may
- * come before its allocation, and the allocation of the next one at its address before both. The time of a record is
- * when the call began: of two calls for one address in different threads the later one may have begun first. So what
- * counts is how many allocations and frees of an address there were, and times only say which block is the one that
- * lives. What was freed stays in the table for a while. */
+/* seen.c — see seen.h. CUPTI hands over the buffers of several threads one after the other. So the free of a block may
+ * come before its allocation, and the next allocation at the same address before both. A record has the time at which
+ * the call began. If two threads make calls about one address, the later call may have begun first. So what counts is
+ * the number of allocations and frees of an address. Times only decide which block is the live one. Freed blocks stay
+ * in the table for a while. */
 #include "cupti/seen.h"
 
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 #include "preload/shared/snapshot.h"
 
 enum { SLOTS = 1 << 16, SLOTS_MOST = SLOTS / 4 * 3, CONTEXTS = 64 };
-#define LATE_NS 2000000000ull /* a record comes no later than this behind others */
+#define LATE_NS 2000000000ull /* a record is at most this much older than records that came before it */
 
 static struct seen tables[2][SLOTS], *table = tables[0];
 static size_t used;
 static uint64_t newest, renewed; /* times of records */
 static char sources[SEEN_SOURCES][SEEN_SOURCE_LENGTH];
-static size_t source_count = 1; /* 0 is none */
+static size_t source_count = 1; /* 0 is no source */
 static uint32_t ended[CONTEXTS];
 static size_t ended_count;
 static struct seen_told told;
@@ -48,7 +48,7 @@ static uint8_t source_of(const char *path) {
 
 const char *seen_source(const struct seen *seen) { return sources[seen->source]; }
 
-/* --- the table: no slot becomes empty again but when all is put into the other one --- */
+/* --- the table: a slot becomes empty only when everything is copied into the other table --- */
 
 static struct seen *slot_of(struct seen *in, uint64_t address) {
     size_t i = (size_t)(address * 0x9E3779B97F4A7C15ull >> 48) % SLOTS;
@@ -60,7 +60,7 @@ static uint64_t latest_of(const struct seen *seen) {
     return seen->released > seen->timestamp ? seen->released : seen->timestamp;
 }
 
-/* Leaves out what was freed long enough ago. Not more often than something can have become so. */
+/* Leaves out blocks that were freed long enough ago. It runs only when there may be such blocks. */
 static void renew(void) {
     if (renewed && newest < renewed + LATE_NS) return;
     renewed = newest;
@@ -108,7 +108,7 @@ static bool has_ended(uint32_t context) {
     return false;
 }
 
-/* What the slot says once it is this record's block. */
+/* The contents of the slot for the block of this record. */
 static struct seen block_of(const struct seen *slot, const struct cupti_memory *record, const char *source) {
     return (struct seen){.address = record->address,
                          .bytes = record->bytes,
@@ -136,7 +136,8 @@ static void pass(const struct seen *block, const struct cupti_memory *record) {
     if (told.passed) told.passed(block, record);
 }
 
-/* The block that lives here has been freed, or this one was before it came to be: one record more of a free is owed. */
+/* The block that lives here was freed, or the new one was freed before its record came. Either way, one more record of
+ * a free must come. */
 static void allocate_again(struct seen *slot, struct seen *block, const struct cupti_memory *record) {
     bool earlier = block->timestamp < slot->timestamp;
     block->owed = (int8_t)(slot->owed < INT8_MAX ? slot->owed + 1 : slot->owed);
@@ -152,7 +153,7 @@ static void allocate_again(struct seen *slot, struct seen *block, const struct c
 static void allocated(struct seen *slot, const struct cupti_memory *record, const char *source) {
     struct seen block = block_of(slot, record, source);
     bool ahead = slot->owed < 0;
-    if (ahead && record->timestamp > slot->released + LATE_NS) { /* its block never came */
+    if (ahead && record->timestamp > slot->released + LATE_NS) { /* the record of its block never came */
         slot->owed = block.owed = 0;
         ahead = false;
     }
@@ -168,9 +169,9 @@ static void allocated(struct seen *slot, const struct cupti_memory *record, cons
     }
 }
 
-/* Whether it is of a block that was here before the one that lives: of one that is gone, or that is still to come. */
+/* Whether the free belongs to a block before the live one: one that is gone, or one whose record is still to come. */
 static bool is_of_another(const struct seen *slot, uint64_t when) {
-    if (slot->owed > 0) return when <= slot->timestamp + LATE_NS; /* later it was lost */
+    if (slot->owed > 0) return when <= slot->timestamp + LATE_NS; /* a later one was lost */
     return when < slot->timestamp && slot->released <= slot->timestamp;
 }
 
@@ -199,8 +200,8 @@ bool seen_record(const struct cupti_memory *record, const char *source) {
     return true;
 }
 
-/* Contexts' numbers are not used again. Records of it may still be on their way: of the latest, that is remembered.
- * Pools are no context's. */
+/* The numbers of contexts are not reused. Records of an ended context may still come, so the last few are remembered.
+ * Pools belong to no context. */
 void seen_context_ended(uint32_t context) {
     ended[ended_count++ % CONTEXTS] = context;
     for (size_t i = 0; i < SLOTS; i++)

@@ -1,10 +1,10 @@
-/* session.c — see session.h. Newer versions of CUPTI have functions of a second generation, which take the subscriber:
- * who is to be one of several uses them throughout. */
+/* session.c — see session.h. Newer versions of CUPTI have a second generation of functions, which take the subscriber.
+ * One of several clients must use only these. */
 #include "cupti/session.h"
 
 enum { ATTRIBUTE_SOURCE = 14, KINDS = 4 };
 
-static struct session *present; /* CUPTI's own callbacks say nothing of it */
+static struct session *present; /* CUPTI's callbacks get no pointer to it */
 static cupti_buffer_requested *lend_to;
 static cupti_buffer_completed *take_from;
 static int enabled[KINDS], enabled_count;
@@ -29,7 +29,7 @@ static bool has_second_generation(const struct cupti *cupti) {
     return true;
 }
 
-/* Where that is not to be had for another reason than that somebody is there, the first generation may do. */
+/* If the second generation fails, and not because of another client, the first one may work. */
 static int subscribe(struct session *self, cupti_callback *call) {
     struct cupti_subscriber_wish wish = {
         .size = sizeof wish, .name = "memstow", .other = self->other, .other_room = sizeof self->other, .several = 1};
@@ -56,7 +56,7 @@ static void ask_for_source(struct session *self) {
         self->has_source = cupti->cuptiActivityEnableAllocationSource(yes) == CUPTI_OK;
 }
 
-/* Who has the subscriber has CUPTI's buffers, too: they are asked for only behind it. */
+/* CUPTI's buffers belong to its subscriber, so they come after the subscription. */
 static int hand_over_buffers(struct session *self) {
     const struct cupti *cupti = self->cupti;
     if (self->several) {

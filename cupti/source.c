@@ -1,5 +1,5 @@
-/* source.c — see source.h. What CUPTI's records lack is left out: a call stack has one frame, whence the call came, and
- * there are no owners. Called by one thread at a time, but for the end. */
+/* source.c — see source.h. Facts that CUPTI's records lack are left out: a call stack has one frame, the address of the
+ * call, and there are no owners. One thread at a time calls it, except for the end. */
 #include "cupti/source.h"
 
 #include "preload/cuda/cuda_blocks.h"
@@ -19,7 +19,7 @@ static uint32_t count_in(const struct seen *seen, const struct cupti_memory *rec
                            seen->bytes);
 }
 
-/* It is as old as its record is known here: CUPTI's clock is another one. */
+/* A block's age counts from the arrival of its record, because CUPTI has another clock. */
 static void add_block(const struct seen *seen, const struct cupti_memory *record) {
     if (!seen->kind) return;
     struct snap_cuda_block block = {.kind = seen->kind,
@@ -61,7 +61,7 @@ static void take_pool(const struct pool *pool) {
     cuda_blocks_take(CUDA_POOL, pool->address, &block);
 }
 
-/* What the program has not made is the one that its device has from the start. */
+/* A pool that the program did not make is the default pool of its device. */
 static void note_pool(const struct pool *pool) {
     struct snap_cuda_device *device = cuda_counts_device(pool->device);
     if (!device) return;

@@ -1,6 +1,6 @@
-/* source.h — CUPTI as the source of a ledger, in a program that libmemstow.so is not preloaded into.
- * In: the blocks that seen.h says come and go. Out: the ledger of this process, in the same form as any: its sections
- * of CUDA memory. Nothing of the host's memory is in it. */
+/* source.h — CUPTI as the source of a ledger, in a program without libmemstow.so.
+ * In: blocks that come and go, from seen.h. Out: the ledger of this process, in the usual form. It has the sections of
+ * CUDA memory, and nothing of host memory. */
 #ifndef MEMSTOW_CUPTI_SOURCE_H
 #define MEMSTOW_CUPTI_SOURCE_H
 
@@ -10,12 +10,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Begins the ledger; what seen.h says is counted there from now on. False: this process is not to have one, or has one
- * already, or there is no room. */
+/* Begins the ledger. From now on the blocks of seen.h count there. False: this process must have no ledger, or has one,
+ * or there is no room. */
 bool source_begin(struct cupti_place *place);
-/* So many records could not be had, or not be read. */
+/* Records that were lost, or could not be read. */
 void source_lost(uint64_t records);
-/* The ledger ends. quick: by quick_exit. */
+/* Ends the ledger. quick: by quick_exit. */
 void source_end(bool quick);
 
 #pragma GCC visibility pop

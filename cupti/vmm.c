@@ -1,7 +1,7 @@
-/* vmm.c — see vmm.h. Memory is there as long as it has users: handles, which are released as often as they were had,
- * and mappings. A number may be given out again as soon as the driver has taken it back, before its call has ended
- * here: so what a call is about is looked up when it begins, and gone when it has ended only if it is still the same.
- */
+/* vmm.c — see vmm.h. Physical memory exists while it has users. Users are handles, which are released as often as they
+ * were returned, and mappings. The driver may reuse a number as soon as it has taken it back, before the call returns
+ * to us. So the subject of a call is looked up when the call begins. When it ends, the subject is removed only if it is
+ * still the same. */
 #include "cupti/vmm.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include "preload/count/site.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t last_number; /* of physical memory, and of reservations */
+static uint64_t last_number; /* for physical memory and reservations */
 static bool counts;
 
 void vmm_count(bool does) { counts = does; }
@@ -35,7 +35,7 @@ static void take(enum cuda_space space, uint64_t number) {
     if (cuda_blocks_take(space, number, &gone)) end(&gone);
 }
 
-/* How many users are left; UINT32_MAX: it is not there. */
+/* Returns the number of users that are left; UINT32_MAX: it does not exist. */
 static uint32_t change_users(enum cuda_space space, uint64_t number, uint32_t by) {
     struct cuda_hold hold;
     struct snap_cuda_block *record = cuda_blocks_hold(space, number, &hold);
@@ -115,7 +115,7 @@ static void unmapped(const struct cupti_cuMemUnmap *it) {
         end(&mapping);
 }
 
-/* The mapping that an address lies in. */
+/* The mapping that contains an address. */
 struct search {
     uint64_t address;
     struct snap_cuda_block found;
@@ -148,7 +148,7 @@ static void freed(uint64_t address, uint64_t number) {
 
 /* --- calls --- */
 
-/* The number of what it is about; 0: of nothing that is known. */
+/* The number of the call's subject; 0: the subject is unknown. */
 static uint64_t subject(uint32_t id, const struct cupti_call *call) {
     struct snap_cuda_block found = {0};
     if (id == CUPTI_cuMemRelease)

@@ -1,6 +1,6 @@
-/* vmm.h — physical memory and its addresses by the calls that CUPTI tells of: of these it has no records.
- * In: the beginning and the end of each call, on the thread that makes it. Out: what there is, in the table of
- * cuda_blocks.h, which is the ledger's where this library has it. Any thread. */
+/* vmm.h — physical memory and its addresses, from the calls that CUPTI tells of: it has no records of these.
+ * In: the beginning and the end of each call, on its thread. Out: what exists, in the table of cuda_blocks.h. If this
+ * library has the ledger, that table is in it. Any thread. */
 #ifndef MEMSTOW_CUPTI_VMM_H
 #define MEMSTOW_CUPTI_VMM_H
 
@@ -15,7 +15,7 @@
 /* `id` is one of CUPTI_CALLS. The caller is CUPTI. */
 void vmm_call(uint32_t id, const struct cupti_call *call, struct caller caller);
 
-/* Whether what comes is counted, with the call stack that it comes from: in this library's ledger. */
+/* Whether new memory is counted, with its call stack, in this library's ledger. */
 void vmm_count(bool counts);
 
 #pragma GCC visibility pop

@@ -10,7 +10,7 @@
 
 enum { CHUNK = 256 * 1024, LINE = 64, RANGES = 4096, LARGE_PAGE = 2 << 20 };
 
-static uintptr_t position; /* next free byte; its chunk ends at the next multiple of CHUNK */
+static uintptr_t position; /* the next free byte; its chunk ends at the next multiple of CHUNK */
 static struct snap_range ranges[RANGES];
 static uint32_t range_count;
 
@@ -81,7 +81,7 @@ void *arena_take(size_t length) {
     return NULL;
 }
 
-/* The system puts one mapping beside the other more often than not. */
+/* The system often places a mapping next to an earlier one; then they are noted as one range. */
 static bool joined(struct snap_range *range, const struct snap_range *next) {
     if (next->start != range->start + range->length && next->start + next->length != range->start) return false;
     if (next->start < range->start) range->start = next->start;

@@ -15,7 +15,7 @@ struct ids *ids_known(struct ids **set) {
     return __atomic_load_n(set, __ATOMIC_ACQUIRE);
 }
 
-/* Of two that are made at once, one is left behind: of it nothing was touched. */
+/* If two threads make the set at once, one set is abandoned. Nothing in it was touched. */
 struct ids *ids_made(struct ids **set) {
     struct ids *known = ids_known(set), *made = known ? NULL : ids_new();
     if (made && __atomic_compare_exchange_n(set, &known, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return made;
@@ -48,8 +48,8 @@ bool ids_mark(struct ids *self, uint32_t id) {
     return true;
 }
 
-/* A thread that adds meanwhile sets the summary's bit after the word's. If the bit is cleared too early, it is set
- * again here or there. */
+/* A thread that adds an id sets the summary's bit after the word's. If the bit is cleared too early, this thread or
+ * that one sets it again. */
 static void clear_summary(struct ids *self, uint32_t word) {
     __atomic_fetch_and(&self->summary[word / 64], ~bit(word), __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&self->words[word], __ATOMIC_SEQ_CST))
@@ -91,8 +91,8 @@ uint32_t ids_next(const struct ids *self, uint32_t from) {
     }
 }
 
-/* The lowest ones are given first, so a search from the start need not pass all that were given before. If it overlooks
- * one, it starts again. */
+/* The lowest ids are given first. `lowest` saves a search from the start. If the search misses an id, it starts
+ * again. */
 uint32_t ids_take(struct ids *self, uint32_t from) {
     if (!ids_count(self)) return IDS_NONE;
     uint32_t lowest = __atomic_load_n(&self->lowest, __ATOMIC_RELAXED);

@@ -12,9 +12,9 @@
 enum { IDS_LIMIT = 1 << 24, IDS_NONE = UINT32_MAX };
 
 struct ids {
-    uint64_t words[IDS_LIMIT / 64], summary[IDS_LIMIT / 64 / 64]; /* of which only touched pages cost memory */
+    uint64_t words[IDS_LIMIT / 64], summary[IDS_LIMIT / 64 / 64]; /* only touched pages cost memory */
     uint64_t count;
-    uint32_t lowest; /* words before this one are empty, but for ids that were added just now */
+    uint32_t lowest; /* words below this one are empty, except for ids that were just added */
 };
 
 /* From the arena, empty; NULL: no memory. */
@@ -24,27 +24,27 @@ struct ids *ids_new(void);
 struct ids *ids_known(struct ids **set);
 struct ids *ids_made(struct ids **set);
 
-/* False: it was there. */
+/* False: the id was there. */
 bool ids_add(struct ids *self, uint32_t id);
-/* The same for a set that one thread at a time uses, and that is not counted. */
+/* The same for a set that one thread at a time uses, without its count. */
 bool ids_mark(struct ids *self, uint32_t id);
-/* False: it was not there. */
+/* False: the id was not there. */
 bool ids_remove(struct ids *self, uint32_t id);
 bool ids_has(const struct ids *self, uint32_t id);
 
-/* The lowest one from `from` on, or IDS_NONE. */
+/* The lowest id from `from` on, or IDS_NONE. */
 uint32_t ids_next(const struct ids *self, uint32_t from);
-/* The same, and takes it out. */
+/* The same; also takes the id out. */
 uint32_t ids_take(struct ids *self, uint32_t from);
 
 uint64_t ids_count(const struct ids *self);
 
-/* 64 at a time: those of word `word` whose bits are set. They are not there. */
+/* Adds 64 ids at most: those of word `word` whose bits are set. None of them may be there. */
 void ids_add_word(struct ids *self, uint32_t word, uint64_t bits);
-/* From a set that only one thread at a time knows. */
+/* Takes ids out of a set that only one thread uses. */
 void ids_unmark_word(struct ids *self, uint32_t word, uint64_t bits);
 
-/* While nobody else knows the set. */
+/* Only while no other thread knows the set. */
 void ids_clear(struct ids *self);
 
 #pragma GCC visibility pop

@@ -10,8 +10,8 @@
 #include "preload/base/seal.h"
 #include "preload/base/lock.h"
 
-/* Ids in an index start at 1, so no record has such a slot. GONE: a record was taken out; a search for another one goes
- * on. */
+/* Ids begin at 1, so no record has the value EMPTY. GONE: a record was taken out; searches for other records go on past
+ * it. */
 enum { EMPTY = 0, GONE = 1 << INDEX_ID_BITS };
 #define SEALED UINT32_MAX
 
@@ -21,13 +21,15 @@ static bool may_be(uint32_t slot, uint32_t hash) { return (slot ^ hash << INDEX_
 
 static uint32_t bits_of(const struct index *self) { return __atomic_load_n(&self->bits, __ATOMIC_ACQUIRE); }
 
-/* Slots that are not empty, about: `gone` counts after the fact, and starts again with a new table. */
+/* The approximate number of slots that are not empty. `gone` is counted afterwards, and starts again with a new
+ * table. */
 static uint64_t filled(const struct index *self) {
     int32_t gone = __atomic_load_n(&self->gone, __ATOMIC_RELAXED);
     return (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) + (gone > 0 ? (uint64_t)gone : 0);
 }
 
-/* Many that are gone are no reason: they are used again. But probes end at empty ones. */
+/* Slots that are GONE are no reason to grow: they are used again. But a search ends only at an empty slot, so some must
+ * be left. */
 static bool is_nearly_full(const struct index *self, uint32_t bits) {
     bool should_grow = 4 * (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) > 3ull << bits;
     return (should_grow && (!self->may_grow || self->may_grow(sizeof(uint32_t) << bits))) ||
@@ -38,11 +40,11 @@ static uint32_t *table_of(const struct index *self, uint32_t bits) {
     return bits <= INDEX_LAST_BITS ? __atomic_load_n(&self->tables[bits], __ATOMIC_ACQUIRE) : NULL;
 }
 
-/* The low 8 bits of the hash are in the slot: the upper ones choose the place. */
+/* The slot holds the low 8 bits of the hash; the upper bits choose the position. */
 static uint32_t place_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779B1u) >> (32 - bits); }
 
-/* The first slot, from the hash's place on, that is empty, sealed, or has an equal record; in place of an empty one, a
- * slot before it from which a record is gone; and what it held. */
+/* The first slot from the hash's position on that is empty, sealed, or has an equal record. If it is empty, an earlier
+ * slot whose record is gone is taken in its place. *seen: its content. */
 static uint32_t *probe(const struct index *self, uint32_t *table, uint32_t bits, uint32_t hash, const void *key,
                        uint32_t *seen) {
     uint32_t mask = (1u << bits) - 1, *gone = NULL;
@@ -86,7 +88,7 @@ static void insert_copy(uint32_t *table, uint32_t bits, uint32_t hash, uint32_t 
     }
 }
 
-/* Records lie all over memory; their hashes are about to be computed. */
+/* Records are scattered in memory, so they are fetched before their hashes are computed. */
 static void fetch_ahead(const struct index *self, const uint32_t *table, uint32_t bits, uint32_t i) {
     enum { AHEAD = 16 };
     uint32_t slot = __atomic_load_n(&table[(i + AHEAD) & ((1u << bits) - 1)], __ATOMIC_RELAXED);
@@ -108,9 +110,9 @@ static void copy_into_next(struct index *self, uint32_t bits) {
     __atomic_store_n(&self->gone, 0, __ATOMIC_RELAXED);
 }
 
-/* One thread at a time; false for others, which go on meanwhile. The old table's memory is given back: a thread that
- * still reads there finds it empty, and goes on in the next. (An insertion there at this very instant is lost: that
- * record gets a twin.) */
+/* One thread makes the new table. For others it returns false, and they go on meanwhile. The memory of the old table is
+ * given back: a thread that still reads it finds it empty, and goes on in the new one. (An insertion at this very
+ * instant is lost: that record gets a twin.) */
 static bool grow(struct index *self) {
     if (!index_hold(self)) return false;
     uint32_t bits = bits_of(self);
@@ -128,9 +130,9 @@ static bool grow(struct index *self) {
     return true;
 }
 
-/* The last slots stay empty, so that every probe ends: then there is a larger table, or another thread makes it, or
- * this one does, or there is no memory for it. What this one finds to be too full, it may also find grown by the time
- * that it has its turn. */
+/* The last slots stay empty, so that every search ends. When the table is full, there is a larger one, or another
+ * thread makes it, or this thread does, or there is no memory. Another thread may have made it before this thread gets
+ * its turn. */
 static bool has_room(struct index *self, uint32_t bits) {
     int turn = 0;
     do {
@@ -164,7 +166,7 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
 
 enum { SLOTS_AT_A_TIME = 4096 };
 
-/* A cluster is what lies between two empty slots. */
+/* A cluster is a row of slots between two empty ones. */
 static void walk_on(const struct index *self, struct index_walk *walk) {
     uint32_t bits = bits_of(self), *table = table_of(self, bits);
     if (walk->bits == bits) return;
@@ -172,8 +174,8 @@ static void walk_on(const struct index *self, struct index_walk *walk) {
     while (__atomic_load_n(&table[walk->first], __ATOMIC_RELAXED) != EMPTY) walk->first++;
 }
 
-/* To the first slot from its place on that has no record any more. There it is found before it goes from here: who
- * passed the one too early and the other too late inserts a twin. */
+/* Moves a record to the first free slot from its hash's position on. It is written there before it is removed here. A
+ * thread that passed the first slot too early and this one too late inserts a twin. */
 static void move_up(const struct index *self, uint32_t *table, uint32_t i, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1, slot = table[i];
     for (uint32_t k = place_of(self->hash(id_in(slot)), walk->bits); k != i; k = (k + 1) & mask) {
@@ -187,10 +189,10 @@ static void move_up(const struct index *self, uint32_t *table, uint32_t i, struc
     }
 }
 
-/* Slots that are GONE and lead to nothing become empty: else probes would become longer with each time. That is safe
- * while others insert: whoever passes a slot that is GONE on its way inserts there or before it, never behind. (Who
- * passed it while it still held a record may insert behind, and is not found there: that record gets a twin, until it
- * moves up itself.) */
+/* Empties slots that are GONE at the end of a cluster. Otherwise searches would become longer and longer. That is safe
+ * beside insertions: a thread that passes a slot that is GONE inserts there or before it, never behind it. (A thread
+ * that passed the slot while it held a record may insert behind it. Its record is not found then, and gets a twin,
+ * until it moves up.) */
 static void sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1;
     while (end != from) {
@@ -204,8 +206,8 @@ static void sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_wal
     }
 }
 
-/* In a dense table records that stay move up: then no slot that is GONE leads to anything. That takes their hashes.
- * Returns how many slots it has passed. */
+/* In a dense table, records that stay move up. Then no slot that is GONE leads to another record. That needs the hashes
+ * of the records. Returns how many slots it has passed. */
 static uint32_t prune_cluster(const struct index *self, uint32_t from, const struct ids *stay, struct ids *removed,
                               struct index_walk *walk) {
     uint32_t *table = table_of(self, walk->bits), mask = (1u << walk->bits) - 1, i = from, slot, passed = 1;

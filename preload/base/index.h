@@ -29,12 +29,12 @@ struct index {
     /* Whether the record of an id equals the key; the hash of the record of an id, for copying. */
     bool (*equal)(uint32_t id, const void *key);
     uint32_t (*hash)(uint32_t id);
-    /* Where the record of an id lies, for the processor to fetch it in time. */
+    /* The address of an id's record, so that the processor can fetch it in time. */
     const void *(*record)(uint32_t id);
-    /* Whether there is so much memory for a larger table; NULL: always. If there is none, the table becomes fuller than
-     * it should. */
+    /* Whether there is memory for a larger table; NULL: always. If there is none, the table becomes fuller than it
+     * should. */
     bool (*may_grow)(uint64_t bytes);
-    uint32_t *tables[INDEX_LAST_BITS + 1]; /* by the logarithm of its size; the last one is in use */
+    uint32_t *tables[INDEX_LAST_BITS + 1]; /* by the logarithm of the size; the last one is in use */
     uint32_t bits, used;
     int32_t gone;
     struct lock growing;
@@ -52,13 +52,13 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
 struct index_walk {
     uint32_t bits, first, done;
     uint32_t removed;
-    int32_t gone; /* slots, more than before */
+    int32_t gone; /* slots that became GONE */
     bool dense;
 };
-/* Takes out all records that are not in `stay`, and says which; where that is NULL, those in `removed`. A thread that
- * looked a record up before may still have it. */
+/* Takes out all records that are not in `stay`, and adds them to `removed`. If `stay` is NULL, it takes out those in
+ * `removed`. A thread that looked up a record before may still use it. */
 bool index_prune(struct index *self, const struct ids *stay, struct ids *removed, struct index_walk *walk);
-bool index_hold(struct index *self); /* false: it grows just now */
+bool index_hold(struct index *self); /* false: the index is growing */
 void index_let_go(struct index *self);
 void index_reset(struct index *self);
 uint64_t index_bytes(const struct index *self);

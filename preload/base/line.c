@@ -6,8 +6,8 @@
 #include "preload/shared/jsontext.h"
 #include "preload/shared/os.h"
 
-/* What memstow says of an owner is far from filling a line; should it ever, the rest is left out, and the line with it.
- */
+/* What memstow says of an owner is much shorter than a line. If a line should ever be too long, its rest is left out,
+ * and the line is dropped. */
 static void put(struct line *self, const char *text, size_t length) {
     if (length > sizeof self->text - self->used) length = sizeof self->text - self->used;
     memcpy(self->text + self->used, text, length);

@@ -8,7 +8,7 @@
 #include "preload/shared/os.h"
 #include "preload/base/seal.h"
 
-/* Signals that the code at hand raises itself must be handled, or they kill. */
+/* Signals that a fault in our own code would raise must not be blocked, or they kill the process. */
 #define BIT(number) ((uint64_t)1 << ((number)-1))
 static const uint64_t BLOCKED = ~(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) | BIT(SIGSYS));
 

@@ -12,12 +12,12 @@ void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 
-/* mimalloc and tcmalloc define __libc_malloc and its siblings, too: where they do, next_libc is theirs, and this is
- * their malloc_usable_size. */
+/* mimalloc and tcmalloc define __libc_malloc and its siblings, too. Then next_libc is theirs, and this is their
+ * malloc_usable_size. */
 static size_t (*replaced_usable)(void *);
 
-/* glibc has no __libc_malloc_usable_size; the layout of a chunk's size word has been part of its ABI with
- * debuggers and emacs since 2.0: size | flags at p-8, of which bit 1 says mmapped (16 bytes of overhead, not 8). */
+/* glibc has no __libc_malloc_usable_size. The layout of a chunk's size word is fixed since 2.0, because debuggers and
+ * emacs depend on it: size | flags at p-8; flag bit 1 means a mapping (16 bytes of overhead, not 8). */
 static size_t libc_usable(void *p) {
     if (unlikely(replaced_usable != NULL)) return replaced_usable(p);
     size_t word = ((size_t *)p)[-1];
@@ -34,7 +34,7 @@ bool next_is_glibc, next_spares;
 
 static struct code {
     uintptr_t start, end;
-} foreign, library; /* the foreign allocator's, and ours, mimalloc included */
+} foreign, library; /* the code of the foreign allocator, and ours, including mimalloc */
 
 static struct code code_at(void *address) {
     struct dl_find_object object;
@@ -71,7 +71,7 @@ void next_begin_mimalloc(void) {}
 static bool use_mimalloc(void) { return false; }
 #endif
 
-/* All six or nothing: blocks must go back where they came from. */
+/* Takes all six functions or none: a block must go back where it came from. */
 static bool use_foreign(void) {
     struct next_allocator found = {
         .malloc = (void *(*)(size_t))symbol_next("malloc"),
@@ -110,4 +110,4 @@ void *next_aligned_alloc(size_t alignment, size_t size) {
     return found ? found(alignment, size) : NULL;
 }
 
-/* Not to be compared with `malloc`, which here, too, is the program's. */
+/* A comparison with `malloc` would not do: here, too, that is the program's. */

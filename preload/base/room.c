@@ -14,7 +14,8 @@ bool room_grow(void *items, uint32_t *room, uint32_t need, size_t each) {
     if (!memory) return false;
     if (*room) memcpy(memory, before, *room * each);
     *(void **)items = memory;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler may leave here: never more room than there is */
+    /* a handler may leave by longjmp here: `room` must never be more than there is */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     *room = larger;
     arena_note_grown();
     return true;

@@ -9,7 +9,7 @@
 
 enum { PAUSES = 1 << 17 };
 
-/* Wiped by the kernel in a forked child: the threads that were on their way are the parent's. */
+/* The kernel wipes it in a forked child: the threads on their way are the parent's. */
 static struct {
     uint32_t entering;
     char pad[OS_PAGE - sizeof(uint32_t)];
@@ -20,7 +20,7 @@ void seal_watch_forks(void) { os_call(SYS_madvise, &page, sizeof page, MADV_WIPE
 
 void seal_enter(void) { __atomic_fetch_add(&page.entering, 1, __ATOMIC_SEQ_CST); }
 
-/* A child that was forked meanwhile, by a signal handler, has nothing to take back. */
+/* If a signal handler has forked meanwhile, the child has no count to undo. */
 void seal_leave(bool inside) {
     uint32_t seen = __atomic_load_n(&page.entering, __ATOMIC_RELAXED);
     if (inside) __atomic_store_n(&sealed, true, __ATOMIC_SEQ_CST);

@@ -1,4 +1,4 @@
-/* symbol.c — see symbol.h. By the hash table that the loader itself uses (DT_GNU_HASH, else DT_HASH). */
+/* symbol.c — see symbol.h. It uses the hash table that the loader uses (DT_GNU_HASH, else DT_HASH). */
 #include "preload/base/symbol.h"
 
 #include <dlfcn.h>
@@ -11,12 +11,12 @@
 struct tables {
     const ElfW(Sym) * symbols;
     const char *strings;
-    const ElfW(Versym) * versions; /* NULL: it has none */
+    const ElfW(Versym) * versions; /* NULL: there are none */
     const uint32_t *gnu_hash, *hash;
 };
-enum { HIDDEN = 0x8000 }; /* a version that only programs of old use */
+enum { HIDDEN = 0x8000 }; /* a version that only old programs use */
 
-/* The loader turns addresses in the dynamic section into absolute ones, except where it cannot write to it. */
+/* The loader makes addresses in the dynamic section absolute, except where it cannot write to the section. */
 static const void *address(const struct link_map *object, ElfW(Addr) value) {
     return (const void *)(value < object->l_addr ? object->l_addr + value : value);
 }
@@ -40,8 +40,8 @@ static bool is_named(const struct tables *in, uint32_t index, const char *name) 
     return symbol->st_shndx != SHN_UNDEF && symbol->st_value && !hidden && !strcmp(in->strings + symbol->st_name, name);
 }
 
-/* Header: number of buckets, first symbol, words of the Bloom filter, its second shift. Then filter, buckets, and a
- * chain of hashes, one a symbol, whose lowest bit ends a bucket. */
+/* The table: number of buckets, first symbol, words of the Bloom filter, the filter's second shift; then the filter,
+ * the buckets, and chains of hashes, one for each symbol. The lowest bit of a hash marks the end of a bucket. */
 static uint32_t find_gnu(const struct tables *in, const char *name) {
     uint32_t hash = 5381;
     for (const char *at = name; *at; at++) hash = hash * 33 + (uint8_t)*at;
@@ -87,15 +87,16 @@ static const struct link_map *object_of(const void *code) {
     return _dl_find_object((void *)code, &found) ? NULL : found.dlfo_link_map;
 }
 
-/* Objects that the program was started with are listed in the order in which they are searched, and stay. Behind libc
- * are others, too, that may go at any time. */
+/* The objects with which the program was started are listed in search order, and stay loaded. Objects after libc may be
+ * unloaded at any time. */
 static const struct link_map *first_object(void) {
     const struct link_map *object = object_of((const void *)first_object);
     while (object && object->l_prev) object = object->l_prev;
     return object;
 }
 
-/* Not by the address of one of its functions: in a program at a fixed address that may be a jump of the program's. */
+/* libc is not found by the address of one of its functions: in a program at a fixed address that may be a jump in the
+ * program. */
 static const struct link_map *libc(void) {
     static const struct link_map *known;
     const struct link_map *object = __atomic_load_n(&known, __ATOMIC_RELAXED);

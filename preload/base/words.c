@@ -1,4 +1,4 @@
-/* words.c — see words.h. Open addressing. A word that is taken out leaves a mark, so that probing goes on behind it. */
+/* words.c — see words.h. Open addressing. A word that is taken out leaves a mark, so that searches go on past it. */
 #include "preload/base/words.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ enum { EMPTY = 0, GONE = 1, FIRST_BITS = 10 };
 
 struct words_table {
     uint32_t bits;
-    uint32_t used; /* slots that are not EMPTY; the writer's */
+    uint32_t used; /* slots that are not EMPTY; only the writer uses it */
     uint32_t *numbers;
     uint64_t words[]; /* 1 << bits */
 };
@@ -53,11 +53,11 @@ static void insert(struct words_table *table, uint64_t word, uint32_t number) {
     __atomic_store_n(&table->words[slot], word, __ATOMIC_RELEASE);
 }
 
-/* A mark with nothing behind it is on no word's way. Returns how many words are left. */
+/* Empties marks with nothing behind them: no search needs them. Returns how many words are left. */
 static uint32_t sweep(struct words_table *table) {
     uint32_t mask = size_of(table) - 1, live = 0;
     for (uint32_t slot = 0; slot <= mask; slot++) live += word_at(table, slot) > GONE;
-    for (uint32_t slot = 2 * mask + 1; slot-- > 0;) /* twice around: the end leads to the beginning */
+    for (uint32_t slot = 2 * mask + 1; slot-- > 0;) /* twice around, because the end leads to the beginning */
         if (word_at(table, slot & mask) == GONE && word_at(table, (slot + 1) & mask) == EMPTY) {
             __atomic_store_n(&table->words[slot & mask], EMPTY, __ATOMIC_RELEASE);
             table->used--;

@@ -13,13 +13,14 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED int memstow_cupti_begin(uint32_t seam, struct cupti_place *out) {
-    if (seam != CUPTI_SEAM || !process_tracked()) return -EINVAL; /* a forked child's ledger is its own */
+    if (seam != CUPTI_SEAM || !process_tracked()) return -EINVAL; /* a forked child has a ledger of its own */
     out->head = ledger_section(SNAP_CUPTI, sizeof *out->head, 1, 0);
     out->differences = ledger_section(SNAP_CUPTI_BLOCK, sizeof *out->differences, SNAP_CUPTI_BLOCKS, 0);
     return out->head && out->differences ? 0 : -ENOMEM;
 }
 
-/* What CUPTI has records of, with the same addresses: not what is served from physical memory. */
+/* Whether CUPTI has a record of the block, with the same address. It has none for memory that memstow serves from
+ * physical memory. */
 static bool is_compared(enum cuda_space space, const struct snap_cuda_block *block) {
     struct stow_cuda_found served;
     if (space == CUDA_PHYSICAL) return block->kind == SNAP_CUDA_PHYSICAL;
@@ -40,7 +41,7 @@ static void pass_on(enum cuda_space space, const struct snap_cuda_block *block, 
     if (is_compared(space, block)) to->visit(space, block, to->context);
 }
 
-/* What it is made of, which the ledger does not list. */
+/* Passes on the parts of served memory, which the ledger does not list. */
 static void pass_on_served(const struct vram_block *served, const struct visit *to) {
     struct snap_cuda_block is = {
         .kind = SNAP_CUDA_RESERVED, .device = (uint16_t)served->device, .address = served->at, .size = served->size};

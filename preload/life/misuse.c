@@ -1,10 +1,10 @@
-/* misuse.c — see misuse.h. What glibc has in a chunk that is free, from its user's first byte (raw) on:
+/* misuse.c — see misuse.h. What glibc writes into a free chunk, from its first usable byte (raw) on:
  *
- *   kept by a thread's cache   a link and, in the second word, a key that is the same in the whole process
- *   in a fast bin              a link; the second word is as it was
- *   in another bin             links to and from two others, and in large chunks two words more
- *   joined to one before it    all is as it was
- *   a mapping of its own       nothing: it is gone
+ *   in a thread's cache a link; in the second word a key, the same in the whole process
+ *   in a fast bin a link; the second word is unchanged
+ *   in another bin links to two others; in large chunks two more words
+ *   joined to an earlier one everything is unchanged
+ *   a mapping of its own nothing: it is unmapped
  *
  * Our header is the first two words. */
 #include "preload/life/misuse.h"
@@ -25,19 +25,19 @@
 
 enum { BEFORE = sizeof(struct header), WORD = sizeof(uint64_t), SLACK = 31 };
 enum { CHUNK_PREVIOUS_IN_USE = 1, CHUNK_MAPPED = 2, CHUNK_NOT_MAIN = 4, CHUNK_FLAGS = 7, CHUNK_BIT_3 = 8 };
-enum { CHUNK_LEAST = 32, CHUNK_CACHED = 1040 /* the largest that caches keep, by default */ };
+enum { CHUNK_LEAST = 32, CHUNK_CACHED = 1040 /* CHUNK_CACHED: the largest that caches take, by default */ };
 #define CHUNK_MOST ((uint64_t)1 << HEADER_SIZE_BITS)
 
-static uint64_t cache_key; /* 0: not known yet, or there is none */
+static uint64_t cache_key; /* 0: unknown, or there is none */
 
 void *misuse_nobody(void) {
     static const uint64_t words[4] __attribute__((aligned(16))) = {~(uint64_t)15, 0, 0, 0};
-    return (void *)(words + 1); /* odd, and of a size that has no end */
+    return (void *)(words + 1); /* misaligned, and of an impossible size */
 }
 
 /* --- memory that may not be there --- */
 
-/* `known`: an address that can be read, and with it all of its page; 0: none. */
+/* Reads a word. `known`: an address on a page that can be read; 0: there is none. */
 static bool word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
     if (known && address / OS_PAGE == known / OS_PAGE) {
         *out = *(const uint64_t *)address;
@@ -46,7 +46,7 @@ static bool word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
     return !seal_is_set() && os_peek(out, (const void *)address, sizeof *out);
 }
 
-/* Else what is not there cannot be told from what cannot be read: some filters of system calls refuse it. */
+/* Whether unreadable memory can be told from a refusal: some system call filters refuse the probe. */
 static bool can_look(void) {
     uint64_t word;
     return word_at((uintptr_t)&cache_key, 0, &word);
@@ -65,14 +65,14 @@ static bool is_size(uint64_t word) {
 
 bool misuse_may_be_chunk(const void *p) { return is_size(((const uint64_t *)p)[-1]); }
 
-/* By that flag glibc takes what lies in front of the chunk, at a multiple of 64 MiB, for the heap that it is in. */
+/* The flag makes glibc look for a heap in front of the chunk, at a multiple of 64 MiB. */
 bool misuse_leads_astray(const void *p) {
     uint64_t word = ((const uint64_t *)p)[-1];
     return word >= CHUNK_MOST && (word & (CHUNK_MAPPED | CHUNK_NOT_MAIN)) == CHUNK_NOT_MAIN;
 }
 
-/* A mapping of its own is whole pages; else the chunk behind it knows that it is in use. How many bytes it has for its
- * user; 0: there is no chunk in use. */
+/* The usable bytes of a chunk in use at raw; 0: there is no such chunk. A chunk that is a mapping has whole pages. For
+ * any other chunk, the next chunk knows whether it is in use. */
 static uint64_t usable_at(uintptr_t raw, uintptr_t known) {
     uint64_t word, before, behind;
     if (!word_at(raw - WORD, known, &word) || !is_size(word)) return 0;
@@ -87,15 +87,15 @@ static uint64_t usable_at(uintptr_t raw, uintptr_t known) {
     return in_use ? size - WORD : 0;
 }
 
-/* Of a list that is linked both ways. */
+/* Whether the chunk is in a doubly linked list. */
 static bool is_in_bin(uintptr_t raw) {
     uint64_t chunk = raw - 2 * WORD, forward = ((const uint64_t *)raw)[0], back = ((const uint64_t *)raw)[1];
     if (forward % BEFORE || back % BEFORE || !forward || back >= CHUNK_MOST || forward >= CHUNK_MOST) return false;
     return word_is(forward + 3 * WORD, chunk) && word_is(back + 2 * WORD, chunk);
 }
 
-/* A block that is freed at once lies in its thread's cache, where one of its size lay that is freed again: so nothing
- * is where it would not be without this. */
+/* Finds the cache's key in a block that is allocated and freed at once. The block comes from its thread's cache and
+ * goes back there, so nothing changes. */
 static uint64_t key_in_freed(uint64_t usable) {
     uint64_t *block = next_libc.malloc(usable);
     if (!block) return 0;
@@ -104,7 +104,7 @@ static uint64_t key_in_freed(uint64_t usable) {
     return *(volatile uint64_t *)&block[1];
 }
 
-/* Twice, in case that a signal handler came in between. */
+/* It looks twice, because a signal handler may come in between. */
 static void find_cache_key(uintptr_t raw, uintptr_t known) {
     uint64_t word, usable = CHUNK_LEAST - WORD;
     if (os_load(&cache_key)) return;
@@ -118,32 +118,33 @@ static void find_cache_key(uintptr_t raw, uintptr_t known) {
 
 static bool is_kept_by_cache(uintptr_t raw, uintptr_t known) {
     uint64_t word;
-    if (!word_at(raw + WORD, known, &word) || word < CHUNK_MOST) return false; /* a key is 64 bits at random */
+    if (!word_at(raw + WORD, known, &word) || word < CHUNK_MOST) return false; /* a key is 64 random bits */
     find_cache_key(raw, known);
     return word == os_load(&cache_key);
 }
 
 /* --- freed before --- */
 
-/* Glibc is asked of its chunks only; another allocator of the program's, of whatever we had from it. */
+/* Returns the pointer that makes the allocator report the fault. glibc is asked only about chunks of its own. Another
+ * allocator is asked about everything that came from it. */
 static void *asked(uintptr_t raw, uintptr_t known) {
     uint64_t word;
     bool chunk = next_is_glibc && word_at(raw - WORD, known, &word) && is_size(word) && !heaps_have((void *)raw);
     return next_found == NEXT_FOREIGN || chunk ? (void *)raw : NULL;
 }
 
-/* Sites of an earlier one are those of a parent's ledger. */
+/* Sites of an earlier generation belong to a parent's ledger. */
 static uint32_t own_generation(void) { return header_generation(tracked_mark); }
 
-/* Where nothing is mapped any more, the program's allocator meets that, as it does without us. Of a mapping of ours it
- * knows nothing. */
+/* If the memory is unmapped, the program's allocator meets that as it does without us. It does not know mappings of
+ * ours. */
 static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
     uintptr_t front = mark & HEADER_MAPPED ? p : raw;
     if (gone_is_unmapped((void *)p) && next_found != NEXT_MIMALLOC) return (void *)front;
     return mark & HEADER_MAPPED ? NULL : asked(raw, 0);
 }
 
-/* What lies there by now may be another block. Of a mapping nothing may be left, our header neither. */
+/* Another block may be there by now. Of a mapping nothing may be left, not even our header. */
 static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     uintptr_t raw = p - (found->mark & BLOCK_BARE ? 0 : header_distance(found->mark));
     bool again = !can_look() || usable_at(p, 0) || usable_at(raw, 0);
@@ -153,7 +154,7 @@ static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     return (struct misuse){SNAP_MISUSE_FREED, false, asks, found->size, site, found->caller};
 }
 
-/* Where it is depends on the size, which may not be known: there are two places. */
+/* The place of the note depends on the size, which may be unknown. There are two possible places. */
 static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
     const bool any = true;
     for (uintptr_t at = p; at <= p + 2 * sizeof(struct header_note); at += 2 * sizeof(struct header_note)) {
@@ -178,7 +179,8 @@ static struct misuse freed(uintptr_t p, uintptr_t raw, uint64_t size, uint32_t s
     return found;
 }
 
-/* It was in a bin, and was then joined to what lay before it: links to where it was, its note, and no other chunk. */
+/* Whether the chunk was in a bin and was then joined to the one before it. It then has old links, its note, and no
+ * other chunk. */
 static bool was_in_bin(uintptr_t p) {
     uint64_t forward = ((const uint64_t *)p)[-2], back = ((const uint64_t *)p)[-1];
     bool links = forward % BEFORE == 0 && back % BEFORE == 0 && forward >= OS_PAGE && back >= OS_PAGE;
@@ -189,7 +191,7 @@ static bool was_in_bin(uintptr_t p) {
     return noted && can_look() && !usable_at(p, p - BEFORE);
 }
 
-/* Its header says so itself, and may be whole otherwise. */
+/* The header itself says that the block was freed, and may be intact otherwise. */
 static struct misuse of_marked(uintptr_t p, struct header header) {
     header_revive(&header);
     uint32_t mark = header_mark_in(&header);
@@ -200,14 +202,14 @@ static struct misuse of_marked(uintptr_t p, struct header header) {
                  known ? header_site(&header) : SNAP_SITE_UNKNOWN);
 }
 
-/* --- written over --- */
+/* --- overwritten headers --- */
 
 static bool fits(uint64_t size, uint64_t usable) { return size <= usable - BEFORE && usable - BEFORE - size <= SLACK; }
 
 static bool is_site(uint32_t site) { return site && site < 1u << HEADER_SITE_BITS; }
 
-/* The word in front of the block is as it was: what is damaged is the block's before it, without us. The block may be a
- * parent's. */
+/* The word in front of the block is intact. Without us the damaged bytes would belong to the block before it. The block
+ * may be a parent's. */
 static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) {
     uint32_t sealed = header->seal - tracked_mark - (uint16_t)header->size;
     uint32_t site = is_site(header->site) ? header->site : is_site(sealed) ? sealed : SNAP_SITE_UNKNOWN;
@@ -222,7 +224,8 @@ static struct misuse of_damaged_size(const struct header *header, uint64_t usabl
         SNAP_MISUSE_DAMAGED, false, NULL, known ? size : MISUSE_UNKNOWN, known ? header->site : SNAP_SITE_UNKNOWN, 0};
 }
 
-/* Nothing of ours may be left, but the chunk is there. Where another may begin at p, it takes the seal to tell. */
+/* Nothing of our header may be left, but the chunk exists. If another chunk may begin at p, only the seal can
+ * decide. */
 static struct misuse of_damaged(uintptr_t p, const struct header *header) {
     uint64_t usable = usable_at(p - BEFORE, p - BEFORE);
     bool sealed = is_site(header->seal - tracked_mark - (uint16_t)header->size), other = is_size(header->size);
@@ -237,8 +240,8 @@ static uint64_t chunk_of(uintptr_t raw, uintptr_t known) {
     return word_at(raw - WORD, known, &word) ? word : 0;
 }
 
-/* What is known by address needs no header. Of a mapping of its own, glibc looks at the lower bits of the size only;
- * mimalloc at nothing in front of a block. */
+/* A block in the table needs no header. For a mapping of its own, glibc looks only at the lower bits of the size;
+ * mimalloc looks at nothing in front of a block. */
 static struct misuse of_listed(uintptr_t p, const struct block *block, const struct header *header) {
     uintptr_t raw = p - header_distance(block->mark);
     uint64_t changed = header->size ^ block->size;
@@ -247,7 +250,7 @@ static struct misuse of_listed(uintptr_t p, const struct block *block, const str
     return (struct misuse){SNAP_MISUSE_DAMAGED, harmless, NULL, block->size, block->site, 0};
 }
 
-/* Over glibc, or the built-in mimalloc. */
+/* For glibc or the built-in mimalloc. */
 static struct misuse of_ours(uintptr_t p, const struct header *header) {
     struct block block;
     if (blocks_find(p, &block)) return of_listed(p, &block, header);
@@ -270,9 +273,9 @@ struct misuse misuse_of(void *pointer) {
     return p % OS_PAGE && header->freed == HEADER_FREED ? of_marked(p, *header) : known;
 }
 
-/* --- at the end --- */
+/* --- at the end of the process --- */
 
-/* Another thread may free it meanwhile. */
+/* Another thread may free the block meanwhile. */
 static void look_at_live(struct snap_large *record, void *nothing) {
     struct header header;
     uintptr_t p = os_load(&record->address);
@@ -284,7 +287,7 @@ static void look_at_live(struct snap_large *record, void *nothing) {
         misuse_report(p, &found, SNAP_MISUSE_END, (struct caller){0});
 }
 
-/* What is stowed stays where it is. */
+/* Stowed blocks are not read back for this. */
 void misuse_find_live(void) {
     if (!__atomic_load_n(&stow_watch, __ATOMIC_RELAXED)) blocks_visit_records(look_at_live, NULL);
 }

@@ -1,7 +1,7 @@
-/* misuse_report.c — what misuse.c found, told.
- * In: what a pointer was, and the call that it was passed to. Out: a record in the ledger, and one line on standard
- * error, where glibc's own message goes. It must not allocate, nor wait for long. A process tells of its first ones
- * only. */
+/* misuse_report.c — reports what misuse.c found.
+ * In: what a pointer was, and the call that it was passed to. Out: a record in the ledger, and a line on standard
+ * error, where glibc's own message goes. It must not allocate, nor wait long. Only the first few of a process are
+ * reported. */
 #include "preload/life/misuse.h"
 
 #include <link.h>
@@ -25,7 +25,7 @@ static uint32_t told;
 
 /* --- the record --- */
 
-/* The section is made by the first thread that needs it: of two at once, one's stays empty. */
+/* The first thread that needs the section makes it. If two threads do, one section stays empty. */
 static struct snap_misuse *record_at(uint32_t number) {
     struct snap_misuse *there = __atomic_load_n(&records, __ATOMIC_ACQUIRE), *made;
     if (number >= SNAP_MISUSES) return NULL;
@@ -68,7 +68,7 @@ static void put_hex(struct text *self, uint64_t number) {
     put(self, at);
 }
 
-/* As addr2line takes it: the file, and the address in it. */
+/* Writes the file and the address in it, as addr2line takes them. */
 static void put_place(struct text *self, const char *what, uintptr_t address) {
     struct dl_find_object object;
     if (!address) return;
@@ -122,7 +122,8 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
     uint32_t number = __atomic_fetch_add(&told, 1, __ATOMIC_RELAXED);
     if (!ledger_is_ours() || number >= SNAP_MISUSES) return;
     uint32_t site = is_known(misuse->site) ? misuse->site : SNAP_SITE_UNKNOWN;
-    uint32_t now = caller.slot ? site_of_call(caller) : SNAP_SITE_UNKNOWN; /* its modules are known from here on */
+    /* after this the modules of its stack are known */
+    uint32_t now = caller.slot ? site_of_call(caller) : SNAP_SITE_UNKNOWN;
     uintptr_t freed = misuse->caller ? module_code(misuse->caller) : 0;
     struct snap_misuse record = {.kind = misuse->kind,
                                  .call = (uint16_t)call,

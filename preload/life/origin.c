@@ -1,4 +1,4 @@
-/* origin.c — what the ledger knows of what is left; see origin.h. */
+/* origin.c — what the ledger knows of things that are left; see origin.h. */
 #include "preload/life/origin.h"
 
 #include <string.h>
@@ -13,7 +13,8 @@
 #include "preload/stacks/tree.h"
 #include "preload/stacks/module.h"
 
-/* How many frames are named, and looked at for it. The kernel tells the start of a thread in hundredths of a second. */
+/* NAMED_MOST frames are named, LOOKED_AT_MOST are searched for them. The kernel tells a thread's start in hundredths of
+ * a second. */
 enum { NAMED_MOST = 4, LOOKED_AT_MOST = 256, TICK_NS = 20000000 };
 
 /* --- a stack in words --- */
@@ -37,7 +38,7 @@ static void put_hex(struct words *self, uint64_t number) {
     put(self, at);
 }
 
-/* The last names of a path: the folder's, too, because many packages have a file named __init__.py. */
+/* The last names of a path. The folder's name is included, because many packages have a file __init__.py. */
 static const char *tail(const char *path, int names) {
     const char *at = path + strlen(path);
     for (; at > path; at--)
@@ -47,7 +48,7 @@ static const char *tail(const char *path, int names) {
 
 static bool is_python(const struct snap_frame *frame) { return frame->code && frame->code != SNAP_FRAME_INTERRUPTED; }
 
-/* "create_server socket.py:902"; what imports modules is left out. */
+/* "create_server socket.py:902"; frames that import modules are left out. */
 static void put_python(struct words *self, const struct snap_frame *frame) {
     const struct snap_code *code = python_record_code(frame->code - 1);
     const char *file = code ? ledger_text(code->file) : "<frozen";
@@ -62,7 +63,7 @@ static void put_python(struct words *self, const struct snap_frame *frame) {
     put(self, line);
 }
 
-/* "libssl.so.3+0x1234": by the address in the file, which addr2line takes. */
+/* "libssl.so.3+0x1234": the address in the file, which addr2line takes. */
 static void put_native(struct words *self, const struct snap_frame *frame) {
     const struct snap_module *module = module_record(frame->module);
     put(self, self->count++ ? ", " : "");
@@ -80,7 +81,7 @@ static void put_frames(struct words *self, uint32_t place, bool python) {
     }
 }
 
-/* Innermost first. Where there are functions of Python only these are named: they say what the program did. */
+/* Innermost first. If there are Python functions, only these are named: they say what the program did. */
 static void describe(uint32_t site, char *to, size_t room) {
     struct words words = {to, room, 0};
     uint32_t place = site ? snap_site_stack(site_record(site)) : TREE_ROOT;
@@ -98,8 +99,8 @@ static void tell(const struct snap_birth *birth, struct shutdown_birth *out) {
     describe(birth->site, out->by, sizeof out->by);
 }
 
-/* The descriptor that was noted may have been closed unseen, and another one have its number: device and inode tell.
- * Where they could not be noted the kind has to do. tools/watch/origins.c has the same rule. */
+/* The noted descriptor may have been closed unseen, and another one may have its number. Device and inode decide; if
+ * they are unknown, the kind does. tools/watch/origins.c has the same rule. */
 static bool is_same(const struct snap_birth *birth, const struct shutdown_descriptor *what) {
     if (birth->inode || birth->device) return birth->inode == what->inode && birth->device == what->device;
     if (birth->kind == SNAP_BIRTH_COPY || birth->kind == SNAP_BIRTH_INHERITED) return true;
@@ -113,8 +114,7 @@ static bool of_descriptor(const struct shutdown_descriptor *what, struct shutdow
     return true;
 }
 
-/* The kernel gives an id to another thread when the first has ended: a birth that is older than the thread is not its.
- */
+/* After a thread has ended, another may get its id. A record that is older than the thread is not its own. */
 static bool of_thread(uint32_t tid, uint64_t age_ns, struct shutdown_birth *out) {
     struct snap_birth birth;
     if (!origins_of_thread(tid, &birth)) return false;

@@ -1,6 +1,6 @@
-/* origin.h — what the ledger knows of the descriptors and threads that are left of a program, in words.
- * In: births, and the stacks that they are of. Out: the answers that the shutdown's room asks for through a pointer
- * (shutdown_audit.h), because it needs nothing of the ledger itself. No lock, no system call but the clock's. */
+/* origin.h — what the ledger knows of descriptors and threads that a program has left, in words.
+ * In: origins, and their stacks. Out: answers for the shutdown room. That room asks through pointers
+ * (shutdown_audit.h), because it does not depend on the ledger. No lock, no system call except the clock's. */
 #ifndef MEMSTOW_ORIGIN_H
 #define MEMSTOW_ORIGIN_H
 

@@ -45,25 +45,25 @@
 
 enum { DEFAULT_STACK_MEMORY = 64 * 1000 * 1000 };
 
-/* Copied from the environment once: programs write over it (setproctitle) and change it. */
+/* Copied from the environment once: programs overwrite their environment (setproctitle). */
 static struct {
     char out[4096]; /* template of the main process's file */
-    bool out_named; /* -o FILE without any %: others get FILE.PID */
+    bool out_named; /* -o FILE without any %: other processes use FILE.PID */
     char follow[1024];
     uint32_t main_pid, stacks;
     uint64_t stack_memory; /* bytes for call stacks, sites and counters */
     uint64_t sample_bytes;
     bool mimalloc;
-    bool unread_stacks, unread_stack_memory, unread_allocator; /* these have other values than there are */
+    bool unread_stacks, unread_stack_memory, unread_allocator; /* these settings have unknown values */
     uint32_t unread_pressure;                                  /* what pressure_wish could not read */
     uint8_t run_id[16];
 } wish;
 
-static bool begun_before; /* in this process or in one that it was forked from */
+static bool begun_before; /* in this process, or in one that it was forked from */
 static bool ended;
 static bool from_cupti;
-static const char *heap_unseen; /* why the program's calls of malloc do not come to us; NULL: they do */
-static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: who began last, tracked or not */
+static const char *heap_unseen; /* why the program's calls of malloc do not reach us; NULL: they do */
+static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: the process that began last, tracked or not */
 static bool ledger_kept = true;                        /* beyond an exec */
 static char name[64], exe[4096], command[4096];
 
@@ -84,7 +84,8 @@ static void read_run_id(const char *hex) {
     }
 }
 
-/* Preloaded by hand, without `memstow run`: the command's default, in the directory where the program starts. */
+/* The library was preloaded by hand, without `memstow run`: uses the command's default, in the directory where the
+ * program starts. */
 static void default_out(void) {
     static const char file[] = "/memstow.%n.%p.mst";
     char here[sizeof wish.out / 2 - sizeof file];
@@ -92,12 +93,12 @@ static void default_out(void) {
     if (n <= 0 || here[0] != '/') return;
     char *to = wish.out;
     for (const char *at = here; *at; *to++ = *at++)
-        if (*at == '%') *to++ = '%'; /* as it stands, not as a template */
+        if (*at == '%') *to++ = '%'; /* literally, not as part of a template */
     strcpy(to, file);
 }
 
-/* How many images this process ran before this one. Its children find the variable, too: they have another pid, or,
- * much later, another start. */
+/* How many images this process ran before this one. Its children inherit the variable, too, but they have another pid
+ * or, much later, another start. */
 static uint32_t earlier_images(void) {
     const char *text = os_variable(EXEC_VARIABLE);
     if (read_decimal(&text) != os_pid() || *text++ != '.') return 0;
@@ -105,7 +106,8 @@ static uint32_t earlier_images(void) {
     return (uint32_t)read_decimal(&text);
 }
 
-/* full, none, sample or sample:BYTES, in plain digits: the command has read anything else. False: nothing of these. */
+/* Reads full, none, sample or sample:BYTES, in plain digits; the command accepts other forms. False: it is none of
+ * these. */
 static bool read_stacks(const char *mode) {
     static const char sample[] = "sample";
     size_t length = sizeof sample - 1;
@@ -151,7 +153,7 @@ static void read_wishes(void) {
 
 /* --- who this is --- */
 
-/* The name that the program was called by, as `ps` would show it: argv[0] without its directories. */
+/* The name by which the program was called, as `ps` shows it: argv[0] without directories. */
 static void name_from(const char *called) {
     const char *slash = strrchr(called, '/');
     os_copy(name, sizeof name, slash ? slash + 1 : called);
@@ -228,7 +230,7 @@ static void expand(char *to, size_t room, uint32_t generation) {
 
 static void wipe_page(void) { tracked_page = (struct tracked_page){0}; }
 
-static bool wiped_by_kernel; /* in a forked child */
+static bool wiped_by_kernel; /* the kernel wipes the page in a forked child */
 
 static void hide_from_valgrind(void) {
     struct dl_find_object us;
@@ -236,7 +238,8 @@ static void hide_from_valgrind(void) {
         os_hide_from_valgrind(us.dlfo_map_start, (size_t)((char *)us.dlfo_map_end - (char *)us.dlfo_map_start));
 }
 
-/* Who is in front of us is called in our place, or, by Valgrind's tools that look at the heap, in everybody's. */
+/* Why the heap cannot be seen; NULL: it can. A definition of malloc in front of ours is called in our place. Valgrind's
+ * heap tools replace every malloc. */
 static const char *look_for_heap(void) {
     if (symbol_before("malloc"))
         return "the program defines malloc itself: its heap cannot be seen, but for what that malloc passes on";
@@ -245,7 +248,7 @@ static const char *look_for_heap(void) {
     return NULL;
 }
 
-/* We may be in the middle of the program's malloc, which holds a lock: nothing of the program's is called. */
+/* This may run in the middle of the program's malloc, which holds a lock. So nothing of the program is called. */
 static void begin_first(void) {
     begun_before = true;
     vram_rescue_run = trigger_rescue;
@@ -262,15 +265,17 @@ static void begin_first(void) {
 
 static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
 
-/* libc takes a lock for these, and may allocate. What is registered first runs last, before a fork too. */
+/* libc takes a lock for these calls, and may allocate. Handlers that are registered first run last, also before a
+ * fork. */
 void process_watch(void) {
-    if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page); /* before Linux 4.14; raw clone goes unnoticed there */
+    /* for Linux before 4.14, where a raw clone goes unnoticed */
+    if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page);
     stow_watch_forks();
     at_quick_exit(end_at_quick_exit);
 }
 
-/* What the parent tracked is the parent's. The blocks are still there: their headers tell them apart by their
- * generation, which stops at 255. */
+/* What the parent tracked stays the parent's. Inherited blocks are recognised by the generation in their headers, which
+ * stops at 255. */
 static uint64_t leave_parent(void) {
     bool was_tracked = ledger_head->pid != 0;
     fork_depth++;
@@ -300,7 +305,7 @@ static bool begin_ledger(uint64_t inherited) {
         .inherited_bytes = inherited,
     };
     memcpy(identity.run_id, wish.run_id, sizeof identity.run_id);
-    /* With %x in the template every image of this pid has a name of its own. */
+    /* With %x in the template, every image of this pid has its own name. */
     bool numbered = strstr(wish.out, "%x") != NULL;
     do expand(path, sizeof path, identity.exec_generation);
     while (numbered && ledger_made_by_us(path) && ++identity.exec_generation < 1000);
@@ -308,7 +313,7 @@ static bool begin_ledger(uint64_t inherited) {
     return ledger_begin(&identity);
 }
 
-/* The command refuses such words; what stands in the environment reaches us as it is. */
+/* The command refuses such values, but the environment can have any. */
 static void note_unreadable(void) {
     if (wish.unread_stacks)
         ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_STACKS is none of full, none, sample and sample:BYTES: it counts as full, "
@@ -357,7 +362,7 @@ static enum tracked_stage begin(void) {
     return TRACKED_YES;
 }
 
-/* Under tags each event is looked up. */
+/* While tags are in use, each event is looked up. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) return;
@@ -374,7 +379,7 @@ bool process_begin(void) {
     if (tracked_page.stage != TRACKED_UNSET) return tracked_page.stage == TRACKED_YES;
     if (!environ) /* libc is not set up yet */
         return false;
-    /* A child that a signal handler forked: what it interrupted will go on, with the tables that it began with. */
+    /* A child that a signal handler forked: the interrupted code will go on with the tables with which it began. */
     if (begun_before && stack_is_interrupted()) return false;
     if (!__atomic_compare_exchange_n(&tracked_page.stage, &unset, TRACKED_BEGINNING, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_ACQUIRE))
@@ -387,7 +392,7 @@ bool process_begin(void) {
 
 /* --- end --- */
 
-/* In a forked child that has not begun the page is wiped. */
+/* In a forked child that has not begun, the page is wiped. */
 bool process_is_vfork_child(void) { return tracked_page.stage != TRACKED_UNSET && os_pid() != home_pid; }
 
 /* Nor in a forked child that never allocated. */
@@ -400,8 +405,8 @@ void process_end(enum snap_state state) {
     ledger_end(state);
 }
 
-/* A forked copy on its way to become something else: nobody wants its ledger. Should it stay what it is, it gets a new
- * one, as after a fork; but not while other threads of its own are at work in the old one. */
+/* Nobody wants the ledger of a forked process that becomes another program. If the exec fails, it gets a new ledger, as
+ * after a fork. That is not done while other threads of it work in the old one. */
 void process_exec(bool before) {
     if (!is_ours_to_end()) return;
     if (before) {
@@ -417,7 +422,7 @@ void process_exec(bool before) {
     }
 }
 
-/* In the memory of the caller: a vfork child, which gets false, and other threads may be here at the same time. */
+/* It uses the caller's memory: a vfork child, which gets false, and other threads may be here at the same time. */
 bool process_exec_variable(char to[PROCESS_EXEC_ROOM]) {
     if (!is_ours_to_end() || !ledger_kept) return false;
     strcpy(to, EXEC_VARIABLE "=");

@@ -11,9 +11,9 @@
 #include "preload/life/process.h"
 #include "preload/base/seal.h"
 
-static bool stopped; /* our threads, for the calls that are under way */
+static bool stopped; /* our threads were stopped, for the calls in progress */
 
-/* Without a filter there is none to enter by. */
+/* Whether the call can succeed. Without a filter it cannot. */
 static bool may_succeed(long number, long a, long b, const void *c) {
     if (number == SYS_prctl) return a == PR_SET_SECCOMP && (b != SECCOMP_MODE_FILTER || c);
     if (number != SYS_seccomp || a == SECCOMP_GET_ACTION_AVAIL || a == SECCOMP_GET_NOTIF_SIZES) return false;
@@ -22,9 +22,9 @@ static bool may_succeed(long number, long a, long b, const void *c) {
 
 enum { PAUSES = 1 << 28 }; /* longer than control_stop waits */
 
-/* One thread at a time stops our threads and starts them again, and no thread makes its call meanwhile. A waiting
- * thread asks nothing of the kernel. False: a handler has interrupted this very thread in its turn; or the wait has
- * been long enough. */
+/* One thread at a time stops our threads and starts them again; no other thread makes its call meanwhile. A waiting
+ * thread makes no system call. False: the turn belongs to this very thread, which a handler interrupted; or the wait
+ * was too long. */
 static bool take_turn(void) {
     const void *nobody = NULL, *self = __builtin_thread_pointer();
     for (int i = 0; i < PAUSES; i++) {
@@ -41,7 +41,7 @@ static void end_turn(bool taken) {
     if (taken) __atomic_store_n(&tracked_page.turn, NULL, __ATOMIC_RELEASE);
 }
 
-/* Whether it was the last one. A child that was forked meanwhile has nobody on the way. */
+/* Whether this was the last thread. A child that was forked meanwhile has no thread on its way. */
 static bool count_out(void) {
     uint32_t seen = __atomic_load_n(&tracked_page.entering, __ATOMIC_RELAXED);
     while (seen && !__atomic_compare_exchange_n(&tracked_page.entering, &seen, seen - 1, false, __ATOMIC_ACQ_REL,
@@ -50,8 +50,8 @@ static bool count_out(void) {
     return seen == 1;
 }
 
-/* Sealed before: with TSYNC other threads are in it as soon as the call succeeds, and a signal handler may be called
- * before it returns. A thread of ours would be in it, too. */
+/* The seal is set before the call. With TSYNC other threads are in the sandbox as soon as the call succeeds, and a
+ * signal handler may run before it returns. A thread of ours would be in the sandbox, too. */
 bool sandbox_enter(long number, long a, long b, const void *c) {
     if (!may_succeed(number, a, b, c) || seal_is_for_good() || process_is_vfork_child()) return false;
     bool turn = take_turn();
@@ -62,7 +62,8 @@ bool sandbox_enter(long number, long a, long b, const void *c) {
     return true;
 }
 
-/* With TSYNC, the id of a thread that could not enter is a failure; with a listener, its descriptor is none. */
+/* With TSYNC the result may be the id of a thread that could not enter, which is a failure. With a listener the result
+ * is a descriptor, which is a success. */
 static bool has_succeeded(long number, long flags, long result) {
     return result == 0 || (result > 0 && number == SYS_seccomp && flags & SECCOMP_FILTER_FLAG_NEW_LISTENER);
 }

@@ -1,5 +1,5 @@
-/* state_bytes.c — see state_bytes.h. Files are written past the page cache, through a buffer: what the program has is
- * rarely aligned, and a state of any size takes no more memory than the buffer. */
+/* state_bytes.c — see state_bytes.h. Files are written past the page cache, through a buffer. The program's memory is
+ * rarely aligned, and so a value of any size needs no more memory than the buffer. */
 #include "preload/state/state_bytes.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 #include "preload/shared/os.h"
 #include "preload/stow/stow.h"
 
-/* Of <linux/memfd.h> and <linux/fcntl.h>. */
+/* From <linux/memfd.h> and <linux/fcntl.h>. */
 enum { CLOSE_ON_EXEC = 1, ALLOW_SEALING = 2, ADD_SEALS = 1033, SEAL_ALL = 15 };
 enum { BUFFER = 2 << 20, AT_ONCE = 1 << 30, LANES = 4 };
-/* Of statx, which says from where in memory a file takes what goes past the page cache (Linux 6.1). */
+/* For statx, which tells the alignment that a file needs for writes past the page cache (Linux 6.1). */
 enum { STATX_DIRECT = 0x2000, DIRECT_MEMORY = 0x98, STATX_BYTES = 256 };
 
 static const char MAGIC[8] = "MSTVALUE";
@@ -50,7 +50,7 @@ static bool is_sound(const struct state_header *header, uint64_t length) {
     return true;
 }
 
-/* --- checksum: each step is reversible, so that any change of one word changes the sum --- */
+/* --- the checksum: each step is reversible, so a change of one word always changes the sum --- */
 
 struct sum {
     uint64_t lanes[LANES];
@@ -100,10 +100,10 @@ static int failed(struct state_bytes *self, int error) {
     return error;
 }
 
-/* Whoever gets a value looks at its first page: that one alone is to be in the page cache. */
+/* A reader of a value looks at its first page, so only that page is brought into the page cache. */
 static void read_first_page(const struct state_bytes *self) {
     char page[OS_PAGE];
-    os_call(SYS_fcntl, self->file.fd, F_SETFL, 0); /* not past the page cache any more */
+    os_call(SYS_fcntl, self->file.fd, F_SETFL, 0); /* through the page cache from now on */
     os_call(SYS_fadvise64, self->file.fd, 0, 0, POSIX_FADV_RANDOM);
     os_pread(self->file.fd, page, sizeof page, 0);
     os_call(SYS_fadvise64, self->file.fd, 0, 0, POSIX_FADV_NORMAL);
@@ -150,7 +150,7 @@ static int put_all(int fd, const struct state_source *source) {
 
 static int open_memory(struct state_bytes *self, uint64_t length) {
     struct stat status = {0};
-    if (length > os_file_limit()) return -EFBIG; /* it holds for files in memory, too, and kills */
+    if (length > os_file_limit()) return -EFBIG; /* the limit also holds for files in memory, and exceeding it kills */
     *self =
         (struct state_bytes){.file.fd = (int)os_call(SYS_memfd_create, "memstow-state", CLOSE_ON_EXEC | ALLOW_SEALING)};
     if (self->file.fd < 0) return self->file.fd;
@@ -175,11 +175,11 @@ struct writer {
     struct stow_file *file;
     char *buffer;
     uint64_t filled, flushed;
-    struct sum *sum;    /* NULL: nobody wants it */
-    uint64_t alignment; /* of memory that the file takes from where it is; 0: none */
+    struct sum *sum;    /* NULL: no checksum is wanted */
+    uint64_t alignment; /* the alignment for direct writes from the program's memory; 0: there are none */
 };
 
-/* What does not go past the page cache is not to fill it. */
+/* Pages that go through the page cache are dropped from it. */
 static uint32_t write_pages(struct writer *self, const void *pages, uint64_t length) {
     if (self->sum) sum_add(self->sum, pages, length);
     uint32_t refusal = stow_file_append(self->file, pages, length);
@@ -208,15 +208,15 @@ static int write_by_buffer(struct writer *self, uint64_t from, uint64_t length) 
     return error;
 }
 
-/* The kernel says of memory that it cannot read what it says of a disk. */
+/* The kernel reports unreadable memory and a disk error in the same way. So each page is tried. */
 static int why_not_written(const struct writer *self, uint64_t from, uint64_t length, int error) {
     for (uint64_t done = 0; done < length && error == -EIO; done += OS_PAGE)
         if (!os_peek(self->buffer, (const void *)(from + done), 1)) error = -EFAULT;
     return error;
 }
 
-/* Past the buffer, where the disk can take it from where it is. What has a checksum cannot: the program may write to it
- * between the two. */
+/* Writes directly from the program's memory if the disk can. With a checksum it cannot: the program may change the
+ * memory between the sum and the write. */
 static int write_part(struct writer *self, uint64_t from, uint64_t length) {
     uint64_t pages = length & ~(uint64_t)(OS_PAGE - 1);
     if (length < STATE_LARGE || self->sum || !self->alignment || from % self->alignment)
@@ -245,7 +245,8 @@ static int write_all(struct writer *self, const struct state_source *source) {
         if (!error) error = write_part(self, source->parts[i].start, header->part[i].length);
     }
     if (!error) error = write_buffer(self);
-    if (!error) error = (int)os_call(SYS_ftruncate, self->file->fd, header->length); /* flushed with the bytes */
+    /* flushed together with the bytes */
+    if (!error) error = (int)os_call(SYS_ftruncate, self->file->fd, header->length);
     return error ? error : error_of(stow_file_flush(self->file, self->flushed));
 }
 
@@ -322,7 +323,7 @@ int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uin
 
 void *state_bytes_view(const struct state_bytes *self) { return stow_file_map(&self->file, self->length); }
 
-/* The base is read by the kernel: what a disk cannot give is an error there, and not a signal here. */
+/* The kernel reads the base. So a disk that fails gives an error, not a signal. */
 static int copy_to_file(struct state_bytes *copy, const struct state_bytes *from) {
     struct writer writer = {.file = &copy->file};
     uint32_t refusal = stow_file_open(&copy->file, NULL, from->length);
@@ -344,7 +345,7 @@ int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, u
         if (!error) os_call(SYS_fcntl, copy->file.fd, ADD_SEALS, SEAL_ALL);
         if (error) failed(copy, error);
     }
-    os_call(SYS_madvise, from->base, from->length, MADV_DONTNEED); /* pages of the file's stay, mapped by nobody */
+    os_call(SYS_madvise, from->base, from->length, MADV_DONTNEED); /* the file's pages stay, but nothing maps them */
     return error ? error : finish(copy, place, from->length);
 }
 

@@ -1,4 +1,5 @@
-/* state_files.c — see state_files.h. An iteration commits when the manifest's new file takes the old one's name. */
+/* state_files.c — see state_files.h. An iteration is committed when the new manifest replaces the old one by a
+ * rename. */
 #include "preload/state/state_files.h"
 
 #include <errno.h>
@@ -34,7 +35,8 @@ static char *append_hex(char *to, uint64_t n, int digits) {
     return to;
 }
 
-/* Plain characters stand for themselves, all others for their number. What is too long ends with a hash of it all. */
+/* Plain characters stand for themselves, others are written as numbers. A name that is too long ends with a hash of the
+ * whole. */
 static char *append_escaped(char *to, const char *id) {
     const char *end = to + ESCAPED_MOST;
     for (const char *at = id; *at; at++) {
@@ -77,7 +79,7 @@ static int open_at(int folder, const char *name, int flags) {
     return link ? -ELOOP : -ENOTDIR;
 }
 
-/* The next name of a path, whose length is written; NULL: there is one that leads elsewhere, or nowhere. */
+/* The next name in a path, whose length is stored; NULL: it would lead elsewhere, or nowhere. */
 static const char *next_name(const char **path, char name[NAME_ROOM], bool *last) {
     size_t length = strcspn(*path, "/");
     if (!length || length + sizeof FOLDER > NAME_MAX) return NULL;
@@ -102,7 +104,7 @@ static bool is_within(const char *prefix) {
     return true;
 }
 
-/* Takes `above` over, which is what the folder is in, or closes it. */
+/* Takes over `above`, the folder around it, or closes it. */
 static int open_folder(struct state_files *self, int above, const char *prefix) {
     bool last = false;
     int folder = above, error;
@@ -139,7 +141,7 @@ bool state_files_are_same(const struct state_files *a, const struct state_files 
     return a->name[0] && b->name[0] && a->folder.device == b->folder.device && a->folder.inode == b->folder.inode;
 }
 
-/* A lock of the process's, not of the descriptor's: a forked child that outlives it does not have it. */
+/* The lock belongs to the process, not to the descriptor: a forked child that lives longer does not have it. */
 int state_files_lock(struct state_files *self) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat status;
@@ -147,7 +149,7 @@ int state_files_lock(struct state_files *self) {
     if (fd < 0) return fd;
     int error = is_ours(fd, false, &self->lock);
     if (!error && os_call(SYS_fcntl, fd, F_SETLK, &lock) < 0) error = -EBUSY;
-    /* Another process may have removed it between the two. */
+    /* Another process may have removed the file between open and lock. */
     if (!error && (os_call(SYS_newfstatat, self->folder.fd, LOCK, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
                    status.st_ino != self->lock.inode))
         error = -EBUSY;
@@ -198,7 +200,7 @@ static int read_manifest(int fd, struct state_manifest **manifest, uint64_t *len
     return got < 0 ? -EIO : -EUCLEAN;
 }
 
-/* --- what no manifest names --- */
+/* --- files that no manifest names --- */
 
 struct file_name {
     uint64_t hash;
@@ -207,7 +209,7 @@ struct file_name {
 
 struct cleaning {
     int folder;
-    struct file_name *names; /* that the manifest gives, in the order of their hashes */
+    struct file_name *names; /* the manifest's names, sorted by hash */
     uint32_t count;
 };
 
@@ -244,7 +246,7 @@ static bool is_named(const struct cleaning *self, const char *file) {
     return false;
 }
 
-/* ID.GENERATION.value, as only name_of makes them. */
+/* Whether a name has the form ID.GENERATION.value, exactly as name_of makes it. */
 static bool is_value(const char *name) {
     size_t id = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-%~");
     const char *at = name + id;
@@ -260,7 +262,7 @@ static bool clean(void *context, const char *name) {
     return true;
 }
 
-/* Without memory for the names, what is left over stays until the next time. */
+/* Without memory for the names, unnamed files stay until the next time. */
 static void clean_folder(const struct state_files *self, const struct state_manifest *manifest) {
     struct cleaning cleaning = {.folder = self->folder.fd};
     char path[40] = "/proc/self/fd/";
@@ -304,7 +306,7 @@ int state_files_link(const struct state_files *self, const struct stow_file *fil
     os_decimal(path + strlen(path), (uint64_t)file->fd);
     long result = os_call(SYS_linkat, AT_FDCWD, path, self->folder.fd, name, AT_SYMLINK_FOLLOW);
     if (result != -EEXIST) return (int)result;
-    os_call(SYS_unlinkat, self->folder.fd, name, 0); /* of a commit that failed */
+    os_call(SYS_unlinkat, self->folder.fd, name, 0); /* left by a failed commit */
     return (int)os_call(SYS_linkat, AT_FDCWD, path, self->folder.fd, name, AT_SYMLINK_FOLLOW);
 }
 
@@ -322,7 +324,8 @@ int state_files_write(const struct state_files *self, struct state_manifest *man
     memcpy(manifest->magic, MAGIC, sizeof MAGIC);
     manifest->version = VERSION;
     manifest->checksum = sum_of(manifest);
-    int folder = self->folder.fd, error = (int)os_call(SYS_fsync, folder); /* names of values, before who names them */
+    /* the names of values must be on the disk before the manifest that names them */
+    int folder = self->folder.fd, error = (int)os_call(SYS_fsync, folder);
     if (!error) error = write_new(self, manifest);
     if (!error) error = (int)os_call(SYS_renameat, folder, NEW_MANIFEST, folder, MANIFEST);
     if (error) {

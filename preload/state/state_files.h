@@ -1,7 +1,7 @@
-/* state_files.h — the files of a loop that has a prefix: a folder PREFIX.state with a manifest, one file for each value
- * that the manifest names, and a lock. In: values whose bytes lie in the folder without a name. Out: names, and at any
- * moment a manifest whose files are all there, on the disk. It must never follow a link below the directory, touch what
- * it did not make, or leave a file that the manifest does not name once it has the lock. Never in a hook. */
+/* state_files.h — the files of a loop with a prefix: a folder PREFIX.state with a manifest, a file for each value that
+ * the manifest names, and a lock. In: values whose bytes lie in the folder without a name. Out: names; and at any
+ * moment a manifest on the disk whose files all exist. It must never follow a link below the directory, nor touch what
+ * it did not make, nor, once it has the lock, leave a file that the manifest does not name. No hook may call it. */
 #ifndef MEMSTOW_STATE_FILES_H
 #define MEMSTOW_STATE_FILES_H
 
@@ -15,13 +15,13 @@
 
 struct state_files {
     struct stow_file folder, lock;
-    struct stow_file above; /* what the folder lies in */
-    char name[256];         /* of the folder in there; "": there is no prefix */
+    struct stow_file above; /* the folder that contains it */
+    char name[256];         /* of the folder; "": there is no prefix */
 };
 
 struct state_entry {
     char id[MEMSTOW_STATE_ID + 8];
-    uint64_t generation; /* in which it was put: a part of its file's name */
+    uint64_t generation; /* the generation in which it was put, which is part of the file's name */
     uint64_t length, checksum;
 };
 struct state_manifest {
@@ -32,25 +32,25 @@ struct state_manifest {
     struct state_entry entries[];
 };
 
-/* Opens or makes the folder; 0 or -errno as memstow_state_open has it. The lock is not taken yet. */
+/* Opens or makes the folder. 0 or -errno, as for memstow_state_open. It does not take the lock. */
 int state_files_open(struct state_files *self, const char *directory, const char *prefix);
 bool state_files_are_same(const struct state_files *a, const struct state_files *b);
-/* -EBUSY: another process has it. */
+/* -EBUSY: another process has the lock. */
 int state_files_lock(struct state_files *self);
-/* The last manifest, to be given back by os_unmap with its length: *manifest is NULL where there is none. Removes what
+/* Reads the last manifest. Free it by os_unmap with its length. *manifest is NULL if there is none. Removes files that
  * it does not name. */
 int state_files_read(const struct state_files *self, struct state_manifest **manifest, uint64_t *length);
-/* The descriptor of an entry's file, or -errno. */
+/* A descriptor of an entry's file, or -errno. */
 int state_files_value(const struct state_files *self, const struct state_entry *entry);
 
-/* Gives a file without a name its name, and makes a manifest the one that counts. */
+/* link: gives a file without a name its name. write: makes a manifest the valid one. */
 int state_files_link(const struct state_files *self, const struct stow_file *file, const struct state_entry *entry);
 int state_files_write(const struct state_files *self, struct state_manifest *manifest);
 void state_files_remove(const struct state_files *self, const struct state_entry *entry);
 
-/* Lets go; `all`: and removes the folder with all that is ours in it. */
+/* Closes the files. `all`: also removes the folder, with everything that is ours in it. */
 void state_files_close(struct state_files *self, bool all);
-/* In a forked child: the folder is its parent's. */
+/* In a forked child: the folder is the parent's. */
 void state_files_forget(struct state_files *self);
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
-/* state_store.c — see state_store.h. The registry is locked for as long as lists are looked at, a loop for as long as
- * it is changed, also on a disk; the latter comes first. */
+/* state_store.c — see state_store.h. There are two kinds of lock. The registry is locked while lists are looked at. A
+ * loop is locked while it is changed, even on a disk. A loop is locked before the registry. */
 #include "preload/state/state_store.h"
 
 #include <errno.h>
@@ -19,10 +19,10 @@
 #include "preload/base/forked.h"
 
 struct value {
-    struct value *next; /* in its loop's list, or in the list of unused ones */
-    uint32_t holders;   /* a list, and who moves it */
+    struct value *next; /* in the loop's list, or in the list of unused values */
+    uint32_t holders;   /* the list has one, and so has a thread that moves the value */
     uint32_t owner;
-    bool moving, linked; /* linked: its file has a name */
+    bool moving, linked; /* linked: the file has a name */
     uint64_t generation, bytes;
     char id[MEMSTOW_STATE_ID + 8], type[MEMSTOW_STATE_TYPE];
     uint32_t parts;
@@ -35,7 +35,7 @@ struct loop {
     int64_t number; /* 0: unused */
     bool begun, in_file;
     uint64_t generation, ram_limit;
-    struct value *committed, *put; /* put: in the iteration that is on */
+    struct value *committed, *put; /* put: in the present iteration */
     struct state_files files;
     char name[STATE_LOOP_ROOM], directory[STATE_PATH_ROOM];
 };
@@ -45,7 +45,7 @@ static struct loop *loops; /* used and unused ones */
 static struct value *unused;
 static int64_t last_number;
 
-/* For what cannot be left half done. */
+/* Takes a lock for work that must be finished. */
 static void hold(struct lock *lock) {
     while (!lock_wait(lock))
         ;
@@ -87,7 +87,7 @@ static void uncount_value(struct value *value) {
     mappings_drop(ticket);
 }
 
-/* Giving memory back takes long: nobody waits for that. */
+/* Freeing memory takes long, so it is done without a lock. */
 static void drop_value(struct value *value) {
     hold_registry();
     bool last = !--value->holders;
@@ -146,7 +146,7 @@ static int64_t owner_of(const struct loop *loop, const char *id) {
     strcat(name, "/");
     strcat(name, id);
     int64_t owner = owners_open(MEMSTOW_STATE, name, "store", (const uint64_t[2]){(uint64_t)loop->number, hash_of(id)});
-    if (owner > 0) owners_idle((uint32_t)owner, true); /* nobody writes to it, ever */
+    if (owner > 0) owners_idle((uint32_t)owner, true); /* nobody ever writes to it */
     return owner;
 }
 
@@ -156,14 +156,14 @@ static void note_stowed(uint32_t owner) { owner_note_stowed(owner, stowed_of(own
 
 /* --- loops --- */
 
-/* The registry is held. */
+/* The caller holds the registry. */
 static struct loop *known(int64_t number) {
     for (struct loop *loop = loops; loop; loop = loop->next)
         if (number && loop->number == number) return loop;
     return NULL;
 }
 
-/* With the loop's lock, or with an error and without. */
+/* 0: the caller has the loop's lock. -errno: it does not. */
 static int begin_change(int64_t number, struct loop **out) {
     if (!lock_wait(&registry)) return -EBUSY;
     struct loop *loop = *out = known(number);
@@ -180,7 +180,7 @@ static int64_t end_change(struct loop *loop, int64_t result) {
     return result;
 }
 
-/* The registry is held. */
+/* The caller holds the registry. */
 static struct loop *unused_loop(void) {
     for (struct loop *loop = loops; loop; loop = loop->next)
         if (!loop->number) return loop;
@@ -195,8 +195,8 @@ static bool is_taken(const char *name) {
     return false;
 }
 
-/* The registry is held, so that of two with one folder one finds the other. Closing a second descriptor of the lock
- * would let it go. */
+/* The caller holds the registry, so that two loops with one folder find each other. Two descriptors are not possible:
+ * closing the second would release the lock. */
 static bool has_folder(const struct loop *self) {
     for (const struct loop *loop = loops; loop; loop = loop->next)
         if (loop != self && loop->number && state_files_are_same(&loop->files, &self->files)) return true;
@@ -218,11 +218,11 @@ static int reserve_loop(const char *name, const struct memstow_state_options *op
         *out = loop;
     }
     lock_let_go(&registry);
-    if (!error) hold(&loop->changes); /* not before: signals are let in again in the order of the locks */
+    if (!error) hold(&loop->changes); /* only now: signals are unblocked in the order of the locks */
     return error;
 }
 
-/* All of its values, with their owners retired; the loop is locked. */
+/* Drops all values of a loop and retires their owners. The caller holds the loop's lock. */
 static void empty_loop(struct loop *loop) {
     hold_registry();
     struct value *lists[] = {loop->put, loop->committed};
@@ -256,7 +256,7 @@ static int read_value(struct loop *loop, const struct state_entry *entry, struct
     value->linked = true;
     int fd = state_files_value(&loop->files, entry);
     int error = fd < 0 ? fd : state_bytes_from_file(&value->data, fd, entry->length, entry->checksum);
-    int64_t owner = error ? error : owner_of(loop, value->id); /* last: nothing is left of one that has no value */
+    int64_t owner = error ? error : owner_of(loop, value->id); /* last, so that no owner is left without a value */
     if (owner < 0) {
         drop_value(value);
         return (int)owner;
@@ -313,7 +313,7 @@ int64_t state_generation(int64_t number) {
     return error ? error : end_change(loop, (int64_t)loop->generation);
 }
 
-/* The loop is locked. */
+/* The caller holds the loop's lock. */
 static void abandon_iteration(struct loop *loop) {
     hold_registry();
     struct value *dropped = loop->put;
@@ -344,11 +344,12 @@ int state_abandon_iteration(int64_t number) {
 struct wish {
     uint64_t generation;
     bool in_file;
-    struct stow_file folder; /* a descriptor of its own, -1: there is no prefix */
+    struct stow_file folder; /* a descriptor of its own; -1: there is no prefix */
     char directory[STATE_PATH_ROOM];
 };
 
-/* The loop may be closed, and another one be in its place, while bytes are written: nothing of it is used then. */
+/* While bytes are written, the loop may be closed, and another loop may take its entry. So nothing of the loop is used
+ * then. */
 static int copy_folder(const struct loop *loop, struct wish *wish) {
     wish->folder = (struct stow_file){.fd = -1};
     strcpy(wish->directory, loop->directory);
@@ -374,8 +375,8 @@ static int fill(struct value *value, const struct state_source *source, const st
     return state_bytes_in_memory(&value->data, source);
 }
 
-/* The loop is locked. The owner comes last, and with the lock: none is left without a value, and none is retired under
- * a value of another thread's. */
+/* The caller holds the loop's lock. The owner comes last, under the lock: no owner is left without a value, and no
+ * owner is retired while another thread's value has it. */
 static int64_t enter(struct loop *loop, struct value *value, struct caller caller) {
     if (!loop->begun || loop->generation + 1 != value->generation) return -ECANCELED;
     int64_t owner = owner_of(loop, value->id);
@@ -418,7 +419,7 @@ int64_t state_put(int64_t number, const char *id, const struct state_source *sou
         drop_value(value);
         return -EPERM;
     }
-    int64_t owner = put(number, value, source, caller); /* the value may be gone again already */
+    int64_t owner = put(number, value, source, caller); /* the value may be gone by now */
     if (owner < 0)
         drop_value(value);
     else
@@ -458,7 +459,7 @@ static bool is_replaced(struct loop *loop, const struct value *value) {
     return *find_in(&loop->put, value->id) != NULL;
 }
 
-/* The manifest of what the loop has once it has committed, without `gone` (NULL: with all of it). */
+/* Writes the manifest of the loop after a commit. `gone` (may be NULL) is left out. */
 static int write_manifest(struct loop *loop, uint64_t generation, const char *gone) {
     uint64_t count = 0;
     for (const struct value *value = loop->committed; value; value = value->next) count++;
@@ -489,7 +490,7 @@ static int commit_files(struct loop *loop) {
     return error;
 }
 
-/* What is replaced, which nobody finds any more. */
+/* Replaces the committed values by the new ones. Returns the old ones, which nobody can find any more. */
 static struct value *replace(struct loop *loop) {
     struct value *old = NULL;
     hold_registry();
@@ -603,7 +604,7 @@ int64_t state_list(int64_t number, bool (*visit)(const struct memstow_state_valu
 
 typedef bool look_at(struct value *value, void *context);
 
-/* The registry is held. The value at which it said stop. */
+/* The caller holds the registry. Returns the value at which `look` returned true. */
 static struct value *each(look_at *look, void *context) {
     for (struct loop *loop = loops; loop; loop = loop->next) {
         struct value *const lists[] = {loop->put, loop->committed};
@@ -668,7 +669,7 @@ static struct value *next_to_move(const struct move *self) {
     return value;
 }
 
-/* Readers see the one or the other, which are equal. */
+/* Readers get the old bytes or the new ones, which are equal. */
 static bool move_value(struct move *self, struct value *value) {
     struct state_bytes copy;
     int error = state_bytes_copy(&copy, &value->data, self->to);

@@ -1,7 +1,7 @@
 /* state_store.h — loops and their values, generation by generation. In: the calls of register_state.c, on any thread,
  * with checked arguments; moves of owners (owned_store). Out: values that become visible together, their owners, and
- * their bytes, in the ledger. Readers go on while bytes are copied and written. Never in a hook. Results are numbers or
- * -errno, as memstow.h has them. */
+ * their bytes, in the ledger. Readers continue while bytes are copied and written. No hook may call it. Results are
+ * numbers or -errno, as in memstow.h. */
 #ifndef MEMSTOW_STATE_STORE_H
 #define MEMSTOW_STATE_STORE_H
 
@@ -16,14 +16,14 @@
 
 enum { STATE_LOOP_ROOM = 128, STATE_PATH_ROOM = 2048 };
 
-/* `caller`: whose call stack values are counted at. */
+/* `caller`: values count at its call stack. */
 int64_t state_open(const char *loop, const struct memstow_state_options *options, struct caller caller);
 int64_t state_begin(int64_t loop);
 int64_t state_put(int64_t loop, const char *id, const struct state_source *source, struct caller caller);
 int64_t state_commit(int64_t loop);
 int state_abandon_iteration(int64_t loop);
 int state_get(int64_t loop, const char *id, struct memstow_state_value *out);
-/* Calls visit for each value that can be got; false from it ends that. */
+/* Calls visit for each visible value, until it returns false. */
 int64_t state_list(int64_t loop, bool (*visit)(const struct memstow_state_value *value, void *context), void *context);
 int64_t state_generation(int64_t loop);
 int state_release(int64_t loop, const char *id);
