@@ -1,4 +1,4 @@
-/* complain.c — what the commands say when something is wrong; see complain.h. */
+/* complain.c — see complain.h. */
 #include "tools/base/complain.h"
 #include "tools/base/text.h"
 
@@ -40,7 +40,7 @@ int option_error(const char *command, int result, char **argv) {
 int finish_output(int code) {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
-    if (!errno) { /* it failed on the way here: what fails again says why */
+    if (!errno) { /* it failed earlier: a second flush fails again and sets errno */
         clearerr(stdout);
         putchar('\n');
         fflush(stdout);

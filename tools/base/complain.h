@@ -1,24 +1,25 @@
-/* complain.h — what every subcommand says in the same way: exit codes, complaints, and the end of the output.
- * In: a text. Out: "memstow: …" on stderr, and the code to leave with. */
+/* complain.h — common to all subcommands: exit codes, complaints, and the end of the output. In: a text. Out: "memstow:
+ * …" on standard error, and the exit code. */
 #ifndef MEMSTOW_COMPLAIN_H
 #define MEMSTOW_COMPLAIN_H
 
 enum exit_code {
     EXIT_FINE = 0,
-    EXIT_OVER = 1,       /* over a threshold, or a fault found; or a process did not do what it was asked for */
+    EXIT_OVER = 1,       /* over a limit, or a fault was found; or a process did not do what it was asked for */
     EXIT_USAGE = 2,      /* wrong usage */
     EXIT_UNREADABLE = 3, /* input unreadable or damaged; or output that could not be written */
-    EXIT_PROGRAM = 4,    /* the program under check failed by itself */
+    EXIT_PROGRAM = 4,    /* the program under check failed itself */
     EXIT_CANNOT_TELL = 5 /* leaks: there are too few runs, or too much garbage, to say that there is no leak */
 };
 
-/* "memstow: …" on stderr. */
+/* Prints "memstow: …" on standard error. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same, and where the help of the command is; EXIT_USAGE. */
+/* The same, with the command for its help. Returns EXIT_USAGE. */
 int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* After getopt_long returned '?' or ':' — says which option was wrong; EXIT_USAGE. */
+/* After getopt_long returned '?' or ':': says which option was wrong. Returns EXIT_USAGE. */
 int option_error(const char *command, int result, char **argv);
-/* Flushes stdout: code, or EXIT_UNREADABLE when it could not be written. A closed pipe is not talked about. */
+/* Flushes standard output. Returns code, or EXIT_UNREADABLE with a complaint if it could not be written. A closed pipe
+ * gets no complaint. */
 int finish_output(int code);
 
 #endif

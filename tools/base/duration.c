@@ -1,4 +1,4 @@
-/* duration.c — lengths of time as people write them; see duration.h. */
+/* duration.c — see duration.h. */
 #include "tools/base/duration.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 
 enum { DAY_SECONDS = 86400, DIGITS_MOST = 12 };
 
-/* Seconds in one of the unit; 0: it is none. */
+/* The seconds in a unit; 0: it is not a unit. */
 static double unit_seconds(const char *unit) {
     static const struct {
         const char *name;

@@ -1,14 +1,14 @@
-/* duration.h — lengths of time as people write them. In: "60s", "500ms", "2m", "1.5s" or a plain number of seconds.
- * Out: nanoseconds. */
+/* duration.h — parses lengths of time. In: "60s", "500ms", "2m", "1.5s" or a plain number of seconds. Out:
+ * nanoseconds. */
 #ifndef MEMSTOW_DURATION_H
 #define MEMSTOW_DURATION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* False when it is none, or longer than a day. */
+/* False if it is malformed, or longer than a day. */
 bool duration_parse(const char *text, uint64_t *ns);
-/* CLOCK_MONOTONIC. */
+/* The time by CLOCK_MONOTONIC. */
 uint64_t duration_now(void);
 #define SECOND_NS UINT64_C(1000000000)
 

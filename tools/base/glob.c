@@ -1,9 +1,9 @@
-/* glob.c — patterns for names; see glob.h. */
+/* glob.c — see glob.h. */
 #include "tools/base/glob.h"
 
 #include <stddef.h>
 
-/* Bytes of the UTF-8 character that the text begins with; of what is none, one. */
+/* The length of the UTF-8 character at the beginning; 1 for an invalid one. */
 static size_t character(const char *text) {
     size_t length = 1;
     while (((unsigned char)text[length] & 0xc0) == 0x80 && ((unsigned char)text[0] & 0x80)) length++;
@@ -24,7 +24,8 @@ static bool same(const char **pattern, const char **text) {
     return true;
 }
 
-/* Only the last star has to be tried with more: what an earlier one would take in addition, that one can take. */
+/* Only the last star is tried with more text: whatever an earlier star could take in addition, the last one can
+ * take. */
 bool glob_matches(const char *pattern, const char *text) {
     const char *star = NULL, *taken = NULL;
     while (*text) {

@@ -1,11 +1,12 @@
-/* glob.h — patterns for names. '*' is any text, '?' one character, '\' takes the next one as it is; brackets are
- * themselves, because names of C++ are full of them. Pure, and its time is bounded by the product of both lengths. */
+/* glob.h — patterns for names. '*' matches any text, '?' one character, and '\' makes the next character literal.
+ * Brackets are literal, because names of C++ are full of them. Pure; its time is limited by the product of both
+ * lengths. */
 #ifndef MEMSTOW_GLOB_H
 #define MEMSTOW_GLOB_H
 
 #include <stdbool.h>
 
-/* The whole text has to match. */
+/* The pattern must match the whole text. */
 bool glob_matches(const char *pattern, const char *text);
 
 #endif

@@ -1,11 +1,11 @@
-/* json.c — one JSON document, written as it goes; see json.h. */
+/* json.c — see json.h. */
 #include "tools/base/json.h"
 
 #include "preload/shared/jsontext.h"
 
 #include <string.h>
 
-/* Length of the run at s that stands for itself in a JSON string. */
+/* The length of the text at s that needs no escape in a JSON string. */
 static size_t plain_length(const unsigned char *s) {
     size_t length = 0;
     while (s[length] >= 0x20 && s[length] < 0x7f && s[length] != '"' && s[length] != '\\') length++;
@@ -77,7 +77,7 @@ static void put_digits(struct json *json, uint64_t value) {
 static void member(struct json *json, const char *key) {
     if (json->some) json_put_character(json, ',');
     if (json->depth) new_line(json);
-    if (key) { /* ours: nothing in it needs a backslash */
+    if (key) { /* keys are memstow's own, and need no escapes */
         json_put_character(json, '"');
         json_put_text(json, key);
         json_put(json, "\": ", 3);

@@ -1,4 +1,4 @@
-/* library.c — where libmemstow.so is: installed beside the command, or in the build tree; see library.h. */
+/* library.c — see library.h. The libraries are installed beside the command, or in the build tree. */
 #include "tools/base/library.h"
 #include "tools/base/text.h"
 
@@ -40,7 +40,7 @@ int library_find(char *path, size_t size, char *error, size_t error_size) {
         snprintf(error, error_size, "libmemstow.so was not found beside this command (MEMSTOW_LIBRARY names it)");
         return -1;
     }
-    /* The loader splits LD_PRELOAD at both, and knows no quotes. */
+    /* The loader splits LD_PRELOAD at both characters, and has no quotes. */
     if (strpbrk(path, ": ")) {
         snprintf(error, error_size, "%s: a path with a colon or a blank cannot be preloaded", TEXT_SAFE(path));
         return -1;

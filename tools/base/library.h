@@ -1,13 +1,13 @@
-/* library.h — where libmemstow.so and libmemstow_cupti.so are. */
+/* library.h — finds libmemstow.so and libmemstow_cupti.so. */
 #ifndef MEMSTOW_LIBRARY_H
 #define MEMSTOW_LIBRARY_H
 
 #include <stddef.h>
 
-/* 0 and an absolute path; or -1 and why. */
+/* Returns 0 and an absolute path, or -1 with the reason. */
 int library_find(char *path, size_t size, char *error, size_t error_size);
 
-/* The one that listens to CUPTI, beside the library at `beside`: the same. */
+/* The same for the library that listens to CUPTI, which is beside the library at `beside`. */
 int library_find_cupti(const char *beside, char *path, size_t size, char *error, size_t error_size);
 
 #endif

@@ -1,4 +1,4 @@
-/* program.c — can this program be preloaded? See program.h. */
+/* program.c — see program.h. */
 #include "tools/base/program.h"
 
 #include <elf.h>
@@ -60,7 +60,7 @@ static bool names_musl(int fd, const Elf64_Phdr *header) {
     return strstr(interpreter, "musl") != NULL;
 }
 
-/* The dynamic loader itself has no interpreter either, and can be preloaded. */
+/* The dynamic loader has no interpreter either, but can be preloaded. */
 static bool is_loader(const char *path) {
     const char *slash = strrchr(path, '/');
     return strncmp(slash ? slash + 1 : path, "ld-linux", 8) == 0;
@@ -111,7 +111,7 @@ static enum program_verdict path_look(const char *path, char *note, size_t size,
         if (fd >= 0) close(fd);
         return PROGRAM_PRIVILEGED;
     }
-    if (fd < 0) /* executable, not readable: nothing can be said */
+    if (fd < 0) /* executable, but not readable: there is no verdict */
         return PROGRAM_FINE;
     enum program_verdict verdict = PROGRAM_FINE;
     if (pread(fd, start, sizeof start - 1, 0) >= SELFMAG && memcmp(start, ELFMAG, SELFMAG) == 0)
@@ -129,7 +129,7 @@ enum program_verdict program_look(const char *path, char *note, size_t size) {
 
 /* --- what it is linked with --- */
 
-/* Where the file has what will be at an address; 0: nowhere. */
+/* The place in the file of what is loaded at an address; 0: none. */
 static uint64_t offset_of(int fd, const Elf64_Ehdr *elf, uint64_t address) {
     Elf64_Phdr part;
     for (unsigned i = 0; read_header(fd, elf, i, &part); i++)

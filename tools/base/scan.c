@@ -1,4 +1,4 @@
-/* scan.c — small text files; see scan.h. */
+/* scan.c — see scan.h. */
 #include "tools/base/scan.h"
 #include "tools/base/text.h"
 
@@ -31,7 +31,7 @@ static int read_all(struct scan *scan, int fd, size_t size) {
         ssize_t part = read(fd, scan->own + got, size - got);
         if (part < 0 && errno == EINTR) continue;
         if (part < 0) return file_fails(scan, strerror(errno));
-        if (part == 0) break; /* it became shorter meanwhile */
+        if (part == 0) break; /* the file became shorter meanwhile */
         got += (size_t)part;
     }
     scan->at = scan->line = scan->token = scan->own;
@@ -84,7 +84,7 @@ bool scan_more(struct scan *scan) {
 
 bool scan_line(struct scan *scan) {
     for (;;) {
-        if (scan->number) { /* what is left of the line before */
+        if (scan->number) { /* skips the rest of the previous line */
             const char *stop = scan->at < scan->end ? memchr(scan->at, '\n', (size_t)(scan->end - scan->at)) : NULL;
             if (!stop) return false;
             scan->at = stop + 1;
@@ -128,7 +128,7 @@ static int hex_digit(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* What stands behind a backslash; 0: nothing that could. */
+/* The character for an escape behind a backslash; 0: it is not valid. */
 static char unescape(struct scan *scan) {
     static const char from[] = "\"\\ntr", to[] = "\"\\\n\t\r";
     if (scan->at == scan->end) return 0;
@@ -191,7 +191,7 @@ static bool word_append(char *to, size_t room, size_t *used, const char *text, s
     return true;
 }
 
-/* One character; what a terminal or an editor could take for something else comes out as \xNN, byte by byte. */
+/* Appends one character. A character that a terminal or an editor could misread is written as \xNN, byte by byte. */
 static bool append_character(char *to, size_t room, size_t *used, const char *text, size_t length) {
     char escape[8];
     unsigned char c = (unsigned char)text[0];

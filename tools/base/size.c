@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Digits with at most one point; strtod alone would take "inf", "0x1p3" and blanks. No zeros lead: of 1,000 the second
- * part would be a limit of nothing. */
+/* Digits with at most one point; strtod alone would accept "inf", "0x1p3" and blanks. Leading zeros are refused: the
+ * second part of 1,000 would be a limit of 0. */
 const char *size_number(const char *string, double *value) {
     const char *end = string;
     int points = 0, digits = 0;
@@ -19,7 +19,7 @@ const char *size_number(const char *string, double *value) {
     *value = 0;
     double scale = 1;
     bool fraction = false;
-    for (const char *c = string; c < end; c++) { /* by hand: the point of strtod is the locale's */
+    for (const char *c = string; c < end; c++) { /* parsed by hand, because strtod expects the locale's point */
         if (*c == '.') {
             fraction = true;
         } else if (fraction) {

@@ -1,15 +1,14 @@
-/* size.h — sizes as people write them: "64K", "1.5MiB", "4096".
- * In: a text. Out: bytes. It must not depend on the locale. */
+/* size.h — parses sizes: "64K", "1.5MiB", "4096". In: a text. Out: bytes. It must not depend on the locale. */
 #ifndef MEMSTOW_SIZE_H
 #define MEMSTOW_SIZE_H
 
 #include <stdbool.h>
 
-/* One size and nothing else. */
+/* The text must be one size and nothing else. */
 bool size_parse(const char *string, double *bytes);
-/* The number in front: where it ends, or NULL when there is none. */
+/* Parses the number at the beginning. Returns its end, or NULL if there is none. */
 const char *size_number(const char *string, double *value);
-/* How many bytes one of the unit is. Nothing is bytes; K, KiB and KB are 1024 of them. */
+/* The bytes in a unit. No unit means bytes; K, KiB and KB mean 1024. */
 bool size_unit(const char *unit, double *factor);
 
 #endif

@@ -1,4 +1,4 @@
-/* template.c — names of output files; see template.h. */
+/* template.c — see template.h. */
 #include "tools/base/template.h"
 #include "tools/base/text.h"
 
@@ -18,7 +18,7 @@ static bool path_append(char *to, size_t size, size_t *used, const char *text, s
     return true;
 }
 
-/* What the user did not write must mean itself. */
+/* Appends text that the user did not write, so a '%' in it is literal. */
 static bool append_literal(char *to, size_t size, size_t *used, const char *text) {
     for (; *text; text++)
         if (!path_append(to, size, used, *text == '%' ? "%%" : text, *text == '%' ? 2 : 1)) return false;

@@ -6,15 +6,15 @@
 #include <stddef.h>
 
 struct template {
-    char text[4096]; /* absolute, for the library to expand */
-    bool named;      /* exactly one file: it holds no conversion */
+    char text[4096]; /* an absolute path, which the library expands */
+    bool named;      /* it has no conversion, so it is exactly one file */
 };
 
-/* file: as given with -o, or NULL for the default. 0, or -1 with why in error. */
+/* file: as given with -o, or NULL for the default. Returns 0, or -1 with the reason in error. */
 int template_make(struct template *template, const char *file, char *error, size_t error_size);
-/* False when it holds %p and pid is 0: the name is not known yet. */
+/* False if it has %p and pid is 0: the name is not known yet. */
 bool template_expand(const struct template *template, const char *name, long pid, char *path, size_t size);
-/* The directory part, expanded; all files of a run are looked for there. */
+/* The directory part, expanded. All files of a run are searched for there. */
 bool template_directory(const struct template *template, const char *name, long pid, char *path, size_t size);
 
 #endif

@@ -1,5 +1,4 @@
-/* text.c — values as people read them; see text.h.
- * Strings are taken for UTF-8; bytes that are not, and every control character, come out as '?'. */
+/* text.c — see text.h. Strings are read as UTF-8. Invalid bytes and all control characters become '?'. */
 #include "tools/base/text.h"
 
 #include "preload/shared/jsontext.h"
@@ -100,7 +99,7 @@ struct text text_when(uint64_t wall_ns) {
 static size_t character_length(const char *s) {
     const unsigned char *u = (const unsigned char *)s;
     if (u[0] < 0x80) return u[0] >= 0x20 && u[0] != 0x7f;
-    if (u[0] == 0xc2 && u[1] < 0xa0) /* the C1 controls, which some terminals obey */
+    if (u[0] == 0xc2 && u[1] < 0xa0) /* the C1 control characters, which some terminals obey */
         return 0;
     return jsontext_character(s, strnlen(s, JSONTEXT_CHARACTER));
 }
@@ -140,8 +139,7 @@ const char *text_base_name(const char *path) {
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Where the last whole names of a path begin, with the slash, that fit into width columns; NULL when not even one does.
- */
+/* The beginning of the last names of a path that fit into width columns, with the slash; NULL if not even one fits. */
 static const char *last_names(const char *path, int width) {
     for (const char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/'))
         if (text_columns(at) <= width) return at;
@@ -157,7 +155,7 @@ static struct text_line cut(const char *string, int width, bool path) {
         return line;
     }
     const char *names = path ? last_names(string, room) : NULL;
-    int head = names ? 0 : room / 3, tail = room - head; /* the end of a name tells more than its beginning */
+    int head = names ? 0 : room / 3, tail = room - head; /* the end of a name is more useful than its beginning */
     line_append(&line, &used, string, head);
     line_append(&line, &used, ELLIPSIS, 1);
     line_append(&line, &used, names ? names : skip_columns(string, have - tail), tail);
@@ -183,7 +181,7 @@ int text_width(void) {
 }
 
 struct text_line text_left(const char *string, int width) {
-    struct text_line line = cut(string, width, string[0] == '/'); /* a name, and no command with arguments */
+    struct text_line line = cut(string, width, string[0] == '/'); /* a name, and not a command with arguments */
     size_t used = strlen(line.s);
     for (int have = text_columns(line.s); have < width && used + 1 < sizeof line.s; have++) line.s[used++] = ' ';
     line.s[used] = 0;

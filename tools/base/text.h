@@ -1,6 +1,6 @@
-/* text.h — values as people read them: sizes, counts, times, and strings that came from elsewhere.
- * In: numbers and untrusted bytes. Out: short printable strings, returned by value so that a printf can use
- * them in place: printf("%s", text_size(n).s). It never passes a control character on to a terminal. */
+/* text.h — values as text for people: sizes, counts, times, and strings from elsewhere. In: numbers and untrusted
+ * bytes. Out: short printable strings, returned by value so that printf can use them in place: printf("%s",
+ * text_size(n).s). It never passes a control character on to a terminal. */
 #ifndef MEMSTOW_TEXT_H
 #define MEMSTOW_TEXT_H
 
@@ -17,27 +17,27 @@ struct text_line {
 
 struct text text_size(uint64_t bytes);        /* 12.3 MiB */
 struct text text_size_change(int64_t bytes);  /* +12.3 MiB */
-struct text text_estimate(uint64_t bytes);    /* < 1 MiB, 12.3 MiB: of what is known within 1 MiB */
+struct text text_estimate(uint64_t bytes);    /* < 1 MiB, 12.3 MiB: for values that are exact to 1 MiB */
 struct text text_count(uint64_t count);       /* 12,345 */
 struct text text_block_count(uint64_t count); /* 1 block, 12,345 blocks */
 struct text text_count_change(int64_t count); /* +12,345 */
 struct text text_duration(uint64_t ns);       /* 12.3 s, 3 min 20 s */
 struct text text_when(uint64_t wall_ns);      /* 2026-11-21 11:28:08, local time */
-/* 12.3 MiB, but < 1 MiB where the peak is 0 and something was allocated: it was too small to be noted. */
+/* 12.3 MiB, but < 1 MiB if the peak is 0 and something was allocated: the peak was too small to be noted. */
 struct text text_peak(uint64_t peak, uint64_t allocated);
-/* Safe, within width columns: a path loses its first names, other text its middle. text_fit goes by how it looks; what
- * is known to be a path keeps its last name as long as that fits. */
+/* The string made safe and cut to width columns: a path loses its first names, other text its middle. text_fit decides
+ * by the look of the string. If it is known to be a path, its last name is kept as long as that fits. */
 struct text_line text_fit(const char *string, int width);
 struct text_line text_fit_path(const char *path, int width);
-int text_columns(const char *s);                           /* that it takes on a terminal */
-const char *text_base_name(const char *path);              /* its last name */
-struct text_line text_left(const char *string, int width); /* the same, and padded with blanks to width */
+int text_columns(const char *s);                           /* its columns on a terminal */
+const char *text_base_name(const char *path);              /* the last name of a path */
+struct text_line text_left(const char *string, int width); /* the same, padded with blanks to width */
 
-/* Columns of a line on standard output: those of the terminal when it is wider than 80. */
+/* The columns of a line on standard output: 80, or more on a wider terminal. */
 int text_width(void);
 
 /* Writes text, made safe and broken between words into lines of at most 78 columns. The caller has written `column`
- * columns of the first line; the others begin with `indent` blanks. */
+ * columns of the first line; further lines begin with `indent` blanks. */
 void text_wrap(FILE *to, const char *string, int column, int indent);
 
 #define TEXT_SAFE(string) (text_fit((string), 300).s)

@@ -1,5 +1,4 @@
-/* top.c — the first few of many, in order; see top.h. The first `most` are kept as a heap with the last of them on top.
- */
+/* top.c — see top.h. The first `most` are kept as a heap with the last of them on top. */
 #include "tools/base/top.h"
 
 #include <errno.h>
@@ -43,7 +42,7 @@ void top_sort(void *base, size_t count, size_t size, size_t most,
               int (*compare)(const void *left, const void *right, void *context), void *context) {
     struct heap heap = {base, most, size, compare, context};
     if (count == 0 || most == 0) return;
-    if (most >= count / 8) { /* few are left out: sorting them, too, costs less */
+    if (most >= count / 8) { /* if few would be left out, sorting all is cheaper */
         qsort_r(base, count, size, compare, context);
         return;
     }

@@ -1,4 +1,4 @@
-/* decisions.c — lines of the trace → events and triggers; see decisions.h. */
+/* decisions.c — turns lines of the trace into events and triggers; see decisions.h. */
 #include "tools/decisions/decisions.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static const char *const numbers[] = {[NUMBER_OWNER] = "owner",
                                       [NUMBER_BEGAN] = "began_ns",
                                       [NUMBER_FROM] = "from"};
 
-/* In the order of what they stand for: enum memstow_policy, memstow_why, policy_category, rule. */
+/* In the order of the enums: memstow_policy, memstow_why, policy_category, rule. */
 static const char *const policies[] = {"none", "keep", "stow", "free", NULL};
 static const char *const whys[] = {"",        "nothing_said", "policy", "in_use", "pressure", "empty",
                                    "retired", "not_needed",   "cannot", "recent", "rescue",   NULL};
@@ -94,12 +94,13 @@ static struct event read_event(const struct trace_line *line) {
     memset(event.words, WORD_NONE, sizeof event.words);
     for (size_t next = 0; jsontext_next(line->object, &next, &key, &value);)
         if (jsontext_string(key, name, sizeof name)) take_member(&event, name, value);
-    if (event.kind == EVENT_REFUSED && event.foreign) event.kind = EVENT_OTHER; /* only memstow moves */
+    if (event.kind == EVENT_REFUSED && event.foreign) event.kind = EVENT_OTHER; /* only memstow moves memory */
     return event;
 }
 
-/* A READ belongs to the trigger that is on, or to the next; REFUSED to the one that is on; HELD and LOST to the last
- * one. What memstow writes itself in a trigger says which, and is of none if that is another one. */
+/* Assigns events to triggers. A READ belongs to the current trigger or the next one, REFUSED to the current one, HELD
+ * and LOST to the last one. Lines that memstow itself writes name their trigger; if that is another one, they belong to
+ * none. */
 static void assign(struct decisions *self) {
     bool on = false;
     size_t last = 0, pending = 0;

@@ -1,6 +1,5 @@
-/* decisions.h — the trace of decisions, line by line, and what is wrong with it. docs/decisions.md has the lines.
- * In: an image, whose lines are JSON and nothing more is certain. Out: events in the order in which they happened, the
- * trigger that each belongs to, and faults. */
+/* decisions.h — the trace of decisions, line by line, and its faults. docs/decisions.md has the lines. In: an image,
+ * whose lines are JSON and otherwise not trusted. Out: events in order of time, the trigger of each, and faults. */
 #ifndef MEMSTOW_DECISIONS_H
 #define MEMSTOW_DECISIONS_H
 
@@ -34,10 +33,10 @@ enum event_number {
     NUMBER_BEFORE,
     NUMBER_AFTER,
     NUMBER_STOWED,
-    NUMBER_DEVICE_BYTES, /* the same four of devices: left out where there is nothing */
+    NUMBER_DEVICE_BYTES, /* the same four for devices; missing if there is nothing on devices */
     NUMBER_DEVICE_BEFORE,
     NUMBER_DEVICE_AFTER,
-    NUMBER_DEVICE_STOWED, /* of stowed bytes */
+    NUMBER_DEVICE_STOWED, /* part of the stowed bytes */
     NUMBER_OWNERS,
     NUMBER_COUNT_KEPT, /* in the order of enum policy_category */
     NUMBER_COUNT_STOWED,
@@ -48,37 +47,37 @@ enum event_number {
     NUMBER_GIVEN,
     NUMBER_TOOK,
     NUMBER_BEGAN,
-    NUMBER_FROM, /* of a READ: the object whose flag counts */
+    NUMBER_FROM, /* in a READ: the object whose flag counts */
     NUMBERS,
 };
 
 /* Members that are one of a few words. */
 enum event_word { WORD_POLICY, WORD_ACTION, WORD_INSTEAD, WORD_WHY, WORD_CATEGORY, WORD_RULE, WORDS };
 enum rule { RULE_PATCHER, RULE_PARENT, RULE_INNER, RULE_DEFAULT, RULE_FLAG };
-enum { WORD_NONE = 255 /* it is not there, or another word */ };
+enum { WORD_NONE = 255 /* the member is missing, or has an unknown word */ };
 
 struct event {
     enum event_kind kind;
-    bool foreign; /* a program's: it says "by" */
-    bool flag;    /* it names a flag that another program set */
+    bool foreign; /* the program wrote it: it says "by" */
+    bool flag;    /* it is about a flag that another program set */
     uint8_t words[WORDS];
-    uint32_t given; /* bit n: number n is there */
+    uint32_t given; /* bit n: number n is given */
     uint64_t n, t;
-    uint64_t numbers[NUMBERS];    /* 0 where it is not there */
-    size_t trigger;               /* 1 + index of the trigger that it belongs to; 0: none */
-    const struct event *replaced; /* of a SET: the next one of its owner with the same ids, for the check */
+    uint64_t numbers[NUMBERS];    /* 0 if not given */
+    size_t trigger;               /* 1 + index of its trigger; 0: none */
+    const struct event *replaced; /* for a SET: the next one of its owner with the same ids, for the check */
     struct jsontext line;
 };
 
 struct trigger {
-    size_t event; /* of its TRIGGER line */
-    size_t act;   /* of its ACT line; 0: it was not finished (an ACT is never the first event) */
+    size_t event; /* index of its TRIGGER line */
+    size_t act;   /* index of its ACT line; 0: the trigger was not finished (an ACT is never the first event) */
 };
 
 enum fault_kind { FAULT_IDS, FAULT_POLICY, FAULT_CATEGORY, FAULT_GONE, FAULT_COUNTS };
 struct fault {
     enum fault_kind kind;
-    uint64_t n;              /* line */
+    uint64_t n;              /* number of the line */
     uint64_t trigger, owner; /* numbers; 0: none */
     char text[200];
 };
@@ -92,27 +91,27 @@ struct decisions {
     size_t fault_count, fault_room;
 };
 
-/* 0, or -1 when memory is short. Finds faults, too. */
+/* Returns 0, or -1: no memory. Also finds faults. */
 int decisions_load(struct decisions *self, const struct image *image);
 void decisions_clear(struct decisions *self);
 
 /* decisions_check.c */
 int decisions_check(struct decisions *self);
-/* ids_differ and so on. */
+/* "ids_differ" and so on. */
 const char *decisions_fault_name(enum fault_kind kind);
 
-/* Words of numbers that an event has; "unknown" for others. */
+/* Words for the numbers of an event; "unknown" for others. */
 const char *decisions_policy(uint8_t policy);
 const char *decisions_category(uint8_t category);
 
-/* A member that is text, or ""; cut to fit. It may hold anything: text.h makes it printable. */
+/* The text of a member, or ""; cut to fit. The text is not trusted: text.h makes it printable. */
 void decisions_text(const struct event *event, const char *key, char *to, size_t room);
 
-/* decisions_json.c: one document; and how many lines there were before those that are left. */
+/* decisions_json.c: writes one document, and the number of lines that are lost at the beginning. */
 void decisions_json(const struct decisions *self, const struct image *image, FILE *to);
 uint64_t decisions_lines_before(const struct decisions *self);
 
-/* decisions_text.c: for people. */
+/* decisions_text.c: writes text for people. */
 void decisions_print(const struct decisions *self, const struct image *image, FILE *to);
 
 #endif

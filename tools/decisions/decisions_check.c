@@ -1,4 +1,4 @@
-/* decisions_check.c — the five faults that a trace can show; see decisions.h and docs/decisions.md. */
+/* decisions_check.c — finds the five kinds of faults in a trace; see decisions.h and docs/decisions.md. */
 #include "tools/decisions/decisions.h"
 
 #include "include/memstow.h"
@@ -16,9 +16,9 @@ const char *decisions_fault_name(enum fault_kind kind) {
     return names[kind];
 }
 
-/* --- what is looked up --- */
+/* --- looking up events --- */
 
-/* Events of a few kinds in the order of kind, trigger, owner and line. */
+/* Events of some kinds, sorted by kind, trigger, owner and line. */
 struct order {
     struct decisions *decisions;
     const struct event **list;
@@ -41,7 +41,7 @@ static int by_key(const struct event *a, const struct event *b) {
 static int by_key_and_line(const void *left, const void *right) {
     const struct event *a = *(const struct event *const *)left, *b = *(const struct event *const *)right;
     int order = by_key(a, b);
-    return order ? order : a < b ? -1 : a > b; /* of one array */
+    return order ? order : a < b ? -1 : a > b; /* both are in one array */
 }
 
 static size_t lower(const struct order *order, const struct event *key, bool beyond) {
@@ -126,10 +126,10 @@ static int by_ids_and_line(const void *left, const void *right) {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (a->numbers[keys[i]] != b->numbers[keys[i]]) return a->numbers[keys[i]] < b->numbers[keys[i]] ? -1 : 1;
     if (a->flag != b->flag) return a->flag ? 1 : -1;
-    return a < b ? -1 : a > b; /* of one array */
+    return a < b ? -1 : a > b; /* both are in one array */
 }
 
-/* Each SET with ids learns which later one of its owner says another thing of the same ids. A flag and a policy do not
+/* Links each SET with ids to the later SET of its owner that replaces it, with the same ids. A flag and a policy do not
  * replace each other. */
 static int link_sets(struct decisions *self) {
     struct event **sets = calloc(self->event_count + 1, sizeof *sets);
@@ -146,19 +146,20 @@ static int link_sets(struct decisions *self) {
     return 0;
 }
 
-/* Whether a SET still holds at `until`. */
+/* Whether a SET is still valid at `until`. */
 static bool holds(const struct event *set, const struct event *until) {
     return has_ids(set) && set < until && set->words[WORD_POLICY] != MEMSTOW_NO_POLICY &&
            !(set->replaced && set->replaced < until);
 }
 
-/* What a SET has to match: the patcher that it was set on, or, for 0, the inner model. */
+/* What a SET has to match: the patcher that it was set on, or with 0 the inner model. */
 struct wanted {
     uint64_t patcher, inner;
-    bool flag; /* flags only; else policies only */
+    bool flag; /* only flags; otherwise only policies */
 };
 
-/* A policy holds for the inner model whichever patcher it was set on, a flag only where it was set. */
+/* A policy applies to the inner model, whichever patcher it was set on. A flag applies only to the object that has
+ * it. */
 static bool matches(const struct event *set, const struct wanted *wanted) {
     const uint64_t *numbers = set->numbers;
     if (set->flag != wanted->flag) return false;
@@ -167,7 +168,7 @@ static bool matches(const struct event *set, const struct wanted *wanted) {
     return wanted->inner && numbers[NUMBER_INNER] == wanted->inner;
 }
 
-/* The latest SET that holds at `read` and matches. */
+/* The latest SET that is valid at `read` and matches. */
 static const struct event *set_with(struct range sets, const struct event *read, struct wanted wanted) {
     for (size_t i = sets.count; i-- > 0;)
         if (matches(sets.first[i], &wanted) && holds(sets.first[i], read)) return sets.first[i];
@@ -194,7 +195,7 @@ static const struct event *set_by(struct range sets, const struct event *read, u
     return rule == RULE_INNER ? set_with(sets, read, wanted) : NULL;
 }
 
-/* The SET that the ids of a READ lead to, by the rules in their order; NULL: none. */
+/* The SET for the ids of a READ, by the rules in their order; NULL: none. */
 static const struct event *set_for(struct range sets, const struct event *read, uint8_t *rule, bool flag) {
     const struct event *set = NULL;
     for (*rule = RULE_PATCHER; *rule < RULE_DEFAULT; ++*rule)
@@ -202,19 +203,19 @@ static const struct event *set_for(struct range sets, const struct event *read, 
     return set;
 }
 
-/* One that holds, on whichever ids; NULL: none. */
+/* A valid SET with any ids; NULL: none. */
 static const struct event *any_that_holds(struct range sets, const struct event *read, bool flag) {
     for (size_t i = 0; i < sets.count; i++)
         if (sets.first[i]->flag == flag && holds(sets.first[i], read)) return sets.first[i];
     return NULL;
 }
 
-/* A SET that is not in the trace may have been in the part that is gone. */
+/* Whether the trace is complete. Otherwise a missing SET may have been in the lost part. */
 static bool begins_at_first(const struct decisions *self) { return self->event_count && self->events[0].n == 1; }
 
 static const char *const rule_names[] = {"its patcher", "a parent", "its inner model"};
 
-/* It found none. */
+/* Checks a READ that found no policy. */
 static void check_no_policy(struct order *order, struct range sets, const struct event *read) {
     uint8_t rule;
     const struct event *set = set_for(sets, read, &rule, false);
@@ -242,7 +243,7 @@ static void check_no_flag(struct order *order, struct range sets, const struct e
               set->n, id_of(set), read->numbers[NUMBER_PATCHER]);
 }
 
-/* Ids are used again: where two rules lead to one policy, either may be what it was found by. */
+/* Checks a READ that found a policy. Ids are reused: if two rules lead to one policy, the READ may have used either. */
 static void check_policy_found(struct order *order, struct range sets, const struct event *read) {
     uint8_t said = read->words[WORD_RULE], rule;
     const struct event *set = set_by(sets, read, said, false), *right = set_for(sets, read, &rule, false);
@@ -254,7 +255,7 @@ static void check_policy_found(struct order *order, struct range sets, const str
               rule_names[rule]);
 }
 
-/* Whether a flag was seen on the object that a READ has its policy from. */
+/* Whether a flag was seen on the object that gave a READ its policy. */
 static bool was_seen(struct range sets, const struct event *read) {
     uint64_t from = read->numbers[NUMBER_FROM];
     return set_with(sets, read, (struct wanted){from, 0, true}) || set_with(sets, read, (struct wanted){0, from, true});
@@ -274,7 +275,7 @@ static void check_flag_found(struct order *order, struct range sets, const struc
     }
 }
 
-/* The options of a run leave no SET, nor does a flag whose object is not said. */
+/* Checks a READ. The options of a run write no SET, and neither does a flag without a named object. */
 static void check_read(struct order *order, const struct event *read) {
     struct range sets = events_find(order, EVENT_SET, 0, read->numbers[NUMBER_OWNER]);
     uint8_t rule = read->words[WORD_RULE];
@@ -309,7 +310,7 @@ static bool action_fits(const struct event *decision) {
     }
 }
 
-/* The last that memstow itself noted of the owner's policy before the trigger. */
+/* The last SET for the owner's policy that memstow itself wrote before the trigger. */
 static const struct event *last_set(struct range sets, const struct event *before) {
     const struct event *last = NULL;
     for (size_t i = 0; i < sets.count && sets.first[i] < before; i++)
@@ -325,7 +326,8 @@ static void check_policy(struct order *order, const struct event *decision) {
     const struct event *begin = &order->decisions->events[order->decisions->triggers[decision->trigger - 1].event];
     const struct event *set = last_set(events_find(order, EVENT_SET, 0, owner), begin);
     struct range reads = events_find(order, EVENT_READ, decision->trigger, owner);
-    if (set && begin->numbers[NUMBER_BEGAN] && set->t >= begin->numbers[NUMBER_BEGAN]) return; /* set meanwhile */
+    /* it was set during the trigger */
+    if (set && begin->numbers[NUMBER_BEGAN] && set->t >= begin->numbers[NUMBER_BEGAN]) return;
     bool unsaid = decision->words[WORD_WHY] == MEMSTOW_WHY_NOTHING_SAID;
     if (set &&
         (counts_as(set->words[WORD_POLICY]) != policy || (unsaid && set->words[WORD_POLICY] != MEMSTOW_NO_POLICY))) {
@@ -382,8 +384,8 @@ static void check_category(struct order *order, const struct event *category) {
 
 struct tally {
     uint64_t decisions, categories[POLICY_CATEGORIES], count;
-    uint64_t decided_bytes, before, after, remaining;                       /* of the host, */
-    uint64_t device_decided, device_before, device_after, device_remaining; /* and of devices */
+    uint64_t decided_bytes, before, after, remaining;                       /* on the host, */
+    uint64_t device_decided, device_before, device_after, device_remaining; /* and on devices */
 };
 
 static void sum_add_to(uint64_t *sum, uint64_t n) { *sum = policy_sum(*sum, n); }
@@ -438,7 +440,7 @@ static void check_counts(struct order *order, size_t index, const struct tally *
     check_device_counts(order, begin, act, tally);
 }
 
-/* Of a trigger that was finished: each decision has a category, and none is there twice. */
+/* For a finished trigger: each decision has a category, and no decision comes twice. */
 static void check_pairs(struct order *order, const struct event *decision) {
     struct range categories = events_find(order, EVENT_CATEGORY, decision->trigger, decision->numbers[NUMBER_OWNER]);
     if (decision->words[WORD_WHY] == MEMSTOW_WHY_EMPTY) {
@@ -469,7 +471,7 @@ static void check_lost(struct order *order, const struct event *lost) {
         fault(order, FAULT_GONE, lost, "%s, and gone", last ? "it was to be kept" : "nothing was decided of it");
 }
 
-/* --- all of it --- */
+/* --- all checks --- */
 
 static void check_event(struct order *order, size_t i) {
     const struct decisions *self = order->decisions;

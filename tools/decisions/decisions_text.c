@@ -1,4 +1,4 @@
-/* decisions_text.c — the trace of decisions for people, one trigger after the other; see decisions.h. */
+/* decisions_text.c — the trace of decisions as text, trigger by trigger; see decisions.h. */
 #include "tools/decisions/decisions.h"
 #include "tools/views/roster.h"
 #include "tools/base/text.h"
@@ -16,18 +16,18 @@ struct page {
     const struct decisions *decisions;
     const struct image *image;
     FILE *to;
-    bool behind_trigger, some; /* some: it is not empty any more */
+    bool behind_trigger, some; /* some: something was written */
 };
 
-/* The last SET of memstow's own up to an event: a program's has no name. */
+/* The last SET up to an event that memstow itself wrote; a program's SET has no name. */
 static const struct event *named_by(const struct page *page, const struct event *event, uint64_t owner) {
     for (const struct event *set = event + 1; set-- > page->decisions->events;)
         if (set->kind == EVENT_SET && !set->foreign && set->numbers[NUMBER_OWNER] == owner) return set;
     return NULL;
 }
 
-/* "UNET (wan.safetensors, model 7)": as the last SET of it has it, or the list of owners. Models of one name are told
- * apart by their origin. */
+/* "UNET (wan.safetensors, model 7)": from its last SET, or from the list of owners. Models with one name differ by
+ * origin. */
 static struct text_line owner_name(const struct page *page, const struct event *event) {
     struct text_line line;
     char name[256] = "", origin[256] = "", kind[16] = "";
@@ -54,7 +54,7 @@ static void print_when(const struct page *page, const struct event *event) {
     fprintf(page->to, "%s after the start", text_duration(event->t > start ? event->t - start : 0).s);
 }
 
-/* One paragraph: `first` columns of its first line are there already. */
+/* Prints the rest of a paragraph: `first` columns of its first line are written already. */
 static void print_rest(const struct page *page, const char *text, int first) {
     text_wrap(page->to, text, first, INDENT + 4);
 }
@@ -100,7 +100,7 @@ static void print_lost(const struct page *page, const struct event *lost) {
     print_elements(page, lost, "stack", "");
 }
 
-/* " (vae, clip)": who else has part of it. */
+/* Adds " (vae, clip)": other owners that share it. */
 static void add_sharers(const struct page *page, const struct event *refused, char *to, size_t room) {
     struct jsontext with, value;
     uint64_t id;
@@ -130,7 +130,7 @@ static struct text_line refusal_text(const struct page *page, const struct event
     return line;
 }
 
-/* By a request or the program itself; those of a trigger are shown with it. */
+/* Prints a refusal to a request or to the program itself. Refusals in a trigger are printed with the trigger. */
 static void print_refused(const struct page *page, const struct event *refused) {
     char line[LINE_ROOM];
     snprintf(line, sizeof line, "%s: %s", owner_name(page, refused).s, refusal_text(page, refused).s);
@@ -147,7 +147,7 @@ static void print_other(const struct page *page, const struct event *event) {
 
 /* --- a trigger --- */
 
-/* The lines of a trigger: from its first to the next one's. */
+/* The lines of a trigger: from its first line to the first of the next trigger. */
 struct span {
     const struct event *first, *end;
     size_t trigger;
@@ -167,7 +167,7 @@ static const struct event *event_find(const struct span *span, enum event_kind k
     return NULL;
 }
 
-/* What was found of an owner before the trigger or in it. */
+/* The READ for an owner, before the trigger or in it. */
 static const struct event *find_read(const struct page *page, const struct span *span, uint64_t owner) {
     const struct event *last = event_find(span, EVENT_READ, owner);
     for (const struct event *event = span->first;
@@ -241,7 +241,7 @@ static const char *remaining_text(const struct event *remaining) {
     return remaining_is(remaining, "refused") ? "it was not moved" : NULL;
 }
 
-/* What a retired owner left was not to be put away: nothing stands in the way. */
+/* Whether it is memory that a retired owner left. No decision was about it, so no reason against it is printed. */
 static bool is_left_behind(const struct event *decision, const struct event *category) {
     return decision->words[WORD_WHY] == MEMSTOW_WHY_RETIRED && category &&
            category->words[WORD_CATEGORY] == POLICY_BLOCKED;
@@ -356,7 +356,7 @@ static void print_trigger(const struct page *page, size_t index) {
         fputs("  It was not finished.\n", page->to);
 }
 
-/* The first line behind a trigger is not one of its own. */
+/* Puts an empty line between a trigger and a line that does not belong to it. */
 static void stand_apart(struct page *page) {
     if (page->behind_trigger) fputc('\n', page->to);
     page->behind_trigger = false;
@@ -368,7 +368,7 @@ static bool is_of_trigger(const struct page *page, const struct event *refused) 
     return event_find(&span, EVENT_DECISION, refused->numbers[NUMBER_OWNER]) != NULL;
 }
 
-/* Those of a trigger are shown with it. */
+/* Prints a line outside triggers; the others are printed with their trigger. */
 static void print_event(struct page *page, const struct event *event) {
     bool refused = event->kind == EVENT_REFUSED && !is_of_trigger(page, event);
     if (refused || event->kind == EVENT_SET || event->kind == EVENT_LOST || event->kind == EVENT_OTHER)

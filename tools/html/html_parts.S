@@ -1,4 +1,4 @@
-/* html_parts.S — what stands around the data of a page: cmake/page.cmake puts it together out of tools/web/. */
+/* html_parts.S — the parts of a page around its data, which cmake/page.cmake makes from tools/web/. */
     .section .rodata
     .global html_head, html_head_end, html_tail, html_tail_end
 html_head:

@@ -1,5 +1,4 @@
-/* launch.c — starts a program, and waits until it ends; see launch.h.
- * Signals are never handled but waited for: blocked here, and given back to the child as they were. */
+/* launch.c — see launch.h. Signals are not handled but waited for: they are blocked here, and restored in the child. */
 #include "tools/launch/launch.h"
 #include "tools/base/duration.h"
 
@@ -12,8 +11,8 @@
 
 enum { TICK_NS = 500000000 };
 
-/* Stops from the terminal (Ctrl-Z) reach memstow as well as the program, since both are in its foreground group:
- * they are left alone, and both stop and go on together. */
+/* The signals that are waited for. Stops from the terminal (Ctrl-Z) are not among them: they reach both memstow and the
+ * program, because both are in its foreground group, so both stop and continue together. */
 static void waited_signals(sigset_t *set) {
     static const int signals[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
     sigemptyset(set);
@@ -30,7 +29,7 @@ static void run_child(const struct launch *launch, char **argv, void (*prepare)(
     _exit(127);
 }
 
-/* The child's errno when exec failed; 0 when the pipe closed by exec itself. */
+/* The child's errno if exec failed; 0 if the exec itself closed the pipe. */
 static int exec_error(int report) {
     int error = 0;
     ssize_t got;
@@ -42,15 +41,15 @@ static int exec_error(int report) {
 int launch_start(struct launch *launch, char **argv, void (*prepare)(void *context), void *context) {
     int report[2];
     sigset_t set;
-    /* With SIGCHLD ignored, which a parent may leave us, the kernel would throw the exit status away. */
+    /* A parent may have left SIGCHLD ignored. The kernel would then throw the exit status away. */
     struct sigaction usual = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
     if (pipe2(report, O_CLOEXEC) < 0) return errno;
     waited_signals(&set);
     sigaction(SIGCHLD, &usual, &launch->outer_child_action);
-    /* Nobody reading what is said of the program is no reason to leave it, or to change its exit code. */
+    /* If the reader of memstow's output is gone, memstow must still follow the program, and return its exit code. */
     sigaction(SIGPIPE, &ignored, &launch->outer_pipe_action);
     sigprocmask(SIG_BLOCK, &set, &launch->outer_mask);
-    launch->elapsed_ns = duration_now(); /* the start, until it has ended */
+    launch->elapsed_ns = duration_now(); /* the start time, until the program has ended */
     launch->pid = fork();
     if (launch->pid == 0) run_child(launch, argv, prepare, context, report[1]);
     int error = launch->pid < 0 ? errno : 0;
@@ -67,7 +66,8 @@ static void take_end(struct launch *launch, int status) {
     launch->elapsed_ns = duration_now() - launch->elapsed_ns;
 }
 
-/* Who waits for one child leaves alone those that an exec may have brought along. */
+/* Looks for children that have ended. If only one child is waited for, children that an exec brought along are left
+ * alone. */
 static void look_for_ends(struct launch *launch) {
     int status = 0;
     if (!launch->ended) {
@@ -76,14 +76,14 @@ static void look_for_ends(struct launch *launch) {
     }
     for (pid_t got = 1; launch->adopts && got > 0;) {
         siginfo_t info = {0};
-        /* The program itself may have ended since: it is left for the next time. */
+        /* The program itself may have ended in between: it is left for the next call. */
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid) return;
         if (info.si_pid == launch->pid && !launch->ended) return;
         got = waitpid(info.si_pid, NULL, WNOHANG);
     }
 }
 
-/* The terminal sends SIGINT and SIGQUIT to the program itself, too. */
+/* Whether the signal is passed on. SIGINT and SIGQUIT are not: the terminal sends them to the program itself, too. */
 static bool is_passed_on(int signal) {
     return signal == SIGTERM || signal == SIGHUP || signal == SIGUSR1 || signal == SIGUSR2;
 }

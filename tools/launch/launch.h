@@ -1,6 +1,6 @@
-/* launch.h — starts the program of `memstow run` or `memstow watch`, and waits until it ends.
- * In: a command and its environment. Out: how it ended. The program gets exactly the signal mask, dispositions,
- * limits and descriptors that memstow was started with. */
+/* launch.h — starts the program of `memstow run` or `memstow watch`, and waits for its end. In: a command and its
+ * environment. Out: how it ended. The program gets exactly the signal mask, dispositions, limits and descriptors that
+ * memstow was started with. */
 #ifndef MEMSTOW_LAUNCH_H
 #define MEMSTOW_LAUNCH_H
 
@@ -11,26 +11,26 @@
 
 struct launch {
     pid_t pid;
-    sigset_t outer_mask; /* as it was before */
+    sigset_t outer_mask; /* the mask before the start */
     struct sigaction outer_child_action, outer_pipe_action;
-    bool adopts; /* all children are waited for, also those that were left to us */
+    bool adopts; /* wait for all children, including adopted ones */
     bool ended;
-    int status; /* as of waitpid, once it has ended */
+    int status; /* from waitpid, after the end */
     uint64_t elapsed_ns;
 };
 
-/* `prepare` runs in the child just before exec. 0, or the errno of fork or exec. */
+/* `prepare` runs in the child just before exec. Returns 0, or the errno of fork or exec. */
 int launch_start(struct launch *launch, char **argv, void (*prepare)(void *context), void *context);
-/* Waits for the program's end, for a signal, which is passed on while the program runs, or for so long at most: the
- * number of the signal, or 0. A child that ends is a reason to come back, too. */
+/* Waits for the program's end, for the end of any child, for a signal, or for `timeout_ns`. A signal is passed on while
+ * the program runs. Returns the number of the signal, or 0. */
 int launch_next(struct launch *launch, uint64_t timeout_ns);
-/* Calls `tick` about twice a second when there is one. */
+/* Waits for the program's end. Calls `tick` (may be NULL) about twice a second. */
 void launch_wait(struct launch *launch, void (*tick)(void *context), void *context);
-/* For `prepare`: what the program prints goes to standard error. */
+/* For `prepare`: sends the program's output to standard error. */
 void launch_say_to_stderr(void *context);
-/* Gives this process back the signals that launch_start took: for who starts another. */
+/* Restores the signals that launch_start changed in this process, before another program is started. */
 void launch_forget(const struct launch *launch);
-/* The exit code that a shell would show. */
+/* The exit code as a shell shows it. */
 int launch_exit_code(const struct launch *launch);
 
 #endif

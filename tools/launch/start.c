@@ -1,4 +1,4 @@
-/* start.c — how a program is started that memstow tracks; see start.h. */
+/* start.c — see start.h. */
 #include "tools/launch/start.h"
 #include "tools/base/complain.h"
 #include "tools/reader/last_word.h"
@@ -49,7 +49,7 @@ const char start_help[] = "  -o FILE                 the ledger of CMD (default 
                           "                          also stow what is kept\n"
                           "  --idle=SECONDS          and what was not used for so long\n";
 
-/* The same sizes as --fail-over takes, from `least` to `most`. */
+/* Parses a size as --fail-over does, from `least` to `most`. */
 static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_t *bytes) {
     double size;
     if (!size_parse(value, &size) || size < (double)least || size > (double)most) return false;
@@ -57,7 +57,7 @@ static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_
     return true;
 }
 
-/* The library reads plain digits only. */
+/* The library only reads plain digits. */
 static bool take_stacks(struct start *start, const char *value) {
     uint64_t bytes;
     start->stacks = value;
@@ -75,13 +75,13 @@ static bool valid_pressure(const char *value) { return pressure_parse(value, &(s
 
 static bool valid_idle(const char *value) { return pressure_parse_idle(value, &(struct pressure_wishes){0}); }
 
-/* What begins with a dash is the next option, or "--": the list was left out. */
+/* Refuses a list that begins with a dash: it is the next option, or "--", and the list is missing. */
 static bool valid_follow(const char *value) {
     size_t length = strlen(value);
     return length && value[0] != '-' && value[0] != ',' && value[length - 1] != ',' && !strstr(value, ",,");
 }
 
-/* LD_PRELOAD holds other libraries, too, perhaps: ours comes first. */
+/* Puts the library first in LD_PRELOAD, which may have others. */
 static void set_preload(const char *library) {
     const char *others = getenv("LD_PRELOAD");
     if (!others || !*others) {
@@ -96,7 +96,7 @@ static void set_preload(const char *library) {
     free(both);
 }
 
-/* One memstow run within another: the outer one's library is not to be there either. */
+/* Takes the library out of LD_PRELOAD: an outer memstow run may have put it there. */
 static void leave_out_preload(const char *library) {
     const char *list = getenv("LD_PRELOAD"), *found = list ? strstr(list, library) : NULL;
     size_t length = strlen(library);
@@ -121,7 +121,7 @@ static void set_number(const char *name, uint64_t value) {
     setenv(name, digits, 1);
 }
 
-/* In the child: the contract with the library. */
+/* Sets the environment in the child: the contract with the library. */
 static void set_environment(void *context) {
     const struct start *start = context;
     char run_id[33];
@@ -151,7 +151,7 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* With the pid in its name the file is not known yet, but its directory may be. */
+/* Checks the output. If the pid is part of its name, the file is not known yet, but its directory may be. */
 static int check_output(const struct start *start) {
     char path[4096], error[4400];
     const char *name = base_name(start->argv[0]);
@@ -165,7 +165,8 @@ static int check_output(const struct start *start) {
     return EXIT_FINE;
 }
 
-/* The last of several words counts, as for AddressSanitizer itself. */
+/* Whether AddressSanitizer may come after other libraries. If its option is given several times, the last one counts,
+ * as in AddressSanitizer itself. */
 static bool asan_may_come_later(void) {
     static const char word[] = "verify_asan_link_order=";
     const char *found = NULL, *options = getenv("ASAN_OPTIONS");
@@ -173,7 +174,7 @@ static bool asan_may_come_later(void) {
     return found && found[sizeof word - 1] && strchr("0fn", found[sizeof word - 1]);
 }
 
-/* Its library, where it is not part of the program, ends a program in which another library comes first. */
+/* Refuses a program with AddressSanitizer as a library: it ends the program if another library comes first. */
 static void look_for_asan(const char *command, const char *path) {
     static const char *const names[] = {"libasan.so", "libclang_rt.asan"};
     const char *preloaded = getenv("LD_PRELOAD");
@@ -217,7 +218,7 @@ static int look_at_program(struct start *start) {
     return EXIT_FINE;
 }
 
-/* What is set already is somebody's decision. Python takes an empty value for none. */
+/* Sets PYTHONMALLOC, unless it is set: then it is the user's choice. Python treats an empty value as not set. */
 static void leave_python_malloc(struct start *start) {
     const char *value = getenv("PYTHONMALLOC");
     if (!start->python_objects || !value || !*value || strcmp(value, "malloc") == 0) return;
@@ -225,8 +226,8 @@ static void leave_python_malloc(struct start *start) {
     complain("PYTHONMALLOC=%s is set, and stays: --python-objects changes nothing", TEXT_SAFE(value));
 }
 
-/* What is to be injected already is somebody's profiler, which needs CUPTI for itself. One memstow run within another
- * injects the same. */
+/* Prepares CUPTI. If a library is already to be injected, it is the user's profiler, which needs CUPTI for itself. An
+ * inner memstow run injects the same library as the outer one. */
 static int prepare_cupti(struct start *start, char *error, size_t size) {
     const char *injected = getenv("CUDA_INJECTION64_PATH");
     if (!start->verify && !start->from_cupti) return 0;
@@ -277,7 +278,7 @@ void start_sum_up(const struct start *start, const struct launch *launch, bool q
     summary_print(&summary);
 }
 
-/* 0, or an exit code after complaining. */
+/* Returns 0, or an exit code after a complaint. */
 int start_option(struct start *start, int option, char **argv) {
     const char *command = start->subcommand;
     switch (option) {

@@ -1,6 +1,5 @@
-/* start.h — how a program is started that memstow tracks: what `run` and `watch` have in common.
- * In: options, and a command. Out: what the library finds in its environment. Everything that can be refused is refused
- * before the program starts. */
+/* start.h — starts a program that memstow tracks: the common part of `run` and `watch`. In: options, and a command.
+ * Out: the environment for the library. All refusals come before the program starts. */
 #ifndef MEMSTOW_START_H
 #define MEMSTOW_START_H
 
@@ -20,11 +19,11 @@ enum start_option {
     START_STACK_MEMORY,
     START_PRESSURE,
     START_IDLE,
-    START_OTHERS /* a command's own options begin here */
+    START_OTHERS /* options of a single command begin here */
 };
 enum { START_NOT_EXECUTABLE = 126, START_NOT_FOUND = 127 };
 
-/* For the table of getopt_long. */
+/* Entries for the table of getopt_long. */
 #define START_OPTIONS                                                                                                  \
     {"output", required_argument, NULL, 'o'}, {"stacks", required_argument, NULL, START_STACKS},                       \
         {"stack-memory", required_argument, NULL, START_STACK_MEMORY},                                                 \
@@ -33,32 +32,32 @@ enum { START_NOT_EXECUTABLE = 126, START_NOT_FOUND = 127 };
         {"pressure", required_argument, NULL, START_PRESSURE}, {                                                       \
         "idle", required_argument, NULL, START_IDLE                                                                    \
     }
-/* Its help, a line of which has 80 columns at most. */
+/* The help for them, in lines of at most 80 columns. */
 extern const char start_help[];
 
 struct start {
-    const char *subcommand; /* for complaints */
+    const char *subcommand; /* name in complaints */
     const char *output, *stacks, *allocator, *follow, *pressure, *idle;
     uint64_t stack_memory; /* 0: not given */
     enum program_verdict verdict;
     bool untrackable, python_objects;
     bool verify, from_cupti; /* --verify-with-cupti, --cupti */
-    bool injection_given_up; /* another library is to be injected already */
+    bool injection_given_up; /* another library is already to be injected */
     char **argv;
-    char library[4096], cupti[4096], command[4096]; /* command: this one, for memstow_snapshot */
+    char library[4096], cupti[4096], command[4096]; /* command: the path of this command, for memstow_snapshot */
     struct template template;
     char sample[32];
     uint8_t run_id[16];
-    void (*also)(void *context); /* in the child, before the environment is set; NULL: nothing */
+    void (*also)(void *context); /* called in the child before the environment is set; may be NULL */
     void *also_context;
 };
 
-/* Takes an option of START_OPTIONS, or complains about one that is none: 0, or an exit code. */
+/* Takes an option of START_OPTIONS, or complains about an unknown one. Returns 0, or an exit code. */
 int start_option(struct start *start, int option, char **argv);
-/* Looks at the command, and at where its ledger is to be: EXIT_FINE, or an exit code after complaining. */
+/* Checks the command, and the place of its ledger. Returns EXIT_FINE, or an exit code after a complaint. */
 int start_prepare(struct start *start, char **argv);
 int start_launch(struct start *start, struct launch *launch);
-/* Once it has ended: its ledger is told how, and, unless `quiet`, standard error what the program had. */
+/* After the end: writes to the ledger how the program ended. Unless `quiet`, prints the summary on standard error. */
 void start_sum_up(const struct start *start, const struct launch *launch, bool quiet);
 
 #endif

@@ -1,5 +1,5 @@
-/* summary.c — what `memstow run` says at the end; see summary.h.
- * The files of a run are known by its run id; those of the first process are one for each program it became. */
+/* summary.c — see summary.h. The files of a run are found by its run id. The first process has a file for each program
+ * that it became by exec. */
 #include "tools/launch/summary.h"
 #include "tools/views/at_peak.h"
 #include "tools/reader/cupti_image.h"
@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The program of the run that has the most live bytes at its end. */
+/* The program of the run with the most live bytes at its end. */
 struct biggest {
     uint64_t live_bytes;
     uint32_t pid;
@@ -49,7 +49,7 @@ static bool is_main(const struct summary *summary, const struct tree *tree, cons
     return !tree->found || header->start_ns >= tree->main.header.start_ns;
 }
 
-/* What a program held when it was replaced by exec is gone. */
+/* Adds live bytes. Memory of a program that was replaced by exec is gone. */
 static void add_live(struct tree *tree, const struct image *image, const char *name) {
     uint64_t live = image->host.live_bytes + image->mapped.live_bytes;
     if (image->header.state == SNAP_EXECED) return;
@@ -114,7 +114,7 @@ static void print_figure(const char *name, uint64_t bytes, uint64_t blocks) {
     fprintf(stderr, "  %-14s %12s in %s\n", name, text_size(bytes).s, text_block_count(blocks).s);
 }
 
-/* There is nothing else in it. */
+/* Prints CUDA memory, if the process has any. */
 static void print_cuda_totals(const struct image *image) {
     const struct sum *device = &image->cuda.device;
     fprintf(stderr, "  %-14s %12s\n", "peak", text_size(image->cuda.head.peak).s);
@@ -138,7 +138,7 @@ static void print_totals(const struct image *image) {
     print_figure("allocated", host->alloc_bytes + mapped->alloc_bytes, host->alloc_blocks + mapped->alloc_blocks);
 }
 
-/* The directory in front of a file of the run, with its slash: as it was typed, where it was. */
+/* Prints the directory of a file of the run, with its slash, as the user typed it if possible. */
 static void print_directory(const struct summary *summary, const char *file) {
     char cwd[4096];
     const char *directory = summary->directory;
@@ -146,12 +146,12 @@ static void print_directory(const struct summary *summary, const char *file) {
     if (summary->given && strchr(summary->given, '/'))
         fprintf(stderr, "%.*s", (int)(summary->file - summary->given), text_fit(summary->given, 1000).s);
     else if (summary->given || here)
-        fputs(process_parse(file) ? "./" : "", stderr); /* a number would be taken for a pid */
+        fputs(process_parse(file) ? "./" : "", stderr); /* a plain number would be read as a pid */
     else
         fprintf(stderr, "%s%s", TEXT_SAFE(directory), strcmp(directory, "/") != 0 ? "/" : "");
 }
 
-/* The command that reports on a file of the run, called as this one was. */
+/* Prints the command that reports on a file of the run, with the same name of the command. */
 static void print_command(const struct summary *summary, const char *option, const char *file) {
     bool by_path = strchr(program_invocation_name, '/');
     fprintf(stderr, "%s report %s", by_path ? TEXT_SAFE(program_invocation_name) : "memstow", option);
@@ -190,7 +190,7 @@ static void print_stepped_aside(const struct summary *summary, const struct tree
     print_sentence("note", text);
 }
 
-/* The last program of the first process is the one that ended, unless it went on as one without a ledger. */
+/* Notes that the last program with a ledger went on as one without a ledger. */
 static void print_gone_on(const struct image *image) {
     if (image->header.state == SNAP_EXECED)
         print_sentence("note", "it went on as another program (exec) that is not tracked: the figures are from before");
@@ -203,7 +203,7 @@ static void print_since_freed(const struct summary *summary, struct tree *tree) 
     print_command(summary, "--peak ", tree->main_file);
 }
 
-/* What is missing then: the names of threads, and where the resident memory was. */
+/* Notes what is missing after a raw exit: the names of threads, and where the resident memory was. */
 static void print_raw_exit(const struct image *image) {
     char text[1100];
     snprintf(text, sizeof text, "it %s: resident memory could not be measured", last_word_of_untold(&image->header).s);
@@ -221,7 +221,7 @@ static void print_lost(const struct image *image) {
     for (size_t i = 0; i < SNAP_LOST_KINDS; i++)
         if (image->header.lost[i] && lost_kind(i)) {
             fprintf(stderr, "  lost           %s: %s\n", lost_kind(i)->text, text_count(image->header.lost[i]).s);
-            return; /* the report has them all */
+            return; /* the report shows all */
         }
 }
 

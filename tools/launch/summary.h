@@ -1,4 +1,4 @@
-/* summary.h — what `memstow run` says at the end, from the files of the run. */
+/* summary.h — the summary at the end of `memstow run`, from the files of the run. */
 #ifndef MEMSTOW_SUMMARY_H
 #define MEMSTOW_SUMMARY_H
 
@@ -8,13 +8,14 @@
 #include <stdint.h>
 
 struct summary {
-    const char *command;   /* as typed */
-    const char *directory; /* where the files of the run are */
-    const char *given;     /* what was asked for with -o, NULL when it has conversions, or nothing was; */
+    const char *command;   /* as the user typed it */
+    const char *directory; /* the folder of the run's files */
+    const char *given;     /* the file of -o; NULL if it has conversions or was not given; */
     const char *file;      /* and its last name */
     uint8_t run_id[16];
     bool verify, from_cupti, injection_given_up; /* as in struct start */
-    bool expected_none;                          /* it was said before that this program cannot be tracked */
+    /* a message before the start said that this program cannot be tracked */
+    bool expected_none;
     const struct launch *launch;
 };
 

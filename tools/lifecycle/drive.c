@@ -1,4 +1,4 @@
-/* drive.c — uses a program as a scenario says; see drive.h. */
+/* drive.c — see drive.h. */
 #include "tools/lifecycle/drive.h"
 #include "tools/base/duration.h"
 #include "tools/lifecycle/http.h"
@@ -50,7 +50,7 @@ char *drive_expand(const char *text, uint16_t port, const char *here) {
     return fclose(memory) == 0 ? out : NULL;
 }
 
-/* A file of the scenario's, mapped; NULL: it cannot be read. */
+/* Maps a file of the scenario's. NULL: it cannot be read. */
 static char *map_file(const struct drive *drive, const char *name, size_t *length) {
     char path[4096];
     struct stat st;
@@ -67,11 +67,11 @@ static char *map_file(const struct drive *drive, const char *name, size_t *lengt
     return text;
 }
 
-/* --- what is waited for: 1 it is there, 0 not yet, -1 it will not come --- */
+/* --- conditions to wait for: 1 it is true, 0 not yet, -1 it will never be --- */
 
 typedef int (*look_fn)(struct drive *drive, const struct step *step, const char *text);
 
-/* Read, not mapped: the program may cut its output short at any time. */
+/* The output is read, not mapped, because the program may cut it short at any time. */
 static int look_says(struct drive *drive, const struct step *step, const char *text) {
     size_t length = strlen(text), room = length + READ_ROOM, kept = 0;
     char *part = malloc(room);
@@ -81,7 +81,7 @@ static int look_says(struct drive *drive, const struct step *step, const char *t
     for (off_t at = 0; part && !found && (got = pread(drive->output, part + kept, room - kept, at)) > 0; at += got) {
         kept += (size_t)got;
         found = memmem(part, kept, text, length) != NULL;
-        size_t rest = kept < length ? kept : length - 1; /* in which it may begin */
+        size_t rest = kept < length ? kept : length - 1; /* the bytes in which the text may begin */
         memmove(part, part + kept - rest, rest);
         kept = rest;
     }
@@ -94,7 +94,7 @@ static int look_file(struct drive *drive, const struct step *step, const char *t
     return access(text, F_OK) == 0;
 }
 
-/* No longer than the step itself may take. */
+/* At most the time of the step itself. */
 static uint64_t ask_ns(const struct step *step) {
     return step->within_ns < ASK_S * SECOND_NS ? step->within_ns : ASK_S * SECOND_NS;
 }
@@ -106,7 +106,7 @@ static int look_http(struct drive *drive, const struct step *step, const char *t
     return answer.status >= 200 && answer.status < 300;
 }
 
-/* A member of what ComfyUI answers; `answer` holds its text. */
+/* A member of ComfyUI's answer; `answer` holds its text. */
 static bool ask_member(struct drive *drive, const struct step *step, const char *path, const char *name,
                        struct http_answer *answer, struct jsontext *value) {
     http_ask(answer, drive->port, "GET", path, NULL, 0, ask_ns(step));
@@ -114,7 +114,7 @@ static bool ask_member(struct drive *drive, const struct step *step, const char 
            jsontext_member((struct jsontext){answer->body, answer->length}, name, value);
 }
 
-/* ComfyUI's queue at one moment. False: it does not say. */
+/* The state of ComfyUI's queue. False: there was no answer. */
 static bool ask_queue(struct drive *drive, const struct step *step, bool *some_run, bool *some_wait) {
     struct http_answer answer;
     struct jsontext running, pending, first;
@@ -157,7 +157,7 @@ static int look_finished(struct drive *drive, const struct step *step, const cha
     return there;
 }
 
-/* --- what is done at once: 0 or -1 --- */
+/* --- actions: 0 or -1 --- */
 
 static int do_http(struct drive *drive, const struct step *step, const char *text) {
     char method[16], path[2048], name[2048] = "";

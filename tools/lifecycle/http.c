@@ -1,5 +1,4 @@
-/* http.c — asks a server on this machine; see http.h. HTTP/1.0: the answer ends where the connection does,
- * or where its own length says. */
+/* http.c — see http.h. HTTP/1.0: an answer ends with the connection, or after its own length. */
 #include "tools/lifecycle/http.h"
 #include "tools/base/duration.h"
 
@@ -64,7 +63,7 @@ static bool make_room(struct exchange *exchange) {
     return true;
 }
 
-/* By its length, where it says one: some servers leave the connection open all the same. */
+/* Whether the answer has its whole length. Some servers keep the connection open in spite of HTTP/1.0. */
 static bool is_complete(const struct exchange *exchange) {
     exchange->data[exchange->length] = 0;
     char *end = strstr(exchange->data, "\r\n\r\n");
@@ -75,7 +74,7 @@ static bool is_complete(const struct exchange *exchange) {
     return length && exchange->length - (size_t)(end + 4 - exchange->data) >= strtoull(length + 17, NULL, 10);
 }
 
-/* True when all of it came. */
+/* True if all of it came. */
 static bool receive_all(struct exchange *exchange) {
     while (make_room(exchange)) {
         ssize_t got = recv(exchange->socket, exchange->data + exchange->length, READ_ROOM, 0);

@@ -1,4 +1,4 @@
-/* lifecycle.c — one life of a program; see lifecycle.h. */
+/* lifecycle.c — see lifecycle.h. */
 #include "tools/lifecycle/lifecycle.h"
 #include "tools/base/complain.h"
 #include "tools/lifecycle/drive.h"
@@ -54,7 +54,7 @@ const char *lifecycle_lacks(const struct scenario *scenario, unsigned test) {
 
 /* --- starting it --- */
 
-/* What the child needs before it becomes the program. */
+/* What the child needs before the exec. */
 struct place {
     const struct lifecycle *lifecycle;
     int output, input;
@@ -96,7 +96,7 @@ static bool wants_input(const struct scenario *scenario) {
     return false;
 }
 
-/* The shell becomes the program. */
+/* The command for the shell, with "exec", so that the shell becomes the program. */
 static char *command_of(const struct lifecycle *lifecycle, uint16_t port) {
     char *program = drive_expand(lifecycle->scenario->program, port, lifecycle->here), *command = NULL;
     if (program && asprintf(&command, "exec %s", program) < 0) command = NULL;
@@ -171,7 +171,7 @@ static void judge_end(struct life *life, const struct scenario *scenario) {
 
 /* --- one life --- */
 
-/* What a program does to come to its end may take memory for as long as that may take: growth is what comes later. */
+/* Notes growth. While a program ends it may take memory, so only later growth counts. */
 static void note_growth(struct life *life, const struct observe *observe, uint64_t passed) {
     uint64_t now = observe->family.rss;
     life->final_bytes = now;
@@ -180,14 +180,15 @@ static void note_growth(struct life *life, const struct observe *observe, uint64
         life->growth_bytes = now - life->settled_bytes;
 }
 
-/* Who lives on leaves it to looks whether there is anybody else: when the time is over the last one has to do. */
+/* Whether all is gone. If exempt processes live on, only looks can tell; when the time is up, the last look decides. */
 static bool is_gone(const struct observe *observe, bool time_is_over) {
     const struct family *family = &observe->family;
     if (observe_is_over(observe)) return true;
     return time_is_over && observe->launch->ended && !observe->blind && !family->here && family->stays;
 }
 
-/* Until nothing is left, or the time is over. Who is there after five seconds is told in detail. */
+/* Watches until nothing is left, or the time is up. After five seconds it describes the remaining processes in
+ * detail. */
 static void watch_end(struct life *life, struct observe *observe, uint64_t begun_ns, uint64_t observe_ns,
                       FILE *details) {
     bool marked = false, told = false;
@@ -216,7 +217,7 @@ static void watch_end(struct life *life, struct observe *observe, uint64_t begun
     }
     life->gone_ns = UINT64_MAX;
     life->left_processes = observe->family.here;
-    if (!life->left_processes) { /* /proc cannot be read, or just now nobody was seen */
+    if (!life->left_processes) { /* /proc cannot be read, or the last look saw no process */
         fprintf(details, "something is left, and it cannot be told what\n");
         life->left_processes = 1;
     }
@@ -304,7 +305,7 @@ int lifecycle_run(const struct lifecycle *lifecycle, unsigned test, struct life 
     struct drive drive = {.scenario = scenario, .here = lifecycle->here, .observe = &observe, .input = -1};
     drive.port = scenario->port ? scenario->port : free_port();
     drive.output = memfd_create("output", MFD_CLOEXEC);
-    /* A socket, because writing to a pipe that nobody reads would kill us. */
+    /* A socket, because writing to a pipe without a reader would kill this process. */
     if (wants_input(scenario) && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) drive.input = ends[1];
     fcntl(drive.output, F_SETFL, O_APPEND);
     struct place place = {lifecycle, drive.output, ends[0], drive.port};

@@ -1,5 +1,5 @@
-/* lifecycle.h — one life of a program: started, used, closed, and looked at until nothing of it is left.
- * In: a scenario and which of the six tests. Out: figures and a verdict. */
+/* lifecycle.h — one life of a program: it is started, used, closed, and watched until nothing of it is left. In: a
+ * scenario and the number of one of the six tests. Out: figures and a verdict. */
 #ifndef MEMSTOW_LIFECYCLE_H
 #define MEMSTOW_LIFECYCLE_H
 
@@ -13,32 +13,34 @@ enum { LIFECYCLE_TESTS = 6, LIFECYCLE_REASONS = 8 };
 struct lifecycle {
     const struct scenario *scenario;
     const char *here;            /* folder of the scenario's file */
-    struct start *start;         /* how it is tracked; NULL: it is not */
-    const struct exempt *exempt; /* who is to live on; NULL: nobody */
+    struct start *start;         /* how it is tracked; NULL: not tracked */
+    const struct exempt *exempt; /* exempt processes; NULL: none */
 };
 
 struct life {
     enum verdict verdict;
-    bool own_fault; /* it failed before it was to be closed */
+    bool own_fault; /* it failed before it was closed */
     char reasons[LIFECYCLE_REASONS][400];
     size_t reason_count;
-    uint64_t ready_ns, gone_ns;         /* until it was ready; from close until all was gone, UINT64_MAX: never */
-    uint64_t peak_bytes, close_bytes;   /* of all processes: the most, and when it was to be closed */
-    uint64_t settled_bytes;             /* ten seconds later, */
-    uint64_t growth_bytes, final_bytes; /* what came on top of that, and what was left at the end */
-    uint32_t processes, threads;        /* the most at a time */
-    size_t left_processes, left_traces; /* when the time was over */
-    size_t kept_processes;              /* that live on, as they are to */
-    int exit_code;                      /* -1: it had to be ended */
-    char *details;                      /* who was there though it should be gone; NULL: nobody. free() */
-    char *kept;                         /* who lives on, in a line; NULL, or "": nobody. free() */
+    /* time until it was ready; time from closing until all was gone, UINT64_MAX: never */
+    uint64_t ready_ns, gone_ns;
+    uint64_t peak_bytes, close_bytes;   /* of all processes: the peak, and the bytes when it was closed */
+    uint64_t settled_bytes;             /* bytes ten seconds later, */
+    uint64_t growth_bytes, final_bytes; /* growth after that, and bytes at the end */
+    uint32_t processes, threads;        /* highest number at a time */
+    size_t left_processes, left_traces; /* when the time was up */
+    size_t kept_processes;              /* exempt processes that live on */
+    int exit_code;                      /* -1: it had to be killed */
+    char *details;                      /* processes that should be gone; NULL: none. The caller frees it */
+    char *kept;                         /* exempt processes in one line; NULL or "": none. The caller frees it */
 };
 
-/* "start and close", … of test 1 to 6. */
+/* The name of test 1 to 6: "start and close", … */
 const char *lifecycle_name(unsigned test);
-/* NULL, or the step that the scenario lacks for it. */
+/* The step that the scenario lacks for the test; NULL: none. */
 const char *lifecycle_lacks(const struct scenario *scenario, unsigned test);
-/* 0, or an exit code after complaining: it cannot be started at all. Or somebody ended us by a signal: 128 + that. */
+/* Returns 0, or an exit code after a complaint: the program cannot be started at all. Or 128 + the number of a signal
+ * that asked this process to end. */
 int lifecycle_run(const struct lifecycle *lifecycle, unsigned test, struct life *life);
 
 #endif

@@ -1,4 +1,4 @@
-/* scenario.c — the file of `memstow lifecycle`; see scenario.h. */
+/* scenario.c — see scenario.h. */
 #include "tools/lifecycle/scenario.h"
 #include "tools/base/duration.h"
 #include "preload/shared/jsontext.h"
@@ -21,7 +21,7 @@ static const char *const phases[PHASES] = {"ready", "load", "queue", "behind", "
 
 static const struct {
     const char *name;
-    bool takes; /* something has to follow */
+    bool takes; /* a value is required */
 } verbs[VERBS] = {{"wait", true},     {"says", true},     {"file", true},      {"http", true},
                   {"run", true},      {"input", true},    {"signal", true},    {"prompt", true},
                   {"running", false}, {"waiting", false}, {"finished", false}, {"interrupt", false}};
@@ -62,13 +62,13 @@ static void cut_end(char *text) {
     for (size_t length = strlen(text); length && strchr(" \t\r", text[length - 1]); length--) text[length - 1] = 0;
 }
 
-/* "… within 90s" at the end of a step. */
+/* Takes "within 90s" from the end of a step. */
 static int take_within(const struct line *line, char *text, uint64_t *within_ns) {
     char *last = NULL;
     for (char *found = text; (found = strstr(found, "within ")); found++)
         if (found == text || isblank((unsigned char)found[-1])) last = found;
     if (!last) return 0;
-    if (!duration_parse(skip_blanks(last + 7), within_ns)) return 0; /* a text that happens to have that word */
+    if (!duration_parse(skip_blanks(last + 7), within_ns)) return 0; /* the text itself ends with that word */
     if (!*within_ns) return line_fault(line, last, "no time at all to wait");
     *last = 0;
     cut_end(text);
@@ -173,7 +173,7 @@ static int take_key(struct line *line) {
         "child, close");
 }
 
-/* What a terminal or a shell would take for something else is not let in. */
+/* Refuses characters that a terminal or a shell could misread. */
 static int check_bytes(const struct line *line) {
     for (const char *at = line->text; *at;) {
         size_t size = jsontext_character(at, strlen(at));
@@ -198,7 +198,7 @@ static int take_line(struct line *line) {
     return take_key(line);
 }
 
-/* --- the whole --- */
+/* --- the whole scenario --- */
 
 static int check_whole(struct scenario *scenario, const char *name, size_t lines) {
     struct line end = {.scenario = scenario, .name = name, .text = "", .number = lines};

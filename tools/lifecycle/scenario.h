@@ -1,5 +1,5 @@
-/* scenario.h — the small file that says how a program is started, used and closed, for `memstow lifecycle`.
- * In: a text that nobody vouches for, "key: value" a line. Out: a scenario, or one message with line and column. */
+/* scenario.h — the small file that says how a program is started, used and closed, for `memstow lifecycle`. In: a text
+ * that is not trusted, with a "key: value" on each line. Out: a scenario, or one message with line and column. */
 #ifndef MEMSTOW_SCENARIO_H
 #define MEMSTOW_SCENARIO_H
 
@@ -21,24 +21,24 @@ enum phase {
 
 enum verb {
     VERB_WAIT,      /* TIME */
-    VERB_SAYS,      /* TEXT: until the program has written it */
-    VERB_FILE,      /* PATH: until it is there */
-    VERB_HTTP,      /* METHOD PATH [FILE]: until it is answered with 2xx (GET), or once */
-    VERB_RUN,       /* COMMAND of the shell */
+    VERB_SAYS,      /* TEXT: wait until the program has written it */
+    VERB_FILE,      /* PATH: wait until it exists */
+    VERB_HTTP,      /* METHOD PATH [FILE]: GET waits for an answer with 2xx; others are sent once */
+    VERB_RUN,       /* COMMAND for the shell */
     VERB_INPUT,     /* TEXT: a line for the program's standard input */
     VERB_SIGNAL,    /* NAME */
     VERB_PROMPT,    /* FILE: a workflow for ComfyUI */
-    VERB_RUNNING,   /* until ComfyUI runs one */
-    VERB_WAITING,   /* until one waits behind it */
-    VERB_FINISHED,  /* until the last one has ended well */
-    VERB_INTERRUPT, /* ComfyUI's */
+    VERB_RUNNING,   /* wait until ComfyUI runs a workflow */
+    VERB_WAITING,   /* wait until a workflow is queued behind it */
+    VERB_FINISHED,  /* wait until the last workflow has ended well */
+    VERB_INTERRUPT, /* interrupt ComfyUI */
     VERBS
 };
 
 struct step {
     enum verb verb;
     enum phase phase;
-    char *text; /* its arguments; "" when it has none */
+    char *text; /* its arguments; "": none */
     uint64_t within_ns;
     size_t line;
 };
@@ -46,18 +46,18 @@ struct step {
 enum { SCENARIO_STEPS_MOST = 200, SCENARIO_EXITS_MOST = 16, SCENARIO_SETS_MOST = 64, SCENARIO_BYTES_MOST = 1 << 20 };
 
 struct scenario {
-    char *program, *folder; /* of the shell; NULL: where we are */
+    char *program, *folder; /* program: a command for the shell; folder NULL: the current one */
     uint16_t port;          /* 0: a free one each time */
     unsigned repeat;
     uint64_t observe_ns;
-    int exits[SCENARIO_EXITS_MOST]; /* statuses that are fine beside 0 */
+    int exits[SCENARIO_EXITS_MOST]; /* exit statuses that are accepted beside 0 */
     char *sets[SCENARIO_SETS_MOST]; /* NAME=VALUE */
     struct step steps[SCENARIO_STEPS_MOST];
     size_t exit_count, set_count, step_count;
     char error[400];
 };
 
-/* 0, or -1 with error set: "NAME:LINE:COLUMN: …". */
+/* Returns 0, or -1 with error set: "NAME:LINE:COLUMN: …". */
 int scenario_parse(struct scenario *scenario, const char *name, const char *text, size_t length);
 int scenario_load(struct scenario *scenario, const char *path);
 void scenario_clear(struct scenario *scenario);
@@ -65,7 +65,7 @@ void scenario_clear(struct scenario *scenario);
 bool scenario_has(const struct scenario *scenario, enum phase phase);
 const char *phase_name(enum phase phase);
 const char *verb_name(enum verb verb);
-/* The signal of that name, with or without SIG; 0: none. */
+/* The signal with that name, with or without SIG; 0: none. */
 int scenario_signal(const char *name);
 
 #endif

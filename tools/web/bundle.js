@@ -1,6 +1,6 @@
-/* bundle.js — the data of a page.
- * In: the blocks between the page's markup, compressed and written as letters. Out: columns of numbers and JSON
- * documents, each unpacked when it is first asked for. It asks nobody for anything. docs/html.md has the format. */
+/* bundle.js — the data of a page. In: the blocks between the page's markup, compressed and encoded as letters. Out:
+ * columns of numbers and JSON documents, each unpacked at its first use. It makes no requests. docs/html.md has the
+ * format. */
 
 /** The version of the data that this page reads. */
 export const PAGE_VERSION = 1;
@@ -42,7 +42,7 @@ function makeSigned(numbers) {
     return numbers;
 }
 
-/** 0: the number that followed the one before it the last time. @param {Int32Array} numbers */
+/** 0 stands for the number that followed the previous one the last time. @param {Int32Array} numbers */
 function makeFollowers(numbers) {
     let most = 0;
     for (let i = 0; i < numbers.length; i++) if (numbers[i] > most) most = numbers[i];
@@ -55,7 +55,7 @@ function makeFollowers(numbers) {
     return numbers;
 }
 
-/** 0: one that comes for the first time. @param {Int32Array} numbers */
+/** 0 stands for a new number. @param {Int32Array} numbers */
 function makeAgain(numbers) {
     for (let i = 0, next = 0; i < numbers.length; i++) numbers[i] = numbers[i] ? numbers[i] - 1 : next++;
     return numbers;
@@ -77,23 +77,23 @@ export class Bundle {
         return this.blocks.has(name);
     }
 
-    /** How many numbers a column has; 0 where there is none. */
+    /** The length of a column; 0 if there is none. */
     count(name) {
         const block = this.blocks.get(name);
         return block ? Number(block.dataset.count) : 0;
     }
 
-    /** A JSON document; null where there is none. */
+    /** A JSON document; null if there is none. */
     document(name) {
         return this.once(name, async (block) => JSON.parse(new TextDecoder().decode(await unpack(block))));
     }
 
-    /** A column of figures as Float64Array; null where there is none. */
+    /** A column of figures as Float64Array; null if there is none. */
     figures(name) {
         return this.once(name, async (block) => this.decode(block, await unpack(block)));
     }
 
-    /** A column of numbers below 2^31 as Int32Array; null where there is none. */
+    /** A column of numbers below 2^31 as Int32Array; null if there is none. */
     indices(name) {
         return this.once(name, async (block) => {
             const numbers = readNumbers(await unpack(block), new Int32Array(Number(block.dataset.count)));

@@ -1,27 +1,26 @@
-/* calls.js — call stacks as a tree that is unfolded where somebody looks.
- * In: a ledger, which sites count, and what of the stacks is shown. Out: frames with what they hold, and what each
- * calls (or, inverted, who calls it). A frame is a set of places in the ledger's tree that read the same: it is
- * unfolded by one step from all of them. */
+/* calls.js — call stacks as a tree that is unfolded on request. In: a ledger, the sites that count, and the visible
+ * part of the stacks. Out: frames with their bytes and their callees (or, inverted, callers). A frame is a set of
+ * places in the ledger's tree with the same text; unfolding goes one step on from all of them. */
 
 import { Sight } from "./sight.js";
 
-const CHILDREN_MOST = 2000; // what is left out is far too narrow to be seen
+const CHILDREN_MOST = 2000; // smaller children would be far too narrow to be seen
 
 /** A frame in the tree. */
 export class Frame {
     constructor(parent, kind, key, low, high) {
         this.parent = parent;
         this.kind = kind; // "all", "line", "model", "node", "run"
-        this.key = key; // of a line, or the id of an owner
-        this.low = low; // its sites are between these places
+        this.key = key; // key of a line, or id of an owner
+        this.low = low; // its sites are from low up to high
         this.high = high;
         this.weight = 0;
         this.change = 0;
-        this.places = []; // node, position of a line in its segment, and so on
-        this.shares = null; // inverted: weight and change of each place
+        this.places = []; // pairs: node, position of a line in its segment
+        this.shares = null; // if inverted: weight and change of each place
         this.children = null; // null: not unfolded yet
-        this.omitted = 0; // children that are left out, those that hold least
-        this.below = 0; // what all of them hold
+        this.omitted = 0; // number of children that are left out, the smallest
+        this.below = 0; // sum of all children
         this.row = parent ? parent.row + 1 : 0;
     }
 
@@ -29,7 +28,7 @@ export class Frame {
         return this.kind === "line";
     }
 
-    /** What it holds itself: only known once it is unfolded. */
+    /** Its own bytes, known once it is unfolded. */
     get self() {
         return this.weight - this.below;
     }
@@ -59,7 +58,7 @@ export class CallTree {
 
     // ---- unfolding
 
-    /** Makes sure that a frame knows what it calls. @param {Frame} frame */
+    /** Makes sure that the callees of a frame are known. @param {Frame} frame */
     unfold(frame) {
         if (frame.children) return frame.children;
         const owners = this.unfoldOwners(frame);
@@ -80,7 +79,7 @@ export class CallTree {
         return kept;
     }
 
-    /** Groups by the next kind of owner that anything in the frame has; null where stacks come next. */
+    /** Groups the frame by the next kind of owner in it; null if stacks come next. */
     unfoldOwners(frame) {
         const kinds = ["all", "model", "node", "run"];
         const { order } = this.selection;
@@ -113,14 +112,14 @@ export class CallTree {
         return groups;
     }
 
-    /** The places of the sites below a node that are the frame's. */
+    /** The frame's part of the sites below a node. */
     placesOf(node, frame) {
         const { siteStart, end } = this.ledger;
         this.low = this.selection.placeOf(siteStart[node], frame.low, frame.high);
         this.high = this.selection.placeOf(siteStart[end[node]], this.low, frame.high);
     }
 
-    /** The child of a frame with a key; made where there is none yet. */
+    /** The child of a frame with a key, made if it is new. */
     child(frame, found, key) {
         let slot = this.slots[key];
         if (slot < 0) {
@@ -148,7 +147,7 @@ export class CallTree {
         return this.forget(found);
     }
 
-    /** The first visible lines in what a node calls. */
+    /** The first visible lines of a node's callees. */
     stepInto(frame, found, top) {
         const { nodeSegment, end } = this.ledger;
         const stop = end[top];
@@ -178,7 +177,7 @@ export class CallTree {
         child.places.push(node, at - this.ledger.segmentStart[this.ledger.nodeSegment[node]]);
     }
 
-    // ---- inverted: from where memory was taken, outwards
+    // ---- inverted: from the allocating function outwards
 
     unfoldUp(frame) {
         if (!frame.isLine) return this.options.focus >= 0 ? this.focused(frame) : this.innermost(frame);
@@ -188,7 +187,7 @@ export class CallTree {
         return step.finish();
     }
 
-    /** The innermost visible lines of all stacks. Sites at nodes that show the same are one. */
+    /** The innermost visible lines of all stacks. Sites at nodes with the same visible stack are merged. */
     innermost(frame) {
         const { siteStart, nodeCount } = this.ledger;
         const { selection, sight } = this;
@@ -204,7 +203,7 @@ export class CallTree {
         return this.stepFromNodes(frame, weights, changes);
     }
 
-    /** From the ends of all stacks; there may be so many different ones that only the largest are looked at. */
+    /** Starts at the ends of all stacks. If there are too many, only the largest are used. */
     stepFromNodes(frame, weights, changes) {
         const { ledger, sight, keys } = this;
         const keyOf = (node) => keys[ledger.words[sight.last[ledger.nodeSegment[node]] - 1]];
@@ -225,7 +224,7 @@ export class CallTree {
 
     // ---- all calls of one function
 
-    /** The root holds what the stacks with the function hold. */
+    /** The root holds the bytes of all stacks with the function. */
     focusOn(key) {
         const child = this.focused(this.root)[0];
         this.root.weight = child ? child.weight : 0;
@@ -233,7 +232,7 @@ export class CallTree {
         this.focusKey = key;
     }
 
-    /** One frame: the outermost places of the function; inverted, the innermost ones, with what is below them. */
+    /** One frame: the outermost places of the function; inverted, the innermost places with all below them. */
     focused(frame) {
         const { ledger, selection } = this;
         const { words, segmentStart, nodeSegment, parent } = ledger;
@@ -262,14 +261,14 @@ export class CallTree {
 
     // ---- paths, for links
 
-    /** Keys from the root down to a frame. */
+    /** The keys from the root down to a frame. */
     pathOf(frame) {
         const keys = [];
         for (; frame.parent; frame = frame.parent) keys.unshift(frame.key);
         return keys;
     }
 
-    /** The frame that a path leads to, as far as it goes. */
+    /** The frame at the end of a path, as far as the path is valid. */
     follow(keys) {
         let frame = this.root;
         for (const key of keys) {
@@ -281,13 +280,13 @@ export class CallTree {
     }
 }
 
-/** The least of the largest. @param {Float64Array} weights is put in order */
+/** The smallest of the largest. @param {Float64Array} weights is reordered */
 function leastOf(weights) {
     weights.sort();
     return weights[weights.length - CHILDREN_MOST];
 }
 
-/** One step outwards of many places: those that meet become one. */
+/** A step outwards from many places; places that meet are merged. */
 class Step {
     constructor(tree, frame) {
         this.tree = tree;
@@ -302,14 +301,14 @@ class Step {
         this.met.steps++;
     }
 
-    /** From the end of a node's stack. */
+    /** Starts from the end of a node's stack. */
     from(node, weight, change) {
         const { ledger, sight } = this.tree;
         const inner = sight.innermost[node];
         if (inner) this.add(inner, sight.last[ledger.nodeSegment[inner]] - 1, weight, change);
     }
 
-    /** From a line to the visible one outside of it. */
+    /** Goes from a line to the next visible one outside it. */
     outwards(node, position, weight, change) {
         const { ledger, sight } = this.tree;
         const start = ledger.segmentStart[ledger.nodeSegment[node]];

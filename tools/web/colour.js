@@ -1,6 +1,5 @@
-/* colour.js — colours of frames.
- * In: what a frame is, and whether the page is dark. Out: a fill, and the colour of text on it. Warm is Python, cool is
- * native, grey takes memory for others; in a comparison red grew and blue shrank. */
+/* colour.js — colours of frames. In: the kind of a frame, and whether the page is dark. Out: a fill, and the colour for
+ * text on it. Python is warm, native code is cool, allocators are grey; in a comparison red grew and blue shrank. */
 
 function hashOf(text) {
     let hash = 2166136261;
@@ -37,7 +36,7 @@ export class Palette {
         return this.dark ? "#3d3b37" : "#dedbd3";
     }
 
-    /** From -1 (all of it shrank) to 1 (all of it grew). */
+    /** From -1 (everything shrank) to 1 (everything grew). */
     fillOfChange(part) {
         const much = Math.min(1, Math.abs(part));
         if (much < 0.005) return this.dark ? "#3d3b37" : "#e6e3dc";

@@ -1,5 +1,5 @@
-/* dom.js — elements of the page.
- * In: names, properties, children. Out: elements. Text is only ever set as text. */
+/* dom.js — makes elements of the page. In: names, properties, children. Out: elements. Text is only ever set as text,
+ * never as markup. */
 
 /**
  * @param {string} name "div", or "div.class"
@@ -19,7 +19,7 @@ export function element(name, properties = {}, ...children) {
     return made;
 }
 
-/** A choice of a few, one of which holds. */
+/** A choice between a few values, one of which is set. */
 export function choices(label, options, chosen, onchoose) {
     const group = element("div.choices", { role: "group", "aria-label": label });
     for (const { key, name, title } of options) {
@@ -30,13 +30,13 @@ export function choices(label, options, chosen, onchoose) {
     return group;
 }
 
-/** Something that is on or off. */
+/** A switch for on and off. */
 export function toggle(name, title, on, onchange) {
     return element("button.toggle", { type: "button", title, "aria-pressed": on ? "true" : "false",
         "data-toggle": name.toLowerCase().replaceAll(" ", "-"), onclick: () => onchange(!on) }, name);
 }
 
-/** A part of the whole as a bar; its text says it, too. */
+/** A share of the whole as a bar, and in its text. */
 export function bar(part, whole, kind = "") {
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     svg.setAttribute("class", `bar ${kind}`);
@@ -53,7 +53,7 @@ export function bar(part, whole, kind = "") {
     return svg;
 }
 
-/** Puts text on the clipboard; says so on the button. */
+/** Copies text to the clipboard, and confirms that on the button. */
 export async function copyText(text, button) {
     const area = element("textarea.off-screen", { "aria-hidden": "true" });
     area.value = text;

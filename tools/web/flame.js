@@ -1,14 +1,13 @@
-/* flame.js — the picture of a call tree.
- * In: a tree, the frame that fills the width, what is searched for. Out: boxes on a canvas as large as what is seen of
- * them. What is narrower than a pixel is not drawn, and not unfolded; what takes longer than a moment goes on in the
- * next one. */
+/* flame.js — draws a call tree. In: a tree, the frame that fills the width, marked frames. Out: boxes on a canvas of
+ * the visible size. Frames narrower than a pixel are not drawn or unfolded. Work that takes too long is continued in
+ * the next time slice. */
 
 import { LINE_ALLOCATOR, LINE_UNNAMED } from "./ledger.js";
 import { percentText } from "./words.js";
 
 const ROW = 20;
-const UNFOLD_FROM = 1.2; // pixels
-const MOMENT = 24; // milliseconds
+const UNFOLD_FROM = 1.2; // pixels: narrower frames are not unfolded
+const MOMENT = 24; // milliseconds of work in one time slice
 const FONT = "12px system-ui, sans-serif";
 
 export class Flame {
@@ -56,7 +55,7 @@ export class Flame {
 
     // ---- layout
 
-    /** Boxes by row; returns at the end of the moment, and comes back for the rest. */
+    /** Places boxes row by row. It returns at the end of the time slice, and is called again for the rest. */
     layOut() {
         const deadline = performance.now() + MOMENT;
         const { tree, zoom } = this.picture;
@@ -174,7 +173,7 @@ export class Flame {
         return this.widths.get(character);
     }
 
-    /** As much of a text as there is room for. */
+    /** As much of a text as fits. */
     fit(text, room) {
         let width = 0;
         let kept = 0;
@@ -218,7 +217,7 @@ export class Flame {
         if (frame) this.handlers.onpick(frame);
     }
 
-    /** Brings the row of a frame into sight. */
+    /** Scrolls to the row of a frame. */
     reveal(frame) {
         const top = this.top(frame.row);
         if (top < 0) this.host.scrollTop += top - ROW;
@@ -226,7 +225,7 @@ export class Flame {
     }
 }
 
-/** Which colours a frame has. */
+/** The family of a frame, which decides its colours. */
 export function familyOf(ledger, frame) {
     if (frame.kind === "all") return ["all", ""];
     if (!frame.isLine) return ["owner", frame.kind + frame.key];
@@ -236,7 +235,7 @@ export function familyOf(ledger, frame) {
     return [kind & LINE_UNNAMED && !ledger.moduleOf(frame.key) ? "unnamed" : "native", ledger.moduleOf(frame.key)];
 }
 
-/** "12.3 %" of what the tree holds. */
+/** "12.3 %" of the whole tree. */
 export function shareOf(tree, frame) {
     return percentText(frame.weight, tree.root.weight);
 }

@@ -1,6 +1,5 @@
-/* flameview.js — the view of call stacks as a flame graph, with what is beside it.
- * In: the ledger and the state. Out: a picture to move in with mouse or keys, and the chosen frame in words: what it
- * holds, where it is, what it calls. */
+/* flameview.js — the view of call stacks as a flame graph, with its tools. In: the ledger and the state. Out: a picture
+ * for mouse and keys, and the chosen frame as text: its bytes, its place, its callees. */
 
 import { CallTree } from "./calls.js";
 import { choices, copyText, element, toggle } from "./dom.js";
@@ -55,7 +54,7 @@ export class FlameView {
 
     // ---- what is shown
 
-    /** A tree is made again where what it is made of has changed. */
+    /** Makes the tree again if the choices that it depends on have changed. */
     async makeTree() {
         const { ledger } = this.page;
         const { kinds, inverted, lines, imports, interpreter, focus } = this.state;
@@ -67,7 +66,7 @@ export class FlameView {
         this.made = key;
     }
 
-    /** Which sites count, and how much. */
+    /** Selects the sites that count, and their figures. */
     async select() {
         const { ledger } = this.page;
         const { unit, place, only, find, owners, owner } = this.state;
@@ -80,10 +79,8 @@ export class FlameView {
         return this.selection;
     }
 
-    /**
-     * Which sites count: of the chosen memory and owner, and with marked lines; null: all
-     * do. @returns {Uint8Array|null}
-     */
+    /** Marks the sites that count: those of the chosen memory and owner, with marked lines; null: all do. @returns
+     * {Uint8Array|null} */
     keeps(ledger, marks) {
         const { place, owner } = this.state;
         const { device, siteTag } = ledger;
@@ -161,7 +158,7 @@ export class FlameView {
         this.change({ find, only: find ? this.state.only : false }, true);
     }
 
-    /** What the stacks hold in which something was found. */
+    /** Shows the sum of the stacks that match the search. */
     async sayFound() {
         const { ledger } = this.page;
         const { find, unit } = this.state;
@@ -290,7 +287,7 @@ export class FlameView {
             `${event.clientY + 18 + height > innerHeight ? event.clientY - height - 10 : event.clientY + 18}px`;
     }
 
-    // ---- in words
+    // ---- the chosen frame as text
 
     drawCrumbs() {
         const { state } = this;
@@ -365,7 +362,7 @@ export class FlameView {
         return element("section", {}, element("h3", {}, title), element("ol.calls", {}, listed), more);
     }
 
-    /** Innermost first, whatever the picture has. */
+    /** Innermost first, also if the picture is not inverted. */
     stackText(frame) {
         const lines = [];
         for (let at = frame; at.parent; at = at.parent)
@@ -375,7 +372,7 @@ export class FlameView {
     }
 }
 
-/** By site, from marks by node. */
+/** Turns marks of nodes into marks of sites. */
 export function siteMarks(ledger, nodes) {
     const sites = new Uint8Array(ledger.siteCount);
     for (let node = 0; node < nodes.length; node++)
@@ -383,7 +380,7 @@ export function siteMarks(ledger, nodes) {
     return sites;
 }
 
-/** Which tags have an owner. */
+/** Marks the tags that have an owner. */
 function tagsOf(ledger, owner) {
     return Uint8Array.from(
         ledger.tags[0].keys(), (tag) => (ledger.tags.some((column) => column[tag] === owner) ? 1 : 0));

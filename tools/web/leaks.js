@@ -1,6 +1,5 @@
-/* leaks.js — the view of what leaks.
- * In: the document of leaks. Out: what grows from run to run, with its curve, and what owners that are gone left
- * behind, with who holds it; and what only looks like a leak, counted. */
+/* leaks.js — the view of leaks. In: the document of leaks. Out: memory that grows from run to run, with its curve;
+ * memory that retired owners left behind, with its holders; and the number of sites that only look like leaks. */
 
 import { copyText, element } from "./dom.js";
 import { blocksText, countText, ownerText, safeText, shortPath, sizeText } from "./words.js";
@@ -81,7 +80,7 @@ export class LeaksView {
             [element("dt", {}, name), element("dd", {}, text)]));
     }
 
-    /** What it held, from run to run: a line that only says whether it went up. */
+    /** The curve of its bytes over the runs, without a scale. */
     curve(changes) {
         if (changes.length < 2) return null;
         let sum = 0;
@@ -112,7 +111,7 @@ export class LeaksView {
                                                                                       frame.module ?? ""))))));
     }
 
-    // ---- what owners left behind
+    // ---- memory of retired owners
 
     retired(owner) {
         const title = `${owner.kind} ${safeText(owner.name)} is gone, and left ${sizeText(owner.live_bytes)}`;
@@ -126,7 +125,7 @@ export class LeaksView {
                     this.stack(site.stack)]));
     }
 
-    // ---- what is none
+    // ---- sites that do not leak
 
     rest({ not_leaks: rest }) {
         const rows = Object.entries(RESTS).filter(([key]) => rest[key]?.sites).map(([key, words]) => element("tr", {},
@@ -160,7 +159,7 @@ function drawing(viewBox, parts, label) {
     return made;
 }
 
-/** The pack at fault, before the node that allocated. */
+/** Names the pack at fault before the node that allocated. */
 function holderTitle({ held_by: pack }) {
     return pack ? `, held by ${safeText(pack)}` : "";
 }
@@ -184,7 +183,7 @@ function frameText({ function: name, file, line, module, kind }) {
 
 const ALLOCATES = /^(operator new|std::|__gnu_cxx::)|(malloc|calloc|realloc|memalign)$/i;
 
-/** The line that stands for a stack, by the ledger's rule. */
+/** The line that stands for a stack, by the same rule as in ledger.js. */
 function caller(frames) {
     return frames.find(({ kind, file }) => kind === "python" && !file?.startsWith("<frozen importlib")) ??
         frames.find((frame) => !ALLOCATES.test(frame.function ?? "")) ?? frames[0];

@@ -1,6 +1,6 @@
-/* ledger.js — sites and their call stacks, as the page's data has them.
- * In: columns. Out: lines, a tree of nodes in the order in which a walk from the outside meets them, and figures of
- * sites in that same order. So all sites below a node stand together: what a node holds is a difference of two sums. */
+/* ledger.js — sites and their call stacks, from the page's data. In: columns. Out: lines, a tree of nodes in the order
+ * of a walk from the outside, and figures of sites in that same order. So all sites below a node are neighbours, and
+ * the sum of a node is a difference of two running sums. */
 
 import { safeText, shortPath } from "./words.js";
 
@@ -10,7 +10,7 @@ export const LINE_ALLOCATOR = 4;
 export const LINE_UNNAMED = 8;
 export const LINE_INTERPRETER = 16;
 
-/** The measures that a page may have, in their order. */
+/** The possible measures of a page, in their order. */
 export const MEASURES = [
     { key: "live", name: "Live", title: "what is held now, or was at the end" },
     { key: "peak", name: "At peak", title: "what was held at the peak, or as near to it as is known" },
@@ -20,13 +20,13 @@ export const MEASURES = [
     { key: "after", name: "B", title: "what the second of the two holds" },
 ];
 
-/** Ends of nodes and their parents, from how many children each has. */
+/** Finds ends and parents of nodes from their numbers of children. */
 function linkNodes(children) {
     const count = children.length;
     const parent = new Int32Array(count).fill(-1);
     const end = new Int32Array(count);
     const left = Int32Array.from(children);
-    let open = -1; // the innermost node that waits for children
+    let open = -1; // the innermost node that still lacks children
     for (let node = 0; node < count; node++) {
         parent[node] = open;
         if (open >= 0) left[open]--;
@@ -39,7 +39,7 @@ function linkNodes(children) {
     return { parent, end };
 }
 
-/** Running sums: where the things of each begin, and one more for the end. */
+/** Running sums: the beginning of each group, and the end of the last. */
 function starts(counts) {
     const first = new Int32Array(counts.length + 1);
     for (let i = 0; i < counts.length; i++) first[i + 1] = first[i] + counts[i];
@@ -78,7 +78,7 @@ export class Ledger {
         this.measures = MEASURES.filter(({ key }) => bundle.has(`sites.${key}_bytes`) || this.compares(key));
     }
 
-    /** Change is what two measures differ by. */
+    /** Whether the measure is the change between two others. */
     compares(key) {
         return key === "change" && this.bundle.has("sites.before_bytes");
     }
@@ -99,7 +99,7 @@ export class Ledger {
         return this.lineKind.length;
     }
 
-    /** The node at which a site ends. */
+    /** The node of a site. */
     nodeOfSite(site) {
         let low = 0;
         let high = this.nodeCount;
@@ -111,7 +111,7 @@ export class Ledger {
         return low;
     }
 
-    /** Lines of a stack, the innermost first. */
+    /** The lines of a stack, the innermost first. */
     stackOfNode(node) {
         const lines = [];
         for (; node > 0; node = this.parent[node]) {
@@ -126,7 +126,7 @@ export class Ledger {
         return safeText(this.texts[this.lineFunction[line]]);
     }
 
-    /** Of a module's own code, which every module calls the same, with its file. */
+    /** The name of a function. A module's own code has the same name in every module, so its file is added. */
     shortNameOf(line) {
         const name = this.functionOf(line);
         return name === "<module>" ? `${name} ${shortPath(this.fileOf(line))}` : name;
@@ -144,26 +144,27 @@ export class Ledger {
         return (this.lineKind[line] & LINE_PYTHON) !== 0;
     }
 
-    /** Where a line is, in short: "file:line", or the module. */
+    /** The place of a line in short: "file:line", or the module. */
     placeOf(line) {
         const file = this.fileOf(line);
         if (file) return shortPath(file) + (this.lineNumber[line] ? `:${this.lineNumber[line]}` : "");
         return this.lineKind[line] & LINE_UNNAMED ? "" : shortPath(this.moduleOf(line));
     }
 
-    /** The same in full. */
+    /** The place in full. */
     wholePlaceOf(line) {
         const file = this.fileOf(line);
         return file + (file && this.lineNumber[line] ? `:${this.lineNumber[line]}` : "");
     }
 
-    /** "py function  file:line": a line as the text report has it. */
+    /** "py function  file:line": a line as in the text report. */
     lineText(line) {
         const place = this.placeOf(line);
         return (this.isPython(line) ? "py " : "") + this.functionOf(line) + (place ? `  ${place}` : "");
     }
 
-    /** The line that stands for a stack: the innermost Python one; else the first that does not allocate for others. */
+    /** The line that stands for a stack: the innermost Python line; without Python, the first one that is not an
+     * allocator. */
     callerOf(node) {
         const stack = this.stackOfNode(node);
         const mine = (line) => (this.lineKind[line] & (LINE_PYTHON | LINE_IMPORT)) === LINE_PYTHON;
@@ -177,19 +178,19 @@ export class Ledger {
         return this.tags.map((column) => (column ? column[tag] : 0));
     }
 
-    /** Each line is one of its own. */
+    /** Keys by which each line is separate. */
     get lineKeys() {
         return this.ownKeys ??= Int32Array.from(this.lineKind.keys());
     }
 
-    /** Lines of one function are the first one of them. */
+    /** Keys by which lines of one function are one: the first of them. */
     get functionKeys() {
         return this.sameKeys ??= this.findFunctions();
     }
 
     findFunctions() {
-        const places = new Map(); // function and file
-        const functions = new Map(); // the same, and module and kind
+        const places = new Map(); // by function and file
+        const functions = new Map(); // by function, file, module and kind
         const keys = new Int32Array(this.lineCount);
         for (let line = 0; line < keys.length; line++) {
             const name = this.lineFunction[line] * this.texts.length + this.lineFile[line];
@@ -201,7 +202,7 @@ export class Ledger {
         return keys;
     }
 
-    /** Which lines have the text in their function, file or module. @returns {Uint8Array} */
+    /** Marks the lines with the text in their function, file or module. @returns {Uint8Array} */
     matchLines(text) {
         const wanted = text.toLowerCase();
         this.lowTexts ??= this.texts.map((one) => one.toLowerCase());
@@ -214,7 +215,7 @@ export class Ledger {
         return marks;
     }
 
-    /** For each node whether its stack has a marked line. @param {Uint8Array} marks */
+    /** Marks the nodes whose stack has a marked line. @param {Uint8Array} marks */
     markNodes(marks) {
         const segments = this.markSegments(marks);
         const nodes = new Uint8Array(this.nodeCount);

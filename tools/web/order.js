@@ -1,6 +1,6 @@
-/* order.js — rows in order, as far as somebody looks.
- * In: a figure for each row. Out: the rows from one rank to another, the largest first (or last). A million rows are
- * parted where that is needed and nowhere else: a screen of them costs a few passes. */
+/* order.js — sorts rows only as far as needed. In: a figure for each row. Out: the rows from one rank to another, the
+ * largest first (or last). A million rows are partitioned only where rows are asked for: one screen costs a few
+ * passes. */
 
 const SORTED_AT_ONCE = 2000;
 
@@ -12,13 +12,13 @@ export class Order {
      */
     constructor(rows, figures, up) {
         this.rows = rows;
-        this.keys = new Float64Array(rows.length); // what comes first has the least
+        this.keys = new Float64Array(rows.length); // smaller keys come first
         for (let i = 0; i < rows.length; i++) this.keys[i] = up ? figures[rows[i]] : -figures[rows[i]];
-        this.bounds = [0, rows.length]; // what is between two of them is in place as a whole
-        this.sorted = new Set(); // bounds behind which a part begins that is in order
+        this.bounds = [0, rows.length]; // between two bounds, all rows belong there, in any order
+        this.sorted = new Set(); // the parts that are sorted, by their lower bound
     }
 
-    /** Rows of these ranks. */
+    /** The rows of these ranks. */
     slice(from, to) {
         const first = Math.max(from, 0);
         const end = Math.min(to, this.rows.length);
@@ -38,7 +38,7 @@ export class Order {
         }
     }
 
-    /** All are the same: they stay as they are. */
+    /** Whether all keys are equal: the rows then stay as they are. */
     isLevel(low, high) {
         for (let i = low + 1; i < high; i++) if (this.keys[i] !== this.keys[low]) return false;
         return true;
@@ -54,7 +54,7 @@ export class Order {
         this.sorted.add(low);
     }
 
-    /** Puts what comes first in front; returns where the rest begins, which is neither end. */
+    /** Moves the first rows to the front. Returns where the rest begins, which is neither end. */
     part(low, high) {
         const { rows, keys } = this;
         const pivot = middleOf(keys[low + ((high - low) >> 2)], keys[(low + high) >> 1], keys[high - 1]);

@@ -1,5 +1,5 @@
-/* overview.js — the first view: how much there is, where it is, and what is worth looking at.
- * In: the report's document, and the ledger once it is there. Out: a few figures, bars and lists that lead on. */
+/* overview.js — the first view: how much memory there is, where it is, and what to look at. In: the report's document,
+ * and later the ledger. Out: a few figures, bars and lists with links to the other views. */
 
 import { bar, element } from "./dom.js";
 import { blocksText, changeText, countText, durationText, percentText, safeText, sizeText, whenText } from "./words.js";
@@ -27,7 +27,7 @@ export class Overview {
         this.page.whenLoaded(() => this.fillLargest());
     }
 
-    // ---- the sentence that says what is worth looking at
+    // ---- the sentence about what to look at
 
     headline(report) {
         const advice = report.residency?.advice;
@@ -61,7 +61,7 @@ export class Overview {
             cell("peak_bytes", sizeText(peak_bytes)), cell("allocated_bytes", sizeText(allocated_bytes))];
     }
 
-    // ---- where the resident memory is
+    // ---- the resident memory by use
 
     residency(residency) {
         if (!residency) return null;
@@ -117,7 +117,7 @@ export class Overview {
                 total ? ` of ${sizeText(total)}` : "", `, ${sizeText(device.peak_bytes)} at most`));
     }
 
-    // ---- what the figures lack
+    // ---- notes on missing figures
 
     notes(report) {
         const { about } = this.page;
@@ -132,7 +132,7 @@ export class Overview {
             element("ul.notes", {}, notes.map((note) => element("li", {}, note))));
     }
 
-    // ---- what holds most
+    // ---- the largest
 
     largest() {
         return element("section.card.wide", { "aria-labelledby": "largest" },
@@ -153,7 +153,7 @@ export class Overview {
         this.heavy.dataset.ready = "yes";
     }
 
-    /** By the line that stands for a stack; what is too little to be listed is not looked at. */
+    /** Adds a site under the line that stands for its stack. Sites that are too small for the list are skipped. */
     addCaller(callers, site, bytes, total) {
         const { ledger } = this.page;
         if (Math.abs(bytes) < total / 20000) return;
@@ -178,7 +178,7 @@ export class Overview {
     }
 }
 
-/** What the page is of, in a few words under its title. */
+/** Facts about the process, in a few words under the title. */
 export function processLines(process) {
     const state = { running: "still running", exited: "exited", killed: "killed", execed: "replaced itself",
         abrupt_exit: "ended by _exit" }[process.state] ?? process.state;

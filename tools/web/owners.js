@@ -1,6 +1,5 @@
-/* owners.js — the view of owners: models, nodes, runs and others.
- * In: the document of owners, and the trace. Out: a table with what each has, why it is there and who holds it; and of
- * the chosen one its history. */
+/* owners.js — the view of owners: models, nodes, runs and others. In: the document of owners, and the trace. Out: a
+ * table with the memory of each, why it is there and what holds it; and the history of the chosen one. */
 
 import { element } from "./dom.js";
 import { Order } from "./order.js";
@@ -144,7 +143,7 @@ export class OwnersView {
     }
 }
 
-/** An order as a table takes it. */
+/** An order in the form that a table takes. */
 export class Rows {
     constructor(order) {
         this.order = order;

@@ -1,5 +1,5 @@
-/* page.js — the page itself: its title, its views, and what they share.
- * In: the data in the page. Out: the view that the address asks for. */
+/* page.js — the page itself: its title, its views, and their common state. In: the data in the page. Out: the view that
+ * the address names. */
 
 import { BlocksView } from "./blocks.js";
 import { Bundle, PAGE_VERSION } from "./bundle.js";
@@ -44,7 +44,7 @@ class Page {
         if (this.bundle.has("tree.segment")) await this.loadLedger();
     }
 
-    /** The view of the command that the page is of. */
+    /** The view of the command that made the page. */
     firstView() {
         return (this.views.find(({ key }) => key === this.about.command) ?? this.views[0]).key;
     }
@@ -77,14 +77,14 @@ class Page {
         this.loaded.then(then);
     }
 
-    // ---- what views ask for
+    // ---- for the views
 
     hasMeasure(key) {
         const name = key === "change" ? "before" : key;
         return this.bundle.has(`sites.${name}_bytes`);
     }
 
-    /** What is asked for on the command line; else what is live, or what changed. */
+    /** The measure from the command line; otherwise live memory, or the change. */
     usualMeasure() {
         if (this.hasMeasure("change")) return "change";
         return this.hasMeasure(this.about.measure) ? this.about.measure : "live";
@@ -156,7 +156,7 @@ class Page {
         this.show();
     }
 
-    /** Paper is light. */
+    /** The page is light on paper. */
     forPrint(begins) {
         if (begins) this.before = document.documentElement.dataset.theme ?? "";
         document.documentElement.dataset.theme = begins ? "light" : this.before;
@@ -175,7 +175,7 @@ class Page {
         this.showing = this.showing.then(() => this.showView(view, fragment)).catch(fail);
     }
 
-    /** One after the other: what nobody waits for any more is left out. */
+    /** Shows one view after the other; a view that is not wanted any more is skipped. */
     async showView(view, fragment) {
         if (fragment !== this.wanted) return;
         await view.show(this.main);

@@ -1,7 +1,6 @@
-/* selection.js — which sites count, and how much.
- * In: figures of sites, and which of them are left out. Out: sums over any sites that stand together, in no time. Where
- * sites are put in groups by their owners, they stand in another order: group by group, and in the order of the tree in
- * each. */
+/* selection.js — the sites that count, and their figures. In: figures of sites, and marks of those that count. Out:
+ * sums over neighbouring sites, in constant time. If sites are grouped by owner, they have another order: group by
+ * group, and inside a group in the order of the tree. */
 
 export class Selection {
     /**
@@ -16,7 +15,7 @@ export class Selection {
         this.fill(figures, keeps);
     }
 
-    /** What has a sign is counted twice: what it is wide, and what it changed. */
+    /** Figures with a sign are summed twice: their size, for the width, and their change. */
     fill(figures, keeps) {
         const sites = this.order?.sites;
         const changes = hasNegative(figures) ? new Float64Array(figures.length + 1) : null;
@@ -37,7 +36,7 @@ export class Selection {
         return this.sums.length - 1;
     }
 
-    /** What the places from `low` to `high` hold. */
+    /** The sum from place `low` up to `high`. */
     sum(low, high) {
         return this.sums[high] - this.sums[low];
     }
@@ -46,7 +45,7 @@ export class Selection {
         return this.changes ? this.changes[high] - this.changes[low] : this.sum(low, high);
     }
 
-    /** The place of the first site from `site` on, between two places. */
+    /** The place of the first site from `site` on, within two places. */
     placeOf(site, low, high) {
         if (!this.order) return site < low ? low : site > high ? high : site;
         const { sites } = this.order;
@@ -64,7 +63,7 @@ function hasNegative(figures) {
     return false;
 }
 
-/** Sites by model, node and run, and the groups that there are. */
+/** Sites sorted by model, node and run, and their groups. */
 function ownerOrder(ledger) {
     const [models, nodes, runs] = ledger.tags;
     const tags = Array.from(models.keys());

@@ -1,6 +1,6 @@
-/* sight.js — what of call stacks is shown: all frames, or those of a kind.
- * In: a ledger, and which kinds of lines. Out: for each piece of stack where its visible lines are, and for each node
- * whether it has any. It is found once for each choice. */
+/* sight.js — the visible part of call stacks: all frames, or those of some kinds. In: a ledger, and kinds of lines.
+ * Out: the visible lines of each piece of stack, and for each node whether it has any. It is computed once for each
+ * choice. */
 
 import { LINE_IMPORT, LINE_INTERPRETER, LINE_PYTHON } from "./ledger.js";
 
@@ -17,7 +17,7 @@ export class Sight {
         this.markNodes();
     }
 
-    /** One that was found before, if there is one. */
+    /** The result for these options, if it was computed before. */
     static of(ledger, { kinds, imports, interpreter }) {
         const key = `${kinds} ${imports} ${interpreter}`;
         ledger.sights ??= new Map();
@@ -36,7 +36,7 @@ export class Sight {
         }
     }
 
-    /** Of each word the next visible one of its segment, or -1; of each segment one more than its last one, or 0. */
+    /** For each word the next visible one of its segment, or -1; for each segment 1 + its last visible word, or 0. */
     markSegments() {
         const { words, segmentStart } = this.ledger;
         this.next = new Int32Array(words.length);
@@ -53,10 +53,8 @@ export class Sight {
         }
     }
 
-    /**
-     * Of each node whether it or one below has a visible line; and the node with the innermost one of its stack, 0:
-     * none.
-     */
+    /** For each node whether it or a node below has a visible line; and the node with the innermost visible line of its
+     * stack, 0: none. */
     markNodes() {
         const { nodeSegment, parent } = this.ledger;
         const count = nodeSegment.length;

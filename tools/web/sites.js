@@ -1,5 +1,5 @@
-/* sites.js — the view of all sites as a table.
- * In: the ledger and the state. Out: rows in the order that somebody asks for, filtered, and the chosen one's stack. */
+/* sites.js — the view of all sites as a table. In: the ledger and the state. Out: filtered rows in the chosen order,
+ * and the stack of the chosen row. */
 
 import { copyText, element } from "./dom.js";
 import { siteMarks } from "./flameview.js";
@@ -73,7 +73,7 @@ export class SitesView {
         this.page.state.change({ sort: again ? `-${key}` : key });
     }
 
-    /** Rows that hold something in any column, and match. */
+    /** The rows that match and hold something in any column. */
     rows() {
         const { ledger } = this.page;
         const { find } = this.page.state.now;
@@ -142,7 +142,7 @@ export class SitesView {
         return names.join(" · ");
     }
 
-    // ---- the chosen one
+    // ---- the chosen site
 
     open(site) {
         this.page.state.change({ site: this.page.state.now.site === site ? -1 : site }, true);
@@ -160,7 +160,7 @@ export class SitesView {
     }
 }
 
-/** A call stack, innermost first, and a button that copies it. */
+/** A call stack, innermost first, with a button that copies it. */
 export function stackOf(ledger, node) {
     const stack = ledger.stackOfNode(node);
     const copy = element("button", { type: "button",

@@ -1,6 +1,5 @@
-/* state.js — what the page shows, as the fragment of its address has it.
- * In: changes, and addresses. Out: a state, and somebody told of it. A link shows the same again: what is as usual is
- * left out. */
+/* state.js — the state of the page, which is in the fragment of its address. In: changes, and addresses. Out: the
+ * state, and a call to a listener. A link shows the same state again; defaults are left out of it. */
 
 const USUAL = {
     view: "overview",
@@ -24,7 +23,7 @@ const USUAL = {
     row: -1,
 };
 
-/** Words that are one of a few. */
+/** Members with a fixed set of words. */
 const WORDS = { unit: ["bytes", "blocks"], kinds: ["both", "python", "native"], place: ["host", "device"] };
 
 function valueOf(key, text, usual) {
@@ -66,7 +65,7 @@ export class State {
         });
     }
 
-    /** A step that can be gone back from, unless it is `small`. */
+    /** Changes the state. The browser can go back from it, unless it is `small`. */
     change(changes, small = false) {
         this.now = { ...this.now, ...changes };
         const fragment = writeState(this.now, this.usual);

@@ -1,12 +1,11 @@
-/* table.js — a table of many rows.
- * In: columns, rows in an order, and what each cell says. Out: the rows that are seen, as elements; of a million no
- * more than a screen. */
+/* table.js — a table of many rows. In: columns, sorted rows, and a function for the content of each cell. Out: the
+ * visible rows as elements, at most a screen of them. */
 
 import { copyText, element } from "./dom.js";
 import { countText } from "./words.js";
 
 const ROW_HEIGHT = 30;
-const ROWS_MOST = 500000; // browsers have a highest height
+const ROWS_MOST = 500000; // browsers limit the height of an element
 const COPIED_MOST = 10000;
 
 export class Table {
@@ -90,7 +89,7 @@ export class Table {
         return element("button.open", { type: "button", "aria-expanded": chosen ? "true" : "false" }, content);
     }
 
-    /** Of very many the first. */
+    /** Copies the rows; of very many only the first. */
     copyRows() {
         const { columns, text, cell } = this.options;
         const say = text ?? cell;

@@ -1,6 +1,5 @@
-/* trace.js — the lines of the trace of decisions, put together.
- * In: the document of decisions. Out: triggers with what each did to every owner, and of each owner its history.
- * docs/decisions.md has the lines; what a line lacks is left out. */
+/* trace.js — the trace of decisions, grouped. In: the document of decisions. Out: triggers with their effect on every
+ * owner, and the history of each owner. docs/decisions.md has the lines. Missing members are left out. */
 
 const REASONS = { run_ended: "a run ended", request: "somebody asked", pressure: "memory was short",
     idle: "not used for a while", rescue: "a device had no memory" };
@@ -62,7 +61,7 @@ export class Trace {
         return this.historyOf(owner).findLast((line) => line.kind === kind);
     }
 
-    /** Seconds after the start of the process. */
+    /** The seconds since the start of the process. */
     secondsOf(line) {
         const start = this.document?.process?.start_ns;
         return start && line.t > start ? (line.t - start) / 1e9 : null;

@@ -1,6 +1,5 @@
-/* words.js — values as people read them.
- * In: numbers, and text that came from elsewhere. Out: short text in which nothing is hidden: what would not show, or
- * would turn the text around, stands there as a mark. */
+/* words.js — values as text for people. In: numbers, and text from elsewhere. Out: short text in which nothing is
+ * hidden: characters that are invisible or change the direction of text are shown as a mark. */
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const whole = new Intl.NumberFormat("en-US");
@@ -33,7 +32,7 @@ export function countChangeText(count) {
     return (count > 0 ? "+" : "") + countText(count);
 }
 
-/** 12.3 % of the whole; "" where there is no whole */
+/** 12.3 % of the whole; "" if the whole is 0 */
 export function percentText(part, all) {
     if (!all) return "";
     const percent = (100 * part) / all;
@@ -53,7 +52,7 @@ export function durationText(seconds) {
     return rest ? `${text} ${Math.floor((seconds % length) / rest[1])} ${rest[0]}` : text;
 }
 
-/** 2026-11-21 11:28:08, in the reader's own time */
+/** 2026-11-21 11:28:08, in the reader's time zone */
 export function whenText(seconds) {
     if (!seconds) return "not known";
     const at = new Date(seconds * 1000);
@@ -62,7 +61,7 @@ export function whenText(seconds) {
     return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
-// Control characters, marks of writing direction, and what takes no room.
+// Control characters, marks of writing direction, and characters without width.
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
 
 function markOf(character) {
@@ -72,17 +71,17 @@ function markOf(character) {
     return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e9`;
 }
 
-/** Text from elsewhere with nothing hidden in it. */
+/** Text from elsewhere, with nothing hidden in it. */
 export function safeText(text) {
     return String(text).replace(HIDDEN, markOf);
 }
 
-/** A model or custom is told apart by its origin, as in the command's texts. */
+/** The name of an owner. Models and custom owners differ by origin, as in the command's texts. */
 export function ownerText({ kind, name, origin }) {
     return origin && (kind === "model" || kind === "custom") ? `${name} (${origin})` : name;
 }
 
-/** The last name of a path; of one such as torch/__init__.py the last two. */
+/** The last name of a path; for a name such as torch/__init__.py the last two. */
 export function shortPath(path) {
     const names = path.split("/");
     const last = names[names.length - 1];
