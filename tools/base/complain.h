@@ -1,5 +1,5 @@
-/* complain.h — common to all subcommands: exit codes, complaints, and the end of the output. In: a text. Out: "memstow:
- * …" on standard error, and the exit code. */
+/* complain.h — common to all subcommands: exit codes, complaints, and the end of the output.
+ * In: a text. Out: "memstow: …" on standard error, and the exit code. */
 #ifndef MEMSTOW_COMPLAIN_H
 #define MEMSTOW_COMPLAIN_H
 

@@ -1,5 +1,5 @@
-/* duration.h — parses lengths of time. In: "60s", "500ms", "2m", "1.5s" or a plain number of seconds. Out:
- * nanoseconds. */
+/* duration.h — parses lengths of time.
+ * In: "60s", "500ms", "2m", "1.5s" or a plain number of seconds. Out: nanoseconds. */
 #ifndef MEMSTOW_DURATION_H
 #define MEMSTOW_DURATION_H
 

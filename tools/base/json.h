@@ -1,5 +1,6 @@
-/* json.h — writes one JSON document piece by piece, so that a million sites need no memory. In: keys and values in
- * document order. Out: indented text on a stream. Strings are always written as UTF-8: invalid bytes become U+FFFD. */
+/* json.h — writes one JSON document piece by piece, so that a million sites need no memory.
+ * In: keys and values in document order. Out: indented text on a stream. Strings are always written as UTF-8: invalid
+ * bytes become U+FFFD. */
 #ifndef MEMSTOW_JSON_H
 #define MEMSTOW_JSON_H
 

@@ -1,5 +1,5 @@
-/* place_in.h — turns an offset in a text into line and column. In: a text and an offset. Out: line and column, both
- * from 1; a column is a byte. */
+/* place_in.h — turns an offset in a text into line and column.
+ * In: a text and an offset. Out: line and column, both from 1; a column is a byte. */
 #ifndef MEMSTOW_PLACE_IN_H
 #define MEMSTOW_PLACE_IN_H
 

@@ -1,5 +1,5 @@
-/* program.h — tells whether a program can be preloaded, by its file. In: a command or a path. Out: a verdict and a
- * sentence for people. It never runs anything. */
+/* program.h — tells whether a program can be preloaded, by its file.
+ * In: a command or a path. Out: a verdict and a sentence for people. It never runs anything. */
 #ifndef MEMSTOW_PROGRAM_H
 #define MEMSTOW_PROGRAM_H
 

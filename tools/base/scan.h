@@ -1,6 +1,6 @@
-/* scan.h — reads small text files that people write or merge: lines of words, numbers and quoted strings. In: a file
- * that is not trusted. Out: its tokens; or one message, "FILE:LINE:COLUMN: why". A '#' begins a comment. It never reads
- * past the text, and keeps nothing but the message. */
+/* scan.h — reads small text files that people write or merge: lines of words, numbers and quoted strings.
+ * In: a file that is not trusted. Out: its tokens; or one message, "FILE:LINE:COLUMN: why". A '#' begins a comment. It
+ * never reads past the text, and keeps nothing but the message. */
 #ifndef MEMSTOW_SCAN_H
 #define MEMSTOW_SCAN_H
 

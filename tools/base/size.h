@@ -1,4 +1,5 @@
-/* size.h — parses sizes: "64K", "1.5MiB", "4096". In: a text. Out: bytes. It must not depend on the locale. */
+/* size.h — parses sizes: "64K", "1.5MiB", "4096".
+ * In: a text. Out: bytes. It must not depend on the locale. */
 #ifndef MEMSTOW_SIZE_H
 #define MEMSTOW_SIZE_H
 

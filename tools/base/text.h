@@ -1,6 +1,6 @@
-/* text.h — values as text for people: sizes, counts, times, and strings from elsewhere. In: numbers and untrusted
- * bytes. Out: short printable strings, returned by value so that printf can use them in place: printf("%s",
- * text_size(n).s). It never passes a control character on to a terminal. */
+/* text.h — values as text for people: sizes, counts, times, and strings from elsewhere.
+ * In: numbers and untrusted bytes. Out: short printable strings, returned by value so that printf can use them in
+ * place: printf("%s", text_size(n).s). It never passes a control character on to a terminal. */
 #ifndef MEMSTOW_TEXT_H
 #define MEMSTOW_TEXT_H
 

@@ -1,6 +1,6 @@
 /* baseline.h — figures as a text file that lives beside the source. It is sorted, and has no addresses, paths of a
- * machine or dates, so `git diff` shows what changed. In: such a file, which is not trusted, or figures. Out: the other
- * of the two.
+ * machine or dates, so `git diff` shows what changed.
+ * In: such a file, which is not trusted, or figures. Out: the other of the two.
  *
  *     memstow-baseline 1
  *     measure live                  or peak

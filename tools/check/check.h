@@ -1,6 +1,6 @@
-/* check.h — memstow check: its options, its result, and the forms of the verdict. In: options; figures of the baseline
- * and of the runs. Out: text, JSON, JUnit's XML, annotations of GitHub, Markdown: one file each. cmd_check.c calls the
- * parts. */
+/* check.h — memstow check: its options, its result, and the forms of the verdict.
+ * In: options; figures of the baseline and of the runs. Out: text, JSON, JUnit's XML, annotations of GitHub, Markdown:
+ * one file each. cmd_check.c calls the parts. */
 #ifndef MEMSTOW_CHECK_H
 #define MEMSTOW_CHECK_H
 

@@ -1,5 +1,5 @@
-/* check_files.c — refuses options that name one file twice, before anything runs. In: the options. Out: a refusal with
- * its reason. It never opens or changes a file. */
+/* check_files.c — refuses options that name one file twice, before anything runs.
+ * In: the options. Out: a refusal with its reason. It never opens or changes a file. */
 #include "tools/base/complain.h"
 #include "tools/base/text.h"
 #include "tools/check/check.h"

@@ -1,5 +1,6 @@
-/* check_html.c — a verdict as a page, with the report of the last run behind it; see check.h. In: the ledgers of that
- * run. Out: one file. If the run had several processes, the report is of the one with the highest peak. */
+/* check_html.c — a verdict as a page, with the report of the last run behind it; see check.h.
+ * In: the ledgers of that run. Out: one file. If the run had several processes, the report is of the one with the
+ * highest peak. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
 #include "tools/proc/proc.h"

@@ -1,5 +1,6 @@
-/* decisions.h — the trace of decisions, line by line, and its faults. docs/decisions.md has the lines. In: an image,
- * whose lines are JSON and otherwise not trusted. Out: events in order of time, the trigger of each, and faults. */
+/* decisions.h — the trace of decisions, line by line, and its faults. docs/decisions.md has the lines.
+ * In: an image, whose lines are JSON and otherwise not trusted. Out: events in order of time, the trigger of each, and
+ * faults. */
 #ifndef MEMSTOW_DECISIONS_H
 #define MEMSTOW_DECISIONS_H
 

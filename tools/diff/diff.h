@@ -1,5 +1,5 @@
-/* diff.h — a comparison of two files as text, JSON or page; cmd_diff.c makes it. In: rows of both files, and facts
- * about each file. Out: text or JSON on standard output, or a page. */
+/* diff.h — a comparison of two files as text, JSON or page; cmd_diff.c makes it.
+ * In: rows of both files, and facts about each file. Out: text or JSON on standard output, or a page. */
 #ifndef MEMSTOW_DIFF_H
 #define MEMSTOW_DIFF_H
 

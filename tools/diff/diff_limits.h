@@ -1,6 +1,6 @@
-/* diff_limits.h — limits of a comparison for each owner and each call site. In: both images, one after the other, and
- * views of their device memory. Out: of the rows that passed a limit, the one that grew most. These rows are separate
- * from the rows that are shown, which may be of another view. */
+/* diff_limits.h — limits of a comparison for each owner and each call site.
+ * In: both images, one after the other, and views of their device memory. Out: of the rows that passed a limit, the one
+ * that grew most. These rows are separate from the rows that are shown, which may be of another view. */
 #ifndef MEMSTOW_DIFF_LIMITS_H
 #define MEMSTOW_DIFF_LIMITS_H
 

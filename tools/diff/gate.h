@@ -1,5 +1,5 @@
-/* gate.h — judges whether runs of a program hold more than a baseline. Pure. In: figures of the baseline, figures of
- * the runs, limits, suppressions. Out: findings.
+/* gate.h — judges whether runs of a program hold more than a baseline. Pure.
+ * In: figures of the baseline, figures of the runs, limits, suppressions. Out: findings.
  *
  * The rule: growth is the distance from the highest figure of the baseline's runs to the lowest figure of the present
  * runs. So a limit is passed only if every present run passes it, and differences between runs of one program do not

@@ -1,6 +1,6 @@
-/* html_diff.c — a comparison as a page; see diff.h. docs/html.md has the format of its data. In: rows of both files by
- * site, on the host and on devices. Out: the same groups as for a report, with the figures of each site before and
- * after. */
+/* html_diff.c — a comparison as a page; see diff.h. docs/html.md has the format of its data.
+ * In: rows of both files by site, on the host and on devices. Out: the same groups as for a report, with the figures of
+ * each site before and after. */
 #include "tools/base/complain.h"
 #include "tools/diff/diff.h"
 #include "tools/html/html_fit.h"

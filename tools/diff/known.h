@@ -1,5 +1,6 @@
-/* known.h — known growth, for diff and check. In: the file of suppressions that an option names. Out: its lines; and,
- * after growth was judged, how each line was used. */
+/* known.h — known growth, for diff and check.
+ * In: the file of suppressions that an option names. Out: its lines; and, after growth was judged, how each line was
+ * used. */
 #ifndef MEMSTOW_KNOWN_H
 #define MEMSTOW_KNOWN_H
 

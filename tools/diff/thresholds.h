@@ -1,6 +1,6 @@
-/* thresholds.h — how much growth is too much: the limits of diff and check. In: "10MiB,5%,owner:1MiB,site:100x", and
- * the growth. Out: the first limit that was passed, as text; or, if small growth may pass, whether growth is fine,
- * worth a warning, or too much. Pure. */
+/* thresholds.h — how much growth is too much: the limits of diff and check.
+ * In: "10MiB,5%,owner:1MiB,site:100x", and the growth. Out: the first limit that was passed, as text; or, if small
+ * growth may pass, whether growth is fine, worth a warning, or too much. Pure. */
 #ifndef MEMSTOW_THRESHOLDS_H
 #define MEMSTOW_THRESHOLDS_H
 

@@ -1,5 +1,5 @@
-/* html_out.h — writes the file of a page: text as it is, and blocks of data, compressed and encoded as letters. In:
- * bytes, numbers, JSON. Out: HTML. It keeps no more than a window of the output. docs/html.md has the format. */
+/* html_out.h — writes the file of a page: text as it is, and blocks of data, compressed and encoded as letters.
+ * In: bytes, numbers, JSON. Out: HTML. It keeps no more than a window of the output. docs/html.md has the format. */
 #ifndef MEMSTOW_HTML_OUT_H
 #define MEMSTOW_HTML_OUT_H
 

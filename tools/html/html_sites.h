@@ -1,5 +1,6 @@
-/* html_sites.h — the sites of one report as columns of a page, in the order of its tree. In: a report. Out: the groups
- * "lines", "segments", "tree", "sites", "tags" and "blocks". Their sums equal those of the report, to the byte. */
+/* html_sites.h — the sites of one report as columns of a page, in the order of its tree.
+ * In: a report. Out: the groups "lines", "segments", "tree", "sites", "tags" and "blocks". Their sums equal those of
+ * the report, to the byte. */
 #ifndef MEMSTOW_HTML_SITES_H
 #define MEMSTOW_HTML_SITES_H
 

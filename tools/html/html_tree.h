@@ -1,8 +1,8 @@
-/* html_tree.h — the call stacks of a page as one tree of lines, and the choice of sites that are shown singly. In:
- * leaves (one for each site) with the stacks of one image, or of two that are compared. Out: nodes in the order of a
- * walk from the outside, each with a piece of stack that is stored once, and entries at the nodes. The size of the file
- * has a limit, however large the program is. The smallest sites are merged at the nearest outer stack with space for
- * them, so sums stay exact. */
+/* html_tree.h — the call stacks of a page as one tree of lines, and the choice of sites that are shown singly.
+ * In: leaves (one for each site) with the stacks of one image, or of two that are compared. Out: nodes in the order of
+ * a walk from the outside, each with a piece of stack that is stored once, and entries at the nodes. The size of the
+ * file has a limit, however large the program is. The smallest sites are merged at the nearest outer stack with space
+ * for them, so sums stay exact. */
 #ifndef MEMSTOW_HTML_TREE_H
 #define MEMSTOW_HTML_TREE_H
 

@@ -1,5 +1,5 @@
-/* image.h — a ledger or snapshot in memory: flat tables; accessors check every reference. In: the tables that the
- * reader fills. Out: tables and sums for every view. It knows nothing of files. */
+/* image.h — a ledger or snapshot in memory: flat tables; accessors check every reference.
+ * In: the tables that the reader fills. Out: tables and sums for every view. It knows nothing of files. */
 #ifndef MEMSTOW_IMAGE_H
 #define MEMSTOW_IMAGE_H
 

@@ -1,5 +1,6 @@
-/* order.h — sorts the nodes of an image, parents first. In: nodes in any order, and totals that refer to them. Out:
- * nodes whose parent has a lower id, so that one pass can add up or pass down any figure. */
+/* order.h — sorts the nodes of an image, parents first.
+ * In: nodes in any order, and totals that refer to them. Out: nodes whose parent has a lower id, so that one pass can
+ * add up or pass down any figure. */
 #ifndef MEMSTOW_ORDER_H
 #define MEMSTOW_ORDER_H
 

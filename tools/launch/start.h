@@ -1,5 +1,5 @@
-/* start.h — starts a program that memstow tracks: the common part of `run` and `watch`. In: options, and a command.
- * Out: the environment for the library. All refusals come before the program starts. */
+/* start.h — starts a program that memstow tracks: the common part of `run` and `watch`.
+ * In: options, and a command. Out: the environment for the library. All refusals come before the program starts. */
 #ifndef MEMSTOW_START_H
 #define MEMSTOW_START_H
 

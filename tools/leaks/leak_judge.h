@@ -1,6 +1,6 @@
-/* leak_judge.h — judges whether a site leaks, from its growth run after run, and otherwise what its growth is. In:
- * changes in the order of their points, at most one for each point. Points are runs, or the readings of a series. Out:
- * a verdict with figures. Pure: no memory, no tables. docs/leaks.md explains the rules. */
+/* leak_judge.h — judges whether a site leaks, from its growth run after run, and otherwise what its growth is.
+ * In: changes in the order of their points, at most one for each point. Points are runs, or the readings of a series.
+ * Out: a verdict with figures. Pure: no memory, no tables. docs/leaks.md explains the rules. */
 #ifndef MEMSTOW_LEAK_JUDGE_H
 #define MEMSTOW_LEAK_JUDGE_H
 

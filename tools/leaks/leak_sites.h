@@ -1,7 +1,7 @@
-/* leak_sites.h — what each site holds, from which run, and how that changed from reading to reading. In: one image, or
- * several of one process in order of time. Out: sites (model, node and call stack, for all runs together), what is left
- * at each of each run's allocations, and the changes at each reading. Owners are matched by kind, name and origin;
- * stacks by their frames. */
+/* leak_sites.h — what each site holds, from which run, and how that changed from reading to reading.
+ * In: one image, or several of one process in order of time. Out: sites (model, node and call stack, for all runs
+ * together), what is left at each of each run's allocations, and the changes at each reading. Owners are matched by
+ * kind, name and origin; stacks by their frames. */
 #ifndef MEMSTOW_LEAK_SITES_H
 #define MEMSTOW_LEAK_SITES_H
 

@@ -1,7 +1,8 @@
 /* leaks_ask.h — the requests of memstow leaks to a running program: collect all garbage, or find the holders of some
- * memory. In: a pid, the path of its socket, and call stacks by their places in the ledger. Out: the program did so
- * between two runs, or the reason why not. Its findings are in its trace. The wait has the given limit, and is shown on
- * a terminal. */
+ * memory.
+ * In: a pid, the path of its socket, and call stacks by their places in the ledger. Out: the program did so between two
+ * runs, or the reason why not. Its findings are in its trace. The wait has the given limit, and is shown on a
+ * terminal. */
 #ifndef MEMSTOW_LEAKS_ASK_H
 #define MEMSTOW_LEAKS_ASK_H
 

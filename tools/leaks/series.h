@@ -1,6 +1,6 @@
-/* series.h — the readings of a process in one file: writes and reads section SERIES of a snapshot. In: points and
- * changes, or bytes, which are not trusted. Out: bytes, or points and changes. The section has only sites that hold
- * something in the snapshot itself. docs/format.md has the layout. */
+/* series.h — the readings of a process in one file: writes and reads section SERIES of a snapshot.
+ * In: points and changes, or bytes, which are not trusted. Out: bytes, or points and changes. The section has only
+ * sites that hold something in the snapshot itself. docs/format.md has the layout. */
 #ifndef MEMSTOW_SERIES_H
 #define MEMSTOW_SERIES_H
 

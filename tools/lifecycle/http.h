@@ -1,4 +1,5 @@
-/* http.h — the part of HTTP that requests to a server on this machine need. In: a request. Out: status and body. */
+/* http.h — the part of HTTP that requests to a server on this machine need.
+ * In: a request. Out: status and body. */
 #ifndef MEMSTOW_HTTP_H
 #define MEMSTOW_HTTP_H
 

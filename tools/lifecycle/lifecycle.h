@@ -1,5 +1,5 @@
-/* lifecycle.h — one life of a program: it is started, used, closed, and watched until nothing of it is left. In: a
- * scenario and the number of one of the six tests. Out: figures and a verdict. */
+/* lifecycle.h — one life of a program: it is started, used, closed, and watched until nothing of it is left.
+ * In: a scenario and the number of one of the six tests. Out: figures and a verdict. */
 #ifndef MEMSTOW_LIFECYCLE_H
 #define MEMSTOW_LIFECYCLE_H
 

@@ -1,5 +1,6 @@
-/* scenario.h — the small file that says how a program is started, used and closed, for `memstow lifecycle`. In: a text
- * that is not trusted, with a "key: value" on each line. Out: a scenario, or one message with line and column. */
+/* scenario.h — the small file that says how a program is started, used and closed, for `memstow lifecycle`.
+ * In: a text that is not trusted, with a "key: value" on each line. Out: a scenario, or one message with line and
+ * column. */
 #ifndef MEMSTOW_SCENARIO_H
 #define MEMSTOW_SCENARIO_H
 

@@ -1,5 +1,6 @@
-/* dynsym.h — finds exported symbols of a running process's program or library. In: a pid, the beginning of the file's
- * name, names. Out: addresses in the process. It trusts nothing that the file says. */
+/* dynsym.h — finds exported symbols of a running process's program or library.
+ * In: a pid, the beginning of the file's name, names. Out: addresses in the process. It trusts nothing that the file
+ * says. */
 #ifndef MEMSTOW_DYNSYM_H
 #define MEMSTOW_DYNSYM_H
 

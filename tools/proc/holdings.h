@@ -1,6 +1,6 @@
 /* holdings.h — what a process has that can keep it, or other processes, from ending: threads and their waits, open
- * files, sockets, shared memory, mapped files, deleted files of its own, contexts on a GPU. In: a pid. Out: lists from
- * /proc. It does not attach to the process. */
+ * files, sockets, shared memory, mapped files, deleted files of its own, contexts on a GPU.
+ * In: a pid. Out: lists from /proc. It does not attach to the process. */
 #ifndef MEMSTOW_HOLDINGS_H
 #define MEMSTOW_HOLDINGS_H
 

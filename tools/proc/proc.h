@@ -1,5 +1,5 @@
-/* proc.h — facts about a process from /proc: whether it exists, since when, and its name. In: a pid. Out: these facts.
- * It never attaches to a process. */
+/* proc.h — facts about a process from /proc: whether it exists, since when, and its name.
+ * In: a pid. Out: these facts. It never attaches to a process. */
 #ifndef MEMSTOW_PROC_H
 #define MEMSTOW_PROC_H
 

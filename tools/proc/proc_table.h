@@ -1,4 +1,5 @@
-/* proc_table.h — a table of all processes from one look. In: /proc. Out: a table sorted by pid. */
+/* proc_table.h — a table of all processes from one look.
+ * In: /proc. Out: a table sorted by pid. */
 #ifndef MEMSTOW_PROC_TABLE_H
 #define MEMSTOW_PROC_TABLE_H
 

@@ -1,7 +1,7 @@
 /* python_threads.h — the Python threads of a running process: names, whether Python waits for them at its end, and the
- * function that each is in; and whether Python is ending. In: a pid. Out: a list. It reads the memory of the process,
- * which keeps running, so what it reads may be torn: all of it is checked and bounded. It works for CPython 3.11 and
- * 3.12; for others there is no list. */
+ * function that each is in; and whether Python is ending.
+ * In: a pid. Out: a list. It reads the memory of the process, which keeps running, so what it reads may be torn: all of
+ * it is checked and bounded. It works for CPython 3.11 and 3.12; for others there is no list. */
 #ifndef MEMSTOW_PYTHON_THREADS_H
 #define MEMSTOW_PYTHON_THREADS_H
 

@@ -1,5 +1,5 @@
-/* waits.h — the system call that a thread waits in. In: /proc/PID/task/TID/syscall. Out: the name of the call, and the
- * descriptor that it uses. */
+/* waits.h — the system call that a thread waits in.
+ * In: /proc/PID/task/TID/syscall. Out: the name of the call, and the descriptor that it uses. */
 #ifndef MEMSTOW_WAITS_H
 #define MEMSTOW_WAITS_H
 

@@ -1,6 +1,6 @@
-/* counters.c — turns SITE and COUNTERS of a ledger into totals by site and class. In: chunks of counters, which a
- * running process may be adding to. Out: totals that are exact if the counters held still for a moment, and are marked
- * inexact otherwise. It never stops the process.
+/* counters.c — turns SITE and COUNTERS of a ledger into totals by site and class.
+ * In: chunks of counters, which a running process may be adding to. Out: totals that are exact if the counters held
+ * still for a moment, and are marked inexact otherwise. It never stops the process.
  *
  * Counters are read three times, because one thread may free a block of another. If all allocations are read before all
  * frees, the frees may include blocks that were not yet allocated then. In the other order, blocks that were freed long

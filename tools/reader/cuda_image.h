@@ -1,5 +1,6 @@
-/* cuda_image.h — the CUDA memory of an image: allocations by site, blocks, devices. In: the sections of a file, which
- * is treated as hostile. Out: tables and sums beside those of host memory, which do not include CUDA memory. */
+/* cuda_image.h — the CUDA memory of an image: allocations by site, blocks, devices.
+ * In: the sections of a file, which is treated as hostile. Out: tables and sums beside those of host memory, which do
+ * not include CUDA memory. */
 #ifndef MEMSTOW_CUDA_IMAGE_H
 #define MEMSTOW_CUDA_IMAGE_H
 

@@ -1,5 +1,6 @@
-/* cupti_image.h — what CUPTI reported about CUDA memory, and how that differs from the ledger. In: the sections of a
- * file, which is treated as hostile. Out: the record, the differences that have names, and one sentence. */
+/* cupti_image.h — what CUPTI reported about CUDA memory, and how that differs from the ledger.
+ * In: the sections of a file, which is treated as hostile. Out: the record, the differences that have names, and one
+ * sentence. */
 #ifndef MEMSTOW_CUPTI_IMAGE_H
 #define MEMSTOW_CUPTI_IMAGE_H
 

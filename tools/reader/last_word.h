@@ -1,6 +1,6 @@
-/* last_word.h — how the process of a ledger ended, if the process itself could not record it. In: the wait status of a
- * process that is gone. Out: that status in the header of its ledger. It never writes to a file that a process may
- * still write to. */
+/* last_word.h — how the process of a ledger ended, if the process itself could not record it.
+ * In: the wait status of a process that is gone. Out: that status in the header of its ledger. It never writes to a
+ * file that a process may still write to. */
 #ifndef MEMSTOW_LAST_WORD_H
 #define MEMSTOW_LAST_WORD_H
 

@@ -1,5 +1,5 @@
-/* misuse_image.h — blocks of an image that were freed twice, or whose header was overwritten. In: the MISUSE section of
- * a file, which is treated as hostile. Out: its records, and their call stacks. */
+/* misuse_image.h — blocks of an image that were freed twice, or whose header was overwritten.
+ * In: the MISUSE section of a file, which is treated as hostile. Out: its records, and their call stacks. */
 #ifndef MEMSTOW_MISUSE_IMAGE_H
 #define MEMSTOW_MISUSE_IMAGE_H
 

@@ -1,6 +1,6 @@
-/* origin_stacks.h — the stacks where descriptors were opened, threads started, and shared memory mapped. In: records of
- * a ledger, with sites. Out: the image's origins, with nodes, like totals. A site without allocations has no total, so
- * a total is lent to it while the stacks are read. */
+/* origin_stacks.h — the stacks where descriptors were opened, threads started, and shared memory mapped.
+ * In: records of a ledger, with sites. Out: the image's origins, with nodes, like totals. A site without allocations
+ * has no total, so a total is lent to it while the stacks are read. */
 #ifndef MEMSTOW_ORIGIN_STACKS_H
 #define MEMSTOW_ORIGIN_STACKS_H
 

@@ -1,5 +1,5 @@
-/* packed.c — see packed.h. In: LEB128 numbers from a hostile file, or totals. Out: totals, or bytes. It never reads
- * past its section. */
+/* packed.c — see packed.h.
+ * In: LEB128 numbers from a hostile file, or totals. Out: totals, or bytes. It never reads past its section. */
 #include "tools/reader/packed.h"
 
 #include <string.h>

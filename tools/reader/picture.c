@@ -1,5 +1,5 @@
-/* picture.c — see picture.h. It reads PEAK_0 and PEAK_1. In: LEB128 numbers, which a running process may be replacing.
- * Out: peak_bytes and peak_blocks of the totals. */
+/* picture.c — see picture.h. It reads PEAK_0 and PEAK_1.
+ * In: LEB128 numbers, which a running process may be replacing. Out: peak_bytes and peak_blocks of the totals. */
 #include "tools/reader/picture.h"
 
 #include <stdlib.h>

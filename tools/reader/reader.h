@@ -1,6 +1,6 @@
-/* reader.h — reads the header, sections and records of a ledger or snapshot. In: a source, which is treated as hostile.
- * Out: arrays of records, or one message in image->error. It never trusts a length, count, offset or number, and
- * allocates no more than the input can fill. */
+/* reader.h — reads the header, sections and records of a ledger or snapshot.
+ * In: a source, which is treated as hostile. Out: arrays of records, or one message in image->error. It never trusts a
+ * length, count, offset or number, and allocates no more than the input can fill. */
 #ifndef MEMSTOW_READER_H
 #define MEMSTOW_READER_H
 

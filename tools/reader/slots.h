@@ -1,6 +1,6 @@
-/* slots.h — tables of slots that are mostly empty: large blocks, mappings, CUDA blocks, origins. In: the sections of a
- * file, whose process may be writing to the slots. Out: the slots that are in use. It never takes a slot that is being
- * written. */
+/* slots.h — tables of slots that are mostly empty: large blocks, mappings, CUDA blocks, origins.
+ * In: the sections of a file, whose process may be writing to the slots. Out: the slots that are in use. It never takes
+ * a slot that is being written. */
 #ifndef MEMSTOW_SLOTS_H
 #define MEMSTOW_SLOTS_H
 

@@ -1,5 +1,6 @@
 /* source.h — the bytes of a ledger or snapshot: from a buffer, a file, a mapping of a live file, or the memory of a
- * process. In: offset and length. Out: a copy. It never reads past the size that the source had when it was opened. */
+ * process.
+ * In: offset and length. Out: a copy. It never reads past the size that the source had when it was opened. */
 #ifndef MEMSTOW_SOURCE_H
 #define MEMSTOW_SOURCE_H
 

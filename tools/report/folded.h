@@ -1,5 +1,5 @@
-/* folded.h — lines of folded stacks, "outermost;…;innermost BYTES", as flame graph programs read them. In: names of
- * frames, one by one. Out: lines on standard output. A name never ends a frame or a line. */
+/* folded.h — lines of folded stacks, "outermost;…;innermost BYTES", as flame graph programs read them.
+ * In: names of frames, one by one. Out: lines on standard output. A name never ends a frame or a line. */
 #ifndef MEMSTOW_FOLDED_H
 #define MEMSTOW_FOLDED_H
 

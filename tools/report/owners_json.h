@@ -1,4 +1,5 @@
-/* owners_json.h — the registered owners as one JSON document. In: the owners of an image. Out: JSON on a stream. */
+/* owners_json.h — the registered owners as one JSON document.
+ * In: the owners of an image. Out: JSON on a stream. */
 #ifndef MEMSTOW_OWNERS_JSON_H
 #define MEMSTOW_OWNERS_JSON_H
 

@@ -1,5 +1,5 @@
-/* report.h — a report as text or JSON; cmd_report.c chooses. In: an image, its split of resident memory, and options.
- * Out: text or JSON on standard output. */
+/* report.h — a report as text or JSON; cmd_report.c chooses.
+ * In: an image, its split of resident memory, and options. Out: text or JSON on standard output. */
 #ifndef MEMSTOW_REPORT_H
 #define MEMSTOW_REPORT_H
 

@@ -1,5 +1,6 @@
-/* report_folded.c — the stacks of a report for flame graph programs; see report.h and folded.h. In: options. Out: one
- * line for each stack, and on standard error what is merged. The lines always add up to all memory. */
+/* report_folded.c — the stacks of a report for flame graph programs; see report.h and folded.h.
+ * In: options. Out: one line for each stack, and on standard error what is merged. The lines always add up to all
+ * memory. */
 #include "tools/base/complain.h"
 #include "tools/report/folded.h"
 #include "tools/views/stacks.h"

@@ -1,6 +1,7 @@
-/* report_tree.c — the call tree of a report in text; see report.h. In: the bytes of each stack. Out: all branches of
- * more than 2 % of the whole for which there are lines, the largest first. The shown part of the tree is built in
- * memory before the first line is printed, because only then its size is known. */
+/* report_tree.c — the call tree of a report in text; see report.h.
+ * In: the bytes of each stack. Out: all branches of more than 2 % of the whole for which there are lines, the largest
+ * first. The shown part of the tree is built in memory before the first line is printed, because only then its size is
+ * known. */
 #include "tools/views/calltree.h"
 #include "tools/views/estimate.h"
 #include "tools/symbols/innermost.h"

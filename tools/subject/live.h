@@ -1,5 +1,5 @@
-/* live.h — opens the ledger that a running process keeps now. In: a pid. Out: an open source, or the reason why there
- * is none. It never stops the process or writes to it. */
+/* live.h — opens the ledger that a running process keeps now.
+ * In: a pid. Out: an open source, or the reason why there is none. It never stops the process or writes to it. */
 #ifndef MEMSTOW_LIVE_H
 #define MEMSTOW_LIVE_H
 

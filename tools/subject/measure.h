@@ -1,5 +1,5 @@
-/* measure.h — measures the residency of a running process now, and adds it to the process's image. In: an image and a
- * pid. Out: regions, and `resident` of large blocks and mappings. */
+/* measure.h — measures the residency of a running process now, and adds it to the process's image.
+ * In: an image and a pid. Out: regions, and `resident` of large blocks and mappings. */
 #ifndef MEMSTOW_MEASURE_H
 #define MEMSTOW_MEASURE_H
 

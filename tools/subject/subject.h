@@ -1,5 +1,5 @@
-/* subject.h — loads an image from the argument FILE|PID of a subcommand. In: an argument. Out: an image, with measured
- * residency if the process runs; or a complaint. */
+/* subject.h — loads an image from the argument FILE|PID of a subcommand.
+ * In: an argument. Out: an image, with measured residency if the process runs; or a complaint. */
 #ifndef MEMSTOW_SUBJECT_H
 #define MEMSTOW_SUBJECT_H
 

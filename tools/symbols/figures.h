@@ -1,6 +1,7 @@
 /* figures.h — the memory of a program's runs: in total, by owner, and by call site, under names that are valid on
- * another machine, too. In: the figures of run after run, or a baseline. Out: a table with the lowest and highest
- * figure of all runs for each entry. Names have the form of a baseline:
+ * another machine, too.
+ * In: the figures of run after run, or a baseline. Out: a table with the lowest and highest figure of all runs for each
+ * entry. Names have the form of a baseline:
  *
  *     model "UNET" "wan.safetensors"                          an owner: kind, name, origin
  *     at "malloc_it@libx.so" "main@prog" of "model:UNET"      a call site: its innermost frames, and its owner

@@ -1,5 +1,6 @@
-/* innermost.h — the few lines of a call stack that show where an allocation comes from. In: a node. Out: its innermost
- * frames; or, if Python is further out, the innermost two and the Python lines that led there. */
+/* innermost.h — the few lines of a call stack that show where an allocation comes from.
+ * In: a node. Out: its innermost frames; or, if Python is further out, the innermost two and the Python lines that led
+ * there. */
 #ifndef MEMSTOW_INNERMOST_H
 #define MEMSTOW_INNERMOST_H
 

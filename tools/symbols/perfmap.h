@@ -1,6 +1,7 @@
-/* perfmap.h — names for the addresses of JIT-compiled code, from /tmp/perf-PID.map. In: the header of a ledger,
- * addresses of its process. Out: names. Anybody can put a file there. So the file must belong to the process's user or
- * to ours, and must have been written while the process ran. Malformed lines are skipped. */
+/* perfmap.h — names for the addresses of JIT-compiled code, from /tmp/perf-PID.map.
+ * In: the header of a ledger, addresses of its process. Out: names. Anybody can put a file there. So the file must
+ * belong to the process's user or to ours, and must have been written while the process ran. Malformed lines are
+ * skipped. */
 #ifndef MEMSTOW_PERFMAP_H
 #define MEMSTOW_PERFMAP_H
 

@@ -1,5 +1,5 @@
-/* site_lines.h — a call site in a list: figures in a margin on the left, owner and innermost frames beside it. In:
- * texts for the margin, one for each line, and the lines of a stack. Out: lines on standard output, as wide as the
+/* site_lines.h — a call site in a list: figures in a margin on the left, owner and innermost frames beside it.
+ * In: texts for the margin, one for each line, and the lines of a stack. Out: lines on standard output, as wide as the
  * terminal. */
 #ifndef MEMSTOW_SITE_LINES_H
 #define MEMSTOW_SITE_LINES_H

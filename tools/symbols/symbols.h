@@ -1,6 +1,7 @@
-/* symbols.h — names the frames of an image: functions, files and lines. In: frame ids. Out: names. Each frame is looked
- * up at the first request and then kept. A separate process reads ELF files: a file that is damaged or hostile only
- * costs its own names. Missing information is reported once for each file, on standard error. */
+/* symbols.h — names the frames of an image: functions, files and lines.
+ * In: frame ids. Out: names. Each frame is looked up at the first request and then kept. A separate process reads ELF
+ * files: a file that is damaged or hostile only costs its own names. Missing information is reported once for each
+ * file, on standard error. */
 #ifndef MEMSTOW_SYMBOLS_H
 #define MEMSTOW_SYMBOLS_H
 

@@ -1,5 +1,5 @@
-/* at_peak.h — chooses the figures for the peak: the ledger's last picture, or the live memory. In: an image as it was
- * read. Out: the image, with the figures that are nearer to the peak in place of its picture. */
+/* at_peak.h — chooses the figures for the peak: the ledger's last picture, or the live memory.
+ * In: an image as it was read. Out: the image, with the figures that are nearer to the peak in place of its picture. */
 #ifndef MEMSTOW_AT_PEAK_H
 #define MEMSTOW_AT_PEAK_H
 

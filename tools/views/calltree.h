@@ -1,5 +1,6 @@
-/* calltree.h — the stacks of an image as one tree, from the outermost frames inwards. In: bytes per node. Out: the
- * callees of each frame, with the bytes below them. Branches are expanded on request, and only those are in memory. */
+/* calltree.h — the stacks of an image as one tree, from the outermost frames inwards.
+ * In: bytes per node. Out: the callees of each frame, with the bytes below them. Branches are expanded on request, and
+ * only those are in memory. */
 #ifndef MEMSTOW_CALLTREE_H
 #define MEMSTOW_CALLTREE_H
 

@@ -1,7 +1,8 @@
-/* estimate.h — estimates all blocks of a ledger from its samples. In: an image as it was read, whose call stacks are
- * sampled: each call stack has the sums of its samples, and each tag one total of all other blocks. Out: the image with
- * estimates in place of those sums, their variances, and remainders that keep the figures of owners exact. Figures of
- * the whole process and of mappings are exact, and do not change. docs/stacks.md has the reasons. */
+/* estimate.h — estimates all blocks of a ledger from its samples.
+ * In: an image as it was read, whose call stacks are sampled: each call stack has the sums of its samples, and each tag
+ * one total of all other blocks. Out: the image with estimates in place of those sums, their variances, and remainders
+ * that keep the figures of owners exact. Figures of the whole process and of mappings are exact, and do not change.
+ * docs/stacks.md has the reasons. */
 #ifndef MEMSTOW_ESTIMATE_H
 #define MEMSTOW_ESTIMATE_H
 

@@ -1,5 +1,6 @@
-/* groups.h — groups totals by model, node, run, site, module or thread. In: one image, or two to compare. Out: rows and
- * their sums on each side. Rows are matched by name, never by an id of a file. Rows outlive the images. */
+/* groups.h — groups totals by model, node, run, site, module or thread.
+ * In: one image, or two to compare. Out: rows and their sums on each side. Rows are matched by name, never by an id of
+ * a file. Rows outlive the images. */
 #ifndef MEMSTOW_GROUPS_H
 #define MEMSTOW_GROUPS_H
 

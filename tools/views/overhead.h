@@ -1,5 +1,5 @@
-/* overhead.h — the memory that an allocator takes for live blocks beyond the requested bytes. In: an image. Out: an
- * estimate in bytes, from the mean size at each site, without memstow's own headers. */
+/* overhead.h — the memory that an allocator takes for live blocks beyond the requested bytes.
+ * In: an image. Out: an estimate in bytes, from the mean size at each site, without memstow's own headers. */
 #ifndef MEMSTOW_OVERHEAD_H
 #define MEMSTOW_OVERHEAD_H
 

@@ -1,5 +1,5 @@
-/* resident.h — splits the resident memory (RSS) of a process by use. In: an image with regions. Out: parts that add up
- * to the RSS, and a sentence of advice. */
+/* resident.h — splits the resident memory (RSS) of a process by use.
+ * In: an image with regions. Out: parts that add up to the RSS, and a sentence of advice. */
 #ifndef MEMSTOW_RESIDENT_H
 #define MEMSTOW_RESIDENT_H
 

@@ -1,5 +1,6 @@
-/* roster.h — the owners of an image, and the memory of each. In: an image. Out: a list to show, and the owners that
- * users name. Memory of an adopted owner counts for its new owner. */
+/* roster.h — the owners of an image, and the memory of each.
+ * In: an image. Out: a list to show, and the owners that users name. Memory of an adopted owner counts for its new
+ * owner. */
 #ifndef MEMSTOW_ROSTER_H
 #define MEMSTOW_ROSTER_H
 

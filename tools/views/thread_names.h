@@ -1,5 +1,5 @@
-/* thread_names.h — names for the rows of a view by thread, and notes on rows that are not a thread. In: an image. Out:
- * names. The same threads of two runs get the same names, unless thread ids are asked for. */
+/* thread_names.h — names for the rows of a view by thread, and notes on rows that are not a thread.
+ * In: an image. Out: names. The same threads of two runs get the same names, unless thread ids are asked for. */
 #ifndef MEMSTOW_THREAD_NAMES_H
 #define MEMSTOW_THREAD_NAMES_H
 

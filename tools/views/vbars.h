@@ -1,5 +1,5 @@
-/* vbars.h — comfy-aimdo's ranges of device memory, as the Python module noted them last. In: the trace of a file, which
- * is not trusted. Out: the owner of each range, and how much of it was resident. */
+/* vbars.h — comfy-aimdo's ranges of device memory, as the Python module noted them last.
+ * In: the trace of a file, which is not trusted. Out: the owner of each range, and how much of it was resident. */
 #ifndef MEMSTOW_VBARS_H
 #define MEMSTOW_VBARS_H
 

@@ -1,6 +1,7 @@
-/* ending.h — ends processes: SIGTERM, then a wait, then SIGKILL. In: processes by pid and start time. Out: how each
- * ended. It never touches another process that got the pid: for each signal it opens a pidfd, then checks the start
- * time, and signals through the pidfd. It uses one descriptor at a time, however many processes there are. */
+/* ending.h — ends processes: SIGTERM, then a wait, then SIGKILL.
+ * In: processes by pid and start time. Out: how each ended. It never touches another process that got the pid: for each
+ * signal it opens a pidfd, then checks the start time, and signals through the pidfd. It uses one descriptor at a time,
+ * however many processes there are. */
 #ifndef MEMSTOW_ENDING_H
 #define MEMSTOW_ENDING_H
 

@@ -1,5 +1,5 @@
-/* exempt.h — the processes of a program that are to live on at its end: --server-mode of `watch` and `lifecycle`. In:
- * names, and the lists of processes that programs keep (process_registry.json). Out: yes or no. */
+/* exempt.h — the processes of a program that are to live on at its end: --server-mode of `watch` and `lifecycle`.
+ * In: names, and the lists of processes that programs keep (process_registry.json). Out: yes or no. */
 #ifndef MEMSTOW_EXEMPT_H
 #define MEMSTOW_EXEMPT_H
 

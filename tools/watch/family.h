@@ -1,7 +1,8 @@
 /* family.h — the processes of a program: itself, its children, and all that they started. This includes processes whose
  * parent has ended (double forks, setsid, launcher scripts): the kernel makes them children of the subreaper, which is
- * this process. In: /proc. Out: these processes, since when they exist, and how their memory changed. It sends no
- * signals and does not attach. */
+ * this process.
+ * In: /proc. Out: these processes, since when they exist, and how their memory changed. It sends no signals and does
+ * not attach. */
 #ifndef MEMSTOW_FAMILY_H
 #define MEMSTOW_FAMILY_H
 

@@ -1,6 +1,6 @@
 /* growth.h — shows where a running process grows: compares two looks at its ledger by model, node, run and call stack,
- * as `memstow diff` does. In: a pid. Out: lines. It never complains: for a process without a ledger there are no
- * lines. */
+ * as `memstow diff` does.
+ * In: a pid. Out: lines. It never complains: for a process without a ledger there are no lines. */
 #ifndef MEMSTOW_GROWTH_H
 #define MEMSTOW_GROWTH_H
 

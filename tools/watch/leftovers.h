@@ -1,5 +1,5 @@
-/* leftovers.h — describes what is left of a program that should be gone. In: a family that was marked when it should
- * have ended, and its traces. Out: text. */
+/* leftovers.h — describes what is left of a program that should be gone.
+ * In: a family that was marked when it should have ended, and its traces. Out: text. */
 #ifndef MEMSTOW_LEFTOVERS_H
 #define MEMSTOW_LEFTOVERS_H
 

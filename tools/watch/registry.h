@@ -1,5 +1,6 @@
 /* registry.h — process_registry.json: the processes that a program has started, so that they can be found after its
- * end. In: a file that is not trusted. Out: its processes, or one message with line and column. */
+ * end.
+ * In: a file that is not trusted. Out: its processes, or one message with line and column. */
 #ifndef MEMSTOW_REGISTRY_H
 #define MEMSTOW_REGISTRY_H
 

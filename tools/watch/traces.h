@@ -1,7 +1,7 @@
 /* traces.h — what a program leaves in the system after its processes: shared memory, temporary files, named sockets,
- * System V segments. The kernel does not remove these. In: looks at the live family: what it has open or mapped, and
- * which process made it. Out: those that are still there. Only things of this user that appeared after the program's
- * start count. */
+ * System V segments. The kernel does not remove these.
+ * In: looks at the live family: what it has open or mapped, and which process made it. Out: those that are still there.
+ * Only things of this user that appeared after the program's start count. */
 #ifndef MEMSTOW_TRACES_H
 #define MEMSTOW_TRACES_H
 

@@ -1,5 +1,5 @@
-/* blocks.js — the view of the largest blocks and mappings. In: their columns. Out: a table by size, age or resident
- * bytes, and the call stack of the chosen one. */
+/* blocks.js — the view of the largest blocks and mappings.
+ * In: their columns. Out: a table by size, age or resident bytes, and the call stack of the chosen one. */
 
 import { element } from "./dom.js";
 import { Order } from "./order.js";

@@ -1,6 +1,6 @@
-/* bundle.js — the data of a page. In: the blocks between the page's markup, compressed and encoded as letters. Out:
- * columns of numbers and JSON documents, each unpacked at its first use. It makes no requests. docs/html.md has the
- * format. */
+/* bundle.js — the data of a page.
+ * In: the blocks between the page's markup, compressed and encoded as letters. Out: columns of numbers and JSON
+ * documents, each unpacked at its first use. It makes no requests. docs/html.md has the format. */
 
 /** The version of the data that this page reads. */
 export const PAGE_VERSION = 1;

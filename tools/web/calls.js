@@ -1,6 +1,7 @@
-/* calls.js — call stacks as a tree that is unfolded on request. In: a ledger, the sites that count, and the visible
- * part of the stacks. Out: frames with their bytes and their callees (or, inverted, callers). A frame is a set of
- * places in the ledger's tree with the same text; unfolding goes one step on from all of them. */
+/* calls.js — call stacks as a tree that is unfolded on request.
+ * In: a ledger, the sites that count, and the visible part of the stacks. Out: frames with their bytes and their
+ * callees (or, inverted, callers). A frame is a set of places in the ledger's tree with the same text; unfolding goes
+ * one step on from all of them. */
 
 import { Sight } from "./sight.js";
 

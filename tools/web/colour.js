@@ -1,5 +1,6 @@
-/* colour.js — colours of frames. In: the kind of a frame, and whether the page is dark. Out: a fill, and the colour for
- * text on it. Python is warm, native code is cool, allocators are grey; in a comparison red grew and blue shrank. */
+/* colour.js — colours of frames.
+ * In: the kind of a frame, and whether the page is dark. Out: a fill, and the colour for text on it. Python is warm,
+ * native code is cool, allocators are grey; in a comparison red grew and blue shrank. */
 
 function hashOf(text) {
     let hash = 2166136261;

@@ -1,5 +1,5 @@
-/* comparison.js — the first view of a comparison: the growth from A to B. In: the document of the comparison, and later
- * the ledger. Out: both totals side by side, and the largest changes. */
+/* comparison.js — the first view of a comparison: the growth from A to B.
+ * In: the document of the comparison, and later the ledger. Out: both totals side by side, and the largest changes. */
 
 import { element } from "./dom.js";
 import { Overview } from "./overview.js";

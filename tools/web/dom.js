@@ -1,5 +1,5 @@
-/* dom.js — makes elements of the page. In: names, properties, children. Out: elements. Text is only ever set as text,
- * never as markup. */
+/* dom.js — makes elements of the page.
+ * In: names, properties, children. Out: elements. Text is only ever set as text, never as markup. */
 
 /**
  * @param {string} name "div", or "div.class"

@@ -1,6 +1,6 @@
-/* flame.js — draws a call tree. In: a tree, the frame that fills the width, marked frames. Out: boxes on a canvas of
- * the visible size. Frames narrower than a pixel are not drawn or unfolded. Work that takes too long is continued in
- * the next time slice. */
+/* flame.js — draws a call tree.
+ * In: a tree, the frame that fills the width, marked frames. Out: boxes on a canvas of the visible size. Frames
+ * narrower than a pixel are not drawn or unfolded. Work that takes too long is continued in the next time slice. */
 
 import { LINE_ALLOCATOR, LINE_UNNAMED } from "./ledger.js";
 import { percentText } from "./words.js";

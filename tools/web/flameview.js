@@ -1,5 +1,6 @@
-/* flameview.js — the view of call stacks as a flame graph, with its tools. In: the ledger and the state. Out: a picture
- * for mouse and keys, and the chosen frame as text: its bytes, its place, its callees. */
+/* flameview.js — the view of call stacks as a flame graph, with its tools.
+ * In: the ledger and the state. Out: a picture for mouse and keys, and the chosen frame as text: its bytes, its place,
+ * its callees. */
 
 import { CallTree } from "./calls.js";
 import { choices, copyText, element, toggle } from "./dom.js";

@@ -1,5 +1,6 @@
-/* leaks.js — the view of leaks. In: the document of leaks. Out: memory that grows from run to run, with its curve;
- * memory that retired owners left behind, with its holders; and the number of sites that only look like leaks. */
+/* leaks.js — the view of leaks.
+ * In: the document of leaks. Out: memory that grows from run to run, with its curve; memory that retired owners left
+ * behind, with its holders; and the number of sites that only look like leaks. */
 
 import { copyText, element } from "./dom.js";
 import { blocksText, countText, ownerText, safeText, shortPath, sizeText } from "./words.js";

@@ -1,6 +1,6 @@
-/* ledger.js — sites and their call stacks, from the page's data. In: columns. Out: lines, a tree of nodes in the order
- * of a walk from the outside, and figures of sites in that same order. So all sites below a node are neighbours, and
- * the sum of a node is a difference of two running sums. */
+/* ledger.js — sites and their call stacks, from the page's data.
+ * In: columns. Out: lines, a tree of nodes in the order of a walk from the outside, and figures of sites in that same
+ * order. So all sites below a node are neighbours, and the sum of a node is a difference of two running sums. */
 
 import { safeText, shortPath } from "./words.js";
 

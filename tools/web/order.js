@@ -1,6 +1,6 @@
-/* order.js — sorts rows only as far as needed. In: a figure for each row. Out: the rows from one rank to another, the
- * largest first (or last). A million rows are partitioned only where rows are asked for: one screen costs a few
- * passes. */
+/* order.js — sorts rows only as far as needed.
+ * In: a figure for each row. Out: the rows from one rank to another, the largest first (or last). A million rows are
+ * partitioned only where rows are asked for: one screen costs a few passes. */
 
 const SORTED_AT_ONCE = 2000;
 

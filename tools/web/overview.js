@@ -1,5 +1,5 @@
-/* overview.js — the first view: how much memory there is, where it is, and what to look at. In: the report's document,
- * and later the ledger. Out: a few figures, bars and lists with links to the other views. */
+/* overview.js — the first view: how much memory there is, where it is, and what to look at.
+ * In: the report's document, and later the ledger. Out: a few figures, bars and lists with links to the other views. */
 
 import { bar, element } from "./dom.js";
 import { blocksText, changeText, countText, durationText, percentText, safeText, sizeText, whenText } from "./words.js";

@@ -1,5 +1,5 @@
-/* page.js — the page itself: its title, its views, and their common state. In: the data in the page. Out: the view that
- * the address names. */
+/* page.js — the page itself: its title, its views, and their common state.
+ * In: the data in the page. Out: the view that the address names. */
 
 import { BlocksView } from "./blocks.js";
 import { Bundle, PAGE_VERSION } from "./bundle.js";

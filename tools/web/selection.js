@@ -1,6 +1,6 @@
-/* selection.js — the sites that count, and their figures. In: figures of sites, and marks of those that count. Out:
- * sums over neighbouring sites, in constant time. If sites are grouped by owner, they have another order: group by
- * group, and inside a group in the order of the tree. */
+/* selection.js — the sites that count, and their figures.
+ * In: figures of sites, and marks of those that count. Out: sums over neighbouring sites, in constant time. If sites
+ * are grouped by owner, they have another order: group by group, and inside a group in the order of the tree. */
 
 export class Selection {
     /**

@@ -1,6 +1,6 @@
-/* sight.js — the visible part of call stacks: all frames, or those of some kinds. In: a ledger, and kinds of lines.
- * Out: the visible lines of each piece of stack, and for each node whether it has any. It is computed once for each
- * choice. */
+/* sight.js — the visible part of call stacks: all frames, or those of some kinds.
+ * In: a ledger, and kinds of lines. Out: the visible lines of each piece of stack, and for each node whether it has
+ * any. It is computed once for each choice. */
 
 import { LINE_IMPORT, LINE_INTERPRETER, LINE_PYTHON } from "./ledger.js";
 

@@ -1,5 +1,5 @@
-/* sites.js — the view of all sites as a table. In: the ledger and the state. Out: filtered rows in the chosen order,
- * and the stack of the chosen row. */
+/* sites.js — the view of all sites as a table.
+ * In: the ledger and the state. Out: filtered rows in the chosen order, and the stack of the chosen row. */
 
 import { copyText, element } from "./dom.js";
 import { siteMarks } from "./flameview.js";

@@ -1,5 +1,6 @@
-/* state.js — the state of the page, which is in the fragment of its address. In: changes, and addresses. Out: the
- * state, and a call to a listener. A link shows the same state again; defaults are left out of it. */
+/* state.js — the state of the page, which is in the fragment of its address.
+ * In: changes, and addresses. Out: the state, and a call to a listener. A link shows the same state again; defaults are
+ * left out of it. */
 
 const USUAL = {
     view: "overview",

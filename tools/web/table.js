@@ -1,5 +1,6 @@
-/* table.js — a table of many rows. In: columns, sorted rows, and a function for the content of each cell. Out: the
- * visible rows as elements, at most a screen of them. */
+/* table.js — a table of many rows.
+ * In: columns, sorted rows, and a function for the content of each cell. Out: the visible rows as elements, at most a
+ * screen of them. */
 
 import { copyText, element } from "./dom.js";
 import { countText } from "./words.js";

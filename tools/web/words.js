@@ -1,5 +1,6 @@
-/* words.js — values as text for people. In: numbers, and text from elsewhere. Out: short text in which nothing is
- * hidden: characters that are invisible or change the direction of text are shown as a mark. */
+/* words.js — values as text for people.
+ * In: numbers, and text from elsewhere. Out: short text in which nothing is hidden: characters that are invisible or
+ * change the direction of text are shown as a mark. */
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const whole = new Intl.NumberFormat("en-US");
