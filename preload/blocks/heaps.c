@@ -193,8 +193,6 @@ static void *heap_realloc(void *p, size_t size) {
     return moved;
 }
 
-/* --- */
-
 /* Reasons for the options. Purge delay: mimalloc keeps freed pages for a while, and does not give all of them back even
  * when it is asked to. A heap of 200 MB that two threads had freed kept 80 MB. Huge pages: they make each heap several
  * MB larger. Arenas: a heap has some 75 bit maps for each arena, with one bit for 64 KiB. That is 150 KB for mimalloc's

@@ -162,8 +162,6 @@ void origins_arrive(struct origins_thread *thread) {
     origins_forget(thread);
 }
 
-/* --- */
-
 /* False: there is no record, or a thread writes to it now. */
 static bool read_record(const struct snap_birth *record, struct snap_birth *out) {
     uint32_t sequence = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE);

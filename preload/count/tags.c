@@ -169,8 +169,6 @@ uint32_t tags_site(uint32_t site) {
     return found;
 }
 
-/* --- */
-
 void tags_begin(void) {
     struct snap_tag *untagged = series_at(&tags, series_take(&tags));
     if (untagged) *untagged = (struct snap_tag){0};

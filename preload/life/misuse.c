@@ -1,10 +1,10 @@
 /* misuse.c — see misuse.h. What glibc writes into a free chunk, from its first usable byte (raw) on:
  *
- *   in a thread's cache a link; in the second word a key, the same in the whole process
- *   in a fast bin a link; the second word is unchanged
- *   in another bin links to two others; in large chunks two more words
- *   joined to an earlier one everything is unchanged
- *   a mapping of its own nothing: it is unmapped
+ *   in a thread's cache        a link; in the second word a key, the same in the whole process
+ *   in a fast bin              a link; the second word is unchanged
+ *   in another bin             links to two others; in large chunks two more words
+ *   joined to an earlier one   everything is unchanged
+ *   a mapping of its own       nothing: it is unmapped
  *
  * Our header is the first two words. */
 #include "preload/life/misuse.h"

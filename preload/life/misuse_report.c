@@ -114,8 +114,6 @@ static void write_line(const struct snap_misuse *record, uintptr_t allocated, ui
     os_write(STDERR_FILENO, line.s, line.used);
 }
 
-/* --- */
-
 static bool is_known(uint32_t site) { return site >= SNAP_SITE_FIRST && site != sample_here && site < site_count(); }
 
 void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_call call, struct caller caller) {

@@ -203,8 +203,6 @@ static uint32_t find_elsewhere(struct stack *self, struct memo *memo, const stru
     return site;
 }
 
-/* --- */
-
 /* The memory of the calling thread's stacks, or NULL. */
 static struct stack *stack_of_thread(void) {
     struct stack **self = stack_self;

@@ -314,8 +314,6 @@ enum progress tree_give_away(struct tree_walk *walk) {
     return walk->step < sizeof each / sizeof *each ? PROGRESS_MORE : PROGRESS_DONE;
 }
 
-/* --- */
-
 uint64_t tree_bytes(void) { return os_load(&words.next) * sizeof(uint32_t) + index_bytes(&ways); }
 
 bool tree_begin(void) {
