@@ -1,5 +1,5 @@
-/* entry.h — shared by all entry points of memstow.h: checks arguments, and notes why a call failed. In: pointers that
- * may lead nowhere. Out: copies, or a refusal. Everything belongs to the calling thread. */
+/* entry.h — shared by all entry points of memstow.h: checks arguments, and notes why a call failed.
+ * In: pointers that may lead nowhere. Out: copies, or a refusal. Everything belongs to the calling thread. */
 #ifndef MEMSTOW_ENTRY_H
 #define MEMSTOW_ENTRY_H
 

@@ -1,6 +1,6 @@
-/* register.c — the entry points of memstow.h for owners, scopes and ranges. In: the program's calls, with any argument.
- * Out: the same calls to owners.c, tags.c and assign.c, with checked arguments. Every call keeps errno, and notes for
- * memstow_error why it failed. */
+/* register.c — the entry points of memstow.h for owners, scopes and ranges.
+ * In: the program's calls, with any argument. Out: the same calls to owners.c, tags.c and assign.c, with checked
+ * arguments. Every call keeps errno, and notes for memstow_error why it failed. */
 #include "include/memstow.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* ids.h — a set of record ids below 2^24: one bit each, and one for each 64 of those. In: ids. Out: whether an id is in
- * the set; the lowest one above another. Any thread may add, take and ask at any time, without a lock. Two threads
- * never take the same id. */
+/* ids.h — a set of record ids below 2^24: one bit each, and one for each 64 of those.
+ * In: ids. Out: whether an id is in the set; the lowest one above another. Any thread may add, take and ask at any
+ * time, without a lock. Two threads never take the same id. */
 #ifndef MEMSTOW_IDS_H
 #define MEMSTOW_IDS_H
 

@@ -1,5 +1,6 @@
-/* line.h — a line of JSON, built member by member, for the trace or a log. In: keys and values. Out: one JSON object.
- * libc's formatted output may allocate, so it is not used. Text that is not UTF-8 comes out with question marks. */
+/* line.h — a line of JSON, built member by member, for the trace or a log.
+ * In: keys and values. Out: one JSON object. libc's formatted output may allocate, so it is not used. Text that is not
+ * UTF-8 comes out with question marks. */
 #ifndef MEMSTOW_LINE_H
 #define MEMSTOW_LINE_H
 

@@ -1,6 +1,6 @@
-/* symbol.h — finds an exported symbol: of one loaded object, of libc, or of the next definition behind ours. In: an
- * object, as _dl_find_object names it, or a name. Out: address and size. Unlike dlsym it takes no lock, allocates
- * nothing, and looks at tables only: it may be called inside malloc, and before the program has begun. */
+/* symbol.h — finds an exported symbol: of one loaded object, of libc, or of the next definition behind ours.
+ * In: an object, as _dl_find_object names it, or a name. Out: address and size. Unlike dlsym it takes no lock,
+ * allocates nothing, and looks at tables only: it may be called inside malloc, and before the program has begun. */
 #ifndef MEMSTOW_SYMBOL_H
 #define MEMSTOW_SYMBOL_H
 

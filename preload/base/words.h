@@ -1,6 +1,6 @@
-/* words.h — a table from 64-bit words to 32-bit numbers that any thread reads without a lock. In: words other than 0
- * and 1. Out: the number of a word. One thread at a time may put; the caller ensures that. Any thread may take out, at
- * any time. Memory is the arena's: tables only grow, and outgrown ones are left behind. */
+/* words.h — a table from 64-bit words to 32-bit numbers that any thread reads without a lock.
+ * In: words other than 0 and 1. Out: the number of a word. One thread at a time may put; the caller ensures that. Any
+ * thread may take out, at any time. Memory is the arena's: tables only grow, and outgrown ones are left behind. */
 #ifndef MEMSTOW_WORDS_H
 #define MEMSTOW_WORDS_H
 

@@ -1,6 +1,6 @@
-/* gone.h — the blocks from the table (blocks.h) that were freed last. In: a block, when it is freed. Out: its record,
- * until a later block overwrites it. It must not read the block's memory, which may be stowed or unmapped. Any thread
- * may call, without a lock. */
+/* gone.h — the blocks from the table (blocks.h) that were freed last.
+ * In: a block, when it is freed. Out: its record, until a later block overwrites it. It must not read the block's
+ * memory, which may be stowed or unmapped. Any thread may call, without a lock. */
 #ifndef MEMSTOW_GONE_H
 #define MEMSTOW_GONE_H
 

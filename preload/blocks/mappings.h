@@ -1,6 +1,6 @@
-/* mappings.h — the program's own mappings, as ranges that can be split, moved and given back in part. In: calls of the
- * mmap family, from the hooks, on any thread. Out: MAPPING records and the counters of mapped memory. No thread waits:
- * it queues an event, and the thread that finds the table free applies all queued events. */
+/* mappings.h — the program's own mappings, as ranges that can be split, moved and given back in part.
+ * In: calls of the mmap family, from the hooks, on any thread. Out: MAPPING records and the counters of mapped memory.
+ * No thread waits: it queues an event, and the thread that finds the table free applies all queued events. */
 #ifndef MEMSTOW_MAPPINGS_H
 #define MEMSTOW_MAPPINGS_H
 

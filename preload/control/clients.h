@@ -1,6 +1,6 @@
-/* clients.h — the clients of the control socket, and their answers. In: datagrams from any process of this user, with
- * any content. Out: requests (requests.h), and answers. It never waits for a client: a client that sends or reads
- * nothing is dropped. Only the control thread calls it. */
+/* clients.h — the clients of the control socket, and their answers.
+ * In: datagrams from any process of this user, with any content. Out: requests (requests.h), and answers. It never
+ * waits for a client: a client that sends or reads nothing is dropped. Only the control thread calls it. */
 #ifndef MEMSTOW_CLIENTS_H
 #define MEMSTOW_CLIENTS_H
 

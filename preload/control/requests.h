@@ -1,6 +1,7 @@
-/* requests.h — the queue of requests from outside. In: requests from the control socket (control.c). Out: each request,
- * with a ticket, to the program; until the program first asks for requests, memstow's own worker gets them. Answers go
- * back the same way. Any thread may call. A forked child begins with an empty queue. */
+/* requests.h — the queue of requests from outside.
+ * In: requests from the control socket (control.c). Out: each request, with a ticket, to the program; until the program
+ * first asks for requests, memstow's own worker gets them. Answers go back the same way. Any thread may call. A forked
+ * child begins with an empty queue. */
 #ifndef MEMSTOW_REQUESTS_H
 #define MEMSTOW_REQUESTS_H
 

@@ -1,6 +1,6 @@
-/* counters.h — the counters of each thread at each site, in the ledger. In: a thread's slot, a site, an event. Out:
- * words and wide counters (snapshot.h), and their sums over all slots. Only a thread and its signal handlers write to
- * the thread's slot. Any thread writes to the shared slot. No lock. */
+/* counters.h — the counters of each thread at each site, in the ledger.
+ * In: a thread's slot, a site, an event. Out: words and wide counters (snapshot.h), and their sums over all slots. Only
+ * a thread and its signal handlers write to the thread's slot. Any thread writes to the shared slot. No lock. */
 #ifndef MEMSTOW_COUNTERS_H
 #define MEMSTOW_COUNTERS_H
 

@@ -1,7 +1,8 @@
 /* fold.h — makes room for new call stacks: stacks without live blocks give up their ids. So many runs take no more
- * memory than a few. In: requests for room, ends of runs. Out: free ids of sites, free words of stacks. The counts of
- * such a stack go to an outer stack, so totals stay exact. The inner stack is forgotten, and the report says how often
- * that happened (SNAP_LOST_FOLDED).
+ * memory than a few.
+ * In: requests for room, ends of runs. Out: free ids of sites, free words of stacks. The counts of such a stack go to
+ * an outer stack, so totals stay exact. The inner stack is forgotten, and the report says how often that happened
+ * (SNAP_LOST_FOLDED).
  *
  * No thread waits. First, ids that go are hidden, so no thread finds them any more. They are given away after every
  * thread has been seen twice without an id in use (pin_begin); docs/stacks.md says why twice. The work is done in

@@ -1,5 +1,5 @@
-/* peak.h — a picture of the ledger at the moment when the process held most. In: the running total, whenever it is
- * noted. Out: one of the ledger's two pictures (SNAP_PEAK_0, SNAP_PEAK_1). */
+/* peak.h — a picture of the ledger at the moment when the process held most.
+ * In: the running total, whenever it is noted. Out: one of the ledger's two pictures (SNAP_PEAK_0, SNAP_PEAK_1). */
 #ifndef MEMSTOW_PEAK_H
 #define MEMSTOW_PEAK_H
 

@@ -1,7 +1,7 @@
-/* pin.h — which threads use the id of a site. An id is given to another stack only when no thread uses it (fold.c). In:
- * hooks that look up a site. Out: whether every thread has been seen without one. It never waits. Any thread and any
- * signal handler may call. A thread that died in a hook is not waited for. A thread that left a hook by longjmp stays
- * pinned until it allocates or ends. */
+/* pin.h — which threads use the id of a site. An id is given to another stack only when no thread uses it (fold.c).
+ * In: hooks that look up a site. Out: whether every thread has been seen without one. It never waits. Any thread and
+ * any signal handler may call. A thread that died in a hook is not waited for. A thread that left a hook by longjmp
+ * stays pinned until it allocates or ends. */
 #ifndef MEMSTOW_PIN_H
 #define MEMSTOW_PIN_H
 

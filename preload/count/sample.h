@@ -1,7 +1,7 @@
-/* sample.h — --stacks=sample: chooses the blocks whose call stack is recorded. In: the size of each new block. Out:
- * whether it is a sample. Each allocated byte has the same chance to be picked, independent of all others. A block is a
- * sample when one of its bytes is picked: for a block of s bytes the probability is 1 - exp(-s/sample_bytes).
- * docs/stacks.md says how the report makes estimates from samples. */
+/* sample.h — --stacks=sample: chooses the blocks whose call stack is recorded.
+ * In: the size of each new block. Out: whether it is a sample. Each allocated byte has the same chance to be picked,
+ * independent of all others. A block is a sample when one of its bytes is picked: for a block of s bytes the
+ * probability is 1 - exp(-s/sample_bytes). docs/stacks.md says how the report makes estimates from samples. */
 #ifndef MEMSTOW_SAMPLE_H
 #define MEMSTOW_SAMPLE_H
 

@@ -1,5 +1,6 @@
-/* thread_inside.h — the inside of a thread's slot. In: the slot of the calling thread. Out: its counters, and data of
- * other files in count/. Only those files and the hooks' fast path may look inside (tests/build/layers). */
+/* thread_inside.h — the inside of a thread's slot.
+ * In: the slot of the calling thread. Out: its counters, and data of other files in count/. Only those files and the
+ * hooks' fast path may look inside (tests/build/layers). */
 #ifndef MEMSTOW_THREAD_INSIDE_H
 #define MEMSTOW_THREAD_INSIDE_H
 

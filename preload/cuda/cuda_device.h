@@ -1,6 +1,7 @@
 /* cuda_device.h — harmless questions to the driver: the device and context of a thread, whether a stream is in capture,
- * how much memory there is. In: threads that have just returned from a call of CUDA. Out: figures. It makes no context,
- * initialises nothing, and asks nothing that the driver refuses while a stream is in capture. */
+ * how much memory there is.
+ * In: threads that have just returned from a call of CUDA. Out: figures. It makes no context, initialises nothing, and
+ * asks nothing that the driver refuses while a stream is in capture. */
 #ifndef MEMSTOW_CUDA_DEVICE_H
 #define MEMSTOW_CUDA_DEVICE_H
 

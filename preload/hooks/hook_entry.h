@@ -1,8 +1,8 @@
-/* hook_entry.h — entry points of hooks whose names are plain words. In: a call by such a name. Out: a jump to the hook,
- * or past it. A library may have a function of its own by such a name (clone, dup, brk), with other arguments and
- * results. So the entry is a jump in assembly: to the hook if the next definition is libc's, otherwise to that
- * definition. A jump keeps the return address and the caller's frame, which CALLER needs. Any thread may call, in
- * signal handlers, too. */
+/* hook_entry.h — entry points of hooks whose names are plain words.
+ * In: a call by such a name. Out: a jump to the hook, or past it. A library may have a function of its own by such a
+ * name (clone, dup, brk), with other arguments and results. So the entry is a jump in assembly: to the hook if the next
+ * definition is libc's, otherwise to that definition. A jump keeps the return address and the caller's frame, which
+ * CALLER needs. Any thread may call, in signal handlers, too. */
 #ifndef MEMSTOW_HOOK_ENTRY_H
 #define MEMSTOW_HOOK_ENTRY_H
 

@@ -1,7 +1,8 @@
 /* mimalloc_calls.h — the functions that the built-in mimalloc calls, under names of their own (cmake/Mimalloc.cmake
- * sets them). In: mimalloc's calls of libc's functions. Out: calls of our hooks where they exist, because they must see
- * changes to stowed memory; otherwise libc's functions. Functions of the program or a sanitizer with the original names
- * are never called. */
+ * sets them).
+ * In: mimalloc's calls of libc's functions. Out: calls of our hooks where they exist, because they must see changes to
+ * stowed memory; otherwise libc's functions. Functions of the program or a sanitizer with the original names are never
+ * called. */
 #ifndef MEMSTOW_MIMALLOC_CALLS_H
 #define MEMSTOW_MIMALLOC_CALLS_H
 

@@ -1,6 +1,6 @@
-/* budget.h — whether call stacks, sites and counters may take more memory, and requests for room when they may not. In:
- * their present size, from the rooms that know it. Out: the things for which there is no memory any more; requests for
- * room, which fold.c fulfils. It must cost next to nothing: each new stack asks it. */
+/* budget.h — whether call stacks, sites and counters may take more memory, and requests for room when they may not.
+ * In: their present size, from the rooms that know it. Out: the things for which there is no memory any more; requests
+ * for room, which fold.c fulfils. It must cost next to nothing: each new stack asks it. */
 #ifndef MEMSTOW_BUDGET_H
 #define MEMSTOW_BUDGET_H
 

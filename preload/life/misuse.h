@@ -1,7 +1,7 @@
-/* misuse.h — examines a pointer that the program frees or resizes, and whose header does not fit. In: the pointer; and
- * large blocks, when they are freed. Out: whether it was freed before, or its header was overwritten, and what is known
- * of the block; a record in the ledger, and a line on standard error. It must never end the process: it gives the
- * allocator behind us a pointer that makes it report the fault itself, as without us.
+/* misuse.h — examines a pointer that the program frees or resizes, and whose header does not fit.
+ * In: the pointer; and large blocks, when they are freed. Out: whether it was freed before, or its header was
+ * overwritten, and what is known of the block; a record in the ledger, and a line on standard error. It must never end
+ * the process: it gives the allocator behind us a pointer that makes it report the fault itself, as without us.
  *
  * All of this is off the fast path, which knows a block by its header and looks at nothing else. */
 #ifndef MEMSTOW_MISUSE_H

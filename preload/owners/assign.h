@@ -1,6 +1,6 @@
-/* assign.h — gives existing memory to an owner. In: a range, from the program. Out: counts that move from the old site
- * to the site of the same stack, node and run under another model. The caller of the ABI promises that nobody frees the
- * block meanwhile. */
+/* assign.h — gives existing memory to an owner.
+ * In: a range, from the program. Out: counts that move from the old site to the site of the same stack, node and run
+ * under another model. The caller of the ABI promises that nobody frees the block meanwhile. */
 #ifndef MEMSTOW_ASSIGN_H
 #define MEMSTOW_ASSIGN_H
 

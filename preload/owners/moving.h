@@ -1,6 +1,6 @@
-/* moving.h — moves an owner's memory out and back, and gives free memory back. In: an owner, from the ABI, triggers and
- * requests. Out: bytes, or -errno as in memstow.h; lines in the trace that say what did not move, and why. Outside of
- * hooks; one move at a time. */
+/* moving.h — moves an owner's memory out and back, and gives free memory back.
+ * In: an owner, from the ABI, triggers and requests. Out: bytes, or -errno as in memstow.h; lines in the trace that say
+ * what did not move, and why. Outside of hooks; one move at a time. */
 #ifndef MEMSTOW_MOVING_H
 #define MEMSTOW_MOVING_H
 

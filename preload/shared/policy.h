@@ -1,6 +1,6 @@
-/* policy.h — decides the action, the order and the reason for each owner. In: figures of owners, and the trigger. Out:
- * decisions. Pure: no memory of its own, no clock, no failure; the same figures give the same list. docs/decisions.md
- * has the rules. */
+/* policy.h — decides the action, the order and the reason for each owner.
+ * In: figures of owners, and the trigger. Out: decisions. Pure: no memory of its own, no clock, no failure; the same
+ * figures give the same list. docs/decisions.md has the rules. */
 #ifndef MEMSTOW_POLICY_H
 #define MEMSTOW_POLICY_H
 

@@ -651,30 +651,30 @@ struct snap_cupti {
 };
 
 enum snap_cupti_difference { SNAP_CUPTI_ONLY_CUPTI = 1, SNAP_CUPTI_ONLY_LEDGER = 2, SNAP_CUPTI_SIZES = 3 };
-enum { SNAP_CUPTI_BLOCKS = 256 }; /* as many differences are named; the sums have them all */
+enum { SNAP_CUPTI_BLOCKS = 256 }; /* at most so many differences are listed; the sums contain all */
 struct snap_cupti_block {
     uint32_t state; /* enum snap_cupti_difference */
     uint16_t kind;  /* enum snap_cuda_kind */
     uint16_t device;
     uint64_t address;
     uint64_t bytes, ledger_bytes; /* CUPTI's and the ledger's */
-    char source[96];              /* the end of the path of the library that asked for it; "" is not known */
+    char source[96];              /* the end of the path of the library that asked for it; "": unknown */
 };
 
 enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION_SHARED = 4 };
 struct snap_region {
     uint64_t start, end;
     uint64_t resident;  /* bytes present */
-    uint64_t anonymous; /* of them, bytes that no file backs */
+    uint64_t anonymous; /* the part of it that no file backs */
     uint32_t path;      /* string as in /proc/PID/maps: "", a file, [heap], [stack] … */
     uint32_t flags;
 };
 
-/* SNAP_TOTALS: for each site and class one entry of unsigned LEB128 numbers, section.count entries:
+/* SNAP_TOTALS: an entry of unsigned LEB128 numbers for each site and class, section.count entries:
  *   class (1 host, 2 mapped), tag, stack, module, flags, alloc_bytes, alloc_blocks, free_bytes, free_blocks,
  *   peak_bytes, peak_blocks
- * Entries are sorted by site, host first. */
-enum snap_class { SNAP_HOST = 1, SNAP_MAPPED = 2, SNAP_ON_CUDA = 3 /* in no file: of CUDA_SITE's totals */ };
+ * Entries are sorted by site, host first. ON_CUDA is in no file: it is for totals of CUDA_SITE. */
+enum snap_class { SNAP_HOST = 1, SNAP_MAPPED = 2, SNAP_ON_CUDA = 3 };
 enum { SNAP_TOTALS_FIELDS = 11 };
 enum snap_totals_flag {
     SNAP_TOTALS_INEXACT = 1 << 0,   /* the counters did not settle while they were read */

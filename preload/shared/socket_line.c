@@ -26,7 +26,7 @@ static void put_four(char *to, const uint8_t bytes[4]) {
     }
 }
 
-/* The first of the longest runs of at least two zeros; its length. */
+/* The first of the longest runs of at least two zeros; returns its length. */
 static int longest_zeros(const uint32_t words[8], int *at) {
     int best = 1;
     *at = -1;
@@ -66,7 +66,7 @@ void socket_line_address(char *to, const uint8_t *bytes, size_t length) {
 
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-/* The field of that number, from 0 on; "" when there are not so many. */
+/* The field with that number, from 0 on; "": there are fewer. */
 static const char *field_at(const char *line, int number) {
     while (is_blank(*line)) line++;
     for (; number > 0 && *line; number--) {
@@ -76,7 +76,7 @@ static const char *field_at(const char *line, int number) {
     return line;
 }
 
-/* Moves on behind the digits. False: there are none, or too many. */
+/* Moves past the digits. False: there are none, or too many. */
 static bool read_number(const char **at, uint64_t base, uint64_t *number) {
     const char *begin = *at;
     for (*number = 0;; ++*at) {
@@ -95,7 +95,8 @@ static bool read_field(const char *line, int number, uint64_t base, uint64_t *va
     return read_number(&at, base, value);
 }
 
-/* "0100007F:1F90": words of the address in the order of this machine, and the port. False: it is no such text. */
+/* Reads "0100007F:1F90": the words of the address in this machine's byte order, and the port. False: the text has
+ * another form. */
 static bool read_address(const char *at, char text[ADDRESS_ROOM], uint64_t *port) {
     uint8_t bytes[16];
     size_t digits = strcspn(at, ": ");

@@ -1,4 +1,4 @@
-/* socket_line.h — a line of /proc/PID/net/tcp, tcp6, udp, udp6 or unix: which socket it is of, in words.
+/* socket_line.h — a line of /proc/PID/net/tcp, tcp6, udp, udp6 or unix, as words about its socket.
  * In: the kernel's text. Out: an inode, and "tcp 127.0.0.1:8188, listens". Pure, without libc's formatted input and
  * output, which may allocate; the library and the command share it. */
 #ifndef MEMSTOW_SOCKET_LINE_H
@@ -12,18 +12,19 @@
 
 struct socket_line {
     uint64_t inode;
-    bool named, listens; /* named: a UNIX socket with a name in the file system */
+    bool named, listens; /* named: it is a UNIX socket with a name in the file system */
     char text[200];
 };
 
-/* The tables there are. */
+/* The existing tables. */
 enum { SOCKET_TABLES = 5 };
 extern const char *const socket_tables[SOCKET_TABLES];
 
-/* A line of the table of that name, without its end. False: it is none of a socket, as the first one is. */
+/* Reads a line of the table with that name, without its end. False: it is not about a socket; the first line never
+ * is. */
 bool socket_line_parse(struct socket_line *out, const char *table, const char *line);
 
-/* An address as inet_ntop writes it: 4 or 16 bytes in the order of the network; `to` has room for 46. */
+/* Writes an address as inet_ntop does: 4 or 16 bytes in network order. `to` holds 46 bytes. */
 void socket_line_address(char *to, const uint8_t *bytes, size_t length);
 
 #pragma GCC visibility pop

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Bytes of the character that begins here, which has `room` bytes at most; 0: there is none. Control characters, the
- * long ways to write a character, surrogates and what lies above Unicode are none. */
+/* The bytes of the character at `at`, which has `room` bytes at most; 0: there is no valid one. Invalid are control
+ * characters, overlong forms, surrogates, and numbers above Unicode's range. */
 static size_t character(const uint8_t *at, size_t room) {
     static const struct {
         uint8_t from, to, second_from, second_to, length;

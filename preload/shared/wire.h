@@ -1,5 +1,5 @@
-/* wire.h — messages between the memstow command and the control socket of a process. In: a struct, or bytes from any
- * sender. Out: bytes, or a struct of which every field is checked. Pure.
+/* wire.h — messages between the memstow command and the control socket of a process.
+ * In: a struct, or bytes from any sender. Out: bytes, or a struct with every field checked. Pure.
  *
  * One datagram is one message: a struct wire_head, and up to WIRE_TEXT bytes of UTF-8 without control characters.
  * docs/control.md explains it. */
@@ -15,19 +15,19 @@
 enum { WIRE_VERSION = 1, WIRE_TEXT = 255 };
 
 enum wire_type {
-    /* requests; all but the fifth and sixth as enum memstow_request_kind */
+    /* requests; all but the fifth and sixth have the numbers of enum memstow_request_kind */
     WIRE_TRIGGER = 1, /* text: the reason */
-    WIRE_STOW = 2,    /* of `owner`, as are the next two */
+    WIRE_STOW = 2,    /* of `owner`, like the next two */
     WIRE_RESTORE = 3,
     WIRE_RELEASE = 4,
-    WIRE_CANCEL = 5,  /* the request that this connection has made */
-    WIRE_END = 6,     /* an end to the move at hand, of `owner` (0: anybody's); number: WIRE_STOW or WIRE_RESTORE */
-    WIRE_COLLECT = 7, /* of the program, if it takes such requests: all garbage is to be looked at between two runs */
-    WIRE_HOLDERS = 8, /* the same; text: of which call stacks it is to say what holds their blocks */
+    WIRE_CANCEL = 5,  /* takes back the request of this connection */
+    WIRE_END = 6,     /* ends the present move of `owner` (0: of any owner); number: WIRE_STOW or WIRE_RESTORE */
+    WIRE_COLLECT = 7, /* the program, if it takes such requests, is to collect all garbage between two runs */
+    WIRE_HOLDERS = 8, /* the same; the program is to say what holds the blocks of these call stacks (text) */
     /* answers */
-    WIRE_WAITING = 16, /* the request has a ticket, nobody is at it yet */
-    WIRE_WORKING = 17, /* somebody is; number: bytes moved so far; text: of how many, if it is known */
-    WIRE_DONE = 18,    /* number: bytes, or -errno; the text says more, perhaps. Nothing follows */
+    WIRE_WAITING = 16, /* the request has a ticket, and nobody has taken it */
+    WIRE_WORKING = 17, /* it was taken; number: bytes moved so far; text: of how many, if known */
+    WIRE_DONE = 18,    /* number: bytes, or -errno; the text may say more. It is the last message */
 };
 
 struct wire_head {
@@ -49,15 +49,15 @@ struct wire_message {
     char text[WIRE_TEXT + 1];
 };
 
-/* The length. What does not fit of the text, or is no text, is left out. */
+/* Returns the length. Text that does not fit, or is invalid, is left out. */
 size_t wire_put(uint8_t to[WIRE_MOST], const struct wire_message *message);
 
-/* 0; -EPROTO: no such message; -EPROTONOSUPPORT: of another version; -EILSEQ: the text is none. */
+/* 0; -EPROTO: no such message; -EPROTONOSUPPORT: another version; -EILSEQ: the text is invalid. */
 int wire_get_request(struct wire_message *out, const uint8_t *bytes, size_t length);
 int wire_get_answer(struct wire_message *out, const uint8_t *bytes, size_t length);
 
-/* The length of the text at the beginning of `from`: up to `most` bytes, to the end of its last whole character, and
- * not beyond a NUL or a byte that is no character. */
+/* The length of the text at the start of `from`: at most `most` bytes, cut after a whole character, and ended by NUL or
+ * an invalid byte. */
 size_t wire_text(const char *from, size_t most);
 
 #pragma GCC visibility pop

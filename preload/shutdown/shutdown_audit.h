@@ -1,7 +1,8 @@
 /* shutdown_audit.h — what a program has at each stage of its end, and what is left at the last: memory, open files,
- * sockets. In: /proc of this process, and the ledger's knowledge through pointers, because this room does not depend on
- * the ledger. Out: lines of the log. Only system calls, and no lock: the thread that ends the process at its limit
- * calls this, too. */
+ * sockets.
+ * In: /proc of this process, and the ledger's knowledge through pointers, because this room does not depend on the
+ * ledger. Out: lines of the log. Only system calls, and no lock: the thread that ends the process at its limit calls
+ * this, too. */
 #ifndef MEMSTOW_SHUTDOWN_AUDIT_H
 #define MEMSTOW_SHUTDOWN_AUDIT_H
 

@@ -1,7 +1,8 @@
 /* shutdown_list.h — process_registry.json: the processes that a program has started. `memstow reap` reads it when the
- * program is gone. In: processes. Out: the file, which is replaced as a whole. It never overwrites the list of a
- * running program. It never overwrites the list of a program that is gone while one of the listed processes runs. Only
- * system calls. One thread at a time. */
+ * program is gone.
+ * In: processes. Out: the file, which is replaced as a whole. It never overwrites the list of a running program. It
+ * never overwrites the list of a program that is gone while one of the listed processes runs. Only system calls. One
+ * thread at a time. */
 #ifndef MEMSTOW_SHUTDOWN_LIST_H
 #define MEMSTOW_SHUTDOWN_LIST_H
 

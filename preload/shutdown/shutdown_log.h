@@ -1,5 +1,6 @@
-/* shutdown_log.h — the log of a shutdown, line by line. In: steps. Out: shutdown.log (JSON lines, appended). Only
- * system calls: the thread that ends the process at its limit writes here, too. */
+/* shutdown_log.h — the log of a shutdown, line by line.
+ * In: steps. Out: shutdown.log (JSON lines, appended). Only system calls: the thread that ends the process at its limit
+ * writes here, too. */
 #ifndef MEMSTOW_SHUTDOWN_LOG_H
 #define MEMSTOW_SHUTDOWN_LOG_H
 

@@ -1,6 +1,6 @@
-/* generation.h — says when what threads remember of code and stacks is no longer valid. In: code that goes, ids of
- * stacks that may get another meaning. Out: two numbers. A thread notes them with what it remembers, and compares them
- * later. It must not wait until all threads have seen a change. */
+/* generation.h — says when what threads remember of code and stacks is no longer valid.
+ * In: code that goes, ids of stacks that may get another meaning. Out: two numbers. A thread notes them with what it
+ * remembers, and compares them later. It must not wait until all threads have seen a change. */
 #ifndef MEMSTOW_GENERATION_H
 #define MEMSTOW_GENERATION_H
 

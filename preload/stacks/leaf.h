@@ -1,6 +1,7 @@
-/* leaf.h — a thread's stacks that were seen before and need no unwinding. In: the caller, the thread's memory of its
- * own stack (memo.h), the site that was found. Out: the site, if the stack is a known one. Everything belongs to one
- * thread and concerns its own stack. A look-up writes only hops and a count. */
+/* leaf.h — a thread's stacks that were seen before and need no unwinding.
+ * In: the caller, the thread's memory of its own stack (memo.h), the site that was found. Out: the site, if the stack
+ * is a known one. Everything belongs to one thread and concerns its own stack. A look-up writes only hops and a
+ * count. */
 #ifndef MEMSTOW_LEAF_H
 #define MEMSTOW_LEAF_H
 

@@ -1,6 +1,6 @@
-/* unwind.h — unwinds from the entry of a hook outwards, frame by frame, to a remembered frame or to the end. In: a
- * state, rules (rule.h), Python frames (python.h), the readable part of the stack (view.h). Out: steps. It guesses
- * nothing: where the next step is unknown, the stack ends. Everything belongs to the calling thread. */
+/* unwind.h — unwinds from the entry of a hook outwards, frame by frame, to a remembered frame or to the end.
+ * In: a state, rules (rule.h), Python frames (python.h), the readable part of the stack (view.h). Out: steps. It
+ * guesses nothing: where the next step is unknown, the stack ends. Everything belongs to the calling thread. */
 #ifndef MEMSTOW_UNWIND_H
 #define MEMSTOW_UNWIND_H
 

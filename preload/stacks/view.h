@@ -1,6 +1,7 @@
-/* view.h — how much of the calling thread's present stack can be read. In: slots (addresses of words on a stack). Out:
- * how far outwards from them memory can be read. It asks the kernel only about pages that are not known yet, and about
- * none in a sandbox; errno is kept. Everything belongs to the calling thread. */
+/* view.h — how much of the calling thread's present stack can be read.
+ * In: slots (addresses of words on a stack). Out: how far outwards from them memory can be read. It asks the kernel
+ * only about pages that are not known yet, and about none in a sandbox; errno is kept. Everything belongs to the
+ * calling thread. */
 #ifndef MEMSTOW_VIEW_H
 #define MEMSTOW_VIEW_H
 

@@ -1,6 +1,6 @@
-/* move_end.h — how a move learns that it is to end. In: a word, and the value that ends this move and no other. Out:
- * whether the word has that value. The word must exist as long as the process. (The frame of the caller, its thread and
- * its request do not.) */
+/* move_end.h — how a move learns that it is to end.
+ * In: a word, and the value that ends this move and no other. Out: whether the word has that value. The word must exist
+ * as long as the process. (The frame of the caller, its thread and its request do not.) */
 #ifndef MEMSTOW_MOVE_END_H
 #define MEMSTOW_MOVE_END_H
 

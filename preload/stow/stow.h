@@ -1,7 +1,8 @@
-/* stow.h — moves host memory out to files and back, at the same address. In: pieces of memory with their owner, from
- * triggers and requests; the program's changes to its memory, from the hooks. Out: bytes that moved, and for each piece
- * the reason why it did not. Memory is complete at every moment, whatever fails; docs/moving.md says how. Nothing here
- * touches memory that may be moving: the tables are the engine's own. */
+/* stow.h — moves host memory out to files and back, at the same address.
+ * In: pieces of memory with their owner, from triggers and requests; the program's changes to its memory, from the
+ * hooks. Out: bytes that moved, and for each piece the reason why it did not. Memory is complete at every moment,
+ * whatever fails; docs/moving.md says how. Nothing here touches memory that may be moving: the tables are the engine's
+ * own. */
 #ifndef MEMSTOW_STOW_H
 #define MEMSTOW_STOW_H
 

@@ -1,7 +1,8 @@
 /* stow_ahead.h — makes the content of a range ready, on threads beside the one that takes it. So the disk and the taker
- * work at the same time. In: a range in a private file mapping of at most AHEAD_MOST bytes. Out: how much is ready, and
- * why no more comes. A copy from the page cache makes the pages the process's own, in place. The caller makes sure that
- * nobody unmaps the range until ahead_end. */
+ * work at the same time.
+ * In: a range in a private file mapping of at most AHEAD_MOST bytes. Out: how much is ready, and why no more comes. A
+ * copy from the page cache makes the pages the process's own, in place. The caller makes sure that nobody unmaps the
+ * range until ahead_end. */
 #ifndef MEMSTOW_STOW_AHEAD_H
 #define MEMSTOW_STOW_AHEAD_H
 

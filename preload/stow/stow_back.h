@@ -1,8 +1,8 @@
-/* stow_back.h — brings a range in a stow file back completely, into memory that no file backs. In: a range in one
- * private file mapping of ours. Out: STOW_DONE, or the reason why not, and the range is unchanged. Writes since it was
- * stowed are kept, and so are writes meanwhile, unless the caller says that there are none (`mine`). Without
- * userfaultfd the caller must say that. The caller makes sure that nobody unmaps the range, and that this thread runs
- * no signal handler. */
+/* stow_back.h — brings a range in a stow file back completely, into memory that no file backs.
+ * In: a range in one private file mapping of ours. Out: STOW_DONE, or the reason why not, and the range is unchanged.
+ * Writes since it was stowed are kept, and so are writes meanwhile, unless the caller says that there are none
+ * (`mine`). Without userfaultfd the caller must say that. The caller makes sure that nobody unmaps the range, and that
+ * this thread runs no signal handler. */
 #ifndef MEMSTOW_STOW_BACK_H
 #define MEMSTOW_STOW_BACK_H
 

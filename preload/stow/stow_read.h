@@ -1,7 +1,7 @@
 /* stow_read.h — reads a part of a file in order, on threads beside the one that takes the bytes. The buffers are used
- * in turn, so the disk works while the taker works, and from one chunk of a move to the next. In: a descriptor, an
- * offset and a length, buffers. Out: the next bytes, and why no more come. The caller keeps descriptor and buffers
- * until read_end. One thread of the caller takes the bytes. */
+ * in turn, so the disk works while the taker works, and from one chunk of a move to the next.
+ * In: a descriptor, an offset and a length, buffers. Out: the next bytes, and why no more come. The caller keeps
+ * descriptor and buffers until read_end. One thread of the caller takes the bytes. */
 #ifndef MEMSTOW_STOW_READ_H
 #define MEMSTOW_STOW_READ_H
 

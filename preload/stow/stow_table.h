@@ -1,7 +1,7 @@
-/* stow_table.h — which addresses are in stow files, and which chunk is moving. In: regions and chunks, from the movers;
- * the program's changes, from the hooks. Out: which thread must wait for which. There is one lock. It is held for
- * microseconds, with signals blocked. A moving chunk is a range that others wait for, not a lock. A thread may take the
- * lock again while it has it, as it does around a fork. */
+/* stow_table.h — which addresses are in stow files, and which chunk is moving.
+ * In: regions and chunks, from the movers; the program's changes, from the hooks. Out: which thread must wait for
+ * which. There is one lock. It is held for microseconds, with signals blocked. A moving chunk is a range that others
+ * wait for, not a lock. A thread may take the lock again while it has it, as it does around a fork. */
 #ifndef MEMSTOW_STOW_TABLE_H
 #define MEMSTOW_STOW_TABLE_H
 

@@ -1,7 +1,8 @@
 /* stow_thread.h — a thread of ours for the time of a move, with descriptors of its own. So the program may close and
- * open descriptors meanwhile: none of them is the thread's. In: work. Out: a thread that does it. pthread_create is not
- * used: it allocates, and makes the program multi-threaded for good. The thread runs on its maker's thread-local
- * storage, so its code must not use any. It also has its maker's signal mask, which must let no handler run. */
+ * open descriptors meanwhile: none of them is the thread's.
+ * In: work. Out: a thread that does it. pthread_create is not used: it allocates, and makes the program multi-threaded
+ * for good. The thread runs on its maker's thread-local storage, so its code must not use any. It also has its maker's
+ * signal mask, which must let no handler run. */
 #ifndef MEMSTOW_STOW_THREAD_H
 #define MEMSTOW_STOW_THREAD_H
 

@@ -1,6 +1,7 @@
-/* trigger.h — the moment when policies are applied. In: a reason, and the present figures of owners (owners.h). Out:
- * decisions, their outcome, and the trace of both. Outside of hooks. There is one trigger at a time; another thread
- * than the one that began it may end it. docs/decisions.md has the rules and the lines. */
+/* trigger.h — the moment when policies are applied.
+ * In: a reason, and the present figures of owners (owners.h). Out: decisions, their outcome, and the trace of both.
+ * Outside of hooks. There is one trigger at a time; another thread than the one that began it may end it.
+ * docs/decisions.md has the rules and the lines. */
 #ifndef MEMSTOW_TRIGGER_H
 #define MEMSTOW_TRIGGER_H
 

@@ -1,8 +1,9 @@
 /* stow_cuda.h — device memory that memstow serves, so that it can move off the device to the host and back, at the same
- * addresses. In: requests of the program that are to be served, frees of served memory; requests to move an owner's
- * memory. Out: the driver's results; bytes that moved, and why others did not. A device cannot fault memory back: a
- * caller that stows must restore before anything uses the addresses. Any thread. During a capture nothing is served or
- * moved, and no capture is broken. A thread that frees a moving block waits for it. */
+ * addresses.
+ * In: requests of the program that are to be served, frees of served memory; requests to move an owner's memory. Out:
+ * the driver's results; bytes that moved, and why others did not. A device cannot fault memory back: a caller that
+ * stows must restore before anything uses the addresses. Any thread. During a capture nothing is served or moved, and
+ * no capture is broken. A thread that frees a moving block waits for it. */
 #ifndef MEMSTOW_STOW_CUDA_H
 #define MEMSTOW_STOW_CUDA_H
 

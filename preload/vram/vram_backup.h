@@ -1,7 +1,7 @@
 /* vram_backup.h — where the content of a block is on the host while the block is off its device: in ordinary memory, in
- * pinned memory, or in a file of the host engine (stow_file.h). In: a block that the caller has, and limits. Out: a
- * place for its content at `backup`, of the kind `kept`; or none. A forked child does not get it. The ledger lists all
- * of it by address. */
+ * pinned memory, or in a file of the host engine (stow_file.h).
+ * In: a block that the caller has, and limits. Out: a place for its content at `backup`, of the kind `kept`; or none. A
+ * forked child does not get it. The ledger lists all of it by address. */
 #ifndef MEMSTOW_VRAM_BACKUP_H
 #define MEMSTOW_VRAM_BACKUP_H
 

@@ -1,7 +1,7 @@
 /* vram_block.h — a block of device memory that memstow serves: a range of addresses, and pieces of physical memory
- * mapped in it. In: a size, a device, the devices with access. Out: memory at its addresses, or addresses without
- * memory. Each step counts what exists, so after any failure the same call continues where the last one stopped. One
- * thread at a time. */
+ * mapped in it.
+ * In: a size, a device, the devices with access. Out: memory at its addresses, or addresses without memory. Each step
+ * counts what exists, so after any failure the same call continues where the last one stopped. One thread at a time. */
 #ifndef MEMSTOW_VRAM_BLOCK_H
 #define MEMSTOW_VRAM_BLOCK_H
 

@@ -1,6 +1,7 @@
 /* vram_pointer.h — answers attribute queries for addresses of served memory as if it were memory of cudaMalloc or of a
- * pool. In: an address, and an attribute (CUpointer_attribute). Out: the answer, if the driver's would be about one
- * mapped piece, or about nothing while the block is off its device. Any thread. docs/moving.md has the list. */
+ * pool.
+ * In: an address, and an attribute (CUpointer_attribute). Out: the answer, if the driver's would be about one mapped
+ * piece, or about nothing while the block is off its device. Any thread. docs/moving.md has the list. */
 #ifndef MEMSTOW_VRAM_POINTER_H
 #define MEMSTOW_VRAM_POINTER_H
 

@@ -1,9 +1,10 @@
 /* vram_rescue.h — a device has no memory for a request: memory of idle owners leaves it, and the request is repeated
- * before the program learns of the failure. In: requests that the driver refused, in the hooks of its entries. Out:
- * whether to ask again; the trace has the decisions (reason "rescue"). There is no rescue for a program that only tries
- * how much there is (cuda_oom.h), while a stream is in capture, and in a callback of the driver, where every call
- * fails. Any thread, whatever locks its callers hold: each wait here is limited, and there is one rescue at a time.
- * MEMSTOW_CUDA_RESCUE=0: there is none; =kept: owners with the policy keep are taken, too, after all others. */
+ * before the program learns of the failure.
+ * In: requests that the driver refused, in the hooks of its entries. Out: whether to ask again; the trace has the
+ * decisions (reason "rescue"). There is no rescue for a program that only tries how much there is (cuda_oom.h), while a
+ * stream is in capture, and in a callback of the driver, where every call fails. Any thread, whatever locks its callers
+ * hold: each wait here is limited, and there is one rescue at a time. MEMSTOW_CUDA_RESCUE=0: there is none; =kept:
+ * owners with the policy keep are taken, too, after all others. */
 #ifndef MEMSTOW_VRAM_RESCUE_H
 #define MEMSTOW_VRAM_RESCUE_H
 

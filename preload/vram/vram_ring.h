@@ -1,7 +1,7 @@
 /* vram_ring.h — copies between device memory and ordinary host memory, through two pinned buffers and a stream of
- * memstow's own. Both stay for the next move, because pinning memory is slow. In: addresses on both sides. Out: the
- * copy is complete; or there is an error, and no part of the copy goes on. One thread at a time, in the ring's
- * context. */
+ * memstow's own. Both stay for the next move, because pinning memory is slow.
+ * In: addresses on both sides. Out: the copy is complete; or there is an error, and no part of the copy goes on. One
+ * thread at a time, in the ring's context. */
 #ifndef MEMSTOW_VRAM_RING_H
 #define MEMSTOW_VRAM_RING_H
 

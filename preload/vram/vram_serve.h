@@ -1,7 +1,7 @@
-/* vram_serve.h — decides which device memory of models memstow serves, so that it can move (stow_cuda.h). In: entries
- * of the driver that a hook is about to call. Out: the function to call instead, if MEMSTOW_CUDA_MOVES=SIZE is set.
- * Allocations of SIZE and more in a model's scope are served. So are their frees, and figures that must fit. Everything
- * else goes to the driver unchanged. Any thread.
+/* vram_serve.h — decides which device memory of models memstow serves, so that it can move (stow_cuda.h).
+ * In: entries of the driver that a hook is about to call. Out: the function to call instead, if MEMSTOW_CUDA_MOVES=SIZE
+ * is set. Allocations of SIZE and more in a model's scope are served. So are their frees, and figures that must fit.
+ * Everything else goes to the driver unchanged. Any thread.
  *
  * MEMSTOW_CUDA_HOST=SIZE: how much host memory may hold stowed content. MEMSTOW_CUDA_PINNED=SIZE: how much of that may
  * be pinned. MEMSTOW_CUDA_DISK=SIZE: how much more may go to files. MEMSTOW_CUDA_VERIFY=1: each copy is compared with
