@@ -8,7 +8,7 @@
 
 /* False if it is malformed, or longer than a day. */
 bool duration_parse(const char *text, uint64_t *ns);
-/* The time by CLOCK_MONOTONIC. */
+/* The time now, by CLOCK_MONOTONIC. */
 uint64_t duration_now(void);
 #define SECOND_NS UINT64_C(1000000000)
 

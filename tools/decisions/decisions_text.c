@@ -241,7 +241,7 @@ static const char *remaining_text(const struct event *remaining) {
     return remaining_is(remaining, "refused") ? "it was not moved" : NULL;
 }
 
-/* Whether it is memory that a retired owner left. No decision was about it, so no reason against it is printed. */
+/* Whether it is memory that a retired owner left. It was not to be put away, so nothing was in the way of that. */
 static bool is_left_behind(const struct event *decision, const struct event *category) {
     return decision->words[WORD_WHY] == MEMSTOW_WHY_RETIRED && category &&
            category->words[WORD_CATEGORY] == POLICY_BLOCKED;

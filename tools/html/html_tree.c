@@ -92,7 +92,7 @@ enum {
 
 struct choice {
     const struct html_tree *tree;
-    uint8_t *nodes[2], *words[2]; /* marks: already in the file */
+    uint8_t *nodes[2], *words[2]; /* true for those that the file has already */
     /* by frame: 1 + the frame that followed it last; 0: the frame is not in the file yet */
     uint32_t *followers[2];
 };

@@ -174,7 +174,8 @@ static bool asan_may_come_later(void) {
     return found && found[sizeof word - 1] && strchr("0fn", found[sizeof word - 1]);
 }
 
-/* Refuses a program with AddressSanitizer as a library: it ends the program if another library comes first. */
+/* Warns about a program with AddressSanitizer as a library: AddressSanitizer ends the program if another library comes
+ * first. */
 static void look_for_asan(const char *command, const char *path) {
     static const char *const names[] = {"libasan.so", "libclang_rt.asan"};
     const char *preloaded = getenv("LD_PRELOAD");
@@ -226,8 +227,8 @@ static void leave_python_malloc(struct start *start) {
     complain("PYTHONMALLOC=%s is set, and stays: --python-objects changes nothing", TEXT_SAFE(value));
 }
 
-/* Prepares CUPTI. If a library is already to be injected, it is the user's profiler, which needs CUPTI for itself. An
- * inner memstow run injects the same library as the outer one. */
+/* Prepares CUPTI. If another library is to be injected already, it stays: it is the user's profiler, which needs CUPTI
+ * for itself. An inner memstow run injects the same library as the outer one. */
 static int prepare_cupti(struct start *start, char *error, size_t size) {
     const char *injected = getenv("CUDA_INJECTION64_PATH");
     if (!start->verify && !start->from_cupti) return 0;

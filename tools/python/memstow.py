@@ -1009,7 +1009,7 @@ def _begin_looks() -> Any:
 def _holders_of(stacks: list[str], before: int, seconds: float) -> tuple[int, bool]:
     """Notes in the trace what holds the blocks of these call stacks. Returns for how many there was time, and whether
     that was not all."""
-    referrers() # the other module imports it
+    referrers() # loads the module that memstow_blocks imports
     blocks = _beside("memstow_blocks")
     lines, is_cut = blocks.holders_of(blocks.parse(stacks), before, _library.blocks,
                                       lambda owner: _labels.get(owner, owner), seconds)

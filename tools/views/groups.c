@@ -304,7 +304,7 @@ static int compare_name(const struct groups *groups, uint32_t a, uint32_t b) {
     return a == b ? 0 : strcmp(groups->name_list[a]->text, groups->name_list[b]->text);
 }
 
-/* By the names of two rows, for a stable order. */
+/* Compares the names of two rows, for a stable order. */
 static int row_compare_names(const struct groups *groups, const struct row *a, const struct row *b) {
     int order = compare_name(groups, a->model, b->model);
     order = order ? order : compare_name(groups, a->node, b->node);

@@ -89,7 +89,7 @@ class Seen(Mapping[str, Any]):
 
 
 def unwrapped(value: Any) -> Any:
-    """A value for callers: of several outputs, a list."""
+    """The form of a value for callers: several outputs become a list."""
     return value[SEVERAL] if isinstance(value, Mapping) and SEVERAL in value else value
 
 
