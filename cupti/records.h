@@ -16,7 +16,7 @@ typedef int records_next(uint8_t *buffer, size_t valid, void **record);
 struct records_readers {
     void (*memory)(const struct cupti_memory *record);
     void (*pool)(const struct cupti_pool *record);
-    /* called before a record that tells how much of a pool is in use; older ones do not */
+    /* Called before a record that tells how much of a pool is in use. Older records do not tell. */
     void (*used)(void);
     void (*unknown)(uint32_t kind); /* also for a record that is shorter than any known version */
 };

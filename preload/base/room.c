@@ -14,7 +14,7 @@ bool room_grow(void *items, uint32_t *room, uint32_t need, size_t each) {
     if (!memory) return false;
     if (*room) memcpy(memory, before, *room * each);
     *(void **)items = memory;
-    /* a handler may leave by longjmp here: `room` must never be more than there is */
+    /* A handler may leave by longjmp here: `room` must never be more than there is. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     *room = larger;
     arena_note_grown();

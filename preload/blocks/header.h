@@ -84,7 +84,7 @@ static inline uint32_t header_key(uintptr_t block, uint64_t secret) {
 /* A header may stay in free memory for a long time, and glibc may write a chunk size over its size. So the seal is
  * broken, and nobody takes it for a valid header. */
 static inline void header_end(struct header *self) {
-    /* the compiler would make four instructions of it, in each free */
+    /* This is one instruction. The compiler would make four of it, in each free. */
     __asm__("addl %1, %0" : "+m"(self->seal) : "i"(HEADER_BROKEN));
     self->freed = HEADER_FREED;
 }

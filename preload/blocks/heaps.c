@@ -68,7 +68,7 @@ static struct heap *heaps_of(uint32_t owner) {
     heap = make(owner);
     lock_let_go(&making);
     heaps_tidy();
-    /* pairs with heaps_retire: either we see that the owner is retired, or that thread sees this heap */
+    /* This pairs with heaps_retire: either we see that the owner is retired, or that thread sees this heap. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (heap && owner_is_retired(owner)) heaps_retire(owner);
     return heap;
@@ -110,7 +110,7 @@ static void let_go(struct heap *self) {
  * threads end. */
 static void tidy(struct heap *self, uint32_t thread) {
     if (self->maker != thread) return;
-    /* counts as a block: nobody destroys the heap meanwhile */
+    /* This counts as a block, so nobody destroys the heap meanwhile. */
     uint64_t before = __atomic_fetch_add(&self->state, BLOCK, __ATOMIC_ACQ_REL);
     if ((before & (RETIRED | DESTROYED)) == RETIRED && before >= BLOCK && before != self->tidied) {
         self->tidied = before;

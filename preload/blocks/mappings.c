@@ -129,7 +129,7 @@ static void submit(struct event *event) {
     while (!__atomic_compare_exchange_n(&queue_head, &head, (uint32_t)(event - events + 1), true, __ATOMIC_SEQ_CST,
                                         __ATOMIC_RELAXED));
     uint64_t signals = 0;
-    /* until this thread has looked at the queue again: others rely on that */
+    /* Signals stay blocked until this thread has looked at the queue again: other threads rely on that. */
     bool blocked = lock_out_signals(&signals);
     while (__atomic_load_n(&queue_head, __ATOMIC_SEQ_CST) && take_table()) {
         apply_queue();

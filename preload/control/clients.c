@@ -163,7 +163,7 @@ static void follow(struct client *client, uint64_t now) {
     if (type == client->told_type && now - client->told < TELL_MS * MILLISECOND) return;
     uint64_t wanted, moved = moving_progress(&wanted);
     if (type == WIRE_WORKING && wanted) os_decimal(text, wanted);
-    /* it does not matter if this message does not arrive */
+    /* It does not matter if this message does not arrive. */
     tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text);
 }
 

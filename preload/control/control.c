@@ -40,7 +40,7 @@ static struct {
     uint32_t pid;
     bool stopping;
     bool working; /* the worker runs */
-    /* for the listener and the worker: memory that glibc allocated for the thread is not counted any more */
+    /* For the listener and the worker: the memory that glibc allocated for the thread is not counted any more. */
     bool left_out[2];
     pthread_t listener, worker;
     struct place place;

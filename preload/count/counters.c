@@ -211,7 +211,7 @@ void counters_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]) {
 }
 
 static void add_counter(struct snap_counter *to, const struct snap_counter *from) {
-    /* frees first: if the process is killed in between, no dead block looks live */
+    /* Frees come first: if the process is killed in between, no dead block looks live. */
     atomic_add(&to->free_bytes, from->free_bytes);
     atomic_add(&to->free_blocks, from->free_blocks);
     atomic_add(&to->alloc_bytes, from->alloc_bytes);

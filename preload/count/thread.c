@@ -92,7 +92,7 @@ static void free_slots_of_the_dead(void) {
         struct snap_thread *record = series_at(&records, slot);
         if (!record || record->state != SNAP_THREAD_LIVE) continue;
         uint32_t tid = __atomic_load_n(&record->tid, __ATOMIC_RELAXED);
-        /* tid and state share a word */
+        /* The tid and the state share a word. */
         uint64_t seen = tid | (uint64_t)SNAP_THREAD_LIVE << 32, over = tid | (uint64_t)SNAP_THREAD_ENDED << 32;
         /* If another thread has already given the slot to a living thread, the word differs, and nothing happens. */
         if (os_call(SYS_tgkill, pid, tid, 0) < 0 &&

@@ -53,7 +53,7 @@ FUNCTION(cuMemPoolGetAttribute, (cuda_handle, int, void *))
 FUNCTION(cuDeviceGetGraphMemAttribute, (int, int, void *))
 
 static __thread struct cuda_place last __attribute__((tls_model("initial-exec")));
-/* how many contexts had ended at that time */
+/* How many contexts had ended when `last` was set. */
 static __thread uint32_t last_ended __attribute__((tls_model("initial-exec")));
 static uint32_t contexts_ended;
 static cuda_handle primaries[SNAP_CUDA_DEVICES];
@@ -136,7 +136,7 @@ cuda_handle cuda_device_ask_primary(uint32_t device) {
     if (!cuDevicePrimaryCtxGetState() || !cuDevicePrimaryCtxRetain() || !cuDevicePrimaryCtxRelease_v2()) return NULL;
     if (cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || !active) return NULL;
     if (cuDevicePrimaryCtxRetain()(&context, (int)device)) return NULL;
-    /* only once, whatever it answers: the error may be that of an earlier kernel */
+    /* It is called only once, whatever it answers: the error may be that of an earlier kernel. */
     cuDevicePrimaryCtxRelease_v2()((int)device);
     return context;
 }

@@ -195,7 +195,7 @@ __attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
 
 /* Counts a block at sample_here. `base` is tracked_page.mark_here. */
 static inline void *stamp_here(struct thread *self, uint32_t base, struct header *header, size_t size) {
-    /* otherwise the compiler merges two stores into one, with more instructions than it saves */
+    /* An atomic store: otherwise the compiler merges two stores into one, with more instructions than it saves. */
     __atomic_store_n(&header->site, sample_here, __ATOMIC_RELAXED);
     header->seal = base + (uint32_t)size;
     header->size = size;

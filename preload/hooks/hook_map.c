@@ -52,7 +52,7 @@ static void *map(void *hint, size_t length, int protection, int flags, int fd, o
     bool over = stow_pass_watched(pass) && flags & MAP_FIXED && is_range(hint, length);
     if (over) stow_note_change((uintptr_t)hint, length);
     void *p = NEXT(mmap)(hint, length, protection, flags, fd, offset);
-    /* if the call fails, the old mappings stay */
+    /* If the call fails, the old mappings stay. */
     if (over && p != MAP_FAILED) stow_note_unmap((uintptr_t)hint, length);
     stow_pass_end(pass);
     if (flags & MAP_FIXED) stack_note_unmapping();

@@ -70,7 +70,7 @@ struct series {
     uint32_t record_size;
     uint32_t first_bits; /* binary logarithm of the first section's capacity */
     uint32_t limit;      /* ids from this one on are refused */
-    /* the first record of each section holds the section's own address, and is no record of the type */
+    /* The first record of each section holds the section's own address, and is no record of the type. */
     bool anchored;
     uint64_t next; /* the next new id */
     char *segments[SERIES_SEGMENTS];

@@ -12,7 +12,7 @@ typedef uint16_t __attribute__((may_alias, aligned(1))) two;
 typedef uint32_t __attribute__((may_alias, aligned(1))) four;
 typedef uint64_t __attribute__((may_alias, aligned(1))) eight;
 
-/* from this size on the processor's string instructions are faster */
+/* BY_STRING: from this size on the processor's string instructions are faster. */
 enum { VECTOR = sizeof(__m128i), BY_STRING = 2048 };
 
 static inline __m128i load(const void *from) { return _mm_loadu_si128(from); }

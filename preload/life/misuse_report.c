@@ -120,7 +120,7 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
     uint32_t number = __atomic_fetch_add(&told, 1, __ATOMIC_RELAXED);
     if (!ledger_is_ours() || number >= SNAP_MISUSES) return;
     uint32_t site = is_known(misuse->site) ? misuse->site : SNAP_SITE_UNKNOWN;
-    /* after this the modules of its stack are known */
+    /* After this call the modules of the stack are known. */
     uint32_t now = caller.slot ? site_of_call(caller) : SNAP_SITE_UNKNOWN;
     uintptr_t freed = misuse->caller ? module_code(misuse->caller) : 0;
     struct snap_misuse record = {.kind = misuse->kind,

@@ -268,7 +268,7 @@ static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
 /* libc takes a lock for these calls, and may allocate. Handlers that are registered first run last, also before a
  * fork. */
 void process_watch(void) {
-    /* for Linux before 4.14, where a raw clone goes unnoticed */
+    /* This is for Linux before 4.14, where a raw clone goes unnoticed. */
     if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page);
     stow_watch_forks();
     at_quick_exit(end_at_quick_exit);

@@ -15,7 +15,7 @@ extern bool moving_can_stow, moving_can_in_use;
 /* Owner 0: -ENOENT. The memory of an adopted owner moves with its adopter. */
 int64_t moving_stow(uint32_t owner);
 int64_t moving_stow_host(uint32_t owner); /* its device memory stays */
-/* only its device memory; in a hook of CUDA, so it does not wait for another move */
+/* Moves only its device memory. It is called in a hook of CUDA, so it does not wait for another move. */
 int64_t moving_stow_device(uint32_t owner);
 int64_t moving_restore(uint32_t owner);
 int64_t moving_release(uint32_t owner);

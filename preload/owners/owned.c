@@ -196,7 +196,7 @@ static void visit_mapping(struct snap_mapping *record, void *context) {
     bool wanted = (record->kind == SNAP_MAP_ANONYMOUS && search->which & OWNED_MEMORY) ||
                   (record->kind == SNAP_MAP_FILE && search->which & OWNED_FILES);
     uintptr_t first;
-    /* only part of the mapping may be assigned */
+    /* Perhaps only a part of the mapping is assigned, so its borders may be in the middle of pages. */
     uint64_t length = whole_pages(record->address, record->length, &first);
     if (wanted) visit_piece(context, record->site, first, length);
 }

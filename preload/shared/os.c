@@ -94,7 +94,7 @@ static bool close_at(uintptr_t at, size_t length) {
     int flags = MAP_NORESERVE | MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
     long got = os_call(SYS_mmap, at, length, PROT_NONE, flags, -1);
     if (got == (long)at) return true;
-    /* before Linux 4.17 the kernel may choose another address */
+    /* Before Linux 4.17 the kernel may choose another address. */
     if (got > 0 || got <= -OS_PAGE) os_unmap((void *)got, length);
     return false;
 }

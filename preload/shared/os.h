@@ -48,7 +48,7 @@ int os_open(const char *path, int flags, int mode);
 void os_close(int fd);
 long os_read(int fd, void *to, size_t length); /* until `length` or end of file; restarts after a signal */
 long os_pread(int fd, void *to, size_t length, uint64_t offset);
-/* writes everything or returns -errno; restarts after a signal */
+/* Writes everything or returns -errno; restarts after a signal. */
 long os_write(int fd, const void *from, size_t length);
 /* Copies from or to memory that may not exist. False: it failed; some bytes may have been copied. */
 bool os_peek(void *to, const void *from, size_t length);

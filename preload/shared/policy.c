@@ -138,7 +138,7 @@ uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct 
         if (is_listed(&owners[i])) owners[listed++] = owners[i];
     sort(owners, listed, question);
     for (uint32_t i = 0; i < listed; i++) {
-        /* retired owners come last, the largest first */
+        /* Retired owners come last, the largest first. */
         if (owners[i].retired && retired++ == POLICY_RETIRED_MOST) break;
         struct verdict verdict = verdict_of(&owners[i], question);
         if (bounded && !needed && verdict.action != MEMSTOW_KEEP)

@@ -26,7 +26,7 @@ struct policy_question {
     bool can_stow;   /* memory can be moved */
     bool can_in_use; /* memory can be moved without the owner being idle */
     bool drops;      /* the program drops what is to be freed */
-    /* under pressure or in a rescue: owners with the policy keep may be stowed, too, after all others */
+    /* Under pressure or in a rescue: owners with the policy keep may be stowed, too, after all others. */
     bool take_kept;
     uint64_t needed;  /* under pressure or in a rescue: bytes; 0: as many as possible */
     uint64_t now_ns;  /* for MEMSTOW_IDLE: */

@@ -343,7 +343,7 @@ int shutdown_begin(const char *reason, uint64_t limit_ns, int status) {
 static void disarm(void) {
     struct stow_thread *thread = __atomic_exchange_n(&limit.thread, NULL, __ATOMIC_ACQ_REL);
     __atomic_store_n(&limit.armed, 0, __ATOMIC_RELEASE);
-    /* the thread of the next ending may wait here, too */
+    /* All waiting threads are woken: the thread of the next ending may wait here, too. */
     os_call(SYS_futex, &limit.armed, FUTEX_WAKE_PRIVATE, INT32_MAX);
     if (thread) thread_join(thread);
     for (uint32_t i = 0; i < count; i++)

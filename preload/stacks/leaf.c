@@ -81,7 +81,7 @@ static bool begin(struct leaves *self, uint32_t bits) {
     struct leaf *leaves = arena_take((sizeof *leaves * LEAF_WAYS) << bits);
     if (!leaves) return false;
     self->leaves = leaves;
-    /* a handler may leave by longjmp here: `shift` must never show more sets than there are */
+    /* A handler may leave by longjmp here: `shift` must never show more sets than there are. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     self->shift = 64 - bits;
     self->patience = (LEAF_WAYS << bits) / PERIOD;

@@ -37,7 +37,7 @@ struct interpreter {
 };
 static struct interpreter interpreters[PYTHON_INTERPRETERS];
 static uint32_t interpreter_count;
-/* the original tp_dealloc of code objects, by interpreter */
+/* The original tp_dealloc of code objects, by interpreter. */
 static void (*deallocs[PYTHON_INTERPRETERS])(uintptr_t code);
 static struct lock adding;
 
@@ -357,7 +357,7 @@ static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, ui
  * the processor need not wait for each link before it reads the next frame. */
 static inline uintptr_t as_expected(const struct python_frame *expected) {
     uintptr_t frame;
-    /* otherwise the compiler would use the value from the chain */
+    /* In assembly: the compiler knows that both values are equal, and would use the one from the chain. */
     __asm__("movq %1, %0" : "=r"(frame) : "m"(expected->frame));
     return frame;
 }

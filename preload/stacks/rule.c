@@ -49,7 +49,7 @@ static struct rule look_up(uint64_t place) {
     struct cfi_object object;
     struct cfi_rule rule = {.kind = CFI_UNKNOWN};
     if (cfi_object_of(pc, &object)) rule = cfi_find(&object, pc);
-    /* makecontext put the address there; nothing called it */
+    /* Nothing called this code: makecontext put the address there. */
     if (rule.why == CFI_NO_ENTRY && !(place & RULE_INTERRUPTED)) {
         struct cfi_rule first = cfi_find(&object, place);
         if (first.kind == CFI_END) rule = first;

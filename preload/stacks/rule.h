@@ -50,7 +50,7 @@ enum {
 static inline enum rule_kind rule_kind(uint32_t how) { return how & RULE_KIND_MASK; }
 static inline int64_t rule_cfa(uint32_t how) { return (int64_t)((int32_t)how >> RULE_OFFSET_SHIFT) * 8; }
 static inline uint64_t rule_place(uint64_t place) { return place & (((uint64_t)1 << RULE_PLACE_BITS) - 1); }
-/* the offset, or RULE_NO_BP */
+/* The offset at which rbp is saved, or RULE_NO_BP. */
 static inline int32_t rule_bp(uint64_t place) { return (int16_t)(place >> RULE_PLACE_BITS); }
 
 struct rule_table {

@@ -28,7 +28,7 @@
 
 enum {
     OTHERS = 16, /* stacks besides its own that a thread remembers */
-    /* a slot this far below the deepest known slot of another stack still counts as on that stack */
+    /* A slot this far below the deepest known slot of another stack still counts as on that stack. */
     DEEPER = 2 * OS_PAGE,
 };
 
@@ -230,7 +230,7 @@ bool stack_has_left(uintptr_t inner, uintptr_t slot) {
 }
 
 bool stack_has_left_call(const struct caller *inner, uintptr_t slot) {
-    /* for threads whose stacks are not remembered */
+    /* For threads whose stacks are not remembered. */
     static __thread struct own_stack unknown __attribute__((tls_model("initial-exec")));
     struct stack *self = *stack_self;
     struct own_stack *own = self ? &self->own : &unknown;

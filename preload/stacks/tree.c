@@ -140,7 +140,7 @@ static uint32_t add_run(const struct way *way, uint32_t hash, const uint32_t *fr
     uint32_t id = new_run(SNAP_RUN_HEAD + count, of), *word = word_at(id);
     if (!word) return index_find(&ways, hash, way);
     __atomic_store_n(&word[SNAP_RUN_OUTER], way->outer, __ATOMIC_RELAXED);
-    /* take_free_of in another thread may still read this word */
+    /* take_free_of in another thread may still read this word. */
     __atomic_store_n(&word[SNAP_RUN_SITE], 0, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < count; i++) word[SNAP_RUN_HEAD + i] = frames[i];
     word[SNAP_RUN_HEAD] |= SNAP_RUN_FIRST;

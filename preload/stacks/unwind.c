@@ -131,7 +131,7 @@ enum outcome unwind(struct unwound *self, struct memo *memo, struct view *view, 
     struct state state = {caller->slot, caller->address, caller->rbp};
     struct python_walk walk = {0};
     bool on_own = view->own;
-    /* the elements that may still be joined */
+    /* The elements that the stack may still join. */
     const struct element *elements = memo->elements, *end = elements + memo->count;
     enum outcome outcome = GOES_ON;
     steps->count = steps->loop_count = steps->python_count = 0;

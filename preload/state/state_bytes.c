@@ -245,7 +245,7 @@ static int write_all(struct writer *self, const struct state_source *source) {
         if (!error) error = write_part(self, source->parts[i].start, header->part[i].length);
     }
     if (!error) error = write_buffer(self);
-    /* flushed together with the bytes */
+    /* The length is flushed together with the bytes. */
     if (!error) error = (int)os_call(SYS_ftruncate, self->file->fd, header->length);
     return error ? error : error_of(stow_file_flush(self->file, self->flushed));
 }

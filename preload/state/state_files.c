@@ -324,7 +324,7 @@ int state_files_write(const struct state_files *self, struct state_manifest *man
     memcpy(manifest->magic, MAGIC, sizeof MAGIC);
     manifest->version = VERSION;
     manifest->checksum = sum_of(manifest);
-    /* the names of values must be on the disk before the manifest that names them */
+    /* The names of values must be on the disk before the manifest that names them. */
     int folder = self->folder.fd, error = (int)os_call(SYS_fsync, folder);
     if (!error) error = write_new(self, manifest);
     if (!error) error = (int)os_call(SYS_renameat, folder, NEW_MANIFEST, folder, MANIFEST);

@@ -134,7 +134,7 @@ static inline void stow_pass_end(uint32_t pass) { __atomic_fetch_sub(&stow_passi
 /* Each waits until nothing in the range is moving. After that, no move that began earlier touches the range. */
 void stow_note_change(uint64_t start, uint64_t length); /* the mapping is about to change */
 void stow_note_unmap(uint64_t start, uint64_t length);  /* another mapping replaced it */
-/* a block that goes back to its allocator becomes fresh memory */
+/* A block goes back to its allocator: it becomes fresh memory. */
 void stow_note_free(uint64_t start, uint64_t length);
 void stow_note_discard(uint64_t start, uint64_t length); /* MADV_DONTNEED: the memory is zeros now */
 /* The range is about to be unmapped. If the kernel refuses that, the caller puts the regions back. */

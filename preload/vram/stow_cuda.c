@@ -526,14 +526,14 @@ static enum stow_cuda_refusal take_out(struct move *self, struct vram_block *blo
                                         block->kept == VRAM_IN_FILE, &same);
     if (self->error) return STOW_CUDA_DRIVER;
     if (!same) return STOW_CUDA_CHANGED;
-    /* what the driver does not release now is released at the next attempt, or used again */
+    /* What the driver does not release now is released at the next attempt, or used again. */
     vram_block_strip(&driver, block);
     return block->mapped ? STOW_CUDA_DRIVER : STOW_CUDA_DONE;
 }
 
 static enum stow_cuda_refusal copy_in(struct move *self, struct vram_block *block) {
     typedef int copies(const struct vram_driver *, struct vram_ring *, uint64_t, const char *, uint64_t);
-    /* indexed by enum vram_kept */
+    /* The index is enum vram_kept. */
     static copies *const by[] = {vram_ring_in, vram_ring_in_pinned, vram_ring_in_from_file};
     if ((self->error = ring_ready(block->context, block->device))) return STOW_CUDA_DRIVER;
     self->error = by[block->kept](&driver, &ring, block->at, block->backup, block->size);
@@ -654,7 +654,7 @@ static void move_in(struct move *self) {
         next = block->in_move;
         if (self->refusal && !ring.unsettled) strip(block);
         if (!self->refusal) vram_backup_drop(&driver, block);
-        /* a client that had registered it must register it again */
+        /* The memory gets a new id: a client that had registered it must register it again. */
         if (!self->refusal) self->moved += block->size, block->id = new_id();
         vram_end_give_back(block, self->refusal ? VRAM_STOWED : VRAM_LIVE);
     }

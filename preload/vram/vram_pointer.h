@@ -15,7 +15,7 @@ bool vram_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes);
 
 struct vram_answer {
     uint64_t value;
-    /* the width of the answer; 0: as wide as the driver writes it: it has written one, or can be made to write 0 */
+    /* The width of the answer. 0: the driver's width; it has written an answer, or can be made to write 0. */
     uint32_t bytes;
     bool is_out; /* the driver does not know the address */
 };

@@ -27,7 +27,7 @@ extern int64_t (*vram_rescue_run)(uint64_t needed, bool takes_kept, bool (*helps
 struct vram_rescue {
     uint64_t bytes;
     bool in_pool;
-    /* the stream in whose order the memory is requested, and whose device is meant; NULL: the thread's device */
+    /* The stream in whose order the memory is requested. Its device is meant; NULL: the thread's device. */
     cuda_handle stream;
     bool judged, is_error;
     uint32_t waits;
