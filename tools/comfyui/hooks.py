@@ -205,7 +205,7 @@ class Watch:
         behind. Of several models each gets its weights, and the loader keeps the rest."""
         for identity in (*node.new, *node.touched):
             self.assign(identity)
-        for identity in (i for i in node.new if i.checkpoint is None): # the loader sets the siblings in a checkpoint
+        for identity in (i for i in node.new if i.checkpoint is None): # checkpoints.py sets the siblings of the others
             identity.siblings = [weakref.ref(other) for other in node.new if other is not identity]
         self.registry.note_flags(node.id)
         if node.provisional is None:

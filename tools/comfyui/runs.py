@@ -59,7 +59,7 @@ class Runs:
         self.numbers = itertools.count(1)
         self.asked: dict[int, Ticket] = {}    # the last tickets
         self.last: Optional[dict] = None      # the last report, of a run or of a later trigger
-        self.reports: collections.deque = collections.deque(maxlen=REPORTS) # of runs
+        self.reports: collections.deque = collections.deque(maxlen=REPORTS) # the last reports of runs
         self.cleanup: Optional[str] = None
         self.at_work: Optional[threading.Thread] = None # the worker thread, while it is not in the queue
         self.draining = threading.RLock()
@@ -334,7 +334,7 @@ class Runs:
             identity.held = self.registry.found(identity, patchers) or identity.model()
             of_now = caches.of_models(executor.caches, identity.ids(),
                                       of_this_prompt=True) if executor is not None else {}
-            identity.outputs = of_now or identity.outputs # of the last prompt that used the model
+            identity.outputs = of_now or identity.outputs # outputs of the last prompt that used the model
 
     # ---- requests
 

@@ -19,7 +19,7 @@ struct leak_holder {
     uint64_t path; /* path of a call stack for whose blocks no Python object was found; 0: none */
     struct jsontext pack, place, holders;
     uint64_t blocks, followed,
-        held; /* bytes of Python objects: of all, of those that were followed, and of those that this one holds */
+        held; /* numbers of blocks: that Python objects have, that were followed, and that this one holds */
 };
 
 /* A growing site, or a growing owner without a single growing site: then there is no site. Findings of one cause are

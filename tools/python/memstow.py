@@ -494,7 +494,7 @@ def _asked_for_pools() -> bool:
 _wants_pools = _asked_for_pools()
 _pools: Any = None          # memstow_pools.Pools
 _made: dict[str, Any] = {}  # modules that were made; the first of several threads wins
-_kinds: dict[int, str] = {} # of owners, by id
+_kinds: dict[int, str] = {} # kinds of owners, by id
 _labels: dict[int, str] = {} # name and origin of owners, by which memstow leaks tells them apart
 
 

@@ -70,7 +70,7 @@ PLAIN = {int, float, complex, bool, type(None), types.CodeType, type(Ellipsis), 
          *(kind for kind in vars(types).values() if isinstance(kind, type)), *(kind for kind in vars(builtins).values()
                                                                                 if isinstance(kind, type))}
 WITH_BUFFERS = ("array", "mmap", "builtins") # builtins: also for types without a module name, such as PIL's images
-# other types of these have no buffers
+# other types of these modules have no buffers
 LIBRARIES = {"torch", "numpy", *getattr(sys, "stdlib_module_names", sys.builtin_module_names)}
 COLLECTED, MANAGED = 1 << 14, 3 << 3         # Py_TPFLAGS_HAVE_GC; _MANAGED_DICT and _MANAGED_WEAKREF
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    BYTES_MAX = 64 << 20, /* of the file */
+    BYTES_MAX = 64 << 20, /* most bytes of the file that are read */
     LINE_MAX_BYTES = 8000,
     RANGES_MAX = 1 << 20,
     RANGES_BACK = 64,    /* ranges that may begin between an address and the beginning of its own range */

@@ -43,7 +43,7 @@ struct symfile {
     Dwfl *dwfl;
     Dwfl_Module *module;
     Dwarf *dwarf;
-    Dwarf_Addr bias; /* of the debug information */
+    Dwarf_Addr bias; /* added to addresses of the debug information */
     struct unit *units;
     struct spans all_units; /* used if the file has no table of units */
     struct spans symbols;   /* `die` is a symbol_key here */

@@ -15,7 +15,7 @@ struct cuda_line {
     struct cuda_gap gap;
     struct snap_nvml nvml; /* state 0: NVML was not asked */
 };
-/* The figures of the device with this index in the image. False: the process does not use it. */
+/* The figures of the device with this index in the image. False: the process does not use that device. */
 bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out);
 
 void cuda_line_head(const char *label);
