@@ -11,8 +11,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Zeroed, 64-byte aligned memory; NULL when the system refuses. Requests of ARENA_OWN and more get a mapping of
- * their own, of which only touched pages cost memory. */
+/* Zeroed, 64-byte aligned memory; NULL when the system refuses. Requests of ARENA_OWN and more get a mapping of their
+ * own. Only its touched pages cost memory. */
 void *arena_take(size_t length);
 
 /* The same for a table that is read in no order. It lies in large pages where the system has them, so that a look-up

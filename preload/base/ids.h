@@ -20,7 +20,7 @@ struct ids {
 /* From the arena, empty; NULL: no memory. */
 struct ids *ids_new(void);
 
-/* A set that is made at its first use. ids_known: NULL until then. ids_made: NULL only for want of memory. */
+/* A set that is made at its first use. ids_known: NULL until then. ids_made: NULL only if there is no memory. */
 struct ids *ids_known(struct ids **set);
 struct ids *ids_made(struct ids **set);
 

@@ -27,7 +27,7 @@ struct event {
     uint32_t site, tid, ticket;
     int32_t advice;
     uint64_t address, length, time;
-    uint64_t source; /* ADD: the new mapping has the kind of the one here; 0: kind and shared say it */
+    uint64_t source; /* ADD: an address whose mapping has the new one's kind; 0: use `kind` and `shared` */
 };
 
 static struct event events[EVENTS];

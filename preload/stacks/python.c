@@ -357,7 +357,7 @@ static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, ui
  * the processor need not wait for each link before it reads the next frame. */
 static inline uintptr_t as_expected(const struct python_frame *expected) {
     uintptr_t frame;
-    /* In assembly: the compiler knows that both values are equal, and would use the one from the chain. */
+    /* This is assembly, because the compiler would use the chain's value: it knows that both are equal. */
     __asm__("movq %1, %0" : "=r"(frame) : "m"(expected->frame));
     return frame;
 }
