@@ -25,7 +25,7 @@ log = logging.getLogger("memstow")
 
 
 class Pack(Protocol):
-    """The node pack's part."""
+    """The functions that the node pack provides."""
 
     def set_policy(self, model: Any, policy: str, priority: int) -> bool: ...
     def run_ended(self, outcome: Optional[str]) -> bool: ...

@@ -9,7 +9,7 @@ NO_STATE = "memstow: no loops: the Python modules beside memstow.py are older th
 
 
 class Pack:
-    """What memstow_loops needs of this pack."""
+    """The functions of this pack that memstow_loops calls."""
 
     def __init__(self, loops: Any, host: Any) -> None:
         self.loops, self.host = loops, host

@@ -38,7 +38,7 @@ NO_PACK = ("loops run in a ComfyUI that has memstow's node pack and was started 
 
 
 class Pack(Protocol):
-    """The node pack's part."""
+    """The functions that the node pack provides."""
 
     loops: Loops
 
