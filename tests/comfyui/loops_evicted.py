@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
-# timeout: 400
+# timeout: 900
+# long
 """A loop comes to the same result when ComfyUI's RAM-pressure cache evicts all outputs again and again: its headroom is
 larger than any machine's memory. That it evicts is seen by a node that no iteration changes, which runs more than once
 then."""

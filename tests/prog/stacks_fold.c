@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-enum { THREADS = 3, ROUNDS = 150000, SLOTS = 512, SENTINEL = 100000 };
+enum { THREADS = 3, ROUNDS = 150000, SLOTS = 512, SENTINEL = 100000, PASSES = 40 };
 
 static struct {
     void *block;
@@ -58,12 +58,19 @@ int main(void) {
     for (long i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, (void *)(i + 1));
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     uint64_t state = 1;
-    for (int i = 0; i < ROUNDS / 10; i++) free(allocate_one(&state, 1)); /* until there is room again */
-    kept[1] = after_all(SENTINEL + 1);
-    for (int i = 0; i < SLOTS; i++) {
-        free(slots[i].block);
-        slots[i].block = allocate_one(&state, slots[i].size = 1 + (size_t)i);
+    for (int i = 0; i < ROUNDS / 10; i++) free(allocate_one(&state, 1));
+    /* The same stacks again and again, until there is room for all: a fold takes its time, and waits for its turn. */
+    for (int pass = 0; pass < PASSES; pass++) {
+        uint64_t same = state;
+        free(kept[1]);
+        kept[1] = after_all(SENTINEL + 1);
+        for (int i = 0; i < SLOTS; i++) {
+            free(slots[i].block);
+            slots[i].block = allocate_one(&same, slots[i].size = 1 + (size_t)i);
+        }
+        usleep(5000);
     }
+    allocated += PASSES - 1; /* kept[1] */
     MUST(kept[0] && kept[1]);
     size_t live = 2 * SENTINEL + 1, blocks = 2;
     for (int i = 0; i < SLOTS; i++) {
