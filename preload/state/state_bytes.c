@@ -321,6 +321,12 @@ int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uin
 
 /* --- views, and moves --- */
 
+/* Beyond the end of a file that somebody has made shorter is no memory, but a signal. */
+bool state_bytes_are_whole(const struct state_bytes *self) {
+    struct stat status;
+    return os_stat_fd(self->file.fd, &status) == 0 && (uint64_t)status.st_size >= self->length;
+}
+
 void *state_bytes_view(const struct state_bytes *self) { return stow_file_map(&self->file, self->length); }
 
 /* The kernel reads the base. So a disk that fails gives an error, not a signal. */

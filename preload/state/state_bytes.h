@@ -55,6 +55,8 @@ void state_bytes_drop(struct state_bytes *self);
 
 /* A private, writable mapping of everything. NULL: there is no room, or the program has closed the descriptor. */
 void *state_bytes_view(const struct state_bytes *self);
+/* False: somebody has made its file shorter, or closed it. */
+bool state_bytes_are_whole(const struct state_bytes *self);
 
 /* copy: makes a copy in another place. replace: the copy takes the place of the bytes, and the address of the base
  * stays. */

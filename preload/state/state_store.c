@@ -561,6 +561,7 @@ int state_release(int64_t number, const char *id) {
 
 static int view(struct value *value, struct memstow_state_value *out) {
     describe(value, out);
+    if (stow_file_is_still(&value->data.file) && !state_bytes_are_whole(&value->data)) return -EIO;
     const struct state_header *header = state_bytes_view(&value->data);
     if (!header) return stow_file_is_still(&value->data.file) ? -ENOMEM : -EIO;
     out->view = (void *)header;

@@ -5,7 +5,7 @@
 chosen, damaged files named, a changed folder read again. The describer, against a local server that speaks OpenAI's
 chat API: what it sends, another try after a failure, the time limit, and the key, which is in no log, no history and no
 message."""
-import base64, http.server, io, json, threading, time
+import base64, hashlib, http.server, io, json, struct, threading, time, zlib
 
 import support
 from _comfy import link
@@ -23,6 +23,14 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
         status, text = self.answers.pop(0) if self.answers else (200, f"picture {len(self.asked)}")
         if status == "slow":
             time.sleep(20)
+            return
+        if status == "drip":
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            for _ in range(100):
+                self.wfile.write(b" ")
+                time.sleep(0.3)
             return
         answer = (json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode()
                   if status == 200 else text.encode())
@@ -42,6 +50,8 @@ server.daemon_threads = True
 threading.Thread(target=server.serve_forever, daemon=True).start()
 URL = f"http://127.0.0.1:{server.server_port}/v1"
 
+import numpy
+import torch
 from PIL import Image
 
 folder = support.HERE / "pictures"
@@ -58,7 +68,7 @@ def load(rule="refuse", path=folder, **more):
             "names": node("Fingerprint", value=link("load", 2))}
 
 
-with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY}) as comfy:
+with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # as a file from Windows has it
     def shown(workflow, status="success"):
         done = comfy.run(workflow, status)
         return {name: of.get("digest") for name, of in done["outputs"].items()}
@@ -86,6 +96,18 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY}) as comfy:
     (folder / "img6.gif").write_bytes(b"no image at all")
     before = shown(load("group"))
     assert before["count"] == ["5"], before
+    ramp = support.HERE / "ramp"
+    ramp.mkdir()
+    values = numpy.array([[0, 257, 32768, 65535]], dtype=numpy.uint16)
+    Image.fromarray(values).save(ramp / "grey.png") # 16 bits
+    grey = torch.from_numpy(values.astype(numpy.float32) / 65535.0)[None, :, :, None].repeat(1, 1, 1, 3)
+    assert shown(load(path=ramp))["images"] == [hashlib.sha256(
+        grey.numpy().tobytes()).hexdigest() + "[1, 1, 4, 3]torch.float32"], "grey with 16 bits"
+    bomb = bytearray((ramp / "grey.png").read_bytes())
+    bomb[16:24] = struct.pack(">II", 60000, 60000)
+    bomb[29:33] = struct.pack(">I", zlib.crc32(bomb[12:29]))
+    (ramp / "huge.png").write_bytes(bomb)
+    assert shown(load(path=ramp))["count"] == ["1"] and "huge.png (" in comfy.log(), "it stops nothing"
     assert "cannot be read: img5.png (" in comfy.log() and "img6.gif (" in comfy.log()
     Image.new("RGB", (8, 8), (9, 9, 9)).save(folder / "img2.png")
     assert shown(load("group"))["images"] != before["images"], "a changed folder is read again"
@@ -127,13 +149,20 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY}) as comfy:
     begun = time.monotonic()
     fails(describe(7, seconds=1.0), "gave no description")
     assert time.monotonic() - begun < 15 and len(Endpoint.answers) == 2, "the time is for all tries together"
+    Endpoint.answers[:] = [("drip", "")]
+    begun = time.monotonic()
+    fails(describe(12, seconds=1.0, tries=1), "in time")
+    assert time.monotonic() - begun < 15, "an answer that comes byte by byte does not hold the node"
     Endpoint.answers[:] = [(200, 7)]
     fails(describe(8), "has no text")
+    fails(describe(13, api_key="sk-other\nsk-other"), "the key has a character that no key has")
+    fails(describe(14, api_url="http://127.0.0.1:pass/v1"), "is not a number")
+    assert "sk-other" not in comfy.log(), "the key is in the log"
     Endpoint.answers.clear()
     fails(describe(9, api_url=""), "MEMSTOW_DESCRIBER_URL")
     fails(describe(10, api_url="ftp://x/y"), "api_url")
     closed = support.free_port()
-    fails(describe(11, api_url=f"http://user:{KEY}@127.0.0.1:{closed}/v1?key={KEY}", tries=2), "gave no description")
+    fails(describe(11, api_url=f"http://user:{KEY}@127.0.0.1:{closed}/v1?key={KEY}", tries=2), "has a user or password in it")
     assert KEY not in comfy.log_file.read_text(), "the key is in the log"
     everything = json.dumps([entry["status"] for entry in comfy.get("/history").values()])
     assert everything.count(

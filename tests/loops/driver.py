@@ -117,6 +117,23 @@ assert run(UP, DOWN, inputs={"n": 0}, iterations=3,
 assert run(UP, DOWN, inputs={"n": 5}, iterations=1,
            when=[lambda values: "branch" in values, None]) == {"n": -5, "branch": "down"}
 # a batch
+shared = [0]
+WRITES = {"1": port("n"), "2": port("m"), "3": node("Add", a=["1", 0], b=2), "4": port("n", ["3", 0]),
+          "5": port("m", ["2", 0])}
+
+
+def write(prompt):
+    found = next(n["inputs"] for n in prompt.graph.values()
+                 if n["class_type"] == "MemstowLoopLoad" and n["inputs"]["port"] == "m")
+    given = loops.find(found["loop"], found["serial"]).load("m")[0]
+    assert given == {"x": [0]}, f"an element before has written into it: {given}"
+    given["x"][0] = 9
+
+
+queue.before = write
+run(WRITES, inputs={"n": [1, 2, 3], "m": {"x": shared}}, independent=True)
+queue.before = lambda prompt: None
+assert shared == [0], "a batch writes into what it was given"
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True) == {"n": [3, 4, 5]}
 queue.fail = {2: "as planted"}
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True) == {"n": [3, None, 5]} and len(queue.prompts) == 3
@@ -147,6 +164,8 @@ assert (failing.wait(10) and failing.state == "failed"
 assert failing.values() == {"n": 5} and failing.store.generation == 2
 refused(failing.result, "failing", "iteration 3")
 queue.fail = {}
+refused(lambda: memstow_loops.start_loop([STEP], {"other": 1}, 2, name="failing"), "n")
+assert loops.find("failing") is failing and not failing.closed, "a loop that is refused takes nobody's place"
 assert memstow_loops.start_loop([STEP], {"n": 1}, 2, name="failing").wait(10), "its name is free again"
 assert failing.closed and loops.remove("failing") and not loops.remove("failing")
 # cancelled in the middle of the second of two workflows: nothing of that iteration is seen
@@ -225,3 +244,15 @@ queue.classes = InfoClasses(MODEL)
 for options, word in (({"use_ram": False}, "use_ram=False"), ({"persist_prefix": "p"}, "persist_prefix")):
     refused_before(lambda: run({"1": node("Load"), "2": port("model", ["1", 0])}, **options), "port model", "MODEL",
                    word)
+
+# a loop that has ended lets go of its prefix when it is asked for again, by whatever name
+prefixed = memstow_loops.start_loop([STEP], {"n": 1}, 2, persist_prefix="again")
+assert prefixed.wait(10) and prefixed.result() == {"n": 5}
+another = memstow_loops.start_loop([STEP], {"n": 1}, 2, persist_prefix="again")
+assert another.wait(10) and prefixed.closed and loops.find(prefixed.name) in (None, another)
+loops.drop(another)
+
+# what no editor writes
+for damaged in ({"nodes": [{"id": 1, "type": "Add", "inputs": "s"}], "links": []}, {"nodes": 5, "links": []},
+                {"nodes": [{"id": 1, "type": "Add", "widgets_values": 7}], "links": [[1, 2]]}):
+    refused(lambda: memstow_loops.discover_ports(damaged, MORE), "")

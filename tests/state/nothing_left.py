@@ -35,4 +35,17 @@ for where in ("ram", "file", "prefix"):
                 store.close()
                 """, folder)
         assert not list(folder.iterdir()), (where, ending, list(folder.iterdir()))
+# a value's file that somebody has made shorter is an error, and no SIGBUS
+_state.python("""
+    store = memstow_state.open("loop", persist_prefix="p", directory=folder)
+    store.begin(); store.put("x", b"1" * 3000000); store.commit()
+    for file in pathlib.Path(folder).rglob("*.value"):
+        os.truncate(file, 0)
+    try:
+        store.get("x")
+        raise AssertionError("there is nothing any more")
+    except memstow_state.StateError as error:
+        assert error.errno == 5, error
+    store.close()
+    """, folder)
 folder.rmdir()

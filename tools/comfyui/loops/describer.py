@@ -2,6 +2,7 @@
 URL and a key, from inputs or the environment. Out: texts. Never writes the key anywhere, and gives up after a given
 time."""
 import base64
+import http.client
 import io
 import json
 import os
@@ -34,11 +35,25 @@ def endpoint_of(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"api_url is the URL of an endpoint, as http://127.0.0.1:8000/v1; it, or {URL} in the "
                          "environment, has to be set")
+    if "@" in parts.netloc:
+        raise ValueError(f"api_url has a user or password in it: the key goes into api_key, or {KEY} in the environment")
+    try:
+        parts.port
+    except ValueError:
+        raise ValueError("the port in api_url is not a number") from None
     return url if url.rstrip("/").endswith("/chat/completions") else url.rstrip("/") + "/chat/completions"
 
 
+def key_of(key: str) -> str:
+    """The key, without the spaces and line ends around it. A message about a key never quotes it."""
+    key = key.strip() or os.environ.get(KEY, "").strip()
+    if not all("!" <= letter <= "~" for letter in key):
+        raise ValueError(f"the key has a character that no key has: look at api_key, or at {KEY} in the environment")
+    return key
+
+
 def place_of(endpoint: str) -> str:
-    """The endpoint for messages: without user, password and query."""
+    """The endpoint for messages: without the query."""
     parts = urllib.parse.urlsplit(endpoint)
     return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
@@ -91,7 +106,7 @@ class Asker:
                 if error.code not in AGAIN:
                     break
                 pause = max(pause, retry_after(error))
-            except OSError as error: # refused, reset, no answer in time
+            except (OSError, http.client.HTTPException) as error: # refused, reset, no answer in time
                 why = self._clean(str(getattr(error, "reason", error)))
             if number + 1 < self.tries:
                 wait(min(pause, MOST_PAUSE, max(0.0, self.until - time.monotonic())))
@@ -103,7 +118,18 @@ class Asker:
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         with OPENER.open(urllib.request.Request(self.endpoint, body, headers), timeout=seconds) as answer:
-            return text_in(answer.read(MOST_ANSWER))
+            return text_in(self._read(answer))
+
+    def _read(self, answer: Any) -> bytes:
+        """The answer, piece by piece: a server that sends a byte a second does not hold the node."""
+        import comfy.model_management
+        found = b""
+        while len(found) < MOST_ANSWER and (piece := answer.read1(1 << 16)):
+            comfy.model_management.throw_exception_if_processing_interrupted()
+            if time.monotonic() > self.until:
+                raise TimeoutError("no whole answer came in time")
+            found += piece
+        return found
 
     def _clean(self, text: str) -> str:
         return text.replace(self._key, "…") if self._key else text
@@ -156,6 +182,6 @@ class DiscomfortImageDescriber:
     def describe_images(self, images: Any, api_url: str, api_key: str, prompt: str, model: str = "gpt-4o-mini",
                         seconds: float = 60.0,
                         tries: int = 3, max_tokens: int = 500) -> tuple:
-        endpoint, key = endpoint_of(api_url), api_key.strip() or os.environ.get(KEY, "")
+        endpoint, key = endpoint_of(api_url), key_of(api_key)
         return ("\n".join(Asker(endpoint, key, seconds, tries).ask(body_of(image, prompt, model, max_tokens))
                           for image in images),)

@@ -23,8 +23,9 @@ def read(path: str) -> Any:
     from PIL import Image, ImageOps
     with Image.open(path) as image:
         turned = ImageOps.exif_transpose(image)
-        if turned.mode == "I": # grey with 16 bits
-            turned = turned.point(lambda value: value * (1 / 255))
+        if turned.mode.startswith("I"): # grey with 16 bits: I, I;16, I;16B
+            grey = torch.from_numpy(numpy.asarray(turned).astype(numpy.float32) / 65535.0)
+            return grey.clamp(0, 1).unsqueeze(-1).repeat(1, 1, 3)
         return torch.from_numpy(numpy.asarray(turned.convert("RGB"), dtype=numpy.float32) / 255.0)
 
 
@@ -94,7 +95,7 @@ class DiscomfortFolderImageLoader:
             try:
                 images.append(read(entry.path))
                 names.append(entry.name)
-            except (OSError, ValueError, SyntaxError) as error: # Pillow raises these for damaged files
+            except Exception as error: # noqa: BLE001: Pillow raises what it likes for damaged files
                 unreadable.append(f"{entry.name} ({error})")
         if unreadable:
             log.warning("memstow: %s: these images cannot be read: %s", folder_path, "; ".join(unreadable))

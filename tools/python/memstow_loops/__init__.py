@@ -23,7 +23,7 @@ from .client import client_of
 from .conditions import OPERATORS
 from .convert import from_ui
 from .driver import Loop, Loops, Outcome
-from .graph import Classes, ClassesHere, InfoClasses, LoopError, checked, is_ui
+from .graph import Classes, ClassesHere, InfoClasses, LoopError, checked, is_ui, readable
 from .plan import Plan, make_plan
 from .ports import Port, Ports, find_ports
 from .stitch import stitch
@@ -95,7 +95,8 @@ def convert_workflow(workflow: Any, classes: Any = None) -> dict[str, Any]:
     """The workflow in API format. The argument is one that the editor has saved, or is in API format already and only
     checked. LoopError names what cannot be converted: nodes of an unknown class, group nodes."""
     document, _name = workflow_of(workflow)
-    return from_ui(document, classes_of(classes)) if is_ui(document) else checked(document)
+    with readable():
+        return from_ui(document, classes_of(classes)) if is_ui(document) else checked(document)
 
 
 def discover_ports(workflow: Any, classes: Any = None) -> Ports:
@@ -103,7 +104,8 @@ def discover_ports(workflow: Any, classes: Any = None) -> Ports:
     LoopError names the nodes at fault: a cycle, an unknown class, a port without id or connections, two ports of one id
     and mode. `classes` is the answer to GET /object_info; within ComfyUI it may be left out."""
     known = classes_of(classes)
-    return find_ports(convert_workflow(workflow, known), known)
+    with readable():
+        return find_ports(convert_workflow(workflow, known), known)
 
 
 def stitch_workflows(workflows: Sequence[Any], classes: Any = None) -> dict[str, Any]:
@@ -111,7 +113,8 @@ def stitch_workflows(workflows: Sequence[Any], classes: Any = None) -> dict[str,
     become a wire; other ports stay ports. If all workflows were saved by the editor, the editor can open the result.
     Workflows that would overlap earlier ones are moved to the right. If one is in API format, so is the result.
     LoopError: types that do not match."""
-    return stitch([workflow_of(one)[0] for one in workflows], classes_of(classes))
+    with readable():
+        return stitch([workflow_of(one)[0] for one in workflows], classes_of(classes))
 
 
 def _check_options(name: Any, use_ram: Any, ram_limit: Any, persist_prefix: Any) -> None:
@@ -141,7 +144,8 @@ def start_loop(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]] = N
     def make(**more: Any) -> Plan:
         return make_plan([one for one, _text in found], inputs, iterations, condition=condition, when=when,
                          independent=independent, classes=pack.loops.host.classes, names=names, **more)
-    return pack.loops.start(make, name, use_ram=use_ram, ram_limit=ram_limit, persist_prefix=persist_prefix)
+    with readable():
+        return pack.loops.start(make, name, use_ram=use_ram, ram_limit=ram_limit, persist_prefix=persist_prefix)
 
 
 def run_sequential(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]] = None, iterations: int = 1,

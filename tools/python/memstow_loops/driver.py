@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +14,7 @@ from typing import Any, Optional, Protocol
 
 from .graph import Classes, LoopError, name_of
 from .plan import Plan, Prompt, Step
-from .values import check_value
+from .values import check_value, copied
 
 log = logging.getLogger("memstow")
 
@@ -93,11 +94,16 @@ def unwrapped(value: Any) -> Any:
     return value[SEVERAL] if isinstance(value, Mapping) and SEVERAL in value else value
 
 
+def listed(value: Any) -> list[Any]:
+    """A value as a loader gives it: the outputs of a list, or the one that it is."""
+    return list(value[SEVERAL]) if isinstance(value, Mapping) and SEVERAL in value else [value]
+
+
 class Loop:
     """One loop, from its start until it is closed. Any thread may call it; its own thread runs it."""
 
-    def __init__(self, name: str, serial: str, plan: Plan, store: Store, host: Host, keep: bool) -> None:
-        self.name, self.serial, self.plan, self.store, self.host, self.keep = name, serial, plan, store, host, keep
+    def __init__(self, name: str, serial: str, plan: Plan, store: Store, host: Host, prefix: Optional[str]) -> None:
+        self.name, self.serial, self.plan, self.store, self.host, self.prefix = name, serial, plan, store, host, prefix
         self.state, self.error = WAITING, ""
         self.iteration = 0                   # the current or last iteration
         self.at = ""                         # name of the running workflow
@@ -142,8 +148,8 @@ class Loop:
         found = self.look(port)
         if found is None:
             raise LoopError(f"port {port} has no value")
-        several = isinstance(found[0], Mapping) and SEVERAL in found[0]
-        return list(found[0][SEVERAL]) if several else [found[0]]
+        values = listed(found[0])
+        return values if self._is_kept(port) else [copied(value) for value in values] # the caller's, which stays as it is
 
     def save(self, port: str, values: list[Any]) -> None:
         """The work of a saver node, on the thread that runs nodes."""
@@ -159,13 +165,12 @@ class Loop:
         place = self.plan.place(port)
         if place not in self.committed:
             return None
-        value = self._committed_value(place)
-        return list(value[SEVERAL]) if isinstance(value, Mapping) and SEVERAL in value else [value]
+        return listed(self._committed_value(place))
 
     def _committed_value(self, key: str) -> Any:
         """The committed value. During an iteration the store gives the value that was put in it, so the committed one
         is kept from before."""
-        return self.last[key] if key in self.last else self.store.get(key)
+        return copied(self.last[key]) if key in self.last else self.store.get(key)
 
     def values(self) -> dict[str, Any]:
         """The last committed values. In a batch it is a list for each port, with None for each failed element."""
@@ -206,6 +211,16 @@ class Loop:
                 self.committed = (self.committed | {key}) - set(singles)
                 for single in singles:
                     self.store.release(single)
+
+    def check_length(self) -> None:
+        """LoopError if a prefix has a batch of another length: which element has which result would be lost."""
+        places = {self.plan.place(port) for port in self.plan.ids()} if self.plan.independent else set()
+        chunks = {key for place in places for key, _elements in self._chunks(place)}
+        for id in self.committed - chunks:
+            found = re.fullmatch(r"(.*)\[\d+:(\d+)\]", id, re.DOTALL)
+            if found and found[1] in places:
+                raise LoopError(f"persist_prefix has a batch of another length, with element {found[2]} as its last of "
+                                "a part: take another prefix, or delete its folder")
 
     # ---- the thread
 
@@ -310,7 +325,7 @@ class Loop:
             found = self.look(port.id)
             if found is None:
                 raise LoopError(f"{where}: port {port.id} has no value: who gives it did not run")
-            for value in self.load(port.id):
+            for value in listed(found[0]):
                 try:
                     check_value(port, value)
                 except LoopError as error:
@@ -357,7 +372,7 @@ class Loop:
         with self.lock:
             if not self.closed:
                 self.closed = True
-                self.store.close(self.keep and self.store.generation > 0)
+                self.store.close(self.prefix is not None and self.store.generation > 0)
 
     def result(self) -> dict[str, Any]:
         """The values of a loop that ended well; otherwise LoopError with its message."""
@@ -402,21 +417,20 @@ class Loops:
         with self.lock:
             if self.is_closing:
                 raise LoopError("ComfyUI closes: no loop begins")
-            name = self._name(name)
-            old = self.loops.pop(name, None)
-            if old is not None:
-                old.close()
+            name, serial = self._name(name), f"{next(self.serials)}.{time.time_ns():x}"
+            storage = "persist_prefix" if persist_prefix else "" if use_ram else "use_ram=False"
+            before = [loop for loop in self.loops.values() if loop.state in ENDED and
+                      (loop.name == name or persist_prefix is not None and loop.prefix == persist_prefix)]
+            if before and all(persist_prefix in (None, loop.prefix) for loop in before):
+                known = {id for loop in before for id in loop.store.ids()} if persist_prefix else set()
+                self._plan(make, name, serial, known, storage) # a loop that is refused takes nothing's place
+            for loop in before:
+                self.loops.pop(loop.name).close()
             store = self.open_store(name, use_ram=use_ram, ram_limit=ram_limit, persist_prefix=persist_prefix)
             try:
-                storage = "persist_prefix" if persist_prefix else "" if use_ram else "use_ram=False"
-                plan = make(known=set(store.ids()), storage=storage)
-                serial = f"{next(self.serials)}.{time.time_ns():x}"
-                loop = Loop(name, serial, plan, store, self.host, bool(persist_prefix))
-                for step in plan.steps:
-                    try:
-                        self.host.check(plan.prompt(step, name, loop.serial, 1, {}))
-                    except LoopError as error:
-                        raise LoopError(f"{step.name}: {error}") from None
+                plan = self._plan(make, name, serial, set(store.ids()), storage)
+                loop = Loop(name, serial, plan, store, self.host, persist_prefix)
+                loop.check_length()
             except BaseException:
                 store.close(keep=bool(persist_prefix) and store.generation > 0)
                 raise
@@ -426,6 +440,16 @@ class Loops:
             log.warning("memstow: loop %s: %s", name, warning)
         loop.start()
         return loop
+
+    def _plan(self, make: Callable[..., Plan], name: str, serial: str, known: set[str], storage: str) -> Plan:
+        """The plan, with prompts that ComfyUI takes; else LoopError."""
+        plan = make(known=known, storage=storage)
+        for step in plan.steps:
+            try:
+                self.host.check(plan.prompt(step, name, serial, 1, {}))
+            except LoopError as error:
+                raise LoopError(f"{step.name}: {error}") from None
+        return plan
 
     def _close_oldest(self) -> None:
         ended = [loop for loop in self.loops.values() if loop.state in ENDED]

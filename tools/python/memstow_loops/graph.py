@@ -3,6 +3,7 @@ classes or a server's /object_info. Out: checked graphs, their links and their o
 caller's."""
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,16 @@ ANY = "*"
 
 class LoopError(ValueError):
     """A workflow, port or loop that cannot run as requested. The text names the node or the port."""
+
+
+@contextlib.contextmanager
+def readable() -> Iterator[None]:
+    """What a workflow that no editor writes makes go wrong inside is a LoopError."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, UnicodeError) as error:
+        raise LoopError("this is no workflow as ComfyUI or its editor writes them: "
+                        f"{type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import memstow_serialize
+from memstow_serialize import Serialized, SerializeError
+
 from .graph import ANY, LoopError
 from .ports import Port
 
@@ -41,3 +44,13 @@ def check_value(port: Port, value: Any) -> None:
 
 def _shape(value: Any) -> str:
     return f" with the shape {list(value.shape)}" if hasattr(value, "shape") else ""
+
+
+def copied(value: Any) -> Any:
+    """The value, with memory of its own; what passes by reference, as models do, is itself."""
+    try:
+        found = memstow_serialize.serialize(value)
+    except SerializeError:
+        return value
+    pieces = [bytearray(memoryview(piece).cast("B")) if len(piece) else piece for piece in found.segments]
+    return memstow_serialize.deserialize(Serialized(found.type, pieces))
