@@ -299,8 +299,9 @@ int64_t memstow_peak(uint32_t anew);
 
 /* --- the store: what lives on from one run to the next (docs/state.md): since 1.7 --- */
 
-/* A loop has values, by id. They change together: an iteration begins, values are put, it commits. Before the commit, a
- * reader gets the last committed value. A value that was not put in an iteration stays.
+/* A loop has values, by id. They change together: an iteration begins, values are put, it commits. Before the commit,
+ * get and list already show what was put, on every thread; abandon, a commit that fails, or a kill takes it back. A
+ * value that was not put in an iteration stays.
  *
  * The bytes of a value never change. They lie in memory or in a file, and are counted once, for the owner
  * `state:LOOP/ID` (MEMSTOW_STATE). memstow_stow, memstow_restore and triggers move them by the owner's policy; a

@@ -162,7 +162,8 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # as a file from
     fails(describe(9, api_url=""), "MEMSTOW_DESCRIBER_URL")
     fails(describe(10, api_url="ftp://x/y"), "api_url")
     closed = support.free_port()
-    fails(describe(11, api_url=f"http://user:{KEY}@127.0.0.1:{closed}/v1?key={KEY}", tries=2), "has a user or password in it")
+    fails(describe(11, api_url=f"http://user:{KEY}@127.0.0.1:{closed}/v1?key={KEY}", tries=2),
+          "has a user or password in it")
     assert KEY not in comfy.log_file.read_text(), "the key is in the log"
     everything = json.dumps([entry["status"] for entry in comfy.get("/history").values()])
     assert everything.count(

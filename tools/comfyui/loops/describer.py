@@ -36,7 +36,8 @@ def endpoint_of(url: str) -> str:
         raise ValueError(f"api_url is the URL of an endpoint, as http://127.0.0.1:8000/v1; it, or {URL} in the "
                          "environment, has to be set")
     if "@" in parts.netloc:
-        raise ValueError(f"api_url has a user or password in it: the key goes into api_key, or {KEY} in the environment")
+        raise ValueError("api_url has a user or password in it: the key goes into api_key, or "
+                         f"{KEY} in the environment")
     try:
         parts.port
     except ValueError:

@@ -149,7 +149,7 @@ class Loop:
         if found is None:
             raise LoopError(f"port {port} has no value")
         values = listed(found[0])
-        return values if self._is_kept(port) else [copied(value) for value in values] # the caller's, which stays as it is
+        return values if self._is_kept(port) else [copied(value) for value in values] # the caller's own
 
     def save(self, port: str, values: list[Any]) -> None:
         """The work of a saver node, on the thread that runs nodes."""
