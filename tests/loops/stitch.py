@@ -133,3 +133,27 @@ assert essence(memstow_loops.convert_workflow(result, CLASSES)) == essence(stitc
 assert json.loads(json.dumps(result)) == result
 # one of them in API format: so is the result
 assert essence(stitch(first, as_api[1])) == essence(stitch(*as_api[:2]))
+
+# subgraphs of one id that differ, as copies of a workflow that were edited have them; one of them within another
+
+
+def with_subgraphs(amount):
+    keys = ("id", "origin_id", "origin_slot", "target_id", "target_slot")
+    links = [dict(zip(keys, link), type="INT") for link in [(1, -10, 0, 1, 0), (2, 1, 0, -20, 0)]]
+    inside = {"id": "U", "name": "U",
+              "nodes": [shape(1, "Add", [0, amount], [("a", 1)], [("INT", [2])])], "links": links}
+    around = {"id": "V", "name": "V", "nodes": [shape(1, "U", [], [("a", 1)], [("INT", [2])])], "links": links}
+    return ui(shape(1, "V", [], [("a", 1)], [("INT", [2])]),
+              shape(2, "DiscomfortPort", ["x", ""], [("input_data", None)], [("*", [1])]),
+              shape(3, "DiscomfortPort", ["x", ""], [("input_data", 2)], [("*", [])]),
+              links=[(1, 2, 0, 1, 0, "INT"), (2, 1, 0, 3, 0, "INT")], definitions={"subgraphs": [around, inside]})
+
+
+def amounts(document):
+    graph = memstow_loops.convert_workflow(document, CLASSES)
+    return [n["inputs"].get("b") for n in graph.values() if n["class_type"] == "Add"]
+
+
+assert amounts(stitch(with_subgraphs(10), with_subgraphs(10))) == [10, 10]
+assert len(stitch(with_subgraphs(10), with_subgraphs(10))["definitions"]["subgraphs"]) == 2, "equal ones are one"
+assert amounts(stitch(with_subgraphs(10), with_subgraphs(1000), with_subgraphs(5))) == [10, 1000, 5]

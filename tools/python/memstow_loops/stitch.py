@@ -4,6 +4,7 @@ position."""
 from __future__ import annotations
 
 import copy
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
@@ -144,6 +145,27 @@ def _numbers(document: Mapping[str, Any], key: str, last: str) -> int:
     return max([0, *found, int(document.get(last) or 0)])
 
 
+def _subgraphs_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return (document.get("definitions") or {}).get("subgraphs") or []
+
+
+def _part_subgraphs(number: int, document: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Copies of a workflow that were edited since have subgraphs of one id that differ: a later one gets an id of its
+    own, and so does one that contains it."""
+    subgraphs = _subgraphs_of(document)
+    fresh: dict[str, str] = {}
+    for _round in subgraphs:
+        for one in subgraphs:
+            holds = any(node.get("type") in fresh for node in one.get("nodes") or [])
+            if one["id"] in known and (holds or known[one["id"]] != one):
+                fresh[one["id"]] = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{one['id']} of workflow {number + 1}"))
+    for node in [*document["nodes"], *(node for one in subgraphs for node in one.get("nodes") or [])]:
+        if node.get("type") in fresh:
+            node["type"] = fresh[node["type"]]
+    for one in subgraphs:
+        one["id"] = fresh.get(one["id"], one["id"])
+
+
 class _Editor:
     """Joins workflows of the editor's format. Ports inside subgraphs stay as they are."""
 
@@ -161,8 +183,9 @@ class _Editor:
         subgraphs: dict[str, Any] = {}
         for number, (document, move) in enumerate(zip(self.documents, _moves(self.documents))):
             self._renumber(number, document, move)
-            for subgraph in (document.get("definitions") or {}).get("subgraphs") or []:
-                subgraphs.setdefault(subgraph["id"], subgraph)
+            _part_subgraphs(number, document, subgraphs)
+            for subgraph in _subgraphs_of(document):
+                subgraphs[subgraph["id"]] = subgraph
         self._join()
         nodes, links = self.found["nodes"], self.found["links"]
         kept = {key: value for key, value in self.documents[0].items() if key not in ("id", "revision")}
