@@ -213,6 +213,16 @@ assert run(STEP, iterations=4, name="p", persist_prefix="p") == {"n": 9} and not
 kept["p"].closed = False
 assert run(STEP, iterations=100, condition={"port": "n", "op": ">", "value": 8}, name="p",
            persist_prefix="p") == {"n": 9} and not queue.prompts
+# a batch goes on with its own inputs alone
+queue.fail = {2: "as planted"}
+assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True, name="b", persist_prefix="b") == {"n": [3, None, 5]}
+queue.fail = {}
+for other in ([1, 2, 4], [1, 2, 3, 4], [1, 2]):
+    kept["b"].closed = False
+    refused(lambda: run(STEP, inputs={"n": other}, independent=True, name="b", persist_prefix="b"), "other inputs")
+kept["b"].closed = False
+assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True, name="b", persist_prefix="b") == {"n": [3, 4, 5]}
+assert len(queue.prompts) == 1, "of a batch only the element that failed runs again"
 loops.open_store = _state_double.open
 
 # plans that cannot be

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +13,7 @@ from typing import Any, Optional, Protocol
 
 from .graph import Classes, LoopError, name_of
 from .plan import Plan, Prompt, Step
-from .values import check_value, copied
+from .values import check_value, copied, digest
 
 log = logging.getLogger("memstow")
 
@@ -23,6 +22,7 @@ ENDED = (DONE, FAILED, CANCELLED)
 MOST_ENDED = 16    # ended loops whose values are still kept; older ones are closed
 MOST_FAILURES = 100 # failures of a batch that are reported
 CHUNK = 64          # elements of a batch that become one value in the store
+BATCH = "memstow: the batch" # the id of what says which inputs a prefix is of
 SEVERAL = "memstow: several values" # marks a list of outputs in the store, because the list itself is not a value
 
 
@@ -212,15 +212,10 @@ class Loop:
                 for single in singles:
                     self.store.release(single)
 
-    def check_length(self) -> None:
-        """LoopError if a prefix has a batch of another length: which element has which result would be lost."""
-        places = {self.plan.place(port) for port in self.plan.ids()} if self.plan.independent else set()
-        chunks = {key for place in places for key, _elements in self._chunks(place)}
-        for id in self.committed - chunks:
-            found = re.fullmatch(r"(.*)\[\d+:(\d+)\]", id, re.DOTALL)
-            if found and found[1] in places:
-                raise LoopError(f"persist_prefix has a batch of another length, with element {found[2]} as its last of "
-                                "a part: take another prefix, or delete its folder")
+    def check_batch(self) -> None:
+        """LoopError if a prefix has another batch: its results would be taken for this one's."""
+        if self.plan.independent and BATCH in self.committed and self.store.get(BATCH) != digest(self.plan.inputs):
+            raise LoopError("persist_prefix has a batch of other inputs: take another prefix, or delete its folder")
 
     # ---- the thread
 
@@ -306,6 +301,8 @@ class Loop:
             raise
         self.store.commit()
         self.committed = self.committed | {self._key(place) for place in self.fresh}
+        if self.plan.independent and self.prefix is not None:
+            self.committed = self.committed | {BATCH}
         self.last, self.done = {}, self.done + 1
         self.at = ""
 
@@ -313,6 +310,8 @@ class Loop:
         """Puts the inputs into the store once. They are then counted there, and nodes that write into them change
         nothing."""
         if self.plan.independent:
+            if self.prefix is not None and BATCH not in self.committed:
+                self.store.put(BATCH, digest(self.plan.inputs))
             return
         for name in self.plan.inputs.keys() - self.committed:
             self.store.put(name, self.plan.inputs[name])
@@ -430,7 +429,7 @@ class Loops:
             try:
                 plan = self._plan(make, name, serial, set(store.ids()), storage)
                 loop = Loop(name, serial, plan, store, self.host, persist_prefix)
-                loop.check_length()
+                loop.check_batch()
             except BaseException:
                 store.close(keep=bool(persist_prefix) and store.generation > 0)
                 raise

@@ -3,6 +3,7 @@ name port and type. Types that are unknown here accept everything, because packs
 PyTorch."""
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -54,3 +55,13 @@ def copied(value: Any) -> Any:
         return value
     pieces = [bytearray(memoryview(piece).cast("B")) if len(piece) else piece for piece in found.segments]
     return memstow_serialize.deserialize(Serialized(found.type, pieces))
+
+
+def digest(inputs: Mapping[str, Any]) -> str:
+    """The same for the same inputs, also in another process."""
+    found = hashlib.sha256()
+    for name, value in sorted(inputs.items()):
+        found.update(repr(name).encode())
+        for piece in memstow_serialize.serialize(value).segments:
+            found.update(memoryview(piece).cast("B") if len(piece) else b"")
+    return found.hexdigest()
