@@ -55,7 +55,7 @@ _loops.NODES += MEASURE
 
 def run(*cache):
     """With these options of ComfyUI, which choose its node cache."""
-    with Loops(*cache) as comfy:
+    with Loops(*cache, options=("--python-objects",)) as comfy: # else a new arena of Python's counts, which is 1 MiB
         name = comfy.begin(BEGIN, STEP, inputs={"number": 0}, iterations=121, name="flat",
                            when=[{"port": "number", "op": "==", "value": 0}, None])
         support.wait_for(lambda: comfy.loop(name, False)["committed"] > 30, 300, "thirty iterations")
