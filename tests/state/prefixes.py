@@ -65,8 +65,7 @@ assert "another loop has the prefix, here or in another process" in busy, busy
 os.kill(pid, 9)
 holder.stdout.close()
 try:
-    while os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read().split(")")[1][:3]:
-        pass
+    support.wait_for(lambda: support.is_gone(pid), what="the end of the holder")
     _state.python(resumed + "store.close(keep=True)", folder)
 finally:
     os.kill(child, 9)
