@@ -1,7 +1,7 @@
 # mimalloc 3.4, linked into libmemstow.so as one object of which only the mi_* names are global: its malloc, free and
-# operator new must not meet ours, and memstow.map keeps the rest inside the library. Its constructors go: a process that
-# does not use it must not pay for it. Who uses it calls what they call, or each of its pages is a mapping of its own. Without it the build goes on and
-# the library says that it has no mimalloc.
+# operator new must not meet ours, and memstow.map keeps the rest inside the library. Its constructors go: a process
+# that does not use it must not pay for it. A user of it calls what they call; otherwise each of its pages would be a
+# mapping of its own. Without mimalloc the build goes on, and the library says that it has none.
 file(GLOB mimalloc_archive ${MIMALLOC_ROOT}/lib/mimalloc-3.*/libmimalloc.a)
 file(GLOB mimalloc_include ${MIMALLOC_ROOT}/include/mimalloc-3.*)
 set(MEMSTOW_HAVE_MIMALLOC OFF)

@@ -1,8 +1,8 @@
 # Puts a page of the command together: cmake -D WEB=tools/web -D OUT=build/…/web -P page.cmake
-# In: page.html, a *.css, and modules *.js. Out: page_head.html and page_tail.html; the data of a page comes between them.
+# In: page.html, a *.css, and modules *.js. Out: page_head.html and page_tail.html; a page's data comes between.
 # All modules become one script, each behind those that it imports; so "import … from …;" and "export" in front of a
-# declaration are left out. The page's own policy allows that one script and that one style, by their hashes, and nothing
-# else.
+# declaration are left out. The page's own policy allows that one script and that one style, by their hashes, and
+# nothing else.
 cmake_minimum_required(VERSION 3.24)
 
 # "sha256-…", as a content security policy names a text.

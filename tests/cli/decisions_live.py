@@ -12,7 +12,8 @@ PROGRAM = r"""
 #include <string.h>
 #include "memstow.h"
 
-#define FIND(name) __typeof__(memstow_##name) *name = (__typeof__(memstow_##name) *)dlsym(RTLD_DEFAULT, "memstow_" #name)
+#define TYPE(name) __typeof__(memstow_##name)
+#define FIND(name) TYPE(name) *name = (TYPE(name) *)dlsym(RTLD_DEFAULT, "memstow_" #name)
 
 static void *load(uint32_t owner, size_t size) {
     FIND(scope_enter);
@@ -32,7 +33,8 @@ int main(void) {
     FIND(trigger_end);
     FIND(trigger);
     const char *names[] = {"unet", "clip", "vae", "held", "busy", "left"};
-    const uint32_t policies[] = {MEMSTOW_FREE, MEMSTOW_KEEP, MEMSTOW_NO_POLICY, MEMSTOW_FREE, MEMSTOW_FREE, MEMSTOW_FREE};
+    const uint32_t policies[] = {MEMSTOW_FREE, MEMSTOW_KEEP, MEMSTOW_NO_POLICY,
+                                 MEMSTOW_FREE, MEMSTOW_FREE, MEMSTOW_FREE};
     struct memstow_decision decisions[10];
     uint32_t ids[6];
     void *weights[6];

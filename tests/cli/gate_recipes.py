@@ -9,8 +9,9 @@ import support
 page = (support.ROOT / "docs/gate.md").read_text()
 blocks = [(language, body) for language, body in re.findall(r"^```(\w*)\n(.*?)^```$", page, re.M | re.S)]
 shown = [body for language, body in blocks if not language]
-plain = [line for language, body in blocks if language == "sh" for line in body.splitlines()]
-github, gitlab = [body for language, body in blocks if language == "yaml"]
+plain = [line for language, body in blocks if language == "sh" for line in body.replace("\\\n", "").splitlines()]
+github, gitlab = [re.sub(r">-\n( +)(.*(?:\n\1.*)*)", lambda folded: re.sub(r"\n +", " ", folded[2]), body)
+                  for language, body in blocks if language == "yaml"]
 recipes = {"github": re.findall(r"^      - run: (.*)$", github, re.M),
            "gitlab": re.findall(r"^    - (?!\[)(.*)$", gitlab, re.M)}
 assert len(plain) == 4 and all(len(commands) == 3 for commands in recipes.values()), (plain, recipes)

@@ -14,7 +14,8 @@ int main(int argc, char **argv) {
     static void *volatile kept[5000];
     for (int i = 0; i < 100000; i++) {
         free(kept[i % 5000]);
-        kept[i % 5000] = i % 7 ? malloc(1 + i * 31 % 3000) : i % 3 ? calloc(3, i % 400) : aligned_alloc(64, 64 * (1 + i % 2000));
+        if (i % 7) kept[i % 5000] = malloc(1 + i * 31 % 3000);
+        else kept[i % 5000] = i % 3 ? calloc(3, i % 400) : aligned_alloc(64, 64 * (1 + i % 2000));
         if (i % 11 == 0) kept[i % 5000] = realloc(kept[i % 5000], 1 + i % 90000);
     }
     if (argc > 1 && !strcmp(argv[1], "wait")) return write(1, "\n", 1), pause();

@@ -19,8 +19,9 @@ def node(outputs, is_output=False, optional=None, **inputs):
         def run(self, **values):
             ran[function.__name__] += 1
             return function(self, **values)
-        return type(function.__name__, (), {"RETURN_TYPES": outputs, "FUNCTION": "run", "CATEGORY": "test", "OUTPUT_NODE": is_output,
-            "INPUT_TYPES": classmethod(lambda cls: {"required": inputs, "optional": optional or {}}), "run": run})
+        return type(function.__name__, (), {
+            "RETURN_TYPES": outputs, "FUNCTION": "run", "CATEGORY": "test", "OUTPUT_NODE": is_output, "run": run,
+            "INPUT_TYPES": classmethod(lambda cls: {"required": inputs, "optional": optional or {}})})
     return make
 INT, STRING = ("INT", {"default": 0, "min": -2**40, "max": 2**40}), ("STRING", {"default": "", "multiline": True})
 @node(("INT",), a=INT, b=INT)
@@ -62,7 +63,8 @@ def tensors(value):
         for part in value: yield from tensors(part)
 @node((), True, value=(ANY,))
 def Fingerprint(self, value):
-    found = [hashlib.sha256(t.contiguous().numpy().tobytes()).hexdigest() + str(list(t.shape)) + str(t.dtype) for t in tensors(value)]
+    found = [hashlib.sha256(t.contiguous().numpy().tobytes()).hexdigest() + str(list(t.shape)) + str(t.dtype)
+             for t in tensors(value)]
     return {"ui": {"digest": found or [repr(value)]}}
 class Three:
     RETURN_TYPES, FUNCTION, CATEGORY, OUTPUT_IS_LIST = ("INT",), "run", "test", (True,)
@@ -72,8 +74,8 @@ class SumList:
     RETURN_TYPES, FUNCTION, CATEGORY, INPUT_IS_LIST = ("INT",), "run", "test", True
     INPUT_TYPES = classmethod(lambda cls: {"required": {"numbers": INT}})
     def run(self, numbers): return (sum(numbers),)
-NODE_CLASS_MAPPINGS = {c.__name__: c for c in (AddInts, Append, Mix, NewLatent, NewImage, InvertInPlace, FailAt, FailInt, Sleepy, Fingerprint,
-                                               Three, SumList)}
+NODE_CLASS_MAPPINGS = {c.__name__: c for c in (AddInts, Append, Mix, NewLatent, NewImage, InvertInPlace, FailAt,
+                                               FailInt, Sleepy, Fingerprint, Three, SumList)}
 @server.PromptServer.instance.routes.get("/test/ran")
 async def _ran(request):
     found = dict(ran)

@@ -28,7 +28,8 @@ class CleanUp:
     def INPUT_TYPES(cls):
         return {"required": {"value": ("LATENT",)}}
     def run(self, value):
-        module = next(m for name, m in list(sys.modules.items()) if "MultiGPU" in name and hasattr(m, "force_full_system_cleanup"))
+        module = next(m for name, m in list(sys.modules.items())
+                      if "MultiGPU" in name and hasattr(m, "force_full_system_cleanup"))
         assert "Cleanup requested" in module.force_full_system_cleanup("the test asks")
         return ()
 NODE_CLASS_MAPPINGS = {"CleanUp": CleanUp}

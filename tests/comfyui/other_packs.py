@@ -54,7 +54,8 @@ def override(loader):
                 holder._mgpu_unload_distorch_model = not keep_loaded
             return found
     return Override
-NODE_CLASS_MAPPINGS = {"Flag": Flag, "CLIPLoaderFlag": override(nodes.CLIPLoader), "VAELoaderFlag": override(nodes.VAELoader)}
+NODE_CLASS_MAPPINGS = {"Flag": Flag, "CLIPLoaderFlag": override(nodes.CLIPLoader),
+                       "VAELoaderFlag": override(nodes.VAELoader)}
 '''
 comfy = Comfy(
     pack=False,

@@ -58,7 +58,8 @@ assert not memstow.active() and memstow.version() is None
 owner = memstow.owner("a", policy="free")
 with owner.scope(), memstow.run("r"):
     assert owner.assign(bytearray(10)) == owner.stow() == owner.restore() == owner.release() == memstow.trigger() == 0
-owner.set_policy("keep"), owner.set_idle(True), owner.adopt(owner), owner.retire(), memstow.trace({}), memstow.snapshot("no")
+owner.set_policy("keep"), owner.set_idle(True), owner.adopt(owner), owner.retire()
+memstow.trace({}), memstow.snapshot("no")
 assert memstow.shares() == memstow.decide() == [] and memstow.decisions() == ([], 0) and memstow.next_request(5) is None
 assert memstow.full_cleanup("x") is False and owner.figures().live_bytes == 0
 async def five():
@@ -66,7 +67,8 @@ async def five():
     return await memstow.follow(asyncio.sleep(0, 5), owner)
 assert asyncio.run(five()) == 5 and memstow.carry(len)("abc") == 3
 import memstow.comfy
-assert memstow.comfy.keep(1) is memstow.comfy.stow(2) is memstow.comfy.free_after_run(3) is memstow.comfy.run_ended("ok") is False
+assert memstow.comfy.keep(1) is memstow.comfy.stow(2) is memstow.comfy.free_after_run(3) is False
+assert memstow.comfy.run_ended("ok") is False
 '''
 used = subprocess.run([sys.executable, "-c", USES], env={"PYTHONPATH": str(support.ROOT / "tools/python")}, text=True,
                       capture_output=True)

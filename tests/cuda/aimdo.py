@@ -9,7 +9,8 @@ import support, _simulated
 CLIENT = """
 import ctypes
 cuda, context, at = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()
-assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+assert not cuda.cuCtxSetCurrent(context)
 import comfy_aimdo.control as control
 print(control.init(), control.init_device(0))
 from comfy_aimdo import model_vbar # it takes the library as it is now
@@ -38,7 +39,8 @@ print(alone)
 MOVES = """
 import ctypes, sys
 cuda, context, at = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()
-assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+assert not cuda.cuCtxSetCurrent(context)
 memstow = ctypes.CDLL(None)
 memstow.memstow_owner_open.restype = memstow.memstow_stow.restype = memstow.memstow_restore.restype = ctypes.c_int64
 model = memstow.memstow_owner_open(1, b"unet", b"", ctypes.c_uint64(1), ctypes.c_uint64(0))

@@ -25,7 +25,11 @@ def runtime(path, mark):
     return library(path, f"""
 #include <stddef.h>
 int cudaMalloc(void **at, size_t bytes);
-int cudaMalloc(void **at, size_t bytes) {{ static long n; *at = (void *)({mark}l << 40 | (n += (long)bytes)); return 0; }}
+int cudaMalloc(void **at, size_t bytes) {{
+    static long n;
+    *at = (void *)({mark}l << 40 | (n += (long)bytes));
+    return 0;
+}}
 """)
 
 
@@ -81,7 +85,8 @@ NAMES = """
 int main(int count, char **files) {
     for (int i = 1; i < count; i += 2) {
         void *opened = dlopen(files[i], RTLD_NOW | RTLD_LOCAL), *at = opened ? dlopen(files[i + 1], RTLD_NOW) : NULL;
-        printf("%s %ld\\n", files[i + 1], at ? ((long (*)(void))dlsym(at, "probe"))() : (fprintf(stderr, "%s\\n", dlerror()), -9));
+        if (!at) fprintf(stderr, "%s\\n", dlerror());
+        printf("%s %ld\\n", files[i + 1], at ? ((long (*)(void))dlsym(at, "probe"))() : -9);
     }
     return 0;
 }

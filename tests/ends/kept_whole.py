@@ -22,7 +22,8 @@ launcher = shutdown.start(["sh", "-c", "sh ../server.sh & sh ../sleeps.sh helper
 shutdown.process(pid_in("server"), "server", keep=True)
 shutdown.process(pid_in("registered"), "registered")
 shutdown.process(pid_in("deep"), "deep")
-apart = shutdown.start(["sh", "-c", "(sh ../sleeps.sh behind &) & sh ../sleeps.sh apart; :"], "apart", keep=True, **quiet)
+apart = shutdown.start(["sh", "-c", "(sh ../sleeps.sh behind &) & sh ../sleeps.sh apart; :"], "apart", keep=True,
+                       **quiet)
 for name in ("helper", "worker", "behind", "apart", "manager"):
     pid_in(name)
 pathlib.Path("launcher").write_text(str(launcher.pid))

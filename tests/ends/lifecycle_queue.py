@@ -7,7 +7,8 @@ from support import PYTHON, memstow
 
 pathlib.Path("server.py").write_text("""
 import http.server, json, signal, sys, threading
-port, running, pending = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]) # of the prompts so many at most run, and wait
+port = int(sys.argv[1])
+running, pending = map(int, sys.argv[2:4]) # at most so many prompts run, and wait
 prompts = []
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -15,8 +16,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200), self.end_headers(), self.wfile.write(json.dumps(document).encode())
     def do_GET(self):
         there = [[number, f"p{number}"] for number in range(len(prompts))]
-        self.say({"queue_running": there[:running], "queue_pending": there[running:running + pending]} if self.path == "/queue" else
-                 {"p0": {"status": {"status_str": "success"}}})
+        queue = {"queue_running": there[:running], "queue_pending": there[running:running + pending]}
+        self.say(queue if self.path == "/queue" else {"p0": {"status": {"status_str": "success"}}})
     def do_POST(self):
         prompts.append(self.rfile.read(int(self.headers["Content-Length"])))
         self.say({"prompt_id": f"p{len(prompts) - 1}"})

@@ -77,7 +77,8 @@ def busy():
     threading.Thread(target=end).start()
     time.sleep(12)
 
-starts = {"thread": lambda: threading.Thread(target=end).start(), "loop": end, "busy": busy, "exit": lambda: application.exit(0)}
+starts = {"thread": lambda: threading.Thread(target=end).start(), "loop": end, "busy": busy,
+          "exit": lambda: application.exit(0)}
 if how in starts:
     core.QTimer.singleShot(100, starts[how])
 if how == "exit":

@@ -20,7 +20,8 @@ if sys.argv[1] == "take":
     shutdown.process(int(sys.argv[2]), "server")
     worker = None
 else:
-    worker = shutdown.start([sys.executable, *sys.argv[2:]] if sys.argv[2:] else ["sleep", "600"], "server" if sys.argv[2:] else "", **quiet)
+    command, name = ([sys.executable, *sys.argv[2:]], "server") if sys.argv[2:] else (["sleep", "600"], "")
+    worker = shutdown.start(command, name, **quiet)
 print(worker.pid if worker else 0, flush=True)
 sys.stdin.readline()
 shutdown.run("the test")

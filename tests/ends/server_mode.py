@@ -17,7 +17,8 @@ import os, shutil, subprocess, sys, time
 sys.path.insert(0, {str(ROOT / "tools/python")!r})
 import memstow_shutdown as shutdown
 def begin(*command, **how):
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                            **how)
 if "server" in sys.argv:
     begin(sys.executable, "-u", {str(HERE / "server.py")!r}, start_new_session=True)
 if "kept" in sys.argv:

@@ -17,7 +17,11 @@ program = compile(r"""
 static int32_t quick(void *nothing) { (void)nothing; return 0; }
 static int32_t stuck(void *nothing) { (void)nothing; for (;;) pause(); return 0; }
 static int32_t long_one(void *nothing) { (void)nothing; usleep(10500000); return 0; }
-static int32_t late(void *nothing) { (void)nothing; puts("it begins though there is no time"); fflush(stdout); return 0; }
+static int32_t late(void *nothing) {
+    (void)nothing;
+    puts("it begins though there is no time"), fflush(stdout);
+    return 0;
+}
 static void add(unsigned stage, const char *name, const char *after, int ms, int32_t (*run)(void *)) {
     struct memstow_handler handler = {sizeof handler, stage, name, after, ms, 0, run, NULL};
     if (CALL(shutdown_handler)(&handler) < 0) printf("%s\n", CALL(error)());
@@ -54,17 +58,21 @@ shutdown.handler(lambda: time.sleep(60), "first", stage="drain", **seconds)
 shutdown.handler(lambda: time.sleep(60), "second", stage="drain", **seconds)
 shutdown.handler(lambda: None, "third", stage="drain")
 if not seconds:
-    shutdown.handler(lambda: print("it begins though there is no time"), "its turn never comes", stage="drain", after=["first"])
+    shutdown.handler(lambda: print("it begins though there is no time"), "its turn never comes", stage="drain",
+                     after=["first"])
 shutdown.handler(lambda: print(time.monotonic() - begun), "cancel", stage="cancel")
 if sys.argv[1] == "both": # and one in C
     class Handler(ctypes.Structure):
-        _fields_ = [("size", ctypes.c_uint32), ("stage", ctypes.c_uint32), ("name", ctypes.c_char_p), ("after", ctypes.c_char_p),
-                    ("ms", ctypes.c_uint32), ("parallel", ctypes.c_uint32), ("run", ctypes.c_void_p), ("context", ctypes.c_void_p)]
+        _fields_ = [("size", ctypes.c_uint32), ("stage", ctypes.c_uint32),
+                    ("name", ctypes.c_char_p), ("after", ctypes.c_char_p),
+                    ("ms", ctypes.c_uint32), ("parallel", ctypes.c_uint32),
+                    ("run", ctypes.c_void_p), ("context", ctypes.c_void_p)]
     def wait(context):
         time.sleep(60)
         return 0
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(wait)
-    handler = Handler(ctypes.sizeof(Handler), 2, b"in C", None, 0, 0, ctypes.cast(function, ctypes.c_void_p).value, None)
+    run = ctypes.cast(function, ctypes.c_void_p).value
+    handler = Handler(ctypes.sizeof(Handler), 2, b"in C", None, 0, 0, run, None)
     assert ctypes.CDLL(None).memstow_shutdown_handler(ctypes.byref(handler)) == 0
 print(len(shutdown.run("the test").failed))
 """)

@@ -25,7 +25,12 @@ program = compile(r"""
 static const char *word;
 static int runs;
 
-static int32_t count(void *nothing) { (void)nothing; __atomic_fetch_add(&runs, 1, __ATOMIC_SEQ_CST); usleep(100000); return 0; }
+static int32_t count(void *nothing) {
+    (void)nothing;
+    __atomic_fetch_add(&runs, 1, __ATOMIC_SEQ_CST);
+    usleep(100000);
+    return 0;
+}
 static int32_t stuck(void *nothing) { (void)nothing; for (;;) pause(); return 0; }
 
 static void add(const char *name, int ms, int32_t (*run)(void *)) {

@@ -115,7 +115,8 @@ int main(int argc, char **argv) {
     CHECK(CALL(shutdown_left)(NULL, 0) == left);
     if (left) CHECK(CALL(shutdown_left)((void *)8, 4) == -14 /* EFAULT */);
     printf("%d %d", (int)sum, (int)left);
-    for (int i = 0; i < left; i++) printf(" %s", pids[i] == shared[0] ? "first" : pids[i] == shared[1] ? "second" : "other");
+    for (int i = 0; i < left; i++)
+        printf(" %s", pids[i] == shared[0] ? "first" : pids[i] == shared[1] ? "second" : "other");
     putchar('\n');
     for (int i = 0; i < 2; i++) if (shared[i] > 1) kill(shared[i], SIGKILL);
     return 0;

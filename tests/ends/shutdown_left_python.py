@@ -27,7 +27,8 @@ while fault == "pipeline" and not os.path.exists("there"):
     time.sleep(0.01)
 assert fault != "pipeline" or os.getpgid(0) == os.getpid()
 result = shutdown.run("the test", goes_on=True)
-print(result.clean, [name.split()[0] for name in result.processes], result.other_threads, len(result.threads), flush=True)
+print(result.clean, [name.split()[0] for name in result.processes], result.other_threads, len(result.threads),
+      flush=True)
 if fault == "twice":
     children[0].kill(), children[0].wait()
     result = shutdown.run("again", goes_on=True)

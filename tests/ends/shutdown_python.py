@@ -42,7 +42,8 @@ def fine():
     order.append("fine")
 
 child = shutdown.process(subprocess.Popen(["sleep", "600"]), "child")
-kept = shutdown.process(subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL), "server", keep=fault == "kept")
+kept = shutdown.process(subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL),
+                        "server", keep=fault == "kept")
 print(child.pid, kept.pid, flush=True)
 jobs.put(0.1)
 if fault == "jobs":
@@ -87,15 +88,19 @@ if fault == "recycled": # the pid is another's by now
 if fault == "drain": # one in C does not drain
     from memstow import _library
     class Handler(ctypes.Structure):
-        _fields_ = [("size", ctypes.c_uint32), ("stage", ctypes.c_uint32), ("name", ctypes.c_char_p), ("after", ctypes.c_char_p),
-                    ("ms", ctypes.c_uint32), ("parallel", ctypes.c_uint32), ("run", ctypes.c_void_p), ("context", ctypes.c_void_p)]
+        _fields_ = [("size", ctypes.c_uint32), ("stage", ctypes.c_uint32),
+                    ("name", ctypes.c_char_p), ("after", ctypes.c_char_p),
+                    ("ms", ctypes.c_uint32), ("parallel", ctypes.c_uint32),
+                    ("run", ctypes.c_void_p), ("context", ctypes.c_void_p)]
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(lambda context: -5)
-    handler = Handler(ctypes.sizeof(Handler), 2, b"in C", None, 0, 0, ctypes.cast(function, ctypes.c_void_p).value, None)
+    run = ctypes.cast(function, ctypes.c_void_p).value
+    handler = Handler(ctypes.sizeof(Handler), 2, b"in C", None, 0, 0, run, None)
     assert ctypes.CDLL(None).memstow_shutdown_handler(ctypes.byref(handler)) == 0
 if fault == "exit":
     shutdown.at_exit()
 elif fault != "during":
-    result = shutdown.run("the test", limit=5 if fault == "thread" else 30, status=72, server_mode=fault == "gone", keep=["server"])
+    result = shutdown.run("the test", limit=5 if fault == "thread" else 30, status=72, server_mode=fault == "gone",
+                          keep=["server"])
     print(sorted(result.failed), result.killed, result.threads, order, result.clean, flush=True)
 """)
 

@@ -13,9 +13,17 @@ program = compile(r"""
 #include <unistd.h>
 #define APART __attribute__((noinline))
 static void *sleep_long(void *none) { sleep(600); return none; }
-APART int opens(const char *name) { int fd = open(name, O_CREAT | O_RDWR, 0600); __asm__ volatile("" ::: "memory"); return fd; }
+APART int opens(const char *name) {
+    int fd = open(name, O_CREAT | O_RDWR, 0600);
+    __asm__ volatile("" ::: "memory");
+    return fd;
+}
 APART int opens_it(const char *name) { int fd = opens(name); __asm__ volatile("" ::: "memory"); return fd; }
-APART void starts(void) { pthread_t id; pthread_create(&id, NULL, sleep_long, NULL); __asm__ volatile("" ::: "memory"); }
+APART void starts(void) {
+    pthread_t id;
+    pthread_create(&id, NULL, sleep_long, NULL);
+    __asm__ volatile("" ::: "memory");
+}
 APART void starts_it(void) { starts(); __asm__ volatile("" ::: "memory"); }
 static void at_the_second_time(int number) { static int times; if (times++) _exit(0); (void)number; }
 int main(void) {

@@ -7,8 +7,9 @@ LOOP = r'''
 import ctypes, os, sys, threading, time
 abi = ctypes.CDLL(None, use_errno=True)
 class Request(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_uint32), ("kind", ctypes.c_uint32), ("ticket", ctypes.c_uint64), ("owner", ctypes.c_uint32),
-                ("reason", ctypes.c_uint32), ("text", ctypes.c_char * 256), ("needed", ctypes.c_uint64)]
+    _fields_ = [("size", ctypes.c_uint32), ("kind", ctypes.c_uint32), ("ticket", ctypes.c_uint64),
+                ("owner", ctypes.c_uint32), ("reason", ctypes.c_uint32), ("text", ctypes.c_char * 256),
+                ("needed", ctypes.c_uint64)]
 abi.memstow_owner_open.restype = ctypes.c_int64
 def owner(name, kind=4):
     return abi.memstow_owner_open(kind, name.encode(), b"test", ctypes.c_uint64(0), ctypes.c_uint64(0))

@@ -29,8 +29,9 @@ static void look(void) {
     list("/proc/self/fd");
     FILE *status = fopen("/proc/self/status", "r");
     while (fgets(line, sizeof line, status))
-        if (!strncmp(line, "Sig", 3) && strncmp(line, "SigQ", 4) || !strncmp(line, "Shd", 3) || !strncmp(line, "Seccomp", 7) ||
-            !strncmp(line, "NoNewPrivs", 10) || !strncmp(line, "Threads", 7) || !strncmp(line, "Umask", 5))
+        if (!strncmp(line, "Sig", 3) && strncmp(line, "SigQ", 4) || !strncmp(line, "Shd", 3) ||
+            !strncmp(line, "Seccomp", 7) || !strncmp(line, "NoNewPrivs", 10) || !strncmp(line, "Threads", 7) ||
+            !strncmp(line, "Umask", 5))
             fputs(line, stdout);
     fclose(status);
     for (char **at = environ; *at; at++)

@@ -17,7 +17,8 @@ static int (*trace)(const char *);
 static void *write_lines(void *argument) {
     char line[1200];
     for (int i = 0;; i++) {
-        snprintf(line, sizeof line, "{\"thread\":%d,\"i\":%d,\"fill\":\"%0*d\"}", (int)(long)argument, i, 1 + i * 7 % 1000, 0);
+        int thread = (int)(long)argument, fill = 1 + i * 7 % 1000;
+        snprintf(line, sizeof line, "{\"thread\":%d,\"i\":%d,\"fill\":\"%0*d\"}", thread, i, fill, 0);
         if (trace(line)) return argument;
     }
 }

@@ -28,7 +28,8 @@ import assert from "node:assert/strict";
 const {{ Order }} = await import({json.dumps((WEB / "order.js").as_uri())});
 let state = 7;
 const any = (below) => (state = (state * 48271) % 2147483647) % below;
-for (const [count, kinds] of [[0, 1], [1, 1], [5, 3], [1999, 10], [50000, 1], [50000, 3], [50000, 40000], [50000, 2 ** 30]])
+for (const [count, kinds] of [[0, 1], [1, 1], [5, 3], [1999, 10], [50000, 1], [50000, 3], [50000, 40000],
+                              [50000, 2 ** 30]])
     for (const up of [false, true]) {{
         const figures = Float64Array.from({{ length: count }}, () => any(kinds) - kinds / 2);
         const rows = Int32Array.from({{ length: count }}, (_, i) => i);
@@ -36,7 +37,8 @@ for (const [count, kinds] of [[0, 1], [1, 1], [5, 3], [1999, 10], [50000, 1], [5
         const order = new Order(rows, figures, up);
         for (const from of [0, 40, count >> 1, count - 30, 10, -5]) {{
             const seen = Array.from(order.slice(from, from + 60), (row) => figures[row]);
-            assert.deepEqual(seen, sorted.slice(Math.max(from, 0), Math.max(from + 60, 0)), `${{count}} ${{kinds}} ${{from}}`);
+            const expected = sorted.slice(Math.max(from, 0), Math.max(from + 60, 0));
+            assert.deepEqual(seen, expected, `${{count}} ${{kinds}} ${{from}}`);
         }}
         assert.deepEqual(Array.from(order.slice(0, count), (row) => figures[row]), sorted);
         assert.equal(new Set(order.rows).size, count);
@@ -62,5 +64,6 @@ const usual = {{ view: "a", unit: "bytes", find: "", only: false, focus: -1 }};
 const state1 = {{ ...usual, view: "flame", find: "a b&c=#?%", only: true, focus: 7 }};
 assert.deepEqual(readState(writeState(state1, usual), usual), state1);
 assert.equal(writeState(usual, usual), "#a");
-assert.deepEqual(readState("#b?unit=zzz&only=1&__proto__=x&focus=x", usual), {{ ...usual, view: "b", only: true, focus: 0 }});
+assert.deepEqual(readState("#b?unit=zzz&only=1&__proto__=x&focus=x", usual),
+                 {{ ...usual, view: "b", only: true, focus: 0 }});
 """)

@@ -105,7 +105,12 @@ assert matched.figure("live_bytes") == sum(site["live_bytes"]
 support.run("cc", "-O0", "-g", "-x", "c", "-o", "prog", "-", input="""
 #include <stdlib.h>
 static void *take(size_t size) { return malloc(size); }
-int main(void) { void *volatile p; for (int i = 1; i < 40; i++) p = i % 2 ? take(1000 * i) : malloc(i); p = take(9 << 20); return !p; }
+int main(void) {
+    void *volatile p;
+    for (int i = 1; i < 40; i++) p = i % 2 ? take(1000 * i) : malloc(i);
+    p = take(9 << 20);
+    return !p;
+}
 """)
 support.track("./prog")
 page, document = same("out.mst")

@@ -40,7 +40,8 @@ PAGE = r"""cat >page.html <<'END'
 <html><body><script>
 let words = {};
 for (let i = 0; i < 200000; i++) words['word' + i % 5000] = (words['word' + i % 5000] || 0) + i;
-for (let i = 0; i < 300; i++) document.body.appendChild(document.createElement('p')).textContent = 'line ' + words['word' + i];
+for (let i = 0; i < 300; i++)
+    document.body.appendChild(document.createElement('p')).textContent = 'line ' + words['word' + i];
 </script></body></html>
 END
 """
@@ -55,8 +56,8 @@ BROWSERS = [
             --virtual-time-budget=5000 --dump-dom "file://$MADE/page.html" 2>/dev/null""",
             prepare=PAGE, as_nobody=True, killed=("chromium",)),
     Program("firefox", ["deb:firefox-esr"], r"""
-        MOZ_HEADLESS=1 timeout 250 firefox-esr --no-remote --profile "$TMPDIR" --window-size=600,400 --screenshot "$PWD/shot.png" \
-            "file://$MADE/page.html" 2>/dev/null
+        MOZ_HEADLESS=1 timeout 250 firefox-esr --no-remote --profile "$TMPDIR" --window-size=600,400 \
+            --screenshot "$PWD/shot.png" "file://$MADE/page.html" 2>/dev/null
         file -b shot.png
         """, prepare=r"""
         {
@@ -106,7 +107,8 @@ LANGUAGES = [
         const all = [];
         for (let i = 0; i < 200000; i++) all.push({i, text: "text" + i});
         console.log(all.reduce((sum, x) => sum + x.text.length, 0), zlib.gzipSync(JSON.stringify(all)).length);
-        new Worker("const {parentPort} = require(\"worker_threads\"); parentPort.postMessage(Buffer.alloc(5000000, 7).length)", {eval: true})
+        new Worker("const {parentPort} = require(\"worker_threads\");" +
+                   "parentPort.postMessage(Buffer.alloc(5000000, 7).length)", {eval: true})
             .on("message", n => console.log(n)).on("exit", code => console.log("exit", code));'""", frames=JIT),
     Program("java", ["deb:default-jdk-headless"], r"""
         javac -d . "$MADE/Hello.java" && java -Xmx200m -cp . Hello""", names=("java", "javac"), prepare=r"""
@@ -120,7 +122,10 @@ public class Hello {
         System.out.println(groups.get(7).size() + " " + groups.get(9).get(3));
         java.nio.ByteBuffer direct = java.nio.ByteBuffer.allocateDirect(8 << 20);
         Thread[] threads = new Thread[8];
-        for (int t = 0; t < 8; t++) (threads[t] = new Thread(() -> { long s = 0; for (int i = 0; i < 1000000; i++) s += i; })).start();
+        for (int t = 0; t < 8; t++) {
+            threads[t] = new Thread(() -> { long s = 0; for (int i = 0; i < 1000000; i++) s += i; });
+            threads[t].start();
+        }
         for (Thread t : threads) t.join();
         System.out.println(direct.capacity());
         System.exit(3);
@@ -187,11 +192,13 @@ END
             (r"(?m)^.*(Total duration|load avg|tests in [\d.]+|== ).*\n", "", "it measures time and load"),
             (r"\b[\d.]+ (sec|ms)", "time", "it measures time"))),
     Program("perl", ["deb:perl"], r"""
-        perl -e 'my %w; $w{"word" . $_ % 5000} .= $_ for 1 .. 300000; my $s = 0; $s += length for values %w; print "$s\n";
+        perl -e 'my %w; $w{"word" . $_ % 5000} .= $_ for 1 .. 300000;
+                 my $s = 0; $s += length for values %w; print "$s\n";
                  die "end\n" unless fork // die; wait; exit 5'""", exit=5),
     Program("ruby", ["deb:ruby"], r"""
         ruby -rjson -rset -e 'a = (1..100000).map { |i| {"i" => i, "t" => "text#{i}"} }
-            puts JSON.parse(a.to_json).sum { |x| x["t"].size }; puts (1..4).map { |n| Thread.new { ("x" * 1000000 * n).size } }.sum(&:value)'"""),
+            puts JSON.parse(a.to_json).sum { |x| x["t"].size }
+            puts (1..4).map { |n| Thread.new { ("x" * 1000000 * n).size } }.sum(&:value)'"""),
     Program("php", ["deb:php-cli"], r"""
         php -r '$a = []; for ($i = 0; $i < 300000; $i++) $a["k" . $i % 7000][] = str_repeat("x", $i % 50);
             echo count($a), " ", strlen(serialize($a)), " ", md5(json_encode($a)), "\n";'"""),
@@ -204,18 +211,22 @@ END
             tclsh""",
             names=("tclsh",)),
     Program("guile", ["deb:guile-3.0"], r"""
-        guile --no-auto-compile -c '(let loop ((i 0) (l (list))) (if (< i 300000) (loop (+ i 1) (cons (number->string i) l))
+        guile --no-auto-compile -c '(let loop ((i 0) (l (list))) (if (< i 300000)
+            (loop (+ i 1) (cons (number->string i) l))
             (begin (display (apply + (map string-length l))) (newline))))'"""),
     Program("ocaml", ["deb:ocaml-nox"], r"""cp "$MADE/a.ml" . && ocamlopt -o a a.ml && ./a && ocaml a.ml""",
             names=("a", "ocamlopt", "ocamlrun"), prepare=r"""
-        echo 'let () = let h = Hashtbl.create 10 in for i = 1 to 200000 do Hashtbl.replace h (string_of_int i) (Array.make 10 i) done;
+        echo 'let () = let h = Hashtbl.create 10 in
+              for i = 1 to 200000 do Hashtbl.replace h (string_of_int i) (Array.make 10 i) done;
               Printf.printf "%d\n" (Hashtbl.fold (fun _ a s -> s + a.(3)) h 0)' >a.ml"""),
     Program("ghc", ["deb:ghc"], r"""
         cp "$MADE/Main.hs" . && ghc -O0 -v0 Main.hs && ./Main""", names=("ghc", "Main"), prepare=r"""
-        printf '%s\n' 'import qualified Data.Map as M' 'main = print $ M.foldr (+) 0 $ M.fromListWith (+) [(i `mod` 1000, i) | i <- [1..200000]]' >Main.hs
+        printf '%s\n' 'import qualified Data.Map as M' \
+            'main = print $ M.foldr (+) 0 $ M.fromListWith (+) [(i `mod` 1000, i) | i <- [1..200000]]' >Main.hs
         """),
     Program("sbcl", ["deb:sbcl"], r"""
-        sbcl --noinform --no-userinit --non-interactive --eval '(let ((h (make-hash-table))) (dotimes (i 200000) (setf (gethash i h) (make-array 5)))
+        sbcl --noinform --no-userinit --non-interactive --eval '(let ((h (make-hash-table)))
+            (dotimes (i 200000) (setf (gethash i h) (make-array 5)))
             (print (hash-table-count h)) (terpri))'"""),
     Program("swipl", ["deb:swi-prolog-nox"], r"""
         swipl -g 'numlist(1, 200000, L), foldl([X, S, T]>>(T is S + X), L, 0, R), print(R), nl' -t halt"""),
@@ -224,10 +235,12 @@ END
             io:format("~p ~p~n", [maps:size(M), lists:sum([length(T) || {_, T} <- L])]), halt(0).'""",
             names=("beam.smp",), killed=("inet_gethost",)),
     Program("R", ["deb:r-base-core"], r"""
-        Rscript --vanilla -e 'set.seed(1); x <- matrix(rnorm(250000), 500); print(round(sum(solve(crossprod(x) + diag(500))), 6));
+        Rscript --vanilla -e 'set.seed(1); x <- matrix(rnorm(250000), 500);
+            print(round(sum(solve(crossprod(x) + diag(500))), 6));
             print(head(sort(table(sample(letters, 1e5, TRUE)))))'"""),
     Program("octave", ["deb:octave"], r"""
-        octave-cli --norc --eval 'a = magic(300); printf("%.6f %d\n", norm(a), rank(a)); c = num2cell(1:50000); disp(numel(c))'""",
+        octave-cli --norc --eval 'a = magic(300); printf("%.6f %d\n", norm(a), rank(a));
+            c = num2cell(1:50000); disp(numel(c))'""",
             names=("octave-cli",)),
 ]
 
@@ -291,25 +304,29 @@ SERVERS = [
         initdb -A trust -D data --no-sync >initdb.log || { cat initdb.log; exit 1; }
         echo 'select count(*), sum(length(md5(i::text))) from generate_series(1, 50000) i' |
             postgres --single -c log_checkpoints=off -D data postgres | grep -o '"[0-9]*"'
-        pg_ctl -D data -o "-k $TMPDIR -c listen_addresses= -c autovacuum=off -c fsync=off" -l log -w start >started || { cat log; exit 1; }
-        psql -h "$TMPDIR" -U nobody -At postgres -c 'create table t as select i, md5(i::text) m from generate_series(1, 30000) i' \
+        pg_ctl -D data -o "-k $TMPDIR -c listen_addresses= -c autovacuum=off -c fsync=off" -l log -w start >started ||
+            { cat log; exit 1; }
+        psql -h "$TMPDIR" -U nobody -At postgres \
+            -c 'create table t as select i, md5(i::text) m from generate_series(1, 30000) i' \
             -c 'create index on t (m)' -c 'select count(distinct substr(m, 1, 2)), max(m) from t'
         pg_ctl -D data -m fast -w stop""", names=("postgres", "initdb", "psql"), as_nobody=True),
     Program("mariadb", ["deb:mariadb-server-core", "deb:mariadb-client-core"], r"""
         me=$(id -un)
         mariadbd --no-defaults --bootstrap --user="$me" --datadir="$PWD" </dev/null 2>boot || { cat boot; exit 1; }
-        mariadbd --no-defaults --user="$me" --datadir="$PWD" --skip-networking --skip-grant-tables --socket="$TMPDIR/s" 2>log & pid=$!
+        mariadbd --no-defaults --user="$me" --datadir="$PWD" --skip-networking --skip-grant-tables \
+            --socket="$TMPDIR/s" 2>log & pid=$!
         await mariadb --no-defaults -S "$TMPDIR/s" -e 'create database d'
-        mariadb --no-defaults -S "$TMPDIR/s" d -e 'create table t (i int primary key, s varchar(100)); insert into t select seq, md5(seq)
-            from seq_1_to_20000; select count(*), max(s) from t where s like "%77%"'
+        mariadb --no-defaults -S "$TMPDIR/s" d -e 'create table t (i int primary key, s varchar(100));
+            insert into t select seq, md5(seq) from seq_1_to_20000; select count(*), max(s) from t where s like "%77%"'
         kill $pid; wait $pid; echo $?""", names=("mariadbd", "mariadb")),
     Program("nginx", ["deb:nginx-light", "deb:curl"], r"""
         seq 100000 >index.html; mkdir logs
         cat >conf <<END
 worker_processes 2; pid $PWD/pid; error_log $PWD/error; user $(id -un);
 events {}
-http { access_log off; gzip on; gzip_types *; client_body_temp_path $PWD/b; proxy_temp_path $PWD/p; fastcgi_temp_path $PWD/f;
-       uwsgi_temp_path $PWD/u; scgi_temp_path $PWD/s; server { listen 127.0.0.1:$PORT; root $PWD; } }
+http { access_log off; gzip on; gzip_types *; client_body_temp_path $PWD/b; proxy_temp_path $PWD/p;
+       fastcgi_temp_path $PWD/f; uwsgi_temp_path $PWD/u; scgi_temp_path $PWD/s;
+       server { listen 127.0.0.1:$PORT; root $PWD; } }
 END
         chmod 755 . ..
         nginx -t -c "$PWD/conf" && nginx -c "$PWD/conf" && await answers $PORT
@@ -323,7 +340,8 @@ END
         redis-benchmark -s "$TMPDIR/s" -q -n 20000 -r 1000 -t set,get,lpush,zadd >benchmark; echo $?
         x=$(printf '%0500d' 0); for i in $(seq 500); do echo "set k$i $i$x"
         done | redis-cli -s "$TMPDIR/s" | sort | uniq -c
-        redis-cli -s "$TMPDIR/s" --raw eval 'local s = 0 for i = 1, 500 do s = s + #redis.call("get", "k" .. i) end return s' 0
+        redis-cli -s "$TMPDIR/s" --raw eval '
+            local s = 0 for i = 1, 500 do s = s + #redis.call("get", "k" .. i) end return s' 0
         redis-cli -s "$TMPDIR/s" shutdown nosave; wait""", names=("redis-server", "redis-cli", "redis-benchmark")),
     Program("memcached", ["deb:memcached"], r"""
         memcached -u "$(id -un)" -s "$TMPDIR/s" -t 2 & pid=$!
@@ -338,8 +356,9 @@ END
         kill $pid; wait $pid""", names=("memcached",)),
     Program("haproxy", ["deb:haproxy", "deb:curl", "deb:python3"], r"""
         seq 50000 >page; $PYTHON -m http.server --bind 127.0.0.1 --directory . "$PORT" >server 2>&1 & server=$!
-        printf 'global\n maxconn 100\n nbthread 2\ndefaults\n mode http\n timeout connect 9s\n timeout client 9s\n timeout server 9s\nlisten l\n bind unix@%s\n server s 127.0.0.1:%s\n' \
-            "$TMPDIR/s" "$PORT" >conf
+        printf '%s\n' global ' maxconn 100' ' nbthread 2' defaults ' mode http' ' timeout connect 9s' \
+            ' timeout client 9s' ' timeout server 9s' \
+            'listen l' " bind unix@$TMPDIR/s" " server s 127.0.0.1:$PORT" >conf
         await answers $PORT; haproxy -c -f conf; haproxy -f conf 2>log & pid=$!
         await curl -s --unix-socket "$TMPDIR/s" http://x/page
         curl -s --unix-socket "$TMPDIR/s" http://x/page | cksum; kill $pid; wait $pid; echo $?; kill $server
@@ -348,7 +367,8 @@ END
     Program("dnsmasq", ["deb:dnsmasq-base"], r"""
         for i in $(seq 3000); do echo "10.0.$((i / 250)).$((i % 250)) host$i.test"; done >hosts
         dnsmasq --test -C /dev/null
-        dnsmasq -k -C /dev/null -u "$(id -un)" -p "$PORT" --listen-address=127.0.0.1 --bind-interfaces -h -H "$PWD/hosts" -R -x "" & pid=$!
+        dnsmasq -k -C /dev/null -u "$(id -un)" -p "$PORT" --listen-address=127.0.0.1 --bind-interfaces \
+            -h -H "$PWD/hosts" -R -x "" & pid=$!
         $PYTHON - <<'END'
 import os, socket, time
 query = b"\0\7\1\0\0\1\0\0\0\0\0\0" + b"\7host777\4test\0" + b"\0\1\0\1"
@@ -363,7 +383,8 @@ END
 
 TOOLS = [
     Program("gdb", ["deb:gdb", "deb:gcc"], r"""
-        gdb -nx --batch -ex 'set debuginfod enabled off' -ex 'break last' -ex run -ex backtrace -ex 'print sum' -ex continue "$MADE/it" 2>&1""",
+        gdb -nx --batch -ex 'set debuginfod enabled off' -ex 'break last' -ex run -ex backtrace -ex 'print sum' \
+            -ex continue "$MADE/it" 2>&1""",
             names=("gdb", "it"), prepare=(DEBUGGED := r"""
 cat >it.c <<'END'
 #include <stdio.h>
@@ -398,11 +419,13 @@ gcc -g -O0 -fno-builtin it.c -o it"""), differs=((r"\(process \d+\)|process \d+"
         grep -c malloc trace""",
             names=("it",), prepare=DEBUGGED),
     Program("bwrap", ["deb:bubblewrap"], r"""
-        bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /mnt --bind "$PWD/.." "$PWD/.." --unshare-all --die-with-parent \
-            perl -e 'my @a = map { "x" x $_ } 1 .. 3000; print scalar(@a), " $$\n"; exit 6'; echo $?""",
+        bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /mnt --bind "$PWD/.." "$PWD/.." \
+            --unshare-all --die-with-parent perl -e 'my @a = map { "x" x $_ } 1 .. 3000;
+                     print scalar(@a), " $$\n"; exit 6'; echo $?""",
             names=("bwrap", "perl")),
     Program("unshare", ["deb:util-linux"], r"""
-        unshare --user --map-root-user --pid --fork --mount-proc perl -e 'print "$$ $<\n"; my @a = map { "x" x $_ } 1 .. 3000'""",
+        unshare --user --map-root-user --pid --fork --mount-proc \
+            perl -e 'print "$$ $<\n"; my @a = map { "x" x $_ } 1 .. 3000'""",
             names=("perl",)),
     Program("seccomp", ["deb:seccomp", "deb:libseccomp-dev", "deb:gcc"], r"""scmp_sys_resolver openat; "$MADE/it"
         file -b "$MADE/it" | cut -d, -f1""",
@@ -437,9 +460,11 @@ gcc -O1 -fno-builtin it.c -o it -lseccomp"""),
         git log --oneline --stat | cksum; git gc -q; git fsck --no-progress; git blame f3 | cksum
         git rev-parse HEAD; git clone -q . other; ls other"""),
     Program("sqlite3", ["deb:sqlite3"], r"""
-        sqlite3 db 'create table t (i integer primary key, s text); with recursive c(x) as (select 1 union all select x + 1 from c where x < 50000)
-            insert into t select x, hex(x * 7) from c; create index ts on t (s); select count(*), max(s) from t; select substr(s, 1, 2) p, count(*)
-            from t group by p order by 2 desc limit 5; pragma integrity_check'"""),
+        sqlite3 db 'create table t (i integer primary key, s text);
+            with recursive c(x) as (select 1 union all select x + 1 from c where x < 50000)
+            insert into t select x, hex(x * 7) from c; create index ts on t (s);
+            select count(*), max(s) from t;
+            select substr(s, 1, 2) p, count(*) from t group by p order by 2 desc limit 5; pragma integrity_check'"""),
     Program("curl", ["deb:curl", "deb:python3"], r"""
         seq 100000 >page; $PYTHON -m http.server --bind 127.0.0.1 "$PORT" >server 2>&1 & server=$!
         await answers $PORT; curl -s "http://127.0.0.1:$PORT/page" "file://$PWD/page" | cksum
@@ -469,10 +494,12 @@ gcc -O1 -fno-builtin it.c -o it -lseccomp"""),
         mkdir a; seq 500000 | split -a 1 -l 30000 - a/f
         rsync -a a/ b/ && seq 99 >a/fc && rsync -a --out-format=%n --checksum a/ b/; diff -r a b; echo $?"""),
     Program("jq", ["deb:jq"], r"""
-        jq -nc '[range(50000) | {i: ., s: "text\(.)"}] | group_by(.i % 7) | map({n: length, l: (map(.s | length) | add)})'"""),
+        jq -nc '[range(50000) | {i: ., s: "text\(.)"}] | group_by(.i % 7) |
+            map({n: length, l: (map(.s | length) | add)})'"""),
     Program("bc", ["deb:bc", "deb:gawk"], r"""
         echo 'scale=500; 4*a(1)' | bc -l
-        gawk 'BEGIN { for (i = 0; i < 200000; i++) a[i % 1000] = a[i % 1000] i; for (k in a) n += length(a[k]); print n }'""",
+        gawk 'BEGIN { for (i = 0; i < 200000; i++) a[i % 1000] = a[i % 1000] i
+                      for (k in a) n += length(a[k]); print n }'""",
             names=("bc", "gawk")),
     Program("rg", ["deb:ripgrep"], r"""rg --no-config --sort path -c 'the [a-z]+ing' /usr/share/common-licenses
         rg -j2 -uu malloc /usr/include | wc -l"""),
@@ -490,7 +517,8 @@ gcc -O1 -fno-builtin it.c -o it -lseccomp"""),
         sh -c 'kill -TERM $$'; echo $?; (ulimit -v 4000000; perl -e 'print "x" x 5, "\n"'); exit 9""",
             exit=9, killed=("sh", "dash")),
     Program("zsh", ["deb:zsh"], r"""
-        zsh -fc 'typeset -A a; for i in {1..20000}; do a[k$((i % 500))]+=$i; done; print ${#${(j::)a}}; print -l /usr/include/*.h(.N) | wc -l; exit 3'""",
+        zsh -fc 'typeset -A a; for i in {1..20000}; do a[k$((i % 500))]+=$i; done; print ${#${(j::)a}}
+            print -l /usr/include/*.h(.N) | wc -l; exit 3'""",
             exit=3),
     Program("fish", ["deb:fish"], r"""
         fish -N -c 'for i in (seq 2000); set -a l x$i; end; count $l; string join "" $l | string length; exit 2'""",
@@ -499,15 +527,19 @@ gcc -O1 -fno-builtin it.c -o it -lseccomp"""),
         vim -u NONE -es -c '%s/\d\+/<&>/g' -c 'g/7/d' -c 'sort!' -c wq f </dev/null; echo $?; cksum f""",
             names=("vim",)),
     Program("emacs", ["deb:emacs-nox"], r"""
-        emacs -Q --batch --eval '(let ((h (make-hash-table :test (quote equal)))) (dotimes (i 100000) (puthash (format "k%d" i) (make-vector 5 i) h))
-        (princ (hash-table-count h)) (with-temp-buffer (insert-file-contents "/usr/include/stdio.h") (c-mode) (princ (count-lines 1 (point-max)))) (terpri))'"""),
+        emacs -Q --batch --eval '(let ((h (make-hash-table :test (quote equal))))
+            (dotimes (i 100000) (puthash (format "k%d" i) (make-vector 5 i) h))
+            (princ (hash-table-count h))
+            (with-temp-buffer (insert-file-contents "/usr/include/stdio.h") (c-mode)
+                (princ (count-lines 1 (point-max)))) (terpri))'"""),
     Program("busybox", ["deb:busybox"], r"""busybox seq 50000 | busybox sort -n |
             busybox awk '{ a[$1 % 100] = a[$1 % 100] $1 } END { for (k in a) n += length(a[k]); print n }'"""),
     Program("qemu", ["deb:qemu-user", "deb:busybox"], r"""qemu-x86_64 /usr/bin/busybox seq 100000 | cksum
         qemu-x86_64 /usr/bin/perl -e 'print 6 * 7, "\n"; exit 8'; echo $?""",
             names=("qemu-x86_64",)),
     Program("ffmpeg", ["deb:ffmpeg"], r"""
-        ffmpeg -v error -f lavfi -i testsrc2=duration=1:size=320x240:rate=25 -f lavfi -i sine=duration=1 -c:v mpeg4 -c:a aac -bitexact -threads 2 a.mp4
+        ffmpeg -v error -f lavfi -i testsrc2=duration=1:size=320x240:rate=25 -f lavfi -i sine=duration=1 \
+            -c:v mpeg4 -c:a aac -bitexact -threads 2 a.mp4
         ffmpeg -v error -i a.mp4 -bitexact -f framemd5 - | cksum
         ffprobe -v error -show_entries stream=codec_name,nb_frames a.mp4""", names=("ffmpeg", "ffprobe")),
     Program("imagemagick", ["deb:imagemagick"], r"""
@@ -518,7 +550,8 @@ gcc -O1 -fno-builtin it.c -o it -lseccomp"""),
             names=("convert-im6.q16", "identify-im6.q16")),
     Program("gs", ["deb:ghostscript", "deb:poppler-utils"], r"""
         echo '%!PS
-/Helvetica findfont 30 scalefont setfont 1 1 20 { dup 30 mul 50 exch moveto (page line ) show =string cvs show } for showpage' >a.ps
+/Helvetica findfont 30 scalefont setfont 1 1 20
+{ dup 30 mul 50 exch moveto (page line ) show =string cvs show } for showpage' >a.ps
         gs -q -dNOPAUSE -dBATCH -dSAFER -sDEVICE=pdfwrite -sOutputFile=a.pdf a.ps; pdftotext a.pdf - | cksum
         gs -q -dNOPAUSE -dBATCH -sDEVICE=png16m -r50 -sOutputFile=a.png a.pdf; cksum a.png""",
             names=("gs", "pdftotext")),
@@ -538,21 +571,29 @@ gcc -O1 -fno-builtin it.c -o it -lseccomp"""),
 
 PYPI = [
     Program("ruff", ["pip:ruff"], r"""cp "$ROOT"/tests/*.py .
-        "$(dirname "$PYTHON")/ruff" check --no-cache --isolated --select E,F,W --exit-zero --quiet --output-format concise . | sort | cksum"""),
+        "$(dirname "$PYTHON")/ruff" check --no-cache --isolated --select E,F,W --exit-zero --quiet \
+            --output-format concise . | sort | cksum"""),
     Program("numpy", ["pip:numpy"], r"""
-        "$PYTHON" -c 'import numpy as n; a = n.random.default_rng(1).random((700, 700)); print(round(float(n.linalg.svd(a)[1].sum()), 6), n.fft.fft(a).shape)'""",
+        "$PYTHON" -c 'import numpy as n; a = n.random.default_rng(1).random((700, 700))
+print(round(float(n.linalg.svd(a)[1].sum()), 6), n.fft.fft(a).shape)'""",
             names=("python",)),
     Program("pyarrow", ["pip:pyarrow"], r"""
         "$PYTHON" -c 'import pyarrow as p, pyarrow.compute as c, pyarrow.parquet as q
 for pool in p.supported_memory_backends():
-    p.set_memory_pool({"jemalloc": p.jemalloc_memory_pool, "mimalloc": p.mimalloc_memory_pool, "system": p.system_memory_pool}[pool]())
-    t = p.table({"a": list(range(200000)), "s": [str(i % 999) for i in range(200000)]}); q.write_table(t, "f"); print(pool, c.sum(q.read_table("f")["a"]), t.group_by("s").aggregate([("a", "sum")]).num_rows)'""",
+    pools = {"jemalloc": p.jemalloc_memory_pool, "mimalloc": p.mimalloc_memory_pool, "system": p.system_memory_pool}
+    p.set_memory_pool(pools[pool]())
+    t = p.table({"a": list(range(200000)), "s": [str(i % 999) for i in range(200000)]})
+    q.write_table(t, "f")
+    print(pool, c.sum(q.read_table("f")["a"]), t.group_by("s").aggregate([("a", "sum")]).num_rows)'""",
             names=("python",)),
     Program("duckdb", ["pip:duckdb"], r"""
-        "$PYTHON" -c 'import duckdb; print(duckdb.sql("select i % 100 k, sum(i), count(distinct i::varchar) from range(300000) t(i) group by k order by k limit 5").fetchall())'""",
+        "$PYTHON" -c 'import duckdb
+print(duckdb.sql("select i % 100 k, sum(i), count(distinct i::varchar) from range(300000) t(i) "
+                 "group by k order by k limit 5").fetchall())'""",
             names=("python",)),
     Program("polars", ["pip:polars"], r"""
-        "$PYTHON" -c 'import polars as p; f = p.DataFrame({"a": range(300000)}); print(f.with_columns(k=p.col("a") % 7).group_by("k").agg(p.col("a").sum()).sort("k").rows())'""",
+        "$PYTHON" -c 'import polars as p; f = p.DataFrame({"a": range(300000)})
+print(f.with_columns(k=p.col("a") % 7).group_by("k").agg(p.col("a").sum()).sort("k").rows())'""",
             names=("python",)),
 ]
 
@@ -568,7 +609,8 @@ def sanitized(name, flags, env="", needs=()):
     return Program(name, [f"deb:{compiler}", *needs], rf"""
         {env}
         "$MADE/it" none; echo $?; "$MADE/it" {sanitizer} 2>errors; echo $?
-        grep -o -m 1 -E 'heap-buffer-overflow|data race|use-of-uninit[a-z-]*|detected memory leaks|integer overflow' errors""",
+        faults='heap-buffer-overflow|data race|use-of-uninit[a-z-]*|detected memory leaks|integer overflow'
+        grep -o -m 1 -E "$faults" errors""",
         names=("it", ), killed=("it", ),  # most sanitizers end a program by a raw system call
         prepare=SANITIZED + f"{compiler} -g -O1 -w -fno-builtin -pthread -fsanitize={sanitizer} {flags} it.c -o it")
 

@@ -22,7 +22,8 @@ template <class A, class B> constexpr bool like() {
     using std::is_pointer;
     constexpr bool numbers = (std::is_integral<A>::value || std::is_enum<A>::value) &&
                              (std::is_integral<B>::value || std::is_enum<B>::value);
-    constexpr bool structures = std::is_class<A>::value && std::is_class<B>::value && alignof(A) <= 8 && alignof(B) <= 8;
+    constexpr bool structures = std::is_class<A>::value && std::is_class<B>::value &&
+                                alignof(A) <= 8 && alignof(B) <= 8;
     return (is_pointer<A>::value && is_pointer<B>::value) || ((numbers || structures) && sizeof(A) == sizeof(B));
 }
 template <class A, class B> struct same : std::false_type {};
@@ -33,29 +34,36 @@ template <class T> struct function { using type = T; };
 template <class T> struct function<T *> { using type = T; };
 #define FUNCTION(name, ...) static_assert(same<function<name>::type, int __VA_ARGS__>::value, #name);
 #define NUMBER(theirs, ours) static_assert((long long)(theirs) == (long long)(ours), #ours);
-#define MEMBER(type, theirs, our, ours)                                                                                  \\
-    static_assert(offsetof(type, theirs) == offsetof(our, ours) &&                                                       \\
+#define MEMBER(type, theirs, our, ours) \\
+    static_assert(offsetof(type, theirs) == offsetof(our, ours) && \\
                   sizeof(((type *)0)->theirs) == sizeof(((our *)0)->ours), #our "." #ours);
 #define SIZE(theirs, ours) static_assert(sizeof(theirs) == sizeof(ours), #ours);
 """
 STRUCTURES = """
 SIZE(cudaIpcMemHandle_t, cuda_ipc_memory) SIZE(CUipcMemHandle, cuda_ipc_memory)
-SIZE(cudaPitchedPtr, cuda_pitched) MEMBER(cudaPitchedPtr, ptr, cuda_pitched, start) MEMBER(cudaPitchedPtr, pitch, cuda_pitched, pitch)
+SIZE(cudaPitchedPtr, cuda_pitched) MEMBER(cudaPitchedPtr, ptr, cuda_pitched, start)
+MEMBER(cudaPitchedPtr, pitch, cuda_pitched, pitch)
 MEMBER(cudaPitchedPtr, xsize, cuda_pitched, width) MEMBER(cudaPitchedPtr, ysize, cuda_pitched, height)
-SIZE(cudaExtent, cuda_extent) MEMBER(cudaExtent, width, cuda_extent, width) MEMBER(cudaExtent, height, cuda_extent, height)
+SIZE(cudaExtent, cuda_extent) MEMBER(cudaExtent, width, cuda_extent, width)
+MEMBER(cudaExtent, height, cuda_extent, height)
 MEMBER(cudaExtent, depth, cuda_extent, depth)
 SIZE(cudaChannelFormatDesc, cuda_channels) MEMBER(cudaChannelFormatDesc, f, cuda_channels, format)
 #define PROPERTIES(type) MEMBER(type, location, cuda_properties, location)
 PROPERTIES(CUmemAllocationProp) PROPERTIES(CUmemPoolProps) PROPERTIES(cudaMemPoolProps)
-MEMBER(CUmemAllocationProp, type, cuda_properties, type) MEMBER(CUmemAllocationProp, requestedHandleTypes, cuda_properties, handle_types)
-MEMBER(CUmemPoolProps, allocType, cuda_properties, type) MEMBER(CUmemPoolProps, handleTypes, cuda_properties, handle_types)
+MEMBER(CUmemAllocationProp, type, cuda_properties, type)
+MEMBER(CUmemAllocationProp, requestedHandleTypes, cuda_properties, handle_types)
+MEMBER(CUmemPoolProps, allocType, cuda_properties, type)
+MEMBER(CUmemPoolProps, handleTypes, cuda_properties, handle_types)
 MEMBER(CUmemLocation, type, CUmemLocation, type) MEMBER(CUmemLocation, id, CUmemLocation, id)
 SIZE(CUDA_ARRAY_DESCRIPTOR, cuda_array_2d) MEMBER(CUDA_ARRAY_DESCRIPTOR, Width, cuda_array_2d, width)
-MEMBER(CUDA_ARRAY_DESCRIPTOR, Height, cuda_array_2d, height) MEMBER(CUDA_ARRAY_DESCRIPTOR, Format, cuda_array_2d, format)
+MEMBER(CUDA_ARRAY_DESCRIPTOR, Height, cuda_array_2d, height)
+MEMBER(CUDA_ARRAY_DESCRIPTOR, Format, cuda_array_2d, format)
 MEMBER(CUDA_ARRAY_DESCRIPTOR, NumChannels, cuda_array_2d, channels)
 SIZE(CUDA_ARRAY3D_DESCRIPTOR, cuda_array_3d) MEMBER(CUDA_ARRAY3D_DESCRIPTOR, Width, cuda_array_3d, width)
-MEMBER(CUDA_ARRAY3D_DESCRIPTOR, Height, cuda_array_3d, height) MEMBER(CUDA_ARRAY3D_DESCRIPTOR, Depth, cuda_array_3d, depth)
-MEMBER(CUDA_ARRAY3D_DESCRIPTOR, Format, cuda_array_3d, format) MEMBER(CUDA_ARRAY3D_DESCRIPTOR, NumChannels, cuda_array_3d, channels)
+MEMBER(CUDA_ARRAY3D_DESCRIPTOR, Height, cuda_array_3d, height)
+MEMBER(CUDA_ARRAY3D_DESCRIPTOR, Depth, cuda_array_3d, depth)
+MEMBER(CUDA_ARRAY3D_DESCRIPTOR, Format, cuda_array_3d, format)
+MEMBER(CUDA_ARRAY3D_DESCRIPTOR, NumChannels, cuda_array_3d, channels)
 MEMBER(CUDA_ARRAY3D_DESCRIPTOR, Flags, cuda_array_3d, flags)
 #define ALLOC_NODE(type) SIZE(type, cuda_alloc_node) MEMBER(type, poolProps, cuda_alloc_node, pool) \\
     MEMBER(type, accessDescs, cuda_alloc_node, access) MEMBER(type, accessDescCount, cuda_alloc_node, access_count) \\
@@ -63,17 +71,20 @@ MEMBER(CUDA_ARRAY3D_DESCRIPTOR, Flags, cuda_array_3d, flags)
 ALLOC_NODE(CUDA_MEM_ALLOC_NODE_PARAMS) ALLOC_NODE(cudaMemAllocNodeParams)
 MEMBER(CUgraphNodeParams, type, cuda_node, type) MEMBER(CUgraphNodeParams, alloc, cuda_node, alloc)
 SIZE(CUmulticastObjectProp, cuda_multicast) MEMBER(CUmulticastObjectProp, numDevices, cuda_multicast, devices)
-MEMBER(CUmulticastObjectProp, size, cuda_multicast, size) MEMBER(CUmulticastObjectProp, handleTypes, cuda_multicast, handle_types)
+MEMBER(CUmulticastObjectProp, size, cuda_multicast, size)
+MEMBER(CUmulticastObjectProp, handleTypes, cuda_multicast, handle_types)
 SIZE(CUmemAllocationProp, vram_prop) MEMBER(CUmemAllocationProp, type, vram_prop, type)
 MEMBER(CUmemAllocationProp, requestedHandleTypes, vram_prop, handle_types)
-MEMBER(CUmemAllocationProp, location.type, vram_prop, location_type) MEMBER(CUmemAllocationProp, location.id, vram_prop, location_id)
+MEMBER(CUmemAllocationProp, location.type, vram_prop, location_type)
+MEMBER(CUmemAllocationProp, location.id, vram_prop, location_id)
 MEMBER(CUmemAllocationProp, win32HandleMetaData, vram_prop, windows)
 MEMBER(CUmemAllocationProp, allocFlags.compressionType, vram_prop, compression)
 MEMBER(CUmemAllocationProp, allocFlags.gpuDirectRDMACapable, vram_prop, rdma)
 MEMBER(CUmemAllocationProp, allocFlags.usage, vram_prop, usage)
 SIZE(CUmemAccessDesc, vram_access) MEMBER(CUmemAccessDesc, location.type, vram_access, location_type)
 MEMBER(CUmemAccessDesc, location.id, vram_access, location_id) MEMBER(CUmemAccessDesc, flags, vram_access, flags)
-NUMBER(CUDA_SUCCESS, CUDA_OK) NUMBER(CUDA_ERROR_OUT_OF_MEMORY, CUDA_OUT_OF_MEMORY) NUMBER(cudaErrorMemoryAllocation, CUDA_OUT_OF_MEMORY)
+NUMBER(CUDA_SUCCESS, CUDA_OK) NUMBER(CUDA_ERROR_OUT_OF_MEMORY, CUDA_OUT_OF_MEMORY)
+NUMBER(cudaErrorMemoryAllocation, CUDA_OUT_OF_MEMORY)
 NUMBER(cudaErrorSharedObjectSymbolNotFound, CUDA_NO_SUCH_SYMBOL)
 NUMBER(CU_MEM_LOCATION_TYPE_DEVICE, CUDA_LOCATION_DEVICE) NUMBER(CU_MEM_LOCATION_TYPE_HOST, CUDA_LOCATION_HOST)
 NUMBER(CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, CUDA_LOCATION_HOST_NUMA_CURRENT)
@@ -82,9 +93,12 @@ NUMBER(cudaArraySparse, CUDA_ARRAY_SPARSE) NUMBER(cudaArrayDeferredMapping, CUDA
 NUMBER(CU_GRAPH_NODE_TYPE_MEM_ALLOC, CUDA_NODE_ALLOC)
 NUMBER(CU_GET_PROC_ADDRESS_LEGACY_STREAM, CUDA_FLAG_LEGACY_STREAM)
 NUMBER(CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, CUDA_FLAG_PER_THREAD_STREAM)
-NUMBER(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CUDA_POOL_RESERVED) NUMBER(CU_MEMPOOL_ATTR_USED_MEM_CURRENT, CUDA_POOL_USED)
-NUMBER(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, CUDA_POOL_RESERVED + 1) NUMBER(CU_MEMPOOL_ATTR_USED_MEM_HIGH, CUDA_POOL_USED + 1)
-NUMBER(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, CUDA_GRAPH_USED) NUMBER(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CUDA_GRAPH_RESERVED)
+NUMBER(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, CUDA_POOL_RESERVED)
+NUMBER(CU_MEMPOOL_ATTR_USED_MEM_CURRENT, CUDA_POOL_USED)
+NUMBER(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, CUDA_POOL_RESERVED + 1)
+NUMBER(CU_MEMPOOL_ATTR_USED_MEM_HIGH, CUDA_POOL_USED + 1)
+NUMBER(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, CUDA_GRAPH_USED)
+NUMBER(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CUDA_GRAPH_RESERVED)
 """
 # Lies in the package of the compiler, of which nothing else is needed.
 HOST_DEFINES = """

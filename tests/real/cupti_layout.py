@@ -21,7 +21,8 @@ PROGRAM = """
     SAME(type, streamId, stream) SAME(type, name, name) SAME(type, isAsync, is_async)
 #define POOLS(record) \\
     SAME2(record, kind, kind) SAME2(record, memoryPoolOperationType, operation) SAME2(record, memoryPoolType, type) \\
-    SAME2(record, deviceId, device) SAME2(record, minBytesToKeep, keep) SAME2(record, address, address) SAME2(record, size, size) \\
+    SAME2(record, deviceId, device) SAME2(record, minBytesToKeep, keep) SAME2(record, address, address) \\
+    SAME2(record, size, size) \\
     SAME2(record, releaseThreshold, threshold) SAME2(record, timestamp, timestamp)
 #define SAME2(type, theirs, ours) \\
     _Static_assert(offsetof(type, theirs) == offsetof(struct cupti_pool, ours), #ours); \\
@@ -35,7 +36,8 @@ LENGTH(CUpti_ActivityMemory2, offsetof(struct cupti_memory, pool.used))
 MEMORY(CUpti_ActivityMemory3)
 LENGTH(CUpti_ActivityMemory3, offsetof(struct cupti_memory, source))
 #define POOL(theirs, ours) SAME(CUpti_ActivityMemory3, memoryPoolConfig.theirs, pool.ours)
-POOL(memoryPoolType, type) POOL(address, address) POOL(releaseThreshold, threshold) POOL(pool.size, size) POOL(utilizedSize, used)
+POOL(memoryPoolType, type) POOL(address, address) POOL(releaseThreshold, threshold) POOL(pool.size, size)
+POOL(utilizedSize, used)
 #define CALL(theirs, ours) \\
     _Static_assert(offsetof(CUpti_CallbackData, theirs) == offsetof(struct cupti_call, ours), #ours);
 CALL(callbackSite, site) CALL(functionName, function) CALL(functionParams, parameters) CALL(functionReturnValue, result)

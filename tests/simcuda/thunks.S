@@ -1,12 +1,13 @@
-/* thunks.S — the exported symbols: each its own, roomy prologue (some clients patch them) that goes on to the entry, which
- * is what resolvers answer with. */
+/* thunks.S — the exported symbols: each its own, roomy prologue (some clients patch them) that goes on to the entry,
+ * which is what resolvers answer with. */
 #if defined(__x86_64__)
 #define E(name, symbol, since, per_thread) \
     .balign 64; .globl symbol; .type symbol, @function; symbol: endbr64; push %rbp; mov %rsp, %rbp; \
     .nops 16; pop %rbp; jmp sim_##symbol; .size symbol, . - symbol;
 #elif defined(__aarch64__)
 #define E(name, symbol, since, per_thread) \
-    .balign 64; .globl symbol; .type symbol, %function; symbol: nop; nop; nop; nop; b sim_##symbol; .size symbol, . - symbol;
+    .balign 64; .globl symbol; .type symbol, %function; symbol: nop; nop; nop; nop; b sim_##symbol; \
+    .size symbol, . - symbol;
 #endif
     .text
 #include "entries.def"

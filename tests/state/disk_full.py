@@ -22,7 +22,8 @@ with _moving.mounted("ext4", 24, "small") as disk:
                     store.put("y", bytes(40_000_000))
                     raise AssertionError("40 MB on a disk of 24 MiB")
                 except memstow_state.StateError as error:
-                    assert error.errno == errno.ENOSPC and "the disk is full" in str(error) and "'y'" in str(error), error
+                    assert error.errno == errno.ENOSPC, error
+                    assert "the disk is full" in str(error) and "'y'" in str(error), error
                 store.abandon()
                 assert store.generation == 1 and store.ids() == ["x"] and store.get("x") == bytes(5_000_000)
             assert abs(os.statvfs(folder).f_bfree - before) < 64, (before, os.statvfs(folder).f_bfree)

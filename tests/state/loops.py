@@ -14,7 +14,8 @@ said = _state.python("""
     for step in range(1, 121):
         with memstow.run(f"prompt {step}"):
             before = store.get("latent", b"")
-            store.begin(); store.put("latent", bytearray(3_000_000)); store.put("step", step); store.put("text", "x" * step)
+            store.begin(); store.put("latent", bytearray(3_000_000))
+            store.put("step", step); store.put("text", "x" * step)
             assert store.commit() == step
         memstow.trigger()
         if step % 10 == 0:
@@ -26,7 +27,8 @@ said = _state.python("""
     command = [os.environ["MEMSTOW"], "stow", str(os.getpid()), "state:refine/step"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode and store.get("step") == 120, done
-    assert any("moved by the program's threads only" in str(line.get("because")) for line in memstow.decisions()[0]), "the trace says nothing"
+    assert any("moved by the program's threads only" in str(line.get("because")) for line in memstow.decisions()[0]), \
+        "the trace says nothing"
 
     def answer():
         request = memstow.next_request(60)
@@ -38,8 +40,10 @@ said = _state.python("""
     done = subprocess.run(command, capture_output=True, text=True)
     answering.join()
     assert done.returncode == 0, done.stdout + done.stderr
-    assert memstow.figures(owner).stowed_bytes == 4096 and store.get("step") == 120 and store.get("latent") == bytearray(3_000_000)
-    owners = subprocess.run([os.environ["MEMSTOW"], "owners", str(os.getpid()), "--json"], capture_output=True, text=True).stdout
+    assert memstow.figures(owner).stowed_bytes == 4096 and store.get("step") == 120
+    assert store.get("latent") == bytearray(3_000_000)
+    owners = subprocess.run([os.environ["MEMSTOW"], "owners", str(os.getpid()), "--json"],
+                            capture_output=True, text=True).stdout
     row = next(row for row in json.loads(owners)["owners"] if row["name"] == "state:refine/latent")
     assert row["kind"] == "state" and row["policy"] == "stow" and row["stowed_bytes"] == row["live_bytes"], row
     lines = [line for line in memstow.decisions()[0] if "state" in json.dumps(line)]

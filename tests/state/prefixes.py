@@ -35,7 +35,8 @@ for path in home.iterdir():
     assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 resumed = """
     store = memstow_state.open("another name", persist_prefix="my loop", directory=folder)
-    assert store.generation == 29 and store.get("../x") == b"x" * 29 and store.get("ä" * 100) == {"step": 29}, store.info()
+    assert store.generation == 29 and store.get("../x") == b"x" * 29, store.info()
+    assert store.get("ä" * 100) == {"step": 29}, store.info()
     assert store.get(".") == [29, None] and {row["where"] for row in store.info()} == {"file"}
     try:
         store.begin(); store.put("model", __import__("threading").Lock())

@@ -40,8 +40,8 @@ CODE = r"""if True:
 
     def same(a, b):
         if isinstance(a, torch.Tensor):
-            return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.view(torch.uint8) if a.dtype == torch.bfloat16 else a,
-                                                                             b.view(torch.uint8) if a.dtype == torch.bfloat16 else b)
+            bits = [t.view(torch.uint8) if a.dtype == torch.bfloat16 else t for t in (a, b)]
+            return a.dtype == b.dtype and a.shape == b.shape and torch.equal(*bits)
         if isinstance(a, numpy.ndarray):
             return a.dtype == b.dtype and a.shape == b.shape and numpy.array_equal(a, b)
         if isinstance(a, dict):
@@ -53,12 +53,13 @@ CODE = r"""if True:
     base = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4)
     tensors = [torch.randn(3, 4).to(kind) for kind in (torch.float16, torch.bfloat16, torch.float64, torch.complex64)]
     tensors += [torch.randint(0, 2, (5,)).to(kind) for kind in (torch.bool, torch.uint8, torch.int64)]
-    tensors += [base.permute(2, 0, 1), base[:, 1], base[:, :, ::2], torch.ones(1, 3).expand(4, 3), torch.tensor(7), torch.empty(0, 3),
-                base.to(torch.complex64).conj(), torch.nn.Parameter(base).detach()]
-    arrays = [numpy.arange(6).reshape(2, 3), numpy.arange(6).reshape(2, 3).T, numpy.float32(base.numpy())[::2], numpy.zeros((0, 2)),
-              numpy.frombuffer(b"readonly", dtype="u1"), numpy.array(["a", "bc"])]
-    plain = [None, True, 0, -2**70, 1.5, math.inf, math.nan, "", "ä\udc80\0x", b"", b"\0\1", bytearray(b"xy"), [], {}, (), [1, (2, "x")],
-             {"a": {1: None, (1, "b"): [b"x"]}}, {3, 4}, 2 + 1j, frozenset("a"), range(4), {"samples": base, "again": [base, base]},
+    tensors += [base.permute(2, 0, 1), base[:, 1], base[:, :, ::2], torch.ones(1, 3).expand(4, 3), torch.tensor(7),
+                torch.empty(0, 3), base.to(torch.complex64).conj(), torch.nn.Parameter(base).detach()]
+    arrays = [numpy.arange(6).reshape(2, 3), numpy.arange(6).reshape(2, 3).T, numpy.float32(base.numpy())[::2],
+              numpy.zeros((0, 2)), numpy.frombuffer(b"readonly", dtype="u1"), numpy.array(["a", "bc"])]
+    plain = [None, True, 0, -2**70, 1.5, math.inf, math.nan, "", "ä\udc80\0x", b"", b"\0\1", bytearray(b"xy"), [], {},
+             (), [1, (2, "x")], {"a": {1: None, (1, "b"): [b"x"]}}, {3, 4}, 2 + 1j, frozenset("a"), range(4),
+             {"samples": base, "again": [base, base]},
              {"image": tensors[0], "list": [arrays[0], {"deep": tensors[1]}]}, [[base, {"pooled_output": base[0]}]]]
     store = memstow_state.open("values")
     store.begin()
@@ -78,7 +79,8 @@ CODE = r"""if True:
     others = [torch.full(gaps.shape, float(number)) for number in range(500)]
     assert all(same(gaps, one) for one in back) and others
     assert not said, said
-    kinds = {"TORCH_TENSOR": base, "NUMPY_ARRAY": arrays[0], "STRING": "x", "JSON": [1], "BYTES": b"x", "NESTED": [base], "CUSTOM": {1}}
+    kinds = {"TORCH_TENSOR": base, "NUMPY_ARRAY": arrays[0], "STRING": "x", "JSON": [1], "BYTES": b"x",
+             "NESTED": [base], "CUSTOM": {1}}
     for kind, value in kinds.items():
         assert serialize(value).type == kind, (kind, serialize(value).type)
     assert not any(b"base64" in bytes(segment) for segment in serialize([base]).segments)
@@ -94,8 +96,8 @@ CODE = r"""if True:
     assert len(said) == 1 and "__main__.Tagged" in said[0] and "torch.Tensor" in said[0], said
 
     # by reference
-    models = [ModelPatcher(), Derived(), [[base, {"control": Derived()}]], torch.nn.Linear(2, 2), Holder(ModelPatcher()), threading.Lock(),
-              {"x": (1, [torch.nn.Linear(1, 1)])}, (n for n in ())]
+    models = [ModelPatcher(), Derived(), [[base, {"control": Derived()}]], torch.nn.Linear(2, 2),
+              Holder(ModelPatcher()), threading.Lock(), {"x": (1, [torch.nn.Linear(1, 1)])}, (n for n in ())]
     for value in models:
         assert is_reference(value), value
     store.begin()
@@ -105,10 +107,12 @@ CODE = r"""if True:
     assert store.get("model", None) is None and same(store.get("v0"), tensors[0])
     store.begin(); store.put("model", models[0]); store.put("v0", models[3]); store.commit()
     rows = {row["id"]: row for row in store.info()}
-    assert rows["model"]["where"] == rows["v0"]["where"] == "reference" and "weights" in rows["model"]["why"] and rows["v1"]["where"] == "ram"
+    assert rows["model"]["where"] == rows["v0"]["where"] == "reference" and rows["v1"]["where"] == "ram"
+    assert "weights" in rows["model"]["why"]
     assert len(store.ids()) == len(set(store.ids())) == len(tensors + arrays + plain) + 1
     store.begin(); store.put("v0", b"for a moment"); store.put("v0", models[0]); store.commit()
-    assert store.get("v0") is models[0] and store.ids().count("v0") == 1 and not any(row.id == b"v0" for row in store._values())
+    assert store.get("v0") is models[0] and store.ids().count("v0") == 1
+    assert not any(row.id == b"v0" for row in store._values())
     store.begin(); store.put("v0", "text again"); store.commit()
     assert store.get("v0") == "text again" and store.get("model") is models[0]
     store.release("model"); store.release("v1")
@@ -130,7 +134,8 @@ CODE = r"""if True:
     holding = []
     holding.append(holding)
     assert "nested too deeply" in is_reference(holding)
-    for segments in ([b""], [b"{}"], [b'{"type": "x", "value": {"T": [9, "float32", [1], [1]]}}'], [b'{"type": "x", "value": {"q": 1}}']):
+    for segments in ([b""], [b"{}"], [b'{"type": "x", "value": {"T": [9, "float32", [1], [1]]}}'],
+                     [b'{"type": "x", "value": {"q": 1}}']):
         try:
             deserialize(Serialized("JSON", segments))
             raise AssertionError(segments)
