@@ -20,7 +20,7 @@
 #include "preload/life/process.h"
 #include "preload/abi/register.h"
 #include "preload/count/tags.h"
-#include "preload/vram/vram_rescue.h"
+#include "preload/serve/rescue.h"
 #include "preload/count/thread.h"
 
 enum { TEXT_ROOM = 1024 + 1 }; /* one byte more than is stored, which shows whether a character ends there */
@@ -86,7 +86,7 @@ ENTRY int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
     if (idle > 1) return (int32_t)entry_fails(-EINVAL, "idle is 0 or 1");
     int result = owners_idle(owner, idle);
     if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs are idle");
-    if (!result && !idle && !vram_rescue_is_over())
+    if (!result && !idle && !rescue_is_over())
         return (int32_t)entry_fails(-EBUSY, "a rescue moves memory out of a device, and does not end");
     return (int32_t)entry_result(result);
 }

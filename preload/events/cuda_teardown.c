@@ -7,8 +7,8 @@
 #include "preload/cuda/cuda_captures.h"
 #include "preload/cuda/cuda_counts.h"
 #include "preload/shared/os.h"
-#include "preload/vram/stow_cuda.h"
-#include "preload/vram/vram_serve.h"
+#include "preload/serve/serve_contexts.h"
+#include "preload/vram/vram_contexts.h"
 
 static uint32_t begun, under_way;
 
@@ -49,7 +49,7 @@ void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_ha
     call->ends = (uintptr_t)handle;
     if (what != CUDA_GRAPH_ENDS) {
         call->captures = cuda_captures_of_context(handle);
-        call->served_end = stow_cuda_end_begins();
+        call->served_end = vram_contexts_end_begins();
     }
     cuda_teardown_number(call);
 }
@@ -61,7 +61,7 @@ void cuda_teardown_ended(struct cuda_call *call) {
     if (call->ending == CUDA_GRAPH_ENDS) return;
     cuda_captures_ended(call->captures);
     cuda_device_context_ended();
-    vram_serve_context_ended(context, call->ending == CUDA_DEVICE_ENDS, call->served_end);
+    serve_contexts_ended(context, call->ending == CUDA_DEVICE_ENDS, call->served_end);
 }
 
 /* Pools, physical memory and addresses belong to no context (cuda_runtime_api.h says so). Contexts that the program

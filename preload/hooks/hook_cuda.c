@@ -15,7 +15,9 @@
 #include "preload/cuda/cuda_scope.h"
 #include "preload/ledger/ledger.h"
 #include "preload/life/process.h"
-#include "preload/vram/vram_serve.h"
+#include "preload/serve/serve.h"
+#include "preload/serve/serve_contexts.h"
+#include "preload/serve/serve_settings.h"
 
 #define HOOK __attribute__((visibility("default")))
 
@@ -29,7 +31,7 @@ static bool is_within(uintptr_t slot) { return unlikely(outermost.slot) && !stac
 static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t slot, struct caller caller) {
     int error = errno;
     void *real = cuda_route_real(entry, slot, caller.address);
-    if (unlikely(vram_serves && real)) real = vram_serve_instead(entry, real);
+    if (unlikely(serve_wanted && real)) real = serve_instead(entry, real);
     call->caller = caller;
     call->outermost = !is_within(caller.slot);
     call->outer = real && call->outermost && process_tracked();
@@ -125,11 +127,11 @@ static int runtime_version(void) {
 #define GRAPH_ENDS(graph) cuda_teardown_begins(&call, CUDA_GRAPH_ENDS, graph)
 #define CONTEXT_ENDS(context) cuda_teardown_begins(&call, CUDA_CONTEXT_ENDS, context)
 #define ENDED cuda_teardown_ended(&call)
-#define CONTEXT_MADE(context, device) vram_serve_context_made(context, (uint32_t)(device))
+#define CONTEXT_MADE(context, device) serve_contexts_made(context, (uint32_t)(device))
 #define DEVICE_NOW cuda_device_of_thread(call.caller.address)
 #define RESETS(device) cuda_teardown_reset(&call, (uint32_t)(device))
 #define PRIMARY_IS(device, context)                                                                                    \
-    (cuda_device_primary((uint32_t)(device), context), vram_serve_context_made(context, (uint32_t)(device)))
+    (cuda_device_primary((uint32_t)(device), context), serve_contexts_made(context, (uint32_t)(device)))
 #define RELEASES(device) cuda_teardown_release(&call, (uint32_t)(device))
 #define PRIMARY_RELEASED cuda_teardown_primary_released(&call)
 #define CAPTURE(stream) cuda_capture_changes(&call, CUDA_CAPTURE_BEGINS, stream)

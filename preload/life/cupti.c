@@ -7,7 +7,7 @@
 #include "preload/cuda/cuda_blocks.h"
 #include "preload/ledger/ledger.h"
 #include "preload/life/process.h"
-#include "preload/vram/stow_cuda.h"
+#include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_table.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -22,11 +22,11 @@ EXPORTED int memstow_cupti_begin(uint32_t seam, struct cupti_place *out) {
 /* Whether CUPTI has a record of the block, with the same address. It has none for memory that memstow serves from
  * physical memory. */
 static bool is_compared(enum cuda_space space, const struct snap_cuda_block *block) {
-    struct stow_cuda_found served;
+    struct vram_found served;
     if (space == CUDA_PHYSICAL) return block->kind == SNAP_CUDA_PHYSICAL;
     if (space == CUDA_POOL) return true;
     if (space == CUDA_MAPPING || space == CUDA_RANGE) return block->kind != SNAP_CUDA_BACKUP;
-    if (space != CUDA_ADDRESS || stow_cuda_find(block->address, &served)) return false;
+    if (space != CUDA_ADDRESS || vram_memory_find(block->address, &served)) return false;
     return block->kind == SNAP_CUDA_DEVICE_MEMORY || block->kind == SNAP_CUDA_POOL_MEMORY ||
            block->kind == SNAP_CUDA_MANAGED || block->kind == SNAP_CUDA_PINNED;
 }

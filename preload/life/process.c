@@ -35,8 +35,8 @@
 #include "preload/count/tags.h"
 #include "preload/ledger/trace.h"
 #include "preload/triggers/trigger.h"
-#include "preload/vram/vram_serve.h"
-#include "preload/vram/vram_rescue.h"
+#include "preload/serve/serve_settings.h"
+#include "preload/serve/rescue.h"
 #include "preload/base/seal.h"
 #include "preload/base/forked.h"
 #include "preload/count/fold.h"
@@ -251,7 +251,7 @@ static const char *look_for_heap(void) {
 /* This may run in the middle of the program's malloc, which holds a lock. So nothing of the program is called. */
 static void begin_first(void) {
     begun_before = true;
-    vram_rescue_run = trigger_rescue;
+    rescue_run = trigger_rescue;
     hide_from_valgrind();
     os_clock = LIBC(clock_gettime);
     read_wishes();
@@ -326,7 +326,7 @@ static void note_unreadable(void) {
         ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_PRESSURE is no amount, N% or psi:N%: it counts as not set");
     if (wish.unread_pressure & PRESSURE_IDLE_UNREADABLE)
         ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_IDLE is no number of seconds above 0: it counts as not set");
-    if (vram_serve_unreadable()) ledger_fact(SNAP_FACT_NOTE, vram_serve_unreadable());
+    if (serve_settings_unreadable()) ledger_fact(SNAP_FACT_NOTE, serve_settings_unreadable());
 }
 
 static void note_heap(void) {

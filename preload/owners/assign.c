@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "preload/count/account.h"
-#include "preload/vram/cuda_parts.h"
+#include "preload/serve/cuda_parts.h"
 #include "preload/blocks/host.h"
 #include "preload/base/lock.h"
 #include "preload/blocks/mappings.h"

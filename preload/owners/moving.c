@@ -17,7 +17,7 @@
 #include "preload/owners/owners.h"
 #include "preload/stow/stow.h"
 #include "preload/stow/stow_uffd.h"
-#include "preload/vram/vram_serve.h"
+#include "preload/owners/moving_device.h"
 #include "preload/base/seal.h"
 #include "preload/base/forked.h"
 
@@ -128,7 +128,7 @@ static bool is_still_there(const struct stow_piece *piece, void *context) {
 
 /* Moves the part of the owner's device memory that memstow serves. */
 static int64_t move_device(uint32_t owner, bool out, struct move_end end) {
-    return out ? vram_serve_out(owner, owner_is_idle(owner), false, end) : vram_serve_in(owner);
+    return out ? moving_device_out(owner, owner_is_idle(owner), false, end) : moving_device_in(owner);
 }
 
 /* An error counts only if nothing moved. There is one exception: memory that is still off its device, because using it
@@ -196,7 +196,7 @@ static int64_t move_state(const struct move *self) {
 static int64_t move(uint32_t owner, uint32_t which, bool out) {
     struct list list;
     uint32_t kind = owner_kind(owner = owner_final(owner));
-    vram_serve_forget_why();
+    moving_device_forget_why();
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM && kind != MEMSTOW_STATE) return -EINVAL;
     if (seal_is_set()) return -ENOTSUP; /* nothing may be asked of the kernel */
@@ -208,7 +208,7 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     int64_t moved = move_host(&self, &list);
     owner = owner_final(owner); /* another owner may have adopted it meanwhile */
     int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, self.mover.end) : 0;
-    owner_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
+    owner_note_stowed(owner, stow_bytes(owner, NULL), moving_device_stowed(owner));
     if (self.present.list.pieces) list_end(&self.present.list);
     int64_t result = both(moved, of_device, out);
     mover_leave(&self.mover, result);
@@ -223,8 +223,8 @@ int64_t moving_stow_host(uint32_t owner) { return move(owner, OWNED_MEMORY | OWN
 
 int64_t moving_stow_device(uint32_t owner) {
     owner = owner_final(owner);
-    int64_t moved = vram_serve_out(owner, owner_is_idle(owner), true, (struct move_end){0});
-    owner_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
+    int64_t moved = moving_device_out(owner, owner_is_idle(owner), true, (struct move_end){0});
+    owner_note_stowed(owner, stow_bytes(owner, NULL), moving_device_stowed(owner));
     return moved;
 }
 
@@ -239,7 +239,7 @@ int64_t moving_release(uint32_t owner) {
     return dropped > 0 ? dropped : 0;
 }
 
-const char *moving_why_not(int64_t result) { return vram_serve_why(result); }
+const char *moving_why_not(int64_t result) { return moving_device_why(result); }
 
 uint64_t moving_progress(uint64_t *wanted) {
     struct stow_progress progress = stow_progress();

@@ -12,9 +12,9 @@
 #include "preload/count/site.h"
 #include "preload/stow/stow.h"
 #include "preload/stow/stow_area.h"
-#include "preload/vram/stow_cuda.h"
+#include "preload/serve/serve_settings.h"
+#include "preload/vram/vram_owned.h"
 #include "preload/count/tags.h"
-#include "preload/vram/vram_serve.h"
 #include "preload/base/seal.h"
 
 const struct owned_store *owned_store;
@@ -143,7 +143,7 @@ struct owned *owned_of_all(uint32_t count) {
     for (uint32_t owner = 1; stow_watch && owner < count; owner++)
         if (sums.all[owner].movable_bytes) sums.all[owner].stowed_bytes = stow_bytes(owner, NULL);
     if (owned_store) owned_store->visit(add_state, &sums);
-    if (vram_serves) stow_cuda_visit(add_served, &sums);
+    if (serve_wanted) vram_owned_visit(add_served, &sums);
     return sums.all;
 }
 

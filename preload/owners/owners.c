@@ -10,7 +10,7 @@
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/stow/stow.h"
-#include "preload/vram/stow_cuda.h"
+#include "preload/vram/vram_owned.h"
 #include "preload/owners/owned.h"
 #include "preload/count/tags.h"
 #include "preload/base/words.h"
@@ -201,7 +201,7 @@ int owners_adopt(uint32_t id, uint32_t provisional) {
     if (!adopted) return -EINVAL;
     heaps_retire(provisional);
     stow_change_owner(provisional, owner_final(id));
-    stow_cuda_change_owner(provisional, owner_final(id));
+    vram_owned_change(provisional, owner_final(id));
     return 0;
 }
 

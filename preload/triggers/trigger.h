@@ -33,7 +33,7 @@ void trigger_words(char *to, size_t room);
 void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const uint64_t keys[2], uint32_t policy,
                          int32_t priority);
 
-/* A trigger for a device without free memory (vram_rescue.h). takes_kept: owners with the policy keep may be stowed,
+/* A trigger for a device without free memory (rescue.h). takes_kept: owners with the policy keep may be stowed,
  * too, after all others. helps: whether an owner's memory would help; it may lie on another device. NULL: it always
  * would. */
 int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));

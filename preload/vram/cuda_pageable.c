@@ -5,7 +5,7 @@
 #include "preload/cuda/cuda_device.h"
 #include "preload/cuda/cuda_scope.h"
 #include "preload/shared/snapshot.h"
-#include "preload/vram/stow_cuda.h"
+#include "preload/vram/vram_contexts.h"
 
 enum { PAGEABLE = 88 /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS */, WAIT_MS = 5000 };
 
@@ -36,7 +36,7 @@ static void find_contexts(struct contexts *self) {
     if (!count || !attribute || count(&devices)) return;
     for (int i = 0; i < devices && i < SNAP_CUDA_DEVICES; i++) {
         if (attribute(&reads, PAGEABLE, i) || !reads) continue;
-        if (!any) self->count = stow_cuda_contexts(self->list, &self->missing);
+        if (!any) self->count = vram_contexts_all(self->list, &self->missing);
         any = true;
         add(self, cuda_device_ask_primary((uint32_t)i));
     }

@@ -1,6 +1,11 @@
 /* vram_driver.c — see vram_driver.h. */
 #include "preload/vram/vram_driver.h"
 
+#include "preload/base/forked.h"
+
+struct vram_driver vram_driver;
+static bool on;
+
 enum { RELAXED = 2 /* CU_STREAM_CAPTURE_MODE_RELAXED */ };
 
 bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name)) {
@@ -10,6 +15,10 @@ bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name))
 #undef F
     return true;
 }
+
+bool vram_driver_begin(void *(*find)(const char *name)) { return on = vram_driver_find(&vram_driver, find); }
+
+bool vram_driver_is_on(void) { return on; }
 
 int vram_driver_enter(const struct vram_driver *self, cuda_handle context, struct vram_visit *visit) {
     visit->mode = RELAXED;
@@ -27,3 +36,6 @@ void vram_driver_leave(const struct vram_driver *self, struct vram_visit *visit)
     int mode = visit->mode;
     if (self->cuThreadExchangeStreamCaptureMode(&mode)) self->cuThreadExchangeStreamCaptureMode(&visit->mode);
 }
+
+static void vram_driver_abandon(void) { on = false; }
+FORKED(vram_driver_abandon);

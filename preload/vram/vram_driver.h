@@ -62,6 +62,11 @@ struct vram_driver {
 
 bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name));
 
+/* The driver that serves this process. vram_driver_begin looks its functions up, once. False: one is missing. */
+extern struct vram_driver vram_driver;
+bool vram_driver_begin(void *(*find)(const char *name));
+bool vram_driver_is_on(void);
+
 /* Makes a context current on the calling thread (NULL: keeps the present one), such that no capture forbids the next
  * calls or is broken by them. vram_driver_leave restores the thread. */
 struct vram_visit {

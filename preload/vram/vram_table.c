@@ -104,6 +104,9 @@ uint64_t vram_table_number(void) { return __atomic_add_fetch(&numbers, 1, __ATOM
 
 uint64_t vram_table_last_number(void) { return __atomic_load_n(&numbers, __ATOMIC_SEQ_CST); }
 
+/* Our ids are above the driver's, which count up from the bottom. */
+uint64_t vram_table_id(void) { return (uint64_t)1 << 62 | vram_table_number(); }
+
 uint32_t vram_table_count(void) { return __atomic_load_n(&count, __ATOMIC_ACQUIRE); }
 
 static void vram_table_abandon(void) {

@@ -30,6 +30,8 @@ void vram_table_drop(struct vram_block *block);
  * first. */
 uint64_t vram_table_number(void);
 uint64_t vram_table_last_number(void);
+/* Without the lock: an id for memory, that no other memory has. */
+uint64_t vram_table_id(void);
 /* Without the lock: the number of blocks. */
 uint32_t vram_table_count(void);
 

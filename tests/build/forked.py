@@ -27,6 +27,8 @@ REASONS = {
     "life/sandbox": "counted on a page that the kernel wipes",
     "owners/moving": "the kernel is the same; what the last move came to is the thread's own",
     "owners/owned": "set for good by the store",
+    "serve/serve_contexts": "only grows",
+    "serve/serve_settings": "the environment's wishes",
     "shared": "the kernel's clock, wishes from the environment, and memory to work in",
     "shutdown": "knows the process that it was made in by its pid",
     "stacks/generation": "only grows",
@@ -37,6 +39,7 @@ REASONS = {
     "stow/stow_table": "stow_abandon (stow/stow_pass.c) forgets it, once in each child",
     "stow/stow_work": "stow_abandon (stow/stow_pass.c) forgets it, once in each child",
     "stow/stow_thread": "addresses of functions: the code is the same",
+    "vram/vram_memory": "only grows",
 }
 # Sections that are written to before the program starts only.
 CONSTANT = re.compile(r"\.(data\.rel\.ro|rodata)|memstow_forked$|\*")

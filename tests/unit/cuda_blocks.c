@@ -7,7 +7,7 @@
 #include "preload/count/account.h"
 #include "preload/cuda/cuda_blocks.h"
 #include "preload/cuda/cuda_counts.h"
-#include "preload/vram/cuda_parts.h"
+#include "preload/serve/cuda_parts.h"
 #include "preload/ledger/ledger.h"
 #include "preload/owners/owners.h"
 #include "preload/count/site.h"

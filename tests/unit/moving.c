@@ -18,7 +18,7 @@
 #include "preload/owners/owners.h"
 #include "preload/stow/stow.h"
 #include "preload/triggers/trigger.h"
-#include "preload/vram/vram_serve.h"
+#include "preload/owners/moving_device.h"
 
 enum { FIRST = 1, NEXT = 2, WANTED = 1000, MOVED = 600 };
 
@@ -49,16 +49,16 @@ void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void
 }
 uint64_t stow_bytes(uint32_t owner, uint64_t *back) { return (void)owner, (void)back, 0; }
 bool stow_forked_beside_threads(void) { return true; }
-uint64_t vram_serve_stowed(uint32_t owner) { return (void)owner, 0; }
-int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
+uint64_t moving_device_stowed(uint32_t owner) { return (void)owner, 0; }
+int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
     return (void)owner, (void)idle, (void)at_once, (void)end, 0;
 }
-void vram_serve_forget_why(void) {}
+void moving_device_forget_why(void) {}
 
 /* What is not called. */
 const struct owned_store *owned_store;
-int64_t vram_serve_in(uint32_t owner) { return (void)owner, 0; }
-const char *vram_serve_why(int64_t result) { return (void)result, NULL; }
+int64_t moving_device_in(uint32_t owner) { return (void)owner, 0; }
+const char *moving_device_why(int64_t result) { return (void)result, NULL; }
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     return (void)pieces, (void)count, (void)options, 0;
 }

@@ -1,5 +1,6 @@
 /* moving_proof.h — what the unit tests of device memory that moves share (simcuda_moving.c, simcuda_waits.c,
- * simcuda_random.c): the simulated CUDA driver (a test double) given to stow_cuda.h, and blocks with known content. */
+ * simcuda_random.c): the simulated CUDA driver (a test double) given to vram_driver.h, and blocks with known content.
+ */
 #ifndef UNIT_MOVING_PROOF_H
 #define UNIT_MOVING_PROOF_H
 
@@ -7,7 +8,12 @@
 #include <string.h>
 
 #include "proof.h"
-#include "preload/vram/stow_cuda.h"
+#include "preload/vram/vram_contexts.h"
+#include "preload/vram/vram_driver.h"
+#include "preload/vram/vram_memory.h"
+#include "preload/vram/vram_move.h"
+#include "preload/vram/vram_owned.h"
+#include "preload/vram/vram_sums.h"
 
 /* The driver's function of that name. */
 static inline void *moving_function(const char *name) {
@@ -21,14 +27,14 @@ static inline void *moving_function(const char *name) {
 /* `function`: moving_function, or what stands before it. */
 static inline void moving_begin(void *(*function)(const char *)) {
     proof_begin();
-    cr_assert(stow_cuda_begin(function));
+    cr_assert(vram_driver_begin(function));
 }
 
-static const struct stow_cuda_options ANY = {.milliseconds = 2000, .verify = true};
+static const struct vram_move_options ANY = {.milliseconds = 2000, .verify = true};
 
 static inline int serve(uint64_t bytes, uint32_t owner, uint64_t *at) {
-    struct stow_cuda_request request = {.bytes = bytes, .owner = owner, .context = (cuda_handle)proof_context};
-    return stow_cuda_serve(&request, at);
+    struct vram_request request = {.bytes = bytes, .owner = owner, .context = (cuda_handle)proof_context};
+    return vram_memory_serve(&request, at);
 }
 
 static inline uint64_t served(uint64_t bytes, uint32_t owner) {
@@ -38,24 +44,24 @@ static inline uint64_t served(uint64_t bytes, uint32_t owner) {
 }
 
 static inline uint64_t served_in_stream(uint64_t bytes, uint32_t owner) {
-    struct stow_cuda_request request = {
+    struct vram_request request = {
         .bytes = bytes, .owner = owner, .context = (cuda_handle)proof_context, .in_stream = true};
     uint64_t at;
-    OK(stow_cuda_serve(&request, &at));
+    OK(vram_memory_serve(&request, &at));
     return at;
 }
 
-static inline enum stow_cuda_refusal out(struct stow_cuda_options options, uint64_t *moved) {
-    enum stow_cuda_refusal refusal;
+static inline enum vram_refusal out(struct vram_move_options options, uint64_t *moved) {
+    enum vram_refusal refusal;
     int error;
-    *moved = stow_cuda_out(&options, &refusal, &error);
+    *moved = vram_move_out(&options, &refusal, &error);
     return refusal;
 }
 
-static inline enum stow_cuda_refusal in(struct stow_cuda_options options, uint64_t *moved) {
-    enum stow_cuda_refusal refusal;
+static inline enum vram_refusal in(struct vram_move_options options, uint64_t *moved) {
+    enum vram_refusal refusal;
     int error;
-    *moved = stow_cuda_in(&options, &refusal, &error);
+    *moved = vram_move_in(&options, &refusal, &error);
     return refusal;
 }
 

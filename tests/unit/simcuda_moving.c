@@ -17,8 +17,8 @@ static int assigner_is_through; /* atomic */
 
 static void *hold_it(void *unused) {
     struct vram_block *block;
-    held_by_assigner = stow_cuda_hold(wanted_by_assigner, &block);
-    if (held_by_assigner) stow_cuda_let_go(block);
+    held_by_assigner = vram_owned_hold(wanted_by_assigner, &block);
+    if (held_by_assigner) vram_owned_let_go(block);
     __atomic_store_n(&assigner_is_through, 1, __ATOMIC_SEQ_CST);
     return unused;
 }
@@ -44,8 +44,8 @@ static void begin(void) { moving_begin(function); }
 TestSuite(simcuda_moving, .init = begin);
 
 static bool is_live(uint64_t at) {
-    struct stow_cuda_found block;
-    return stow_cuda_find(at, &block) && block.state == VRAM_LIVE;
+    struct vram_found block;
+    return vram_memory_find(at, &block) && block.state == VRAM_LIVE;
 }
 
 Test(simcuda_moving, out_and_back) {
@@ -53,27 +53,27 @@ Test(simcuda_moving, out_and_back) {
     fill(at, 5 * MIB, 7);
     fill(other, 3 * MIB, 8);
     cr_assert_eq(proof_usage(0).used, before + 10 * MIB);
-    struct stow_cuda_options options = ANY;
+    struct vram_move_options options = ANY;
     options.owner = 1;
-    cr_assert_eq(out(options, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
     cr_assert_eq(moved, 6 * MIB);
     cr_assert_eq(proof_usage(0).used, before + 4 * MIB, "its memory is free for others");
-    cr_assert_eq(stow_cuda_sums(1, UINT32_MAX).stowed, 6 * MIB);
+    cr_assert_eq(vram_sums(1, UINT32_MAX).stowed, 6 * MIB);
     cr_assert(holds(other, 3 * MIB, 8));
-    cr_assert_eq(in(options, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(in(options, &moved), VRAM_REFUSAL_DONE);
     cr_assert_eq(moved, 6 * MIB);
     cr_assert(holds(at, 5 * MIB, 7));
-    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).backup, 0);
+    cr_assert_eq(vram_sums(0, UINT32_MAX).backup, 0);
     int result;
-    cr_assert(stow_cuda_free(at, &result) && !result);
-    cr_assert(stow_cuda_free(other, &result) && !result);
-    cr_assert_not(stow_cuda_free(other, &result));
+    cr_assert(vram_memory_free(at, &result) && !result);
+    cr_assert(vram_memory_free(other, &result) && !result);
+    cr_assert_not(vram_memory_free(other, &result));
     cr_assert_eq(proof_usage(0).used, before);
 }
 
 Test(simcuda_moving, stowed_memory_faults_when_used) {
     uint64_t moved, at = served(4 * MIB, 1);
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
     OK(cuMemsetD32Async(at, 1, 1, NULL));
     REFUSED(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
@@ -81,60 +81,60 @@ Test(simcuda_moving, stowed_memory_faults_when_used) {
 Test(simcuda_moving, no_room_on_the_device_to_come_back_to) {
     uint64_t moved, at = served(40 * MIB, 1), others;
     fill(at, 40 * MIB, 5);
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
     OK(cuMemAlloc_v2(&others, 100 * MIB));
     uint64_t used = proof_usage(0).used;
-    cr_assert_eq(in(ANY, &moved), STOW_CUDA_NO_VRAM);
+    cr_assert_eq(in(ANY, &moved), VRAM_REFUSAL_NO_VRAM);
     cr_assert_eq(moved, 0);
     cr_assert_eq(proof_usage(0).used, used, "what it got is given back");
-    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).stowed, 40 * MIB);
+    cr_assert_eq(vram_sums(0, UINT32_MAX).stowed, 40 * MIB);
     OK(cuMemFree_v2(others));
-    cr_assert_eq(in(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(in(ANY, &moved), VRAM_REFUSAL_DONE);
     cr_assert(holds(at, 40 * MIB, 5));
 }
 
 Test(simcuda_moving, refusals) {
     uint64_t moved;
-    struct stow_cuda_options options = ANY;
-    cr_assert_eq(out(options, &moved), STOW_CUDA_EMPTY);
+    struct vram_move_options options = ANY;
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_EMPTY);
     uint64_t at = served(4 * MIB, 1);
     options.owner = 2;
-    cr_assert_eq(out(options, &moved), STOW_CUDA_EMPTY);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_EMPTY);
     options.owner = 1;
     uint64_t listed = cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
-    cr_assert_eq(out(options, &moved), STOW_CUDA_CAPTURE);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_CAPTURE);
     cuda_captures_ended(listed);
     uint64_t told_to_end = 7;
     options.end = (struct move_end){&told_to_end, 7};
-    cr_assert_eq(out(options, &moved), STOW_CUDA_CANCELLED);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_CANCELLED);
     options.end.word = NULL;
     options.limits.memory = 2 * MIB;
-    cr_assert_eq(out(options, &moved), STOW_CUDA_NO_ROOM);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_NO_ROOM);
     options.limits.memory = 0;
-    stow_cuda_refuse(at + 100, STOW_CUDA_RDMA);
-    stow_cuda_refuse(at, STOW_CUDA_HANDLE);
-    cr_assert_eq(out(options, &moved), STOW_CUDA_RDMA, "the first reason counts");
-    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).live, 4 * MIB);
-    for (uint32_t i = 0; i < STOW_CUDA_REFUSALS; i++) cr_assert(stow_cuda_refusal_text(i)[0]);
+    vram_refusal_note(at + 100, VRAM_REFUSAL_RDMA);
+    vram_refusal_note(at, VRAM_REFUSAL_HANDLE);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_RDMA, "the first reason counts");
+    cr_assert_eq(vram_sums(0, UINT32_MAX).live, 4 * MIB);
+    for (uint32_t i = 0; i < VRAM_REFUSALS; i++) cr_assert(vram_refusal_text(i)[0]);
 }
 
 Test(simcuda_moving, what_is_out_or_on_its_way_is_not_assigned) {
     struct vram_block *block;
     uint64_t moved, at = served(4 * MIB, 1);
     fill(at, 4 * MIB, 2);
-    cr_assert(stow_cuda_hold(at, &block) && block);
-    stow_cuda_assign(block, 7, false);
-    stow_cuda_let_go(block);
-    cr_assert(stow_cuda_hold(at + 1, &block) && !block, "none of ours");
+    cr_assert(vram_owned_hold(at, &block) && block);
+    vram_owned_assign(block, 7, false);
+    vram_owned_let_go(block);
+    cr_assert(vram_owned_hold(at + 1, &block) && !block, "none of ours");
     wanted_by_assigner = at;
-    struct stow_cuda_options options = ANY;
+    struct vram_move_options options = ANY;
     options.owner = 7;
-    cr_assert_eq(out(options, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
     cr_assert_eq(moved, 4 * MIB);
     pthread_join(assigner, NULL);
     cr_assert_not(held_by_assigner, "by then it was out");
-    cr_assert_not(stow_cuda_hold(at, &block));
-    cr_assert_eq(in(options, &moved), STOW_CUDA_DONE);
+    cr_assert_not(vram_owned_hold(at, &block));
+    cr_assert_eq(in(options, &moved), VRAM_REFUSAL_DONE);
     cr_assert(holds(at, 4 * MIB, 2));
 }
 
@@ -142,28 +142,28 @@ Test(simcuda_moving, what_changes_meanwhile_stays) {
     uint64_t moved, at = served(4 * MIB, 1);
     fill(at, 4 * MIB, 6);
     spoil_at = 2;
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_CHANGED);
-    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).live, 4 * MIB);
-    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).backup, 0);
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_CHANGED);
+    cr_assert_eq(vram_sums(0, UINT32_MAX).live, 4 * MIB);
+    cr_assert_eq(vram_sums(0, UINT32_MAX).backup, 0);
     cr_assert_not(holds(at, 4 * MIB, 6), "what was written is there");
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
 }
 
 Test(simcuda_moving, a_context_that_ends_takes_its_blocks) {
     CUcontext other;
     uint64_t before = proof_usage(0).used, at, moved;
     OK(cuCtxCreate_v2(&other, 0, 0));
-    struct stow_cuda_request request = {.bytes = 4 * MIB, .owner = 1, .context = (cuda_handle)other};
-    OK(stow_cuda_serve(&request, &at));
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE); /* its ring is in that context, too */
-    uint64_t end = stow_cuda_end_begins();
+    struct vram_request request = {.bytes = 4 * MIB, .owner = 1, .context = (cuda_handle)other};
+    OK(vram_memory_serve(&request, &at));
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE); /* its ring is in that context, too */
+    uint64_t end = vram_contexts_end_begins();
     OK(cuCtxDestroy_v2(other));
     OK(cuCtxSetCurrent(proof_context));
-    stow_cuda_context_ended((cuda_handle)other, NULL, end);
-    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).blocks, 0);
+    vram_contexts_ended((cuda_handle)other, NULL, end);
+    cr_assert_eq(vram_sums(0, UINT32_MAX).blocks, 0);
     cr_assert_eq(proof_usage(0).used, before);
     at = served(4 * MIB, 1);
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
 }
 
 /* Another thread may be at work in the next context of that name before anybody here knows that the first has ended. */
@@ -172,39 +172,39 @@ Test(simcuda_moving, what_was_served_in_the_next_context_stays) {
     uint64_t moved;
     bool missing;
     int result;
-    stow_cuda_context(context);
+    vram_contexts_note(context);
     served(4 * MIB, 1);
-    uint64_t end = stow_cuda_end_begins(), next = served(4 * MIB, 1), freed = served_in_stream(4 * MIB, 1);
-    stow_cuda_context(context);
+    uint64_t end = vram_contexts_end_begins(), next = served(4 * MIB, 1), freed = served_in_stream(4 * MIB, 1);
+    vram_contexts_note(context);
     OK(proof_launch("sim_wait", NULL, 0, 0, 0));
-    cr_assert(stow_cuda_free_in(freed, NULL, &result) && !result);
-    stow_cuda_context_ended(context, context, end);
+    cr_assert(vram_memory_free_in(freed, NULL, &result) && !result);
+    vram_contexts_ended(context, context, end);
     uint64_t used = proof_usage(0).used;
-    stow_cuda_reap();
+    vram_memory_reap();
     cr_assert_eq(proof_usage(0).used, used, "what was freed in the next one is still in use");
     sim_release_kernels(1);
     OK(cuCtxSynchronize());
-    cr_assert_eq(stow_cuda_sums(1, UINT32_MAX).live, 4 * MIB);
+    cr_assert_eq(vram_sums(1, UINT32_MAX).live, 4 * MIB);
     fill(next, 4 * MIB, 7);
     cr_assert(holds(next, 4 * MIB, 7));
-    cr_assert_eq(stow_cuda_contexts(contexts, &missing), 1);
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(vram_contexts_all(contexts, &missing), 1);
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
 }
 
 Test(simcuda_moving, comes_back_whole_or_not_at_all) {
     uint64_t moved, first = served(4 * MIB, 1), second = served(60 * MIB, 1), others;
     fill(first, 4 * MIB, 1);
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
     OK(cuMemAlloc_v2(&others, 80 * MIB));
     uint64_t used = proof_usage(0).used;
     sim_count_reset();
-    cr_assert_eq(in(ANY, &moved), STOW_CUDA_NO_VRAM);
+    cr_assert_eq(in(ANY, &moved), VRAM_REFUSAL_NO_VRAM);
     cr_assert_eq(moved, 0);
     cr_assert_eq(proof_usage(0).used, used);
     cr_assert_eq(sim_count("cuMemcpyHtoDAsync_v2"), 0, "nothing is copied in vain");
-    cr_assert_eq(stow_cuda_sums(1, UINT32_MAX).stowed, 64 * MIB);
+    cr_assert_eq(vram_sums(1, UINT32_MAX).stowed, 64 * MIB);
     OK(cuMemFree_v2(others));
-    cr_assert_eq(in(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(in(ANY, &moved), VRAM_REFUSAL_DONE);
     cr_assert_eq(moved, 64 * MIB);
     cr_assert(is_live(first) && is_live(second) && holds(first, 4 * MIB, 1));
 }
@@ -216,12 +216,12 @@ Test(simcuda_moving, the_pool_gives_up_what_it_keeps) {
     fill(at, 40 * MIB, 5);
     OK(cuDeviceGetDefaultMemPool(&pool, 0));
     OK(cuMemPoolSetAttribute(pool, CU_POOL_RELEASE_THRESHOLD, &forever));
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
     OK(cuMemAllocAsync(&kept, 100 * MIB, NULL));
     OK(cuMemFreeAsync(kept, NULL));
     OK(cuCtxSynchronize());
     cr_assert_gt(proof_usage(0).used, 100 * MIB);
-    cr_assert_eq(in(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(in(ANY, &moved), VRAM_REFUSAL_DONE);
     cr_assert(holds(at, 40 * MIB, 5));
 }
 
@@ -231,13 +231,13 @@ Test(simcuda_moving, contexts_share_what_is_pinned) {
     uint64_t at, moved, first = served(4 * MIB, 1);
     fill(first, 4 * MIB, 1);
     OK(cuCtxCreate_v2(&other, 0, 0));
-    struct stow_cuda_request request = {.bytes = 4 * MIB, .owner = 1, .context = (cuda_handle)other};
-    OK(stow_cuda_serve(&request, &at));
+    struct vram_request request = {.bytes = 4 * MIB, .owner = 1, .context = (cuda_handle)other};
+    OK(vram_memory_serve(&request, &at));
     fill(at, 4 * MIB, 2);
     for (int i = 0; i < 2; i++) {
-        cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+        cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
         cr_assert_eq(proof_usage(0).pinned, 64 * MIB);
-        cr_assert_eq(in(ANY, &moved), STOW_CUDA_DONE);
+        cr_assert_eq(in(ANY, &moved), VRAM_REFUSAL_DONE);
     }
     cr_assert(holds(first, 4 * MIB, 1) && holds(at, 4 * MIB, 2));
 }
@@ -246,9 +246,9 @@ Test(simcuda_moving, contexts_share_what_is_pinned) {
 Test(simcuda_moving, more_contexts_than_can_be_waited_for) {
     uint64_t moved;
     served(4 * MIB, 1);
-    for (uintptr_t i = 1; i <= 64; i++) stow_cuda_context((cuda_handle)(i << 12));
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_CONTEXTS);
-    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).live, 4 * MIB);
+    for (uintptr_t i = 1; i <= 64; i++) vram_contexts_note((cuda_handle)(i << 12));
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_CONTEXTS);
+    cr_assert_eq(vram_sums(0, UINT32_MAX).live, 4 * MIB);
 }
 
 /* "dc": not there after a fork. */
@@ -267,7 +267,7 @@ static uint64_t kept_from_children(void) {
 Test(simcuda_moving, a_forked_child_has_no_copy_of_what_is_out) {
     uint64_t moved, before = kept_from_children();
     served(4 * MIB, 1);
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
     cr_assert_eq(kept_from_children(), before + 4 * MIB);
 }
 
@@ -314,12 +314,12 @@ Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
     static const char *const in_order_of[] = {"cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemcpyHtoDAsync_v2",
                                               "cuStreamSynchronize"};
     uint64_t moved;
-    struct stow_cuda_options options = {.milliseconds = 10000};
+    struct vram_move_options options = {.milliseconds = 10000};
     uint64_t at = served(256 * MIB, 1);
     for (uint32_t i = 0; i < 8; i++) fill(at + i * 32 * MIB, 32 * MIB, i);
     sim_set_latency_us(3000); /* a buffer that is used again too soon would be seen */
     sim_count_reset();
-    cr_assert_eq(out(options, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
     expect_calls(names, going, 8);
     cr_assert_leq(sim_count("*"), 42, "%lu calls", (unsigned long)sim_count("*"));
     is_over_before("cuEventSynchronize", "cuMemUnmap");
@@ -327,7 +327,7 @@ Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
     in_order(out_order, 5);
     cr_assert_eq(proof_usage(0).pinned, 64 * MIB, "2 x 32 MiB");
     sim_count_reset();
-    cr_assert_eq(in(options, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(in(options, &moved), VRAM_REFUSAL_DONE);
     expect_calls(names, coming, 8);
     cr_assert_leq(sim_count("*"), 42, "%lu calls", (unsigned long)sim_count("*"));
     is_over_before("cuMemCreate", "cuMemMap");
@@ -341,15 +341,15 @@ Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
 /* Pinned backups take one copy for a block, and none by way of the buffers. */
 Test(simcuda_moving_calls, of_pinned_memory, .init = a_quarter_of_a_gibibyte) {
     uint64_t moved, at = served(64 * MIB, 1);
-    struct stow_cuda_options options = {.milliseconds = 10000, .limits = {.pinned = 64 * MIB}};
+    struct vram_move_options options = {.milliseconds = 10000, .limits = {.pinned = 64 * MIB}};
     fill(at, 32 * MIB, 3);
     sim_count_reset();
-    cr_assert_eq(out(options, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
     cr_assert(sim_count("cuMemcpyDtoHAsync_v2") == 1 && sim_count("cuMemHostRegister_v2") == 1);
     cr_assert_leq(sim_count("*"), 24, "%lu calls", (unsigned long)sim_count("*"));
     is_over_before("cuMemcpyDtoHAsync_v2", "cuMemUnmap");
     sim_count_reset();
-    cr_assert_eq(in(options, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(in(options, &moved), VRAM_REFUSAL_DONE);
     cr_assert(sim_count("cuMemcpyHtoDAsync_v2") == 1 && sim_count("cuMemHostUnregister") == 1);
     cr_assert_leq(sim_count("*"), 24, "%lu calls", (unsigned long)sim_count("*"));
     is_over_before("cuMemcpyHtoDAsync_v2", "cuMemHostUnregister");

@@ -40,8 +40,8 @@ static void let_use(uint32_t owner) {
 }
 
 static bool is_stowed(uint64_t at) {
-    struct stow_cuda_found block;
-    cr_assert(stow_cuda_find(at, &block));
+    struct vram_found block;
+    cr_assert(vram_memory_find(at, &block));
     return block.state == VRAM_STOWED;
 }
 
@@ -57,14 +57,14 @@ static void allocate(struct walker *self, struct slot *slot) {
 
 /* What fails stays, and can be tried again. */
 static void free_surely(uint64_t at) {
-    for (int result = 1; result;) cr_assert(stow_cuda_free(at, &result));
+    for (int result = 1; result;) cr_assert(vram_memory_free(at, &result));
 }
 
 static void release(struct walker *self, struct slot *slot) {
     int result = 1;
     while (result)
-        cr_assert(random_below(&self->random, 2) ? stow_cuda_free(slot->at, &result)
-                                                 : stow_cuda_free_in(slot->at, NULL, &result));
+        cr_assert(random_below(&self->random, 2) ? vram_memory_free(slot->at, &result)
+                                                 : vram_memory_free_in(slot->at, NULL, &result));
     slot->at = 0;
 }
 
@@ -80,7 +80,7 @@ static void use(struct walker *self, struct slot *slot) {
 
 static void step(struct walker *self) {
     struct slot *slot = &self->slots[random_below(&self->random, SLOTS)];
-    struct stow_cuda_options options = {.owner = random_below(&self->random, OWNERS + 1),
+    struct vram_move_options options = {.owner = random_below(&self->random, OWNERS + 1),
                                         .milliseconds = 5000,
                                         .verify = random_below(&self->random, 2)};
     options.limits.pinned = random_below(&self->random, 2) * 4 * MIB;
@@ -111,7 +111,7 @@ static void look_and_free(struct walker *self) {
         if (!slot->at) continue;
         cr_assert(!is_stowed(slot->at), "all of it has come back");
         cr_assert(holds(slot->at, slot->bytes, slot->seed), "block %d has changed", i);
-        cr_assert(stow_cuda_free(slot->at, &result) && !result);
+        cr_assert(vram_memory_free(slot->at, &result) && !result);
         slot->at = 0;
     }
 }
@@ -120,9 +120,9 @@ static void look_and_free(struct walker *self) {
 static void one_more_copy(void) {
     uint64_t moved, at = served(2 * MIB, 1);
     int result;
-    cr_assert_eq(out((struct stow_cuda_options){.milliseconds = 5000}, &moved), STOW_CUDA_DONE);
-    in((struct stow_cuda_options){.milliseconds = 5000}, &moved);
-    stow_cuda_free(at, &result);
+    cr_assert_eq(out((struct vram_move_options){.milliseconds = 5000}, &moved), VRAM_REFUSAL_DONE);
+    in((struct vram_move_options){.milliseconds = 5000}, &moved);
+    vram_memory_free(at, &result);
 }
 
 /* All of it back, looked at, and freed; nothing is left in the driver but the ring. */
@@ -130,13 +130,13 @@ static void finish(struct walker *walkers, int count, uint64_t before) {
     uint64_t moved;
     int result;
     sim_fail(NULL, 0, 0, 0);
-    in((struct stow_cuda_options){.milliseconds = 5000}, &moved);
+    in((struct vram_move_options){.milliseconds = 5000}, &moved);
     for (int i = 0; i < count; i++) look_and_free(&walkers[i]);
     OK(cuCtxSynchronize());
     one_more_copy();
-    stow_cuda_free(served(2 * MIB, 1), &result); /* whoever comes by */
+    vram_memory_free(served(2 * MIB, 1), &result); /* whoever comes by */
     struct sim_usage usage = proof_usage(0);
-    struct stow_cuda_sums sums = stow_cuda_sums(0, UINT32_MAX);
+    struct vram_sums sums = vram_sums(0, UINT32_MAX);
     cr_assert_eq(usage.used, before);
     cr_assert(!usage.blocks && !usage.reserved_va && !usage.faults && !usage.pending && !usage.registered);
     cr_assert(!sums.live && !sums.stowed && !sums.asked && !sums.backup && !sums.blocks && !sums.wrecks);
@@ -152,7 +152,7 @@ static void fail_at_each_call(uint64_t pinned) {
         for (int i = 0; i < 2; i++) fill(self.slots[i].at, self.slots[i].bytes, self.slots[i].seed);
         sim_count_reset();
         sim_fail("*", ++nth, nth % 2 ? 719 : CUDA_ERROR_OUT_OF_MEMORY, 1);
-        struct stow_cuda_options options = ANY;
+        struct vram_move_options options = ANY;
         options.limits.pinned = pinned;
         out(options, &moved);
         in(ANY, &moved);
@@ -231,7 +231,7 @@ static void *churn(void *argument) {
     cuCtxSetCurrent(proof_context);
     for (int i = 0; i < 40; i++) {
         if (serve(2 * MIB, owner, &at)) continue;
-        cr_assert(i % 2 ? stow_cuda_free(at, &result) : stow_cuda_free_in(at, NULL, &result));
+        cr_assert(i % 2 ? vram_memory_free(at, &result) : vram_memory_free_in(at, NULL, &result));
     }
     return NULL;
 }
@@ -240,8 +240,8 @@ static void *move_to_and_fro(void *unused) {
     uint64_t moved;
     cuCtxSetCurrent(proof_context);
     for (int i = 0; i < 15; i++) {
-        out((struct stow_cuda_options){.owner = 9, .milliseconds = 5000}, &moved);
-        in((struct stow_cuda_options){.owner = 9, .milliseconds = 5000}, &moved);
+        out((struct vram_move_options){.owner = 9, .milliseconds = 5000}, &moved);
+        in((struct vram_move_options){.owner = 9, .milliseconds = 5000}, &moved);
     }
     return unused;
 }

@@ -53,13 +53,13 @@ Test(simcuda_waits, what_is_running_is_waited_for) {
     CUcontext other;
     OK(cuCtxCreate_v2(&other, 0, 0));
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    stow_cuda_context((cuda_handle)other);
+    vram_contexts_note((cuda_handle)other);
     sim_set_latency_us(20000);
     OK(cuMemsetD32Async(at, 77, MIB, stream)); /* of another context */
     OK(cuCtxSetCurrent(proof_context));
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
     sim_set_latency_us(0);
-    cr_assert_eq(in(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(in(ANY, &moved), VRAM_REFUSAL_DONE);
     uint32_t word;
     OK(cuMemcpyDtoH_v2(&word, at + 4 * MIB - 4, 4));
     cr_assert_eq(word, 77);
@@ -68,19 +68,19 @@ Test(simcuda_waits, what_is_running_is_waited_for) {
 
 Test(simcuda_waits, a_kernel_that_does_not_end) {
     uint64_t moved, at = served(4 * MIB, 1);
-    struct stow_cuda_options options = ANY;
+    struct vram_move_options options = ANY;
     fill(at, 4 * MIB, 3);
     options.milliseconds = 30;
     OK(proof_launch("sim_wait", NULL, 0, 0, 0));
-    cr_assert_eq(out(options, &moved), STOW_CUDA_BUSY);
-    cr_assert_eq(out(options, &moved), STOW_CUDA_BUSY);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_BUSY);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_BUSY);
     sim_release_kernels(1);
     OK(cuCtxSynchronize());
     options.milliseconds = 5000;
-    for (int i = 0; i < 100 && out(options, &moved) == STOW_CUDA_BUSY; i++)
+    for (int i = 0; i < 100 && out(options, &moved) == VRAM_REFUSAL_BUSY; i++)
         nanosleep(&(struct timespec){0, 10000000}, NULL); /* until the waiting thread has come back */
     cr_assert_eq(moved, 4 * MIB);
-    cr_assert_eq(in(options, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(in(options, &moved), VRAM_REFUSAL_DONE);
     cr_assert(holds(at, 4 * MIB, 3));
 }
 
@@ -113,17 +113,17 @@ Test(simcuda_waits, a_free_breaks_no_capture) {
     pthread_create(&thread, NULL, capture, &barrier);
     pthread_barrier_wait(&barrier);
     uint64_t listed = cuda_captures_begin((cuda_handle)capturing, &(struct cuda_place){0});
-    cr_assert(stow_cuda_free(plain, &result) && !result);
-    cr_assert(stow_cuda_free(at_once, &result) && !result);
-    cr_assert(stow_cuda_free_in(pooled, (cuda_handle)stream, &result) && !result);
+    cr_assert(vram_memory_free(plain, &result) && !result);
+    cr_assert(vram_memory_free(at_once, &result) && !result);
+    cr_assert(vram_memory_free_in(pooled, (cuda_handle)stream, &result) && !result);
     cr_assert(proof_settled());
-    stow_cuda_reap();
+    vram_memory_reap();
     cr_assert_eq(proof_usage(0).used, before + 4 * MIB, "cuMemFree's wait would break it");
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
     OK(captured);
     cuda_captures_ended(listed);
-    stow_cuda_reap();
+    vram_memory_reap();
     cr_assert_eq(proof_usage(0).used, before);
 }
 
@@ -136,7 +136,7 @@ static void capture_is_whole(void) {
 
 Test(simcuda_waits, a_capture_that_begins_at_a_wait_is_not_broken) {
     uint64_t moved, at = served(4 * MIB, 1), plain = served(4 * MIB, 2), late;
-    struct stow_cuda_options options = ANY;
+    struct vram_move_options options = ANY;
     int result;
     options.owner = 1;
     fill(at, 4 * MIB, 3);
@@ -145,14 +145,14 @@ Test(simcuda_waits, a_capture_that_begins_at_a_wait_is_not_broken) {
     out(options, &moved); /* done, or refused: the capture may have begun before the first copy */
     capture_is_whole();
     capture_at_wait = true;
-    cr_assert(stow_cuda_free(plain, &result) && !result);
+    cr_assert(vram_memory_free(plain, &result) && !result);
     capture_is_whole();
     OK(serve(4 * MIB, 1, &late));
     uint64_t listed = cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
-    cr_assert(stow_cuda_free(late, &result) && !result);
+    cr_assert(vram_memory_free(late, &result) && !result);
     cuda_captures_ended(listed);
     capture_at_wait = true;
-    stow_cuda_reap(); /* what was freed meanwhile is waited for now */
+    vram_memory_reap(); /* what was freed meanwhile is waited for now */
     cr_assert_not(capture_at_wait);
     capture_is_whole();
     in(options, &moved);
@@ -186,13 +186,13 @@ Test(simcuda_waits, what_ends_is_not_the_next_of_its_name) {
 /* A kernel that does not end must not keep anybody from capturing: the first waits, and none that comes later. */
 Test(simcuda_waits, a_capture_does_not_wait_for_long) {
     uint64_t moved, before = now_ns();
-    struct stow_cuda_options options = ANY;
+    struct vram_move_options options = ANY;
     served(4 * MIB, 1);
     OK(proof_launch("sim_wait", NULL, 0, 0, 0));
     options.milliseconds = 30;
     pthread_barrier_init(&capture_may_end, NULL, 2);
     capture_at_wait = true;
-    cr_assert_eq(out(options, &moved), STOW_CUDA_BUSY);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_BUSY);
     while (!__atomic_load_n(&capture_began_ns, __ATOMIC_SEQ_CST)) nanosleep(&(struct timespec){0, 1000000}, NULL);
     cr_assert_gt(capture_began_ns, before + 900000000u, "it waits for a while");
     capture_is_whole();
@@ -213,10 +213,10 @@ Test(simcuda_waits, freed_in_the_order_of_a_stream) {
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(proof_launch("sim_wait", stream, 0, 0, 0));
     OK(cuMemsetD32Async(at, 1, 1, stream));
-    cr_assert(stow_cuda_free_in(at, stream, &result) && !result);
+    cr_assert(vram_memory_free_in(at, stream, &result) && !result);
     cr_assert_eq(proof_usage(0).used, before + 4 * MIB, "work that was begun still finds it");
-    cr_assert_not(stow_cuda_free_in(at, stream, &result), "only once");
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_EMPTY);
+    cr_assert_not(vram_memory_free_in(at, stream, &result), "only once");
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_EMPTY);
     sim_release_kernels(1);
     OK(cuCtxSynchronize());
     served(2 * MIB, 1); /* whoever comes by */
@@ -227,10 +227,10 @@ Test(simcuda_waits, freed_in_the_order_of_a_stream) {
 Test(simcuda_waits, freed_while_stowed) {
     uint64_t before = proof_usage(0).used, at = served(4 * MIB, 1), other = served(4 * MIB, 1), moved;
     int result;
-    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
-    cr_assert(stow_cuda_free(at, &result) && stow_cuda_free_in(other, NULL, &result));
-    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).backup, 0);
-    cr_assert_eq(in(ANY, &moved), STOW_CUDA_EMPTY);
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
+    cr_assert(vram_memory_free(at, &result) && vram_memory_free_in(other, NULL, &result));
+    cr_assert_eq(vram_sums(0, UINT32_MAX).backup, 0);
+    cr_assert_eq(in(ANY, &moved), VRAM_REFUSAL_EMPTY);
     cr_assert_eq(proof_usage(0).used, before);
     cr_assert_eq(proof_usage(0).reserved_va, 0);
 }
@@ -244,10 +244,10 @@ Test(simcuda_waits, plain_memory_is_freed_when_nothing_uses_it) {
     OK(cuCtxSetCurrent(proof_context));
     sim_set_latency_us(20000);
     OK(cuMemsetD32Async(at, 77, MIB, NULL));
-    cr_assert(stow_cuda_free(pooled, &result) && !result);
+    cr_assert(vram_memory_free(pooled, &result) && !result);
     cr_assert_eq(proof_usage(0).pending, 1);
     OK(cuCtxSetCurrent(other));
-    cr_assert(stow_cuda_free(at, &result) && !result);
+    cr_assert(vram_memory_free(at, &result) && !result);
     cr_assert_eq(proof_usage(0).pending, 0);
     cr_assert_eq(proof_usage(0).faults, 0);
 }
@@ -263,29 +263,29 @@ Test(simcuda_waits, freed_in_a_stream_of_another_context) {
     context = proof_usage(0).contexts;
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(cuCtxSetCurrent(proof_context));
-    cr_assert(stow_cuda_free_in(at, (cuda_handle)stream, &result));
+    cr_assert(vram_memory_free_in(at, (cuda_handle)stream, &result));
     cr_assert_eq(result, 0);
     cr_assert(proof_settled());
-    stow_cuda_reap();
+    vram_memory_reap();
     cr_assert_eq(proof_usage(0).used, before + context / 2 + 4 * MIB);
-    cr_assert(stow_cuda_free_in(later, (cuda_handle)stream, &result) && !result);
-    uint64_t end = stow_cuda_end_begins();
+    cr_assert(vram_memory_free_in(later, (cuda_handle)stream, &result) && !result);
+    uint64_t end = vram_contexts_end_begins();
     OK(cuCtxDestroy_v2(other));
     OK(cuCtxSetCurrent(proof_context));
-    stow_cuda_context_ended((cuda_handle)other, NULL, end);
-    stow_cuda_reap();
+    vram_contexts_ended((cuda_handle)other, NULL, end);
+    vram_memory_reap();
     cr_assert_eq(proof_usage(0).used, before);
-    cr_assert(!stow_cuda_sums(0, UINT32_MAX).wrecks);
+    cr_assert(!vram_sums(0, UINT32_MAX).wrecks);
 }
 
 Test(simcuda_waits, memory_that_was_freed_is_waited_for) {
     uint64_t at = served_in_stream(4 * MIB, 1);
     int result;
-    cr_assert_not(stow_cuda_wait_freed(), "nothing is to come");
+    cr_assert_not(vram_memory_wait_freed(), "nothing is to come");
     sim_set_latency_us(20000);
     OK(cuMemsetD32Async(at, 1, 1, NULL));
-    cr_assert(stow_cuda_free_in(at, NULL, &result) && !result);
-    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).wrecks, 0);
-    cr_assert(stow_cuda_wait_freed());
+    cr_assert(vram_memory_free_in(at, NULL, &result) && !result);
+    cr_assert_eq(vram_sums(0, UINT32_MAX).wrecks, 0);
+    cr_assert(vram_memory_wait_freed());
     cr_assert(!proof_usage(0).blocks && !proof_usage(0).faults);
 }

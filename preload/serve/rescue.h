@@ -1,12 +1,12 @@
-/* vram_rescue.h — a device has no memory for a request: memory of idle owners leaves it, and the request is repeated
+/* rescue.h — a device has no memory for a request: memory of idle owners leaves it, and the request is repeated
  * before the program learns of the failure.
  * In: requests that the driver refused, in the hooks of its entries. Out: whether to ask again; the trace has the
  * decisions (reason "rescue"). There is no rescue for a program that only tries how much there is (cuda_oom.h), while a
  * stream is in capture, and in a callback of the driver, where every call fails. Any thread, whatever locks its callers
  * hold: each wait here is limited, and there is one rescue at a time. MEMSTOW_CUDA_RESCUE=0: there is none; =kept:
  * owners with the policy keep are taken, too, after all others. */
-#ifndef MEMSTOW_VRAM_RESCUE_H
-#define MEMSTOW_VRAM_RESCUE_H
+#ifndef MEMSTOW_RESCUE_H
+#define MEMSTOW_RESCUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,15 +16,15 @@
 #pragma GCC visibility push(hidden)
 
 /* Reads the setting. NULL, or a sentence if it is unreadable; then it counts as not set. */
-const char *vram_rescue_wish(const char *text);
+const char *rescue_wish(const char *text);
 
 /* Moves memory of idle owners off devices until `needed` bytes are free. It takes owners for which `helps` is true, and
  * with `takes_kept` also owners with the policy keep, after all others. Returns the bytes that it freed. It is set at
  * the start, because triggers/ decides. */
-extern int64_t (*vram_rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
+extern int64_t (*rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
 /* A request, from before its first attempt. */
-struct vram_rescue {
+struct rescue {
     uint64_t bytes;
     bool in_pool;
     /* The stream in whose order the memory is requested. Its device is meant; NULL: the thread's device. */
@@ -34,15 +34,15 @@ struct vram_rescue {
     uint64_t left; /* blocks that had left their device when the request was made */
     bool tried;    /* a rescue was tried for it */
 };
-struct vram_rescue vram_rescue_begin(uint64_t bytes, bool in_pool);
+struct rescue rescue_begin(uint64_t bytes, bool in_pool);
 /* The request was refused. True: ask again. errno may change. */
-bool vram_rescue(struct vram_rescue *self);
+bool rescue_try(struct rescue *self);
 /* The request was granted after a rescue. */
-void vram_rescue_worked(void);
+void rescue_worked(void);
 
 /* An owner has just been declared in use. Waits for a running rescue that may have seen it idle; what that takes is
  * stowed afterwards. False: it did not end within a minute. */
-bool vram_rescue_is_over(void);
+bool rescue_is_over(void);
 
 #pragma GCC visibility pop
 

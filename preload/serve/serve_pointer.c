@@ -1,9 +1,9 @@
-/* vram_pointer.c — see vram_pointer.h. The numbers are those of cuda.h. The driver answers everything else. */
-#include "preload/vram/vram_pointer.h"
+/* serve_pointer.c — see serve_pointer.h. The numbers are those of cuda.h. The driver answers everything else. */
+#include "preload/serve/serve_pointer.h"
 
 #include "preload/cuda/cuda_device.h"
 #include "preload/cuda/cuda_scope.h"
-#include "preload/vram/stow_cuda.h"
+#include "preload/vram/vram_memory.h"
 
 enum { CONTEXT = 1, MEMORY_TYPE = 2, DEVICE_POINTER = 3, P2P_TOKENS = 5, SYNC_MEMOPS = 6, BUFFER_ID = 7 };
 enum { IS_MANAGED = 8, DEVICE_ORDINAL = 9, IPC_CAPABLE = 10, RANGE_START = 11, RANGE_SIZE = 12, MAPPED = 13 };
@@ -11,17 +11,17 @@ enum { HANDLE_TYPES = 14, RDMA_CAPABLE = 15, ACCESS_FLAGS = 16, MEMPOOL_HANDLE =
 enum { MAPPING_BASE = 19, MEMORY_BLOCK_ID = 20, DECOMPRESS_CAPABLE = 21, LOCALITY_DOMAIN = 22 };
 enum { IS_DEVICE_MEMORY = 2, READ_AND_WRITE = 3 };
 
-bool vram_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes) {
-    struct stow_cuda_found block;
-    if (!stow_cuda_around(address, &block)) return false;
+bool serve_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes) {
+    struct vram_found block;
+    if (!vram_memory_around(address, &block)) return false;
     *start = block.at;
     *bytes = block.asked;
     return true;
 }
 
-bool vram_pointer_registers(int which, bool sets) { return which == P2P_TOKENS || (sets && which == SYNC_MEMOPS); }
+bool serve_pointer_registers(int which, bool sets) { return which == P2P_TOKENS || (sets && which == SYNC_MEMOPS); }
 
-static bool says(struct vram_answer *answer, uint32_t bytes, uint64_t value) {
+static bool says(struct serve_answer *answer, uint32_t bytes, uint64_t value) {
     answer->bytes = bytes;
     answer->value = value;
     return true;
@@ -35,8 +35,7 @@ static uint64_t pool_of(uint32_t device) {
 }
 
 /* The driver knows the answer for a mapping, and would give it for the requested block. */
-static bool of_what_is_out(const struct stow_cuda_found *block, int which, uint64_t address,
-                           struct vram_answer *answer) {
+static bool of_what_is_out(const struct vram_found *block, int which, uint64_t address, struct serve_answer *answer) {
     switch (which) {
     case MEMORY_TYPE:
         return says(answer, 4, IS_DEVICE_MEMORY);
@@ -63,9 +62,9 @@ static bool of_what_is_out(const struct stow_cuda_found *block, int which, uint6
     }
 }
 
-bool vram_pointer_ask(int which, uint64_t address, struct vram_answer *answer) {
-    struct stow_cuda_found block;
-    if (!stow_cuda_around(address, &block) || block.state > VRAM_STOWED) return false;
+bool serve_pointer_ask(int which, uint64_t address, struct serve_answer *answer) {
+    struct vram_found block;
+    if (!vram_memory_around(address, &block) || block.state > VRAM_STOWED) return false;
     answer->is_out = block.state == VRAM_STOWED;
     switch (which) {
     case CONTEXT:

@@ -1,6 +1,6 @@
 /* cuda_parts.c — see cuda_parts.h. Parts never overlap: if a range is assigned again, its old parts go back to their
  * block first. */
-#include "preload/vram/cuda_parts.h"
+#include "preload/serve/cuda_parts.h"
 
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/count/owner.h"
-#include "preload/vram/stow_cuda.h"
+#include "preload/vram/vram_owned.h"
 #include "preload/base/forked.h"
 
 static struct lock assigning;
@@ -184,7 +184,7 @@ static void tell_server(struct vram_block *served, const struct snap_cuda_block 
     if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(look_at_part, &share);
     bool all = share.bytes == block->size && !share.several;
     uint32_t model = all ? share.model : owner_final(cuda_counts_model(block->count));
-    stow_cuda_assign(served, model, share.bytes && !all);
+    vram_owned_assign(served, model, share.bytes && !all);
 }
 
 /* The block is held: a thread that frees it waits, and then finds all its parts. */
@@ -204,9 +204,9 @@ static int assign(uint64_t start, uint64_t end, uint32_t model) {
     struct search search = {.start = start, .end = end};
     struct vram_block *served;
     if (!find_block(&search)) return -ENXIO;
-    if (!stow_cuda_hold(search.block.address, &served)) return -EBUSY;
+    if (!vram_owned_hold(search.block.address, &served)) return -EBUSY;
     int result = assign_of(search.block.address, served, start, end, model);
-    if (served) stow_cuda_let_go(served);
+    if (served) vram_owned_let_go(served);
     return result;
 }
 

@@ -1,9 +1,9 @@
-/* vram_pointer.h — answers attribute queries for addresses of served memory as if it were memory of cudaMalloc or of a
+/* serve_pointer.h — answers attribute queries for addresses of served memory as if it were memory of cudaMalloc or of a
  * pool.
  * In: an address, and an attribute (CUpointer_attribute). Out: the answer, if the driver's would be about one mapped
  * piece, or about nothing while the block is off its device. Any thread. docs/moving.md has the list. */
-#ifndef MEMSTOW_VRAM_POINTER_H
-#define MEMSTOW_VRAM_POINTER_H
+#ifndef MEMSTOW_SERVE_POINTER_H
+#define MEMSTOW_SERVE_POINTER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,19 +11,19 @@
 #pragma GCC visibility push(hidden)
 
 /* The block that contains an address, as it was requested; false: it is not ours. */
-bool vram_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes);
+bool serve_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes);
 
-struct vram_answer {
+struct serve_answer {
     uint64_t value;
     /* The width of the answer. 0: the driver's width; it has written an answer, or can be made to write 0. */
     uint32_t bytes;
     bool is_out; /* the driver does not know the address */
 };
 /* False: the driver's answer is right. */
-bool vram_pointer_ask(int which, uint64_t address, struct vram_answer *answer);
+bool serve_pointer_ask(int which, uint64_t address, struct serve_answer *answer);
 
 /* Whether a program that asks for this attribute, or sets it, is about to tell a network card where the memory is. */
-bool vram_pointer_registers(int which, bool sets);
+bool serve_pointer_registers(int which, bool sets);
 
 #pragma GCC visibility pop
 

@@ -1,10 +1,10 @@
-/* vram_rescue.c — see vram_rescue.h.
+/* rescue.c — see rescue.h.
  *
  * The asking thread may hold locks of the program or of Python; PyTorch's allocator asks with its own lock held. So it
  * must not wait for a thread that might wait for such locks. A thread of memstow waits for the work on the device, for
  * a limited time. The asking thread waits as long for another thread's rescue or move, and gives up if that goes on.
  * Locks of memstow are held for a short time, and never while the program is called. */
-#include "preload/vram/vram_rescue.h"
+#include "preload/serve/rescue.h"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -16,7 +16,9 @@
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
-#include "preload/vram/stow_cuda.h"
+#include "preload/vram/vram_driver.h"
+#include "preload/vram/vram_move.h"
+#include "preload/vram/vram_sums.h"
 #include "preload/base/seal.h"
 #include "preload/base/forked.h"
 
@@ -32,9 +34,9 @@ static uint64_t not_before_ns, pause_ns; /* shared by all threads: the last resc
 static __thread bool within __attribute__((tls_model("initial-exec")));
 static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
 
-int64_t (*vram_rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
+int64_t (*rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
-const char *vram_rescue_wish(const char *text) {
+const char *rescue_wish(const char *text) {
     bool known = !*text || !strcmp(text, "0") || !strcmp(text, "1") || !strcmp(text, "kept");
     off = !strcmp(text, "0");
     takes_kept = !strcmp(text, "kept");
@@ -43,7 +45,7 @@ const char *vram_rescue_wish(const char *text) {
 
 /* A program that is refused plain memory may only be trying how much there is, or may have a cache to free. It is an
  * error if it asks for as much again. */
-static bool is_error(struct vram_rescue *self) {
+static bool is_error(struct rescue *self) {
     if (self->judged) return self->is_error;
     self->judged = true;
     self->is_error = self->in_pool || last_bytes == self->bytes;
@@ -52,7 +54,7 @@ static bool is_error(struct vram_rescue *self) {
 }
 
 static bool may_be(void) {
-    return !off && !within && stow_cuda_is_on() && !cuda_captures_any() && !cuda_route_has_exempt() && !seal_is_set();
+    return !off && !within && vram_driver_is_on() && !cuda_captures_any() && !cuda_route_has_exempt() && !seal_is_set();
 }
 
 /* --- others that give memory back --- */
@@ -66,11 +68,11 @@ static bool wait_for_rescue(void) {
 }
 
 /* A rescue or move that began after the request was made may be over by now. */
-static bool others_gave(struct vram_rescue *self) {
+static bool others_gave(struct rescue *self) {
     if (self->waits == WAITS_MOST) return false;
-    bool gave = stow_cuda_left() != self->left || wait_for_rescue() || stow_cuda_wait_move(WAIT_MS);
+    bool gave = vram_move_left() != self->left || wait_for_rescue() || vram_move_wait(WAIT_MS);
     self->waits += gave;
-    self->left = stow_cuda_left();
+    self->left = vram_move_left();
     return gave;
 }
 
@@ -92,24 +94,24 @@ static bool can_ever_be(uint64_t bytes) {
 
 /* Whether an owner has, or had, memory on the device that is short. */
 static bool is_in_short_one(uint32_t owner) {
-    struct stow_cuda_sums sums = stow_cuda_sums(owner, short_of);
+    struct vram_sums sums = vram_sums(owner, short_of);
     return sums.live || sums.stowed;
 }
 
 /* Frees as much as was requested, even if a part of that is free: the free part was not enough. */
-static bool give(const struct vram_rescue *self) {
+static bool give(const struct rescue *self) {
     uint64_t needed = os_round_up(self->bytes, VRAM_GRANULE);
     short_of = cuda_device_of_stream(self->stream, cuda_device_now().device);
-    if (!stow_cuda_sums(0, short_of).live || !can_ever_be(self->bytes)) return false;
+    if (!vram_sums(0, short_of).live || !can_ever_be(self->bytes)) return false;
     uint64_t begun = os_now();
     within = true;
-    int64_t given = vram_rescue_run ? vram_rescue_run(needed, takes_kept, is_in_short_one) : 0;
+    int64_t given = rescue_run ? rescue_run(needed, takes_kept, is_in_short_one) : 0;
     within = false;
     if (given <= 0) was_in_vain(os_now() - begun);
     return given > 0;
 }
 
-static bool rescue(struct vram_rescue *self) {
+static bool rescue(struct rescue *self) {
     if (self->tried || os_now() < os_load(&not_before_ns)) return false;
     if (!lock_try(&rescuing)) return others_gave(self); /* another thread was faster */
     self->tried = true;
@@ -120,7 +122,7 @@ static bool rescue(struct vram_rescue *self) {
 }
 
 /* A thread that takes the lock later sees that the owner is in use: a rescue looks at that with the lock held. */
-bool vram_rescue_is_over(void) {
+bool rescue_is_over(void) {
     const struct timespec while_ = {.tv_nsec = 1000000};
     uint64_t end = os_now() + OVER_NS;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -128,16 +130,16 @@ bool vram_rescue_is_over(void) {
     return within || !lock_is_held(&rescuing);
 }
 
-void vram_rescue_worked(void) {
+void rescue_worked(void) {
     os_store(&pause_ns, 0);
     last_bytes = 0;
 }
 
-struct vram_rescue vram_rescue_begin(uint64_t bytes, bool in_pool) {
-    return (struct vram_rescue){.bytes = bytes, .in_pool = in_pool, .left = stow_cuda_left()};
+struct rescue rescue_begin(uint64_t bytes, bool in_pool) {
+    return (struct rescue){.bytes = bytes, .in_pool = in_pool, .left = vram_move_left()};
 }
 
-bool vram_rescue(struct vram_rescue *self) {
+bool rescue_try(struct rescue *self) {
     if (!may_be() || !is_error(self)) return false;
     if (self->tried) {
         was_in_vain(0); /* the memory that was freed could not be used */
@@ -146,9 +148,9 @@ bool vram_rescue(struct vram_rescue *self) {
     return others_gave(self) || rescue(self);
 }
 
-static void vram_rescue_abandon(void) {
+static void rescue_abandon(void) {
     rescuing = (struct lock){0};
     not_before_ns = pause_ns = last_bytes = 0;
     within = false;
 }
-FORKED(vram_rescue_abandon);
+FORKED(rescue_abandon);

@@ -1,0 +1,208 @@
+/* moving_device.c — see moving_device.h. */
+#include "preload/owners/moving_device.h"
+
+#include <errno.h>
+
+#include "preload/count/owner.h"
+#include "preload/count/tags.h"
+#include "preload/cuda/cuda_counts.h"
+#include "preload/cuda/cuda_device.h"
+#include "preload/cuda/cuda_route.h"
+#include "preload/ledger/trace.h"
+#include "preload/serve/cuda_parts.h"
+#include "preload/serve/serve_contexts.h"
+#include "preload/serve/serve_driver.h"
+#include "preload/serve/serve_settings.h"
+#include "preload/vram/vram_move.h"
+#include "preload/vram/vram_owned.h"
+#include "preload/vram/vram_reach.h"
+#include "preload/vram/vram_sums.h"
+
+enum { WAIT_MS = 5000 };
+
+static void note_refusal(uint32_t owner, const char *kind, enum vram_refusal refusal, int error, uint64_t bytes) {
+    struct line line;
+    line_begin(&line, "REFUSED");
+    line_number(&line, "owner", owner);
+    line_string(&line, "move", kind);
+    line_string(&line, "because", vram_refusal_text(refusal));
+    line_number(&line, "bytes", bytes);
+    line_signed(&line, "cuda_error", error);
+    trace_add_line(&line);
+}
+
+static int64_t error_of(enum vram_refusal refusal) {
+    switch (refusal) {
+    case VRAM_REFUSAL_DONE:
+    case VRAM_REFUSAL_EMPTY:
+        return 0;
+    case VRAM_REFUSAL_CAPTURE:
+    case VRAM_REFUSAL_BUSY:
+    case VRAM_REFUSAL_AT_WORK:
+    case VRAM_REFUSAL_NOT_IDLE:
+    case VRAM_REFUSAL_CHANGED:
+    case VRAM_REFUSAL_CONTEXTS:
+        return -EBUSY;
+    case VRAM_REFUSAL_CANCELLED:
+        return -ECANCELED;
+    case VRAM_REFUSAL_HANDLE:
+    case VRAM_REFUSAL_MULTICAST:
+    case VRAM_REFUSAL_EXPORTED:
+    case VRAM_REFUSAL_RDMA:
+    case VRAM_REFUSAL_MIXED:
+        return -EPERM;
+    case VRAM_REFUSAL_AIMDO:
+        return -ENOTSUP;
+    case VRAM_REFUSAL_NO_ROOM:
+    case VRAM_REFUSAL_NO_VRAM:
+        return -ENOMEM;
+    case VRAM_REFUSAL_DISK_FULL:
+        return -ENOSPC;
+    case VRAM_REFUSAL_DISK:
+        return -ENOTSUP;
+    default:
+        return -EIO;
+    }
+}
+
+/* --- the parts of an owner's memory that cannot move --- */
+
+enum { SHARERS_MOST = 16 };
+
+struct staying {
+    uint64_t bytes[VRAM_REFUSALS];
+    uint64_t mixed[SHARERS_MOST]; /* numbers of blocks */
+    uint32_t mixed_count;
+};
+
+static void add_staying(enum vram_refusal why, uint64_t at, uint64_t bytes, void *context) {
+    struct staying *staying = context;
+    staying->bytes[why] += bytes;
+    if (why == VRAM_REFUSAL_MIXED && staying->mixed_count < SHARERS_MOST) staying->mixed[staying->mixed_count++] = at;
+}
+
+static uint32_t add_sharers(uint64_t block, uint32_t but, uint32_t *owners, uint32_t count) {
+    uint32_t found[SHARERS_MOST], n = cuda_parts_owners(block, found, SHARERS_MOST);
+    for (uint32_t i = 0, at; i < n; i++) {
+        for (at = 0; at < count && owners[at] != found[i]; at++) continue;
+        if (found[i] != but && at == count && count < SHARERS_MOST) owners[count++] = found[i];
+    }
+    return count;
+}
+
+static void note_mixed(uint32_t owner, const struct staying *staying) {
+    uint32_t owners[SHARERS_MOST], count = 0;
+    struct line line;
+    for (uint32_t i = 0; i < staying->mixed_count; i++) count = add_sharers(staying->mixed[i], owner, owners, count);
+    line_begin(&line, "REFUSED");
+    line_number(&line, "owner", owner);
+    line_string(&line, "move", "out");
+    line_string(&line, "because", vram_refusal_text(VRAM_REFUSAL_MIXED));
+    line_numbers(&line, "with", owners, count);
+    line_number(&line, "bytes", staying->bytes[VRAM_REFUSAL_MIXED]);
+    trace_add_line(&line);
+}
+
+/* Returns the bytes. */
+static uint64_t note_staying(uint32_t owner) {
+    struct staying staying = {.mixed_count = 0};
+    vram_owned_visit_staying(owner, add_staying, &staying);
+    uint64_t sum = staying.bytes[VRAM_REFUSAL_MIXED];
+    for (int why = VRAM_REFUSAL_HANDLE; why < VRAM_REFUSAL_MIXED; why++) {
+        if (staying.bytes[why]) note_refusal(owner, "out", (enum vram_refusal)why, 0, staying.bytes[why]);
+        sum += staying.bytes[why];
+    }
+    if (staying.bytes[VRAM_REFUSAL_MIXED]) note_mixed(owner, &staying);
+    return sum;
+}
+
+static __thread const char *why_last __attribute__((tls_model("initial-exec")));
+static __thread int64_t result_last __attribute__((tls_model("initial-exec")));
+
+void moving_device_forget_why(void) { result_last = 0; }
+
+const char *moving_device_why(int64_t result) { return result < 0 && result == result_last ? why_last : NULL; }
+
+/* `kept` bytes of what stays were explained before. */
+static void note_stays(uint32_t owner, bool out, enum vram_refusal refusal, int error, uint64_t kept) {
+    struct vram_sums sums = vram_sums(owner, UINT32_MAX);
+    uint64_t there = out ? sums.live : sums.stowed;
+    if (refusal && refusal != VRAM_REFUSAL_EMPTY && !vram_refusal_is_of_blocks(refusal) && there > kept)
+        note_refusal(owner, out ? "out" : "back", refusal, error, there - kept);
+}
+
+static int64_t result_of(enum vram_refusal refusal, uint64_t bytes) {
+    result_last = bytes ? (int64_t)bytes : error_of(refusal);
+    why_last = vram_refusal_text(refusal);
+    return result_last;
+}
+
+/* What an owner has on devices, by whether that kind of memory can be served. */
+struct in_devices {
+    uint32_t owner;
+    uint64_t plain, pooled, other;
+    uint64_t apart; /* the part of `plain` on devices from which another device could not copy */
+};
+
+static void add_to(const struct snap_cuda_site *site, void *context) {
+    struct in_devices *has = context;
+    uint64_t live = site->counter.alloc_bytes - site->counter.free_bytes;
+    if (!snap_cuda_on_device(site->kind) || owner_final(tags_at(site->tag).model) != has->owner) return;
+    bool is_plain = site->kind == SNAP_CUDA_DEVICE_MEMORY;
+    *(is_plain ? &has->plain : site->kind == SNAP_CUDA_POOL_MEMORY ? &has->pooled : &has->other) += live;
+    if (is_plain && vram_driver_is_on() && !vram_reach_is_whole(site->device)) has->apart += live;
+}
+
+/* Why the driver served memory that we could have served. */
+static enum vram_refusal why_not_served(void) {
+    if (!serve_wanted) return VRAM_REFUSAL_OFF;
+    enum vram_refusal why = serve_driver_refusal();
+    return why ? why : VRAM_REFUSAL_SMALL;
+}
+
+/* Memory from the driver stays where it is. */
+static void note_not_served(uint32_t owner) {
+    struct in_devices has = {.owner = owner};
+    uint64_t served = vram_driver_is_on() ? vram_sums(owner, UINT32_MAX).asked : 0;
+    cuda_counts_visit(add_to, &has);
+    uint64_t could = has.plain + has.pooled - has.apart;
+    if (has.apart) note_refusal(owner, "out", VRAM_REFUSAL_DEVICES, 0, has.apart);
+    if (could > served) note_refusal(owner, "out", why_not_served(), 0, could - served);
+    if (has.other) note_refusal(owner, "out", VRAM_REFUSAL_KIND, 0, has.other);
+}
+
+/* A kernel that uses the owner while it moves would find no memory. So only owners that are declared idle move. */
+int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
+    struct vram_move_options options = {.owner = owner,
+                                        .milliseconds = WAIT_MS,
+                                        .verify = serve_settings.verifies,
+                                        .limits = serve_settings.limits,
+                                        .at_once = at_once,
+                                        .end = end};
+    enum vram_refusal refusal;
+    int error = 0;
+    note_not_served(owner);
+    if (!vram_driver_is_on() || !vram_sums(owner, UINT32_MAX).live) return 0;
+    if (!idle || cuda_route_has_exempt()) {
+        refusal = idle ? VRAM_REFUSAL_AIMDO : VRAM_REFUSAL_NOT_IDLE;
+        note_stays(owner, true, refusal, 0, 0);
+        return result_of(refusal, 0);
+    }
+    for (int i = 0; i < serve_driver.devices; i++) /* the runtime makes them unseen */
+        serve_contexts_made(cuda_device_ask_primary((uint32_t)i), (uint32_t)i);
+    uint64_t bytes = vram_move_out(&options, &refusal, &error);
+    note_stays(owner, true, refusal, error, note_staying(owner));
+    return result_of(refusal, bytes);
+}
+
+int64_t moving_device_in(uint32_t owner) {
+    struct vram_move_options options = {.owner = owner};
+    enum vram_refusal refusal;
+    int error = 0;
+    if (!vram_driver_is_on() || !vram_sums(owner, UINT32_MAX).stowed) return 0;
+    uint64_t bytes = vram_move_in(&options, &refusal, &error);
+    note_stays(owner, false, refusal, error, 0);
+    return result_of(refusal, bytes);
+}
+
+uint64_t moving_device_stowed(uint32_t owner) { return vram_driver_is_on() ? vram_sums(owner, UINT32_MAX).stowed : 0; }

@@ -1,0 +1,18 @@
+/* serve.h — decides which device memory of models memstow serves, so that it can move.
+ * In: entries of the driver that a hook is about to call. Out: the function to call instead, if MEMSTOW_CUDA_MOVES=SIZE
+ * is set (serve_settings.h). Allocations of SIZE and more in a model's scope are served. So are their frees, and
+ * figures that must fit. Everything else goes to the driver unchanged. Any thread. */
+#ifndef MEMSTOW_SERVE_H
+#define MEMSTOW_SERVE_H
+
+#include "preload/cuda/cuda_route.h"
+#include "preload/serve/serve_settings.h"
+
+#pragma GCC visibility push(hidden)
+
+/* The function that a hook calls in place of `real`, at once and on this thread. Usually it is `real` itself. */
+void *serve_instead(enum cuda_entry_id entry, void *real);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,126 @@
+/* serve_alloc.c — the entries that allocate and free (serve_entries.h). What cannot be served goes to the driver, and
+ * the program gets its answer. */
+#include "preload/cuda/cuda_captures.h"
+#include "preload/cuda/cuda_device.h"
+#include "preload/count/owner.h"
+#include "preload/count/tags.h"
+#include "preload/serve/rescue.h"
+#include "preload/serve/serve_contexts.h"
+#include "preload/serve/serve_driver.h"
+#include "preload/serve/serve_entries.h"
+#include "preload/serve/serve_settings.h"
+#include "preload/vram/vram_memory.h"
+#include "preload/vram/vram_reach.h"
+
+/* The place of memory that is requested in the order of a stream: the stream's, whatever the thread's context is. */
+static struct cuda_place place_of(cuda_handle stream, const struct cuda_place *now) {
+    enum { FIRST_STREAM = 3 };
+    cuda_handle context;
+    bool elsewhere = (uintptr_t)stream >= FIRST_STREAM && serve_driver.devices > 1 && serve_driver.context_of_stream &&
+                     !serve_driver.context_of_stream(stream, &context) && context != now->context;
+    return elsewhere ? cuda_device_in(context) : *now;
+}
+
+static bool wants(uint64_t bytes, cuda_handle stream, bool in_stream, struct vram_request *out) {
+    struct cuda_place place = cuda_device_now();
+    serve_contexts_note_present(&place);
+    uint32_t model = tags_used ? tags_present()->model : 0;
+    if (!model || bytes < serve_settings.threshold || cuda_captures_any() || !serve_driver_is_fit()) return false;
+    if (in_stream) place = place_of(stream, &place);
+    *out = (struct vram_request){.bytes = bytes,
+                                 .device = place.device,
+                                 .owner = owner_final(model),
+                                 .context = place.context,
+                                 .in_stream = in_stream};
+    return place.context && (in_stream || vram_reach_is_whole(place.device));
+}
+
+/* An explicit pool has properties that our memory does not have. */
+static bool is_default_pool(uint32_t device) {
+    cuda_handle now, first;
+    return !serve_driver.device_pool(&now, (int)device) && !serve_driver.default_pool(&first, (int)device) &&
+           now == first;
+}
+
+static bool is_worth_asking_again(int result, struct rescue *rescue) {
+    if (unlikely(!result && rescue->tried)) rescue_worked();
+    return unlikely(result == CUDA_OUT_OF_MEMORY) && (vram_memory_wait_freed() || rescue_try(rescue));
+}
+
+int serve_alloc(cuda_address *at, size_t bytes) {
+    int (*real)(cuda_address *, size_t) = (int (*)(cuda_address *, size_t))serve_call.real;
+    struct vram_request request;
+    struct rescue rescue = rescue_begin(bytes, false);
+    bool wanted = at && wants(bytes, NULL, false, &request);
+    int result;
+    do result = wanted && !vram_memory_serve(&request, at) ? 0 : real(at, bytes);
+    while (is_worth_asking_again(result, &rescue));
+    return result;
+}
+
+int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream) {
+    typedef int function(cuda_address *, size_t, cuda_handle);
+    function *real = (function *)serve_call.real;
+    struct vram_request request;
+    struct rescue rescue = rescue_begin(bytes, true);
+    rescue.stream = cuda_device_stream(stream, serve_call.per_thread);
+    bool wanted = at && wants(bytes, stream, true, &request) && is_default_pool(request.device);
+    int result;
+    do result = wanted && !vram_memory_serve(&request, at) ? 0 : real(at, bytes, stream);
+    while (is_worth_asking_again(result, &rescue));
+    return result;
+}
+
+/* --- requests that are not served, but may need a rescue --- */
+
+int serve_from_pool(cuda_address *at, size_t bytes, cuda_handle pool, cuda_handle stream) {
+    typedef int function(cuda_address *, size_t, cuda_handle, cuda_handle);
+    function *real = (function *)serve_call.real;
+    struct rescue rescue = rescue_begin(bytes, true);
+    rescue.stream = cuda_device_stream(stream, serve_call.per_thread);
+    int result;
+    do result = real(at, bytes, pool, stream);
+    while (is_worth_asking_again(result, &rescue));
+    return result;
+}
+
+int serve_pitch(cuda_address *at, size_t *pitch, size_t width, size_t height, unsigned element) {
+    typedef int function(cuda_address *, size_t *, size_t, size_t, unsigned);
+    function *real = (function *)serve_call.real;
+    uint64_t bytes;
+    if (__builtin_mul_overflow((uint64_t)width, height, &bytes)) bytes = UINT64_MAX;
+    struct rescue rescue = rescue_begin(bytes, false);
+    int result;
+    do result = real(at, pitch, width, height, element);
+    while (is_worth_asking_again(result, &rescue));
+    return result;
+}
+
+int serve_create(cuda_memory *memory, size_t bytes, const struct cuda_properties *is, unsigned long long flags) {
+    typedef int function(cuda_memory *, size_t, const struct cuda_properties *, unsigned long long);
+    function *real = (function *)serve_call.real;
+    struct rescue rescue = rescue_begin(bytes, false);
+    bool of_device = is && is->location.type == CUDA_LOCATION_DEVICE; /* otherwise it would take more host memory */
+    int result;
+    do result = real(memory, bytes, is, flags);
+    while (of_device && is_worth_asking_again(result, &rescue));
+    return result;
+}
+
+/* --- freeing, by address --- */
+
+int serve_free(cuda_address at) {
+    int (*real)(cuda_address) = (int (*)(cuda_address))serve_call.real;
+    int result;
+    return at && vram_memory_free(at, &result) ? result : real(at);
+}
+
+int serve_free_async(cuda_address at, cuda_handle stream) {
+    int (*real)(cuda_address, cuda_handle) = (int (*)(cuda_address, cuda_handle))serve_call.real;
+    cuda_handle meant = cuda_device_stream(stream, serve_call.per_thread);
+    struct vram_found block;
+    int result;
+    if (!at || !vram_memory_find(at, &block) || !block.in_stream || cuda_device_captures(meant, true))
+        return real(at, stream);
+    return vram_memory_free_in(at, meant, &result) ? result : real(at, stream);
+}

@@ -1,0 +1,127 @@
+/* serve_answers.c — the entries that answer with figures, and with what an address is (serve_entries.h). */
+#include <string.h>
+
+#include "preload/cuda/cuda_device.h"
+#include "preload/serve/serve_driver.h"
+#include "preload/serve/serve_entries.h"
+#include "preload/serve/serve_pointer.h"
+#include "preload/vram/vram_memory.h"
+#include "preload/vram/vram_refusal.h"
+#include "preload/vram/vram_sums.h"
+
+enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
+
+/* --- figures --- */
+
+/* Stowed memory still counts as used, but its place on the device is free. So the total grows by that amount. A program
+ * that adds free and used memory (PyTorch does) then finds no more than the total. */
+int serve_info(size_t *available, size_t *total) {
+    int (*real)(size_t *, size_t *) = (int (*)(size_t *, size_t *))serve_call.real;
+    if (vram_driver_is_on()) vram_memory_reap();
+    int result = real(available, total);
+    if (result || !vram_driver_is_on()) return result;
+    uint64_t asked, out = cuda_device_stowed(cuda_device_now().device, &asked);
+    *total += out;
+    return 0;
+}
+
+/* Memory served in place of the default pool counts as that pool's memory: reserved in granules, used as requested. The
+ * peak of both is at most the sum of the two peaks. */
+static uint64_t served_in_streams(uint32_t device, int which) {
+    struct vram_sums sums = vram_sums(0, device);
+    switch (which) {
+    case CUDA_POOL_RESERVED:
+        return sums.streams_taken;
+    case RESERVED_HIGH:
+        return sums.streams_taken_most;
+    case CUDA_POOL_USED:
+        return sums.in_streams;
+    default:
+        return sums.in_streams_most;
+    }
+}
+
+static bool is_figure_of_default(cuda_handle pool, int which, uint32_t *device) {
+    if (which < CUDA_POOL_RESERVED || which > USED_HIGH || !vram_driver_is_on()) return false;
+    return serve_driver_pool_device(serve_driver.default_pool, serve_driver.devices, pool, device);
+}
+
+int serve_pool(cuda_handle pool, int which, void *value) {
+    int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))serve_call.real;
+    int result = real(pool, which, value);
+    uint32_t device;
+    if (!result && is_figure_of_default(pool, which, &device)) *(uint64_t *)value += served_in_streams(device, which);
+    return result;
+}
+
+/* The peak can be set to 0, which starts it again. */
+int serve_pool_set(cuda_handle pool, int which, void *value) {
+    int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))serve_call.real;
+    int result = real(pool, which, value);
+    bool is_most = which == RESERVED_HIGH || which == USED_HIGH;
+    uint32_t device;
+    if (!result && is_most && is_figure_of_default(pool, which, &device))
+        vram_sums_forget_most(device, which == RESERVED_HIGH);
+    return result;
+}
+
+int serve_trim(cuda_handle pool, size_t keep) {
+    int (*real)(cuda_handle, size_t) = (int (*)(cuda_handle, size_t))serve_call.real;
+    if (vram_driver_is_on()) vram_memory_reap();
+    return real(pool, keep);
+}
+
+/* --- what an address is --- */
+
+int serve_range(cuda_address *start, size_t *bytes, cuda_address at) {
+    int (*real)(cuda_address *, size_t *, cuda_address) =
+        (int (*)(cuda_address *, size_t *, cuda_address))serve_call.real;
+    uint64_t first, size;
+    if (!serve_pointer_range(at, &first, &size)) return real(start, bytes, at);
+    if (start) *start = first;
+    if (bytes) *bytes = size;
+    return 0;
+}
+
+/* cuda.h does not say how wide a truth value is. The driver has written one, and its first byte counts. */
+static void write_answer(void *out, const struct serve_answer *answer) {
+    if (answer->bytes)
+        memcpy(out, &answer->value, answer->bytes);
+    else
+        *(uint8_t *)out = answer->value != 0;
+}
+
+/* For an address that it does not know, the driver writes 0 if it is asked for several attributes. */
+int serve_attribute(void *out, int which, cuda_address at) {
+    int (*real)(void *, int, cuda_address) = (int (*)(void *, int, cuda_address))serve_call.real;
+    struct serve_answer answer;
+    bool ours = out && serve_pointer_ask(which, at, &answer);
+    int result = 0;
+    if (serve_pointer_registers(which, false)) vram_refusal_note(at, VRAM_REFUSAL_RDMA);
+    if (!ours)
+        result = real(out, which, at);
+    else if (!answer.bytes)
+        result = answer.is_out && serve_driver.attributes_of ? serve_driver.attributes_of(1, &which, &out, at)
+                                                             : real(out, which, at);
+    if (ours && !result) write_answer(out, &answer);
+    return result;
+}
+
+/* The driver writes all attributes, even for an address that it does not know. */
+int serve_attributes(unsigned count, int *which, void **out, cuda_address at) {
+    typedef int function(unsigned, int *, void **, cuda_address);
+    struct serve_answer answer;
+    int result = ((function *)serve_call.real)(count, which, out, at);
+    for (unsigned i = 0; !result && i < count; i++) {
+        if (serve_pointer_registers(which[i], false)) vram_refusal_note(at, VRAM_REFUSAL_RDMA);
+        if (serve_pointer_ask(which[i], at, &answer)) write_answer(out[i], &answer);
+    }
+    return result;
+}
+
+/* The result does not matter: the program's next step is to register the memory. */
+int serve_set_attribute(const void *value, int which, cuda_address at) {
+    int (*real)(const void *, int, cuda_address) = (int (*)(const void *, int, cuda_address))serve_call.real;
+    if (serve_pointer_registers(which, true)) vram_refusal_note(at, VRAM_REFUSAL_RDMA);
+    return real(value, which, at);
+}

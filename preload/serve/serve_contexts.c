@@ -1,0 +1,42 @@
+/* serve_contexts.c — see serve_contexts.h. */
+#include "preload/serve/serve_contexts.h"
+
+#include "preload/serve/serve_settings.h"
+#include "preload/shared/os.h"
+#include "preload/vram/vram_contexts.h"
+#include "preload/vram/vram_memory.h"
+#include "preload/vram/vram_reach.h"
+
+static uint32_t contexts_ended;
+
+/* Notes that the program works in this context. */
+int serve_contexts_note(const struct cuda_place *place) {
+    if (!place->context) return 0;
+    vram_contexts_note(place->context);
+    return vram_reach_works_on(place->device) ? vram_memory_reach() : 0;
+}
+
+/* Work may run in any context that allocates, for a model or not. Nobody may have seen how it was made. A new context
+ * may have the address of one that has ended. */
+void serve_contexts_note_present(const struct cuda_place *place) {
+    static __thread cuda_handle last;
+    static __thread uint32_t last_ended;
+    uint32_t ended = __atomic_load_n(&contexts_ended, __ATOMIC_ACQUIRE);
+    if (likely(place->context == last && ended == last_ended) || !place->context) return;
+    serve_contexts_note(place);
+    last = place->context;
+    last_ended = ended;
+}
+
+void serve_contexts_made(cuda_handle context, uint32_t device) {
+    serve_contexts_note(&(struct cuda_place){context, device});
+}
+
+/* Threads that have noted a context note it again after it has left the list. Any earlier they would find it there. */
+void serve_contexts_ended(cuda_handle context, bool goes_on, uint64_t end) {
+    uint32_t device;
+    cuda_handle heir = goes_on || !serve_wanted ? context : NULL;
+    if (!heir && vram_contexts_device(context, &device)) heir = cuda_device_ask_primary(device);
+    vram_contexts_ended(context, heir, end);
+    __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE);
+}

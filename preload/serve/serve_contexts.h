@@ -1,0 +1,23 @@
+/* serve_contexts.h — contexts of the program come and go.
+ * In: contexts that were made, used or ended. Out: all moves wait for their work; what was served in them ends with
+ * them. Any thread. */
+#ifndef MEMSTOW_SERVE_CONTEXTS_H
+#define MEMSTOW_SERVE_CONTEXTS_H
+
+#include "preload/cuda/cuda_device.h"
+
+#pragma GCC visibility push(hidden)
+
+/* The program works in this context. 0, or the driver's error: a device cannot be given access. */
+int serve_contexts_note(const struct cuda_place *place);
+/* The same, of the thread's present context; the thread remembers it. */
+void serve_contexts_note_present(const struct cuda_place *place);
+
+/* made: work may run in this context. ended: memory served in it is gone, except memory in place of a pool; a context
+ * that was reset goes on. */
+void serve_contexts_made(cuda_handle context, uint32_t device);
+void serve_contexts_ended(cuda_handle context, bool goes_on, uint64_t end); /* end: from vram_contexts_end_begins */
+
+#pragma GCC visibility pop
+
+#endif

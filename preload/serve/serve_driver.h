@@ -1,0 +1,28 @@
+/* serve_driver.h — whether memory can be served with the driver that is loaded now.
+ * In: the code that is loaded. Out: yes or no, and why not; functions of the driver. It looks again when something was
+ * loaded or unloaded. Any thread; nothing here waits. */
+#ifndef MEMSTOW_SERVE_DRIVER_H
+#define MEMSTOW_SERVE_DRIVER_H
+
+#include "preload/vram/vram_refusal.h"
+
+#pragma GCC visibility push(hidden)
+
+extern struct serve_driver {
+    int (*device_count)(int *), (*device_pool)(cuda_handle *, int), (*default_pool)(cuda_handle *, int);
+    int (*context_of_stream)(cuda_handle, cuda_handle *), (*end_peer)(cuda_handle);
+    int (*attributes_of)(unsigned, int *, void **, cuda_address);
+    int devices;
+} serve_driver;
+
+bool serve_driver_is_fit(void);
+/* Why not. VRAM_REFUSAL_DONE: it is fit. */
+enum vram_refusal serve_driver_refusal(void);
+/* A function of the driver, by its name; NULL: it has none. */
+void *serve_driver_function(const char *name);
+/* The device, of `count`, whose default pool this is; `ask` is cuDeviceGetDefaultMemPool. False: of none. */
+bool serve_driver_pool_device(int (*ask)(cuda_handle *, int), int count, cuda_handle pool, uint32_t *device);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,69 @@
+/* serve_others.c — the entries that let other devices and processes reach memory (serve_entries.h). */
+#include "preload/cuda/cuda_device.h"
+#include "preload/serve/serve_contexts.h"
+#include "preload/serve/serve_driver.h"
+#include "preload/serve/serve_entries.h"
+#include "preload/vram/vram_memory.h"
+#include "preload/vram/vram_reach.h"
+#include "preload/vram/vram_refusal.h"
+
+/* --- other devices --- */
+
+/* The access that the driver gives devices to its own memory, we give to ours, even to blocks from before serving was
+ * turned off. If that fails, the program gets the error from us, and nothing has changed. */
+int serve_peer(cuda_handle peer, unsigned flags) {
+    int result = ((int (*)(cuda_handle, unsigned))serve_call.real)(peer, flags);
+    if (result) return result;
+    struct cuda_place place = cuda_device_now();
+    serve_contexts_note(&place);
+    result = vram_memory_reach();
+    if (result && serve_driver.end_peer) serve_driver.end_peer(peer);
+    return result;
+}
+
+/* The program says this once, and need not repeat it when something is served. So the driver is asked now, whatever the
+ * last look has found. */
+int serve_pool_access(cuda_handle pool, const struct vram_access *access, size_t count) {
+    typedef int function(cuda_handle, const struct vram_access *, size_t);
+    int result = ((function *)serve_call.real)(pool, access, count), there = 0;
+    int (*how_many)(int *) = (int (*)(int *))serve_driver_function("cuDeviceGetCount");
+    int (*ask)(cuda_handle *, int) = (int (*)(cuda_handle *, int))serve_driver_function("cuDeviceGetDefaultMemPool");
+    uint32_t device;
+    if (result || !how_many || !ask || how_many(&there) || !serve_driver_pool_device(ask, there, pool, &device))
+        return result;
+    for (size_t i = 0; i < count; i++)
+        if (access[i].location_type == CUDA_LOCATION_DEVICE)
+            vram_reach_pool(device, (uint32_t)access[i].location_id, access[i].flags != 0);
+    return vram_memory_reach();
+}
+
+/* --- calls that tell others where the memory is; they would not notice if it moved --- */
+
+int serve_retain(cuda_memory *memory, void *at) {
+    int (*real)(cuda_memory *, void *) = (int (*)(cuda_memory *, void *))serve_call.real;
+    int result = real(memory, at);
+    if (!result) vram_refusal_note((uintptr_t)at, VRAM_REFUSAL_HANDLE);
+    return result;
+}
+
+int serve_bind(cuda_memory to, size_t offset, cuda_address at, size_t bytes, unsigned long long flags) {
+    typedef int function(cuda_memory, size_t, cuda_address, size_t, unsigned long long);
+    int result = ((function *)serve_call.real)(to, offset, at, bytes, flags);
+    if (!result) vram_refusal_note(at, VRAM_REFUSAL_MULTICAST);
+    return result;
+}
+
+int serve_share(void *shared, cuda_address at, size_t bytes, int type, unsigned long long flags) {
+    typedef int function(void *, cuda_address, size_t, int, unsigned long long);
+    int result = ((function *)serve_call.real)(shared, at, bytes, type, flags);
+    if (!result) vram_refusal_note(at, VRAM_REFUSAL_EXPORTED);
+    return result;
+}
+
+int serve_export(struct cuda_ipc_memory *handle, cuda_address at) {
+    int (*real)(struct cuda_ipc_memory *, cuda_address) =
+        (int (*)(struct cuda_ipc_memory *, cuda_address))serve_call.real;
+    int result = real(handle, at);
+    if (!result) vram_refusal_note(at, VRAM_REFUSAL_EXPORTED);
+    return result;
+}

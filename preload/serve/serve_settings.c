@@ -1,0 +1,43 @@
+/* serve_settings.c — see serve_settings.h. */
+#include "preload/serve/serve_settings.h"
+
+#include <string.h>
+
+#include "preload/serve/rescue.h"
+#include "preload/shared/os.h"
+#include "preload/shared/pressure.h"
+
+bool serve_wanted;
+struct serve_settings serve_settings;
+
+static const char *unreadable;
+
+static uint64_t size_of(const char *name, const char *complaint) {
+    uint64_t bytes;
+    const char *text = os_variable(name);
+    if (!pressure_bytes(text, &bytes) && *text && strcmp(text, "0")) unreadable = complaint;
+    return bytes;
+}
+
+/* A smaller limit than the granule is no use: each block would take a whole granule. */
+__attribute__((constructor)) static void read_wish(void) {
+    unreadable = NULL;
+    serve_settings.limits.memory =
+        size_of("MEMSTOW_CUDA_HOST", "MEMSTOW_CUDA_HOST is no amount (8G): it counts as not set");
+    serve_settings.limits.pinned =
+        size_of("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_PINNED is no amount (8G): it counts as not set");
+    serve_settings.limits.disk =
+        size_of("MEMSTOW_CUDA_DISK", "MEMSTOW_CUDA_DISK is no amount (64G): it counts as not set");
+    serve_settings.threshold =
+        size_of("MEMSTOW_CUDA_MOVES", "MEMSTOW_CUDA_MOVES is no amount (64M): it counts as not set");
+    serve_settings.verifies = !strcmp(os_variable("MEMSTOW_CUDA_VERIFY"), "1");
+    const char *complaint = rescue_wish(os_variable("MEMSTOW_CUDA_RESCUE"));
+    if (complaint) unreadable = complaint;
+    serve_wanted = serve_settings.threshold != 0;
+    if (serve_settings.threshold < VRAM_GRANULE) serve_settings.threshold = VRAM_GRANULE;
+}
+
+const char *serve_settings_unreadable(void) {
+    read_wish(); /* a process may begin before its constructors run */
+    return unreadable;
+}

@@ -1,0 +1,95 @@
+/* vram_contexts.c — see vram_contexts.h. */
+#include "preload/vram/vram_contexts.h"
+
+#include <string.h>
+
+#include "preload/base/forked.h"
+#include "preload/vram/vram_end.h"
+#include "preload/vram/vram_move.h"
+#include "preload/vram/vram_table.h"
+
+static cuda_handle contexts[VRAM_CONTEXTS];
+static uint64_t contexts_seen[VRAM_CONTEXTS]; /* the last number of the table when the context was last reported */
+static uint32_t context_count;
+static bool context_missing; /* there were more than VRAM_CONTEXTS */
+
+void vram_contexts_note(cuda_handle context) {
+    uint32_t i = 0;
+    vram_table_lock();
+    while (i < context_count && contexts[i] != context) i++;
+    if (i == VRAM_CONTEXTS) context_missing = true;
+    if (i == context_count && i < VRAM_CONTEXTS && context) contexts[context_count++] = context;
+    if (i < context_count) contexts_seen[i] = vram_table_last_number();
+    vram_table_let_go();
+}
+
+uint32_t vram_contexts_all(cuda_handle to[VRAM_CONTEXTS], bool *missing) {
+    vram_table_lock();
+    uint32_t count = context_count;
+    memcpy(to, contexts, sizeof contexts);
+    *missing = context_missing;
+    vram_table_let_go();
+    return count;
+}
+
+static void forget_context(cuda_handle context, uint64_t end) {
+    for (uint32_t i = 0; i < context_count; i++)
+        if (contexts[i] == context && contexts_seen[i] < end) {
+            contexts[i] = contexts[--context_count];
+            contexts_seen[i] = contexts_seen[context_count];
+        }
+    vram_move_forget_ring(context);
+    vram_end_context(context, end);
+}
+
+bool vram_contexts_device(cuda_handle context, uint32_t *device) {
+    vram_table_lock();
+    struct vram_block *block = vram_table_first();
+    while (block && block->context != context) block = block->next;
+    if (block) *device = block->device;
+    vram_table_let_go();
+    return block != NULL;
+}
+
+static bool ends_with(const struct vram_block *block, cuda_handle context, cuda_handle heir, uint64_t end) {
+    return block->context == context && block->number < end && block->state != VRAM_WRECK &&
+           !(heir && block->in_stream);
+}
+
+static struct vram_block *of_context(cuda_handle context, cuda_handle heir, uint64_t end) {
+    struct vram_block *block = vram_table_first();
+    while (block && !ends_with(block, context, heir, end)) block = block->next;
+    return block;
+}
+
+static void inherit(cuda_handle context, cuda_handle heir, uint64_t end) {
+    for (struct vram_block *block = vram_table_first(); block; block = block->next)
+        if (block->context == context && block->number < end && block->in_stream && heir) block->context = heir;
+}
+
+uint64_t vram_contexts_end_begins(void) { return vram_table_number(); }
+
+/* To the driver, memory of this kind belongs to no context. So it is given back here. */
+void vram_contexts_ended(cuda_handle context, cuda_handle heir, uint64_t end) {
+    struct vram_block *block;
+    vram_table_lock();
+    forget_context(context, end);
+    while ((block = of_context(context, heir, end))) {
+        if (block->moving) {
+            vram_table_wait();
+            continue;
+        }
+        block->moving = true;
+        vram_table_let_go();
+        vram_end_now(&vram_driver, block);
+        vram_table_lock();
+    }
+    inherit(context, heir, end);
+    vram_table_let_go();
+}
+
+static void vram_contexts_abandon(void) {
+    context_count = 0;
+    context_missing = false;
+}
+FORKED(vram_contexts_abandon);

@@ -1,0 +1,191 @@
+/* vram_memory.c — see vram_memory.h. */
+#include "preload/vram/vram_memory.h"
+
+#include "preload/cuda/cuda_captures.h"
+#include "preload/shared/os.h"
+#include "preload/vram/vram_contexts.h"
+#include "preload/vram/vram_end.h"
+#include "preload/vram/vram_reach.h"
+#include "preload/vram/vram_sums.h"
+#include "preload/vram/vram_table.h"
+
+enum { WAIT_FREED_MS = 5000 };
+
+static uint64_t reaches; /* how often access has changed */
+
+static struct vram_block *block_for(const struct vram_request *request) {
+    vram_table_lock();
+    struct vram_block *self = vram_table_new();
+    vram_table_let_go();
+    if (!self) return NULL;
+    vram_block_plan(self, request->bytes);
+    self->device = request->device;
+    self->owner = request->owner;
+    self->context = request->context;
+    self->in_stream = request->in_stream;
+    self->id = vram_table_id();
+    self->number = vram_table_number();
+    self->devices = vram_reach_of(request->device, request->in_stream);
+    self->moving = true;
+    return self;
+}
+
+static int fill_new(struct vram_block *self) {
+    struct vram_visit visit;
+    int error = vram_driver_enter(&vram_driver, NULL, &visit);
+    if (error) return error;
+    error = vram_block_reserve(&vram_driver, self);
+    if (!error) error = vram_block_fill(&vram_driver, self);
+    vram_driver_leave(&vram_driver, &visit);
+    return error;
+}
+
+/* The caller has the block. */
+static int reach(struct vram_block *block) {
+    struct vram_visit visit;
+    uint64_t devices = vram_reach_of(block->device, block->in_stream);
+    if (likely(devices == block->devices)) return 0;
+    int error = vram_driver_enter(&vram_driver, NULL, &visit);
+    if (error) return error;
+    error = vram_block_open(&vram_driver, block, devices);
+    vram_driver_leave(&vram_driver, &visit);
+    return error;
+}
+
+/* Takes a block whose access must change, and that this search has not tried yet. */
+static struct vram_block *next_to_reach(uint64_t search) {
+    struct vram_block *block = vram_table_first();
+    while (block) {
+        bool is = block->state <= VRAM_STOWED && block->reached != search &&
+                  block->devices != vram_reach_of(block->device, block->in_stream);
+        if (is && !block->moving) break;
+        if (is) vram_table_wait();
+        block = is ? vram_table_first() : block->next;
+    }
+    if (block) block->reached = search, block->moving = true;
+    return block;
+}
+
+int vram_memory_reach(void) {
+    int first = 0;
+    if (!vram_driver_is_on() || !vram_table_count()) return 0;
+    uint64_t search = __atomic_add_fetch(&reaches, 1, __ATOMIC_RELAXED);
+    for (;;) {
+        vram_table_lock();
+        struct vram_block *block = next_to_reach(search);
+        vram_table_let_go();
+        if (!block) return first;
+        int error = reach(block);
+        if (!first) first = error;
+        vram_end_give_back(block, block->state);
+    }
+}
+
+int vram_memory_serve(const struct vram_request *request, uint64_t *at) {
+    if (!vram_driver_is_on() || !request->bytes || request->device >= VRAM_DEVICES) return CUDA_OUT_OF_MEMORY;
+    vram_memory_reap();
+    vram_contexts_note(request->context);
+    struct vram_block *self = block_for(request);
+    if (!self) return CUDA_OUT_OF_MEMORY;
+    int error = fill_new(self);
+    vram_table_lock();
+    vram_table_add(self);
+    vram_table_let_go();
+    if (!error) error = reach(self); /* a change of access before the block was in the table has not reached it */
+    if (error) {
+        vram_end_now(&vram_driver, self);
+        return error;
+    }
+    *at = self->at;
+    vram_end_give_back(self, VRAM_LIVE);
+    if (request->in_stream) vram_sums_note_most(request->device);
+    return 0;
+}
+
+struct vram_block *vram_memory_take(uint64_t at) {
+    if (!vram_table_count()) return NULL;
+    vram_table_lock();
+    struct vram_block *self = vram_table_take(at);
+    vram_table_let_go();
+    return self;
+}
+
+static int wait_for_context(const struct vram_block *self) {
+    struct vram_visit visit;
+    int error = vram_driver_enter(&vram_driver, self->context, &visit);
+    if (error) return error;
+    error = vram_driver.cuCtxSynchronize();
+    vram_driver_leave(&vram_driver, &visit);
+    return error;
+}
+
+/* A wait would break a capture. So none may be in progress, and none begins meanwhile. */
+bool vram_memory_free(uint64_t at, int *result) {
+    struct vram_block *self = vram_memory_take(at);
+    if (!self) return false;
+    bool waits = !self->in_stream && self->state == VRAM_LIVE;
+    *result = 0;
+    if (waits && !cuda_captures_hold_off()) {
+        vram_end_later(self);
+        return true;
+    }
+    if (waits) {
+        *result = wait_for_context(self);
+        cuda_captures_go_on();
+    }
+    if (*result)
+        vram_end_give_back(self, VRAM_LIVE);
+    else
+        vram_end_now(&vram_driver, self);
+    return true;
+}
+
+/* Nobody uses a stowed block. Any other block ends after the work on the stream. */
+bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result) {
+    vram_memory_reap();
+    struct vram_block *self = vram_memory_take(at);
+    if (!self) return false;
+    *result = 0;
+    if (self->state == VRAM_STOWED)
+        vram_end_now(&vram_driver, self);
+    else
+        *result = vram_end_in(&vram_driver, self, stream);
+    return true;
+}
+
+void vram_memory_reap(void) { vram_end_ripe(&vram_driver); }
+
+bool vram_memory_wait_freed(void) {
+    return vram_driver_is_on() && !cuda_captures_any() && vram_end_wait(&vram_driver, WAIT_FREED_MS);
+}
+
+static bool found(const struct vram_block *block, struct vram_found *out) {
+    if (!block) return false;
+    *out = (struct vram_found){.at = block->at,
+                               .asked = block->asked,
+                               .size = block->size,
+                               .id = block->id,
+                               .devices = block->devices,
+                               .context = block->context,
+                               .state = block->state,
+                               .device = block->device,
+                               .in_stream = block->in_stream,
+                               .rdma = block->rdma};
+    return true;
+}
+
+bool vram_memory_find(uint64_t at, struct vram_found *out) {
+    if (!vram_table_count()) return false;
+    vram_table_lock();
+    bool is = found(vram_table_starting(at), out);
+    vram_table_let_go();
+    return is;
+}
+
+bool vram_memory_around(uint64_t address, struct vram_found *out) {
+    if (!vram_table_count()) return false;
+    vram_table_lock();
+    bool is = found(vram_table_around(address), out);
+    vram_table_let_go();
+    return is;
+}

@@ -1,0 +1,350 @@
+/* vram_move.c — see vram_move.h. A block on which the driver works belongs to one caller alone; others wait for it. One
+ * move at a time. */
+#include "preload/vram/vram_move.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "preload/cuda/cuda_captures.h"
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/stow/stow.h"
+#include "preload/vram/vram_contexts.h"
+#include "preload/vram/vram_end.h"
+#include "preload/vram/vram_memory.h"
+#include "preload/vram/vram_ring.h"
+#include "preload/vram/vram_sums.h"
+#include "preload/vram/vram_table.h"
+#include "preload/base/forked.h"
+
+static bool mover;
+static uint64_t left;                 /* blocks that have left so far */
+static uint32_t moves;                /* the number of the present move, or of the last one */
+static const char *noted[VRAM_SLOTS]; /* the ring's buffers that the ledger knows */
+static struct vram_ring ring = {.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
+
+/* --- the ring --- */
+
+static void forget_buffers(void) {
+    for (int i = 0; i < VRAM_SLOTS; i++)
+        if (noted[i]) vram_backup_forget_buffer(noted[i]);
+    memset(noted, 0, sizeof noted);
+}
+
+static void forget_ring(void) {
+    forget_buffers();
+    ring = (struct vram_ring){.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
+}
+
+void vram_move_forget_ring(cuda_handle context) {
+    if (ring.context == context) forget_ring();
+}
+
+static void vram_move_abandon(void) {
+    mover = false;
+    memset(noted, 0, sizeof noted); /* the table is empty */
+    forget_ring();
+}
+FORKED(vram_move_abandon);
+
+/* --- moving --- */
+
+struct move {
+    const struct vram_move_options *options;
+    enum vram_refusal refusal;
+    int error;
+    uint64_t moved;
+};
+
+/* Blocks that never move must not hide the reason why another block stayed. */
+static void refuse(struct move *self, enum vram_refusal why, int error) {
+    bool says_more =
+        vram_refusal_is_of_blocks(self->refusal) && !vram_refusal_is_of_blocks(why) && why != VRAM_REFUSAL_EMPTY;
+    if (self->refusal && !says_more) return;
+    self->refusal = why;
+    self->error = error;
+}
+
+/* There is one ring for all contexts: pinned memory stays pinned, so it must be small. */
+static int ring_ready(cuda_handle context, uint32_t device) {
+    if (ring.context && ring.context != context) {
+        struct vram_visit visit;
+        int error = vram_driver_enter(&vram_driver, ring.context, &visit);
+        if (error) return error;
+        error = vram_ring_end(&vram_driver, &ring);
+        vram_driver_leave(&vram_driver, &visit);
+        if (error) return error;
+        forget_buffers();
+    }
+    ring.context = context;
+    int error = vram_ring_begin(&vram_driver, &ring);
+    for (int i = 0; i < VRAM_SLOTS && !error; i++) {
+        if (!noted[i]) vram_backup_note_buffer(ring.slot[i], ring.slot_bytes, device);
+        noted[i] = ring.slot[i];
+    }
+    return error;
+}
+
+static enum vram_refusal disk_refuses(uint32_t refusal) {
+    switch (refusal) {
+    case STOW_DONE:
+        return VRAM_REFUSAL_DONE;
+    case STOW_EMPTY:
+        return VRAM_REFUSAL_NO_ROOM;
+    case STOW_DISK_FULL:
+    case STOW_FILE_LIMIT:
+        return VRAM_REFUSAL_DISK_FULL;
+    case STOW_DISK_ERROR:
+        return VRAM_REFUSAL_DISK_ERROR;
+    default:
+        return VRAM_REFUSAL_DISK;
+    }
+}
+
+/* Exceeding the file size limit also raises a signal, which must find no handler on this thread. */
+static enum vram_refusal write_out(struct move *self, struct vram_block *block) {
+    struct stow_file file;
+    uint64_t signals;
+    if (!lock_out_signals(&signals)) return VRAM_REFUSAL_NO_ROOM;
+    uint32_t refusal = vram_backup_make_file(block, &self->options->limits, &file);
+    if (!refusal) {
+        self->error = vram_ring_out_to_file(&vram_driver, &ring, &file, block->at, block->size, &refusal);
+        stow_file_close(&file);
+    }
+    lock_let_signals(signals);
+    return self->error ? VRAM_REFUSAL_DRIVER : disk_refuses(refusal);
+}
+
+/* If memory has no room for it, it goes to a disk, if that is allowed. */
+static enum vram_refusal copy_out(struct move *self, struct vram_block *block) {
+    if (!vram_backup_make(&vram_driver, block, &self->options->limits)) return write_out(self, block);
+    self->error = (block->kept == VRAM_PINNED ? vram_ring_out_pinned : vram_ring_out)(
+        &vram_driver, &ring, block->backup, block->at, block->size);
+    return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
+}
+
+/* Runs in the block's context. Up to the last step but one the content is on the device; after it, in the backup. */
+static enum vram_refusal take_out(struct move *self, struct vram_block *block) {
+    bool same = true;
+    if ((self->error = ring_ready(block->context, block->device))) return VRAM_REFUSAL_DRIVER;
+    enum vram_refusal why = copy_out(self, block);
+    if (why) return why;
+    if (self->options->verify)
+        self->error = vram_ring_compare(&vram_driver, &ring, block->backup, block->at, block->size,
+                                        block->kept == VRAM_IN_FILE, &same);
+    if (self->error) return VRAM_REFUSAL_DRIVER;
+    if (!same) return VRAM_REFUSAL_CHANGED;
+    /* What the driver does not release now is released at the next attempt, or used again. */
+    vram_block_strip(&vram_driver, block);
+    return block->mapped ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
+}
+
+static enum vram_refusal copy_in(struct move *self, struct vram_block *block) {
+    typedef int copies(const struct vram_driver *, struct vram_ring *, uint64_t, const char *, uint64_t);
+    /* The index is enum vram_kept. */
+    static copies *const by[] = {vram_ring_in, vram_ring_in_pinned, vram_ring_in_from_file};
+    if ((self->error = ring_ready(block->context, block->device))) return VRAM_REFUSAL_DRIVER;
+    self->error = by[block->kept](&vram_driver, &ring, block->at, block->backup, block->size);
+    if (self->error == VRAM_UNREADABLE) return VRAM_REFUSAL_DISK_ERROR;
+    return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
+}
+
+/* The driver's default pool keeps what the program has freed. It is trimmed before a request fails for lack of
+ * memory. */
+static void trim_pool(uint32_t device) {
+    cuda_handle pool;
+    if (!vram_driver.cuDeviceGetDefaultMemPool(&pool, (int)device)) vram_driver.cuMemPoolTrimTo(pool, 0);
+}
+
+static enum vram_refusal fill(struct move *self, struct vram_block *block) {
+    self->error = vram_block_fill(&vram_driver, block);
+    if (self->error == CUDA_OUT_OF_MEMORY) {
+        trim_pool(block->device);
+        vram_memory_wait_freed();
+        self->error = vram_block_fill(&vram_driver, block);
+    }
+    if (!self->error) return VRAM_REFUSAL_DONE;
+    return self->error == CUDA_OUT_OF_MEMORY ? VRAM_REFUSAL_NO_VRAM : VRAM_REFUSAL_DRIVER;
+}
+
+typedef enum vram_refusal step(struct move *self, struct vram_block *block);
+
+/* The mover has the block. False: it was refused. */
+static bool in_its_context(struct move *self, struct vram_block *block, step *does) {
+    struct vram_visit visit;
+    int error = vram_driver_enter(&vram_driver, block->context, &visit);
+    enum vram_refusal why = error ? VRAM_REFUSAL_DRIVER : does(self, block);
+    if (!error) vram_driver_leave(&vram_driver, &visit);
+    if (why) refuse(self, why, error ? error : self->error);
+    return !why;
+}
+
+static bool is_next(const struct move *self, const struct vram_block *block, enum vram_state state) {
+    if (block->state != state || block->moving || block->tried == moves) return false;
+    return !self->options->owner || block->owner == self->options->owner;
+}
+
+/* Blocks of the ring's context come first: each other context means to pin the ring again. */
+static struct vram_block *choose(const struct move *self, enum vram_state state) {
+    struct vram_block *first = NULL;
+    for (struct vram_block *block = vram_table_first(); block; block = block->next) {
+        if (!is_next(self, block, state)) continue;
+        if (block->context == ring.context) return block;
+        if (!first) first = block;
+    }
+    return first;
+}
+
+/* Takes a block in this state that this move has not tried yet. */
+static struct vram_block *next_block(struct move *self, enum vram_state state) {
+    for (struct vram_block *block; (block = choose(self, state));) {
+        block->tried = moves;
+        if (!vram_refusal_of(block) || state == VRAM_STOWED) {
+            block->moving = true;
+            return block;
+        }
+        refuse(self, vram_refusal_of(block), 0);
+    }
+    return NULL;
+}
+
+/* The device may still be writing to pinned memory. */
+static void drop_backup(struct vram_block *block) {
+    if (block->kept == VRAM_PINNED && ring.unsettled) vram_backup_leave(block);
+    vram_backup_drop(&vram_driver, block);
+}
+
+/* Frees the backups of earlier moves. No copy is in progress any more. */
+static void collect_backups(void) {
+    if (!ring.unsettled) vram_backup_collect(&vram_driver);
+}
+
+/* Blocks move one by one, so a thread that frees another block does not wait. */
+static void move_out(struct move *self) {
+    for (bool any = false;; any = true) {
+        vram_table_lock();
+        struct vram_block *block = move_is_ended(self->options->end) ? NULL : next_block(self, VRAM_LIVE);
+        vram_table_let_go();
+        if (!block && !any)
+            refuse(self, move_is_ended(self->options->end) ? VRAM_REFUSAL_CANCELLED : VRAM_REFUSAL_EMPTY, 0);
+        if (!block) return;
+        bool moved = in_its_context(self, block, take_out);
+        if (moved) self->moved += block->size;
+        if (!moved) drop_backup(block);
+        vram_end_give_back(block, moved ? VRAM_STOWED : VRAM_LIVE);
+        if (moved) __atomic_fetch_add(&left, 1, __ATOMIC_RELEASE);
+    }
+}
+
+static void strip(struct vram_block *block) {
+    struct vram_visit visit;
+    if (vram_driver_enter(&vram_driver, NULL, &visit)) return; /* it stays filled until the next attempt */
+    vram_block_strip(&vram_driver, block);
+    vram_driver_leave(&vram_driver, &visit);
+}
+
+/* Keeps blocks of one context together. */
+static void add_to_move(struct vram_block **all, struct vram_block *block) {
+    while (*all && (*all)->context != block->context) all = &(*all)->in_move;
+    block->in_move = *all;
+    *all = block;
+}
+
+/* Moves back all blocks or none: a model with a missing part cannot be used. Memory for all blocks comes first. */
+static void move_in(struct move *self) {
+    struct vram_block *all = NULL, *block, *next;
+    vram_table_lock();
+    while ((block = next_block(self, VRAM_STOWED))) add_to_move(&all, block);
+    vram_table_let_go();
+    if (!all) refuse(self, VRAM_REFUSAL_EMPTY, 0);
+    for (block = all; block && !self->refusal; block = block->in_move) in_its_context(self, block, fill);
+    for (block = all; block && !self->refusal; block = block->in_move) in_its_context(self, block, copy_in);
+    for (block = all; block; block = next) {
+        next = block->in_move;
+        if (self->refusal && !ring.unsettled) strip(block);
+        if (!self->refusal) vram_backup_drop(&vram_driver, block);
+        /* The memory gets a new id: a client that had registered it must register it again. */
+        if (!self->refusal) self->moved += block->size, block->id = vram_table_id();
+        vram_end_give_back(block, self->refusal ? VRAM_STOWED : VRAM_LIVE);
+    }
+}
+
+/* One move at a time. A second one waits, or fails. */
+static bool begin_move(struct move *self) {
+    vram_table_lock();
+    while (mover && !self->options->at_once) vram_table_wait();
+    if (mover) refuse(self, VRAM_REFUSAL_AT_WORK, 0);
+    if (!self->refusal) mover = true, moves++;
+    vram_table_let_go();
+    return !self->refusal;
+}
+
+static void end_move(void) {
+    vram_table_lock();
+    mover = false;
+    vram_table_changed();
+    vram_table_let_go();
+}
+
+static bool is_at_work(void) {
+    vram_table_lock();
+    bool is = mover;
+    vram_table_let_go();
+    return is;
+}
+
+uint64_t vram_move_left(void) { return __atomic_load_n(&left, __ATOMIC_ACQUIRE); }
+
+bool vram_move_wait(uint32_t milliseconds) {
+    const struct timespec while_ = {.tv_nsec = 1000000};
+    uint64_t end = os_now() + milliseconds * (uint64_t)1000000;
+    if (!vram_driver_is_on() || !is_at_work()) return false;
+    while (is_at_work() && os_now() < end) os_call(SYS_nanosleep, &while_, NULL);
+    return !is_at_work();
+}
+
+/* Nothing that uses the memory may run, in any context: a block does not know which contexts use it. */
+static bool is_quiet(struct move *self) {
+    cuda_handle all[VRAM_CONTEXTS];
+    bool missing;
+    uint32_t count = vram_contexts_all(all, &missing);
+    if (missing) refuse(self, VRAM_REFUSAL_CONTEXTS, 0);
+    int error = missing ? 0 : vram_quiet(&vram_driver, all, count, self->options->milliseconds);
+    if (error == VRAM_CAPTURE) refuse(self, VRAM_REFUSAL_CAPTURE, 0);
+    if (error) refuse(self, error == VRAM_NOT_QUIET ? VRAM_REFUSAL_BUSY : VRAM_REFUSAL_DRIVER, error);
+    return !self->refusal;
+}
+
+static bool has_any(uint32_t owner, bool out) {
+    struct vram_sums sums = vram_sums(owner, UINT32_MAX);
+    return out ? sums.live : sums.stowed;
+}
+
+static uint64_t move(const struct vram_move_options *options, bool out, enum vram_refusal *refusal, int *error) {
+    struct move self = {.options = options};
+    if (!vram_driver_is_on() || !has_any(options->owner, out)) {
+        refuse(&self, VRAM_REFUSAL_EMPTY, 0);
+    } else if (cuda_captures_any()) {
+        refuse(&self, VRAM_REFUSAL_CAPTURE, 0);
+    } else if (begin_move(&self)) {
+        vram_memory_reap();
+        if (!out)
+            move_in(&self);
+        else if (is_quiet(&self))
+            move_out(&self);
+        collect_backups();
+        end_move();
+    }
+    *refusal = self.refusal;
+    *error = self.refusal == VRAM_REFUSAL_DONE ? 0 : self.error;
+    return self.moved;
+}
+
+uint64_t vram_move_out(const struct vram_move_options *options, enum vram_refusal *refusal, int *error) {
+    return move(options, true, refusal, error);
+}
+
+uint64_t vram_move_in(const struct vram_move_options *options, enum vram_refusal *refusal, int *error) {
+    return move(options, false, refusal, error);
+}

@@ -1,0 +1,37 @@
+/* vram_move.h — moves device memory that memstow serves off its device to the host, and back to the same addresses.
+ * In: requests to move an owner's memory. Out: bytes that moved, and why others did not. A device cannot fault memory
+ * back: a caller that stows must restore before anything uses the addresses. Any thread. During a capture nothing
+ * moves, and no capture is broken. */
+#ifndef MEMSTOW_VRAM_MOVE_H
+#define MEMSTOW_VRAM_MOVE_H
+
+#include "preload/stow/move_end.h"
+#include "preload/vram/vram_backup.h"
+#include "preload/vram/vram_refusal.h"
+
+#pragma GCC visibility push(hidden)
+
+struct vram_move_options {
+    uint32_t owner;            /* 0: all owners */
+    uint32_t milliseconds;     /* to wait for running work */
+    bool verify;               /* compare the copy with the original */
+    struct vram_limits limits; /* of everything that is off the devices */
+    bool at_once;              /* do not wait for another move */
+    struct move_end end;       /* for moving out: the move ends after its present block */
+};
+/* Return the bytes that moved. *refusal and *error (the driver's) say why others stayed: the first reason counts, but a
+ * reason of a single block gives way to any other. vram_move_in brings everything back or nothing. */
+uint64_t vram_move_out(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
+uint64_t vram_move_in(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
+
+/* How many blocks have left their device so far, by any thread's moves. */
+uint64_t vram_move_left(void);
+/* Waits for another thread's move, for that time at most. True: there was one, and it is over. */
+bool vram_move_wait(uint32_t milliseconds);
+
+/* With the lock of the table: this context has ended, and the buffers for copies that were made in it with it. */
+void vram_move_forget_ring(cuda_handle context);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,28 @@
+/* vram_owned.h — which owner has which block of served memory.
+ * In: owners, and blocks that change hands. Out: the blocks of an owner. Any thread. */
+#ifndef MEMSTOW_VRAM_OWNED_H
+#define MEMSTOW_VRAM_OWNED_H
+
+#include "preload/vram/vram_refusal.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Calls visit for each block of an owner that is on its device and stays for such a reason, or because it is mixed.
+ * visit must not call CUDA. */
+typedef void vram_staying_visitor(enum vram_refusal why, uint64_t at, uint64_t bytes, void *context);
+void vram_owned_visit_staying(uint32_t owner, vram_staying_visitor *visit, void *context);
+/* Calls visit for each block that is live or stowed. visit must not call CUDA. */
+typedef void vram_owned_visitor(uint32_t owner, uint64_t bytes, bool stowed, void *context);
+void vram_owned_visit(vram_owned_visitor *visit, void *context);
+/* Everything of `from` now belongs to `to`. */
+void vram_owned_change(uint32_t from, uint32_t to);
+/* Holds the block at `at` in place until it is released. Waits for a thread that moves it. False: it is off its device.
+ * *held is NULL if no block of ours is there. */
+bool vram_owned_hold(uint64_t at, struct vram_block **held);
+/* Gives the block to an owner (0: nobody). `mixed`: others have parts of it, so it does not move. */
+void vram_owned_assign(struct vram_block *held, uint32_t owner, bool mixed);
+void vram_owned_let_go(struct vram_block *held);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,51 @@
+/* vram_refusal.h — why device memory stays where it is.
+ * In: blocks whose memory others know. Out: a reason, and its text for the trace. Any thread. */
+#ifndef MEMSTOW_VRAM_REFUSAL_H
+#define MEMSTOW_VRAM_REFUSAL_H
+
+#include "preload/vram/vram_block.h"
+
+#pragma GCC visibility push(hidden)
+
+enum vram_refusal {
+    VRAM_REFUSAL_DONE,
+    VRAM_REFUSAL_EMPTY,    /* the owner has nothing that could move this way */
+    VRAM_REFUSAL_CAPTURE,  /* a stream is in capture */
+    VRAM_REFUSAL_BUSY,     /* a kernel did not end in time */
+    VRAM_REFUSAL_AT_WORK,  /* another move is in progress, and must not be waited for */
+    VRAM_REFUSAL_NOT_IDLE, /* nobody has declared the owner idle */
+    VRAM_REFUSAL_CONTEXTS, /* there are more contexts than it can wait for */
+    VRAM_REFUSAL_CANCELLED,
+    VRAM_REFUSAL_HANDLE,    /* its handle was returned, so it can be mapped or exported elsewhere (NCCL does) */
+    VRAM_REFUSAL_MULTICAST, /* bound to a multicast object */
+    VRAM_REFUSAL_EXPORTED,  /* to another process or device */
+    VRAM_REFUSAL_RDMA,      /* set up for other devices' direct access */
+    VRAM_REFUSAL_MIXED,     /* other owners have parts of the block */
+    VRAM_REFUSAL_DRIVER,    /* the driver answered with an error */
+    VRAM_REFUSAL_NO_ROOM,   /* no host memory for it, or no more than is allowed */
+    VRAM_REFUSAL_DISK_FULL, /* the disk is full, or no more may be written there */
+    VRAM_REFUSAL_DISK_ERROR,
+    VRAM_REFUSAL_DISK,    /* there is no directory for it, or none that can be used */
+    VRAM_REFUSAL_NO_VRAM, /* no device memory to bring it back to */
+    VRAM_REFUSAL_CHANGED, /* the copy differs from the original */
+    VRAM_REFUSAL_AIMDO,   /* comfy-aimdo is loaded, which manages addresses itself */
+    VRAM_REFUSAL_DEVICES, /* another device could not copy from it */
+    VRAM_REFUSAL_OLD,     /* the driver lacks a necessary function */
+    VRAM_REFUSAL_OFF,     /* serving is not turned on */
+    VRAM_REFUSAL_SMALL,   /* smaller than the setting, or from an explicit pool */
+    VRAM_REFUSAL_KIND,    /* this kind of memory is never served */
+    VRAM_REFUSALS
+};
+
+/* The block does not move any more: others may know where its memory is (IPC, NCCL, RDMA). The first reason counts. */
+void vram_refusal_note(uint64_t address, enum vram_refusal why);
+/* Why this block never moves: others know where its memory is, or have parts of it. VRAM_REFUSAL_DONE: it can move. */
+enum vram_refusal vram_refusal_of(const struct vram_block *block);
+
+const char *vram_refusal_text(uint32_t refusal);
+/* Whether the refusal concerns single blocks, which stay when the rest moves. */
+bool vram_refusal_is_of_blocks(uint32_t refusal);
+
+#pragma GCC visibility pop
+
+#endif
