@@ -13,8 +13,8 @@ if not shutil.which("protoc"):
 def profile(file, *options):
     """A profile as {field: [value…]}, messages alike, by the text that protoc makes of it."""
     packed = subprocess.run([MEMSTOW, "report", file, "--pprof", *options], capture_output=True, check=True).stdout
-    text = subprocess.run(["protoc", f"-I{ROOT}/tools/report", "--decode=pprof.Profile",
-                           f"{ROOT}/tools/report/pprof.proto"], input=gzip.decompress(packed), capture_output=True,
+    text = subprocess.run(["protoc", f"-I{ROOT}/tools/export", "--decode=pprof.Profile",
+                           f"{ROOT}/tools/export/pprof.proto"], input=gzip.decompress(packed), capture_output=True,
                           check=True).stdout.decode()
     open_messages = [{}]
     for row in map(str.strip, text.splitlines()):

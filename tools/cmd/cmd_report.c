@@ -1,6 +1,7 @@
 /* cmd_report.c — memstow report: shows what a process holds, or what it left. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
+#include "tools/export/export.h"
 #include "tools/html/html_page.h"
 #include "tools/symbols/innermost.h"
 #include "tools/report/report.h"

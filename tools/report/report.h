@@ -46,8 +46,6 @@ int report_text(const struct report *report); /* returns 0, or -1: no memory */
 int report_json(const struct report *report);
 int report_json_to(const struct report *report, FILE *to);
 int report_html(const struct report *report); /* returns 0, or an exit code after a complaint */
-int report_folded(const struct report *report);
-int report_pprof(const struct report *report);
 
 /* CUDA memory; prints nothing if the process has none. Returns 0, or -1: no memory. */
 int report_text_cuda(const struct report *report);

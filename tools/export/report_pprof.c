@@ -1,9 +1,10 @@
-/* report_pprof.c — a report as a compressed profile for pprof and similar programs; see report.h and report_profile.h.
+/* report_pprof.c — a report as a compressed profile for pprof and similar programs; see export.h and report_profile.h.
  * A profile has repeated fields only, and protocol buffers that follow each other are merged. So each string, function,
  * location and sample is written as a small profile of its own, and a million stacks need no memory. */
+#include "tools/export/export.h"
 #include "tools/views/estimate.h"
 #include "pprof.pb-c.h"
-#include "tools/report/report_profile.h"
+#include "tools/export/report_profile.h"
 #include "tools/views/stacks.h"
 #include "tools/base/text.h"
 

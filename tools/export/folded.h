@@ -1,0 +1,19 @@
+/* folded.h — a sink for lines of folded stacks, "outermost;…;innermost BYTES", as flame graph programs read them.
+ * In: frames, one by one. Out: lines on standard output. A name never ends a frame or a line. */
+#ifndef MEMSTOW_FOLDED_H
+#define MEMSTOW_FOLDED_H
+
+#include "tools/export/profile.h"
+
+struct folded {
+    struct profile_sink sink; /* used: bytes of the present stack's text */
+    char *text;
+    size_t room;
+};
+
+/* A native frame is the name of its function, a Python frame "py:FUNCTION (FILE:LINE)". With `pairs` a line has two
+ * amounts: those before and after. */
+void folded_begin(struct folded *folded, bool pairs);
+void folded_end(struct folded *folded);
+
+#endif

@@ -1,0 +1,205 @@
+/* report_profile.c — see report_profile.h. */
+#include "tools/base/complain.h"
+#include "tools/export/report_profile.h"
+#include "tools/symbols/innermost.h"
+#include "tools/views/roster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+enum { NAME_MOST = 1024 };
+
+/* What a flame graph has space for: half a pixel of 1,000, and a thousand frames on top of each other. */
+enum { SHARE = 2000, DEEPEST = 1000 };
+
+struct root_name {
+    UT_hash_handle hh;
+    uint32_t root;
+    char text[];
+};
+
+static bool wants_roots(const struct report *report) {
+    return report->view_given && (report->view == BY_MODEL || report->view == BY_NODE || report->view == BY_RUN);
+}
+
+static void name_root(const struct report *report, const struct snap_tag *tag, char *name) {
+    uint32_t id = report->view == BY_MODEL ? tag->model : report->view == BY_NODE ? tag->node : tag->run;
+    const struct snap_owner *owner = image_owner(report->image, id);
+    const char *origin = owner ? image_string(report->image, owner->origin) : "";
+    if (!owner)
+        snprintf(name, NAME_MOST, "(untagged)");
+    else
+        snprintf(name, NAME_MOST, *origin ? "%s:%s (%s)" : "%s:%s", roster_kind(owner),
+                 image_string(report->image, owner->name), origin);
+}
+
+/* The root with the name, made if it is new. Returns 0, or -1: no memory. */
+static int find_root(struct roots *roots, struct root_name **known, const char *name, uint32_t *root) {
+    struct root_name *found;
+    size_t length = strlen(name);
+    HASH_FIND(hh, *known, name, length, found);
+    if (found) {
+        *root = found->root;
+        return 0;
+    }
+    found = malloc(sizeof *found + length + 1);
+    if (!found || !(roots->names[roots->count] = strdup(name))) {
+        free(found);
+        return -1;
+    }
+    memcpy(found->text, name, length + 1);
+    *root = found->root = (uint32_t)roots->count++;
+    HASH_ADD(hh, *known, text, length, found);
+    return 0;
+}
+
+static int name_roots(struct roots *roots, const struct report *report) {
+    struct root_name *known = NULL, *one, *next;
+    char name[NAME_MOST];
+    int result = 0;
+    for (size_t i = 0; i <= roots->tags && result == 0; i++) {
+        name_root(report, image_tag(report->image, (uint32_t)i), name);
+        result = find_root(roots, &known, name, &roots->of_tag[i]);
+    }
+    HASH_ITER(hh, known, one, next) {
+        HASH_DEL(known, one);
+        free(one);
+    }
+    return result;
+}
+
+int roots_make(struct roots *roots, const struct report *report) {
+    *roots = (struct roots){.tags = report->image->tag_count};
+    roots->names = calloc(roots->tags + 1, sizeof *roots->names);
+    roots->of_tag = calloc(roots->tags + 1, sizeof *roots->of_tag);
+    if (!roots->names || !roots->of_tag) return -1;
+    if (wants_roots(report)) return name_roots(roots, report);
+    roots->count = 1;
+    return 0;
+}
+
+void roots_clear(struct roots *roots) {
+    for (size_t i = 0; roots->names && i < roots->count; i++) free(roots->names[i]);
+    free(roots->names);
+    free(roots->of_tag);
+    *roots = (struct roots){0};
+}
+
+uint32_t roots_of(const struct roots *roots, uint32_t tag) {
+    return roots->of_tag[tag < roots->tags ? tag : roots->tags];
+}
+
+bool report_skips_frame(const struct report *report, uint32_t frame) {
+    return report->python && !innermost_is_python(report->image, frame);
+}
+
+const char *report_no_frames(const struct report *report, uint32_t module) {
+    const char *path = image_module(report->image, module);
+    if (report->python) return "(no Python)";
+    if (path) return text_base_name(path);
+    return report->image->header.stacks == SNAP_STACKS_NONE ? "(no call sites)" : "(call stack unknown)";
+}
+
+/* ---- parts */
+
+static uint64_t amount_of(const struct report *report, const struct listed_site *site, bool blocks) {
+    if (!blocks) return site->bytes;
+    struct total sum = report_site(report->image, site);
+    return total_measure_blocks(&sum, report->measure);
+}
+
+/* Whether each stack is written by itself, not in a tree. */
+static bool is_each(const struct report *report) {
+    return (report->min_given && !report->min) || report->top != SIZE_MAX;
+}
+
+/* The sites of a report; sorted by bytes if each is written by itself. False: no memory. */
+static bool make_parts(struct profile *profile, const struct report *report, const struct roots *roots, bool blocks) {
+    struct report listed = *report;
+    if (!is_each(report)) listed.top = 0;
+    struct listed_site *sites = report_sites(&listed, false, &profile->part_count);
+    profile->parts = calloc(profile->part_count + 1, sizeof *profile->parts);
+    for (size_t i = 0; sites && profile->parts && i < profile->part_count; i++) {
+        const struct total *total = &report->image->totals[sites[i].first];
+        profile->parts[i] = (struct profile_part){.root = roots_of(roots, total->tag),
+                                                  .stack = total->stack,
+                                                  .nowhere = report_no_frames(report, total->module),
+                                                  .amounts = {amount_of(report, &sites[i], blocks), 0}};
+    }
+    bool ready = sites && profile->parts;
+    free(sites);
+    return ready;
+}
+
+static uint64_t sum_of(const struct profile *profile) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < profile->part_count; i++) sum += profile->parts[i].amounts[0] + profile->parts[i].amounts[1];
+    return sum;
+}
+
+/* ---- what is merged */
+
+struct profile_limits profile_limits_of(uint64_t all) {
+    return (struct profile_limits){all / SHARE + 1, DEEPEST};
+}
+
+static struct text amount_text(uint64_t amount, bool blocks) {
+    return blocks ? text_block_count(amount) : text_size(amount);
+}
+
+void profile_tell(struct profile_limits limits, struct profile_merged merged, bool blocks, const char *where,
+                  bool is_share, const char *all_of_it) {
+    char share[32];
+    snprintf(share, sizeof share, is_share ? ", 1/%d of all," : "", SHARE);
+    if (merged.smaller)
+        complain("what holds less than %s%s is merged into \"(n smaller)\"%s: %s%s",
+                 amount_text(limits.least, blocks).s, share, where, amount_text(merged.smaller, blocks).s, all_of_it);
+    if (merged.deeper)
+        complain("what is more than %s frames deep is merged into \"(deeper)\"%s: %s%s", text_count(limits.deepest).s,
+                 where, amount_text(merged.deeper, blocks).s, all_of_it);
+    if (merged.more)
+        complain("%s call stacks are not shown by themselves: \"(%zu more)\"%s has %s", text_count(merged.more_count).s,
+                 merged.more_count, where, amount_text(merged.more, blocks).s);
+}
+
+/* ---- */
+
+static int write_profile(const struct report *report, struct profile *profile, struct profile_sink *sink, bool blocks,
+                         const char *what) {
+    bool given = report->min_given && !(blocks && report->min);
+    struct profile_limits limits =
+        given ? (struct profile_limits){report->min, SIZE_MAX} : profile_limits_of(sum_of(profile));
+    struct profile_merged merged;
+    char where[64];
+    int result = is_each(report) ? profile_each(profile, sink, report->top, &merged)
+                                 : profile_tree(profile, sink, limits, &merged);
+    snprintf(where, sizeof where, *what ? " of %s" : "", what);
+    if (result == 0) profile_tell(limits, merged, blocks, where, !given, given ? "" : " (--min=0 shows all of it)");
+    return result;
+}
+
+static int report_profile_of(const struct report *report, const struct roots *roots, struct profile_sink *sink,
+                             const char *what, bool blocks) {
+    struct profile profile = {.image = report->image,
+                              .symbols = report->symbols,
+                              .python = report->python,
+                              .roots = roots->names,
+                              .root_count = roots->count,
+                              .without_frames = report_no_frames(report, 0)};
+    bool ready = make_parts(&profile, report, roots, blocks);
+    int result = ready ? write_profile(report, &profile, sink, blocks, what) : -1;
+    free(profile.parts);
+    return result;
+}
+
+int report_profile(const struct report *report, const struct roots *roots, struct profile_sink *sink,
+                   const char *what) {
+    return report_profile_of(report, roots, sink, what, false);
+}
+
+int report_profile_blocks(const struct report *report, const struct roots *roots, struct profile_sink *sink,
+                          const char *what) {
+    return report_profile_of(report, roots, sink, what, true);
+}

@@ -1,0 +1,44 @@
+/* report_profile.h — the call stacks of a report as a profile, as the options ask for them.
+ * In: an image and options. Out: the owner of a stack as its outermost frame, "model:UNET (wan.safetensors)"; the
+ * frames that are left out; a frame for a stack without frames; and the parts that a profile is written from. */
+#ifndef MEMSTOW_REPORT_PROFILE_H
+#define MEMSTOW_REPORT_PROFILE_H
+
+#include "tools/export/profile.h"
+#include "tools/report/report.h"
+
+/* The number of each tag's root. Owners of the same name and origin share a root. Unless model, node or run was asked
+ * for, there is only one root, whose name is NULL. */
+struct roots {
+    char **names;
+    uint32_t *of_tag;
+    size_t count, tags;
+};
+
+/* Returns 0, or -1: no memory. */
+int roots_make(struct roots *roots, const struct report *report);
+void roots_clear(struct roots *roots);
+uint32_t roots_of(const struct roots *roots, uint32_t tag);
+
+/* With --python: skips native frames, and frames of Python's import machinery. */
+bool report_skips_frame(const struct report *report, uint32_t frame);
+/* The frame of a stack without frames: "libx.so", "(call stack unknown)" or "(no Python)". */
+const char *report_no_frames(const struct report *report, uint32_t module);
+
+/* Writes the sites of the report into the sink, in its measure, and says on standard error what it merges; `what` names
+ * the profile there, if a form has several ("": it has one). It merges what holds less than 1/2000 of all (half a pixel
+ * of 1,000) and what is more than a thousand frames deep, unless --min or --top says otherwise. Returns 0, or -1: no
+ * memory. */
+int report_profile(const struct report *report, const struct roots *roots, struct profile_sink *sink, const char *what);
+
+/* The same with blocks in place of bytes. --min=0 merges nothing there, either; another --min is of bytes. */
+int report_profile_blocks(const struct report *report, const struct roots *roots, struct profile_sink *sink,
+                          const char *what);
+
+/* What is too small or too deep to be seen, of all that is shown. */
+struct profile_limits profile_limits_of(uint64_t all);
+/* Says on standard error what was merged. `where`: "" or " of LIVE BYTES"; `all_of_it`: how to see it, or "". */
+void profile_tell(struct profile_limits limits, struct profile_merged merged, bool blocks, const char *where,
+                  bool is_share, const char *all_of_it);
+
+#endif
