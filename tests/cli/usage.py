@@ -25,9 +25,14 @@ for words, message in (
         (("report", "--peak", "--churn", "x.mst"), "--peak and --churn exclude each other"),
         (("report", "--json", "--folded", "x.mst"), "--json and --folded exclude each other"),
         *((("report", f"--by={view}", form, "x.mst"), f"--by={view}: {form} is by model, node or run")
-          for view in ("site", "module", "thread") for form in ("--folded", "--pprof")),
-        *((("report", option, *form, "x.mst"), f"{option.partition('=')[0]} goes with --folded or --pprof")
-          for option in ("--python", "--min=1K") for form in ((), ("--json",))),
+          for view in ("site", "module", "thread") for form in ("--folded", "--pprof", "--speedscope")),
+        *((("report", f"--by={view}", "--csv", "x.mst"), f"--by={view}: --csv is by site")
+          for view in ("model", "node", "run", "module", "thread")),
+        *((("report", "--csv", form, "x.mst"), f"--csv and {form} exclude each other")
+          for form in ("--json", "--html", "--speedscope", "--folded")),
+        *((("report", option, *form, "x.mst"),
+           f"{option.partition('=')[0]} goes with --folded, --pprof or --speedscope")
+          for option in ("--python", "--min=1K") for form in ((), ("--json",), ("--csv",))),
         *((("report", f"--min={size}", "--folded", "x.mst"), f"--min={size}: not a size like 64K or 1M")
           for size in ("", "5%", "-1", "x", "9x", "1K,2K", "9" * 15 + "T")),
         (("report", "--min=1K", "--top=3", "--folded", "x.mst"), "--min and --top exclude each other"),

@@ -5,32 +5,10 @@ bytes that are no UTF-8, a megabyte. None of it runs, none of it hides, and the 
 import pathlib
 
 from _page import Browser, Data, report
-from _ledger import Ledger
+import _hostile
+from _hostile import SCRIPT
 
-SCRIPT = "<script>window.hit=1</script>"
-NAMES = [SCRIPT, "</script>" + SCRIPT, "<!--" + SCRIPT, "]]>" + SCRIPT, "</title>" + SCRIPT, "</style>" + SCRIPT,
-         '"><img src=x onerror="window.hit=2">', "<img src=http://127.0.0.1:9/x.png>", "javascript:window.hit=3",
-         "<svg/onload=window.hit=4>", "<iframe srcdoc='<script>parent.hit=5</script>'>", "{{7*7}}${7*7}#{7*7}",
-         "a\nb\tc\rd\x1b[2J\x07\x7f", "right \u202e to \u202c left \u2066 and \u200b nothing",
-         "\udcff\udcfe no UTF-8 \udce0\udc80", "\\u003cscript\\u003e", "__proto__", "constructor", "x" * (1 << 20), "",
-         " ", "&lt;b&gt;&amp;",]
-ledger = Ledger(name="<b>\x1b[2J</b>", stacks=2)
-ledger.fact(2, "run </script>" + SCRIPT + " \x9b31m")
-ledger.fact(4, "<img src=x onerror=window.hit=6>")
-outer = ledger.python("outer", "/src/" + SCRIPT, 1)
-owners = [ledger.owner(1, name, name) for name in NAMES]
-sizes = {}
-for number, name in enumerate(NAMES):
-    site = ledger.site(stack=ledger.node([outer, ledger.python(name, f"/{name}", number)]),
-                       tag=ledger.tag(owners[number]))
-    sizes[name] = (number + 1) * 70000
-    ledger.count(site, alloc=(sizes[name], 1))
-    ledger.block(0x10000 * (number + 1), sizes[name], site)
-    ledger.line(kind="SET", owner=owners[number], policy=SCRIPT)
-    ledger.line(kind="HELD", owner=owners[number], holders=[name[:200].encode(errors="replace").decode()])
-ledger.line(kind="TRIGGER", trigger=1, reason=SCRIPT, text=SCRIPT, owners=1, before_bytes=1)
-ledger.line(kind="DECISION", trigger=1, owner=owners[0], policy=SCRIPT, action=SCRIPT, why=SCRIPT, bytes=1)
-ledger.save("hostile.mst")
+sizes = _hostile.save("hostile.mst")
 page = report("hostile.mst")
 text = pathlib.Path(page).read_bytes()
 assert text.count(b"<script") == text.count(b"</script>") and b"window.hit" not in text and b"onerror" not in text

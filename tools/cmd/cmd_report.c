@@ -43,8 +43,10 @@ struct choice {
 static int help(void) {
     puts("usage: memstow report FILE|PID [--by=VIEW] [--top=N] [--match=TEXT]\n"
          "                      [--peak | --churn] [--json]\n"
-         "       memstow report FILE|PID --folded|--pprof [--by=model|node|run] [--python]\n"
-         "                      [--min=SIZE | --top=N] [--match=TEXT] [--peak | --churn]\n"
+         "       memstow report FILE|PID --folded|--pprof|--speedscope\n"
+         "                      [--by=model|node|run] [--python] [--min=SIZE | --top=N]\n"
+         "                      [--match=TEXT] [--peak | --churn]\n"
+         "       memstow report FILE|PID --csv [--top=N] [--match=TEXT] [--peak | --churn]\n"
          "       memstow report FILE|PID --html [-o FILE] [--top=N] [--match=TEXT]\n"
          "                      [--peak | --churn]\n"
          "\n"
@@ -62,14 +64,16 @@ static int help(void) {
          "  --json        one JSON document, sizes in bytes\n"
          "  --folded      one line a stack, for flame graphs\n"
          "  --pprof       a compressed profile for pprof; not to a terminal\n"
+         "  --speedscope  a file for speedscope with a profile for each measure\n"
+         "  --csv         a table for spreadsheets, one line a site, largest first\n"
          "  --html        one page for a browser: flame graph, tables, owners, blocks;\n"
          "                it needs nothing else, and asks nobody for anything\n"
          "  -o FILE       where the page goes (default: standard output)\n"
          "\n"
-         "With --folded and --pprof:\n"
+         "With --folded, --pprof and --speedscope:\n"
          "  --by=VIEW     model, node or run: whose a stack is, as its outermost frame\n"
          "  --python      Python frames only\n"
-         "  --min=SIZE    merge what holds less; 0: nothing (default of --folded: what\n"
+         "  --min=SIZE    merge what holds less; 0: nothing (default but for --pprof: what\n"
          "                holds less than 1/2000 of all)\n"
          "\n"
          "A number is a PID; for a file of that name write ./NUMBER.\n"
@@ -129,7 +133,8 @@ struct form {
     int (*write)(const struct report *report);
 };
 static const struct form forms[] = {
-    {"--json", report_json}, {"--folded", report_folded}, {"--pprof", report_pprof}, {"--html", report_html}};
+    {"--json", report_json}, {"--folded", report_folded},         {"--pprof", report_pprof},
+    {"--html", report_html}, {"--speedscope", report_speedscope}, {"--csv", report_csv}};
 
 static bool parse_min(const char *text, uint64_t *bytes) {
     double size;
@@ -179,11 +184,19 @@ static int take_option(struct choice *choice, int option, char **argv) {
     }
 }
 
+static bool is_profile(int (*write)(const struct report *report)) {
+    return write == report_folded || write == report_pprof || write == report_speedscope;
+}
+
 /* Refuses options that would have no effect. */
 static int check_usage(const struct choice *choice) {
-    bool profile = choice->write == report_folded || choice->write == report_pprof;
-    if (choice->python && !profile) return usage_error("report", "--python goes with --folded or --pprof");
-    if (choice->min_given && !profile) return usage_error("report", "--min goes with --folded or --pprof");
+    bool profile = is_profile(choice->write);
+    if (choice->python && !profile)
+        return usage_error("report", "--python goes with --folded, --pprof or --speedscope");
+    if (choice->min_given && !profile)
+        return usage_error("report", "--min goes with --folded, --pprof or --speedscope");
+    if (choice->view_given && choice->write == report_csv && choice->view != BY_SITE)
+        return usage_error("report", "--by=%s: --csv is by site", view_name(choice->view));
     if (choice->min_given && choice->top_given) return usage_error("report", "--min and --top exclude each other");
     if (profile && choice->view_given && choice->view != BY_MODEL && choice->view != BY_NODE && choice->view != BY_RUN)
         return usage_error("report", "--by=%s: %s is by model, node or run", view_name(choice->view), choice->form);
@@ -206,6 +219,8 @@ int cmd_report(int argc, char **argv) {
         {"folded", no_argument, NULL, OPTION_FORM + 1},
         {"pprof", no_argument, NULL, OPTION_FORM + 2},
         {"html", no_argument, NULL, OPTION_FORM + 3},
+        {"speedscope", no_argument, NULL, OPTION_FORM + 4},
+        {"csv", no_argument, NULL, OPTION_FORM + 5},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };

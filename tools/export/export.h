@@ -8,5 +8,7 @@
 
 int report_folded(const struct report *report);
 int report_pprof(const struct report *report);
+int report_speedscope(const struct report *report);
+int report_csv(const struct report *report);
 
 #endif

@@ -149,19 +149,20 @@ static struct text amount_text(uint64_t amount, bool blocks) {
     return blocks ? text_block_count(amount) : text_size(amount);
 }
 
-void profile_tell(struct profile_limits limits, struct profile_merged merged, bool blocks, const char *where,
+void profile_tell(struct profile_limits limits, struct profile_merged merged, bool blocks, const char *what,
                   bool is_share, const char *all_of_it) {
     char share[32];
+    const char *colon = *what ? ": " : "";
     snprintf(share, sizeof share, is_share ? ", 1/%d of all," : "", SHARE);
     if (merged.smaller)
-        complain("what holds less than %s%s is merged into \"(n smaller)\"%s: %s%s",
-                 amount_text(limits.least, blocks).s, share, where, amount_text(merged.smaller, blocks).s, all_of_it);
+        complain("%s%swhat holds less than %s%s is merged into \"(n smaller)\": %s%s", what, colon,
+                 amount_text(limits.least, blocks).s, share, amount_text(merged.smaller, blocks).s, all_of_it);
     if (merged.deeper)
-        complain("what is more than %s frames deep is merged into \"(deeper)\"%s: %s%s", text_count(limits.deepest).s,
-                 where, amount_text(merged.deeper, blocks).s, all_of_it);
+        complain("%s%swhat is more than %s frames deep is merged into \"(deeper)\": %s%s", what, colon,
+                 text_count(limits.deepest).s, amount_text(merged.deeper, blocks).s, all_of_it);
     if (merged.more)
-        complain("%s call stacks are not shown by themselves: \"(%zu more)\"%s has %s", text_count(merged.more_count).s,
-                 merged.more_count, where, amount_text(merged.more, blocks).s);
+        complain("%s%s%s call stacks are not shown by themselves: \"(%zu more)\" has %s", what, colon,
+                 text_count(merged.more_count).s, merged.more_count, amount_text(merged.more, blocks).s);
 }
 
 /* ---- */
@@ -172,11 +173,9 @@ static int write_profile(const struct report *report, struct profile *profile, s
     struct profile_limits limits =
         given ? (struct profile_limits){report->min, SIZE_MAX} : profile_limits_of(sum_of(profile));
     struct profile_merged merged;
-    char where[64];
     int result = is_each(report) ? profile_each(profile, sink, report->top, &merged)
                                  : profile_tree(profile, sink, limits, &merged);
-    snprintf(where, sizeof where, *what ? " of %s" : "", what);
-    if (result == 0) profile_tell(limits, merged, blocks, where, !given, given ? "" : " (--min=0 shows all of it)");
+    if (result == 0) profile_tell(limits, merged, blocks, what, !given, given ? "" : " (--min=0 shows all of it)");
     return result;
 }
 
