@@ -1,5 +1,5 @@
-"""--speedscope: a file of speedscope's published schema (https://www.speedscope.app/file-format-schema.json): each measure
-is a sampled profile with the stacks of --folded; what is merged is said, and the weights always add up to all; names
+"""--speedscope: a file of speedscope's schema (https://www.speedscope.app/file-format-schema.json). Each measure is a
+sampled profile with the stacks of --folded. What is merged is said, and the weights always add up to all. Names
 from a file never break it."""
 import json, subprocess
 import _hostile
