@@ -36,6 +36,12 @@ assert memstow("lifecycle", "bad", status=3).stderr.startswith("memstow: bad:2:8
 os.mkfifo("fifo")
 assert "not a regular file" in memstow("lifecycle", "fifo", status=3).stderr
 assert "No such file" in memstow("lifecycle", "none", status=3).stderr
+pathlib.Path("long").write_text("# " + "x" * (1 << 20))
+assert "long: longer than 1 MiB" in memstow("lifecycle", "long", status=3).stderr
+# Suppressions are read by the same function, with another limit.
+pathlib.Path("long").write_text("# " + "x" * (16 << 20))
+assert "long: longer than 16 MiB" in memstow("check", "--baseline=base", "--suppressions=long", "--", "true",
+                                             status=3).stderr
 pathlib.Path("fails").write_text("program: no-such-program-at-all\nready: http GET / within 30s\n")
 done = memstow("lifecycle", "--test=T1", "--repeat=1", "--untracked", "fails", status=4)
 assert "the program had ended, with 127" in done.stdout, done.stdout

@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *text = malloc(size + 1); /* a sanitizer sees each byte too far */
     if (!text) return 0;
     memcpy(text, data, size);
-    int result = scenario_parse(&scenario, "fuzz", text, size);
+    text[size] = 0;
+    int result = scenario_take(&scenario, "fuzz", text, size);
     if ((result < 0) != (scenario.error[0] != 0)) abort();
     if (result == 0 && (!scenario.program || !scenario.repeat)) abort();
     for (size_t i = 0; result == 0 && i < scenario.step_count; i++) {
@@ -20,6 +21,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (step->verb == VERB_SIGNAL && !scenario_signal(step->text)) abort();
     }
     scenario_clear(&scenario);
-    free(text);
     return 0;
 }

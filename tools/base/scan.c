@@ -1,54 +1,26 @@
 /* scan.c — see scan.h. */
 #include "tools/base/scan.h"
 #include "tools/base/text.h"
+#include "tools/base/whole_file.h"
 
 #include "preload/shared/jsontext.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 void scan_begin(struct scan *scan, const char *file, const char *text, size_t length) {
     *scan = (struct scan){.file = file, .at = text, .end = text + length, .line = text, .token = text};
 }
 
-static int file_fails(struct scan *scan, const char *why) {
-    snprintf(scan->error, sizeof scan->error, "%s: %s", TEXT_SAFE(scan->file), why);
-    return -1;
-}
-
-static int read_all(struct scan *scan, int fd, size_t size) {
-    size_t got = 0;
-    scan->own = malloc(size + 1);
-    if (!scan->own) return file_fails(scan, "not enough memory");
-    while (got < size) {
-        ssize_t part = read(fd, scan->own + got, size - got);
-        if (part < 0 && errno == EINTR) continue;
-        if (part < 0) return file_fails(scan, strerror(errno));
-        if (part == 0) break; /* the file became shorter meanwhile */
-        got += (size_t)part;
-    }
-    scan->at = scan->line = scan->token = scan->own;
-    scan->end = scan->own + got;
-    return 0;
-}
-
 int scan_open(struct scan *scan, const char *path) {
-    struct stat st;
-    *scan = (struct scan){.file = path};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return file_fails(scan, strerror(errno));
-    int result = fstat(fd, &st) < 0            ? file_fails(scan, strerror(errno))
-                 : !S_ISREG(st.st_mode)        ? file_fails(scan, "not a regular file")
-                 : st.st_size > SCAN_FILE_MOST ? file_fails(scan, "larger than 16 MiB")
-                                               : read_all(scan, fd, (size_t)st.st_size);
-    close(fd);
+    struct whole_file file;
+    int result = whole_file_read(&file, path, SCAN_FILE_MIB);
+    scan_begin(scan, path, file.text, file.length);
+    scan->own = file.text;
+    if (result < 0) snprintf(scan->error, sizeof scan->error, "%s: %s", TEXT_SAFE(path), file.why);
     return result;
 }
 

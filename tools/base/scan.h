@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SCAN_FILE_MOST = 16 << 20, SCAN_STRING_MOST = 4096 };
+enum { SCAN_FILE_MIB = 16, SCAN_STRING_MOST = 4096 };
 
 struct scan {
     const char *file; /* its name in messages */

@@ -2,6 +2,8 @@
 #include "tools/base/size.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -49,4 +51,11 @@ bool size_parse(const char *string, double *bytes) {
     if (!unit || !size_unit(unit, &factor)) return false;
     *bytes *= factor;
     return true;
+}
+
+bool count_parse(const char *string, unsigned long least, unsigned long most, unsigned long *count) {
+    if (!*string || string[strspn(string, "0123456789")]) return false;
+    errno = 0;
+    *count = strtoul(string, NULL, 10);
+    return !errno && *count >= least && *count <= most;
 }

@@ -1,5 +1,5 @@
-/* size.h — parses sizes: "64K", "1.5MiB", "4096".
- * In: a text. Out: bytes. It must not depend on the locale. */
+/* size.h — parses sizes, such as "64K", "1.5MiB" or "4096", and counts.
+ * In: a text. Out: bytes, or a number. It must not depend on the locale. */
 #ifndef MEMSTOW_SIZE_H
 #define MEMSTOW_SIZE_H
 
@@ -9,6 +9,8 @@
 bool size_parse(const char *string, double *bytes);
 /* Parses the number at the beginning. Returns its end, or NULL if there is none. */
 const char *size_number(const char *string, double *value);
+/* The text must be one whole number in these limits, in digits alone. */
+bool count_parse(const char *string, unsigned long least, unsigned long most, unsigned long *count);
 /* The bytes in a unit. No unit means bytes; K, KiB and KB mean 1024. */
 bool size_unit(const char *unit, double *factor);
 

@@ -1,17 +1,11 @@
 /* top.c — see top.h. The first `most` are kept as a heap with the last of them on top. */
 #include "tools/base/top.h"
+#include "tools/base/size.h"
 
-#include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 
-bool top_parse(const char *string, size_t *most) {
-    char *end;
-    errno = 0;
-    unsigned long value = strtoul(string, &end, 10);
-    if (errno || *end || string[0] < '0' || string[0] > '9') return false;
-    *most = value;
-    return true;
-}
+bool top_parse(const char *string, size_t *most) { return count_parse(string, 0, SIZE_MAX, most); }
 
 struct heap {
     char *base;

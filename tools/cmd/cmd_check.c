@@ -77,11 +77,11 @@ static int help(void) {
 
 /* --- options --- */
 
-static bool parse_count(const char *text, uint32_t least, uint32_t *count) {
-    size_t length = strlen(text);
-    if (!length || length > 5 || strspn(text, "0123456789") != length) return false;
-    *count = (uint32_t)strtoul(text, NULL, 10);
-    return *count >= least && *count <= RUNS_MOST;
+static bool parse_count(const char *text, unsigned long least, uint32_t *count) {
+    unsigned long value;
+    if (!count_parse(text, least, RUNS_MOST, &value)) return false;
+    *count = (uint32_t)value;
+    return true;
 }
 
 static bool parse_pass_under(const char *text, uint64_t *bytes) {

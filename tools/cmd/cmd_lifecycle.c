@@ -6,6 +6,7 @@
 #include "tools/base/duration.h"
 #include "tools/watch/family.h"
 #include "tools/base/json.h"
+#include "tools/base/size.h"
 #include "tools/lifecycle/lifecycle.h"
 #include "tools/base/text.h"
 
@@ -37,7 +38,7 @@ struct cycle {
     const char *path;
     char here[4096], ledgers[4096]; /* ledgers: a temporary folder for them; "": they go where -o says */
     bool wanted[LIFECYCLE_TESTS + 1], strict, untracked, exempts;
-    unsigned repeat;
+    unsigned long repeat; /* 0: as the scenario says */
     uint64_t observe_ns;
     bool observe_given;
     size_t count[VERDICT_FAILED + 1], own_faults, skipped;
@@ -236,10 +237,11 @@ static int prepare(struct cycle *cycle) {
         complain("%s", cycle->scenario.error);
         return EXIT_UNREADABLE;
     }
-    if (cycle->repeat) cycle->scenario.repeat = cycle->repeat;
+    if (cycle->repeat) cycle->scenario.repeat = (unsigned)cycle->repeat;
     if (cycle->observe_given) cycle->scenario.observe_ns = cycle->observe_ns;
     find_here(cycle);
-    if (cycle->scenario.folder) cycle->exempt.folder = drive_expand(cycle->scenario.folder, 0, cycle->here);
+    const struct drive at = {.here = cycle->here};
+    if (cycle->scenario.folder) cycle->exempt.folder = drive_expand(&at, cycle->scenario.folder);
     cycle->lifecycle = (struct lifecycle){&cycle->scenario, cycle->here, cycle->untracked ? NULL : &cycle->start,
                                           cycle->exempts ? &cycle->exempt : NULL};
     if (!family_adopt()) complain("processes that cut the link to their parent cannot be followed here");
@@ -260,12 +262,6 @@ static bool take_tests(struct cycle *cycle, const char *list) {
     }
 }
 
-static bool take_repeat(struct cycle *cycle, const char *text) {
-    if (!*text || strlen(text) > 4 || strspn(text, "0123456789") != strlen(text)) return false;
-    cycle->repeat = (unsigned)atoi(text);
-    return cycle->repeat > 0;
-}
-
 /* Returns 0, or an exit code after a complaint. */
 static int take_option(struct cycle *cycle, int option, char **argv) {
     static struct json json;
@@ -274,7 +270,7 @@ static int take_option(struct cycle *cycle, int option, char **argv) {
         if (take_tests(cycle, optarg)) return 0;
         return usage_error("lifecycle", "--test=%s: not some of T1 to T6, separated by commas", TEXT_SAFE(optarg));
     case OPTION_REPEAT:
-        if (take_repeat(cycle, optarg)) return 0;
+        if (count_parse(optarg, 1, 9999, &cycle->repeat)) return 0;
         return usage_error("lifecycle", "--repeat=%s: not a number from 1 to 9999", TEXT_SAFE(optarg));
     case OPTION_OBSERVE:
         cycle->observe_given = true;

@@ -3,22 +3,30 @@
 #ifndef MEMSTOW_DRIVE_H
 #define MEMSTOW_DRIVE_H
 
-#include "tools/watch/observe.h"
+#include "tools/lifecycle/http.h"
 #include "tools/lifecycle/scenario.h"
+#include "tools/watch/observe.h"
 
 struct drive {
     const struct scenario *scenario;
     const char *here; /* folder of the scenario's file: relative names start there */
     struct observe *observe;
     uint16_t port;
-    int output, input; /* the program's output, and a socket to its standard input, or -1 */
+    int output;                /* the program's output, in memory */
+    int input, child_input;    /* a socket to its standard input, and its end of that; or -1 */
+    const struct step *step;   /* the step that is done, */
+    const char *text;          /* and its text, expanded */
+    struct http_answer answer; /* to the last request */
     char prompt_id[128];
     int signal; /* the last signal that was sent */
     char error[400];
 };
 
+/* Chooses the port, and opens output and input. The caller has set the first three members. */
+void drive_open(struct drive *drive);
+void drive_close(struct drive *drive);
 /* Replaces "{port}" and "{here}". NULL: no memory. The caller frees it. */
-char *drive_expand(const char *text, uint16_t port, const char *here);
+char *drive_expand(const struct drive *drive, const char *text);
 /* Returns 0, or -1 with error set. */
 int drive_phase(struct drive *drive, enum phase phase);
 

@@ -12,8 +12,8 @@ struct http_answer {
     size_t length;
 };
 
-/* Sends a request to 127.0.0.1; body NULL: none. Reads at most HTTP_BYTES_MOST, within the given time. */
-enum { HTTP_BYTES_MOST = 16 << 20 };
+/* Sends a request to 127.0.0.1, with `length` bytes of a body. Takes an answer of at most 16 MiB, within the given
+ * time. */
 void http_ask(struct http_answer *answer, uint16_t port, const char *method, const char *path, const char *body,
               size_t length, uint64_t within_ns);
 

@@ -8,17 +8,13 @@
 #include "tools/watch/observe.h"
 #include "tools/base/text.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,66 +50,43 @@ const char *lifecycle_lacks(const struct scenario *scenario, unsigned test) {
 
 /* --- starting it --- */
 
-/* What the child needs before the exec. */
-struct place {
-    const struct lifecycle *lifecycle;
-    int output, input;
-    uint16_t port;
-};
-
-static void take_place(void *context) {
-    const struct place *place = context;
-    const struct scenario *scenario = place->lifecycle->scenario;
-    int input = place->input >= 0 ? place->input : open("/dev/null", O_RDONLY);
-    dup2(input, STDIN_FILENO);
-    dup2(place->output, STDOUT_FILENO);
-    dup2(place->output, STDERR_FILENO);
+/* In the child, before the exec. */
+static void prepare_child(void *context) {
+    const struct drive *drive = context;
+    const struct scenario *scenario = drive->scenario;
+    dup2(drive->input >= 0 ? drive->child_input : open("/dev/null", O_RDONLY), STDIN_FILENO);
+    dup2(drive->output, STDOUT_FILENO);
+    dup2(drive->output, STDERR_FILENO);
     setpgid(0, 0);
     for (size_t i = 0; i < scenario->set_count; i++) {
-        char *pair = drive_expand(scenario->sets[i], place->port, place->lifecycle->here);
+        char *pair = drive_expand(drive, scenario->sets[i]);
         if (pair) putenv(pair);
     }
-    char *folder = scenario->folder ? drive_expand(scenario->folder, place->port, place->lifecycle->here) : NULL;
+    char *folder = scenario->folder ? drive_expand(drive, scenario->folder) : NULL;
     if (folder && chdir(folder) < 0) {
         dprintf(STDERR_FILENO, "%s: %s\n", folder, strerror(errno));
         _exit(127);
     }
 }
 
-static uint16_t free_port(void) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool found = fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0 &&
-                 getsockname(fd, (struct sockaddr *)&address, &size) == 0;
-    if (fd >= 0) close(fd);
-    return found ? ntohs(address.sin_port) : 0;
-}
-
-static bool wants_input(const struct scenario *scenario) {
-    for (size_t i = 0; i < scenario->step_count; i++)
-        if (scenario->steps[i].verb == VERB_INPUT) return true;
-    return false;
-}
-
 /* The command for the shell, with "exec", so that the shell becomes the program. */
-static char *command_of(const struct lifecycle *lifecycle, uint16_t port) {
-    char *program = drive_expand(lifecycle->scenario->program, port, lifecycle->here), *command = NULL;
+static char *command_of(const struct drive *drive) {
+    char *program = drive_expand(drive, drive->scenario->program), *command = NULL;
     if (program && asprintf(&command, "exec %s", program) < 0) command = NULL;
     free(program);
     return command;
 }
 
-static int launch(const struct lifecycle *lifecycle, struct launch *launch_, struct place *place, char **argv) {
-    if (!lifecycle->start) {
-        int error = launch_start(launch_, argv, take_place, place);
+static int launch(struct start *start, struct launch *launch_, struct drive *drive, char **argv) {
+    if (!start) {
+        int error = launch_start(launch_, argv, prepare_child, drive);
         if (error) complain("/bin/sh: %s", strerror(error));
         return error ? START_NOT_EXECUTABLE : EXIT_FINE;
     }
-    lifecycle->start->also = take_place;
-    lifecycle->start->also_context = place;
-    int code = start_prepare(lifecycle->start, argv);
-    return code == EXIT_FINE ? start_launch(lifecycle->start, launch_) : code;
+    start->also = prepare_child;
+    start->also_context = drive;
+    int code = start_prepare(start, argv);
+    return code == EXIT_FINE ? start_launch(start, launch_) : code;
 }
 
 /* --- the verdict --- */
@@ -300,17 +273,11 @@ int lifecycle_run(const struct lifecycle *lifecycle, unsigned test, struct life 
     const struct scenario *scenario = lifecycle->scenario;
     struct launch launched = {.adopts = true};
     struct observe observe;
-    int ends[2] = {-1, -1};
     *life = (struct life){0};
-    struct drive drive = {.scenario = scenario, .here = lifecycle->here, .observe = &observe, .input = -1};
-    drive.port = scenario->port ? scenario->port : free_port();
-    drive.output = memfd_create("output", MFD_CLOEXEC);
-    /* A socket, because writing to a pipe without a reader would kill this process. */
-    if (wants_input(scenario) && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) drive.input = ends[1];
-    fcntl(drive.output, F_SETFL, O_APPEND);
-    struct place place = {lifecycle, drive.output, ends[0], drive.port};
-    char *command = command_of(lifecycle, drive.port), *argv[] = {"/bin/sh", "-c", command, NULL};
-    int code = command ? launch(lifecycle, &launched, &place, argv) : EXIT_UNREADABLE;
+    struct drive drive = {.scenario = scenario, .here = lifecycle->here, .observe = &observe};
+    drive_open(&drive);
+    char *command = command_of(&drive), *argv[] = {"/bin/sh", "-c", command, NULL};
+    int code = command ? launch(lifecycle->start, &launched, &drive, argv) : EXIT_UNREADABLE;
     if (code == EXIT_FINE) {
         observe_begin(&observe, &launched, argv, lifecycle->exempt);
         live(&drive, test, life);
@@ -319,8 +286,6 @@ int lifecycle_run(const struct lifecycle *lifecycle, unsigned test, struct life 
         launch_forget(&launched);
     }
     free(command);
-    close(drive.output);
-    for (int i = 0; i < 2; i++)
-        if (ends[i] >= 0) close(ends[i]);
+    drive_close(&drive);
     return code;
 }

@@ -1,21 +1,19 @@
 /* scenario.c — see scenario.h. */
 #include "tools/lifecycle/scenario.h"
 #include "tools/base/duration.h"
+#include "tools/base/size.h"
 #include "preload/shared/jsontext.h"
 #include "tools/base/text.h"
+#include "tools/base/whole_file.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum { REPEAT_MOST = 10000, STEP_PATIENCE_S = 60, READY_PATIENCE_S = 120, OBSERVE_S = 60, REPEAT = 3 };
+enum { FILE_MIB = 1, REPEAT_MOST = 10000, STEP_PATIENCE_S = 60, READY_PATIENCE_S = 120, OBSERVE_S = 60, REPEAT = 3 };
 
 static const char *const phases[PHASES] = {"ready", "load", "queue", "behind", "finish", "cancel", "child", "close"};
 
@@ -53,8 +51,6 @@ static int line_fault(const struct line *line, const char *at, const char *why) 
              text_fit_path(line->name, 150).s, line->number, (size_t)(at - line->text) + 1, why);
     return -1;
 }
-
-static int line_no_memory(const struct line *line) { return line_fault(line, line->text, "not enough memory"); }
 
 static char *skip_blanks(char *text) { return text + strspn(text, " \t"); }
 
@@ -106,28 +102,45 @@ static int take_step(struct line *line, enum phase phase) {
     if (take_within(line, rest, &step.within_ns) < 0) return -1;
     step.text = rest;
     if (check_step(line, &step, rest) < 0) return -1;
-    if (!(step.text = strdup(rest))) return line_no_memory(line);
     scenario->steps[scenario->step_count++] = step;
     return 0;
 }
 
-static int take_text(struct line *line, char **to) {
+static int take_text(struct line *line, const char **to) {
     if (*to) return line_fault(line, line->key, "said twice");
-    return (*to = strdup(line->value)) ? 0 : line_no_memory(line);
+    *to = line->value;
+    return 0;
 }
 
-static bool whole_number(const char *text, unsigned long most, unsigned long *number) {
-    if (!*text || strlen(text) > 9 || strspn(text, "0123456789") != strlen(text)) return false;
-    *number = strtoul(text, NULL, 10);
-    return *number <= most;
+static int take_program(struct line *line) { return take_text(line, &line->scenario->program); }
+
+static int take_folder(struct line *line) { return take_text(line, &line->scenario->folder); }
+
+static int take_observe(struct line *line) {
+    if (duration_parse(line->value, &line->scenario->observe_ns)) return 0;
+    return line_fault(line, line->value, "not a time like 60s or 2m, a day at most");
+}
+
+static int take_repeat(struct line *line) {
+    unsigned long number;
+    if (!count_parse(line->value, 1, REPEAT_MOST, &number))
+        return line_fault(line, line->value, "not a number from 1 to 10000");
+    line->scenario->repeat = (unsigned)number;
+    return 0;
+}
+
+static int take_port(struct line *line) {
+    unsigned long number;
+    if (!count_parse(line->value, 0, UINT16_MAX, &number)) return line_fault(line, line->value, "not a port");
+    line->scenario->port = (uint16_t)number;
+    return 0;
 }
 
 static int take_set(struct line *line) {
     struct scenario *scenario = line->scenario;
     if (line->value[0] == '=' || !strchr(line->value, '=')) return line_fault(line, line->value, "not NAME=VALUE");
     if (scenario->set_count == SCENARIO_SETS_MOST) return line_fault(line, line->key, "more variables than can be");
-    if (!(scenario->sets[scenario->set_count] = strdup(line->value))) return line_no_memory(line);
-    scenario->set_count++;
+    scenario->sets[scenario->set_count++] = line->value;
     return 0;
 }
 
@@ -136,7 +149,7 @@ static int take_exits(struct line *line) {
     char *rest = NULL;
     for (char *word = strtok_r(line->value, " \t,", &rest); word; word = strtok_r(NULL, " \t,", &rest)) {
         unsigned long status;
-        if (!whole_number(word, 255, &status)) return line_fault(line, word, "not an exit status, 0 to 255");
+        if (!count_parse(word, 0, 255, &status)) return line_fault(line, word, "not an exit status, 0 to 255");
         if (scenario->exit_count == SCENARIO_EXITS_MOST) return line_fault(line, word, "more statuses than can be");
         scenario->exits[scenario->exit_count++] = (int)status;
     }
@@ -144,33 +157,18 @@ static int take_exits(struct line *line) {
 }
 
 static int take_key(struct line *line) {
-    struct scenario *scenario = line->scenario;
-    unsigned long number;
+    static const struct {
+        const char *name;
+        int (*take)(struct line *line);
+    } keys[] = {{"program", take_program}, {"folder", take_folder},   {"set", take_set},   {"port", take_port},
+                {"repeat", take_repeat},   {"observe", take_observe}, {"exit", take_exits}};
     for (int phase = 0; phase < PHASES; phase++)
         if (strcmp(line->key, phases[phase]) == 0) return take_step(line, (enum phase)phase);
-    if (strcmp(line->key, "program") == 0) return take_text(line, &scenario->program);
-    if (strcmp(line->key, "folder") == 0) return take_text(line, &scenario->folder);
-    if (strcmp(line->key, "set") == 0) return take_set(line);
-    if (strcmp(line->key, "exit") == 0) return take_exits(line);
-    if (strcmp(line->key, "observe") == 0)
-        return duration_parse(line->value, &scenario->observe_ns)
-                   ? 0
-                   : line_fault(line, line->value, "not a time like 60s or 2m, a day at most");
-    if (strcmp(line->key, "repeat") == 0) {
-        if (!whole_number(line->value, REPEAT_MOST, &number) || !number)
-            return line_fault(line, line->value, "not a number from 1 to 10000");
-        scenario->repeat = (unsigned)number;
-        return 0;
-    }
-    if (strcmp(line->key, "port") == 0) {
-        if (!whole_number(line->value, UINT16_MAX, &number)) return line_fault(line, line->value, "not a port");
-        scenario->port = (uint16_t)number;
-        return 0;
-    }
-    return line_fault(
-        line, line->key,
-        "not one of program, folder, set, port, repeat, observe, exit, ready, load, queue, finish, cancel, "
-        "child, close");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(line->key, keys[i].name) == 0) return keys[i].take(line);
+    return line_fault(line, line->key,
+                      "not one of program, folder, set, port, repeat, observe, exit, ready, load, queue, behind, "
+                      "finish, cancel, child, close");
 }
 
 /* Refuses characters that a terminal or a shell could misread. */
@@ -200,71 +198,38 @@ static int take_line(struct line *line) {
 
 /* --- the whole scenario --- */
 
-static int check_whole(struct scenario *scenario, const char *name, size_t lines) {
-    struct line end = {.scenario = scenario, .name = name, .text = "", .number = lines};
-    if (!scenario->program) return line_fault(&end, end.text, "'program' is missing");
-    return 0;
-}
-
 static int take_lines(struct scenario *scenario, const char *name, char *text, size_t length) {
-    size_t number = 1;
-    for (char *at = text, *end = text + length; at < end; number++) {
-        char *stop = memchr(at, '\n', (size_t)(end - at));
-        struct line line = {.scenario = scenario, .name = name, .text = at, .number = number};
+    struct line line = {.scenario = scenario, .name = name, .number = 1};
+    for (char *end = text + length; text < end; line.number++) {
+        char *stop = memchr(text, '\n', (size_t)(end - text));
+        line.text = text;
         if (!stop) stop = end;
-        if (memchr(at, 0, (size_t)(stop - at))) return line_fault(&line, at + strlen(at), "a byte that is no text");
+        if (memchr(text, 0, (size_t)(stop - text)))
+            return line_fault(&line, text + strlen(text), "a byte that is no text");
         *stop = 0;
         if (take_line(&line) < 0) return -1;
-        at = stop + 1;
+        text = stop + 1;
     }
-    return check_whole(scenario, name, number);
+    line.text = "";
+    return scenario->program ? 0 : line_fault(&line, line.text, "'program' is missing");
 }
 
-int scenario_parse(struct scenario *scenario, const char *name, const char *text, size_t length) {
-    *scenario = (struct scenario){.repeat = REPEAT, .observe_ns = OBSERVE_S * SECOND_NS};
-    char *copy = malloc(length + 1);
-    if (!copy) {
-        snprintf(scenario->error, sizeof scenario->error, "not enough memory");
-        return -1;
-    }
-    memcpy(copy, text, length);
-    copy[length] = 0;
-    int result = take_lines(scenario, name, copy, length);
-    free(copy);
-    return result;
+int scenario_take(struct scenario *scenario, const char *name, char *text, size_t length) {
+    *scenario = (struct scenario){.text = text, .repeat = REPEAT, .observe_ns = OBSERVE_S * SECOND_NS};
+    return take_lines(scenario, name, text, length);
 }
 
 int scenario_load(struct scenario *scenario, const char *path) {
-    struct stat st;
-    char *text = NULL;
-    ssize_t got = -1;
-    const char *why = NULL;
+    struct whole_file file;
+    if (whole_file_read(&file, path, FILE_MIB) == 0) return scenario_take(scenario, path, file.text, file.length);
     *scenario = (struct scenario){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        why = strerror(errno);
-    else if (!S_ISREG(st.st_mode))
-        why = "not a regular file";
-    else if (st.st_size > SCENARIO_BYTES_MOST)
-        why = "longer than 1 MiB";
-    else if (!(text = malloc((size_t)st.st_size + 1)))
-        why = "not enough memory";
-    else if ((got = pread(fd, text, (size_t)st.st_size, 0)) < 0)
-        why = strerror(errno);
-    if (fd >= 0) close(fd);
-    if (why) snprintf(scenario->error, sizeof scenario->error, "%.200s: %s", text_fit_path(path, 150).s, why);
-    int result = why ? -1 : scenario_parse(scenario, path, text, (size_t)got);
-    free(text);
-    return result;
+    snprintf(scenario->error, sizeof scenario->error, "%.200s: %s", text_fit_path(path, 150).s, file.why);
+    return -1;
 }
 
 void scenario_clear(struct scenario *scenario) {
-    free(scenario->program);
-    free(scenario->folder);
-    for (size_t i = 0; i < scenario->set_count; i++) free(scenario->sets[i]);
-    for (size_t i = 0; i < scenario->step_count; i++) free(scenario->steps[i].text);
-    scenario->set_count = scenario->step_count = 0;
-    scenario->program = scenario->folder = NULL;
+    free(scenario->text);
+    scenario->text = NULL;
 }
 
 bool scenario_has(const struct scenario *scenario, enum phase phase) {

@@ -39,28 +39,30 @@ enum verb {
 struct step {
     enum verb verb;
     enum phase phase;
-    char *text; /* its arguments; "": none */
+    const char *text; /* its arguments; "": none */
     uint64_t within_ns;
     size_t line;
 };
 
-enum { SCENARIO_STEPS_MOST = 200, SCENARIO_EXITS_MOST = 16, SCENARIO_SETS_MOST = 64, SCENARIO_BYTES_MOST = 1 << 20 };
+enum { SCENARIO_STEPS_MOST = 200, SCENARIO_EXITS_MOST = 16, SCENARIO_SETS_MOST = 64 };
 
 struct scenario {
-    char *program, *folder; /* program: a command for the shell; folder NULL: the current one */
-    uint16_t port;          /* 0: a free one each time */
+    char *text;                   /* the whole text; the other strings are parts of it */
+    const char *program, *folder; /* program: a command for the shell; folder NULL: the current one */
+    uint16_t port;                /* 0: a free one each time */
     unsigned repeat;
     uint64_t observe_ns;
-    int exits[SCENARIO_EXITS_MOST]; /* exit statuses that are accepted beside 0 */
-    char *sets[SCENARIO_SETS_MOST]; /* NAME=VALUE */
+    int exits[SCENARIO_EXITS_MOST];       /* exit statuses that are accepted beside 0 */
+    const char *sets[SCENARIO_SETS_MOST]; /* NAME=VALUE */
     struct step steps[SCENARIO_STEPS_MOST];
     size_t exit_count, set_count, step_count;
     char error[400];
 };
 
-/* Returns 0, or -1 with error set: "NAME:LINE:COLUMN: …". */
-int scenario_parse(struct scenario *scenario, const char *name, const char *text, size_t length);
+/* Both return 0, or -1 with error set: "NAME:LINE:COLUMN: …". scenario_clear is due in any case. */
 int scenario_load(struct scenario *scenario, const char *path);
+/* Takes over the text, which is allocated and ends with a NUL. */
+int scenario_take(struct scenario *scenario, const char *name, char *text, size_t length);
 void scenario_clear(struct scenario *scenario);
 
 bool scenario_has(const struct scenario *scenario, enum phase phase);

@@ -3,9 +3,9 @@
 #include "preload/shared/jsontext.h"
 #include "tools/base/place_in.h"
 #include "tools/base/text.h"
+#include "tools/base/whole_file.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,43 +137,19 @@ int registry_parse(struct registry *registry, const char *name, const char *text
     return member(&document, root, "processes", &value) < 0 ? -1 : take_processes(&document, value);
 }
 
-static int refuse(struct registry *registry, const char *path, const char *why) {
-    snprintf(registry->error, sizeof registry->error, "%.200s: %s", text_fit_path(path, 150).s, why);
-    return -1;
-}
-
-/* Reads the file, if it belongs to this user. Otherwise another user could choose the processes to end. */
-static int read_file(struct registry *registry, const char *path, char **text, size_t *length) {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return refuse(registry, path, strerror(errno));
-    const char *why = NULL;
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        why = "not a regular file";
-    else if (st.st_uid != geteuid())
-        why = "it belongs to another user";
-    else if (st.st_mode & (S_IWGRP | S_IWOTH))
-        why = "others may write to it";
-    else if (st.st_size > REGISTRY_BYTES_MOST)
-        why = "longer than 1 MiB";
-    else if (!(*text = malloc((size_t)st.st_size + 1)))
-        why = "not enough memory";
-    else {
-        ssize_t got = pread(fd, *text, (size_t)st.st_size, 0);
-        if (got < 0) why = strerror(errno);
-        *length = got > 0 ? (size_t)got : 0;
-    }
-    close(fd);
-    return why ? refuse(registry, path, why) : 0;
+/* If the file did not belong to this user alone, another user could choose the processes to end. */
+static const char *not_trusted(const struct stat *st) {
+    if (st->st_uid != geteuid()) return "it belongs to another user";
+    return st->st_mode & (S_IWGRP | S_IWOTH) ? "others may write to it" : NULL;
 }
 
 int registry_load(struct registry *registry, const char *path) {
-    char *text = NULL;
-    size_t length = 0;
+    struct whole_file file;
     *registry = (struct registry){0};
-    int result = read_file(registry, path, &text, &length);
-    if (result == 0) result = registry_parse(registry, path, text, length);
-    free(text);
+    const char *why = whole_file_read(&file, path, REGISTRY_MIB) < 0 ? file.why : not_trusted(&file.st);
+    int result = why ? -1 : registry_parse(registry, path, file.text, file.length);
+    if (why) snprintf(registry->error, sizeof registry->error, "%.200s: %s", text_fit_path(path, 150).s, why);
+    free(file.text);
     return result;
 }
 

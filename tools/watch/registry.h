@@ -27,7 +27,7 @@ struct registry {
 };
 
 #define REGISTRY_FILE "process_registry.json"
-enum { REGISTRY_BYTES_MOST = 1 << 20, REGISTRY_MOST = 4096 };
+enum { REGISTRY_MIB = 1, REGISTRY_MOST = 4096 };
 
 /* Returns 0, or -1 with error set: "NAME:LINE:COLUMN: …". */
 int registry_parse(struct registry *registry, const char *name, const char *text, size_t length);
