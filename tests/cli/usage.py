@@ -37,6 +37,12 @@ for words, message in (
           for size in ("", "5%", "-1", "x", "9x", "1K,2K", "9" * 15 + "T")),
         (("report", "--min=1K", "--top=3", "--folded", "x.mst"), "--min and --top exclude each other"),
         (("diff", "x.mst"), "two files or PIDs are needed"),
+        *((("diff", f"--by={view}", form, "x.mst", "x.mst"), f"--by={view}: {form} is by model, node or run")
+          for view in ("site", "module", "thread") for form in ("--folded", "--pprof")),
+        *((("diff", "--folded", form, "x.mst", "x.mst"), f"--folded and {form} exclude each other")
+          for form in ("--json", "--html", "--pprof")),
+        (("diff", "-o", "y", "--folded", "x.mst", "x.mst"), "-o goes with --html"),
+        (("diff", "--folded", "--min=1", "x.mst", "x.mst"), "unknown option --min"),
         (("diff", "--fail-over=5MiBs", "x.mst", "x.mst"), "--fail-over=5MiBs: not SIZE, PCT% or COUNTx"),
         (("check", "true"), "--baseline or --comfy is needed"), (("check", "--baseline=x"), "no command given"),
         *((("check", option, *more, "true"), f"{option} needs =FILE")

@@ -18,21 +18,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum {
-    OPTION_BY = 256,
-    OPTION_TOP,
-    OPTION_PEAK,
-    OPTION_FAIL_OVER,
-    OPTION_SUPPRESSIONS,
-    OPTION_JSON,
-    OPTION_HTML,
-    ROWS_JSON = 1000
-};
+enum { OPTION_BY = 256, OPTION_TOP, OPTION_PEAK, OPTION_FAIL_OVER, OPTION_SUPPRESSIONS, OPTION_FORM, ROWS_JSON = 1000 };
 
 static int help(void) {
     puts("usage: memstow diff A B [--by=VIEW] [--top=N] [--peak] [--fail-over=LIMIT,...]\n"
          "                    [--suppressions=FILE] [--json | --html [-o PAGE]]\n"
+         "       memstow diff A B --folded|--pprof [--by=model|node|run] [--top=N]\n"
+         "                    [--peak] [--fail-over=LIMIT,...] [--suppressions=FILE]\n"
          "\n"
          "What grew from A to B; each is a FILE or a PID.\n"
          "\n"
@@ -52,6 +46,10 @@ static int help(void) {
          "  --json             one JSON document, sizes in bytes\n"
          "  --html             one page for a browser, by site: what grew is red, what\n"
          "                     shrank is blue\n"
+         "  --folded           one line a stack, with what it held in A and in B, for\n"
+         "                     flame graphs of differences; --by puts the owner outermost\n"
+         "  --pprof            a compressed profile for pprof, A as its base; not to a\n"
+         "                     terminal\n"
          "  -o PAGE            where the page goes (default: standard output)\n"
          "\n"
          "Exit code: 0 fine, 1 over a limit, 2 wrong usage, 3 unreadable or damaged input.");
@@ -261,14 +259,16 @@ static int judge(struct diff *diff) {
 static int compare(struct diff *diff) {
     int code = sides_load(diff);
     if (code != EXIT_FINE) return code;
+    if (diff->root == BY_RUN && diff->apart)
+        return usage_error("diff", "--by=run: the files are of two processes, whose runs are unrelated");
     if (groups_sort_by_growth(&diff->groups, diff->top) < 0 || groups_sort_by_growth(&diff->cuda, diff->top) < 0 ||
         judge(diff) < 0) {
         complain("not enough memory");
         return EXIT_UNREADABLE;
     }
     find_over(diff);
-    if (diff->html)
-        code = diff_html(diff);
+    if (diff->form)
+        code = diff->form(diff);
     else if (diff->json)
         diff_json(diff);
     else
@@ -276,6 +276,22 @@ static int compare(struct diff *diff) {
     code = finish_output(code != EXIT_FINE ? code : diff->over.limit ? EXIT_OVER : EXIT_FINE);
     if (diff->over.limit) complain_over(diff);
     return code;
+}
+
+struct form {
+    const char *option;
+    int (*write)(struct diff *diff); /* NULL: JSON */
+};
+static const struct form forms[] = {
+    {"--json", NULL}, {"--html", diff_html}, {"--folded", diff_folded}, {"--pprof", diff_pprof}};
+
+static int take_form(struct diff *diff, const struct form *form) {
+    if (diff->form_name && diff->form_name != form->option)
+        return usage_error("diff", "%s and %s exclude each other", diff->form_name, form->option);
+    diff->form_name = form->option;
+    diff->form = form->write;
+    diff->json = !form->write;
+    return EXIT_FINE;
 }
 
 /* Returns 0, or an exit code after a complaint. */
@@ -298,31 +314,43 @@ static int take_option(struct diff *diff, int option, char **argv) {
     case OPTION_PEAK:
         diff->peak = true;
         return 0;
-    case OPTION_JSON:
-        diff->json = true;
-        return 0;
-    case OPTION_HTML:
-        diff->html = true;
-        return 0;
     case 'o':
         diff->page = optarg;
         return 0;
     default:
-        return option_error("diff", option, argv);
+        if (option < OPTION_FORM) return option_error("diff", option, argv);
+        return take_form(diff, &forms[option - OPTION_FORM]);
     }
 }
 
 static size_t default_top(const struct diff *diff) {
-    if (!diff->json && !diff->html) return TOP_DEFAULT;
+    if (!diff->form_name) return TOP_DEFAULT;
     return diff->view_given ? SIZE_MAX : ROWS_JSON;
 }
 
 static int check_page(struct diff *diff) {
-    if (!diff->html) return diff->page ? usage_error("diff", "-o goes with --html") : EXIT_FINE;
-    if (diff->json) return usage_error("diff", "--json and --html exclude each other");
     if (diff->view_given && diff->view != BY_SITE) return usage_error("diff", "--html is by site");
     diff->view_given = true; /* even where a file has no call stacks */
     return html_page_check("diff", diff->page);
+}
+
+/* Rows of a profile are by site. Another view is the outermost frame. */
+static int check_profile(struct diff *diff) {
+    if (diff->view_given && diff->view != BY_MODEL && diff->view != BY_NODE && diff->view != BY_RUN)
+        return usage_error("diff", "--by=%s: %s is by model, node or run", view_name(diff->view), diff->form_name);
+    if (diff->form == diff_pprof && isatty(STDOUT_FILENO))
+        return usage_error("diff", "--pprof writes a compressed file: send it to one with > FILE");
+    diff->root = diff->view;
+    diff->view = BY_SITE;
+    diff->view_given = true;
+    return EXIT_FINE;
+}
+
+static int check_form(struct diff *diff) {
+    diff->root = BY_SITE;
+    if (diff->page && diff->form != diff_html) return usage_error("diff", "-o goes with --html");
+    if (!diff->form) return EXIT_FINE;
+    return diff->form == diff_html ? check_page(diff) : check_profile(diff);
 }
 
 int cmd_diff(int argc, char **argv) {
@@ -331,8 +359,10 @@ int cmd_diff(int argc, char **argv) {
                                             {"peak", no_argument, NULL, OPTION_PEAK},
                                             {"fail-over", required_argument, NULL, OPTION_FAIL_OVER},
                                             {"suppressions", required_argument, NULL, OPTION_SUPPRESSIONS},
-                                            {"json", no_argument, NULL, OPTION_JSON},
-                                            {"html", no_argument, NULL, OPTION_HTML},
+                                            {"json", no_argument, NULL, OPTION_FORM},
+                                            {"html", no_argument, NULL, OPTION_FORM + 1},
+                                            {"folded", no_argument, NULL, OPTION_FORM + 2},
+                                            {"pprof", no_argument, NULL, OPTION_FORM + 3},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     static struct diff diff = {.view = BY_SITE};
@@ -345,14 +375,14 @@ int cmd_diff(int argc, char **argv) {
         if (code) return code;
     }
     if (argc - optind != 2) return usage_error("diff", "two files or PIDs are needed");
-    int code = check_page(&diff);
+    int code = check_form(&diff);
     if (code != EXIT_FINE) return code;
     if (diff.peak && diff.view == BY_THREAD) return usage_error("diff", "the peak is not known by thread");
     if (diff.suppressed_in && !diff.thresholds.limits.count)
         return usage_error("diff", "--suppressions goes with --fail-over");
     diff.argument[0] = argv[optind];
     diff.argument[1] = argv[optind + 1];
-    diff.html_top = diff.top == not_given ? SIZE_MAX : diff.top;
+    diff.form_top = diff.top == not_given ? SIZE_MAX : diff.top;
     if (diff.top == not_given) diff.top = default_top(&diff);
     code = known_load(&diff.suppressions, diff.suppressed_in);
     if (code == EXIT_FINE) code = compare(&diff);

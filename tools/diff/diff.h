@@ -43,16 +43,22 @@ struct diff {
     char over_name[1024]; /* "": all memory together */
     enum view view;
     bool apart; /* the files are of two processes, whose runs are unrelated */
-    bool view_given, peak, json, html;
+    bool view_given, peak, json;
+    const char *form_name;          /* the option that chose the form; NULL: text */
+    int (*form)(struct diff *diff); /* --html, --folded or --pprof; NULL: text or JSON */
+    enum view root;   /* of --folded and --pprof: whose a stack is, as its outermost frame; BY_SITE: none */
     const char *page; /* file of the page; NULL: standard output */
     size_t top;       /* rows shown; SIZE_MAX: all */
-    size_t html_top;  /* sites of a page that are not merged */
+    size_t form_top;  /* sites of a form that are not merged */
 };
 
 void diff_text(struct diff *diff);
 void diff_json(struct diff *diff);
 void diff_json_to(struct diff *diff, FILE *to);
-int diff_html(struct diff *diff); /* returns 0, or an exit code after a complaint */
+/* They return 0, or an exit code after a complaint. */
+int diff_html(struct diff *diff);
+int diff_folded(struct diff *diff);
+int diff_pprof(struct diff *diff);
 
 int64_t diff_grown_bytes(const struct diff *diff);
 int64_t diff_grown_blocks(const struct diff *diff);

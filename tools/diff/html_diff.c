@@ -290,7 +290,7 @@ static int html_diff_begin(struct html_diff *self, struct diff *diff) {
     struct html_leaf *leaves = make_leaves(self);
     if (html_tree_begin(&self->tree, &self->lines, images, diff->symbols, leaves, self->row_count) < 0 || self->failed)
         return -1;
-    return html_fit_begin(&self->packed, &self->tree, diff->html_top, write_packed, self);
+    return html_fit_begin(&self->packed, &self->tree, diff->form_top, write_packed, self);
 }
 
 int diff_html(struct diff *diff) {

@@ -5,6 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
+
+struct folded_line {
+    UT_hash_handle hh;
+    uint64_t amounts[2];
+    char text[];
+};
 
 static struct folded *folded_of(struct profile_sink *sink) { return (struct folded *)sink; }
 
@@ -63,17 +70,41 @@ static void put(struct profile_sink *sink, const uint64_t amounts[2]) {
     printf(" %" PRIu64 "\n", amounts[0]);
 }
 
-static void put_pair(struct profile_sink *sink, const uint64_t amounts[2]) {
+static struct folded_line *add_line(struct folded *folded) {
+    struct folded_line *line = malloc(sizeof *line + folded->sink.used);
+    folded->sink.failed |= !line;
+    if (!line) return NULL;
+    memcpy(line->text, folded->text, folded->sink.used);
+    line->amounts[0] = line->amounts[1] = 0;
+    HASH_ADD(hh, folded->lines, text, folded->sink.used, line);
+    return line;
+}
+
+static void keep_pair(struct profile_sink *sink, const uint64_t amounts[2]) {
+    struct folded *folded = folded_of(sink);
+    struct folded_line *line;
     if (sink->failed) return;
-    fwrite_unlocked(folded_of(sink)->text, 1, sink->used, stdout);
-    printf(" %" PRIu64 " %" PRIu64 "\n", amounts[0], amounts[1]);
+    HASH_FIND(hh, folded->lines, folded->text, sink->used, line);
+    if (!line) line = add_line(folded);
+    for (int side = 0; line && side < 2; side++) line->amounts[side] += amounts[side];
+}
+
+static void write_kept(struct folded *folded) {
+    struct folded_line *line, *next;
+    HASH_ITER(hh, folded->lines, line, next) {
+        fwrite_unlocked(line->text, 1, line->hh.keylen, stdout);
+        printf(" %" PRIu64 " %" PRIu64 "\n", line->amounts[0], line->amounts[1]);
+        HASH_DEL(folded->lines, line);
+        free(line);
+    }
 }
 
 void folded_begin(struct folded *folded, bool pairs) {
-    *folded = (struct folded){.sink = {.push = push, .push_function = push_function, .put = pairs ? put_pair : put}};
+    *folded = (struct folded){.sink = {.push = push, .push_function = push_function, .put = pairs ? keep_pair : put}};
 }
 
 void folded_end(struct folded *folded) {
+    write_kept(folded);
     free(folded->text);
     folded->text = NULL;
 }

@@ -5,14 +5,17 @@
 
 #include "tools/export/profile.h"
 
+struct folded_line; /* a line that is kept */
 struct folded {
     struct profile_sink sink; /* used: bytes of the present stack's text */
     char *text;
     size_t room;
+    struct folded_line *lines;
 };
 
 /* A native frame is the name of its function, a Python frame "py:FUNCTION (FILE:LINE)". With `pairs` a line has two
- * amounts: those before and after. */
+ * amounts, those before and after, and lines with the same text are one: flamegraph.pl colours none by the second. They
+ * are written at the end. */
 void folded_begin(struct folded *folded, bool pairs);
 void folded_end(struct folded *folded);
 

@@ -1,7 +1,6 @@
 /* report_profile.c — see report_profile.h. */
 #include "tools/base/complain.h"
 #include "tools/export/report_profile.h"
-#include "tools/symbols/innermost.h"
 #include "tools/views/roster.h"
 
 #include <stdio.h>
@@ -89,10 +88,6 @@ void roots_clear(struct roots *roots) {
 
 uint32_t roots_of(const struct roots *roots, uint32_t tag) {
     return roots->of_tag[tag < roots->tags ? tag : roots->tags];
-}
-
-bool report_skips_frame(const struct report *report, uint32_t frame) {
-    return report->python && !innermost_is_python(report->image, frame);
 }
 
 const char *report_no_frames(const struct report *report, uint32_t module) {

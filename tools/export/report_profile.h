@@ -20,8 +20,6 @@ int roots_make(struct roots *roots, const struct report *report);
 void roots_clear(struct roots *roots);
 uint32_t roots_of(const struct roots *roots, uint32_t tag);
 
-/* With --python: skips native frames, and frames of Python's import machinery. */
-bool report_skips_frame(const struct report *report, uint32_t frame);
 /* The frame of a stack without frames: "libx.so", "(call stack unknown)" or "(no Python)". */
 const char *report_no_frames(const struct report *report, uint32_t module);
 

@@ -256,18 +256,25 @@ const char *groups_place(const struct groups *groups, const struct row *row) {
     return groups->name_list[row->place]->text;
 }
 
-bool groups_owner_words(const struct groups *groups, uint32_t name, bool origin, char *to, size_t size) {
+bool groups_owner_parts(const struct groups *groups, uint32_t name, struct groups_owner *owner) {
     const char *text = groups_owner(groups, name);
-    *to = 0;
     if (!text) return false;
-    size_t length = strcspn(text, SEPARATOR);
-    const char *behind = text + length + 1;
-    size_t origin_length = strcspn(behind, SEPARATOR);
-    uint32_t kind = (uint32_t)strtoul(behind + origin_length + 1, NULL, 10);
-    if (origin && origin_length && (kind == SNAP_OWNER_MODEL || kind == SNAP_OWNER_CUSTOM))
-        snprintf(to, size, "%.*s (%.*s)", (int)length, text, (int)origin_length, behind);
+    owner->name = text;
+    owner->name_length = (int)strcspn(text, SEPARATOR);
+    owner->origin = text + owner->name_length + 1;
+    owner->origin_length = (int)strcspn(owner->origin, SEPARATOR);
+    owner->kind = (uint32_t)strtoul(owner->origin + owner->origin_length + 1, NULL, 10);
+    return true;
+}
+
+bool groups_owner_words(const struct groups *groups, uint32_t name, bool origin, char *to, size_t size) {
+    struct groups_owner owner;
+    *to = 0;
+    if (!groups_owner_parts(groups, name, &owner)) return false;
+    if (origin && owner.origin_length && (owner.kind == SNAP_OWNER_MODEL || owner.kind == SNAP_OWNER_CUSTOM))
+        snprintf(to, size, "%.*s (%.*s)", owner.name_length, owner.name, owner.origin_length, owner.origin);
     else
-        snprintf(to, size, "%.*s", (int)length, text);
+        snprintf(to, size, "%.*s", owner.name_length, owner.name);
     return true;
 }
 

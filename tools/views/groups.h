@@ -66,6 +66,13 @@ const char *groups_owner(const struct groups *groups, uint32_t name);
 const char *groups_place(const struct groups *groups, const struct row *row);
 /* The owner's name for people, with the origin of a model or custom owner: "NAME (ORIGIN)". False, and "": untagged. */
 bool groups_owner_words(const struct groups *groups, uint32_t name, bool origin, char *to, size_t size);
+/* The parts of an owner's name, which are not ended by NUL. False: untagged. */
+struct groups_owner {
+    const char *name, *origin;
+    int name_length, origin_length;
+    uint32_t kind; /* enum snap_owner_kind */
+};
+bool groups_owner_parts(const struct groups *groups, uint32_t name, struct groups_owner *owner);
 /* The name of a row in the view; and the same for people, who tell models apart by their origin. */
 void groups_label(const struct groups *groups, const struct row *row, char *label, size_t size);
 void groups_words(const struct groups *groups, const struct row *row, char *label, size_t size);

@@ -1,0 +1,105 @@
+# needs: cc deb:golang-go deb:protobuf-compiler
+"""diff --pprof: a profile as pprof itself writes one of two with -diff_base, and pprof reads it: what was before is
+negative, and labelled as the base."""
+import gzip, os, pty, re, shutil, subprocess
+import _hostile
+from _ledger import Ledger
+from _stacks import ledger, program
+from support import MEMSTOW, ROOT, run, skip
+
+if not shutil.which("go") or not shutil.which("protoc"):
+    skip("needs go, for its pprof, and protoc")
+
+
+def write(to, *command):
+    with open(to, "wb") as out:
+        subprocess.run([MEMSTOW, *command], stdout=out, stderr=subprocess.DEVNULL, check=True)
+    return to
+
+
+def pprof(*arguments):
+    return run("go", "tool", "pprof", *arguments, env={"HOME": ".", "PATH": "/usr/bin:/bin"}).stdout
+
+
+def samples(raw):
+    """{(functions, innermost first, is it of the base): (objects, bytes)} of what -raw prints."""
+    text, _, rest = raw.partition("\nLocations\n")
+    locations = {}
+    for row in rest.partition("Mappings\n")[0].splitlines():
+        if found := re.match(r"\s+(\d+): 0x\w+ (?:M=\d+ )?(.*)", row):
+            number = found[1]
+            locations[number] = []
+            row = " " * 13 + found[2]
+        locations[number].append(re.sub(r" \S*:\d+(:\d+)? s=\d+(\(.*\))?$", "", row.strip()))
+    found = {}
+    for row in text.partition("\nSamples:\n")[2].splitlines()[1:]:
+        if ":" in row and re.match(r"\s*-?\d+\s+-?\d+: ", row):
+            values, numbers = row.split(": ")
+            stack = tuple(name for number in numbers.split() for name in locations[number])
+            key = stack, False
+            found[key] = tuple(a + b for a, b in zip(found.get(key, (0, 0)), map(int, values.split())))
+        elif "pprof::base:[true]" in row.replace(" ", ""):
+            figures = tuple(map(int, values.split()))
+            found[key] = tuple(a - b for a, b in zip(found[key], figures))
+            if found[key] == (0, 0):
+                del found[key]
+            key = stack, True
+            found[key] = tuple(a + b for a, b in zip(found.get(key, (0, 0)), figures))
+    return found
+
+
+path, offsets = program()
+
+
+def made(grown, more, **header):
+    one = ledger(path, offsets, **header)
+    tag = one.tag(model=one.owner(1, "unet", "a.st"))
+    for name, size in more.items():
+        one.count(one.site(0, tag, stack=one.node([one.python(name, "/opt/load.py", 12)])), alloc=(size, size // 10))
+    if grown:
+        one.count(one.site(1, stack=one.nodes and 1), alloc=(grown, 1))
+    return one
+
+
+made(0, {"load": 500, "gone": 70, "same": 90}).save("a.mst")
+made(1000, {"load": 800, "new": 40, "same": 90}, pid=2000, run_id=b"b" * 16).save("b.mst")
+write("diff.pb.gz", "diff", "a.mst", "b.mst", "--pprof")
+SHOP = ("order", "shop::Shelf::fill", "main") # as pprof shortens it
+found = samples(pprof("-raw", "diff.pb.gz"))
+assert found == {((*SHOP,), True): (-3, -3000), ((*SHOP,), False): (4, 4000), (("py:load",), True): (-50, -500),
+                 (("py:load",), False): (80, 800), (("py:gone",), True): (-7, -70), (("py:new",), False): (4, 40),
+                 (("py:same",), True): (-9, -90), (("py:same",), False): (9, 90)}, found
+
+# The same figures as pprof's own difference of two reports, and percentages of the base.
+write("a.pb.gz", "report", "a.mst", "--pprof")
+write("b.pb.gz", "report", "b.mst", "--pprof")
+rows = lambda text: sorted(row.strip() for row in text.splitlines() if re.match(r"\s+-?[\d.]+\w* ", row))
+options = ("-top", "-unit=B", "-nodefraction=0", "-sample_index=inuse_space")
+ours, theirs = pprof(*options, "diff.pb.gz"), pprof(*options, "-diff_base=a.pb.gz", "b.pb.gz")
+assert rows(ours) == rows(theirs) and len(rows(ours)) == 6, (ours, theirs)
+assert "1270B, 34.70% of 3660B total" in ours, ours
+assert "py:load" in pprof("-top", "-tagfocus=model=unet", "diff.pb.gz")
+
+# Owners outermost, and what --top leaves out.
+write("by.pb.gz", "diff", "a.mst", "b.mst", "--pprof", "--by=model", "--top=2")
+found = samples(pprof("-raw", "by.pb.gz"))
+assert found[("py:load", "model:unet (a.st)"), False] == (80, 800), found
+assert found[(*SHOP, "(untagged)"), False] == (4, 4000) and found[("(3 more)",), True] == (-16, -160), found
+
+# One side is empty; both are; and names are as bad as can be.
+Ledger().save("empty.mst")
+for a, b, total in (("empty.mst", "b.mst", 4930), ("b.mst", "empty.mst", -4930), ("empty.mst", "empty.mst", 0)):
+    write("one.pb.gz", "diff", a, b, "--pprof")
+    assert sum(size for _, size in samples(pprof("-raw", "one.pb.gz")).values()) == total, (a, b)
+sizes = _hostile.save("hostile.mst")
+write("hostile.pb.gz", "diff", "empty.mst", "hostile.mst", "--pprof", "--by=model")
+assert f"Total samples = {sum(sizes.values())}B" in pprof("-top", "-unit=B", "hostile.pb.gz").replace(
+    ", ", "") or f"{sum(sizes.values())}B total" in pprof("-top", "-unit=B", "hostile.pb.gz")
+subprocess.run(["protoc", f"-I{ROOT}/tools/export", "--decode=pprof.Profile", f"{ROOT}/tools/export/pprof.proto"],
+               input=gzip.decompress(open("hostile.pb.gz", "rb").read()), stdout=subprocess.DEVNULL, check=True)
+
+# A compressed file is no text for a terminal.
+main, terminal = pty.openpty()
+refused = subprocess.run([MEMSTOW, "diff", "a.mst", "b.mst", "--pprof"], stdout=terminal, stderr=subprocess.PIPE)
+os.close(terminal)
+assert refused.returncode == 2 and b"--pprof writes a compressed file" in refused.stderr

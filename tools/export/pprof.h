@@ -1,0 +1,72 @@
+/* pprof.h — writes a compressed profile for pprof and similar programs.
+ * In: samples, each with a call stack of one or two images. Out: a profile on standard output. A profile has repeated
+ * fields only, and protocol buffers that follow each other are merged. So each string, function, location and sample is
+ * written as a small profile of its own, and a million stacks need no memory. */
+#ifndef MEMSTOW_PPROF_H
+#define MEMSTOW_PPROF_H
+
+#include "tools/image/image.h"
+#include "tools/symbols/symbols.h"
+
+#include <zlib.h>
+
+enum { PPROF_VALUES = 4, PPROF_SIDES = 2, PPROF_LABELS = 4 };
+
+/* A kind of value: {"inuse_space", "bytes"}. */
+struct pprof_type {
+    const char *name, *unit;
+};
+
+/* A sample. A stack without frames gets the location `nowhere`. */
+struct pprof_sample {
+    int side;        /* the image of the stack and the module */
+    uint32_t stack;  /* 0: none */
+    uint32_t module; /* 1 + id of the module of `nowhere`; 0: none */
+    const char *inner /* innermost and outermost locations that are only names; NULL: none */, *root, *nowhere;
+    const char *labels[PPROF_LABELS]; /* by PPROF_MODEL and so on; NULL: none */
+    int64_t values[PPROF_VALUES];
+};
+enum pprof_label { PPROF_MODEL, PPROF_NODE, PPROF_RUN, PPROF_BASE };
+
+/* An image, and which of its frames have locations already. Numbers of its locations and mappings follow those of the
+ * other image. */
+struct pprof_side {
+    const struct image *image;
+    struct symbols *symbols;
+    uint8_t *located;
+    uint64_t first_location, first_mapping;
+};
+
+struct pprof_text; /* a text and its number */
+struct pprof {
+    struct pprof_side sides[PPROF_SIDES];
+    bool python; /* leaves out native frames, and Python's import machinery */
+    int value_count;
+    z_stream stream;
+    struct pprof_text *strings, *functions, *names;
+    int64_t string_count, function_count, name_count;
+    uint64_t first_name; /* location of the first name */
+    uint8_t *packed;
+    size_t packed_room;
+    uint64_t *locations; /* of one sample */
+    bool failed;         /* no memory */
+};
+
+/* Begins a profile of the call stacks of two images, one, or none: the others are NULL. `chosen`: the type that is
+ * shown first. Returns 0, or -1: no memory. */
+struct pprof_head {
+    const struct snap_header *header; /* of the process that the profile is of */
+    uint64_t now;                     /* its present, as image_now has it */
+    const struct image *images[PPROF_SIDES];
+    struct symbols *symbols[PPROF_SIDES];
+    const struct pprof_type *types;
+    int type_count, chosen;
+    const char *comment; /* NULL: none */
+    bool python;
+};
+int pprof_begin(struct pprof *pprof, const struct pprof_head *head);
+void pprof_put(struct pprof *pprof, const struct pprof_sample *sample);
+/* Writes the end, and forgets all. Returns 0, or -1: no memory, and then the profile is not whole. */
+int pprof_end(struct pprof *pprof);
+
+#endif
