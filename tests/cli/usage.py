@@ -28,10 +28,16 @@ for words, message in (
           for view in ("site", "module", "thread") for form in ("--folded", "--pprof", "--speedscope")),
         *((("report", f"--by={view}", "--csv", "x.mst"), f"--by={view}: --csv is by site")
           for view in ("model", "node", "run", "module", "thread")),
+        *((("report", f"--by={view}", "--massif", "x.mst"), f"--by={view}: --massif is by site")
+          for view in ("model", "node", "run", "module", "thread")),
+        (("report", "--massif"), "one FILE or PID is needed"),
+        (("report", "--massif", "--top=3", "x.mst"), "--top does not go with --massif: --min does"),
+        *((("report", "--massif", measure, "x.mst"), "--massif has what is live, and the peak: no other measure")
+          for measure in ("--peak", "--churn")),
         *((("report", "--csv", form, "x.mst"), f"--csv and {form} exclude each other")
           for form in ("--json", "--html", "--speedscope", "--folded")),
         *((("report", option, *form, "x.mst"),
-           f"{option.partition('=')[0]} goes with --folded, --pprof or --speedscope")
+           f"{option.partition('=')[0]} goes with --folded, --pprof, --speedscope or --massif")
           for option in ("--python", "--min=1K") for form in ((), ("--json",), ("--csv",))),
         *((("report", f"--min={size}", "--folded", "x.mst"), f"--min={size}: not a size like 64K or 1M")
           for size in ("", "5%", "-1", "x", "9x", "1K,2K", "9" * 15 + "T")),

@@ -54,7 +54,12 @@ again = leaks("series.mst", status=1)
 check(again)
 assert again["readings"] == document["readings"] and again["leaks"] == document["leaks"], (
     again["readings"], document["readings"])
-assert support.report("series.mst")["totals"]["live_bytes"] >= 24 * 30000
+live = support.report("series.mst")["totals"]["live_bytes"]
+assert live >= 24 * 30000
+# Other tools have the curve: a point for each reading, and the last one with call stacks.
+massif = support.memstow("report", "--massif", "series.mst").stdout
+curve = [int(row.split("=")[1]) for row in massif.splitlines() if row.startswith("mem_heap_B=")]
+assert massif.count("heap_tree=empty") >= 24 and curve[-1] == live and curve[-2] - curve[2] >= 20 * 30000, curve
 assert pathlib.Path("series.mst").stat().st_size < 2**21
 
 # ---- a recorder that is killed

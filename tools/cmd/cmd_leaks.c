@@ -82,17 +82,6 @@ static int no_memory(void) {
 
 /* --- reading --- */
 
-/* Checks that this file continues the process of the previous one. */
-static int check_order(const struct image *image, const char *argument, struct snap_header *before, uint64_t *taken) {
-    uint64_t now = image_now(image);
-    if (*taken && !image_same_process(&image->header, before))
-        return usage_error("leaks", "%s is of another process than the file before it", TEXT_SAFE(argument));
-    if (now < *taken) return usage_error("leaks", "%s was taken earlier than the file before it", TEXT_SAFE(argument));
-    *before = image->header;
-    *taken = now;
-    return EXIT_FINE;
-}
-
 static int read_series(struct leak_sites *to, const struct image *image, const char *argument) {
     int result = series_unpack(to, image);
     if (result == -1) return no_memory();
@@ -109,14 +98,13 @@ static int check_alone(const struct image *image, const char *argument) {
 
 /* Reads one image at a time; the last one stays open. */
 static int read_all(struct subject *last, struct leak_sites *to, char **arguments, int count) {
-    struct snap_header before;
-    uint64_t taken = 0;
+    struct subject_before before = {.taken_ns = 0};
     for (int i = 0; i < count; i++) {
         if (i) subject_close(last);
         int code = subject_open(last, arguments[i], i == count - 1);
         if (code != EXIT_FINE) return code;
         if (count > 1 && (code = check_alone(&last->image, arguments[i])) != EXIT_FINE) return code;
-        if ((code = check_order(&last->image, arguments[i], &before, &taken)) != EXIT_FINE) return code;
+        if ((code = subject_check_order("leaks", last, arguments[i], &before)) != EXIT_FINE) return code;
         if (leak_sites_read(to, &last->image) < 0) return no_memory();
         if (count > 1 && leak_sites_point(to, &last->image) < 0) return no_memory();
     }

@@ -38,6 +38,8 @@ struct choice {
     const char *form; /* the option that chose the form; NULL: text */
     int (*write)(const struct report *report);
     const char *page; /* file of --html; NULL: standard output */
+    struct massif massif;
+    struct subject_before before; /* with several files */
 };
 
 static int help(void) {
@@ -47,6 +49,8 @@ static int help(void) {
          "                      [--by=model|node|run] [--python] [--min=SIZE | --top=N]\n"
          "                      [--match=TEXT] [--peak | --churn]\n"
          "       memstow report FILE|PID --csv [--top=N] [--match=TEXT] [--peak | --churn]\n"
+         "       memstow report FILE...|PID --massif [--python] [--min=SIZE]\n"
+         "                      [--match=TEXT]\n"
          "       memstow report FILE|PID --html [-o FILE] [--top=N] [--match=TEXT]\n"
          "                      [--peak | --churn]\n"
          "\n"
@@ -66,15 +70,18 @@ static int help(void) {
          "  --pprof       a compressed profile for pprof; not to a terminal\n"
          "  --speedscope  a file for speedscope with a profile for each measure\n"
          "  --csv         a table for spreadsheets, one line a site, largest first\n"
+         "  --massif      snapshots for ms_print and massif-visualizer: of what is live\n"
+         "                and of the peak, and the curve of a series; several FILEs are\n"
+         "                snapshots of one process, in order of time\n"
          "  --html        one page for a browser: flame graph, tables, owners, blocks;\n"
          "                it needs nothing else, and asks nobody for anything\n"
          "  -o FILE       where the page goes (default: standard output)\n"
          "\n"
-         "With --folded, --pprof and --speedscope:\n"
+         "With --folded, --pprof, --speedscope and (but for --by) --massif:\n"
          "  --by=VIEW     model, node or run: whose a stack is, as its outermost frame\n"
          "  --python      Python frames only\n"
          "  --min=SIZE    merge what holds less; 0: nothing (default but for --pprof: what\n"
-         "                holds less than 1/2000 of all)\n"
+         "                holds less than 1/2000 of all, with --massif 1/100)\n"
          "\n"
          "A number is a PID; for a file of that name write ./NUMBER.\n"
          "Exit code: 0 fine, 2 wrong usage, 3 unreadable or damaged input.");
@@ -101,15 +108,17 @@ static int write_report(struct report *report, const struct choice *choice) {
     return result;
 }
 
-static int report_show(const char *argument, const struct choice *choice) {
+static int report_show(const char *argument, struct choice *choice) {
     static struct subject subject;
     int code = subject_open(&subject, argument, true);
     if (code != EXIT_FINE) return code;
+    if ((code = subject_check_order("report", &subject, argument, &choice->before)) != EXIT_FINE) return code;
     struct report report = {.view = choice->view,
                             .view_given = choice->view_given,
                             .measure = choice->measure,
                             .match = choice->match,
                             .page = choice->page,
+                            .massif = &choice->massif,
                             .top = choice->top_given ? choice->top
                                    : choice->form    ? SIZE_MAX
                                                      : TOP_DEFAULT,
@@ -133,8 +142,9 @@ struct form {
     int (*write)(const struct report *report);
 };
 static const struct form forms[] = {
-    {"--json", report_json}, {"--folded", report_folded},         {"--pprof", report_pprof},
-    {"--html", report_html}, {"--speedscope", report_speedscope}, {"--csv", report_csv}};
+    {"--json", report_json},    {"--folded", report_folded},         {"--pprof", report_pprof},
+    {"--html", report_html},    {"--speedscope", report_speedscope}, {"--csv", report_csv},
+    {"--massif", report_massif}};
 
 static bool parse_min(const char *text, uint64_t *bytes) {
     double size;
@@ -190,13 +200,15 @@ static bool is_profile(int (*write)(const struct report *report)) {
 
 /* Refuses options that would have no effect. */
 static int check_usage(const struct choice *choice) {
-    bool profile = is_profile(choice->write);
-    if (choice->python && !profile)
-        return usage_error("report", "--python goes with --folded, --pprof or --speedscope");
-    if (choice->min_given && !profile)
-        return usage_error("report", "--min goes with --folded, --pprof or --speedscope");
-    if (choice->view_given && choice->write == report_csv && choice->view != BY_SITE)
-        return usage_error("report", "--by=%s: --csv is by site", view_name(choice->view));
+    bool profile = is_profile(choice->write), massif = choice->write == report_massif;
+    const char *with_stacks = "--folded, --pprof, --speedscope or --massif";
+    if (choice->python && !profile && !massif) return usage_error("report", "--python goes with %s", with_stacks);
+    if (choice->min_given && !profile && !massif) return usage_error("report", "--min goes with %s", with_stacks);
+    if (massif && choice->top_given) return usage_error("report", "--top does not go with --massif: --min does");
+    if (massif && choice->measure != MEASURE_LIVE)
+        return usage_error("report", "--massif has what is live, and the peak: no other measure");
+    if (choice->view_given && (massif || choice->write == report_csv) && choice->view != BY_SITE)
+        return usage_error("report", "--by=%s: %s is by site", view_name(choice->view), choice->form);
     if (choice->min_given && choice->top_given) return usage_error("report", "--min and --top exclude each other");
     if (profile && choice->view_given && choice->view != BY_MODEL && choice->view != BY_NODE && choice->view != BY_RUN)
         return usage_error("report", "--by=%s: %s is by model, node or run", view_name(choice->view), choice->form);
@@ -221,6 +233,7 @@ int cmd_report(int argc, char **argv) {
         {"html", no_argument, NULL, OPTION_FORM + 3},
         {"speedscope", no_argument, NULL, OPTION_FORM + 4},
         {"csv", no_argument, NULL, OPTION_FORM + 5},
+        {"massif", no_argument, NULL, OPTION_FORM + 6},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -232,8 +245,10 @@ int cmd_report(int argc, char **argv) {
         if (code) return code;
     }
     int code = EXIT_FINE;
-    if (argc - optind != 1) return usage_error("report", "one FILE or PID is needed");
+    if (argc - optind != 1 && !(choice.write == report_massif && argc > optind))
+        return usage_error("report", "one FILE or PID is needed");
     if ((code = check_usage(&choice)) != EXIT_FINE) return code;
     if (choice.write == report_html && (code = html_page_check("report", choice.page)) != EXIT_FINE) return code;
-    return report_show(argv[optind], &choice);
+    while (code == EXIT_FINE && optind < argc) code = report_show(argv[optind++], &choice);
+    return code;
 }

@@ -10,5 +10,14 @@ int report_folded(const struct report *report);
 int report_pprof(const struct report *report);
 int report_speedscope(const struct report *report);
 int report_csv(const struct report *report);
+/* Adds the snapshots of a file to those that report->massif counts. It may also return an exit code after a complaint.
+ */
+int report_massif(const struct report *report);
+
+/* The snapshots of several files of one process, in order of time. Begin with zeros. */
+struct massif {
+    size_t snapshots;
+    uint64_t start_ns, last_ns, peak_bytes; /* last_ns: time of the last snapshot, since the start */
+};
 
 #endif

@@ -35,6 +35,7 @@ struct report {
     struct symbols *symbols; /* names of frames */
     const char *page;        /* file of the page; NULL: standard output */
     const struct report_tab *tab;
+    struct massif *massif; /* with --massif: the snapshots so far */
 };
 
 /* Reads everything that the report needs, once, and replaces samples by estimates. Returns 0, or -1: no memory. The

@@ -80,4 +80,16 @@ int subject_open(struct subject *subject, const char *argument, bool with_reside
     return pid ? subject_open_pid(subject, pid, with_residency) : open_file(subject, argument, with_residency);
 }
 
+int subject_check_order(const char *command, const struct subject *subject, const char *argument,
+                        struct subject_before *before) {
+    uint64_t now = image_now(&subject->image);
+    if (before->taken_ns && !image_same_process(&subject->image.header, &before->header))
+        return usage_error(command, "%s is of another process than the file before it", TEXT_SAFE(argument));
+    if (now < before->taken_ns)
+        return usage_error(command, "%s was taken earlier than the file before it", TEXT_SAFE(argument));
+    before->header = subject->image.header;
+    before->taken_ns = now;
+    return EXIT_FINE;
+}
+
 void subject_close(struct subject *subject) { image_clear(&subject->image); }

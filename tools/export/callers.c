@@ -1,0 +1,95 @@
+/* callers.c — see callers.h. */
+#include "tools/export/callers.h"
+#include "tools/views/stacks.h"
+
+#include <stdlib.h>
+
+static const struct symbol_line nothing = {UINT32_MAX, UINT32_MAX};
+
+void caller_begin(struct caller *caller, uint32_t stack, uint64_t bytes) {
+    *caller = (struct caller){.bytes = bytes, .node = stack, .position = UINT32_MAX};
+}
+
+/* Goes to the next frame outwards; to node 0 if there is none. A parent has a lower id than its children, so this
+ * ends. */
+static void frame_out(const struct callers *self, struct caller *caller) {
+    const struct image *image = self->image;
+    caller->level = 0;
+    while (caller->node && caller->node < image->node_count) {
+        struct segment segment = stack_segment(image, caller->node);
+        if (caller->position > segment.count) caller->position = segment.count + 1;
+        while (caller->position > 1) {
+            caller->position--;
+            if (!self->skips(self->skips_context, segment.frames[caller->position - 1])) return;
+        }
+        caller->node = image->nodes[caller->node].parent;
+        caller->position = UINT32_MAX;
+    }
+    caller->node = 0;
+}
+
+static struct symbol_line line_of(const struct callers *self, const struct caller *caller) {
+    if (!caller->node) return nothing;
+    return (struct symbol_line){stack_segment(self->image, caller->node).frames[caller->position - 1], caller->level};
+}
+
+/* With inlining, a frame has several functions, the innermost first. */
+static void step_out(const struct callers *self, struct caller *caller) {
+    bool begun = caller->node && caller->position != UINT32_MAX;
+    uint32_t functions = begun ? symbols_frame(self->symbols, line_of(self, caller).frame)->count : 0;
+    if (begun && caller->level + 1 < functions)
+        caller->level++;
+    else
+        frame_out(self, caller);
+    caller->line = line_of(self, caller);
+}
+
+static int compare_lines(struct symbol_line a, struct symbol_line b) {
+    if (a.frame != b.frame) return a.frame < b.frame ? -1 : 1;
+    return a.symbol < b.symbol ? -1 : a.symbol > b.symbol;
+}
+
+static int by_line(const void *left, const void *right) {
+    return compare_lines(((const struct caller *)left)->line, ((const struct caller *)right)->line);
+}
+
+static int by_bytes(const void *left, const void *right) {
+    const struct caller_group *a = left, *b = right;
+    if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
+    return compare_lines(a->first->line, b->first->line);
+}
+
+static size_t same_line(const struct caller *list, size_t first, size_t count) {
+    size_t next = first + 1;
+    while (next < count && compare_lines(list[first].line, list[next].line) == 0) next++;
+    return next;
+}
+
+/* Gives lines with the same text the same line. */
+static void unite(const struct callers *self, struct caller *list, size_t count) {
+    for (size_t i = 0, next; i < count; i = next) {
+        next = same_line(list, i, count);
+        if (!list[i].node) continue;
+        struct symbol_line line = symbols_alike(self->symbols, list[i].line);
+        for (size_t k = i; k < next; k++) list[k].line = line;
+    }
+    qsort(list, count, sizeof *list, by_line);
+}
+
+struct caller_group *callers_step(const struct callers *self, struct caller *list, size_t count, size_t *groups) {
+    for (size_t i = 0; i < count; i++) step_out(self, &list[i]);
+    qsort(list, count, sizeof *list, by_line);
+    unite(self, list, count);
+    *groups = 0;
+    for (size_t i = 0; i < count; i = same_line(list, i, count)) ++*groups;
+    struct caller_group *found = calloc(*groups + 1, sizeof *found);
+    *groups = 0;
+    for (size_t i = 0, next; found && i < count; i = next) {
+        next = same_line(list, i, count);
+        struct caller_group *group = &found[(*groups)++];
+        *group = (struct caller_group){.first = &list[i], .count = next - i, .ended = !list[i].node};
+        for (size_t k = i; k < next; k++) group->bytes += list[k].bytes;
+    }
+    if (found) qsort(found, *groups, sizeof *found, by_bytes);
+    return found;
+}
