@@ -3,9 +3,10 @@
     python examples/loops/make_models.py /path/to/ComfyUI
 
 In: a folder, ComfyUI's or that of its --base-directory. Out: a VAE of 10 MB with random weights, in the form of TAESD
-(models/vae_approx), pictures (input/loops_pictures), and the workflows of this folder (user/default/workflows/loops).
-It needs PyTorch, safetensors and Pillow, as ComfyUI does, and no network. Nothing that is there already is written
-over."""
+(models/vae/loops_tiny.safetensors), pictures (input/loops_pictures), and the workflows of this folder
+(user/default/workflows/loops). It needs PyTorch, safetensors and Pillow, as ComfyUI does, and no network. Nothing that
+is there already is written over."""
+import importlib.util
 import pathlib
 import shutil
 import sys
@@ -37,11 +38,12 @@ def weights_of(layers, seed):
     return found
 
 
-def make_half(layers, seed):
-    def save(path):
-        import safetensors.torch
-        safetensors.torch.save_file(weights_of(layers, seed), path)
-    return save
+def make_vae(path):
+    import safetensors.torch
+    import torch
+    halves = {"taesd_encoder": weights_of(ENCODER, 1), "taesd_decoder": weights_of(DECODER, 2)}
+    weights = {f"{half}.{name}": weight for half, names in halves.items() for name, weight in names.items()}
+    safetensors.torch.save_file({**weights, "vae_scale": torch.tensor(0.18215), "vae_shift": torch.tensor(0.0)}, path)
 
 
 def make_pictures(folder):
@@ -63,9 +65,12 @@ def make(path, how):
 def main():
     if len(sys.argv) != 2 or not pathlib.Path(sys.argv[1]).is_dir():
         sys.exit("usage: make_models.py FOLDER, which is ComfyUI's, or that of its --base-directory")
+    missing = [name for name in ("torch", "safetensors", "PIL") if importlib.util.find_spec(name) is None]
+    if missing:
+        sys.exit(f"make_models.py: this Python has no {' and no '.join(missing)}: run it with the Python that runs "
+                 "ComfyUI")
     root, here = pathlib.Path(sys.argv[1]), pathlib.Path(__file__).parent
-    make(root / "models/vae_approx/taesd_encoder.safetensors", make_half(ENCODER, 1))
-    make(root / "models/vae_approx/taesd_decoder.safetensors", make_half(DECODER, 2))
+    make(root / "models/vae/loops_tiny.safetensors", make_vae)
     make(root / "input/loops_pictures", make_pictures)
     for workflow in sorted(here.glob("*.json")):
         make(root / "user/default/workflows/loops" / workflow.name, lambda path,

@@ -17,9 +17,12 @@ EXAMPLES = support.ROOT / "examples/loops"
 with Loops() as comfy:
     made = support.run(sys.executable, EXAMPLES / "make_models.py", comfy.folder).stdout
     again = support.run(sys.executable, EXAMPLES / "make_models.py", comfy.folder).stdout
-    assert made.count("was made") == again.count("is there already") == 3 + len(list(EXAMPLES.glob("*.json"))), (
+    assert made.count("was made") == again.count("is there already") == 2 + len(list(EXAMPLES.glob("*.json"))), (
         made, again)
+    assert not list((comfy.folder / "models").rglob("tae*")), "TAESD's names are its own"
     support.run(sys.executable, EXAMPLES / "make_models.py", status=1)
+    bare = support.run(sys.executable, "-S", EXAMPLES / "make_models.py", comfy.folder, status=1).stderr
+    assert "no torch and no safetensors and no PIL" in bare and "Traceback" not in bare, bare
     info = comfy.get("/object_info")
 
     def start(name):
@@ -35,6 +38,7 @@ with Loops() as comfy:
         width, widths = round(width // 8 * 8 * 1.25), widths + 1
     assert refined["values_of_ports"]["width"] == width and refined["committed"] == widths, (refined, width, widths)
     assert refined["values_of_ports"]["image"]["shape"] == [1, width, width, 3], refined
+    assert len(list((comfy.folder / "output/loops").glob("refined_*.png"))) == widths
     walked = start("walk_folder")
     assert walked["values_of_ports"] == {"name": [f"picture{number}.png" for number in range(1, 6)]}, walked
     assert len(list((comfy.folder / "output/loops").glob("picture_*.png"))) == 5
