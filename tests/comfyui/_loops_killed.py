@@ -1,68 +1,121 @@
-"""A loop with a prefix that is killed again and again goes on each time from its last committed iteration, to the same
-result."""
-import os, random, signal, time
+"""Loops with a prefix that are killed again and again go on each time from their last committed iteration, to the same
+result as a loop that nobody killed. The latent keeps every earlier iteration: one that is lost or runs twice changes
+all the later ones."""
+import concurrent.futures, os, random, signal, subprocess, time
 
 import support
 from _comfy import link
 from _loops import Loops, node, port
 
+REMEMBER = '''
+@node(("LATENT",), latent=("LATENT",), number=INT)
+def Remember(self, latent, number): # whole numbers, and reversible
+    old = latent["samples"]
+    return ({"samples": (old * 3 + torch.arange(old.numel()).reshape(old.shape) + number) % 251},)
+NODE_CLASS_MAPPINGS["Remember"] = Remember
+'''
 STEP = {
-    "latent": port("latent"), "number": port("number"), "text": port("text"), "sleep": node(
-        "Sleepy", number=link("number"),
-        seconds=0.02), "mix": node("Mix", latent=link("latent"), number=link("sleep")), "add": node(
-            "AddInts", a=link("sleep"), b=1), "append": node("Append", text=link("text"), number=link("number")),
+    "latent": port("latent"), "number": port("number"), "text": port("text"),
+    "sleep": node("Sleepy", number=link("number"), seconds=0.02),
+    "mix": node("Remember", latent=link("latent"), number=link("sleep")), "add": node("AddInts", a=link("sleep"), b=1),
+    "append": node("Append", text=link("text"), number=link("number")),
     "latent out": port("latent", "mix"), "number out": port("number", "add"), "text out": port("text", "append")
 }
 BEGIN = {"new": node("NewLatent", size=32), "out": port("latent", "new")}
 LOOP = {"inputs": {"number": 0, "text": ""}, "persist_prefix": "killed/loop", "name": "killed",
         "when": [{"port": "number", "op": "==", "value": 0}, None]}
+ENDLESS, MORE = 1_000_000, 10 # iterations; MORE: those after the last kill
+
+import _loops # noqa: E402
+
+_loops.NODES += REMEMBER
 
 
-def digest(comfy):
-    read = {
-        "read": node("DiscomfortLoopResult", loop="killed", unique_id="latent"),
-        "show": node("Fingerprint", value=link("read"))
-    }
-    return comfy.run(read)["outputs"]["show"]["digest"]
+class Forks:
+    """Starts a ComfyUI again in its folder, under memstow as before, without importing everything anew each time."""
+
+    def __init__(self, comfy):
+        self.comfy = comfy
+        forked = str(support.ROOT / "tests/comfyui/_forked_main.py")
+        command = [forked if str(word).endswith("/comfyui_main.py") else word for word in comfy.command]
+        command[command.index("-o") + 1] = f"{comfy.folder.name}.%p.mst"
+        self.parent = support.start(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                    env=comfy.environment)
+
+    def start_again(self):
+        for ledger in support.HERE.glob(f"{self.comfy.folder.name}.*.mst"):
+            if not ledger.name.endswith(f".{self.parent.pid}.mst"):
+                ledger.unlink()
+        self.parent.stdin.write(f"{self.comfy.log_file}\n")
+        self.parent.stdin.flush()
+        comfy, comfy.server = self.comfy, Process(int(self.parent.stdout.readline()))
+        support.wait_for(lambda: comfy.server.poll() is not None or comfy.get("/system_stats"), 300, "ComfyUI")
+        assert comfy.server.poll() is None, comfy.log()[-3000:]
 
 
-def run(kills, seed, beside=lambda comfy: None):
-    """Kills it so many times, at random moments, and compares what it comes to with a loop that nobody killed. `beside`
-    gets the ComfyUI of that one."""
-    chance, count = random.Random(seed), max(60, 25 * kills) # in the second before a kill at most 50 iterations run
-    loop = LOOP | {"iterations": count}
-    with Loops(name="whole") as comfy:
-        assert comfy.over(comfy.begin(BEGIN, STEP, **loop), 400 + count)["committed"] == count
-        expected, values = digest(comfy), comfy.loop("killed")["values_of_ports"]
-        files = sorted(p.name for p in (comfy.folder / "user/memstow").rglob("*"))
-        beside(comfy)
-    done = 0
-    state = support.HERE / "killed/user/memstow"
-    for turn in range(kills + 1):
-        comfy = Loops(name="killed") if turn == 0 else again(comfy)
-        comfy.begin(BEGIN, STEP, **loop)
-        found = comfy.loop("killed", False)
-        assert found["resumed_after"] >= done and (turn != 1 or found["resumed_after"] < count), (found, done)
-        if turn == kills:
-            break
+class Process:
+    """A process that is no child of this one, with the functions of one that is."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def poll(self):
+        return 0 if support.is_gone(self.pid) else None
+
+    def terminate(self):
+        os.kill(self.pid, signal.SIGTERM)
+
+    def wait(self, seconds):
+        support.wait_for(lambda: support.is_gone(self.pid), seconds, "the end of ComfyUI")
+
+
+def result(comfy, count):
+    """Runs the loop to this iteration: its values, the latent's digest, and the names of the prefix's files."""
+    found = comfy.over(comfy.begin(BEGIN, STEP, iterations=count, **LOOP), 400 + count)
+    assert found["state"] == "done" and found["committed"] == count, found
+    read = {"read": node("DiscomfortLoopResult", loop="killed", unique_id="latent"),
+            "show": node("Fingerprint", value=link("read"))}
+    digest = comfy.run(read)["outputs"]["show"]["digest"]
+    files = sorted(p.name for p in (comfy.folder / "user/memstow").rglob("*"))
+    return found["values_of_ports"], digest, files
+
+
+def killed(name, kills, seed):
+    """Kills a loop so many times, at random moments. Returns ComfyUI, started again, and the iterations until then."""
+    chance, done, comfy = random.Random(seed), 0, Loops(name=name)
+    forks = Forks(comfy)
+    for _turn in range(kills):
+        comfy.begin(BEGIN, STEP, iterations=ENDLESS, **LOOP)
+        resumed = comfy.loop("killed", False)["resumed_after"]
+        assert resumed >= done, f"iteration {done} was committed, and the loop goes on after iteration {resumed}"
         support.wait_for(lambda: comfy.loop("killed", False)["committed"], 60, "the first iteration")
-        time.sleep(chance.random())
-        done = comfy.loop("killed", False)["committed"]
+        time.sleep(0.5 * chance.random())
+        now = comfy.loop("killed", False)
+        assert now["state"] == "running", now
+        done = now["committed"]
         os.kill(comfy.pid(), signal.SIGKILL)
         comfy.server.wait(30)
-    found = comfy.over("killed", 400 + count)
-    assert found["state"] == "done" and found["committed"] == count and found["values_of_ports"] == values, (
-        found, values)
-    assert digest(comfy) == expected
-    assert sorted(p.name for p in state.rglob("*")) == files, "one set of files for the prefix"
-    comfy.stop()
+        forks.start_again()
+    return comfy, done
 
 
-def again(before):
-    """ComfyUI again, in the same folder."""
-    log = open(before.log_file, "a")
-    command = before.command
-    before.server = support.start(*command, stdout=log, stderr=log, env=before.environment)
-    support.wait_for(lambda: before.server.poll() is not None or before.get("/system_stats"), 300, "ComfyUI answering")
-    assert before.server.poll() is None, before.log()[-3000:]
-    return before
+def run(kills, seed, beside=lambda comfy: None, servers=1):
+    """Kills loops so many times in all, on so many servers side by side, and compares them with one that nobody
+    killed. `beside` gets the ComfyUI of that one."""
+    begun = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(servers) as pool:
+        lanes = list(pool.map(lambda lane: killed(f"killed{lane}", kills // servers, seed + lane), range(servers)))
+    count = max(done for _comfy, done in lanes) + MORE
+    results = []
+    for comfy, _done in lanes:
+        results.append(result(comfy, count))
+        comfy.stop()
+    with Loops(name="whole") as comfy:
+        expected = result(comfy, count)
+        beside(comfy)
+    for found in results:
+        assert found == expected, (found, expected) # also: one set of files for the prefix
+    print(f"{kills} kills on {servers} servers, {[done for _comfy, done in lanes]} iterations until the last one, "
+          f"{count} in all: the same result, and one set of files, in {time.monotonic() - begun:.0f} s")
+
+

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
-# timeout: 14400
+# timeout: 7200
 # long
 """A loop with a prefix, killed at 200 random moments: each time it goes on from the last committed iteration, to the
 same result."""
 import _loops_killed
 
-_loops_killed.run(200, 11)
+_loops_killed.run(200, 11, servers=2)

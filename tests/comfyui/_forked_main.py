@@ -1,0 +1,31 @@
+"""Runs ComfyUI's main.py (argument 1: its folder) again and again, each time whole and in a process of its own: a fork
+of this one, which has imported what takes long, and has begun nothing.
+
+In: a line on standard input, the path of a log. Out: a line, the process that writes to it."""
+import os, runpy, signal, sys
+
+import torchvision_operators
+
+torchvision_operators.ensure()
+folder = sys.argv.pop(1)
+sys.argv[0] = os.path.join(folder, "main.py")
+sys.path[0] = folder
+os.chdir(folder)
+
+import comfy.options # ComfyUI's own
+
+comfy.options.enable_args_parsing()
+import folder_paths, utils.extra_config, execution, nodes, server # noqa: E402, F401
+
+signal.signal(signal.SIGCHLD, signal.SIG_IGN) # nobody waits for them
+for line in sys.stdin:
+    if child := os.fork():
+        print(child, flush=True)
+        continue
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    log = os.open(line.strip(), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    for number in (1, 2):
+        os.dup2(log, number)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    runpy.run_path(sys.argv[0], run_name="__main__")
+    break
