@@ -9,7 +9,7 @@ import os
 import support
 
 CODE = r"""if True:
-    import dataclasses, io, logging, math, sys, threading
+    import collections, ctypes, dataclasses, io, logging, math, sys, threading
     import numpy, torch
     import memstow_serialize, memstow_state
     from memstow_serialize import Serialized, SerializeError, deserialize, is_reference, serialize
@@ -27,6 +27,12 @@ CODE = r"""if True:
     class Point:
         x: int
         weights: object
+
+    class Odd:
+        def __reduce__(self):
+            return int, (7,)
+
+    Pair = collections.namedtuple("Pair", "a b")
 
     class ModelPatcher:
         pass
@@ -95,6 +101,27 @@ CODE = r"""if True:
     assert type(deserialize(serialize(torch.ones(2).as_subclass(Tagged)))) is torch.Tensor
     assert len(said) == 1 and "__main__.Tagged" in said[0] and "torch.Tensor" in said[0], said
 
+    said.clear()
+    again = deserialize(serialize([{"deep": (torch.ones(2).as_subclass(Tagged),)}, Odd(), base]))
+    assert same(again[2], base) and len(said) == 2, said
+    assert any("__main__.Tagged" in text and "torch.Tensor" in text for text in said), said
+    assert type(again[1]) is int and any("__main__.Odd" in text and "builtins.int" in text for text in said), said
+
+    # tensors in containers that only pickle knows are beside the pickle, and are not copied
+    large = torch.arange(1 << 18, dtype=torch.float32)
+    holders = [Point(1, large), Pair(large, [large]), collections.OrderedDict(x=large), {large}, collections.deque([large, 1])]
+    for holder in holders:
+        serialized = serialize(holder)
+        assert serialized.type == "CUSTOM" and max(map(len, serialized.segments)) == large.nbytes, serialized.segments
+        assert sum(map(len, serialized.segments)) < large.nbytes + 1000, [len(segment) for segment in serialized.segments]
+        inner = next(segment for segment in serialized.segments if len(segment) == large.nbytes)
+        assert ctypes.addressof(inner) == large.data_ptr(), "it was copied"
+        assert type(deserialize(serialized)) is type(holder)
+    back = deserialize(serialize(Point([base[:, 1], large], torch.nn.Parameter(base))))
+    assert same(back.x, [base[:, 1], large]) and type(back.weights) is torch.nn.Parameter and torch.equal(back.weights, base)
+    assert serialize([large, Point(2, large)]).segments[1] is not None and len(serialize([large, Point(2, large)]).segments) == 3
+    assert "cannot be pickled" in is_reference([large, Point(3, [large, (n for n in ())])])
+
     # by reference
     models = [ModelPatcher(), Derived(), [[base, {"control": Derived()}]], torch.nn.Linear(2, 2),
               Holder(ModelPatcher()), threading.Lock(), {"x": (1, [torch.nn.Linear(1, 1)])}, (n for n in ())]
@@ -122,6 +149,17 @@ CODE = r"""if True:
             raise AssertionError(gone)
         except KeyError:
             pass
+    for turn in range(2):
+        try:
+            store.put("later", models[0])
+            raise AssertionError("a model was put, and no iteration is on")
+        except memstow_state.StateError as error:
+            assert "no iteration is on" in str(error) and "later" in str(error), error
+        store.begin(); store.abandon()
+    assert "later" not in store.ids()
+    limited = memstow_state.open("limited", ram_limit=2**64 + 1)
+    limited.begin(); limited.put("x", bytes(1_000_000)); limited.commit()
+    assert limited.info()[0]["where"] == "ram", "a limit of more than 64 bits is no small one"
     files = memstow_state.open("files", use_ram=False)
     files.begin()
     try:

@@ -82,6 +82,11 @@ def is_reference(value: Any) -> Optional[str]:
 
 # ---- serializing
 
+def _is_plain(tensor: Any) -> bool:
+    """Whether a tensor is its bytes, with shape and strides."""
+    return tensor.layout == sys.modules["torch"].strided and not tensor.is_quantized and not tensor.is_meta
+
+
 class _Writer:
     def __init__(self) -> None:
         self.segments: list[Any] = [b""]
@@ -102,7 +107,7 @@ class _Writer:
 
     def tensor(self, value: Any) -> dict[str, Any]:
         torch = sys.modules["torch"]
-        if value.layout != torch.strided or value.is_quantized or value.is_meta:
+        if not _is_plain(value):
             return self.leaf(value)
         host = value.detach().resolve_conj().resolve_neg().to("cpu")
         span = 1 + sum((size - 1) * stride for size, stride in zip(host.shape, host.stride())) if host.numel() else 0
@@ -111,7 +116,9 @@ class _Writer:
         length, key = span * host.element_size(), (host.data_ptr(), span, str(host.dtype))
         if key not in self.seen or not length:
             self.seen[key] = self.lent(host, host.data_ptr(), length)
-        return {"T": [self.seen[key], str(host.dtype).removeprefix("torch."), list(host.shape), list(host.stride())]}
+        kind = [] if type(value) is torch.Tensor else [_name(value)]
+        return {"T": [self.seen[key], str(host.dtype).removeprefix("torch."), list(host.shape), list(host.stride()),
+                      *kind]}
 
     def array(self, value: Any) -> dict[str, Any]:
         if value.dtype.hasobject or value.dtype.names:
@@ -120,14 +127,24 @@ class _Writer:
         return {"N": [self.lent(host, host.ctypes.data, host.nbytes), host.dtype.str, list(host.shape)]}
 
     def leaf(self, value: Any) -> dict[str, Any]:
-        """Any other value: a pickle, with its large buffers beside it."""
+        """Any other value: a pickle, with its tensors and large buffers beside it."""
         buffers: list[Any] = []
-        text, kind = _pickle(value, buffers.append), "CUSTOM"
+        begin = len(self.segments)
+        text, kind = _pickle(value, buffers.append, self.within), "CUSTOM"
         if text is None:
             buffers.clear()
-            text, kind = _cloudpickle(value, buffers.append), "CUSTOM_CLOUDPICKLE"
+            del self.segments[begin:]
+            self.seen = {key: number for key, number in self.seen.items() if number < begin}
+            text, kind = _cloudpickle(value, buffers.append, self.within), "CUSTOM_CLOUDPICKLE"
         self.pickled = max(self.pickled, kind)
-        return {"P": [self.add(text), *(self.add(buffer.raw()) for buffer in buffers)]}
+        return {"P": [_name(value), self.add(text), *(self.add(buffer.raw()) for buffer in buffers)]}
+
+    def within(self, value: Any) -> Optional[dict[str, Any]]:
+        """The table of a tensor within a pickle. None: it, or what it is, goes with the pickle."""
+        torch = _module("torch")
+        if not torch or type(value) is not torch.Tensor or value.requires_grad or not _is_plain(value):
+            return None
+        return self.tensor(value)
 
     def any(self, value: Any, depth: int = 0) -> Any:
         kind, torch, numpy = type(value), _module("torch"), _module("numpy")
@@ -150,24 +167,33 @@ class _Writer:
         return self.leaf(value)
 
 
-class _NoModels:
-    """The common part of both picklers: a model anywhere in the value means that it must be passed by reference."""
+class _Beside:
+    """The common part of both picklers. A model anywhere in the value means that it must be passed by reference. What
+    `within` has a table for is beside the pickle."""
+    within: Any
 
-    def persistent_id(self, value: Any) -> None:
+    def persistent_id(self, value: Any) -> Any:
         reason = _model_reason(value)
         if reason:
             raise _Reference(reason)
+        return self.within(value)
 
 
-class _Pickler(_NoModels, pickle.Pickler):
+class _Pickler(_Beside, pickle.Pickler):
     pass
 
 
-def _pickle(value: Any, buffer: Any, pickler: type = _Pickler) -> Optional[bytes]:
+class _Unpickler(pickle.Unpickler):
+    persistent_load: Any
+
+
+def _pickle(value: Any, buffer: Any, within: Any, kind: type = _Pickler) -> Optional[bytes]:
     """None: pickle cannot handle it."""
     out = io.BytesIO()
     try:
-        pickler(out, protocol=5, buffer_callback=buffer).dump(value)
+        pickler = kind(out, protocol=5, buffer_callback=buffer)
+        pickler.within = within
+        pickler.dump(value)
         return out.getvalue()
     except _Reference:
         raise
@@ -176,11 +202,11 @@ def _pickle(value: Any, buffer: Any, pickler: type = _Pickler) -> Optional[bytes
         return None
 
 
-def _cloudpickle(value: Any, buffer: Any) -> bytes:
+def _cloudpickle(value: Any, buffer: Any, within: Any) -> bytes:
     text = None
     if importlib.util.find_spec("cloudpickle"):
         base = importlib.import_module("cloudpickle").CloudPickler
-        text = _pickle(value, buffer, type("_CloudPickler", (_NoModels, base), {}))
+        text = _pickle(value, buffer, within, type("_CloudPickler", (_Beside, base), {}))
     if text is None:
         raise _Reference(f"a {type(value).__qualname__} cannot be pickled")
     return text
@@ -220,6 +246,7 @@ def serialize(value: Any) -> Serialized:
 class _Reader:
     def __init__(self, segments: Sequence[Any], pickles: bool) -> None:
         self.pickles = pickles
+        self.changed: set[tuple[str, str]] = set() # types: before, and now
         self.segments = [memoryview(segment).cast("B") if len(segment) else memoryview(b"") for segment in segments]
 
     def at(self, number: Any) -> memoryview:
@@ -227,9 +254,11 @@ class _Reader:
             raise SerializeError("the table names a piece that is not there")
         return self.segments[number]
 
-    def tensor(self, number: int, dtype: str, shape: list[int], stride: list[int]) -> Any:
+    def tensor(self, number: int, dtype: str, shape: list[int], stride: list[int], kind: str = "") -> Any:
         torch = importlib.import_module("torch")
         memory = self.at(number)
+        if kind:
+            self.changed.add((kind, "torch.Tensor"))
         if not memory.nbytes:
             if all(shape):
                 raise SerializeError("a tensor has no bytes")
@@ -262,7 +291,15 @@ class _Reader:
             return self.array(*of)
         if not self.pickles:
             raise SerializeError("a pickle, which runs code, is not read here")
-        return pickle.loads(self.at(of[0]), buffers=[self.at(number) for number in of[1:]])
+        return self.pickle(*of)
+
+    def pickle(self, kind: str, number: int, *buffers: int) -> Any:
+        reader = _Unpickler(io.BytesIO(self.at(number)), buffers=[self.at(buffer) for buffer in buffers])
+        reader.persistent_load = self.any
+        value = reader.load()
+        if _name(value) != kind:
+            self.changed.add((kind, _name(value)))
+        return value
 
 
 def deserialize(serialized: Serialized, pickles: bool = True) -> Any:
@@ -270,12 +307,12 @@ def deserialize(serialized: Serialized, pickles: bool = True) -> Any:
     for bytes that are not trusted, a pickle raises SerializeError."""
     try:
         table = json.loads(bytes(serialized.segments[0]))
-        value = _Reader(serialized.segments, pickles).any(table["value"])
-        name = table["type"]
+        reader = _Reader(serialized.segments, pickles)
+        value = reader.any(table["value"])
     except SerializeError:
         raise
     except Exception as error:
         raise SerializeError(f"the bytes are not those of a value: {type(error).__name__}: {error}") from error
-    if _name(value) != name:
-        log.warning("memstow: a value went in as %s and comes back as %s", name, _name(value))
+    for before, now in sorted(reader.changed):
+        log.warning("memstow: a value went in as %s and comes back as %s", before, now)
     return value

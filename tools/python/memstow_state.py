@@ -27,6 +27,7 @@ from memstow_serialize import Serialized, SerializeError
 __all__ = ["StateBusy", "StateError", "Store", "available", "open"]
 
 MINOR = 7
+MOST_LIMIT = 2**64 - 1
 PLACES = {1: "ram", 2: "file", 3: "stowed"}
 _MISSING = object()
 
@@ -121,7 +122,8 @@ def open(loop: str, *, use_ram: bool = True, ram_limit: Optional[int] = None, pe
     _library = _library or _Library()
     if ram_limit is not None and (type(ram_limit) is not int or ram_limit < 0):
         raise StateError(errno.EINVAL, f"ram_limit is a number of bytes, not {ram_limit!r}")
-    options = _Options(size=ctypes.sizeof(_Options), in_file=not use_ram or ram_limit == 0, ram_limit=ram_limit or 0)
+    options = _Options(size=ctypes.sizeof(_Options), in_file=not use_ram or ram_limit == 0,
+                       ram_limit=min(ram_limit or 0, MOST_LIMIT))
     if persist_prefix is not None:
         options.prefix = _encoded(persist_prefix, "a prefix")
         directory = _home() if directory is None else directory
@@ -148,6 +150,7 @@ class Store:
         self._lock = threading.RLock()
         self._held: dict[str, tuple[Any, int, str]] = {}      # values by reference: value, generation, reason
         self._put: dict[str, Optional[tuple[Any, str]]] = {}  # values of this iteration; None: as bytes
+        self._begun = False
 
     def __enter__(self) -> "Store":
         return self
@@ -167,6 +170,7 @@ class Store:
         """Begins an iteration."""
         with self._lock:
             self._call("begin", what="begin")
+            self._begun = True
             self._put.clear()
 
     def put(self, id: str, value: Any) -> None:
@@ -194,6 +198,8 @@ class Store:
             where = "a prefix" if self.prefix is not None else "files"
             raise StateError(errno.EINVAL, f"loop {self.loop!r}: {id!r} cannot be kept in {where}: {why}")
         with self._lock:
+            if not self._begun:
+                raise StateError(errno.EPERM, f"loop {self.loop!r}: put {id!r}: no iteration is on")
             self._put[id] = (value, why)
 
     def commit(self) -> int:
@@ -209,12 +215,14 @@ class Store:
                 _library.release(self._number, id.encode("utf-8", "surrogatepass"))
                 self._held[id] = (reference[0], generation, reference[1])
             self._put.clear()
+            self._begun = False
             return generation
 
     def abandon(self) -> None:
         """Drops all values that were put since begin."""
         with self._lock:
             self._call("abandon", what="abandon")
+            self._begun = False
             self._put.clear()
 
     def get(self, id: str, default: Any = _MISSING) -> Any:
@@ -290,7 +298,7 @@ class Store:
             self._put.clear()
             if self._number:
                 self._call("close", int(keep), what="close")
-            self._number = 0
+            self._number, self._begun = 0, False
 
 
 def _address(segment: Any, kept: list[Any]) -> tuple[int, int]:
