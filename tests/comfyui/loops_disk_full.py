@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # needs: comfyui root
 # timeout: 400
-"""The disk that a loop's values lie on is full: the loop ends, its message names iteration, workflow, node and reason;
-the state is the last committed one; nothing temporary is left when the loop is forgotten, and the next loop runs."""
-import os, sys
+"""The disk that a loop's values lie on is full, without a prefix and with one, as a value is put and as an iteration is
+committed: the loop ends, its message names iteration, workflow, node and reason; the state is the last committed one;
+nothing temporary is left. The next loop runs, and one with a prefix goes on when there is room again."""
+import os, pathlib, shutil, sys
 
 import support
 from _comfy import link
+import _loops
 from _loops import Loops, counter, node, port
 
 sys.path.insert(0, str(support.ROOT / "tests/stow"))
@@ -28,3 +30,56 @@ with _moving.mounted("ext4", 24, "small") as disk:
         assert comfy.request("DELETE", "/memstow/loops?name=full")[0] == 200
         support.wait_for(lambda: os.statvfs(disk).f_bfree == free, 30, "the disk as it was")
         assert comfy.loop_of(counter(), inputs={"n": 1}, use_ram=False)["values_of_ports"] == {"n": 2}
+
+# with a prefix: in the third iteration a second workflow fills the disk with files, and the commit cannot make one. The
+# blocks of a disk do not do: the file system always finds one more.
+_loops.NODES += """
+import os
+@node((), True, number=INT, path=STRING)
+def FillDisk(self, number, path):
+    os.mkdir(path)
+    try:
+        for count in range(10**6): open(f"{path}/{count}", "w").close()
+    except OSError: pass
+    return ()
+NODE_CLASS_MAPPINGS["FillDisk"] = FillDisk
+"""
+folder = pathlib.Path("prefixed/user")
+folder.mkdir(parents=True)
+with _moving.mounted("ext4", 24, str(folder / "memstow")) as disk:
+    with Loops(name="prefixed") as comfy:
+        filler = disk / "filler"
+        fill = {"in": port("n"), "fill": node("FillDisk", number=link("in"), path=str(filler))}
+        loop = {"inputs": {"n": 0}, "iterations": 4, "persist_prefix": "some/full", "name": "full",
+                "when": [None, {"port": "n", "op": "==", "value": 3}]}
+
+        def tell():
+            """The loop's files, and the free blocks and inodes."""
+            found = {path.name: path.stat().st_size for path in (disk / "some").rglob("*") if path.is_file()}
+            return found, os.statvfs(disk).f_bfree, os.statvfs(disk).f_ffree
+
+        found = comfy.loop_of(counter(), fill, state="failed", **loop)
+        assert "iteration 3, workflow 1: node out (DiscomfortPort): the values cannot be kept" in found[
+            "error"] and "the disk is full" in found["error"], found
+        assert found["committed"] == 2 and found["values_of_ports"] == {"n": 2}, found
+        files, _blocks, inodes = tell() # the one of the value that was put is free again
+        assert inodes == 1 and sorted(name.split(".")[0] for name in files) == [
+            "lock", "manifest", "memstow%3A%20the%20inputs", "n"], files
+        shutil.rmtree(filler)
+        before = tell()[1:]
+        found = comfy.loop_of(counter(), state="done", **{**loop, "when": None})
+        assert found["resumed_after"] == 2 and found["values_of_ports"] == {"n": 4}, found
+        assert sorted(name.split(".")[0] for name in tell()[0]) == sorted(name.split(".")[0] for name in files)
+        assert tell()[1:] == before, (tell(), before)
+        # a value that the disk has no room for
+        large = {"inputs": {"n": 0}, "iterations": 10, "persist_prefix": "some/large", "name": "large"}
+        found = comfy.loop_of(GROW, state="failed", **large)
+        size = 300 * found["committed"]
+        assert f"iteration {found['iteration']}, workflow 1: node latent (DiscomfortPort)" in found[
+            "error"] and "disk is full" in found["error"] and size >= 600, found
+        assert found["values_of_ports"]["n"] == size, found
+        held = {path.name: path.stat().st_size for path in (disk / "some/large.state").iterdir()}
+        used = (before[0] - tell()[1]) * os.statvfs(disk).f_frsize
+        assert len(held) == 5 and used <= sum(held.values()) + 100_000, (held, used)
+        comfy.request("DELETE", "/memstow/loops?name=large")
+    assert {path.name for path in (disk / "some/large.state").iterdir()} == held.keys() - {"lock"}

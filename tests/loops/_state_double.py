@@ -39,6 +39,7 @@ class Store:
     def __init__(self, loop, storage):
         self.loop, self.storage, self.generation = loop, storage, 0
         self.committed, self.open, self.closed = {}, None, False
+        self.full = False # commit fails
 
     def begin(self):
         with _lock:
@@ -52,6 +53,8 @@ class Store:
             self.open[id] = private(value)
 
     def commit(self):
+        if self.full:
+            raise StateError("the disk is full")
         with _lock:
             self.committed.update(self.open)
             self.open, self.generation = None, self.generation + 1

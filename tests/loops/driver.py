@@ -168,6 +168,17 @@ refused(lambda: memstow_loops.start_loop([STEP], {"other": 1}, 2, name="failing"
 assert loops.find("failing") is failing and not failing.closed, "a loop that is refused takes nobody's place"
 assert memstow_loops.start_loop([STEP], {"n": 1}, 2, name="failing").wait(10), "its name is free again"
 assert failing.closed and loops.remove("failing") and not loops.remove("failing")
+# what cannot be committed: the nodes are named, and nothing of that iteration is seen; a batch goes on
+queue.before = lambda prompt: setattr(next(iter(_state_double._open.values())), "full", len(queue.prompts) == 3)
+queue.prompts.clear()
+full = memstow_loops.start_loop([STEP], {"n": 1}, 10, name="full")
+assert full.wait(10) and full.state == "failed", full.state
+assert full.values() == {"n": 5} and full.store.get("n") == 5, full.values()
+assert full.error == ("iteration 3, workflow 1: node 3 (DiscomfortPort): the values cannot be kept: "
+                      "the disk is full"), full.error
+assert loops.remove("full")
+assert run(STEP, inputs={"n": [1, 2, 3, 4]}, independent=True) == {"n": [3, 4, None, 6]}
+queue.before = lambda prompt: None
 # cancelled in the middle of the second of two workflows: nothing of that iteration is seen
 second = {"1": port("m"), "2": node("Add", a=["1", 0], b=1), "3": port("m", ["2", 0])}
 queue.before = lambda prompt: loops.remove("c") if len(queue.prompts) == 6 else None
@@ -213,13 +224,30 @@ assert run(STEP, iterations=4, name="p", persist_prefix="p") == {"n": 9} and not
 kept["p"].closed = False
 assert run(STEP, iterations=100, condition={"port": "n", "op": ">", "value": 8}, name="p",
            persist_prefix="p") == {"n": 9} and not queue.prompts
+# other inputs than those it was begun with would be ignored, and are refused; none, or those of new ports, are not
+for other in ({"n": 2}, {"n": 1, "k": 1}):
+    kept["p"].closed = False
+    words = ("'k'",) if "k" in other else ("another value of n", "after iteration 4", "another prefix")
+    refused(lambda: run(STEP, inputs=other, iterations=5, name="p", persist_prefix="p"), *words)
+kept["p"].closed = False
+ADDS = {"1": port("n"), "k": port("k"), "2": node("Add", a=["1", 0], b=["k", 0]), "3": port("n", ["2", 0])}
+assert run(ADDS, inputs={"n": 1, "k": 5}, iterations=5, name="p", persist_prefix="p") == {"n": 14}
+kept["p"].closed = False
+refused(lambda: run(ADDS, inputs={"n": 1, "k": 6}, iterations=6, name="p", persist_prefix="p"), "another value of k")
+kept["p"].closed = False
+assert run(ADDS, inputs={"k": 5}, iterations=6, name="p", persist_prefix="p") == {"n": 19}
+kept["p"].closed = False
+refused(lambda: run(STEP, inputs={"n": [1]}, independent=True, name="p", persist_prefix="p"), "no batch")
 # a batch goes on with its own inputs alone
 queue.fail = {2: "as planted"}
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True, name="b", persist_prefix="b") == {"n": [3, None, 5]}
 queue.fail = {}
 for other in ([1, 2, 4], [1, 2, 3, 4], [1, 2]):
     kept["b"].closed = False
-    refused(lambda: run(STEP, inputs={"n": other}, independent=True, name="b", persist_prefix="b"), "other inputs")
+    refused(lambda: run(STEP, inputs={"n": other}, independent=True, name="b", persist_prefix="b"),
+            "another value of n")
+kept["b"].closed = False
+refused(lambda: run(STEP, inputs={"n": 1}, name="b", persist_prefix="b"), "has a batch")
 kept["b"].closed = False
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True, name="b", persist_prefix="b") == {"n": [3, 4, 5]}
 assert len(queue.prompts) == 1, "of a batch only the element that failed runs again"

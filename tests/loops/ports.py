@@ -55,7 +55,7 @@ refused(lambda: ports({"1": node("Add", a=["2", 0]), "2": node("Add", a=["1", 0]
 refused(lambda: ports({"1": node("Add", a=["1", 0])}), "node 1 (Add)", "cycle")
 refused(lambda: ports({"1": node("Mystery"), "2": node("Number", value=1)}), "node 1 (Mystery)", "no node class")
 refused(lambda: ports({"1": port("x")}), "node 1 (DiscomfortPort)", "connected to nothing")
-for empty in ("", "  ", None, 5):
+for empty in ("", "  ", None, 5, "a\0b"):
     refused(lambda: ports({"1": port(empty), "2": node("Show", value=["1", 0])}), "node 1 (DiscomfortPort)",
             "unique_id")
 titled = {**port("x", ["n", 0]), "_meta": {"title": "The second"}}

@@ -13,7 +13,7 @@ from typing import Any, Optional, Protocol
 
 from .graph import Classes, LoopError, name_of
 from .plan import Plan, Prompt, Step
-from .values import check_value, copied, digest
+from .values import check_value, copied, digests
 
 log = logging.getLogger("memstow")
 
@@ -22,7 +22,7 @@ ENDED = (DONE, FAILED, CANCELLED)
 MOST_ENDED = 16    # ended loops whose values are still kept; older ones are closed
 MOST_FAILURES = 100 # failures of a batch that are reported
 CHUNK = 64          # elements of a batch that become one value in the store
-BATCH = "memstow: the batch" # the id of what says which inputs a prefix is of
+BEGUN = "memstow: the inputs" # the id of the digests of the inputs with which a prefix was begun
 SEVERAL = "memstow: several values" # marks a list of outputs in the store, because the list itself is not a value
 
 
@@ -206,16 +206,30 @@ class Loop:
                 if elements.stop != number or not singles:
                     continue
                 self.store.begin()
-                self.store.put(key, self._elements(place)[elements.start:elements.stop])
-                self.store.commit()
+                try:
+                    self.store.put(key, self._elements(place)[elements.start:elements.stop])
+                    self.store.commit()
+                except BaseException:
+                    self.store.abandon()
+                    raise
                 self.committed = (self.committed | {key}) - set(singles)
                 for single in singles:
                     self.store.release(single)
 
-    def check_batch(self) -> None:
-        """LoopError if a prefix has another batch: its results would be taken for this one's."""
-        if self.plan.independent and BATCH in self.committed and self.store.get(BATCH) != digest(self.plan.inputs):
-            raise LoopError("persist_prefix has a batch of other inputs: take another prefix, or delete its folder")
+    def check_inputs(self) -> None:
+        """LoopError if a prefix was begun with other inputs: they would be ignored, because its values win."""
+        if BEGUN not in self.committed:
+            return
+        begun, given = self.store.get(BEGUN), digests(self.plan.inputs)
+        if begun["independent"] != self.plan.independent:
+            raise LoopError(f"persist_prefix has {'a batch' if begun['independent'] else 'a loop that is no batch'}: "
+                            "take another prefix, or delete its folder")
+        names = {*given, *begun["inputs"]} if self.plan.independent else given.keys() & self.committed
+        others = sorted(name for name in names if begun["inputs"].get(name) != given.get(name))
+        if others:
+            raise LoopError(f"persist_prefix was begun with another value of {', '.join(others)}, or without one, and "
+                            f"goes on after iteration {self.resumed} with what it has: give the inputs that it was "
+                            "begun with, take another prefix, or delete its folder")
 
     # ---- the thread
 
@@ -295,27 +309,39 @@ class Loop:
                     self._run(step)
             if self.cancelled.is_set():
                 raise Cancelled(f"iteration {self.iteration}, {self.at}: it was cancelled")
+            self._commit()
         except BaseException:
             self.store.abandon()
             self.fresh, self.last = set(), {}
             raise
-        self.store.commit()
         self.committed = self.committed | {self._key(place) for place in self.fresh}
-        if self.plan.independent and self.prefix is not None:
-            self.committed = self.committed | {BATCH}
+        if self.prefix is not None:
+            self.committed = self.committed | {BEGUN}
         self.last, self.done = {}, self.done + 1
         self.at = ""
+
+    def _commit(self) -> None:
+        """LoopError names the workflows and nodes whose values cannot be kept, as on a full disk."""
+        try:
+            self.store.commit()
+        except (OSError, ValueError) as error:
+            givers = [f"{step.name}: {name_of(port.node, step.graph[port.node])}"
+                      for step in self.plan.steps for port in self.plan.gives(step).values()
+                      if self.plan.place(port.id) in self.fresh]
+            raise LoopError(f"iteration {self.iteration}, {', '.join(givers) or 'inputs'}: the values cannot be kept: "
+                            f"{error}") from error
 
     def _put_inputs(self) -> None:
         """Puts the inputs into the store once. They are then counted there, and nodes that write into them change
         nothing."""
-        if self.plan.independent:
-            if self.prefix is not None and BATCH not in self.committed:
-                self.store.put(BATCH, digest(self.plan.inputs))
-            return
-        for name in self.plan.inputs.keys() - self.committed:
-            self.store.put(name, self.plan.inputs[name])
+        new = {name: value for name, value in self.plan.inputs.items() if name not in self.committed}
+        for name, value in ({} if self.plan.independent else new).items():
+            self.store.put(name, value)
             self.fresh.add(name)
+        if self.prefix is None or BEGUN in self.committed and (self.plan.independent or not new):
+            return
+        before = self.store.get(BEGUN)["inputs"] if BEGUN in self.committed else {}
+        self.store.put(BEGUN, {"independent": self.plan.independent, "inputs": {**before, **digests(new)}})
 
     def _run(self, step: Step) -> None:
         self.at = step.name
@@ -429,7 +455,7 @@ class Loops:
             try:
                 plan = self._plan(make, name, serial, set(store.ids()), storage)
                 loop = Loop(name, serial, plan, store, self.host, persist_prefix)
-                loop.check_batch()
+                loop.check_inputs()
             except BaseException:
                 store.close(keep=bool(persist_prefix) and store.generation > 0)
                 raise

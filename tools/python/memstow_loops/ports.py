@@ -50,6 +50,8 @@ def _id_of(graph: Graph, node_id: str) -> str:
     value = graph[node_id]["inputs"].get("unique_id")
     if not isinstance(value, str) or not value.strip():
         raise LoopError(f"{name_of(node_id, graph[node_id])}: unique_id must be a text that is not empty")
+    if "\0" in value:
+        raise LoopError(f"{name_of(node_id, graph[node_id])}: unique_id has a NUL character in it")
     if len(value.encode()) > MOST_ID:
         raise LoopError(f"{name_of(node_id, graph[node_id])}: unique_id has more than {MOST_ID} bytes")
     return value.strip()

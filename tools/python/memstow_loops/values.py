@@ -57,11 +57,14 @@ def copied(value: Any) -> Any:
     return memstow_serialize.deserialize(Serialized(found.type, pieces))
 
 
-def digest(inputs: Mapping[str, Any]) -> str:
-    """The same for the same inputs, also in another process."""
+def digests(inputs: Mapping[str, Any]) -> dict[str, str]:
+    """For each input a text that is the same for the same value, also in another process. "": a pickle, whose bytes may
+    differ there."""
+    return {name: _digest(memstow_serialize.serialize(value)) for name, value in inputs.items()}
+
+
+def _digest(value: Serialized) -> str:
     found = hashlib.sha256()
-    for name, value in sorted(inputs.items()):
-        found.update(repr(name).encode())
-        for piece in memstow_serialize.serialize(value).segments:
-            found.update(memoryview(piece).cast("B") if len(piece) else b"")
-    return found.hexdigest()
+    for piece in value.segments:
+        found.update(memoryview(piece).cast("B") if len(piece) else b"")
+    return "" if value.type.startswith("CUSTOM") else found.hexdigest()
