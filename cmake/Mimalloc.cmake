@@ -2,6 +2,11 @@
 # operator new must not meet ours, and memstow.map keeps the rest inside the library. Its constructors go: a process
 # that does not use it must not pay for it. A user of it calls what they call; otherwise each of its pages would be a
 # mapping of its own. Without mimalloc the build goes on, and the library says that it has none.
+foreach(folder IN LISTS CMAKE_PREFIX_PATH) # where a wheel is built: pip has put mimalloc beside the build's tools
+    if(SKBUILD AND EXISTS ${folder}/cmeel.prefix)
+        set(MIMALLOC_ROOT ${folder}/cmeel.prefix)
+    endif()
+endforeach()
 file(GLOB mimalloc_archive ${MIMALLOC_ROOT}/lib/mimalloc-3.*/libmimalloc.a)
 file(GLOB mimalloc_include ${MIMALLOC_ROOT}/include/mimalloc-3.*)
 set(MEMSTOW_HAVE_MIMALLOC OFF)
@@ -21,7 +26,7 @@ if(mimalloc_archive AND mimalloc_include)
         DEPENDS ${mimalloc_archive} VERBATIM COMMENT "One object of mimalloc, only mi_* global")
     message(STATUS "mimalloc: ${mimalloc_archive}")
 else()
-    message(STATUS "mimalloc: not in ${MIMALLOC_ROOT}; building without --allocator=mimalloc (cmake/fetch mimalloc)")
+    message(STATUS "mimalloc: not in ${MIMALLOC_ROOT}; building without --allocator=mimalloc")
 endif()
 
 function(memstow_link_mimalloc target)

@@ -7,7 +7,7 @@ import collections, pathlib, re, subprocess
 import support
 
 FILES_MOST, CIRCLE_MOST = 32, 5
-HALL = {"preload": {"README.md", "memstow.map"}, "tools": {"README.md", "python", "comfyui", "web"}}
+HALL = {"preload": {"README.md", "memstow.map"}, "tools": {"README.md", "python", "comfyui", "completion", "web"}}
 # Headers that not every file may include, and the files that may.
 FEW = r"count/.*|hooks/hook_host\.c"
 INSIDE = {"preload/count/thread_inside.h": FEW, "preload/count/account_fast.h": FEW}

@@ -1,6 +1,6 @@
 """Wrong usage is said in one line, and exits with 2; every subcommand has --help in 80 columns."""
 from _ledger import simple
-from support import memstow
+from support import ROOT, memstow
 
 simple().save("x.mst")
 for words, message in (
@@ -118,6 +118,10 @@ for command in ("", "run", "watch", "report", "diff", "decisions", "snapshot", "
     if command:
         assert memstow("help", command).stdout == text, command
 assert memstow("--version").stdout == memstow("-V").stdout and memstow("-V").stdout.startswith("memstow ")
+told = dict(line.split(maxsplit=1) for line in memstow("--version").stdout.splitlines())
+assert list(told) == ["memstow", "commit", "ABI", "files", "allocators", "libraries"], told
+header = (ROOT / "include/memstow.h").read_text()
+assert f"MEMSTOW_ABI_VERSION 0x{int(told['ABI'][0]):04x}{int(told['ABI'][2:]):04x}u" in header, told
 assert memstow("help").stdout == memstow("--help").stdout
 assert "3 /proc cannot be" in memstow("ps", "--help").stdout
 for words in (("report", ""), ("diff", "", ""), ("owners", ""), ("leaks", "")):

@@ -6,6 +6,7 @@
 #include "tools/symbols/tally.h"
 #include "tools/base/text.h"
 
+#include <glob.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +14,23 @@
 
 enum { OPTIONS = 20, WINDOW_MOST = 3 };
 
-/* Finds the helper where it is installed, or in the build tree. */
+/* Finds the helper where it is installed, by CMake or by pip, or in the build tree. */
 static bool find_helper(char *path, const char *command) {
-    static const char *const places[] = {"../share/memstow/python", "../../tools/python", "../tools/python"};
-    char candidate[PATH_MAX + 64];
-    int folder = (int)(strrchr(command, '/') - command);
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(candidate, sizeof candidate, "%.*s/%s/memstow_comfy.py", folder, command, places[i]);
-        if (realpath(candidate, path)) return true;
+    static const char *const places[] = {"../share/memstow/python", "../lib/python3*/site-packages",
+                                         "../lib/python3*/dist-packages", "../../tools/python", "../tools/python"};
+    char folder[2 * PATH_MAX], pattern[2 * PATH_MAX + 64], *end = folder;
+    bool found = false;
+    for (const char *at = command; at < strrchr(command, '/'); at++) { /* its name stands for itself */
+        if (strchr("*?[\\", *at)) *end++ = '\\';
+        *end++ = *at;
     }
-    return false;
+    for (size_t i = 0; i < sizeof places / sizeof *places && !found; i++) {
+        glob_t paths;
+        snprintf(pattern, sizeof pattern, "%.*s/%s/memstow_comfy.py", (int)(end - folder), folder, places[i]);
+        found = glob(pattern, 0, NULL, &paths) == 0 && realpath(paths.gl_pathv[0], path);
+        globfree(&paths);
+    }
+    return found;
 }
 
 static int wait_for_helper(char **argv) {

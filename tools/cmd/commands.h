@@ -2,6 +2,7 @@
 #ifndef MEMSTOW_COMMANDS_H
 #define MEMSTOW_COMMANDS_H
 
+int cmd_version(int argc, char **argv); /* for --version */
 int cmd_run(int argc, char **argv);
 int cmd_watch(int argc, char **argv);
 int cmd_report(int argc, char **argv);

@@ -73,10 +73,7 @@ int main(int argc, char **argv) {
     if (argc < 2) return no_command();
     if (strcmp(argv[1], "help") == 0 && argc > 2) return help_on(argv[2]);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) return help();
-    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        puts("memstow " MEMSTOW_VERSION_TEXT);
-        return finish_output(EXIT_FINE);
-    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) return cmd_version(argc, argv);
     const struct command *command = command_find(argv[1]);
     return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
 }

