@@ -4,6 +4,8 @@
 #include "preload/base/seal.h"
 #include "preload/blocks/blocks.h"
 #include "preload/blocks/gone.h"
+#include "preload/blocks/heaps.h"
+#include "preload/shared/snapshot.h"
 
 /* Whether a pointer is a block with an intact header of ours. It reads the 16 bytes in front of the pointer. That is
  * safe: a page-aligned pointer comes here only over glibc or mimalloc, and there it is a block of ours or a chunk of
@@ -14,6 +16,29 @@ static bool has_header(const void *p) {
     return header_magic(mark) && header->size >> HEADER_SIZE_BITS == 0 &&
            header->site - header_site(header) == host_key(p, mark) &&
            header_generation(mark) <= header_generation(tracked_mark);
+}
+
+enum { CHUNK_MAPPED = 2, SUMS = 4095 /* header_distance has 12 bits */ };
+
+/* A change of a single byte changes it: 4095 is odd, and so it divides no product of a power of two and a number below
+ * 256. */
+static uint32_t chunk_sum(const uint64_t chunk[2]) {
+    return (uint32_t)((chunk[0] % SUMS + chunk[1] % SUMS * 2) % SUMS + 1);
+}
+
+bool host_is_chunk(const void *raw, uint64_t size) {
+    bool glibcs = size >= SNAP_LARGE_BYTES && next_is_glibc && !heaps_have(raw);
+    return glibcs && ((const uint64_t *)raw)[-1] & CHUNK_MAPPED;
+}
+
+uint32_t host_bare_mark(const void *p, uint64_t size) {
+    uint32_t sum = host_is_chunk(p, size) ? chunk_sum((const uint64_t *)p - 2) : 0;
+    return header_mark(header_generation(tracked_mark), sum * HOST_BEFORE) | BLOCK_BARE;
+}
+
+bool host_chunk_changed(uint32_t mark, const uint64_t chunk[2]) {
+    uint32_t sum = mark & BLOCK_BARE ? header_distance(mark) : 0;
+    return sum && sum != chunk_sum(chunk) * HOST_BEFORE;
 }
 
 static struct host_known in_table(void *p, const struct block *entry) {
@@ -27,6 +52,8 @@ static bool may_read_header(const void *p) {
     return seal_settles() ? os_peek(&header, host_header(p), sizeof header) : seal_is_for_good();
 }
 
+static bool may_be_bare(const void *p) { return host_on_page(p) || host_on_chunk(p); }
+
 /* Whether p was a mapped block that is gone. Its header must not be read then. */
 static bool is_unmapped(const void *p) {
     struct block entry;
@@ -35,23 +62,25 @@ static bool is_unmapped(const void *p) {
 
 struct host_known host_look_at(void *p) {
     struct block entry;
-    if (host_on_page(p)) {
-        if (blocks_find((uintptr_t)p, &entry)) return in_table(p, &entry);
-        if (next_found == NEXT_FOREIGN) return (struct host_known){.raw = p};
-    }
+    bool foreign = next_found == NEXT_FOREIGN;
+    if (may_be_bare(p) && blocks_find((uintptr_t)p, &entry) && (entry.mark & BLOCK_BARE || foreign))
+        return in_table(p, &entry);
+    if (host_on_page(p) && foreign) return (struct host_known){.raw = p};
     if (is_unmapped(p) || !has_header(p)) return (struct host_known){.raw = p};
     gone_forget(p);
     const struct header *header = host_header(p);
     uint32_t mark = header_mark_in(header);
+    bool listed = mark & HEADER_LISTED;
+    if (listed && blocks_find((uintptr_t)p, &entry) && entry.size != header->size) return (struct host_known){.raw = p};
     return (struct host_known){
-        (char *)p - header_distance(mark), header->size, header_site(header), mark, true, mark & HEADER_LISTED};
+        (char *)p - header_distance(mark), header->size, header_site(header), mark, true, listed};
 }
 
 /* For a pointer that may be no block and may lead to no memory. */
 static bool may_look_at(uintptr_t address) {
     struct block entry;
     if (!address || address % HOST_BEFORE) return false;
-    if (host_on_page((void *)address) && blocks_find(address, &entry)) return true;
+    if (may_be_bare((void *)address) && blocks_find(address, &entry)) return true;
     return may_read_header((void *)address);
 }
 

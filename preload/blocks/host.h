@@ -35,16 +35,25 @@ enum { HOST_BEFORE = sizeof(struct header) };
 
 static inline bool host_on_page(const void *p) { return (uintptr_t)p % OS_PAGE == 0; }
 
-/* Where a block lies for which glibc made a mapping. It is behind glibc's header and ours, aligned to up to 64 bytes.
- * With a larger alignment it is at the start of a page. If it was freed before, there may be no memory in front of such
- * an address. */
-enum { HOST_FIRST_IN_PAGE = 0x20 | 0x40, HOST_ALIGNED_FIRST = 64 };
+/* Where a large block lies for which glibc made a mapping: behind glibc's header, or at the next multiple of 64, or at
+ * the start of a page. If it was freed before, there may be no memory in front of such an address. */
+enum { HOST_CHUNK_IN_PAGE = 0x10, HOST_ALIGNED_FIRST = 64 };
 
 static inline bool host_may_be_first(const void *p) {
-    return ((uintptr_t)p % OS_PAGE & ~(uintptr_t)HOST_FIRST_IN_PAGE) == 0;
+    return ((uintptr_t)p % OS_PAGE & ~(uintptr_t)(HOST_CHUNK_IN_PAGE | HOST_ALIGNED_FIRST)) == 0;
 }
 
+static inline bool host_on_chunk(const void *p) { return (uintptr_t)p % OS_PAGE == HOST_CHUNK_IN_PAGE; }
+
 static inline struct header *host_header(const void *p) { return (struct header *)p - 1; }
+
+/* Whether glibc made a mapping for a large block. malloc gives such a block no header of ours: in front of glibc's
+ * header lies no memory, as without us. */
+bool host_is_chunk(const void *raw, uint64_t size);
+/* The mark of a new block without a header. For such a mapping it holds a check sum of glibc's header. */
+uint32_t host_bare_mark(const void *p, uint64_t size);
+/* Whether `chunk`, the 16 bytes in front of a block with this mark, has changed. False if there is no sum. */
+bool host_chunk_changed(uint32_t mark, const uint64_t chunk[2]);
 
 /* The secret is made of addresses of ours, mixed, so a program does not write it by accident. Early blocks always have
  * a key: they are made before the next allocator is known, and freed after. */

@@ -75,6 +75,14 @@ static uint32_t site_counted(struct caller caller, uint64_t size) {
     return site;
 }
 
+/* For a block without a header. False: the table has no room, so the block is not ours. */
+static bool describe_bare(const void *p, uint64_t size, uint32_t site) {
+    if (blocks_add((uintptr_t)p, &(struct block){size, site, host_bare_mark(p, size)}, thread_slot())) return true;
+    account_free(site, size);
+    ledger_lost(SNAP_LOST_BLOCKS);
+    return false;
+}
+
 /* Writes the header of a new block. If the block must be found by its address, it also goes into the table. A large
  * block for which the table has no room stays counted. */
 static void describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
@@ -82,6 +90,18 @@ static void describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
     mark |= listed ? HEADER_LISTED : 0;
     host_write_header(p, size, mark, site);
     if (listed) blocks_add((uintptr_t)p, &(struct block){size, site, mark}, thread_slot());
+}
+
+/* Where the block begins in raw memory of size + BEFORE bytes. */
+static char *start_in(char *raw, uint64_t size) { return host_is_chunk(raw, size) ? raw : raw + BEFORE; }
+
+static char *describe_raw(char *raw, uint64_t size, uint32_t site) {
+    char *p = start_in(raw, size);
+    if (p == raw)
+        describe_bare(p, size, site);
+    else
+        describe(p, size, tracked_mark, site);
+    return p;
 }
 
 /* Serves blocks before libc is set up, and while tracking begins. They come from glibc, and their header says so. So
@@ -116,14 +136,10 @@ static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
 static void *bare_alloc(size_t alignment, size_t size, struct caller caller) {
     char *p = next.memalign(alignment, size);
     if (!p) return NULL;
-    uint32_t site = site_counted(caller, size), mark = tracked_mark | BLOCK_BARE;
-    if (!blocks_add((uintptr_t)p, &(struct block){size, site, mark}, thread_slot())) {
-        account_free(site, size);
-        ledger_lost(SNAP_LOST_BLOCKS);
-        if (next_found == NEXT_MIMALLOC) { /* a block that is not in the table would be taken for glibc's */
-            next.free(p);
-            p = next_libc.memalign(alignment, size);
-        }
+    uint32_t site = site_counted(caller, size);
+    if (!describe_bare(p, size, site) && next_found == NEXT_MIMALLOC) {
+        next.free(p); /* a block that is not in the table would be taken for glibc's */
+        p = next_libc.memalign(alignment, size);
     }
     return p;
 }
@@ -160,14 +176,16 @@ static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller 
                                                 : early_alloc(alignment, size, zero);
     if (wants_mapping(alignment, size)) return mapped_alloc(size, caller);
     if (alignment >= OS_PAGE) return bare_alloc(alignment, size, caller);
-    if (alignment > HOST_ALIGNED_FIRST && size >= SNAP_LARGE_BYTES) return bare_alloc(OS_PAGE, size, caller);
+    bool apart = alignment > BEFORE && size >= SNAP_LARGE_BYTES;
+    if (apart && alignment > HOST_ALIGNED_FIRST) return bare_alloc(OS_PAGE, size, caller);
+    if (apart) alignment = HOST_ALIGNED_FIRST;
     char *raw = zero ? next.calloc(1, size + BEFORE) : next.malloc(size + alignment);
     if (unlikely(!raw)) return NULL;
+    if (alignment == BEFORE) return describe_raw(raw, size, site_counted(caller, size));
     /* Raw blocks are 16-aligned. So the first aligned address after a header is at most `alignment` away. */
     char *p = (char *)os_round_up((uintptr_t)raw + BEFORE, alignment);
-    uint32_t site = site_counted(caller, size);
     uint32_t mark = header_mark(header_generation(tracked_mark), (uint32_t)(p - raw));
-    describe(p, size, mark, site);
+    describe(p, size, mark, site_counted(caller, size));
     return p;
 }
 
@@ -311,8 +329,21 @@ static void note_end(void *p, const struct host_known *block, uintptr_t slot) {
         note_free(p, block->size, block->site, slot);
 }
 
+/* A write in front of a block that has glibc's header there. It is reported before glibc meets it. */
+static bool is_overwritten(const void *p, const struct host_known *block) {
+    return block->in_table && host_chunk_changed(block->mark, (const uint64_t *)p - 2);
+}
+
+static void report_overwritten(const void *p, const struct host_known *block, enum snap_misuse_call call,
+                               struct caller caller) {
+    uint32_t site = host_is_inherited(block) ? SNAP_SITE_UNKNOWN : block->site;
+    struct misuse misuse = {SNAP_MISUSE_DAMAGED, false, NULL, block->size, site, 0};
+    misuse_report((uintptr_t)p, &misuse, call, caller);
+}
+
 static void free_known(void *p, const struct host_known *block, uintptr_t slot) {
     struct block entry;
+    if (unlikely(is_overwritten(p, block))) report_overwritten(p, block, SNAP_MISUSE_FREE, stack_caller(slot));
     if (block->in_table && !blocks_take((uintptr_t)p, &entry) && block->mark & BLOCK_BARE)
         return; /* two threads freed it at once: the other one gives it back */
     if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
@@ -460,6 +491,7 @@ static void *resize_large(void *p, const struct host_known *block, size_t size, 
 /* How many bytes the program may have written: every usable byte, not only those that it asked for. */
 static size_t usable_in(const void *p, const struct host_known *block) {
     if (block->ours && block->mark & HEADER_MAPPED) return os_round_up(block->size, OS_PAGE);
+    if (is_overwritten(p, block)) return block->size;
     return allocator_of(block)->usable(block->raw) - (size_t)((const char *)p - (const char *)block->raw);
 }
 
@@ -472,17 +504,27 @@ static void *resize_by_copy(void *p, const struct host_known *block, size_t size
     return copy;
 }
 
+/* Moves the content to where the block begins now, which changes when glibc makes a mapping for it. */
+static char *settle(char *raw, size_t distance, size_t usable, size_t size) {
+    char *start = start_in(raw, size);
+    if (start != raw + distance) memmove(start, raw + distance, usable < size ? usable : size);
+    return start;
+}
+
 /* The next allocator resizes the block, with its header, in place or elsewhere. The table entry is taken out before,
  * and put back on failure. The counters follow the header, so they change afterwards. */
 static void *resize_whole(void *p, const struct host_known *block, size_t size, struct caller caller) {
     struct block entry;
+    size_t distance = (size_t)((char *)p - (char *)block->raw);
+    size_t usable = next_is_glibc ? usable_in(p, block) : 0; /* only there the content moves */
+    bool mapped = block->mark & HEADER_MAPPED, bare = block->mark & BLOCK_BARE;
+    if (unlikely(is_overwritten(p, block))) report_overwritten(p, block, SNAP_MISUSE_REALLOC, caller);
     bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
-    uint32_t mapped = block->mark & HEADER_MAPPED, distance = header_distance(block->mark);
-    header_end(host_header(p)); /* as in end_plain */
+    if (!bare) header_end(host_header(p)); /* as in end_plain */
     int error = 0;
     char *raw = entered ? resize_large(p, block, size, &error) : next.realloc(block->raw, size + BEFORE);
     if (!raw) {
-        host_write_header(p, block->size, block->mark, block->site);
+        if (!bare) host_write_header(p, block->size, block->mark, block->site);
         if (entered) blocks_add((uintptr_t)p, &entry, thread_slot());
         bool readable = error != -EIO; /* otherwise a read would cause a SIGBUS */
         return readable && (mapped || error) ? resize_by_copy(p, block, size, caller) : no_memory();
@@ -490,10 +532,13 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
     if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
         peak_note_resized(block->site, block->size);
     count_out(p, block);
-    char *moved = raw + distance;
+    char *moved = mapped ? raw + distance : settle(raw, distance, usable, size);
     if (entered && moved != p) gone_note(p, block->size, block->mark, block->site, caller.slot);
     uint32_t site = site_counted(caller, size);
-    describe(moved, size, header_mark(header_generation(tracked_mark), distance) | mapped, site);
+    if (mapped)
+        describe(moved, size, header_mark(header_generation(tracked_mark), OS_PAGE) | HEADER_MAPPED, site);
+    else
+        describe_raw(raw, size, site);
     return moved;
 }
 
@@ -504,7 +549,8 @@ static void *resize_known(void *p, const struct host_known *block, size_t size, 
     }
     if (size > PTRDIFF_MAX - BEFORE) return no_memory();
     bool mapped = block->mark & HEADER_MAPPED && size >= HEAPS_MAPPED && !host_is_inherited(block);
-    bool whole = (mapped || (char *)p - (char *)block->raw == BEFORE) && !(block->mark & HEADER_PARTS);
+    bool chunk = block->mark & BLOCK_BARE ? host_on_chunk(p) : (char *)p - (char *)block->raw == BEFORE;
+    bool whole = (mapped || chunk) && !(block->mark & HEADER_PARTS);
     if (is_counted(block) && whole) return resize_whole(p, block, size, caller);
     return resize_by_copy(p, block, size, caller);
 }

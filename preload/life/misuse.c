@@ -14,6 +14,7 @@
 #include "preload/blocks/blocks.h"
 #include "preload/blocks/gone.h"
 #include "preload/blocks/heaps.h"
+#include "preload/blocks/host.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/next.h"
 #include "preload/shared/os.h"
@@ -240,13 +241,14 @@ static uint64_t chunk_of(uintptr_t raw, uintptr_t known) {
     return word_at(raw - WORD, known, &word) ? word : 0;
 }
 
-/* A block in the table needs no header. For a mapping of its own, glibc looks only at the lower bits of the size;
- * mimalloc looks at nothing in front of a block. */
+/* A block in the table needs no header. Of a mapping of its own, glibc takes the size, and the distance from the
+ * mapping's start, which lies where our site is; the kernel refuses impossible sizes, and the block stays. mimalloc
+ * looks at nothing in front of a block. */
 static struct misuse of_listed(uintptr_t p, const struct block *block, const struct header *header) {
     uintptr_t raw = p - header_distance(block->mark);
-    uint64_t changed = header->size ^ block->size;
+    uint64_t size = header->size ^ block->size, site = header_site(header) ^ block->site;
     bool mapping = block->mark & HEADER_MAPPED || chunk_of(raw, p - BEFORE) & CHUNK_MAPPED;
-    bool harmless = !next_is_glibc || !(mapping ? changed % OS_PAGE : changed);
+    bool harmless = !next_is_glibc || !(mapping ? size % CHUNK_MOST | site : size);
     return (struct misuse){SNAP_MISUSE_DAMAGED, harmless, NULL, block->size, block->site, 0};
 }
 
@@ -275,16 +277,25 @@ struct misuse misuse_of(void *pointer) {
 
 /* --- at the end of the process --- */
 
+/* Whether nothing was written in front of the block. */
+static bool is_as_written(const struct block *block, const struct header *header, const uint64_t chunk[2]) {
+    if (block->mark & BLOCK_BARE) return !host_chunk_changed(block->mark, chunk);
+    return header->freed == HEADER_FREED || (header->size == block->size && header_magic(header_mark_in(header)));
+}
+
 /* Another thread may free the block meanwhile. */
 static void look_at_live(struct snap_large *record, void *nothing) {
-    struct header header;
+    struct block block;
+    union {
+        struct header header;
+        uint64_t chunk[2];
+    } front;
     uintptr_t p = os_load(&record->address);
     struct misuse found = {SNAP_MISUSE_DAMAGED, true, NULL, record->size, record->site, 0};
     (void)nothing;
-    if (p % OS_PAGE == 0 || !os_peek(&header, (void *)(p - BEFORE), sizeof header)) return;
-    if (header.size == found.size && header_magic(header_mark_in(&header))) return;
-    if (header.freed != HEADER_FREED && os_load(&record->address) == p)
-        misuse_report(p, &found, SNAP_MISUSE_END, (struct caller){0});
+    if (!blocks_find(p, &block) || !os_peek(&front, (void *)(p - BEFORE), sizeof front)) return;
+    if (is_as_written(&block, &front.header, front.chunk)) return;
+    if (os_load(&record->address) == p) misuse_report(p, &found, SNAP_MISUSE_END, (struct caller){0});
 }
 
 /* Stowed blocks are not read back for this. */

@@ -176,7 +176,8 @@ static void reused(size_t place) {
 static void used_again(void) {
     if (is("reused")) {
         reused(0);
-        reused(0x20);
+        reused(0x10);
+        reused(0x40);
     }
     if (is("mapped again")) {
         char *p = make(300000);
@@ -201,6 +202,37 @@ static void asked_when_spoilt(void) {
     memset(p - 16, 'A', 16);
     size_t usable = malloc_usable_size(p);
     if (usable >= 300000 && usable < 310000) puts("as large as it is");
+}
+
+enum { LARGE = 300000 };
+
+PLACE static char *made_large(const char *how) {
+    char *p = !strcmp(how, "calloc")  ? calloc(10, LARGE / 10)
+              : !strcmp(how, "grown") ? resize(make(100), LARGE)
+              : !strcmp(how, "moved") ? resize(make(LARGE / 2), LARGE)
+              : *how < 'a'            ? memalign((size_t)atoi(how), LARGE)
+                                      : make(LARGE);
+    STAY;
+    return p;
+}
+
+/* HOW-N-COUNT-END: changes `count` bytes, from N bytes in front of a large block on. */
+static void written_over_large(void) {
+    char how[16], end[16];
+    int n, count;
+    pthread_t thread;
+    if (sscanf(which, "%15[^-]-%d-%d-%15s", how, &n, &count, end) != 4) abort();
+    if (!strcmp(how, "heap")) mallopt(M_MMAP_THRESHOLD, 1 << 24);
+    char *p = made_large(how);
+    for (int i = 0; i < count; i++) p[i - n] ^= 'A';
+    if (!strcmp(end, "resize")) p = resize(p, 2 * LARGE);
+    if (!strcmp(end, "shrink")) p = resize(p, 100);
+    if (!strcmp(end, "thread")) {
+        pthread_create(&thread, NULL, drop_in_thread, p);
+        pthread_join(thread, NULL);
+    } else if (strcmp(end, "keep")) {
+        drop(p);
+    }
 }
 
 static void written_over(void) {
@@ -241,6 +273,7 @@ int main(int count, char **arguments) {
     in_threads();
     used_again();
     if (count > 2 && !strcmp(arguments[2], "front")) written_over();
+    if (count > 2 && !strcmp(arguments[2], "large")) written_over_large();
     if (count > 2 && !strcmp(arguments[2], "none")) no_block();
     if (count > 3) {
         printf("%d\n", getpid());

@@ -122,6 +122,32 @@ check("resized before", "front", **harmless | {"call": "realloc", "now": "resize
 check("spoilt large", "front", **harmless | {"call": "none", "size_bytes": 300000, "now": None})
 _, (status, _, out), _, _ = run("asked spoilt", "front") # not what the spoilt word says
 assert (status, out) == (0, "as large as it is\nsurvived\n"), (status, out)
+# Where glibc made a mapping for a large block, glibc's header lies there, and in front of that nothing, as without us.
+for which in ("malloc", "calloc", "grown", "moved"):
+    check(f"{which}-17-1-free", "large")
+    check(f"{which}-32-32-keep", "large")
+large = front | {"size_bytes": 300000, "allocated": "made_large"}
+made = {"malloc": "make", "grown": "resize", "moved": "resize"}
+for which in ("malloc", "calloc", "grown", "moved", "256", "4096"):
+    there = large | {"allocated": made.get(which, "made_large")}
+    check(f"{which}-1-1-free", "large", **there) # glibc does not notice it
+    check(f"{which}-1-1-keep", "large", **there | {"call": "none", "harmless": True, "now": None})
+    for n, count in ((8, 1), (8, 8), (16, 1), (16, 16)):
+        check(f"{which}-{n}-{count}-free", "large", times=1, **there)
+        check(f"{which}-{n}-{count}-thread", "large", times=1, **there)
+for which in ("malloc", "calloc", "grown", "moved"):
+    there = large | {"allocated": made.get(which, "made_large"), "call": "realloc", "now": "resize"}
+    for end in ("resize", "shrink"):
+        check(f"{which}-8-1-{end}", "large", times=1, **there)
+        check(f"{which}-16-16-{end}", "large", times=1, **there)
+# Our header is in front of a block with a small alignment, and of one in the heap.
+for which in ("32", "64"):
+    for n, count in ((8, 1), (16, 1), (16, 16), (32, 32)):
+        check(f"{which}-{n}-{count}-free", "large", message=False, **large)
+    check(f"{which}-1-1-free", "large", **large | {"harmless": True}) # the kernel refuses such a size
+for n in (1, 4, 6, 8):
+    check(f"heap-{n}-1-free", "large", message=False, **large | {"allocated": "make"})
+
 # A 0 that a program writes there too often changes nothing: neither does it with memstow.
 check("end of text", "front")
 check("int of zero", "front")
