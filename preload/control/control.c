@@ -29,7 +29,7 @@
 
 /* The stack has room for the thread-local storage of everything that the program was linked with. It never is a large
  * page. */
-enum { STACK = 1536 * 1024, STOP_SECONDS = 100 };
+enum { STACK = 1536 * 1024 };
 static const uint64_t SECOND = 1000000000;
 
 enum stage { STAGE_NONE, STAGE_BEGINNING, STAGE_RUNS, STAGE_OVER };
@@ -258,18 +258,18 @@ static bool runs_here(void) {
     return __atomic_load_n(&page.stage, __ATOMIC_ACQUIRE) == STAGE_RUNS && page.pid == os_pid();
 }
 
-static bool wait_for_listener(void) {
+static bool wait_for_listener(uint32_t seconds) {
     struct timespec until;
     int cancelling;
     uint64_t now = os_now();
-    until = (struct timespec){(time_t)(now / SECOND) + STOP_SECONDS, (long)(now % SECOND)};
+    until = (struct timespec){(time_t)(now / SECOND) + seconds, (long)(now % SECOND)};
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
     bool ended = pthread_clockjoin_np(page.listener, NULL, CLOCK_MONOTONIC, &until) == 0;
     pthread_setcancelstate(cancelling, NULL);
     return ended;
 }
 
-bool control_stop(void) {
+bool control_stop(uint32_t seconds) {
     uint32_t runs = STAGE_RUNS;
     int error = errno;
     if (!runs_here() ||
@@ -279,7 +279,7 @@ bool control_stop(void) {
     mover_cancel_work();
     requests_wake();
     place_knock(&page.place);
-    bool ended = wait_for_listener();
+    bool ended = wait_for_listener(seconds);
     place_leave(&page.place);
     errno = error;
     return ended;

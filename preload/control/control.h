@@ -10,6 +10,7 @@
 #define MEMSTOW_CONTROL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #pragma GCC visibility push(hidden)
 
@@ -17,9 +18,11 @@
  * a lock, from any thread; it keeps errno. */
 void control_begin(void);
 
-/* Ends both threads and waits until they have ended, which takes as long as a move takes to stop. True: they were
- * running. The same thread can start them again by control_resume. */
-bool control_stop(void);
+/* Ends both threads and waits until they have ended, at most so many seconds. That takes as long as a move takes to
+ * stop, and a disk may hang. True: they were running and have ended. The same thread can start them again by
+ * control_resume. */
+enum { CONTROL_PATIENCE = 100 };
+bool control_stop(uint32_t seconds);
 void control_resume(void);
 
 /* The process is about to end: removes the socket. Threads may still be at work. */

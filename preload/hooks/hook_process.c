@@ -196,7 +196,7 @@ HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
 
 /* The process goes on until its last thread ends. That must not be a thread of ours, so ours stop. */
 static void main_thread_leaves(void) {
-    if (os_tid() == os_pid()) control_stop();
+    if (os_tid() == os_pid()) control_stop(CONTROL_PATIENCE);
 }
 
 HOOK __attribute__((noreturn)) void pthread_exit(void *value) {

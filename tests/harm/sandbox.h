@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* `how`: by prctl, seccomp, or syscall. */
+/* `how`: by prctl, seccomp, or syscall; or all threads at once, by seccomp. */
 static void sandbox_enter(const char *how, const int *killed, size_t count) {
     struct sock_filter code[2 * 32 + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
     int n = 1;
@@ -29,6 +29,8 @@ static void sandbox_enter(const char *how, const int *killed, size_t count) {
         result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
     else if (!strcmp(how, "syscall"))
         result = syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+    else if (!strcmp(how, "all threads"))
+        result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
     if (result) _exit(77);
 }
 

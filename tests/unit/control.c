@@ -152,7 +152,7 @@ Test(control, answers_by_itself, .timeout = 60) {
     cr_assert_eq(answer(ask(WIRE_RELEASE, 3, ""), WIRE_DONE).number, 3);
     cr_assert_eq(answer(ask(WIRE_TRIGGER, 0, "why"), WIRE_DONE).number, 7);
     cr_assert(threads_are(2));
-    control_stop();
+    control_stop(CONTROL_PATIENCE);
 }
 
 Test(control, tells_how_far_it_is_and_ends_early, .timeout = 60) {
@@ -172,7 +172,7 @@ Test(control, tells_how_far_it_is_and_ends_early, .timeout = 60) {
     control_send(fd, &cancel);
     cr_assert_eq(answer(fd, WIRE_DONE).number, -ECANCELED);
     cr_assert_eq(answer(waiting, WIRE_DONE).number, 3);
-    control_stop();
+    control_stop(CONTROL_PATIENCE);
 }
 
 /* Who ends a move that nobody asked for hears how far it was once it is over. No worker takes part in that. */
@@ -187,7 +187,7 @@ Test(control, ends_a_move_of_the_programs, .timeout = 60) {
     cr_assert(got.number == 1000 && !strcmp(got.text, "4000"));
     cr_assert_eq(answer(ask_with(WIRE_END, 0, WIRE_STOW, ""), WIRE_DONE).number, 1000);
     cr_assert(threads_are(1));
-    control_stop();
+    control_stop(CONTROL_PATIENCE);
 }
 
 Test(control, stops_for_good_with_what_it_does, .timeout = 60) {
@@ -195,7 +195,7 @@ Test(control, stops_for_good_with_what_it_does, .timeout = 60) {
     int fd = ask(WIRE_STOW, 1, "");
     answer(fd, WIRE_WORKING);
     errno = 1234;
-    control_stop();
+    control_stop(CONTROL_PATIENCE);
     cr_assert_eq(errno, 1234);
     cr_assert(cancelled);
     cr_assert(threads_are(0));
@@ -203,7 +203,7 @@ Test(control, stops_for_good_with_what_it_does, .timeout = 60) {
     struct wire_message got = answer(fd, WIRE_DONE);
     cr_assert(got.number == -ESHUTDOWN || got.number == -ECANCELED);
     control_begin();
-    control_stop();
+    control_stop(CONTROL_PATIENCE);
     control_end();
     cr_assert(threads_are(0));
 }
@@ -220,7 +220,7 @@ Test(control, looks_at_pressure_once_a_second, .timeout = 60) {
     cr_assert_eq(requests_next(&got, REQUESTS_OLD, 0), 0);
     cr_assert_eq(requests_next(&got, REQUESTS_OLD, 30000), 1);
     cr_assert(got.reason == MEMSTOW_PRESSURE && got.needed == 5);
-    control_stop();
+    control_stop(CONTROL_PATIENCE);
 }
 
 Test(control, of_a_parent_is_not_a_childs, .timeout = 60) {
@@ -231,7 +231,7 @@ Test(control, of_a_parent_is_not_a_childs, .timeout = 60) {
     if (!child) {
         bool alone = threads_are(-before + 1);
         bool gone = !is_there();
-        control_stop();
+        control_stop(CONTROL_PATIENCE);
         control_end();
         control_begin();
         for (int i = 0; i < 1000 && !is_there(); i++) usleep(10000);
