@@ -43,9 +43,7 @@ class Forks:
                                     env=comfy.environment)
 
     def start_again(self):
-        for ledger in support.HERE.glob(f"{self.comfy.folder.name}.*.mst"):
-            if not ledger.name.endswith(f".{self.parent.pid}.mst"):
-                ledger.unlink()
+        (support.HERE / f"{self.comfy.folder.name}.{self.comfy.server.pid}.mst").unlink(missing_ok=True)
         self.parent.stdin.write(f"{self.comfy.log_file}\n")
         self.parent.stdin.flush()
         comfy, comfy.server = self.comfy, Process(int(self.parent.stdout.readline()))
@@ -88,8 +86,9 @@ def killed(name, kills, seed):
         comfy.begin(BEGIN, STEP, iterations=ENDLESS, **LOOP)
         resumed = comfy.loop("killed", False)["resumed_after"]
         assert resumed >= done, f"iteration {done} was committed, and the loop goes on after iteration {resumed}"
-        support.wait_for(lambda: comfy.loop("killed", False)["committed"], 60, "the first iteration")
-        time.sleep(0.5 * chance.random())
+        enough = max(1, resumed + chance.randrange(4)) # with 0 the first iteration of this turn may be hit
+        support.wait_for(lambda: comfy.loop("killed", False)["committed"] >= enough, 60, f"iteration {enough}")
+        time.sleep(0.3 * chance.random())
         now = comfy.loop("killed", False)
         assert now["state"] == "running", now
         done = now["committed"]
