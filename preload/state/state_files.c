@@ -12,7 +12,14 @@
 #include "preload/shared/heapsort.h"
 #include "preload/shared/os.h"
 
-enum { VERSION = 1, NAME_ROOM = 256, ESCAPED_MOST = 160, MANIFEST_MOST = 256 << 20 };
+enum {
+    VERSION = 1,
+    NAME_ROOM = 256,
+    FOLDER_MODE = 0700,
+    OPEN_TRIES = 100,
+    ESCAPED_MOST = 160,
+    MANIFEST_MOST = 256 << 20
+};
 
 static const char MAGIC[8] = "MSTSTATE", MANIFEST[] = "manifest", NEW_MANIFEST[] = "manifest.new", LOCK[] = "lock",
                   VALUE[] = ".value", FOLDER[] = ".state";
@@ -91,7 +98,7 @@ static const char *next_name(const char **path, char name[NAME_ROOM], bool *last
 }
 
 static int enter(int above, const char *name) {
-    long made = os_call(SYS_mkdirat, above, name, 0700);
+    long made = os_call(SYS_mkdirat, above, name, FOLDER_MODE);
     if (made < 0 && made != -EEXIST) return (int)made;
     return open_at(above, name, O_RDONLY | O_DIRECTORY);
 }
@@ -128,12 +135,24 @@ static int open_folder(struct state_files *self, int above, const char *prefix) 
     return error;
 }
 
+static int open_directory(struct state_files *self) {
+    struct stat status;
+    int fd = os_open(self->directory, O_RDONLY | O_DIRECTORY, 0);
+    int error = fd < 0 ? fd : os_stat_fd(fd, &status);
+    if (!error) self->device = status.st_dev, self->inode = status.st_ino;
+    return error ? error : fd;
+}
+
 int state_files_open(struct state_files *self, const char *directory, const char *prefix) {
-    *self = (struct state_files){.lock.fd = -1};
+    *self = (struct state_files){.lock.fd = -1, .directory = directory, .prefix = prefix};
     if (!is_within(prefix)) return -EINVAL;
-    int fd = os_open(directory, O_RDONLY | O_DIRECTORY, 0);
-    int error = fd < 0 ? fd : open_folder(self, fd, prefix);
-    if (error) self->name[0] = 0;
+    int error = -ENOENT;
+    for (int i = 0; i < OPEN_TRIES && error == -ENOENT; i++) { /* a loop that closes may remove a folder meanwhile */
+        int fd = open_directory(self);
+        if (fd < 0) return fd;
+        error = open_folder(self, fd, prefix);
+        if (error) self->name[0] = 0;
+    }
     return error;
 }
 
@@ -342,11 +361,51 @@ void state_files_remove(const struct state_files *self, const struct state_entry
     if (stow_file_is_still(&self->folder)) os_call(SYS_unlinkat, self->folder.fd, name, 0);
 }
 
+/* Opens the folder that contains the n-th name of the prefix, which is stored. */
+static int open_around(const struct state_files *self, int n, char name[NAME_ROOM]) {
+    const char *path = self->prefix;
+    bool last;
+    struct state_files now = {.directory = self->directory};
+    int folder = open_directory(&now);
+    if (folder >= 0 && (now.device != self->device || now.inode != self->inode)) {
+        os_close(folder);
+        return -ENOENT;
+    }
+    for (int i = 0; folder >= 0; i++) {
+        next_name(&path, name, &last);
+        if (i == n) break;
+        int below = open_at(folder, name, O_RDONLY | O_DIRECTORY);
+        os_close(folder);
+        folder = below;
+    }
+    return folder;
+}
+
+static bool is_as_made(int above, const char *name) {
+    struct stat status;
+    return os_call(SYS_newfstatat, above, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           status.st_mode == (S_IFDIR | FOLDER_MODE) && status.st_uid == (uid_t)os_call(SYS_geteuid);
+}
+
+/* From the inside out, until one is not empty. */
+static void remove_around(const struct state_files *self) {
+    char name[NAME_ROOM];
+    int depth = 0;
+    for (const char *at = self->prefix; *at; at++) depth += *at == '/';
+    bool removed = true;
+    while (removed && depth-- > 0) {
+        int above = open_around(self, depth, name);
+        if (above < 0) return;
+        removed = is_as_made(above, name) && os_call(SYS_unlinkat, above, name, AT_REMOVEDIR) == 0;
+        os_close(above);
+    }
+}
+
 static void remove_all(const struct state_files *self) {
     os_call(SYS_unlinkat, self->folder.fd, MANIFEST, 0);
     clean_folder(self, NULL);
     os_call(SYS_unlinkat, self->folder.fd, LOCK, 0);
-    os_call(SYS_unlinkat, self->above.fd, self->name, AT_REMOVEDIR);
+    if (os_call(SYS_unlinkat, self->above.fd, self->name, AT_REMOVEDIR) == 0) remove_around(self);
 }
 
 void state_files_forget(struct state_files *self) {

@@ -16,8 +16,10 @@
 
 struct state_files {
     struct stow_file folder, lock;
-    struct stow_file above; /* the folder that contains it */
-    char name[256];         /* of the folder; "": there is no prefix */
+    struct stow_file above;         /* the folder that contains it */
+    char name[256];                 /* of the folder; "": there is no prefix */
+    const char *directory, *prefix; /* as they were given, and where they stay */
+    uint64_t device, inode;         /* of the directory */
 };
 
 struct state_entry {
@@ -49,7 +51,8 @@ int state_files_link(const struct state_files *self, const struct stow_file *fil
 int state_files_write(const struct state_files *self, struct state_manifest *manifest);
 void state_files_remove(const struct state_files *self, const struct state_entry *entry);
 
-/* Closes the files. `all`: also removes the folder, with everything that is ours in it. */
+/* Closes the files. `all`: also removes the folder, with everything that is ours in it, and the folders of the prefix
+ * around it if they are empty then and are as the store makes them. */
 void state_files_close(struct state_files *self, bool all);
 /* In a forked child: the folder is the parent's. */
 void state_files_forget(struct state_files *self);

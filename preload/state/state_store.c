@@ -37,7 +37,7 @@ struct loop {
     uint64_t generation, ram_limit;
     struct value *committed, *put; /* put: in the present iteration */
     struct state_files files;
-    char name[STATE_LOOP_ROOM], directory[STATE_PATH_ROOM];
+    char name[STATE_LOOP_ROOM], directory[STATE_PATH_ROOM], prefix[STATE_PATH_ROOM];
 };
 
 static struct lock registry;
@@ -287,7 +287,8 @@ static int read_values(struct loop *loop, struct caller caller) {
 }
 
 static int open_files(struct loop *loop, const char *prefix, struct caller caller) {
-    int error = state_files_open(&loop->files, loop->directory, prefix);
+    strcpy(loop->prefix, prefix);
+    int error = state_files_open(&loop->files, loop->directory, loop->prefix);
     if (error) return error;
     hold_registry();
     bool taken = has_folder(loop);

@@ -140,4 +140,44 @@ _state.python("""
     memstow_state.open("loop", persist_prefix="my loop", directory=folder).close()
     assert not os.listdir(folder), os.listdir(folder)
     """, folder)
-folder.rmdir()
+
+# --- nor of the folders of the prefix, as far as they are empty and as the store makes them
+(folder / "mine").mkdir(mode=0o755)
+(folder / "link").symlink_to(outside)
+_state.python("""
+    import multiprocessing, threading
+    os.mkdir(folder / "a", 0o700)  # an earlier process made it
+    one, two = (memstow_state.open(f"{n}", persist_prefix=f"a/b/{n}", directory=folder) for n in (1, 2))
+    one.close()
+    assert (folder / "a/b/2.state").is_dir() and not (folder / "a/b/1.state").exists()
+    two.close()
+    assert sorted(os.listdir(folder)) == ["link", "mine"], os.listdir(folder)
+    memstow_state.open("3", persist_prefix="mine/b/3", directory=folder).close()
+    assert os.listdir(folder / "mine") == [], "a folder of the user's stays"
+    kept = memstow_state.open("4", persist_prefix="c/4", directory=folder)
+    kept.begin(); kept.put("x", 1); kept.commit(); kept.close(keep=True)
+    assert (folder / "c/4.state/manifest").exists()
+    memstow_state.open("4", persist_prefix="c/4", directory=folder).close()
+    swapped = memstow_state.open("5", persist_prefix="d/e/5", directory=folder)
+    os.rename(folder / "d", folder / "away"); os.symlink(folder / "away", folder / "d")
+    swapped.close()
+    assert (folder / "away/e").is_dir(), "nothing is removed over a link"
+    os.unlink(folder / "d"); os.rmdir(folder / "away/e"); os.rmdir(folder / "away")
+    deep = "/".join("x" * 1000)
+    memstow_state.open("6", persist_prefix=deep, directory=folder).close()
+    assert sorted(os.listdir(folder)) == ["link", "mine"], os.listdir(folder)
+
+    def turns(number):  # one closes while the other opens
+        for _ in range(300):
+            store = memstow_state.open(f"turns {number}", persist_prefix=f"shared/by/{number}", directory=folder)
+            store.begin(); store.put("x", number); store.commit()
+            assert store.get("x") == number
+            store.close()
+    others = [multiprocessing.get_context("fork").Process(target=turns, args=(number,)) for number in (1, 2)]
+    for other in others: other.start()
+    for other in others: other.join()
+    assert [other.exitcode for other in others] == [0, 0], others
+    assert sorted(os.listdir(folder)) == ["link", "mine"], os.listdir(folder)
+    """, folder)
+assert [path.name for path in outside.iterdir()] == ["there"]
+shutil.rmtree(folder)
