@@ -77,7 +77,7 @@ static void ask_of_blocks(void) {
     static uint64_t addresses[4096];
     static struct memstow_block blocks[4096];
     for (int i = 0; i < 4096; i++) addresses[i] = 0x10010 + (uint64_t)i * 4096;
-    for (int i = 0; has_memstow && i < 100; i++) abi_memstow_blocks(addresses, 4096, 0, blocks, sizeof *blocks);
+    for (int i = 0; has_memstow && i < 20; i++) abi_memstow_blocks(addresses, 4096, 0, blocks, sizeof *blocks);
 }
 
 int main(int count, char **arguments) {
