@@ -208,17 +208,22 @@ void clients_begin(int fd) {
     listening = fd;
 }
 
+/* The kernel refuses more entries than the program may have descriptors. If it refuses even one, we wait without
+ * listening. Otherwise we would ask again without end. */
 void clients_serve(void) {
-    struct pollfd polled[CLIENTS_MOST + 1];
+    struct pollfd polled[1 + CLIENTS_MOST] = {{.fd = has_room() ? listening : -1, .events = POLLIN}};
+    unsigned count = 1;
     int ms = patience();
     const struct timespec time = {ms / 1000, ms % 1000 * (long)MILLISECOND};
-    for (int i = 0; i < CLIENTS_MOST; i++)
-        polled[i] = (struct pollfd){.fd = clients[i].fd ? clients[i].fd : -1, .events = POLLIN};
-    polled[CLIENTS_MOST] = (struct pollfd){.fd = has_room() ? listening : -1, .events = POLLIN};
-    long ready = os_call(SYS_ppoll, polled, CLIENTS_MOST + 1, &time, 0, 0);
-    for (int i = 0; ready > 0 && i < CLIENTS_MOST; i++)
-        if (polled[i].revents) hear(&clients[i]);
-    if (ready > 0 && polled[CLIENTS_MOST].revents) let_one_in();
+    for (unsigned i = 0; i < CLIENTS_MOST; i++) {
+        polled[1 + i] = (struct pollfd){.fd = clients[i].fd ? clients[i].fd : -1, .events = POLLIN};
+        if (clients[i].fd) count = 1 + i + 1;
+    }
+    long ready = os_call(SYS_ppoll, polled, count, &time, 0, 0);
+    if (ready < 0 && ready != -EINTR) os_call(SYS_nanosleep, &time, 0);
+    for (unsigned i = 0; ready > 0 && i < CLIENTS_MOST; i++)
+        if (polled[1 + i].revents) hear(&clients[i]);
+    if (ready > 0 && polled[0].revents) let_one_in();
     uint64_t now = os_now();
     for (int i = 0; i < CLIENTS_MOST; i++) look_after(&clients[i], now);
 }

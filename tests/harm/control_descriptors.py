@@ -36,3 +36,17 @@ for few in (0, 3, 4):
     program.tell("__import__('resource').setrlimit(7, (100, 100))")
     assert "no control socket: " in program.ask("trigger", status=3).stderr
     program.end()
+
+# Fewer than the control thread could hold: it can be asked. With none at all it waits, and does not ask without end.
+program = Program("-ofewer.mst")
+program.tell("owner('a')")
+program.listening()
+program.tell("__import__('resource').setrlimit(7, (5, 100))")
+program.ask("trigger")
+program.tell("__import__('resource').setrlimit(7, (0, 100))")
+tasks = pathlib.Path(f"/proc/{program.pid}/task").iterdir()
+control, = (task for task in tasks if (task / "comm").read_text() == "memstow\n")
+wait_for(lambda: " (memstow) S " in (control / "stat").read_text(), what="a thread that sleeps")
+program.tell("__import__('resource').setrlimit(7, (100, 100))")
+program.ask("trigger")
+program.end()
