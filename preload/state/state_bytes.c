@@ -13,7 +13,7 @@
 
 /* From <linux/memfd.h> and <linux/fcntl.h>. */
 enum { CLOSE_ON_EXEC = 1, ALLOW_SEALING = 2, ADD_SEALS = 1033, SEAL_ALL = 15 };
-enum { BUFFER = 2 << 20, AT_ONCE = 1 << 30, LANES = 4 };
+enum { BUFFER = 2 << 20, AT_ONCE = 1 << 30, LANES = 16 };
 /* For statx, which tells the alignment that a file needs for writes past the page cache (Linux 6.1). */
 enum { STATX_DIRECT = 0x2000, DIRECT_MEMORY = 0x98, STATX_BYTES = 256 };
 

@@ -58,12 +58,12 @@ def run(*cache):
     with Loops(*cache, options=("--python-objects",)) as comfy: # else a new arena of Python's counts, which is 1 MiB
         name = comfy.begin(BEGIN, STEP, inputs={"number": 0}, iterations=121, name="flat",
                            when=[{"port": "number", "op": "==", "value": 0}, None])
-        support.wait_for(lambda: comfy.loop(name, False)["committed"] > 30, 300, "thirty iterations")
+        support.wait_for(lambda: comfy.loop(name, False)["committed"] > 30, 600, "thirty iterations")
         report = json.loads(support.memstow("report", comfy.pid(), "--json", "--by=model").stdout)
         owners = {owner["name"]: owner for owner in report["owners"]}
         assert {"state:flat/latent", "state:flat/number", "state:flat/text"} <= set(owners), sorted(owners)
         assert owners["state:flat/latent"]["live_bytes"] >= MB, owners["state:flat/latent"]
-        found = comfy.over(name, 500)
+        found = comfy.over(name, 1500)
         assert found["state"] == "done" and found["committed"] == 121, found
         measured = comfy.get("/test/measured")
         growth = {what: measured["120"][what] - measured["20"][what] for what in ("live", "rss", "ledger")}

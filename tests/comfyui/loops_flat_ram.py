@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
-# timeout: 400
+# timeout: 1800
 """A loop's memory does not grow, with ComfyUI's RAM-pressure cache; see _loops_flat.py."""
 import _loops_flat
 
