@@ -60,12 +60,13 @@ class Ledger:
     def fact(self, key, text):
         self.facts.append(struct.pack("<II", key, self.string(text)))
 
-    def owner(self, kind, name, origin="", policy=0, priority=0, retired=0, adopted_by=0, stowed=0, outcome=0):
+    def owner(self, kind, name, origin="", policy=0, priority=0, retired=0, adopted_by=0, stowed=0, outcome=0,
+              begin_ns=0, end_ns=0):
         """kind: 1 model, 2 node, 3 run, 4 custom. Returns the id."""
         self.owners.append(
             struct.pack("<IIIIIiIIQQQQIIQ",
                         len(self.owners) + 1, kind, self.string(name), self.string(origin), policy, priority,
-                        1 + retired, adopted_by, 0, 0, 0, 0, outcome, 0, stowed))
+                        1 + retired, adopted_by, 0, 0, begin_ns, end_ns, outcome, 0, stowed))
         return len(self.owners)
 
     def tag(self, model=0, node=0, run=0):

@@ -51,6 +51,7 @@ static int help(void) {
          "       memstow report FILE|PID --csv [--top=N] [--match=TEXT] [--peak | --churn]\n"
          "       memstow report FILE...|PID --massif [--python] [--min=SIZE]\n"
          "                      [--match=TEXT]\n"
+         "       memstow report FILE...|PID --perfetto [--top=N]\n"
          "       memstow report FILE|PID --html [-o FILE] [--top=N] [--match=TEXT]\n"
          "                      [--peak | --churn]\n"
          "\n"
@@ -73,6 +74,8 @@ static int help(void) {
          "  --massif      snapshots for ms_print and massif-visualizer: of what is live\n"
          "                and of the peak, and the curve of a series; several FILEs are\n"
          "                snapshots of one process, in order of time\n"
+         "  --perfetto    a trace for Perfetto: counters of memory, owners and devices;\n"
+         "                runs, nodes, models, triggers and decisions over time\n"
          "  --html        one page for a browser: flame graph, tables, owners, blocks;\n"
          "                it needs nothing else, and asks nobody for anything\n"
          "  -o FILE       where the page goes (default: standard output)\n"
@@ -108,7 +111,7 @@ static int write_report(struct report *report, const struct choice *choice) {
     return result;
 }
 
-static int report_show(const char *argument, struct choice *choice) {
+static int report_show(const char *argument, struct choice *choice, bool more) {
     static struct subject subject;
     int code = subject_open(&subject, argument, true);
     if (code != EXIT_FINE) return code;
@@ -119,6 +122,7 @@ static int report_show(const char *argument, struct choice *choice) {
                             .match = choice->match,
                             .page = choice->page,
                             .massif = &choice->massif,
+                            .more = more,
                             .top = choice->top_given ? choice->top
                                    : choice->form    ? SIZE_MAX
                                                      : TOP_DEFAULT,
@@ -142,9 +146,9 @@ struct form {
     int (*write)(const struct report *report);
 };
 static const struct form forms[] = {
-    {"--json", report_json},    {"--folded", report_folded},         {"--pprof", report_pprof},
-    {"--html", report_html},    {"--speedscope", report_speedscope}, {"--csv", report_csv},
-    {"--massif", report_massif}};
+    {"--json", report_json},     {"--folded", report_folded},         {"--pprof", report_pprof},
+    {"--html", report_html},     {"--speedscope", report_speedscope}, {"--csv", report_csv},
+    {"--massif", report_massif}, {"--perfetto", report_perfetto}};
 
 static bool parse_min(const char *text, uint64_t *bytes) {
     double size;
@@ -198,6 +202,22 @@ static bool is_profile(int (*write)(const struct report *report)) {
     return write == report_folded || write == report_pprof || write == report_speedscope;
 }
 
+/* Forms with times, which several files of one process may be written as. */
+static bool is_curve(int (*write)(const struct report *report)) {
+    return write == report_massif || write == report_perfetto;
+}
+
+/* Perfetto has owners and no call stacks. */
+static int check_perfetto(const struct choice *choice) {
+    if (choice->view_given) return usage_error("report", "--by does not go with --perfetto, which has all owners");
+    if (choice->match) return usage_error("report", "--match does not go with --perfetto, which has no call stacks");
+    if (choice->measure != MEASURE_LIVE)
+        return usage_error("report", "--perfetto has what is live over time: no other measure");
+    if (isatty(STDOUT_FILENO))
+        return usage_error("report", "--perfetto writes a binary file: send it to one with > FILE");
+    return EXIT_FINE;
+}
+
 /* Refuses options that would have no effect. */
 static int check_usage(const struct choice *choice) {
     bool profile = is_profile(choice->write), massif = choice->write == report_massif;
@@ -215,7 +235,7 @@ static int check_usage(const struct choice *choice) {
     if (choice->write == report_pprof && isatty(STDOUT_FILENO))
         return usage_error("report", "--pprof writes a compressed file: send it to one with > FILE");
     if (choice->page && choice->write != report_html) return usage_error("report", "-o goes with --html");
-    return EXIT_FINE;
+    return choice->write == report_perfetto ? check_perfetto(choice) : EXIT_FINE;
 }
 
 int cmd_report(int argc, char **argv) {
@@ -234,6 +254,7 @@ int cmd_report(int argc, char **argv) {
         {"speedscope", no_argument, NULL, OPTION_FORM + 4},
         {"csv", no_argument, NULL, OPTION_FORM + 5},
         {"massif", no_argument, NULL, OPTION_FORM + 6},
+        {"perfetto", no_argument, NULL, OPTION_FORM + 7},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -245,10 +266,10 @@ int cmd_report(int argc, char **argv) {
         if (code) return code;
     }
     int code = EXIT_FINE;
-    if (argc - optind != 1 && !(choice.write == report_massif && argc > optind))
+    if (argc - optind != 1 && !(is_curve(choice.write) && argc > optind))
         return usage_error("report", "one FILE or PID is needed");
     if ((code = check_usage(&choice)) != EXIT_FINE) return code;
     if (choice.write == report_html && (code = html_page_check("report", choice.page)) != EXIT_FINE) return code;
-    while (code == EXIT_FINE && optind < argc) code = report_show(argv[optind++], &choice);
+    for (; code == EXIT_FINE && optind < argc; optind++) code = report_show(argv[optind], &choice, optind + 1 < argc);
     return code;
 }

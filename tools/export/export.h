@@ -13,6 +13,8 @@ int report_csv(const struct report *report);
 /* Adds the snapshots of a file to those that report->massif counts. It may also return an exit code after a complaint.
  */
 int report_massif(const struct report *report);
+/* Adds the counters of a file, and after the last one all that has a time. It may also return an exit code. */
+int report_perfetto(const struct report *report);
 
 /* The snapshots of several files of one process, in order of time. Begin with zeros. */
 struct massif {

@@ -36,6 +36,7 @@ struct report {
     const char *page;        /* file of the page; NULL: standard output */
     const struct report_tab *tab;
     struct massif *massif; /* with --massif: the snapshots so far */
+    bool more;             /* another file of the process follows */
 };
 
 /* Reads everything that the report needs, once, and replaces samples by estimates. Returns 0, or -1: no memory. The

@@ -1,0 +1,36 @@
+/* perfetto.h — writes tracks and events of a trace for Perfetto.
+ * In: tracks, and what happens on them. Out: packets on standard output, each by itself: a trace is a repeated field,
+ * so no more than one is in memory. Names are made safe. */
+#ifndef MEMSTOW_PERFETTO_H
+#define MEMSTOW_PERFETTO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct perfetto {
+    uint64_t first_ns, last_ns; /* times outside of them are moved inside */
+    bool failed;                /* no memory */
+};
+
+/* The track of the process has this number; it is the parent of tracks without another one. */
+enum { PERFETTO_PROCESS = 1 };
+void perfetto_process(struct perfetto *perfetto, uint32_t pid, const char *name);
+void perfetto_track(struct perfetto *perfetto, uint64_t track, uint64_t parent, const char *name);
+/* A counter of bytes. */
+void perfetto_counter(struct perfetto *perfetto, uint64_t track, uint64_t parent, const char *name);
+
+void perfetto_count(struct perfetto *perfetto, uint64_t track, uint64_t ns, uint64_t bytes);
+/* What is shown beside a slice or instant: a text, or with NULL a number. */
+enum { PERFETTO_NOTES = 6 };
+struct perfetto_note {
+    const char *name, *text;
+    uint64_t number;
+};
+/* Slices of a track must not overlap; end them in the order of their beginning. */
+void perfetto_begin(struct perfetto *perfetto, uint64_t track, uint64_t ns, const char *name,
+                    const struct perfetto_note *notes, int count);
+void perfetto_end(struct perfetto *perfetto, uint64_t track, uint64_t ns);
+void perfetto_instant(struct perfetto *perfetto, uint64_t track, uint64_t ns, const char *name,
+                      const struct perfetto_note *notes, int count);
+
+#endif

@@ -1,0 +1,341 @@
+/* report_perfetto.c — a report over time as a trace for Perfetto; see export.h and perfetto.h. Counters are of what is
+ * known at some time: the beginning, the readings of a series, the peak, what triggers found and left, and now. Slices
+ * are the lives of runs, nodes and models, and triggers; instants are decisions. Several files are snapshots of one
+ * process: the last one has all slices, and each has its counters. */
+#include "tools/base/complain.h"
+#include "tools/decisions/decisions.h"
+#include "tools/export/export.h"
+#include "tools/export/perfetto.h"
+#include "tools/leaks/series.h"
+#include "tools/reader/cuda_image.h"
+#include "tools/views/roster.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Numbers of tracks: one of these in the upper half, and in the lower half 0, the id of an owner, or a lane. */
+enum track_kind {
+    TRACK_MEMORY = 2,
+    TRACK_READINGS,
+    TRACK_RSS,
+    TRACK_DEVICE,
+    TRACK_DRIVER,
+    TRACK_OWNERS,
+    TRACK_OWNER,
+    TRACK_OWNER_ON_DEVICES,
+    TRACK_LANES, /* and those for each kind of owner */
+    TRACK_TRIGGERS = TRACK_LANES + 16,
+    TRACK_DECISIONS,
+    TRACK_MARKS,
+};
+enum { LANES_MOST = 256, OWNERS_MOST = 1000 };
+
+struct tracing {
+    const struct report *report;
+    const struct image *image;
+    struct perfetto perfetto;
+    struct roster roster; /* owners with the most memory first */
+    uint8_t *counted;     /* by index of an owner in the image: 1: it has a counter, 2: also one on devices */
+    size_t slices_left_out;
+};
+
+static uint64_t track_of(enum track_kind kind, uint64_t number) { return (uint64_t)kind << 32 | (uint32_t)number; }
+
+static size_t index_of(const struct tracing *self, const struct snap_owner *owner) {
+    return (size_t)(owner - self->image->owners);
+}
+
+static struct text_line owner_name(const struct tracing *self, const struct snap_owner *owner) {
+    struct text_line name;
+    const char *text = image_string(self->image, owner->name), *origin = image_string(self->image, owner->origin);
+    snprintf(name.s, sizeof name.s, *origin ? "%s:%.500s (%.400s)" : "%s:%.500s", roster_kind(owner), text, origin);
+    return name;
+}
+
+/* ---- counters of the process and of devices */
+
+static void count_now(struct tracing *self, enum track_kind kind, uint64_t number, const char *name, uint64_t bytes) {
+    uint64_t track = track_of(kind, number);
+    perfetto_counter(&self->perfetto, track, PERFETTO_PROCESS, name);
+    perfetto_count(&self->perfetto, track, self->perfetto.last_ns, bytes);
+}
+
+/* Of values at one time, the last one counts. */
+static void count_memory(struct tracing *self) {
+    const struct snap_header *header = &self->image->header;
+    uint64_t track = track_of(TRACK_MEMORY, 0);
+    perfetto_counter(&self->perfetto, track, PERFETTO_PROCESS, "live bytes");
+    perfetto_count(&self->perfetto, track, header->start_ns, header->inherited_bytes);
+    if (header->total_peak_ns) perfetto_count(&self->perfetto, track, header->total_peak_ns, image_peak(self->image));
+    perfetto_count(&self->perfetto, track, self->perfetto.last_ns,
+                   self->image->host.live_bytes + self->image->mapped.live_bytes);
+    if (self->image->rss) count_now(self, TRACK_RSS, 0, "resident bytes (RSS)", self->image->rss);
+}
+
+static void count_devices(struct tracing *self) {
+    const struct cuda_image *cuda = &self->image->cuda;
+    char name[128];
+    for (size_t i = 0; i < cuda->device_count; i++) {
+        const struct snap_cuda_device *device = &cuda->devices[i];
+        if (!device->used) continue;
+        snprintf(name, sizeof name, "CUDA device %zu: live bytes", i);
+        count_now(self, TRACK_DEVICE, i, name, device->live > 0 ? (uint64_t)device->live : 0);
+        struct cuda_gap gap = cuda_gap(device);
+        if (!gap.known) continue;
+        snprintf(name, sizeof name, "CUDA device %zu: in use, by the driver", i);
+        perfetto_counter(&self->perfetto, track_of(TRACK_DRIVER, i), PERFETTO_PROCESS, name);
+        perfetto_count(&self->perfetto, track_of(TRACK_DRIVER, i), device->figures_ns, gap.used);
+    }
+}
+
+/* Readings count the memory on devices, too. */
+static int count_readings(struct tracing *self) {
+    static struct leak_sites readings;
+    uint64_t track = track_of(TRACK_READINGS, 0);
+    leak_sites_begin(&readings);
+    int result = series_unpack(&readings, self->image);
+    if (result == 0 && readings.point_count)
+        perfetto_counter(&self->perfetto, track, PERFETTO_PROCESS, "live bytes after each run");
+    for (uint32_t i = 0; result == 0 && i < readings.point_count; i++)
+        perfetto_count(&self->perfetto, track, readings.points[i].taken_ns, readings.points[i].live_bytes);
+    leak_sites_end(&readings);
+    return result;
+}
+
+/* ---- counters of owners: runs have one only while they hold something */
+
+static bool wants_counter(const struct roster_row *row) {
+    return row->owner->kind != SNAP_OWNER_RUN || row->live_bytes || row->cuda_bytes;
+}
+
+static void count_owner(struct tracing *self, const struct roster_row *row) {
+    const struct snap_owner *owner = row->owner;
+    struct text_line name = owner_name(self, owner), on_devices;
+    uint64_t track = track_of(TRACK_OWNER, owner->id), device = track_of(TRACK_OWNER_ON_DEVICES, owner->id);
+    self->counted[index_of(self, owner)] = 1;
+    perfetto_counter(&self->perfetto, track, track_of(TRACK_OWNERS, 0), name.s);
+    perfetto_count(&self->perfetto, track, owner->begin_ns, 0);
+    if (!row->cuda_bytes) return;
+    self->counted[index_of(self, owner)] = 2;
+    snprintf(on_devices.s, sizeof on_devices.s, "%.900s on CUDA devices", name.s);
+    perfetto_counter(&self->perfetto, device, track_of(TRACK_OWNERS, 0), on_devices.s);
+    perfetto_count(&self->perfetto, device, owner->begin_ns, 0);
+}
+
+static void count_owners(struct tracing *self) {
+    size_t most = self->report->top == SIZE_MAX ? OWNERS_MOST : self->report->top, shown = 0, more = 0;
+    if (self->roster.count) perfetto_track(&self->perfetto, track_of(TRACK_OWNERS, 0), PERFETTO_PROCESS, "owners");
+    for (size_t i = 0; i < self->roster.count; i++) {
+        if (!wants_counter(&self->roster.rows[i])) continue;
+        if (shown == most) {
+            more++;
+            continue;
+        }
+        count_owner(self, &self->roster.rows[i]);
+        shown++;
+    }
+    if (more) complain("%s owners that hold least have no counter (--top=N: N have one)", text_count(more).s);
+}
+
+/* Writes what owners have now, after all that triggers found. */
+static void count_owners_now(struct tracing *self) {
+    for (size_t i = 0; i < self->roster.count; i++) {
+        const struct roster_row *row = &self->roster.rows[i];
+        uint8_t counted = self->counted[index_of(self, row->owner)];
+        uint64_t now = self->perfetto.last_ns;
+        if (counted) perfetto_count(&self->perfetto, track_of(TRACK_OWNER, row->owner->id), now, row->live_bytes);
+        if (counted == 2)
+            perfetto_count(&self->perfetto, track_of(TRACK_OWNER_ON_DEVICES, row->owner->id), now, row->cuda_bytes);
+    }
+}
+
+/* ---- slices of owners. Those that overlap go to different lanes, because slices of a track must not. */
+
+static int by_begin(const void *left, const void *right) {
+    const struct snap_owner *a = *(const struct snap_owner *const *)left, *b = *(const struct snap_owner *const *)right;
+    if (a->begin_ns != b->begin_ns) return a->begin_ns < b->begin_ns ? -1 : 1;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static uint64_t end_of(const struct tracing *self, const struct snap_owner *owner) {
+    uint64_t end = roster_is_retired(owner) && owner->end_ns ? owner->end_ns : self->perfetto.last_ns;
+    return end > owner->begin_ns ? end : owner->begin_ns;
+}
+
+static void put_slice(struct tracing *self, uint64_t track, const struct snap_owner *owner) {
+    const char *outcome = roster_outcome(owner), *policy = roster_policy(owner);
+    struct perfetto_note notes[PERFETTO_NOTES] = {{"owner", NULL, owner->id}, {"state", roster_state(owner), 0}};
+    int count = 2;
+    if (outcome) notes[count++] = (struct perfetto_note){"outcome", outcome, 0};
+    if (policy) notes[count++] = (struct perfetto_note){"policy", policy, 0};
+    perfetto_begin(&self->perfetto, track, owner->begin_ns, owner_name(self, owner).s, notes, count);
+    perfetto_end(&self->perfetto, track, end_of(self, owner));
+}
+
+/* The first lane that is free at that time; LANES_MOST: there is none. */
+static size_t find_lane(const uint64_t *ends, size_t lanes, uint64_t begin) {
+    size_t lane = 0;
+    while (lane < lanes && ends[lane] > begin) lane++;
+    return lane;
+}
+
+static void put_lanes(struct tracing *self, const struct snap_owner **owners, size_t count, const char *name) {
+    uint64_t ends[LANES_MOST];
+    size_t lanes = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t lane = find_lane(ends, lanes, owners[i]->begin_ns);
+        uint64_t track = track_of((enum track_kind)(TRACK_LANES + owners[i]->kind), lane);
+        if (lane == LANES_MOST) {
+            self->slices_left_out++;
+            continue;
+        }
+        if (lane == lanes) {
+            perfetto_track(&self->perfetto, track, PERFETTO_PROCESS, name);
+            lanes++;
+        }
+        ends[lane] = end_of(self, owners[i]);
+        put_slice(self, track, owners[i]);
+    }
+}
+
+static int put_owners(struct tracing *self) {
+    static const char *const names[] = {NULL, "models", "nodes", "runs", "customs", "states"};
+    const struct snap_owner **owners = calloc(self->image->owner_count + 1, sizeof *owners);
+    for (uint32_t kind = 1; owners && kind < sizeof names / sizeof *names; kind++) {
+        size_t count = 0;
+        for (size_t i = 0; i < self->image->owner_count; i++)
+            if (self->image->owners[i].kind == kind && self->image->owners[i].begin_ns)
+                owners[count++] = &self->image->owners[i];
+        qsort(owners, count, sizeof *owners, by_begin);
+        put_lanes(self, owners, count, names[kind]);
+    }
+    free(owners);
+    if (self->slices_left_out)
+        complain("%s owners have no slice: more than %d live at the same time", text_count(self->slices_left_out).s,
+                 LANES_MOST);
+    return owners ? 0 : -1;
+}
+
+/* ---- triggers and decisions */
+
+static bool has(const struct event *event, enum event_number number) { return event->given >> number & 1; }
+
+static const struct snap_owner *owner_of(const struct tracing *self, const struct event *event) {
+    uint64_t id = event->numbers[NUMBER_OWNER];
+    return id <= UINT32_MAX ? image_owner(self->image, (uint32_t)id) : NULL;
+}
+
+static void count_event(struct tracing *self, const struct event *event, enum event_number host,
+                        enum event_number device) {
+    const struct snap_owner *owner = owner_of(self, event);
+    uint8_t counted = owner ? self->counted[index_of(self, owner)] : 0;
+    if (counted && has(event, host))
+        perfetto_count(&self->perfetto, track_of(TRACK_OWNER, owner->id), event->t, event->numbers[host]);
+    if (counted == 2)
+        perfetto_count(&self->perfetto, track_of(TRACK_OWNER_ON_DEVICES, owner->id), event->t, event->numbers[device]);
+}
+
+static void put_decision(struct tracing *self, const struct event *event) {
+    const char *action = decisions_policy(event->words[WORD_ACTION]);
+    const struct snap_owner *owner = owner_of(self, event);
+    char why[64];
+    struct text_line name;
+    decisions_text(event, "why", why, sizeof why);
+    snprintf(name.s, sizeof name.s, "%s %.900s", action, owner ? owner_name(self, owner).s : "(unknown owner)");
+    const struct perfetto_note notes[] = {{"policy", decisions_policy(event->words[WORD_POLICY]), 0},
+                                          {"why", why, 0},
+                                          {"bytes", NULL, event->numbers[NUMBER_BYTES]},
+                                          {"device_bytes", NULL, event->numbers[NUMBER_DEVICE_BYTES]}};
+    perfetto_instant(&self->perfetto, track_of(TRACK_DECISIONS, 0), event->t, name.s, notes, 4);
+}
+
+/* Writes a trigger from its beginning, but not before the end of the one before it, to its end. Returns that. */
+static uint64_t put_trigger(struct tracing *self, const struct decisions *decisions, const struct trigger *trigger,
+                            uint64_t before) {
+    const struct event *event = &decisions->events[trigger->event];
+    const struct event *act = trigger->act ? &decisions->events[trigger->act] : event;
+    uint64_t track = track_of(TRACK_TRIGGERS, 0);
+    uint64_t begin = has(event, NUMBER_BEGAN) ? event->numbers[NUMBER_BEGAN] : event->t;
+    if (begin < before) begin = before;
+    uint64_t end = act->t > begin ? act->t : begin;
+    char reason[64], text[256];
+    decisions_text(event, "reason", reason, sizeof reason);
+    decisions_text(event, "text", text, sizeof text);
+    const struct perfetto_note notes[] = {{"text", text, 0},
+                                          {"owners", NULL, event->numbers[NUMBER_OWNERS]},
+                                          {"before_bytes", NULL, event->numbers[NUMBER_BEFORE]},
+                                          {"after_bytes", NULL, act->numbers[NUMBER_AFTER]},
+                                          {"finished", trigger->act ? "yes" : "no", 0}};
+    perfetto_begin(&self->perfetto, track, begin, *reason ? reason : "trigger", notes, 5);
+    perfetto_end(&self->perfetto, track, end);
+    return end;
+}
+
+static void put_events(struct tracing *self, const struct decisions *decisions) {
+    for (size_t i = 0; i < decisions->event_count; i++) {
+        const struct event *event = &decisions->events[i];
+        if (event->foreign) continue;
+        if (event->kind == EVENT_DECISION) {
+            put_decision(self, event);
+            count_event(self, event, NUMBER_BYTES, NUMBER_DEVICE_BYTES);
+        }
+        if (event->kind == EVENT_CATEGORY) count_event(self, event, NUMBER_AFTER, NUMBER_DEVICE_AFTER);
+    }
+}
+
+static int put_trace(struct tracing *self) {
+    struct decisions decisions;
+    uint64_t before = 0;
+    int result = decisions_load(&decisions, self->image);
+    if (result == 0 && decisions.trigger_count) {
+        perfetto_track(&self->perfetto, track_of(TRACK_TRIGGERS, 0), PERFETTO_PROCESS, "triggers");
+        perfetto_track(&self->perfetto, track_of(TRACK_DECISIONS, 0), PERFETTO_PROCESS, "decisions");
+        for (size_t i = 0; i < decisions.trigger_count; i++)
+            before = put_trigger(self, &decisions, &decisions.triggers[i], before);
+        put_events(self, &decisions);
+    }
+    decisions_clear(&decisions);
+    return result;
+}
+
+static void put_marks(struct tracing *self) {
+    const struct snap_header *header = &self->image->header;
+    uint64_t track = track_of(TRACK_MARKS, 0);
+    const struct perfetto_note note = {"bytes", NULL, image_peak(self->image)};
+    perfetto_track(&self->perfetto, track, PERFETTO_PROCESS, "marks");
+    perfetto_instant(&self->perfetto, track, header->start_ns, "memstow begins", NULL, 0);
+    if (header->total_peak_ns) perfetto_instant(&self->perfetto, track, header->total_peak_ns, "peak", &note, 1);
+    perfetto_instant(&self->perfetto, track, self->perfetto.last_ns, report_state(self->image).s, NULL, 0);
+}
+
+/* ---- */
+
+static int write_counters(struct tracing *self) {
+    perfetto_process(&self->perfetto, self->image->header.pid, self->image->header.name);
+    count_memory(self);
+    count_devices(self);
+    count_owners(self);
+    return count_readings(self);
+}
+
+static int write_slices(struct tracing *self) {
+    put_marks(self);
+    int result = put_owners(self);
+    return result == 0 ? put_trace(self) : result;
+}
+
+int report_perfetto(const struct report *report) {
+    struct tracing self = {.report = report, .image = report->image};
+    uint64_t now = image_now(report->image), start = report->image->header.start_ns;
+    self.perfetto = (struct perfetto){.first_ns = start, .last_ns = now > start ? now : start};
+    self.counted = calloc(report->image->owner_count + 1, 1);
+    int result = self.counted ? roster_make(&self.roster, report->image) : -1;
+    if (result == 0) result = write_counters(&self);
+    if (result == 0 && !report->more) result = write_slices(&self);
+    if (result == 0) count_owners_now(&self);
+    if (result == -2) complain("damaged: a series that does not add up");
+    roster_clear(&self.roster);
+    free(self.counted);
+    if (result == -2) return EXIT_UNREADABLE;
+    return self.perfetto.failed ? -1 : result;
+}
