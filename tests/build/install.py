@@ -13,6 +13,10 @@ for name in ("bin/memstow", "lib/libmemstow.so", "include/memstow.h", "lib/pkgco
 pages = {p.name for p in (prefix / "share/man/man1").glob("*.1")}
 assert pages == {p.name for p in (support.ROOT / "docs").glob("*.1")} and pages, f"man pages installed: {pages}"
 
+version = (support.ROOT / "CMakeLists.txt").read_text().partition("project(memstow VERSION ")[2].split()[0]
+pack = (prefix / "share/memstow/comfyui/pyproject.toml").read_text()
+assert f'\nversion = "{version}"\n' in pack, "the node pack has another version"
+
 moved = prefix.rename(support.HERE / "elsewhere") # nothing may remember where it was
 support.run(moved / "bin/memstow", "run", "--quiet", "-o", "out.mst", "--", "true")
 support.run(moved / "bin/memstow", "report", "out.mst")

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { OPTION_QUIET = START_OTHERS, OPTION_VERIFY, OPTION_CUPTI };
+enum { OPTION_QUIET = START_OTHERS, OPTION_VERIFY, OPTION_CUPTI, OPTION_EXEC };
 
 static int help(void) {
     printf("usage: memstow run [OPTION...] [--] CMD [ARG...]\n"
@@ -22,7 +22,9 @@ static int help(void) {
            "                          profiler of the program may not have CUPTI\n"
            "  --cupti                 preload nothing: a ledger of CUDA memory alone, from\n"
            "                          NVIDIA's CUPTI, for programs that cannot be preloaded\n"
-           "  --quiet                 no status line and no summary\n"
+           "  --exec                  become CMD, as exec does: the process, its signals and\n"
+           "                          its exit status are CMD's, and nothing waits for it\n"
+           "  --quiet                 no status line and no summary, as with --exec\n"
            "\n"
            "Exit code: that of CMD; 128+N when signal N killed it; 127 not found;\n"
            "126 not executable; 2 wrong usage.\n",
@@ -47,17 +49,19 @@ int cmd_run(int argc, char **argv) {
     static const struct option options[] = {START_OPTIONS,
                                             {"verify-with-cupti", no_argument, NULL, OPTION_VERIFY},
                                             {"cupti", no_argument, NULL, OPTION_CUPTI},
+                                            {"exec", no_argument, NULL, OPTION_EXEC},
                                             {"quiet", no_argument, NULL, OPTION_QUIET},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     static struct start start = {.subcommand = "run"};
-    bool quiet = false;
+    bool quiet = false, becomes = false;
     opterr = 0;
     /* '+': the first word that is not an option is the command. The words after it belong to the command. */
     for (int option; (option = getopt_long(argc, argv, "+:ho:", options, NULL)) != -1;) {
         if (option == 'h') return help();
-        if (option == OPTION_QUIET) {
-            quiet = true;
+        if (option == OPTION_QUIET || option == OPTION_EXEC) {
+            quiet |= option == OPTION_QUIET;
+            becomes |= option == OPTION_EXEC;
             continue;
         }
         if (option == OPTION_VERIFY || option == OPTION_CUPTI) {
@@ -72,5 +76,6 @@ int cmd_run(int argc, char **argv) {
         return usage_error("run", "--cupti has nothing to compare CUPTI with: give one of it and --verify-with-cupti");
     if (optind == argc) return usage_error("run", "no command given");
     int code = start_prepare(&start, argv + optind);
-    return code == EXIT_FINE ? execute(&start, quiet) : code;
+    if (code != EXIT_FINE) return code;
+    return becomes ? start_become(&start) : execute(&start, quiet);
 }

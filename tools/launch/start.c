@@ -317,9 +317,18 @@ int start_option(struct start *start, int option, char **argv) {
     }
 }
 
-int start_launch(struct start *start, struct launch *launch) {
-    int error = launch_start(launch, start->argv, set_environment, start);
-    if (!error) return EXIT_FINE;
+static int cannot_start(const struct start *start, int error) {
     complain("%s: %s", TEXT_SAFE(start->argv[0]), strerror(error));
     return error == ENOENT ? START_NOT_FOUND : START_NOT_EXECUTABLE;
+}
+
+int start_launch(struct start *start, struct launch *launch) {
+    int error = launch_start(launch, start->argv, set_environment, start);
+    return error ? cannot_start(start, error) : EXIT_FINE;
+}
+
+int start_become(struct start *start) {
+    set_environment(start);
+    execvp(start->argv[0], start->argv);
+    return cannot_start(start, errno);
 }

@@ -57,6 +57,8 @@ int start_option(struct start *start, int option, char **argv);
 /* Checks the command, and the place of its ledger. Returns EXIT_FINE, or an exit code after a complaint. */
 int start_prepare(struct start *start, char **argv);
 int start_launch(struct start *start, struct launch *launch);
+/* Becomes the command. Returns an exit code after a complaint if that failed. */
+int start_become(struct start *start);
 /* After the end: writes to the ledger how the program ended. Unless `quiet`, prints the summary on standard error. */
 void start_sum_up(const struct start *start, const struct launch *launch, bool quiet);
 

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# needs: comfyui
+# timeout: 600
+"""A ComfyUI that nobody started under memstow starts itself again in place when its user says so: the same process,
+the same arguments, the same environment but for what memstow needs, once. Where the command does not fit, and where the
+user said no, it runs as always. One line says which."""
+import json, pathlib, signal
+
+import support
+from _comfy import Comfy, mixed
+
+LEDGER = support.HERE / "the ledger.mst"
+AGAIN = "memstow: starting ComfyUI again, under memstow"
+
+
+def environment_of(pid):
+    pairs = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return dict(pair.decode().split("=", 1) for pair in pairs if b"=" in pair)
+
+
+def started(name, expect, count=1, **env):
+    """A ComfyUI with this environment: whether memstow is in it, and what the log says of it."""
+    is_new = not (support.HERE / name / "custom_nodes").exists()
+    comfy = Comfy(under=None, name=name, pack=is_new, env={"MEMSTOW_COMMAND": str(support.MEMSTOW), **env})
+    log = comfy.log()
+    preloaded = "libmemstow" in pathlib.Path(f"/proc/{comfy.server.pid}/maps").read_text()
+    assert log.count(AGAIN) == int(preloaded) and log.count(expect) == count, (name, preloaded, log[:3000])
+    return comfy, preloaded
+
+
+comfy, preloaded = started("by-environment", AGAIN, MEMSTOW="1", MEMSTOW_OPTIONS=f"--stacks=none -o '{LEDGER}'",
+                           MEMSTOW_SEEN="by ComfyUI")
+assert preloaded
+done = comfy.run(mixed(1))
+assert done["status"]["status_str"] == "success" and comfy.owners(), comfy.log()[-3000:]
+pid = comfy.server.pid # the process that was started: nothing lies in between
+words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:-1]
+assert words[1:] == [str(word) for word in comfy.command[1:]], words
+env = environment_of(pid)
+assert env["MEMSTOW_SEEN"] == "by ComfyUI" and env["LD_PRELOAD"] == str(support.LIBRARY), env
+comfy.server.send_signal(signal.SIGTERM)
+assert comfy.server.wait(60) in (-signal.SIGTERM, 0), comfy.server.returncode
+report = json.loads(support.memstow("report", "--json", LEDGER).stdout)
+assert report["process"]["pid"] == pid, report["process"]
+del comfy
+
+missing = support.HERE / "misfit.sh"
+missing.write_text("#!/bin/sh\necho 'memstow: does not fit' >&2\nexit 2\n")
+missing.chmod(0o755)
+settings = support.HERE / "by-setting/user/default/comfy.settings.json"
+settings.parent.mkdir(parents=True)
+settings.write_text('{"memstow.start": true}')
+comfy, preloaded = started("by-setting", AGAIN)
+assert preloaded
+comfy.stop()
+for name, expect, count, env in (
+        ("by-setting", "ComfyUI was not started under memstow", 1, {"MEMSTOW": "0"}), # says more than the setting
+        ("misfit", "(memstow: does not fit); ComfyUI runs as always", 1,
+         {"MEMSTOW": "1", "MEMSTOW_COMMAND": str(missing)}),
+        ("again", "the library is not there; it runs as always", 1, {"MEMSTOW": "1", "MEMSTOW_RESTARTED": "1"})):
+    comfy, preloaded = started(name, expect, count, **env)
+    assert not preloaded and comfy.get("/memstow/owners") is None
+    comfy.stop()

@@ -1,0 +1,97 @@
+"""Starts ComfyUI again in place, under memstow, if the user said so. ComfyUI runs this file before it loads anything
+large. In: MEMSTOW=1 in the environment (MEMSTOW=0: never), or the setting memstow.start. Out: the same process with the
+library preloaded, with the same arguments, once; or, where memstow is missing or does not fit, ComfyUI as always. One
+line in the log says which."""
+import ctypes
+import json
+import logging
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+log = logging.getLogger("memstow")
+GUARD = "MEMSTOW_RESTARTED"
+LOOKS = "import ctypes; ctypes.CDLL(None).memstow_abi_version"
+
+
+def is_preloaded():
+    try:
+        return hasattr(ctypes.CDLL(None), "memstow_abi_version")
+    except (OSError, TypeError):
+        return False
+
+
+def is_wanted():
+    """Whether the user said so: in the environment, else in the settings of ComfyUI's page."""
+    said = os.environ.get("MEMSTOW", "").strip().lower()
+    if said in ("1", "yes", "on", "true", "0", "no", "off", "false"):
+        return said in ("1", "yes", "on", "true")
+    try:
+        import folder_paths
+        settings = pathlib.Path(folder_paths.get_user_directory(), "default", "comfy.settings.json")
+        return json.loads(settings.read_text(encoding="utf-8")).get("memstow.start") is True
+    except Exception: # no settings yet, or a ComfyUI that has them elsewhere
+        return False
+
+
+def command():
+    """The path of the command memstow: the one that is named, beside this folder, of this Python, or the first in
+    PATH."""
+    here = pathlib.Path(__file__).resolve().parent
+    places = [os.environ.get("MEMSTOW_COMMAND"), here.parents[2] / "bin/memstow",
+              here.parents[1] / "build/release/memstow", pathlib.Path(sys.executable).parent / "memstow",
+              shutil.which("memstow")]
+    return next((str(place) for place in places if place and os.access(place, os.X_OK)), None)
+
+
+def fits(start):
+    """Whether this Python can be started so. Nothing of ComfyUI is lost if it cannot."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = [*start, "-o", os.path.join(folder, "try.mst"), "--", sys.executable, "-c", LOOKS]
+        try:
+            tried = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   text=True, errors="replace", timeout=60)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+    said = tried.stderr.strip().splitlines() or [f"exit status {tried.returncode}"]
+    return said[-1] if tried.returncode else None
+
+
+def restart():
+    if is_preloaded():
+        os.environ.pop(GUARD, None)
+        return
+    if sys.platform != "linux" or not is_wanted():
+        return
+    if os.environ.pop(GUARD, None):
+        log.warning("memstow: ComfyUI was started under memstow, and the library is not there; it runs as always")
+        return
+    path = command()
+    if path is None:
+        log.warning("memstow: the command memstow was not found (pip install memstow); ComfyUI runs as always")
+        return
+    start = [path, "run", "--exec", *shlex.split(os.environ.get("MEMSTOW_OPTIONS", ""))]
+    why = fits(start)
+    if why is not None:
+        log.warning("memstow: cannot start this Python (%s); ComfyUI runs as always", why)
+        return
+    log.info("memstow: starting ComfyUI again, under memstow")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    words = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
+    os.environ[GUARD] = "1"
+    try:
+        os.execv(path, [*start, "--", sys.executable, *words[1:]])
+    except OSError as error:
+        del os.environ[GUARD]
+        log.warning("memstow: %s: %s; ComfyUI runs as always", path, error.strerror)
+
+
+try:
+    restart()
+except Exception: # ComfyUI must start
+    log.exception("memstow: could not start ComfyUI again; it runs as always")
