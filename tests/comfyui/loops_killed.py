@@ -2,8 +2,9 @@
 # needs: comfyui
 # timeout: 400
 """A loop with a prefix, killed twice: it goes on from the last committed iteration, to the same result, with one set of
-files. Two loops of one prefix at a time are refused, and so is a prefix that leads elsewhere."""
-import pathlib
+files. Two loops of one prefix at a time are refused, and so are a prefix that leads elsewhere, one whose files are
+damaged, and inputs that a prefix was not begun with."""
+import pathlib, shutil
 
 import _loops_killed
 from _comfy import link
@@ -26,6 +27,12 @@ def refusals(comfy):
     status, words = comfy.post(workflows=[counter()], inputs={"n": 1}, persist_prefix="one", name="second")
     assert status == 400 and "one" in words, (status, words)
     assert comfy.over(name)["values_of_ports"] == {"n": 2}
+    comfy.ran()
+    comfy.refused("another value of n", workflows=[slow], inputs={"n": 5}, iterations=2, persist_prefix="one")
+    shutil.copytree(comfy.folder / "user/memstow/one.state", comfy.folder / "user/memstow/damaged.state")
+    with open(comfy.folder / "user/memstow/damaged.state/manifest", "r+b") as file:
+        file.truncate(100)
+    comfy.refused("damaged", workflows=[counter()], inputs={"n": 1}, persist_prefix="damaged")
 
 
 _loops_killed.run(2, 7, refusals)
