@@ -104,3 +104,12 @@ assert "model UNET (wan.safetensors), node KSampler\n" in text and " run " not i
 assert memstow("diff", "server1000.3.mst", "server1001.5.mst", "--fail-over=site:1MiB",
                status=1).stderr.startswith("memstow: ")
 memstow("diff", "server1000.3.mst", "server1001.5.mst", "--fail-over=site:3MiB")
+
+# Long names are told apart by their ends, too.
+long = Ledger()
+for size, end in ((100, "a"), (200, "b")):
+    long.count(long.site(0, long.tag(long.owner(1, "x" * 5000 + end, "origin"))), alloc=(size, 1))
+long.save("long.mst")
+Ledger().save("nothing.mst")
+document = json.loads(memstow("diff", "nothing.mst", "long.mst", "--by=model", "--json").stdout)
+assert [row["growth_bytes"] for row in document["rows"]] == [200, 100], document["rows"]

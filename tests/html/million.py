@@ -36,6 +36,20 @@ assert page.figure("live_bytes") == total and page.figure("live_blocks") == STAC
 assert page.documents["page"]["sites_folded"] == 0 and len(
     page.columns["sites.live_bytes"]) == STACKS, page.documents["page"]
 
+# The forms for other tools are bounded, too, but for the table, which has a line for each site.
+for form, most in (("--folded", 2), ("--pprof", 6), ("--speedscope", 4), ("--massif", 1), ("--csv", 200)):
+    with open("form.out", "wb") as out:
+        command = subprocess.Popen([support.MEMSTOW, "report", "out.mst", form], stdout=out, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(command.pid, 0)
+    size_of = pathlib.Path("form.out").stat().st_size
+    print(f"{form}: {size_of / MB:.2f} MB, {usage.ru_utime + usage.ru_stime:.2f} s of processor, "
+          f"{usage.ru_maxrss / 1024:.0f} MB of memory")
+    assert status == 0 and size_of <= most * MB and usage.ru_maxrss <= 300 << 10, (form, size_of, usage.ru_maxrss)
+    if form == "--folded":
+        assert sum(int(line.rpartition(" ")[2]) for line in open("form.out")) == total
+    if form == "--csv":
+        assert sum(1 for _ in open("form.out")) == STACKS + 1
+
 browser = Browser()
 browser.open("page.html", "#flame")
 assert browser.total() == total

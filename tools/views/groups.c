@@ -120,15 +120,19 @@ struct cache {
     uint64_t *stacks;  /* by node; NULL: not asked for */
 };
 
+/* Kind, name and origin identify an owner. Its id is valid in its own file only. The key has the whole name, however
+ * long it is: groups_owner_parts needs both separators. */
 static int intern_owner(struct groups *groups, const struct image *image, uint32_t id, uint32_t *name) {
-    char key[4096];
     const struct snap_owner *owner = image_owner(image, id);
+    char *key;
     *name = 0;
     if (!owner) return 0;
-    /* Kind, name and origin identify an owner. Its id is valid in its own file only. */
-    snprintf(key, sizeof key, "%s" SEPARATOR "%s" SEPARATOR "%u", image_string(image, owner->name),
-             image_string(image, owner->origin), owner->kind);
-    return intern(groups, key, name);
+    if (asprintf(&key, "%s" SEPARATOR "%s" SEPARATOR "%u", image_string(image, owner->name),
+                 image_string(image, owner->origin), owner->kind) < 0)
+        return -1;
+    int result = intern(groups, key, name);
+    free(key);
+    return result;
 }
 
 static int cache_tag(struct groups *groups, const struct image *image, const struct snap_tag *tag, struct row *key) {
