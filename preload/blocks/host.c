@@ -4,8 +4,6 @@
 #include "preload/base/seal.h"
 #include "preload/blocks/blocks.h"
 #include "preload/blocks/gone.h"
-#include "preload/blocks/heaps.h"
-#include "preload/shared/snapshot.h"
 
 /* Whether a pointer is a block with an intact header of ours. It reads the 16 bytes in front of the pointer. That is
  * safe: a page-aligned pointer comes here only over glibc or mimalloc, and there it is a block of ours or a chunk of
@@ -16,29 +14,6 @@ static bool has_header(const void *p) {
     return header_magic(mark) && header->size >> HEADER_SIZE_BITS == 0 &&
            header->site - header_site(header) == host_key(p, mark) &&
            header_generation(mark) <= header_generation(tracked_mark);
-}
-
-enum { CHUNK_MAPPED = 2, SUMS = 4095 /* header_distance has 12 bits */ };
-
-/* A change of a single byte changes it: 4095 is odd, and so it divides no product of a power of two and a number below
- * 256. */
-static uint32_t chunk_sum(const uint64_t chunk[2]) {
-    return (uint32_t)((chunk[0] % SUMS + chunk[1] % SUMS * 2) % SUMS + 1);
-}
-
-bool host_is_chunk(const void *raw, uint64_t size) {
-    bool glibcs = size >= SNAP_LARGE_BYTES && next_is_glibc && !heaps_have(raw);
-    return glibcs && ((const uint64_t *)raw)[-1] & CHUNK_MAPPED;
-}
-
-uint32_t host_bare_mark(const void *p, uint64_t size) {
-    uint32_t sum = host_is_chunk(p, size) ? chunk_sum((const uint64_t *)p - 2) : 0;
-    return header_mark(header_generation(tracked_mark), sum * HOST_BEFORE) | BLOCK_BARE;
-}
-
-bool host_chunk_changed(uint32_t mark, const uint64_t chunk[2]) {
-    uint32_t sum = mark & BLOCK_BARE ? header_distance(mark) : 0;
-    return sum && sum != chunk_sum(chunk) * HOST_BEFORE;
 }
 
 static struct host_known in_table(void *p, const struct block *entry) {

@@ -47,14 +47,6 @@ static inline bool host_on_chunk(const void *p) { return (uintptr_t)p % OS_PAGE 
 
 static inline struct header *host_header(const void *p) { return (struct header *)p - 1; }
 
-/* Whether glibc made a mapping for a large block. malloc gives such a block no header of ours: in front of glibc's
- * header lies no memory, as without us. */
-bool host_is_chunk(const void *raw, uint64_t size);
-/* The mark of a new block without a header. For such a mapping it holds a check sum of glibc's header. */
-uint32_t host_bare_mark(const void *p, uint64_t size);
-/* Whether `chunk`, the 16 bytes in front of a block with this mark, has changed. False if there is no sum. */
-bool host_chunk_changed(uint32_t mark, const uint64_t chunk[2]);
-
 /* The secret is made of addresses of ours, mixed, so a program does not write it by accident. Early blocks always have
  * a key: they are made before the next allocator is known, and freed after. */
 static inline uint32_t host_key(const void *p, uint32_t mark) {

@@ -14,6 +14,7 @@
 #include "preload/count/account.h"
 #include "preload/owners/assign.h"
 #include "preload/blocks/blocks.h"
+#include "preload/blocks/chunk.h"
 #include "preload/blocks/gone.h"
 #include "preload/blocks/header.h"
 #include "preload/blocks/heaps.h"
@@ -77,7 +78,7 @@ static uint32_t site_counted(struct caller caller, uint64_t size) {
 
 /* For a block without a header. False: the table has no room, so the block is not ours. */
 static bool describe_bare(const void *p, uint64_t size, uint32_t site) {
-    if (blocks_add((uintptr_t)p, &(struct block){size, site, host_bare_mark(p, size)}, thread_slot())) return true;
+    if (blocks_add((uintptr_t)p, &(struct block){size, site, chunk_mark(p, size)}, thread_slot())) return true;
     account_free(site, size);
     ledger_lost(SNAP_LOST_BLOCKS);
     return false;
@@ -93,7 +94,7 @@ static void describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
 }
 
 /* Where the block begins in raw memory of size + BEFORE bytes. */
-static char *start_in(char *raw, uint64_t size) { return host_is_chunk(raw, size) ? raw : raw + BEFORE; }
+static char *start_in(char *raw, uint64_t size) { return chunk_is_mapped(raw, size) ? raw : raw + BEFORE; }
 
 static char *describe_raw(char *raw, uint64_t size, uint32_t site) {
     char *p = start_in(raw, size);
@@ -331,7 +332,7 @@ static void note_end(void *p, const struct host_known *block, uintptr_t slot) {
 
 /* A write in front of a block that has glibc's header there. It is reported before glibc meets it. */
 static bool is_overwritten(const void *p, const struct host_known *block) {
-    return block->in_table && host_chunk_changed(block->mark, (const uint64_t *)p - 2);
+    return block->in_table && chunk_changed(block->mark, (const uint64_t *)p - 2);
 }
 
 static void report_overwritten(const void *p, const struct host_known *block, enum snap_misuse_call call,

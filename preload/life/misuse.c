@@ -12,9 +12,9 @@
 #include <errno.h>
 
 #include "preload/blocks/blocks.h"
+#include "preload/blocks/chunk.h"
 #include "preload/blocks/gone.h"
 #include "preload/blocks/heaps.h"
-#include "preload/blocks/host.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/next.h"
 #include "preload/shared/os.h"
@@ -279,7 +279,7 @@ struct misuse misuse_of(void *pointer) {
 
 /* Whether nothing was written in front of the block. */
 static bool is_as_written(const struct block *block, const struct header *header, const uint64_t chunk[2]) {
-    if (block->mark & BLOCK_BARE) return !host_chunk_changed(block->mark, chunk);
+    if (block->mark & BLOCK_BARE) return !chunk_changed(block->mark, chunk);
     return header->freed == HEADER_FREED || (header->size == block->size && header_magic(header_mark_in(header)));
 }
 

@@ -1,0 +1,22 @@
+/* chunk.h — glibc's header in front of a block that has none of ours.
+ * In: a new block, and later the 16 bytes in front of it. Out: its mark for the table of large blocks, with a check sum
+ * of that header; whether the header has changed since. It must not read in front of a block of another allocator. */
+#ifndef MEMSTOW_CHUNK_H
+#define MEMSTOW_CHUNK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* Whether glibc made a mapping for a large block. malloc gives such a block no header of ours: in front of glibc's
+ * header lies no memory, as without us. */
+bool chunk_is_mapped(const void *raw, uint64_t size);
+/* The mark of a new block without a header. For such a mapping it holds a check sum of glibc's header. */
+uint32_t chunk_mark(const void *p, uint64_t size);
+/* Whether `chunk`, the 16 bytes in front of a block with this mark, has changed. False if there is no sum. */
+bool chunk_changed(uint32_t mark, const uint64_t chunk[2]);
+
+#pragma GCC visibility pop
+
+#endif
