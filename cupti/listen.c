@@ -298,7 +298,8 @@ static void listen(void) {
     bool begun = begin_listening();
     if (!begun && session.several) {
         session = (struct session){.alone = true};
-        place.head->result = place.head->call[0] = 0;
+        place.head->result = 0;
+        place.head->call[0] = 0;
         begun = begin_listening();
     }
     if (!begun) return;

@@ -42,7 +42,7 @@ static const uint16_t *make_names(void) {
     const uint16_t *none = NULL;
     uint16_t *made = arena_take(NAME_SLOTS * sizeof *made);
     if (!made) return NULL;
-    for (uint16_t entry = 0; entry < CUDA_ENTRIES; entry++) {
+    for (uint32_t entry = 0; entry < CUDA_ENTRIES; entry++) {
         uint32_t slot = hash_of(cuda_entries[entry].name) % NAME_SLOTS;
         while (made[slot]) slot = (slot + 1) % NAME_SLOTS;
         made[slot] = (uint16_t)(entry + 1);

@@ -195,7 +195,7 @@ static enum found look_at(int fd, uint32_t *exec_generation) {
     static struct snap_header old; /* not on the stack: see residency.h */
     if (os_stat_fd(fd, &is) < 0 || !S_ISREG(is.st_mode) || is.st_uid != (uid_t)os_call(SYS_geteuid))
         return FOUND_FOREIGN;
-    if (os_pread(fd, &old, sizeof old, 0) != sizeof old || memcmp(old.magic, SNAP_MAGIC, sizeof old.magic))
+    if (os_pread(fd, &old, sizeof old, 0) != sizeof old || memcmp(old.magic, SNAP_MAGIC, sizeof old.magic) != 0)
         return FOUND_FOREIGN;
     *exec_generation = old.exec_generation;
     if (old.kind == SNAP_LEDGER && old.pid == os_pid() && old.start_ticks == os_start_ticks(0))

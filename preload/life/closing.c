@@ -19,7 +19,7 @@ static uint32_t path_string(const char *path) {
     static char last[4096];
     static uint32_t last_string;
     if (!path[0]) return 0;
-    if (strcmp(path, last)) {
+    if (strcmp(path, last) != 0) {
         strncpy(last, path, sizeof last - 1);
         last_string = ledger_string(path);
     }

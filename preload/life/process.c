@@ -181,7 +181,7 @@ static bool in_list(const char *list, const char *word) {
 
 static bool wanted(void) {
     if (os_pid() == wish.main_pid || !wish.follow[0] || !strcmp(wish.follow, "all")) return true;
-    return strcmp(wish.follow, "none") && in_list(wish.follow, name);
+    return strcmp(wish.follow, "none") != 0 && in_list(wish.follow, name);
 }
 
 /* --- the file's name --- */

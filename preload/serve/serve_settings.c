@@ -15,7 +15,7 @@ static const char *unreadable;
 static uint64_t size_of(const char *name, const char *complaint) {
     uint64_t bytes;
     const char *text = os_variable(name);
-    if (!pressure_bytes(text, &bytes) && *text && strcmp(text, "0")) unreadable = complaint;
+    if (!pressure_bytes(text, &bytes) && *text && strcmp(text, "0") != 0) unreadable = complaint;
     return bytes;
 }
 

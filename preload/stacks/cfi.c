@@ -703,7 +703,7 @@ struct cfi_rule cfi_find(const struct cfi_object *object, uintptr_t pc) {
  * they are elsewhere, nothing in memory says where. */
 static bool find_segment(uintptr_t image, uintptr_t base, uintptr_t address, struct cfi_object *out) {
     const Elf64_Ehdr *elf = (const Elf64_Ehdr *)image;
-    if (__builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) || elf->e_phentsize != sizeof(Elf64_Phdr) ||
+    if (__builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_phentsize != sizeof(Elf64_Phdr) ||
         elf->e_phoff > OS_PAGE || elf->e_phoff + elf->e_phnum * sizeof(Elf64_Phdr) > OS_PAGE)
         return false;
     const Elf64_Phdr *segments = (const Elf64_Phdr *)(image + elf->e_phoff);

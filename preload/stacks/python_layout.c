@@ -61,7 +61,7 @@ static bool from_words(const uint64_t *words, const struct groups *at, struct py
 
 static bool from_runtime(uint32_t version, const void *runtime, struct python_layout *out) {
     uint64_t words[WORDS];
-    if (memcmp(runtime, "xdebugpy", 8)) return false;
+    if (memcmp(runtime, "xdebugpy", 8) != 0) return false;
     memcpy(words, runtime, sizeof words); /* _PyRuntime is much larger than this */
     if ((uint32_t)words[WORD_VERSION] != version) return false;
     return from_words(words, version >> 16 == 0x030d ? &groups_313 : &groups_314, out);

@@ -94,7 +94,7 @@ static const char *next_name(const char **path, char name[NAME_ROOM], bool *last
     name[length] = 0;
     *last = !(*path)[length];
     *path += length + !*last;
-    return strcmp(name, ".") && strcmp(name, "..") ? name : NULL;
+    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 ? name : NULL;
 }
 
 static int enter(int above, const char *name) {

@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import pathlib
 import sys
+from typing import TYPE_CHECKING
 
 log = logging.getLogger("memstow")
 
@@ -34,6 +35,8 @@ def _module():
     for place in places:
         if (place / "memstow.py").is_file():
             spec = importlib.util.spec_from_file_location("memstow", place / "memstow.py")
+            if spec is None or spec.loader is None:
+                continue
             module = sys.modules["memstow"] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
             return module
@@ -88,7 +91,10 @@ def _start():
 from . import policy_node  # noqa: E402
 from .loops import nodes as loop_nodes  # noqa: E402
 
-memstow = _module() if _is_preloaded() else None
+if TYPE_CHECKING:
+    import memstow
+else:
+    memstow = _module() if _is_preloaded() else None
 state = None
 if memstow is not None and not _is_current(memstow):
     log.warning("memstow: %s is older than this node pack, which goes on without it: take both of one version",
@@ -106,5 +112,6 @@ else:
              "memstow run -- python main.py …")
 
 NODE_CLASS_MAPPINGS = {**policy_node.NODE_CLASS_MAPPINGS, **loop_nodes.free_keys()}
-NODE_DISPLAY_NAME_MAPPINGS = {**policy_node.NODE_DISPLAY_NAME_MAPPINGS, **loop_nodes.NODE_DISPLAY_NAME_MAPPINGS}
+NODE_DISPLAY_NAME_MAPPINGS: dict[str, str] = {**policy_node.NODE_DISPLAY_NAME_MAPPINGS,
+                                              **loop_nodes.NODE_DISPLAY_NAME_MAPPINGS}
 __all__ = ["NODE_CLASS_MAPPINGS", "NODE_DISPLAY_NAME_MAPPINGS"]

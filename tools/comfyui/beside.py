@@ -16,6 +16,8 @@ def module(name: str) -> Optional[Any]:
     for path, places in ((folder / f"{name}.py", None), (folder / name / "__init__.py", [str(folder / name)])):
         if path.is_file():
             spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=places)
+            if spec is None or spec.loader is None:
+                continue
             found = sys.modules[name] = importlib.util.module_from_spec(spec)
             try:
                 spec.loader.exec_module(found)

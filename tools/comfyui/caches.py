@@ -102,7 +102,7 @@ def keys_of(cache_set: Any, node_ids: Iterable[str]) -> list:
 
 def forget(cache_set: Any, keys: Iterable[tuple]) -> None:
     """Removes outputs from the cache, with those of their subgraphs. `keys` come from keys_of()."""
-    cache = getattr(cache_set, "outputs", None)
+    cache: Any = getattr(cache_set, "outputs", None)
     if not hasattr(cache, "cache") or not is_known(cache):
         return
     for key, subgraph in keys:
@@ -217,7 +217,7 @@ def _subcache(cache: Any, key: Any) -> Any:
 
 def put_back(cache_set: Any, entries: dict) -> None:
     """Puts dropped outputs back into the caches; outputs that are there stay as they are."""
-    outputs = getattr(cache_set, "outputs", None)
+    outputs: Any = getattr(cache_set, "outputs", None)
     if getattr(outputs, "cache", None) is None or not is_known(outputs):
         return
     for (*path, key), entry in entries.items():

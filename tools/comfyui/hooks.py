@@ -5,6 +5,7 @@ import contextvars
 import functools
 import os
 import sys
+import types
 import weakref
 from typing import Any, Callable, Optional
 
@@ -92,7 +93,8 @@ class Node:
         self.new: list = []
         self.touched: list = []
         self.files: list[str] = []
-        self.owner = self.provisional = None
+        self.owner: Optional[memstow.Owner] = None
+        self.provisional: Optional[memstow.Owner] = None
         self.before = resident()
         self.live_before: Optional[int] = None
         self.peak = 0
@@ -240,7 +242,7 @@ class Watch:
                 self.assign(identity)
             if len(models) == 1:
                 identity.owner.adopt(node.provisional)
-            else:
+            elif node.provisional is not None:
                 node.provisional.retire()
 
     # ---- nodes
@@ -283,7 +285,8 @@ def weight_of(kept: Any) -> Any:
 def tensors_of_patches(patcher: Any) -> Any:
     """The tensors of the LoRAs and other patches of a patcher."""
     import torch
-    queue, seen = [getattr(patcher, "patches", None)], 0
+    queue: list[Any] = [getattr(patcher, "patches", None)]
+    seen = 0
     while queue and seen < 100_000:
         thing, seen = queue.pop(), seen + 1
         if isinstance(thing, torch.Tensor):
@@ -302,7 +305,7 @@ def kind_of(model: Any, patcher: Any) -> str:
     import comfy.model_base
     if isinstance(model, comfy.model_base.BaseModel):
         return "MODEL"
-    frame = sys._getframe(1)
+    frame: Optional[types.FrameType] = sys._getframe(1)
     for _depth in range(8): # only names of code: a look at a frame's variables would keep them alive
         frame = frame.f_back if frame is not None else None
         name = getattr(frame.f_code, "co_qualname", "") if frame is not None else ""

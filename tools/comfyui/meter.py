@@ -26,9 +26,10 @@ class Place:
         self.before, self.before_of = now, by_model(now)
 
     def look(self, now: dict[Key, int]) -> None:
-        for most, there in ((self.most, now), (self.most_of, by_model(now))):
-            for key, size in there.items():
-                most[key] = max(size, most.get(key, 0))
+        for key, size in now.items():
+            self.most[key] = max(size, self.most.get(key, 0))
+        for model, size in by_model(now).items():
+            self.most_of[model] = max(size, self.most_of.get(model, 0))
 
 
 class Meter:

@@ -45,4 +45,4 @@ class MemstowPolicy:
 
 
 NODE_CLASS_MAPPINGS = {NODE: MemstowPolicy}
-NODE_DISPLAY_NAME_MAPPINGS = {NODE: "Memory policy (memstow)"}
+NODE_DISPLAY_NAME_MAPPINGS: dict[str, str] = {NODE: "Memory policy (memstow)"}

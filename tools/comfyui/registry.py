@@ -130,7 +130,7 @@ class Registry:
         """The identity of an inner model, and whether it is new."""
         identity = self.find(model)
         is_new = identity is None
-        if is_new:
+        if identity is None:
             name = f"{kind} {type(model).__name__}"
             owner = memstow.owner(name, "model", origin, keys=(id(model), id(patcher) if patcher is not None else 0))
             identity = Identity(owner, model, kind, origin)

@@ -175,7 +175,8 @@ class Runs:
     def settle_policies(self, prompt: dict, executor: Any) -> None:
         """Sets the policies by the policy nodes in the prompt. The nodes themselves are not enough: a node with a
         cached output does not run again, and a removed node is gone without a notice."""
-        present, named = {}, set()
+        present: dict[str, Optional[int]] = {} # the id of the model, by node
+        named: set[tuple[int, str]] = set()
         for node_id, node in prompt.items():
             if node.get("class_type") != NODE:
                 continue
@@ -225,7 +226,8 @@ class Runs:
             self._hold(rulings, actions, executor)
         finally:
             given = memstow.finish()
-        owners, freed = [], []
+        owners: list[dict] = []
+        freed: list[dict] = []
         loaded = {id(patcher.model) for patcher in unload.loaded()}
         for number, (identity, ruling, policy) in rulings.items():
             figures = report.figures_of(identity.owner)
@@ -259,6 +261,10 @@ class Runs:
     def _let_go(self) -> None:
         """Lets go of models that are not to be kept any more. It collects garbage before anything is decided, so that a
         later collection does not remove a model that was reported as kept."""
+        if self._is_any_free():
+            gc.collect()
+
+    def _is_any_free(self) -> bool:
         patchers, is_any_free = unload.loaded(), False
         for identity in self.registry.all():
             ruling = self.registry.ruling(identity, self.registry.found(identity, patchers))
@@ -266,9 +272,7 @@ class Runs:
             if identity.held is not None and ruling.policy not in ("keep", "stow"):
                 identity.let_go()
                 is_any_free = True
-        identity = patchers = None
-        if is_any_free:
-            gc.collect()
+        return is_any_free
 
     def _read(self, executor: Any, notes: list) -> dict[int, tuple]:
         """Looks up each model's policy, hands it to memstow, and writes to the trace how it was found."""
@@ -372,8 +376,9 @@ class Runs:
             return memstow.look(asked)
         if asked.kind == "trigger":
             given = self.trigger(asked.reason, asked.text, needed=asked.needed)
-            return (given,
-                    report.line(self.last)) if given is not None else (-5, "the trigger failed; see ComfyUI's log")
+            if given is None or self.last is None:
+                return -5, "the trigger failed; see ComfyUI's log"
+            return given, report.line(self.last)
         call = {"stow": memstow.stow, "restore": memstow.restore, "release": memstow.release}[asked.kind]
         identities = self.registry.all() if not asked.owner else [self.registry.by_owner(asked.owner)]
         total = 0
@@ -415,7 +420,7 @@ class Runs:
 
     def start(self) -> None:
         """Starts what the hooks do not cover: the existing queue, ComfyUI's own notices, and requests from outside."""
-        server = getattr(__import__("server").PromptServer, "instance", None)
+        server: Any = getattr(__import__("server").PromptServer, "instance", None)
         if getattr(server, "prompt_queue", None) is not None:
             self.queue = weakref.ref(server.prompt_queue)
         listen_to_prompts(self)

@@ -138,7 +138,7 @@ class Host:
         prompt.graph = server.trigger_on_prompt({"prompt": prompt.graph, "extra_data": {}})["prompt"]
         graph, outputs = await self._check(prompt)
         number, server.number = server.number, server.number + 1
-        sensitive = [{}] if hasattr(execution, "SENSITIVE_EXTRA_DATA_KEYS") else []
+        sensitive: list[dict] = [{}] if hasattr(execution, "SENSITIVE_EXTRA_DATA_KEYS") else []
         server.prompt_queue.put((number, prompt_id, graph, {}, outputs, *sensitive))
 
     def _wait(self, prompt_id: str, waiting: Waiting, cancelled: threading.Event) -> bool:

@@ -2,7 +2,7 @@
 values. Out: values. Without memstow, ports are wires, and loops say how to start with memstow. Never waits for a
 loop."""
 import json
-from typing import Any, Optional
+from typing import Any
 
 from .. import log
 from ..policy_node import ANY
@@ -11,8 +11,8 @@ from .images import DiscomfortFolderImageLoader
 
 CATEGORY = "memstow/loops"
 START = "loops need memstow: start ComfyUI as: memstow run -- python main.py …"
-_pack: Optional[Any] = None
-_functions: Optional[Any] = None
+_pack: Any = None
+_functions: Any = None
 
 
 def serve(pack: Any, functions: Any) -> None:
@@ -230,13 +230,14 @@ def inputs_in(text: str) -> dict:
 NODES = {kind.__name__: kind for kind in (
     DiscomfortPort, DiscomfortLoopExecutor, DiscomfortLoopResult, DiscomfortFolderImageLoader, DiscomfortImageDescriber,
     MemstowLoopLoad, MemstowLoopSave)}
-NODE_DISPLAY_NAME_MAPPINGS = {"DiscomfortPort": "Port (memstow loops)",
-                              "DiscomfortLoopExecutor": "Loop (memstow loops)",
-                              "DiscomfortLoopResult": "Loop result (memstow loops)",
-                              "DiscomfortFolderImageLoader": "Folder of images (memstow loops)",
-                              "DiscomfortImageDescriber": "Describe image (memstow loops)",
-                              "MemstowLoopLoad": "Value into a loop's run (internal)",
-                              "MemstowLoopSave": "Value out of a loop's run (internal)"}
+NODE_DISPLAY_NAME_MAPPINGS: dict[str, str] = {
+    "DiscomfortPort": "Port (memstow loops)",
+    "DiscomfortLoopExecutor": "Loop (memstow loops)",
+    "DiscomfortLoopResult": "Loop result (memstow loops)",
+    "DiscomfortFolderImageLoader": "Folder of images (memstow loops)",
+    "DiscomfortImageDescriber": "Describe image (memstow loops)",
+    "MemstowLoopLoad": "Value into a loop's run (internal)",
+    "MemstowLoopSave": "Value out of a loop's run (internal)"}
 
 
 def free_keys() -> dict:

@@ -3,8 +3,9 @@ only name files in the folder of saved workflows, and no pickle is read or sent.
 import asyncio
 from typing import Any
 
-MEMBERS = {"workflows": list, "inputs": dict, "iterations": int, "condition": dict, "when": (list, dict),
-           "use_ram": bool, "ram_limit": int, "persist_prefix": str, "independent": bool, "name": str}
+MEMBERS: dict[str, Any] = {
+    "workflows": list, "inputs": dict, "iterations": int, "condition": dict, "when": (list, dict), "use_ram": bool,
+    "ram_limit": int, "persist_prefix": str, "independent": bool, "name": str}
 
 
 PIECE = 1 << 20 # bytes in one piece of a response
