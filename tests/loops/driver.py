@@ -16,12 +16,13 @@ class Queue:
     """Computes prompts as ComfyUI would: no cache, one after the other, on the thread that asks."""
 
     def __init__(self):
-        self.classes, self.prompts, self.ended, self.fail, self.before = InfoClasses(
-            MORE), [], [], {}, lambda prompt: None
+        self.classes, self.prompts, self.ended, self.fail = InfoClasses(MORE), [], [], {}
+        self.before = lambda prompt: None
         self.saved = []
+        self.checked = 0
 
     def check(self, prompt):
-        pass
+        self.checked += 1
 
     def end(self, serial):
         self.ended.append(serial)
@@ -85,14 +86,14 @@ def refused_before(function, *words):
 refused(lambda: run({"1": node("Number", value=1)}), "memstow run", "server=")
 memstow_loops.serve(Pack())
 STEP = {"1": port("n"), "2": node("Add", a=["1", 0], b=2), "3": port("n", ["2", 0])}
-assert run(STEP, inputs={"n": 1},
-           iterations=5) == {"n": 11} and len(queue.prompts) == 5 and not loops.loops and not _state_double._open
+assert run(STEP, inputs={"n": 1}, iterations=5) == {"n": 11}
+assert len(queue.prompts) == 5 and not loops.loops and not _state_double._open
 assert run(STEP, inputs={"n": 1}, iterations=1000, condition={"port": "n", "op": ">=", "value": 10}) == {"n": 11}
-assert run(STEP, inputs={"n": 1}, iterations=1000, condition=lambda values: values["n"] > 100
-           and dict(values) == {"n": values["n"]}) == {"n": 101}
+assert run(STEP, inputs={"n": 1}, iterations=1000,
+           condition=lambda values: values["n"] > 100 and dict(values) == {"n": values["n"]}) == {"n": 101}
 loaders = [n["inputs"] for p in queue.prompts for n in p.graph.values() if n["class_type"] == "MemstowLoopLoad"]
-assert len({n["generation"]
-            for n in loaders}) == len(loaders) == 50, "each iteration's loader is another one to the node cache"
+generations = {n["generation"] for n in loaders}
+assert len(generations) == len(loaders) == 50, "each iteration's loader is another one to the node cache"
 assert all(p.fresh == {"1", "2", "3"} and not p.constant for p in queue.prompts) and len(queue.ended) == 3
 
 # this iteration's earlier workflow, then the last committed iteration, then inputs; a wire is seen, and carries nothing
@@ -100,9 +101,8 @@ TWICE = {"1": port("n"), "2": node("Add", a=["1", 0], b=["1", 0]), "wire": port(
          "3": port("double", ["wire", 0])}
 BACK = {"1": port("double"), "4": port("seen"), "2": node("Add", a=["1", 0], b=["4", 0]), "3": port("n", ["2", 0])}
 assert run(TWICE, BACK, inputs={"n": 1, "seen": 1}, iterations=3) == {"seen": 14, "double": 14, "n": 15}
-assert run(
-    {"1": node("Number", value=5), "2": port("x", ["1", 0]), "3": node("Add", a=["2", 0]),
-     "4": port("x", ["3", 0])}) == {"x": 6}
+assert run({"1": node("Number", value=5), "2": port("x", ["1", 0]), "3": node("Add", a=["2", 0]),
+            "4": port("x", ["3", 0])}) == {"x": 6}
 # constants stay in the node cache, and so does what depends on them alone
 run({"1": port("n"), "2": port("k"), "3": node("Add", a=["2", 0]), "4": node("Add", a=["1", 0], b=["3", 0]),
      "5": port("n", ["4", 0])}, inputs={"n": 0, "k": 1}, iterations=3)
@@ -112,8 +112,8 @@ UP, DOWN = ({"1": port("n"), "2": node("Add", a=["1", 0], b=b), "3": port("n", [
              "4": port("branch", ["t", 0])} for b, t in ((1, "up"), (-10, "down")))
 branches = [{"port": "n", "op": "<", "value": 3}, {"port": "n", "op": ">=", "value": 3}]
 assert run(UP, DOWN, inputs={"n": 0}, iterations=2, when=branches) == {"n": 2, "branch": "up"}
-assert run(UP, DOWN, inputs={"n": 0}, iterations=3,
-           when=branches) == {"n": -7, "branch": "down"} and len(queue.prompts) == 4
+assert run(UP, DOWN, inputs={"n": 0}, iterations=3, when=branches) == {"n": -7, "branch": "down"}
+assert len(queue.prompts) == 4
 assert run(UP, DOWN, inputs={"n": 5}, iterations=1,
            when=[lambda values: "branch" in values, None]) == {"n": -5, "branch": "down"}
 # a batch
@@ -138,15 +138,13 @@ assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True) == {"n": [3, 4, 5]}
 queue.fail = {2: "as planted"}
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True) == {"n": [3, None, 5]} and len(queue.prompts) == 3
 batch = memstow_loops.start_loop([STEP], {"n": [2, 5]}, independent=True, name="batch")
-assert batch.wait(10) and batch.document()["failures"] == [{
-    "iteration": 1, "error": "iteration 1, workflow 1: node 2 (Add): as planted"
-}], batch.document()
+assert batch.wait(10) and batch.document()["failures"] == [
+    {"iteration": 1, "error": "iteration 1, workflow 1: node 2 (Add): as planted"}], batch.document()
 batch.close()
 queue.fail = {100: "as planted"}
 many = memstow_loops.start_loop([STEP], {"n": list(range(200))}, independent=True, name="many")
 assert many.wait(60) and many.values() == {"n": [None if n == 100 else n + 2 for n in range(200)]}
-assert len(
-    many.store.ids()) < 20, "values of a large batch are few places in the store, each of which takes a descriptor"
+assert len(many.store.ids()) < 20, "each value of a large batch has a place in the store, which takes a descriptor"
 many.close()
 queue.fail = {}
 assert run(TWICE, {**BACK, "4": node("Number", value=1)}, inputs={"n": [1, 2]}, independent=True)["n"] == [3, 5]
@@ -166,7 +164,9 @@ refused(failing.result, "failing", "iteration 3")
 queue.fail = {}
 refused(lambda: memstow_loops.start_loop([STEP], {"other": 1}, 2, name="failing"), "n")
 assert loops.find("failing") is failing and not failing.closed, "a loop that is refused takes nobody's place"
+queue.checked = 0
 assert memstow_loops.start_loop([STEP], {"n": 1}, 2, name="failing").wait(10), "its name is free again"
+assert queue.checked == 1, "the plan that was made before the old loop was closed is made again"
 assert failing.closed and loops.remove("failing") and not loops.remove("failing")
 # what cannot be committed: the nodes are named, and nothing of that iteration is seen; a batch goes on
 queue.before = lambda prompt: setattr(next(iter(_state_double._open.values())), "full", len(queue.prompts) == 3)
@@ -184,8 +184,8 @@ second = {"1": port("m"), "2": node("Add", a=["1", 0], b=1), "3": port("m", ["2"
 queue.before = lambda prompt: loops.remove("c") if len(queue.prompts) == 6 else None
 queue.prompts.clear()
 loop = memstow_loops.start_loop([STEP, second], {"n": 0, "m": 0}, 10, name="c")
-assert loop.wait(10) and loop.state == "cancelled" and loop.values() == {
-    "n": 4, "m": 2} and "iteration 3, workflow 2" in loop.error, (loop.error, loop.values())
+assert loop.wait(10) and loop.state == "cancelled" and loop.values() == {"n": 4, "m": 2}, loop.values()
+assert "iteration 3, workflow 2" in loop.error, loop.error
 assert loops.remove("c") and not _state_double._open
 queue.before = lambda prompt: None
 # one name, one loop at a time

@@ -139,6 +139,14 @@ const char *text_base_name(const char *path) {
     return slash && slash[1] ? slash + 1 : path;
 }
 
+void text_folder(const char *path, char *to, size_t size) {
+    const char *slash = strrchr(path, '/');
+    if (slash)
+        snprintf(to, size, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    else
+        snprintf(to, size, ".");
+}
+
 /* The beginning of the last names of a path that fit into width columns, with the slash; NULL if not even one fits. */
 static const char *last_names(const char *path, int width) {
     for (const char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/'))

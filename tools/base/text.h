@@ -29,8 +29,10 @@ struct text text_peak(uint64_t peak, uint64_t allocated);
  * by the look of the string. If it is known to be a path, its last name is kept as long as that fits. */
 struct text_line text_fit(const char *string, int width);
 struct text_line text_fit_path(const char *path, int width);
-int text_columns(const char *s);                           /* its columns on a terminal */
-const char *text_base_name(const char *path);              /* the last name of a path */
+int text_columns(const char *s);              /* its columns on a terminal */
+const char *text_base_name(const char *path); /* the last name of a path */
+/* The folder of a path: what is in front of its last name, without the slash; "." if there is nothing. */
+void text_folder(const char *path, char *to, size_t size);
 struct text_line text_left(const char *string, int width); /* the same, padded with blanks to width */
 
 /* The columns of a line on standard output: 80, or more on a wider terminal. */

@@ -1,11 +1,11 @@
 /* baseline.c — see baseline.h. */
 #include "tools/check/baseline.h"
+#include "tools/base/new_file.h"
 #include "tools/base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -202,34 +202,13 @@ static bool may_be_replaced(const char *path, char *error, size_t size) {
     return refuse(error, size, path, "exists and is not a baseline: not replaced") == 0;
 }
 
-static FILE *open_beside(const char *path, char *temporary, size_t room, char *error, size_t size) {
-    int used = snprintf(temporary, room, "%s.XXXXXX", path);
-    int fd = used < 0 || (size_t)used >= room ? -1 : mkostemp(temporary, O_CLOEXEC);
-    if (fd < 0) {
-        refuse(error, size, path, used > 0 && (size_t)used >= room ? "name is too long" : strerror(errno));
-        return NULL;
-    }
-    mode_t mask = umask(0); /* others may read it, like the files that git checks out */
-    umask(mask);
-    fchmod(fd, 0666 & ~mask);
-    FILE *to = fdopen(fd, "w");
-    if (to) return to;
-    refuse(error, size, path, strerror(errno));
-    close(fd);
-    unlink(temporary);
-    return NULL;
-}
-
 int baseline_save(struct figures *figures, const char *path, char *error, size_t error_size) {
-    char temporary[4200];
+    struct new_file file;
     if (!may_be_replaced(path, error, error_size)) return -1;
-    FILE *to = open_beside(path, temporary, sizeof temporary, error, error_size);
-    if (!to) return -1;
-    baseline_write(figures, to);
-    int failed = ferror(to) ? EIO : 0;
-    if (fclose(to) != 0 && !failed) failed = errno;
-    if (!failed && rename(temporary, path) < 0) failed = errno;
-    if (!failed) return 0;
-    unlink(temporary);
-    return refuse(error, error_size, path, strerror(failed));
+    int code = new_file_begin(&file, path, true);
+    if (!code) {
+        baseline_write(figures, file.stream);
+        code = new_file_end(&file, true);
+    }
+    return code ? refuse(error, error_size, path, new_file_why(code)) : 0;
 }

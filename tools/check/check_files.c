@@ -4,7 +4,6 @@
 #include "tools/base/text.h"
 #include "tools/check/check.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -15,17 +14,14 @@ struct named {
 
 /* Compares two paths by folder and name, because a new file does not exist yet. */
 static bool same_new_file(const char *a, const char *b) {
-    const char *paths[2] = {a, b}, *names[2];
-    struct stat folders[2];
+    struct stat of_a, of_b;
     char folder[4096];
-    for (int i = 0; i < 2; i++) {
-        const char *slash = strrchr(paths[i], '/');
-        names[i] = slash ? slash + 1 : paths[i];
-        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - paths[i]) : 1, slash ? paths[i] : ".");
-        if (stat(folder, &folders[i]) < 0) return strcmp(a, b) == 0;
-    }
-    return strcmp(names[0], names[1]) == 0 && folders[0].st_dev == folders[1].st_dev &&
-           folders[0].st_ino == folders[1].st_ino;
+    text_folder(a, folder, sizeof folder);
+    bool known = stat(folder, &of_a) == 0;
+    text_folder(b, folder, sizeof folder);
+    if (!known || stat(folder, &of_b) < 0) return strcmp(a, b) == 0;
+    return strcmp(text_base_name(a), text_base_name(b)) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
 }
 
 /* Whether both are one file. Two forms may go to one device, such as /dev/null. */

@@ -39,18 +39,18 @@ static void default_name(const struct snap_header *header, pid_t pid, char *name
 
 static int write_snapshot(struct image *image, const char *path) {
     char error[4400];
-    static struct outfile file;
+    static struct new_file file;
     if (outfile_begin(&file, path, error, sizeof error) < 0) {
         complain("%s", error);
         return EXIT_UNREADABLE;
     }
     if (writer_snapshot(image, file.stream) < 0) {
         int failed = errno;
-        outfile_abandon(&file);
+        new_file_end(&file, false);
         complain("%s: %s", TEXT_SAFE(path), strerror(failed));
         return EXIT_UNREADABLE;
     }
-    if (outfile_commit(&file, error, sizeof error) < 0) {
+    if (outfile_end(&file, true, error, sizeof error) < 0) {
         complain("%s", error);
         return EXIT_UNREADABLE;
     }

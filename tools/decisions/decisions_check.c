@@ -1,5 +1,6 @@
 /* decisions_check.c — finds the five kinds of faults in a trace; see decisions.h and docs/decisions.md. */
 #include "tools/decisions/decisions.h"
+#include "tools/base/list.h"
 
 #include "include/memstow.h"
 #include "preload/shared/policy.h"
@@ -90,15 +91,9 @@ __attribute__((format(printf, 4, 5))) static void fault(struct order *order, enu
                                                         const struct event *event, const char *format, ...) {
     struct decisions *self = order->decisions;
     if (self->fault_count >= FAULTS_MOST) return;
-    if (self->fault_count == self->fault_room) {
-        size_t room = self->fault_room ? 2 * self->fault_room : 16;
-        struct fault *grown = realloc(self->faults, room * sizeof *grown);
-        if (!grown) {
-            order->short_of_memory = true;
-            return;
-        }
-        self->faults = grown;
-        self->fault_room = room;
+    if (!LIST_GROW(self->faults, self->fault_count, self->fault_room)) {
+        order->short_of_memory = true;
+        return;
     }
     struct fault *found = &self->faults[self->fault_count++];
     *found = (struct fault){

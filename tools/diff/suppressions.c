@@ -1,5 +1,6 @@
 /* suppressions.c — see suppressions.h. */
 #include "tools/diff/suppressions.h"
+#include "tools/base/list.h"
 #include "tools/base/glob.h"
 
 #include <stdlib.h>
@@ -78,12 +79,7 @@ int suppressions_read(struct suppressions *suppressions, struct scan *scan, uint
     size_t capacity = 0;
     *suppressions = (struct suppressions){NULL, 0};
     while (scan_line(scan)) {
-        if (suppressions->count == capacity) {
-            capacity = capacity ? 2 * capacity : 16;
-            struct suppression *grown = realloc(suppressions->list, capacity * sizeof *grown);
-            if (!grown) return scan_fail(scan, "not enough memory");
-            suppressions->list = grown;
-        }
+        if (!LIST_GROW(suppressions->list, suppressions->count, capacity)) return scan_fail(scan, "not enough memory");
         if (suppressions->count == SUPPRESSIONS_MOST) return scan_fail(scan, "too many lines");
         if (read_line(scan, &suppressions->list[suppressions->count++], today) < 0) return -1;
     }

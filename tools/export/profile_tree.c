@@ -2,6 +2,7 @@
  * with the same text are one frame, even if the calls are at different places in a function. The walk is not recursive,
  * because a stack may be as deep as the program's. */
 #include "tools/export/profile.h"
+#include "tools/base/list.h"
 #include "tools/views/calltree.h"
 
 #include <stdio.h>
@@ -101,13 +102,7 @@ static void put(struct walk *walk, struct amounts amounts) {
 
 /* Goes one level inwards, and writes what ends at this frame. */
 static int enter(struct walk *walk, const struct branch *branch, struct amounts all, const char *nowhere) {
-    if (walk->depth == walk->room) {
-        size_t room = walk->room ? 2 * walk->room : 64;
-        struct level *grown = realloc(walk->levels, room * sizeof *grown);
-        if (!grown) return -1;
-        walk->levels = grown;
-        walk->room = room;
-    }
+    if (!LIST_GROW(walk->levels, walk->depth, walk->room)) return -1;
     struct level *level = &walk->levels[walk->depth];
     *level = (struct level){.used = walk->sink->used};
     if (calltree_expand(&walk->tree, branch, &level->below) < 0) return -1;

@@ -1,5 +1,6 @@
 /* html_lines.c — see html_lines.h. */
 #include "tools/html/html_lines.h"
+#include "tools/base/list.h"
 #include "tools/symbols/innermost.h"
 #include "tools/base/json.h"
 #include "tools/base/text.h"
@@ -39,23 +40,11 @@ void html_lines_end(struct html_lines *lines) {
     *lines = (struct html_lines){0};
 }
 
-/* Makes room for one more pointer. */
-static bool list_grow(void *list, size_t count, size_t *room) {
-    void **grown, ***pointers = list;
-    if (count < *room) return true;
-    size_t wanted = *room ? 2 * *room : 1024;
-    grown = realloc(*pointers, wanted * sizeof *grown);
-    if (!grown) return false;
-    *pointers = grown;
-    *room = wanted;
-    return true;
-}
-
 /* ---- texts */
 
 static struct html_text *add_text(struct html_lines *lines, const char *bytes, size_t length) {
     struct html_text *text = malloc(sizeof *text + length + 1);
-    if (!text || !list_grow(&lines->listed, lines->text_count, &lines->text_room)) {
+    if (!text || !LIST_GROW(lines->listed, lines->text_count, lines->text_room)) {
         free(text);
         lines->failed = true;
         return NULL;
@@ -88,7 +77,7 @@ static uint32_t line_number(struct html_lines *lines, struct line_key key) {
     HASH_FIND(hh, lines->table, &key, sizeof key, line);
     if (line) return line->number;
     line = malloc(sizeof *line);
-    if (!line || !list_grow(&lines->lines, lines->line_count, &lines->line_room)) {
+    if (!line || !LIST_GROW(lines->lines, lines->line_count, lines->line_room)) {
         free(line);
         lines->failed = true;
         return 0;

@@ -2,6 +2,7 @@
  * of the tree are one group. A step moves each of them by a line, and into the node's children at the end of a segment.
  * A group continues as one node of the page while all its places continue with the same line and no site ends there. */
 #include "tools/html/html_tree.h"
+#include "tools/base/list.h"
 #include "tools/views/stacks.h"
 
 #include <stdlib.h>
@@ -9,20 +10,6 @@
 
 enum { LEVELS_MOST = 64 /* functions that are inlined in one frame */, LINE_CURSOR = UINT32_MAX };
 static const uint64_t STEPS_MAX = 100000000;
-
-/* ---- arrays that grow */
-
-static int list_grow(void *list, size_t size, size_t count, size_t more, size_t *room) {
-    void **array = list;
-    if (count + more <= *room) return 0;
-    size_t wanted = *room ? 2 * *room : 1024;
-    while (wanted < count + more) wanted *= 2;
-    void *grown = realloc(*array, wanted * size);
-    if (!grown) return -1;
-    *array = grown;
-    *room = wanted;
-    return 0;
-}
 
 /* ---- putting leaves at their nodes */
 
@@ -260,7 +247,7 @@ static void link_nodes(struct html_side *side) {
 static size_t name_frame(struct html_tree *tree, struct html_side *side, uint32_t frame) {
     uint32_t *levels = NULL;
     if (!tree->level_count) tree->level_count = 1; /* 0 means: not named */
-    if (list_grow(&tree->levels, sizeof *tree->levels, tree->level_count, LEVELS_MOST + 1, &tree->level_room) < 0)
+    if (!list_grow(&tree->levels, sizeof *tree->levels, tree->level_count, LEVELS_MOST + 1, &tree->level_room))
         return 0;
     levels = tree->levels + tree->level_count;
     size_t count = html_lines_frame(tree->lines, side->image, side->symbols, frame, levels + 1, LEVELS_MOST);
@@ -279,7 +266,7 @@ static const uint32_t *frame_lines(struct html_tree *tree, struct html_side *sid
 
 static void push(struct build *build, struct cursor cursor) {
     struct html_side *side = &build->tree->sides[cursor.side];
-    if (list_grow(&build->next.list, sizeof cursor, build->next.count, 1, &build->next.room) < 0) {
+    if (!LIST_GROW(build->next.list, build->next.count, build->next.room)) {
         build->failed = true;
         return;
     }
@@ -295,7 +282,7 @@ static void push(struct build *build, struct cursor cursor) {
 }
 
 static int add_entry(struct html_tree *tree, const uint32_t *leaves, size_t count) {
-    if (list_grow(&tree->entry_end, sizeof *tree->entry_end, tree->entry_count, 1, &tree->entry_room) < 0) return -1;
+    if (!LIST_GROW(tree->entry_end, tree->entry_count, tree->entry_room)) return -1;
     memcpy(tree->members + tree->member_count, leaves, count * sizeof *leaves);
     tree->member_count += count;
     tree->entry_end[tree->entry_count++] = (uint32_t)tree->member_count;
@@ -420,8 +407,8 @@ static int grow_slots(struct html_tree *tree) {
 static uint32_t segment_number(struct build *build) {
     struct html_tree *tree = build->tree;
     if (grow_slots(tree) < 0 ||
-        list_grow(&tree->words, sizeof *tree->words, tree->word_count, build->chain_count, &tree->word_room) < 0 ||
-        list_grow(&tree->segment_end, sizeof *tree->segment_end, tree->segment_count, 1, &tree->segment_room) < 0) {
+        !list_grow(&tree->words, sizeof *tree->words, tree->word_count, build->chain_count, &tree->word_room) ||
+        !LIST_GROW(tree->segment_end, tree->segment_count, tree->segment_room)) {
         build->failed = true;
         return 0;
     }
@@ -451,8 +438,8 @@ static bool one_line(const struct places *places) {
 }
 
 static void push_group(struct build *build, const struct cursor *first, size_t count) {
-    if (list_grow(&build->groups, sizeof *build->groups, build->group_count, 1, &build->group_room) < 0 ||
-        list_grow(&build->stack.list, sizeof *first, build->stack.count, count, &build->stack.room) < 0) {
+    if (!LIST_GROW(build->groups, build->group_count, build->group_room) ||
+        !list_grow(&build->stack.list, sizeof *first, build->stack.count, count, &build->stack.room)) {
         build->failed = true;
         return;
     }
@@ -478,9 +465,9 @@ static int reserve_node(struct html_tree *tree) {
     size_t room = tree->node_room;
     if (tree->node_count < room) return 0;
     size_t rooms[] = {room, room, room};
-    if (list_grow(&tree->node_segment, sizeof(uint32_t), tree->node_count, 1, &rooms[0]) < 0 ||
-        list_grow(&tree->node_children, sizeof(uint32_t), tree->node_count, 1, &rooms[1]) < 0 ||
-        list_grow(&tree->node_entries, sizeof(uint32_t), tree->node_count, 1, &rooms[2]) < 0)
+    if (!LIST_GROW(tree->node_segment, tree->node_count, rooms[0]) ||
+        !LIST_GROW(tree->node_children, tree->node_count, rooms[1]) ||
+        !LIST_GROW(tree->node_entries, tree->node_count, rooms[2]))
         return -1;
     tree->node_room = rooms[0];
     return 0;
@@ -498,7 +485,7 @@ static void add_node(struct build *build, size_t entries_before) {
 }
 
 static void add_to_chain(struct build *build, uint32_t line) {
-    if (list_grow(&build->chain, sizeof line, build->chain_count, 1, &build->chain_room) < 0)
+    if (!LIST_GROW(build->chain, build->chain_count, build->chain_room))
         build->failed = true;
     else
         build->chain[build->chain_count++] = line;
@@ -514,7 +501,7 @@ static void swap_places(struct build *build) {
 static void pop_group(struct build *build) {
     struct group group = build->groups[--build->group_count];
     build->next.count = 0;
-    if (list_grow(&build->next.list, sizeof *build->next.list, 0, group.end - group.first, &build->next.room) < 0) {
+    if (!list_grow(&build->next.list, sizeof *build->next.list, 0, group.end - group.first, &build->next.room)) {
         build->failed = true;
         return;
     }

@@ -1,5 +1,6 @@
 /* leak_sites.c — see leak_sites.h. */
 #include "tools/leaks/leak_sites.h"
+#include "tools/base/list.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/views/stacks.h"
 
@@ -140,13 +141,7 @@ struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint3
 /* --- entries --- */
 
 int leak_entries_add(struct leak_entries *entries, uint32_t site, struct leak_change change) {
-    if (entries->count == entries->room) {
-        size_t room = entries->room ? 2 * entries->room : 1024;
-        struct leak_entry *grown = realloc(entries->list, room * sizeof *grown);
-        if (!grown) return -1;
-        entries->list = grown;
-        entries->room = room;
-    }
+    if (!LIST_GROW(entries->list, entries->count, entries->room)) return -1;
     entries->list[entries->count++] = (struct leak_entry){site, change};
     return 0;
 }

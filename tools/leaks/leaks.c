@@ -1,5 +1,6 @@
 /* leaks.c — see leaks.h. */
 #include "tools/leaks/leaks.h"
+#include "tools/base/list.h"
 #include "tools/views/resident.h"
 #include "tools/reader/trace_lines.h"
 
@@ -24,13 +25,7 @@ static int cursor_move(struct cursor *cursor, uint32_t site) {
     cursor->count = 0;
     while (cursor->at < entries->count && entries->list[cursor->at].site < site) cursor->at++;
     for (; cursor->at < entries->count && entries->list[cursor->at].site == site; cursor->at++) {
-        if (cursor->count == cursor->room) {
-            size_t room = cursor->room ? 2 * cursor->room : 1024;
-            struct leak_change *grown = realloc(cursor->changes, room * sizeof *grown);
-            if (!grown) return -1;
-            cursor->changes = grown;
-            cursor->room = room;
-        }
+        if (!LIST_GROW(cursor->changes, cursor->count, cursor->room)) return -1;
         cursor->changes[cursor->count++] = entries->list[cursor->at].change;
     }
     return 0;
@@ -101,13 +96,7 @@ static void find_ends(const struct cursor *left, struct leak_finding *finding) {
 }
 
 static int finding_keep(struct leak_finding **list, size_t *count, size_t *room, const struct leak_finding *finding) {
-    if (*count == *room) {
-        size_t more = *room ? 2 * *room : 64;
-        struct leak_finding *grown = realloc(*list, more * sizeof *grown);
-        if (!grown) return -1;
-        *list = grown;
-        *room = more;
-    }
+    if (!list_grow(list, sizeof **list, *count, 1, room)) return -1;
     (*list)[(*count)++] = *finding;
     return 0;
 }

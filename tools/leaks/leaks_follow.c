@@ -107,7 +107,7 @@ static int reading_settle(struct subject *subject, struct leak_sites *sites, boo
 }
 
 static int write_series(const struct follow *self, struct subject *subject, struct leak_sites *sites) {
-    static struct outfile file;
+    static struct new_file file;
     char error[4400];
     if (leak_entries_sort(&sites->moved, sites->count, sites->point_count) < 0 ||
         series_pack(sites, &subject->image) < 0)
@@ -118,10 +118,10 @@ static int write_series(const struct follow *self, struct subject *subject, stru
     }
     if (writer_snapshot(&subject->image, file.stream) < 0) {
         complain("%s: %s", TEXT_SAFE(self->file), strerror(errno));
-        outfile_abandon(&file);
+        new_file_end(&file, false);
         return EXIT_UNREADABLE;
     }
-    if (outfile_commit(&file, error, sizeof error) == 0) return EXIT_FINE;
+    if (outfile_end(&file, true, error, sizeof error) == 0) return EXIT_FINE;
     complain("%s", error);
     return EXIT_UNREADABLE;
 }

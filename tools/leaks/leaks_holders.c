@@ -1,6 +1,7 @@
 /* leaks_holders.c — the holders of memory in the trace, and the call stacks for which no holder was looked for yet; see
  * leaks.h. A HELD line is about a retired owner ("owner"), or about one call stack of a model and a node ("path"). */
 #include "tools/reader/cuda_image.h"
+#include "tools/base/list.h"
 #include "tools/leaks/leaks.h"
 #include "tools/leaks/leaks_ask.h"
 #include "tools/views/stacks.h"
@@ -69,13 +70,7 @@ static int find_subject(struct leaks *self, struct jsontext line, struct leak_ho
 }
 
 static int holder_keep(struct leaks *self, size_t *room, const struct leak_holder *holder) {
-    if (self->holder_count == *room) {
-        size_t more = *room ? 2 * *room : 64;
-        struct leak_holder *grown = realloc(self->holders, more * sizeof *grown);
-        if (!grown) return -1;
-        self->holders = grown;
-        *room = more;
-    }
+    if (!list_grow(&self->holders, sizeof *self->holders, self->holder_count, 1, room)) return -1;
     self->holders[self->holder_count++] = *holder;
     return 0;
 }

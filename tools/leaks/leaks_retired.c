@@ -1,5 +1,6 @@
 /* leaks_retired.c — what retired owners left behind, and where it was allocated; see leaks.h. */
 #include "tools/reader/cuda_image.h"
+#include "tools/base/list.h"
 #include "tools/leaks/leaks.h"
 #include "tools/views/stacks.h"
 
@@ -111,12 +112,9 @@ static int find_places(struct leaks *self, const uint32_t *groups) {
         const struct snap_owner *owner = image_owner(image, image_tag(image, total->tag)->model);
         uint32_t group = owner ? groups[owner - image->owners] : 0;
         if (!group || !total_live_bytes(total)) continue;
-        if (count == room) {
-            room = room ? 2 * room : 256;
-            struct piece *grown = realloc(pieces, room * sizeof *grown);
-            result = grown ? 0 : -1;
-            if (!grown) break;
-            pieces = grown;
+        if (!LIST_GROW(pieces, count, room)) {
+            result = -1;
+            break;
         }
         pieces[count++] = (struct piece){group - 1, place_of(image, hashes, total)};
     }

@@ -1,6 +1,7 @@
 /* series.c — see series.h. All numbers are unsigned LEB128. Numbers that may be negative have the sign in the lowest
  * bit. */
 #include "tools/leaks/series.h"
+#include "tools/base/list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +16,7 @@ struct bytes {
 };
 
 static int number_put(struct bytes *bytes, uint64_t number) {
-    if (bytes->room - bytes->count < SNAP_NUMBER_MAX) {
-        size_t room = bytes->room ? 2 * bytes->room : 4096;
-        uint8_t *grown = realloc(bytes->list, room);
-        if (!grown) return -1;
-        bytes->list = grown;
-        bytes->room = room;
-    }
+    if (!list_grow(&bytes->list, 1, bytes->count, SNAP_NUMBER_MAX, &bytes->room)) return -1;
     bytes->count = (size_t)(snap_put_number(bytes->list + bytes->count, number) - bytes->list);
     return 0;
 }

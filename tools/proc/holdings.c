@@ -1,5 +1,6 @@
 /* holdings.c — see holdings.h. */
 #include "tools/proc/holdings.h"
+#include "tools/base/list.h"
 #include "tools/base/duration.h"
 #include "tools/proc/proc.h"
 #include "tools/proc/sockets.h"
@@ -25,11 +26,7 @@ static bool begins(const char *text, const char *with) { return strncmp(text, wi
 static struct handle *add_handle(struct holdings *holdings) {
     size_t count = holdings->handle_count;
     if (count == MOST) return NULL;
-    if ((count & (count - 1)) == 0) {
-        struct handle *grown = realloc(holdings->handles, (count ? 2 * count : 1) * sizeof *grown);
-        if (!grown) return NULL;
-        holdings->handles = grown;
-    }
+    if (!LIST_GROW(holdings->handles, count, holdings->handle_capacity)) return NULL;
     holdings->handles[holdings->handle_count++] = (struct handle){.fd = -1};
     return &holdings->handles[count];
 }
@@ -120,11 +117,7 @@ static struct mapped *find_mapped(const struct holdings *holdings, const char *p
 static struct mapped *add_mapped(struct holdings *holdings, const char *path) {
     size_t count = holdings->mapped_count;
     if (count == MAPPED_MOST) return NULL;
-    if ((count & (count - 1)) == 0) {
-        struct mapped *grown = realloc(holdings->mapped, (count ? 2 * count : 1) * sizeof *grown);
-        if (!grown) return NULL;
-        holdings->mapped = grown;
-    }
+    if (!LIST_GROW(holdings->mapped, count, holdings->mapped_capacity)) return NULL;
     struct mapped *mapped = &holdings->mapped[holdings->mapped_count++];
     *mapped = (struct mapped){0};
     snprintf(mapped->path, sizeof mapped->path, "%.255s", path);
@@ -277,13 +270,8 @@ static bool read_task(struct task *task, pid_t pid) {
 
 static void take_task(struct holdings *holdings, pid_t tid) {
     struct task task = {.tid = tid};
-    size_t count = holdings->task_count;
-    if (count == MOST || !read_task(&task, holdings->pid)) return;
-    if ((count & (count - 1)) == 0) {
-        struct task *grown = realloc(holdings->tasks, (count ? 2 * count : 1) * sizeof *grown);
-        if (!grown) return;
-        holdings->tasks = grown;
-    }
+    if (holdings->task_count == MOST || !read_task(&task, holdings->pid)) return;
+    if (!LIST_GROW(holdings->tasks, holdings->task_count, holdings->task_capacity)) return;
     describe_wait(holdings, &task);
     holdings->tasks[holdings->task_count++] = task;
 }

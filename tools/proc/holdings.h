@@ -37,15 +37,16 @@ struct mapped {
 struct holdings {
     pid_t pid;
     struct task *tasks;
-    size_t task_count;
+    size_t task_count, task_capacity;
     struct handle *handles;
-    size_t handle_count, of_kind[HANDLE_KINDS]; /* without standard ones */
+    size_t handle_count, handle_capacity;
+    size_t of_kind[HANDLE_KINDS]; /* without standard ones */
     /* number of the first handles, sorted by descriptor; then come those that are only mapped */
     size_t descriptors;
     uint64_t shared_bytes; /* bytes of shared mappings */
     uint64_t mapped_files; /* mappings of any file */
     struct mapped *mapped; /* the largest first, code last */
-    size_t mapped_count, code_count;
+    size_t mapped_count, mapped_capacity, code_count;
 };
 
 /* Reads as much as permissions allow. Returns 0, or -1: the process is gone, or there is no memory. */

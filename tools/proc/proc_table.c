@@ -1,5 +1,6 @@
 /* proc_table.c — see proc_table.h. */
 #include "tools/proc/proc_table.h"
+#include "tools/base/list.h"
 #include "tools/proc/proc.h"
 
 #include <dirent.h>
@@ -64,13 +65,7 @@ static int read_process(int proc, const char *pid, struct proc_entry *entry) {
 }
 
 static bool entry_add(struct proc_table *table, const struct proc_entry *entry) {
-    if (table->count == table->capacity) {
-        size_t capacity = table->capacity ? 2 * table->capacity : 512;
-        struct proc_entry *grown = realloc(table->entries, capacity * sizeof *grown);
-        if (!grown) return false;
-        table->entries = grown;
-        table->capacity = capacity;
-    }
+    if (!LIST_GROW(table->entries, table->count, table->capacity)) return false;
     table->entries[table->count++] = *entry;
     return true;
 }

@@ -1,5 +1,6 @@
 /* sockets.c — see sockets.h. */
 #include "tools/proc/sockets.h"
+#include "tools/base/list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +10,7 @@ enum { ENTRIES_MOST = 1 << 20 };
 
 static void socket_add(struct sockets *sockets, const struct socket_line *entry) {
     if (sockets->count == ENTRIES_MOST) return;
-    if (sockets->count == sockets->capacity) {
-        size_t capacity = sockets->capacity ? 2 * sockets->capacity : 64;
-        struct socket_line *grown = realloc(sockets->entries, capacity * sizeof *grown);
-        if (!grown) return;
-        sockets->entries = grown;
-        sockets->capacity = capacity;
-    }
+    if (!LIST_GROW(sockets->entries, sockets->count, sockets->capacity)) return;
     sockets->entries[sockets->count++] = *entry;
 }
 

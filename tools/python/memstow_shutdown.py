@@ -397,17 +397,20 @@ def _group(number: int) -> dict[int, str]:
     return {pid: fields[19] for pid, fields in _all().items() if fields[0] not in "ZX" and fields[2] == str(number)}
 
 
+def _with_kin(kin: set[int], table: dict[int, list[str]], groups: Callable[[set[int], int], set[int]]) -> set[int]:
+    """`kin`, what they have started, and the members of groups and sessions that one of them began, as
+    preload/shared/kept.h has it. groups(kin, parent): the groups and sessions that count for a child of that parent."""
+    while more := {pid for pid, fields in table.items() if pid not in kin and (
+            int(fields[1]) in kin or not groups(kin, int(fields[1])).isdisjoint(map(int, fields[2:4])))}:
+        kin = kin | more
+    return kin
+
+
 def _kept() -> set[int]:
-    """The processes that live on: those that are to be kept, what they have started, and members of groups and sessions
-    that one of them began. preload/shared/kept.h has the same rule."""
+    """The processes that live on: those that are to be kept, and their kin."""
     kept = {pid for pid, one in list(_processes.items()) if one.keep and _start(pid) == one.start}
-    if not kept:
-        return kept
-    ours = {str(os.getpgrp()), str(os.getsid(0))} # even if another process began them
-    kin = {pid: {int(fields[1]), *map(int, set(fields[2:4]) - ours)} for pid, fields in _all().items()}
-    while more := {pid for pid, numbers in kin.items() if pid not in kept and numbers & kept}:
-        kept |= more
-    return kept
+    ours = {os.getpgrp(), os.getsid(0)} # even if another process began them
+    return _with_kin(kept, _all(), lambda kin, _parent: kin - ours) if kept else kept
 
 
 def _signal(pid: int, start: str, number: int) -> None:
@@ -508,20 +511,6 @@ def _has_mark(pid: int) -> bool:
     return same and any(one == whole or one.startswith(begins) for one in variables)
 
 
-def _more_kin(table: dict[int, list[str]], kin: set[int]) -> set[int]:
-    """Processes whose parent is in `kin`, or whose group or session one of these began. Processes of this program's own
-    group may be others, for example the rest of a pipeline. They are told apart by their parent, which is also this
-    program's."""
-    numbers = kin | {pid for pid in _known if pid not in table}
-    more = set()
-    for pid, fields in table.items():
-        parent, *others = map(int, fields[1:4])
-        if pid not in kin and (parent in kin
-                               or numbers.intersection(others) - ({os.getpid()} if parent == os.getppid() else set())):
-            more.add(pid)
-    return more
-
-
 def _look() -> dict[int, str]:
     """The running processes that descend from this one, by the rules of preload/shutdown/shutdown_kin.c: pid → start. A
     process that was found once stays known."""
@@ -530,11 +519,14 @@ def _look() -> dict[int, str]:
     seeds = {pid: one.start for pid, one in list(_processes.items()) if not one.keep} | _known
     later = {pid: fields for pid, fields in table.items() if int(fields[19]) >= began or fields[19] == seeds.get(pid)}
     kin = {os.getpid(), *(pid for pid, fields in later.items() if fields[19] == seeds.get(pid))}
-    for marked in (False, True):
-        if marked:
-            kin |= {pid for pid in later if pid not in kin and _has_mark(pid)}
-        while more := _more_kin(later, kin):
-            kin |= more
+    gone = {pid for pid in _known if pid not in later}
+
+    # Processes of this program's own group may be others, for example the rest of a pipeline. They are told apart by
+    # their parent, which is also this program's.
+    def groups(kin: set[int], parent: int) -> set[int]:
+        return kin | gone if parent != os.getppid() else (kin | gone) - {os.getpid()}
+    kin = _with_kin(kin, later, groups)
+    kin = _with_kin(kin | {pid for pid in later if pid not in kin and _has_mark(pid)}, later, groups)
     _known.update((pid, later[pid][19]) for pid in kin if pid in later)
     return {pid: fields[19] for pid, fields in later.items() if pid in kin
             and (fields[0] not in "ZX" or int(fields[17]) > 1)}

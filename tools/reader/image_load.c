@@ -66,7 +66,7 @@ static int rescan(struct reader *reader, bool *steady) {
     uint64_t chunks = counters_chunks(reader), size = 0;
     free(reader->sections);
     reader->sections = NULL;
-    reader->section_count = 0;
+    reader->section_count = reader->section_capacity = 0;
     if (source_read(reader->source, offsetof(struct snap_header, size), &size, sizeof size) < 0)
         return reader_damaged(reader, 0, "its header vanished");
     *steady = size <= reader->source->size;

@@ -1,5 +1,6 @@
 /* reader.c — see reader.h. */
 #include "tools/reader/reader.h"
+#include "tools/base/list.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -113,12 +114,7 @@ static int check_section(const struct reader *reader, struct section *section) {
 }
 
 static int add_section(struct reader *reader, const struct section *section) {
-    size_t count = reader->section_count;
-    if ((count & (count - 1)) == 0) { /* the array is full at each power of two */
-        struct section *grown = realloc(reader->sections, (count ? 2 * count : 1) * sizeof *grown);
-        if (!grown) return reader_memory(reader);
-        reader->sections = grown;
-    }
+    if (!LIST_GROW(reader->sections, reader->section_count, reader->section_capacity)) return reader_memory(reader);
     reader->sections[reader->section_count++] = *section;
     return 0;
 }
@@ -186,13 +182,7 @@ int reader_table(struct reader *reader, uint32_t type, size_t record_size, void 
 
 int reader_add_total(struct reader *reader, const struct total *total) {
     struct image *image = reader->image;
-    if (image->total_count == image->total_capacity) {
-        size_t capacity = image->total_capacity ? 2 * image->total_capacity : 1024;
-        struct total *grown = realloc(image->totals, capacity * sizeof *grown);
-        if (!grown) return reader_memory(reader);
-        image->totals = grown;
-        image->total_capacity = capacity;
-    }
+    if (!LIST_GROW(image->totals, image->total_count, image->total_capacity)) return reader_memory(reader);
     image->totals[image->total_count++] = *total;
     return 0;
 }

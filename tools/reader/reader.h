@@ -34,7 +34,7 @@ struct reader {
     const struct source *source;
     bool live;
     struct section *sections;
-    size_t section_count;
+    size_t section_count, section_capacity;
     uint32_t *site_of; /* ledger only: site of each total */
     struct wide_counters wide;
 };

@@ -1,5 +1,6 @@
 /* slots.c — see slots.h. */
 #include "tools/reader/slots.h"
+#include "tools/base/list.h"
 #include "tools/reader/origin_stacks.h"
 
 #include <stdlib.h>
@@ -49,13 +50,7 @@ static bool origin_used(const void *record) {
 static bool origin_busy(const void *record) { return ((const struct snap_birth *)record)->sequence & 1; }
 
 static int slots_keep(const struct reader *reader, struct slots *slots, const void *record) {
-    if (slots->count == slots->capacity) {
-        size_t capacity = slots->capacity ? 2 * slots->capacity : 64;
-        uint8_t *grown = realloc(slots->kept, capacity * slots->record_size);
-        if (!grown) return reader_memory(reader);
-        slots->kept = grown;
-        slots->capacity = capacity;
-    }
+    if (!list_grow(&slots->kept, slots->record_size, slots->count, 1, &slots->capacity)) return reader_memory(reader);
     memcpy(slots->kept + slots->count++ * slots->record_size, record, slots->record_size);
     return 0;
 }

@@ -3,6 +3,7 @@
  * first. The shown part of the tree is built in memory before the first line is printed, because only then its size is
  * known. */
 #include "tools/views/calltree.h"
+#include "tools/base/list.h"
 #include "tools/views/estimate.h"
 #include "tools/symbols/innermost.h"
 #include "tools/report/report.h"
@@ -74,13 +75,7 @@ static size_t count_worthy(const struct tree_print *print, const struct branches
 }
 
 static int add_line(struct limb *limb, const struct branch *branch) {
-    if (limb->count == limb->capacity) {
-        size_t capacity = limb->capacity ? 2 * limb->capacity : 64;
-        struct calltree_line *grown = realloc(limb->lines, capacity * sizeof *grown);
-        if (!grown) return -1;
-        limb->lines = grown;
-        limb->capacity = capacity;
-    }
+    if (!LIST_GROW(limb->lines, limb->count, limb->capacity)) return -1;
     limb->lines[limb->count++] = branch->line;
     return 0;
 }

@@ -1,6 +1,7 @@
 /* measure.c — see measure.h. Regions are cut where the ledger knows a change of use. The kernel merges neighbouring
  * mappings, and later the resident bytes of each use could not be told apart. */
 #include "tools/subject/measure.h"
+#include "tools/base/list.h"
 #include "preload/shared/residency.h"
 #include "tools/subject/ranges.h"
 
@@ -40,13 +41,7 @@ static uint32_t add_string(struct visit *visit, const char *string) {
 
 static int add_region(struct visit *visit, const struct snap_region *region) {
     struct image *image = visit->image;
-    if (image->region_count == visit->capacity) {
-        size_t capacity = visit->capacity ? 2 * visit->capacity : 256;
-        struct snap_region *grown = realloc(image->regions, capacity * sizeof *grown);
-        if (!grown) return 1;
-        image->regions = grown;
-        visit->capacity = capacity;
-    }
+    if (!LIST_GROW(image->regions, image->region_count, visit->capacity)) return 1;
     image->regions[image->region_count++] = *region;
     return 0;
 }

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,12 +17,8 @@ static int refuse(char *error, size_t size, const char *path, const char *why) {
 
 static int check_directory(const char *path, char *error, size_t size) {
     char directory[4096];
-    const char *slash = strrchr(path, '/');
     struct stat st;
-    if (!slash)
-        snprintf(directory, sizeof directory, ".");
-    else
-        snprintf(directory, sizeof directory, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    text_folder(path, directory, sizeof directory);
     if (stat(directory, &st) < 0)
         return refuse(error, size, directory, errno == ENOENT ? "no such directory" : strerror(errno));
     if (!S_ISDIR(st.st_mode)) return refuse(error, size, directory, "not a directory");
@@ -65,33 +60,13 @@ int outfile_check(const char *path, char *error, size_t error_size) {
     return check_content(path, error, error_size);
 }
 
-int outfile_begin(struct outfile *file, const char *path, char *error, size_t error_size) {
+int outfile_begin(struct new_file *file, const char *path, char *error, size_t error_size) {
     if (outfile_check(path, error, error_size) < 0) return -1;
-    file->path = path;
-    int used = snprintf(file->temporary, sizeof file->temporary, "%s.XXXXXX", path);
-    if (used < 0 || (size_t)used >= sizeof file->temporary) return refuse(error, error_size, path, "name is too long");
-    int fd = mkostemp(file->temporary, O_CLOEXEC);
-    if (fd < 0) return refuse(error, error_size, path, strerror(errno));
-    file->stream = fdopen(fd, "w");
-    if (!file->stream) {
-        close(fd);
-        unlink(file->temporary);
-        return refuse(error, error_size, path, strerror(errno));
-    }
-    return 0;
+    int code = new_file_begin(file, path, false);
+    return code ? refuse(error, error_size, path, new_file_why(code)) : 0;
 }
 
-void outfile_abandon(struct outfile *file) {
-    fclose(file->stream);
-    unlink(file->temporary);
-}
-
-int outfile_commit(struct outfile *file, char *error, size_t error_size) {
-    int failed = ferror(file->stream) ? EIO : 0;
-    if (fflush(file->stream) != 0 && !failed) failed = errno;
-    if (fclose(file->stream) != 0 && !failed) failed = errno;
-    if (!failed && rename(file->temporary, file->path) < 0) failed = errno;
-    if (!failed) return 0;
-    unlink(file->temporary);
-    return refuse(error, error_size, file->path, strerror(failed));
+int outfile_end(struct new_file *file, bool keep, char *error, size_t error_size) {
+    int code = new_file_end(file, keep);
+    return code ? refuse(error, error_size, file->path, new_file_why(code)) : 0;
 }

@@ -4,21 +4,16 @@
 #ifndef MEMSTOW_OUTFILE_H
 #define MEMSTOW_OUTFILE_H
 
+#include "tools/base/new_file.h"
+
 #include <stddef.h>
-#include <stdio.h>
 
 /* Returns 0, or -1 with "PATH: why" in error: the file is not this user's, not a memstow file, or in use, or its
  * directory cannot be used. */
 int outfile_check(const char *path, char *error, size_t error_size);
 
-struct outfile {
-    FILE *stream;
-    const char *path;
-    char temporary[4200];
-};
-
-int outfile_begin(struct outfile *file, const char *path, char *error, size_t error_size);
-int outfile_commit(struct outfile *file, char *error, size_t error_size);
-void outfile_abandon(struct outfile *file);
+/* Both return 0, or -1 with "PATH: why" in error. */
+int outfile_begin(struct new_file *file, const char *path, char *error, size_t error_size);
+int outfile_end(struct new_file *file, bool keep, char *error, size_t error_size);
 
 #endif

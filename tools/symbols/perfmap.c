@@ -4,6 +4,7 @@
  * reading. */
 #include "preload/shared/os.h"
 #include "tools/symbols/perfmap.h"
+#include "tools/base/list.h"
 #include "tools/proc/proc.h"
 
 #include <ctype.h>
@@ -106,13 +107,7 @@ static const char *parse_hex(const char *at, uint64_t *value) {
 }
 
 static bool add_range(struct perfmap *map, struct range range) {
-    if (map->count == map->capacity) {
-        size_t capacity = map->capacity ? 2 * map->capacity : 256;
-        struct range *grown = capacity > RANGES_MAX ? NULL : realloc(map->ranges, capacity * sizeof *grown);
-        if (!grown) return false;
-        map->ranges = grown;
-        map->capacity = capacity;
-    }
+    if (map->count == RANGES_MAX || !LIST_GROW(map->ranges, map->count, map->capacity)) return false;
     map->ranges[map->count++] = range;
     return true;
 }

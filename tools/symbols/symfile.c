@@ -4,6 +4,7 @@
  * The functions of a unit of debug information are read once, and kept as spans. elfutils' own functions would walk the
  * whole unit for every address, and recurse as deep as the file says. */
 #include "tools/symbols/symfile.h"
+#include "tools/base/list.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -166,13 +167,7 @@ void symfile_close(struct symfile *file) {
 
 static void spans_add(struct spans *spans, Dwarf_Addr low, Dwarf_Addr high, Dwarf_Off die) {
     if (low >= high) return;
-    if (spans->count == spans->capacity) {
-        size_t capacity = spans->capacity ? 2 * spans->capacity : 64;
-        struct span *grown = realloc(spans->list, capacity * sizeof *grown);
-        if (!grown) return;
-        spans->list = grown;
-        spans->capacity = capacity;
-    }
+    if (!LIST_GROW(spans->list, spans->count, spans->capacity)) return;
     spans->list[spans->count++] = (struct span){low, high, die};
 }
 

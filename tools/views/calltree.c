@@ -2,6 +2,7 @@
  * frames. So a place in the tree of frames is a set of (node, position). One step inwards moves each of them by a
  * frame, and into the node's children at the end of a segment. */
 #include "tools/views/calltree.h"
+#include "tools/base/list.h"
 #include "tools/views/stacks.h"
 
 #include <stdlib.h>
@@ -44,13 +45,7 @@ struct parts {
 };
 
 static int parts_add(struct parts *parts, uint32_t frame, uint32_t level, uint32_t node, uint32_t position) {
-    if (parts->count == parts->capacity) {
-        size_t capacity = parts->capacity ? 2 * parts->capacity : 16;
-        struct calltree_part *grown = realloc(parts->list, capacity * sizeof *grown);
-        if (!grown) return -1;
-        parts->list = grown;
-        parts->capacity = capacity;
-    }
+    if (!LIST_GROW(parts->list, parts->count, parts->capacity)) return -1;
     parts->list[parts->count++] = (struct calltree_part){{frame, level}, node, position, level & INT32_MAX, false};
     return 0;
 }

@@ -5,6 +5,7 @@
  * runtime/pprof (scaleHeapSample in protomem.go). Blocks are sampled independently of each other. So the variance of
  * the sum is the variance of one block times the number of samples; by the samples that of one block is s²(1-p)/p². */
 #include "tools/views/estimate.h"
+#include "tools/base/list.h"
 #include "tools/base/text.h"
 
 #include <math.h>
@@ -62,13 +63,7 @@ static size_t tag_of(const struct rests *rests, const struct total *total) {
 }
 
 static bool add_rest(struct image *image, struct rests *rests, uint32_t tag) {
-    if (image->total_count == image->total_capacity) {
-        size_t capacity = 2 * image->total_capacity + 16;
-        struct total *grown = realloc(image->totals, capacity * sizeof *grown);
-        if (!grown) return false;
-        image->totals = grown;
-        image->total_capacity = capacity;
-    }
+    if (!LIST_GROW(image->totals, image->total_count, image->total_capacity)) return false;
     image->totals[image->total_count++] = (struct total){.class = SNAP_HOST, .tag = tag, .flags = TOTAL_NOT_SAMPLED};
     rests->by_tag[tag] = image->total_count;
     return true;

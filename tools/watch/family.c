@@ -1,5 +1,6 @@
 /* family.c — see family.h. */
 #include "tools/watch/family.h"
+#include "tools/base/list.h"
 #include "tools/base/duration.h"
 #include "preload/shared/kept.h"
 #include "tools/proc/proc.h"
@@ -82,13 +83,7 @@ static struct member *find_member(const struct family *family, pid_t pid, uint64
 }
 
 static struct member *add_member(struct family *family, const struct proc_entry *entry) {
-    if (family->count == family->capacity) {
-        size_t capacity = family->capacity ? 2 * family->capacity : 16;
-        struct member *grown = realloc(family->members, capacity * sizeof *grown);
-        if (!grown) return NULL;
-        family->members = grown;
-        family->capacity = capacity;
-    }
+    if (!LIST_GROW(family->members, family->count, family->capacity)) return NULL;
     struct member *member = &family->members[family->count++];
     *member = (struct member){.pid = entry->pid,
                               .start_ticks = entry->start_ticks,

@@ -1,5 +1,6 @@
 /* traces.c — see traces.h. */
 #include "tools/watch/traces.h"
+#include "tools/base/list.h"
 #include "tools/base/duration.h"
 #include "tools/proc/holdings.h"
 #include "tools/proc/proc.h"
@@ -114,13 +115,7 @@ static void trace_add(struct traces *traces, const struct trace *trace) {
     struct trace *known = trace_find(traces, trace);
     if (known) known->needed |= traces->settles;
     if (known || traces->settles || (traces->count == TRACES_MOST && !make_room(traces))) return;
-    if (traces->count == traces->capacity) {
-        size_t capacity = traces->capacity ? 2 * traces->capacity : 16;
-        struct trace *grown = realloc(traces->list, capacity * sizeof *grown);
-        if (!grown) return;
-        traces->list = grown;
-        traces->capacity = capacity;
-    }
+    if (!LIST_GROW(traces->list, traces->count, traces->capacity)) return;
     traces->list[traces->count++] = *trace;
 }
 

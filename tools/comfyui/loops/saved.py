@@ -1,9 +1,10 @@
 """The workflows that ComfyUI's editor has saved. In: a name. Out: the document. Never reads a file outside their
 folder."""
-import json
 import os
 import pathlib
 from typing import Any, Mapping
+
+from memstow_loops.graph import document_at
 
 
 def folder() -> pathlib.Path:
@@ -20,12 +21,4 @@ def read(name: str) -> Mapping[str, Any]:
     path = root / given if given.suffix == ".json" else root / given.with_name(given.name + ".json")
     if not os.path.realpath(path).startswith(f"{root}{os.sep}"): # a link that leads out of the folder
         raise ValueError(f"{name!r} lies outside of the folder of saved workflows")
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"there is no saved workflow {name!r}: {error.strerror}") from None
-    except ValueError as error:
-        raise ValueError(f"the saved workflow {name!r} is no JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise ValueError(f"the saved workflow {name!r} is no JSON object")
-    return document
+    return document_at(path, f"the saved workflow {name!r}")

@@ -10,7 +10,6 @@ Within ComfyUI leave `server` out. In: workflows with ports, values for their IN
 OUTPUT ports. It needs ComfyUI with memstow's node pack, started by `memstow run`. docs/loops.md is the guide."""
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import sys
@@ -23,7 +22,7 @@ from .client import client_of
 from .conditions import OPERATORS
 from .convert import from_ui
 from .driver import Loop, Loops, Outcome
-from .graph import Classes, ClassesHere, InfoClasses, LoopError, checked, is_ui, readable
+from .graph import Classes, ClassesHere, InfoClasses, LoopError, checked, document_at, document_of, is_ui, readable
 from .plan import Plan, make_plan
 from .ports import Port, Ports, find_ports
 from .stitch import stitch
@@ -78,17 +77,9 @@ def workflow_of(what: Any, saved: Optional[Callable[[str], Mapping[str, Any]]] =
     if not isinstance(what, (str, os.PathLike)):
         raise LoopError("a workflow is an object, JSON text, a path or the name of a saved one; not of type "
                         f"{type(what).__name__}")
-    is_text = isinstance(what, str) and what.lstrip().startswith("{")
-    try:
-        text = str(what) if is_text else pathlib.Path(what).read_text(encoding="utf-8")
-        document = json.loads(text)
-    except OSError as error:
-        raise LoopError(f"{os.fspath(what)}: {error.strerror}") from None
-    except ValueError as error:
-        raise LoopError(f"{'the workflow' if is_text else os.fspath(what)} is no JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise LoopError(f"{'the workflow' if is_text else os.fspath(what)} is no JSON object")
-    return document, "" if is_text else pathlib.Path(what).stem
+    if isinstance(what, str) and what.lstrip().startswith("{"):
+        return document_of(what, "the workflow"), ""
+    return document_at(pathlib.Path(what), os.fspath(what)), pathlib.Path(what).stem
 
 
 def convert_workflow(workflow: Any, classes: Any = None) -> dict[str, Any]:

@@ -446,14 +446,16 @@ class Loops:
             storage = "persist_prefix" if persist_prefix else "" if use_ram else "use_ram=False"
             before = [loop for loop in self.loops.values() if loop.state in ENDED and
                       (loop.name == name or persist_prefix is not None and loop.prefix == persist_prefix)]
+            plan, known = None, set()
             if before and all(persist_prefix in (None, loop.prefix) for loop in before):
                 known = {id for loop in before for id in loop.store.ids()} if persist_prefix else set()
-                self._plan(make, name, serial, known, storage) # a loop that is refused takes nothing's place
+                plan = self._plan(make, name, serial, known, storage) # a loop that is refused takes nothing's place
             for loop in before:
                 self.loops.pop(loop.name).close()
             store = self.open_store(name, use_ram=use_ram, ram_limit=ram_limit, persist_prefix=persist_prefix)
             try:
-                plan = self._plan(make, name, serial, set(store.ids()), storage)
+                if plan is None or known != set(store.ids()):
+                    plan = self._plan(make, name, serial, set(store.ids()), storage)
                 loop = Loop(name, serial, plan, store, self.host, persist_prefix)
                 loop.check_inputs()
             except BaseException:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
+import pathlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Optional, Protocol
+from typing import Any, Optional, Protocol, Union
 
 Node = dict[str, Any]
 Graph = dict[str, Node]
@@ -16,6 +18,26 @@ ANY = "*"
 
 class LoopError(ValueError):
     """A workflow, port or loop that cannot run as requested. The text names the node or the port."""
+
+
+def document_of(text: Union[str, bytes], name: str) -> dict[str, Any]:
+    """The JSON object that a text is."""
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise LoopError(f"{name} is no JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise LoopError(f"{name} is no JSON object")
+    return document
+
+
+def document_at(path: pathlib.Path, name: str) -> dict[str, Any]:
+    """The JSON object in a file; `name` stands for it in messages."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise LoopError(f"{name}: {error.strerror}") from None
+    return document_of(text, name)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,51 @@
+/* new_file.c — see new_file.h. */
+#include "tools/base/new_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void let_others_read(int fd) {
+    mode_t mask = umask(0);
+    umask(mask);
+    fchmod(fd, 0666 & ~mask);
+}
+
+int new_file_begin(struct new_file *file, const char *path, bool for_all) {
+    file->path = path;
+    int used = snprintf(file->temporary, sizeof file->temporary, "%s.XXXXXX", path);
+    if (used < 0 || (size_t)used >= sizeof file->temporary) return ENAMETOOLONG;
+    int fd = mkostemp(file->temporary, O_CLOEXEC);
+    if (fd < 0) return errno;
+    if (for_all) let_others_read(fd);
+    file->stream = fdopen(fd, "w");
+    if (file->stream) return 0;
+    int error = errno;
+    close(fd);
+    unlink(file->temporary);
+    return error;
+}
+
+/* The reason of an earlier failure: a flush fails again and sets errno. */
+static int why_failed(FILE *stream) {
+    errno = 0;
+    clearerr(stream);
+    fputc('\n', stream);
+    fflush(stream);
+    return errno ? errno : EIO;
+}
+
+int new_file_end(struct new_file *file, bool keep) {
+    int error = fflush(file->stream) != 0 || ferror(file->stream) ? why_failed(file->stream) : 0;
+    errno = 0;
+    if (fclose(file->stream) != 0 && !error) error = errno ? errno : EIO;
+    if (!*file->temporary) return error;
+    if (keep && !error && rename(file->temporary, file->path) < 0) error = errno;
+    if (!keep || error) unlink(file->temporary);
+    return error;
+}
+
+const char *new_file_why(int error) { return error == ENAMETOOLONG ? "name is too long" : strerror(error); }
