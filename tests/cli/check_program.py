@@ -130,7 +130,7 @@ for options, status, message in (
     lines = [line for line in done.stderr.split("\n") if line.startswith("memstow: ")]
     assert len(lines) == 1 and message in lines[0], (options, done.stderr)
 done = check(3, options=("--baseline=base.txt",), status=4)
-assert "memstow: warm-up 1 exited with 3: what fails by itself is not checked\n" in done.stderr, done.stderr
+assert "memstow: warm-up 1 exited with 3: a program that fails by itself is not checked\n" in done.stderr, done.stderr
 assert "exited with 127" in memstow("check", "--baseline=base.txt", "--", "/nowhere/prog", status=4).stderr
 assert "no command given" in memstow("check", "--baseline=base.txt", status=2).stderr
 
@@ -144,7 +144,7 @@ for target in (os.kill, os.killpg):
     target(process.pid, signal.SIGTERM)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM and not output, (process.returncode, output)
-    assert errors.endswith("memstow: ended by signal 15: nothing is said of what was checked\n"), errors
+    assert errors.endswith("memstow: ended by signal 15: there is no verdict\n"), errors
     assert pathlib.Path("started").read_text() == "x\n"
 assert not list(temporary.iterdir()), "nothing is left"
 document = json.loads(check(options=("--baseline=base.txt", "--json")).stdout)

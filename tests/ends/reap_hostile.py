@@ -30,7 +30,7 @@ for text, place, message in (
     done = memstow("reap", "--end", "bad.json", status=3)
     assert done.stderr.startswith(f"memstow: bad.json:{place}: {message}"), (text, done.stderr)
     assert done.stderr.endswith(
-        "\nmemstow: nobody was ended: this list may name who is to be left alone\n"), done.stderr
+        "\nmemstow: no process was ended: this list may name processes to be left alone\n"), done.stderr
     assert done.stderr.count("\n") == 2 and not done.stdout
 # who cannot be looked at for want of descriptors of our own is not gone
 sleeper = subprocess.Popen(["sleep", "100"])

@@ -61,16 +61,16 @@ for number, other in (("", "4194302."), ("4194302.", "")): # in the first list t
 write(parent=entry(os.getpid())).write_text("{")
 aside = write(entry(kept.pid), number="4194302.")
 done = memstow("reap", "--end", status=3)
-assert done.stderr.startswith("memstow: process_registry.json:1:2: this is not JSON") and done.stderr.endswith(
-    "\nmemstow: nobody was ended: this list may name who is to be left alone (remove it, or name the other lists)\n"
-), done.stderr
+assert done.stderr.startswith("memstow: process_registry.json:1:2: this is not JSON"), done.stderr
+assert done.stderr.endswith("\nmemstow: no process was ended: this list may name processes to be left alone "
+                            "(remove it, or name the other lists)\n"), done.stderr
 assert not done.stdout and stat(kept.pid)[0] not in "ZX"
 assert f"pid {kept.pid}, " in memstow("reap", status=3).stdout # without --end it is told
 damaged = write(number="4194301.")
 damaged.write_text("[")
 done = memstow("reap", "--end", status=3).stderr # each is told
 assert ("process_registry.json:1:2: " in done and "4194301.json:1:1: " in done
-        and "nobody was ended: these lists may" in done), done
+        and "no process was ended: these lists may" in done), done
 damaged.unlink()
 assert f"pid {kept.pid}, " in memstow("reap", "--end", aside).stdout and kept.wait(10) == -15 # named, it is read alone
 aside.unlink()

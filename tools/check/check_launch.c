@@ -29,7 +29,7 @@ void check_launch_begin(void) {
 
 int check_interrupted(void) {
     if (!interrupted) return EXIT_FINE;
-    complain("ended by signal %d: nothing is said of what was checked", (int)interrupted);
+    complain("ended by signal %d: there is no verdict", (int)interrupted);
     return 128 + interrupted;
 }
 

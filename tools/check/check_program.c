@@ -49,7 +49,7 @@ static int run_once(const struct check *check, const char *folder, const char *w
     free(stacks);
     free(follow);
     if (code != EXIT_FINE || status == 0) return code;
-    complain("%s %u exited with %d: what fails by itself is not checked", what, n, status);
+    complain("%s %u exited with %d: a program that fails by itself is not checked", what, n, status);
     return EXIT_PROGRAM;
 }
 

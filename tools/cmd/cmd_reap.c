@@ -41,17 +41,17 @@ struct reap {
 static int help(void) {
     puts("usage: memstow reap [--end] [FILE...]\n"
          "\n"
-         "Finds what a program left running that is gone itself: the processes in its\n"
-         "registry (default FILE: " REGISTRY_FILE ", and those of earlier programs\n"
-         "in the same folder, process_registry.PID.json), what they started, and their\n"
-         "process groups.\n"
+         "Finds the processes that a program left running when it ended: those in its\n"
+         "registry FILE, what they started, and their process groups. The default is\n" REGISTRY_FILE
+         ", and process_registry.PID.json of earlier programs in\n"
+         "the same folder.\n"
          "\n"
-         "  --end   end them: SIGTERM, after 5 seconds SIGKILL. Without it they are only\n"
-         "          listed.\n"
+         "  --end   end them: SIGTERM, and SIGKILL after 5 seconds. Without it they are\n"
+         "          only listed.\n"
          "\n"
-         "Never touched: a process whose start is not the registered one (its pid was\n"
-         "given to another), one of another user, one that is to be kept, and all of them\n"
-         "while the program itself runs.\n"
+         "It never touches a process that started at another time than the registered one\n"
+         "(its pid is used again), that belongs to another user, that is to be kept, or\n"
+         "whose program still runs.\n"
          "Exit code: 0 nothing is left, or all of it was ended; 1 something is left;\n"
          "2 wrong usage; 3 the registry is unreadable or damaged.");
     return finish_output(EXIT_FINE);
@@ -352,7 +352,8 @@ static int note_all_claims(struct reap *reap, char *const *files, size_t count) 
         reap_clear(reap);
     }
     if (!unreadable || !reap->end) return EXIT_FINE;
-    complain("nobody was ended: %s may name who is to be left alone%s", unreadable > 1 ? "these lists" : "this list",
+    complain("no process was ended: %s may name processes to be left alone%s",
+             unreadable > 1 ? "these lists" : "this list",
              count > unreadable ? " (remove it, or name the other lists)" : "");
     return EXIT_UNREADABLE;
 }

@@ -92,7 +92,7 @@ int diff_folded(struct diff *diff) {
     folded_end(&self.folded);
     diff_rows_end(&self.rows);
     if (result == 0) profile_tell(self.limits, self.merged, false, "", true, "");
-    if (self.cut) complain("the remainder of estimates is less than nothing, and left out");
+    if (self.cut) complain("the remainder of the estimates is negative, and is left out");
     if (result < 0) complain("not enough memory");
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
