@@ -65,8 +65,8 @@ found = said(done.stdout)
 for name, expected in EXPECTED.items():
     outcome, words = expected.split(maxsplit=1) if " " in expected else (expected, "")
     assert found[name][0] == outcome and words in found[name][1], f"{name}: {done.stdout}{done.stderr}"
-assert "WRONG: other output, other errors, other status, " in done.stdout and done.stdout.endswith(
-    "6 WRONG, 3 same, 1 skipped, 4 unfit\n"), done.stdout
+assert "WRONG: other output, other errors, other status, " in done.stdout, done.stdout
+assert done.stdout.endswith("6 WRONG, 3 same, 1 skipped, 4 unfit\n"), done.stdout
 left = [pid for pid in pathlib.Path("/proc").glob("[0-9]*") if of_this_test(pid)]
 assert not left, left
 assert not list(work.iterdir()), "folders are left"

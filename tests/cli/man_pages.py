@@ -36,8 +36,8 @@ for command in COMMANDS:
         assert re.search(rf"-{option[2:]}\b", everything), f"memstow-{command}.1 lacks {option}"
         value = "=x" if re.search(rf"{option}=", help) else ""
         done = memstow(command, option + value, status=None)
-        assert "unknown option" not in done.stderr and "takes no value" not in done.stderr, (
-            command, option, done.stderr)
+        assert "unknown option" not in done.stderr, (command, option, done.stderr)
+        assert "takes no value" not in done.stderr, (command, option, done.stderr)
     if page == page_of("stow"): # one page for three
         continue
     offered = options_of(page) - {"--"}

@@ -112,8 +112,8 @@ for memstow in (True, False):
 
 # An error, before any test is run.
 done = run("--memstow", "test_memory.py", memstow=False, status=4)
-assert done.stderr.startswith(
-    "ERROR: --memstow: memstow did not start this process") and "start: memstow run" in done.stderr, done
+assert done.stderr.startswith("ERROR: --memstow: memstow did not start this process"), done
+assert "start: memstow run" in done.stderr, done
 assert not done.stdout.strip(), done.stdout
 run("--memstow", "--help", memstow=False, status=0)
 done = run("--memstow", "test_wrong.py", "test_memory.py", status=4)

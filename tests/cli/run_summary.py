@@ -19,8 +19,8 @@ for name, key in (("live at end", totals), ("of it heap", totals["host"]), ("of 
     assert abs(found[name][0] - key["live_bytes"]) <= key["live_bytes"] * 0.02 + 1, (done.stderr, key)
     assert found[name][1] == key["live_blocks"], (done.stderr, key)
 assert found["live at end"][1] == found["of it heap"][1] + found["of it mapped"][1], done.stderr
-assert found["peak"][0] >= found["live at end"][0] * 0.98 and found["allocated"][1] == totals[
-    "allocated_blocks"], done.stderr
+assert found["peak"][0] >= found["live at end"][0] * 0.98, done.stderr
+assert found["allocated"][1] == totals["allocated_blocks"], done.stderr
 assert "most live" not in done.stderr
 done = memstow("run", "-o", "tree.mst", "sh", "-c", '"$0" -Sc "$1"; true', PYTHON, hold)
 line = re.search(r"\n  most live +([\d.]+) MiB in (python\S*) \(pid (\d+)\):\n +\S*/memstow report (tree.mst.\d+)\n",

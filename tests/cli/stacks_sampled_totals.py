@@ -53,8 +53,8 @@ for command, options in allocators:
         assert document["process"]["foreign_allocator"] == (command == on_jemalloc)
         assert len(document["sites"]) > 2 and document["process"]["sample_bytes"] == 32768
         live = document["estimates"]["live"]
-        assert abs(
-            live["remainder_bytes"]) < 6 * live["error_bytes"] and 0 < live["error_bytes"] < live["bytes"] / 5, live
+        assert abs(live["remainder_bytes"]) < 6 * live["error_bytes"], live
+        assert 0 < live["error_bytes"] < live["bytes"] / 5, live
 
 # While it runs, and a snapshot of it, which is as raw as the ledger.
 running = start(MEMSTOW, "run", "--quiet", "-o", "live.mst", "--stacks=sample:32K", "--", program, "wait",

@@ -105,11 +105,11 @@ for words, message in (
         (("watch", "--stacks=some", "true"), "--stacks=some: not full, none or sample[:BYTES], 1 to 1T"),
         (("run", "-o", "%z.mst", "true"), "-o %z.mst: only %n, %p, %x and %% are known")):
     done = memstow(*words, status=2)
-    assert done.stderr.startswith("memstow: ") and message in done.stderr and done.stderr.count(
-        "\n") == 1 and not done.stdout, (words, done.stderr)
+    assert done.stderr.startswith("memstow: ") and message in done.stderr, (words, done.stderr)
+    assert done.stderr.count("\n") == 1 and not done.stdout, (words, done.stderr)
 alone, help = memstow(status=2), memstow("--help").stdout
-assert not alone.stdout and alone.stderr.startswith(
-    "memstow: no command given (see 'memstow --help')\nusage: memstow COMMAND ")
+assert not alone.stdout
+assert alone.stderr.startswith("memstow: no command given (see 'memstow --help')\nusage: memstow COMMAND ")
 assert help.startswith(alone.stderr.split("\n", 1)[1]), alone.stderr
 for command in ("", "run", "watch", "report", "diff", "decisions", "snapshot", "ps", "owners", "stow", "restore",
                 "release", "trigger", "reap", "lifecycle", "leaks", "check"):

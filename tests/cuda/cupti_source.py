@@ -34,8 +34,8 @@ for generation, program in ((12, OLDER), (13, PROGRAM)):
     assert report["totals"]["live_bytes"] == report["totals"]["host"]["live_bytes"] == 0, report["totals"]
     assert report["cuda"]["kinds"]["pool"]["allocated_blocks"] == 1 + 3 * 20 * 20, report["cuda"]["kinds"]
     assert report["cuda"]["foreign_frees"] == report["cuda"]["missed_frees"] == 0 and not report["lost"]["reasons"]
-    assert report["cuda"]["cupti"][
-        "state"] == "source ended" and line == f"is where this ledger comes from: {5 + 3 * 20 * 80:,} records"
+    assert report["cuda"]["cupti"]["state"] == "source ended"
+    assert line == f"is where this ledger comes from: {5 + 3 * 20 * 80:,} records"
     assert [f["function"] for s in report["cuda"]["sites"] for f in s["stack"][:1]], report["cuda"]["sites"]
     assert {s["stack"][0]["function"] for s in report["cuda"]["sites"] if s["live_bytes"] == 100 + 3 * MB} == {"device"}
 for client in ("runtime_static", "runtime_versioned_12", "driver_dlsym", "driver_getproc_v2"):
@@ -81,8 +81,8 @@ support.memstow("run", "--cupti", "-o", "eleven.mst", "--", client,
                 env={**os.environ, "LD_LIBRARY_PATH": str(eleven), "LD_PRELOAD": str(eleven / "libcudart.so.11.0"),
                      "SIMCUPTI_VERSION": "18", "SIMCUPTI_RECORD": "112"})
 report = support.report("eleven.mst")
-assert report["cuda"]["cupti"]["library"].endswith("/libcupti.so.11.8") and kinds(
-    report)["device"][1], report["cuda"]["cupti"]
+assert report["cuda"]["cupti"]["library"].endswith("/libcupti.so.11.8"), report["cuda"]["cupti"]
+assert kinds(report)["device"][1], report["cuda"]["cupti"]
 assert kinds(report)["pool"] == _simulated.said(support.run(client, env=_simulated.environment()).stdout)["pool"]
 
 report, line = listed(PROGRAM, "equal", SIMCUPTI_DROP="2")
@@ -105,8 +105,8 @@ assert "may be missing" in line, line
 report, line = listed(PROGRAM, "forks", status=3)
 assert (report["process"]["state"], report["process"]["exit_status"]) == ("raw_exit", 3), report["process"]
 assert not list(support.HERE.glob("out.mst.*")), "the child ended its parent's"
-assert report["cuda"]["cupti"][
-    "state"] == "source" and not report["cuda"]["cupti"]["records"], "the child read its parent's records"
+assert report["cuda"]["cupti"]["state"] == "source", "the child read its parent's records"
+assert not report["cuda"]["cupti"]["records"], "the child read its parent's records"
 done = support.memstow("run", "--cupti", "-o", "parent.mst", "--", PROGRAM, "in_child", env=_simulated.environment(13))
 child, = support.HERE.glob("parent.mst.*")
 assert kinds(support.report(child)) == {"device": (3 * MB, 1)} and not (support.HERE / "parent.mst").exists()
@@ -125,8 +125,8 @@ support.memstow("snapshot", pid, "-o", "snapshot.mst")
 assert kinds(support.report("snapshot.mst")) == KINDS and support.report("snapshot.mst")["process"]["source"] == "cupti"
 process.communicate("\n", timeout=60)
 listed(PROGRAM, "reset", file="less.mst")
-assert "On CUDA devices" in (
-    text := support.memstow("diff", "less.mst", "live.mst").stdout) and "13.0 MiB" in text, text
+assert "On CUDA devices" in (text := support.memstow("diff", "less.mst", "live.mst").stdout), text
+assert "13.0 MiB" in text, text
 assert "15.0 MiB" in (text := support.memstow("owners", "live.mst").stdout), text
 
 # One ledger a process: of who comes first.
@@ -134,10 +134,10 @@ report, line = listed(PROGRAM, "late", LATE=str(support.LIBRARY))
 assert kinds(report) == {"device": (3 * MB, 2)} and report["process"]["source"] == "cupti", kinds(report)
 assert not list(support.HERE.glob("out.mst.*")), "two ledgers"
 report, line = listed(PROGRAM, "equal", options=("--verify-with-cupti",))
-assert report["process"]["source"] == "hooks" and kinds(
-    report) == KINDS and report["cuda"]["cupti"]["state"] == "compared"
-assert report["cuda"]["kinds"]["pool"]["allocated_blocks"] == 1 + 3 * 20 * 20 and not list(
-    support.HERE.glob("out.mst.*"))
+assert report["process"]["source"] == "hooks" and kinds(report) == KINDS
+assert report["cuda"]["cupti"]["state"] == "compared"
+assert report["cuda"]["kinds"]["pool"]["allocated_blocks"] == 1 + 3 * 20 * 20
+assert not list(support.HERE.glob("out.mst.*"))
 done = support.memstow("run", "--verify-with-cupti", "-o", "family.mst", "--", "env", "-u", "LD_PRELOAD", PROGRAM,
                        "equal", env=_simulated.environment(13))
 report, = (r for r in map(support.report, support.HERE.glob("family.mst*")) if r["cuda"])
@@ -162,8 +162,8 @@ for environment, said in (({"SIMCUPTI_SUBSCRIBE": "39"},
                            "no source: cuptiSubscribe_v2 returned 39: another profiler has CUPTI"),
                           ({"SIMCUPTI_VERSION": "9"}, "no source: CUPTI's version is 9")):
     report, line = listed(PROGRAM, "equal", **environment)
-    assert line.startswith(said) and not kinds(report) and report["process"]["state"] == "exited", (
-        line, report["process"])
+    assert line.startswith(said) and not kinds(report), (line, report["process"])
+    assert report["process"]["state"] == "exited", (line, report["process"])
 done = support.memstow("run", "--cupti", "--", PROGRAM, "none", env=_simulated.environment(13))
 assert "no ledger of it was found: CUDA did not begin" in done.stderr, done.stderr
 done = support.memstow("run", "--cupti", "--", PROGRAM, "equal",

@@ -57,8 +57,8 @@ speed.measure = lambda *words, options=None, **environment: {
               "later_back": 0.04}}[words[0]]
 table = list(speed.rows([1 << 30]))
 assert [met for _line, met in table] == [True, True, True, True, True, True, True, True, False], table
-assert "400 ns" in table[0][0] and "53.7 GB/s" in table[3][0] and "0.25" in table[4][0] and table[8][0].endswith(
-    "MISSED"), table
+assert "400 ns" in table[0][0] and "53.7 GB/s" in table[3][0] and "0.25" in table[4][0], table
+assert table[8][0].endswith("MISSED"), table
 whole = speed.measure
 for name in ("pair", "kernels", *(f"{when}_{way}" for when in ("copy", "first", "later") for way in ("out", "back"))):
     speed.measure = lambda *words, left_out=name, **more: {
@@ -73,8 +73,8 @@ double = _simulated.environment(
 double.pop("COMFYUI", None)
 lines = suite("moves", "graphs", "rescue", "routes", "cupti", "speed", "comfyui", "lib_jax", "lib_aimdo", env=double,
               python=os.path.relpath(sys.executable))
-assert "Simulated device 0 (test double)" in lines[0] and lines[1].startswith(
-    "Python 3.") and "test double" in lines[2], lines
+assert "Simulated device 0 (test double)" in lines[0] and lines[1].startswith("Python 3."), lines
+assert "test double" in lines[2], lines
 found = outcomes(lines)
 has_rescue = b"MEMSTOW_CUDA_RESCUE" in support.LIBRARY.read_bytes()
 assert found.pop("rescue") == ("passed" if has_rescue

@@ -42,8 +42,8 @@ assert [s["total_size"] for s in segments] == [8 << 20, 20 << 20]
 owners = [[f["name"] for f in b["frames"] if f["name"].startswith("model: ")] for b in segments[1]["blocks"]]
 assert owners == [[], ["model: unet"], ["model: clip"], []], owners
 assert [b["size"] >> 20 for b in segments[1]["blocks"]] == [2, 4, 1, 13]
-assert segments[0]["blocks"][0]["frames"][0]["name"] == "main" and segments[0]["blocks"][0]["frames"][-1][
-    "name"] == "model: unet"
+assert segments[0]["blocks"][0]["frames"][0]["name"] == "main"
+assert segments[0]["blocks"][0]["frames"][-1]["name"] == "model: unet"
 
 import types
 

@@ -12,8 +12,8 @@ def work():
     import ctypes
     import memstow
     cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
-    assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(
-        ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+    assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    assert not cuda.cuCtxSetCurrent(context)
     assert memstow.vbars() == []
     memstow.note_vbars() # nothing to look at: no line
     import comfy_aimdo.control as control
@@ -67,8 +67,8 @@ def many():
     import ctypes
     import memstow
     cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
-    assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(
-        ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+    assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    assert not cuda.cuCtxSetCurrent(context)
     import comfy_aimdo.control as control
     assert control.init("cuda") and control.init_device(0)
     from comfy_aimdo.model_vbar import ModelVBAR

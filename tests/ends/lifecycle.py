@@ -59,13 +59,13 @@ document = lives("none")
 assert [life["test"] for life in document["lives"]] == ["T1", "T3", "T4", "T5", "T6"] and document["skipped_tests"] == 1
 for life in document["lives"]:
     assert life["verdict"] == "passed" and not life["reasons"], life
-    assert life["exit_status"] == 0 and life[
-        "left_processes"] == 0 and life["peak_bytes"] >= life["close_bytes"] > 1e6, life
+    assert life["exit_status"] == 0 and life["left_processes"] == 0, life
+    assert life["peak_bytes"] >= life["close_bytes"] > 1e6, life
 assert document["lives"][-1]["processes"] >= 2
 
 life = lives("child", "--test=T6", "--observe=6s", status=1)["lives"][0]
-assert life["left_processes"] == 1 and life["gone_seconds"] is None and "1 process left after 6.0 s" in life[
-    "reasons"], life
+assert life["left_processes"] == 1 and life["gone_seconds"] is None, life
+assert "1 process left after 6.0 s" in life["reasons"], life
 assert "leak_some" in life["details"] and "ended on SIGTERM" in life["details"], life["details"]
 assert is_gone(pids(life["details"])[0])
 
@@ -80,8 +80,8 @@ assert life["reasons"] == ["crashed: SIGABRT"], life
 document = lives("none", "--test=T2", status=4, steps="load: http POST /crash\nload: wait 5s\n")
 assert document["failed"] == 1 and "load" in document["lives"][0]["reasons"][0], document
 text = memstow("lifecycle", "--test=T1", "--repeat=1", "--untracked", "x.scenario").stdout
-assert text.startswith(
-    "T1 start and close\n  1   passed  gone after ") and "1 passed, 0 with a warning, 0 failed" in text, text
+assert text.startswith("T1 start and close\n  1   passed  gone after "), text
+assert "1 passed, 0 with a warning, 0 failed" in text, text
 
 pathlib.Path("y.scenario").write_text("""program: ./faults here ignore
 ready: wait 500ms

@@ -11,8 +11,8 @@ lives = {name: end(process) for name, process in lives.items()}
 for name, expected in (("slow", 0), ("strict", 1)):
     status, verdict, reasons, life = lives[name]
     assert (status, verdict) == (expected, "warning") and 12 < life["gone_seconds"] < 20, lives[name]
-    assert len(reasons) == 1 and reasons[0].startswith("took 1") and reasons[0].endswith(
-        " s to close, more than 10 s"), reasons
+    assert len(reasons) == 1 and reasons[0].startswith("took 1"), reasons
+    assert reasons[0].endswith(" s to close, more than 10 s"), reasons
 
 if run(PYTHON, "-c", "import sys; print(sys.version_info[:2])").stdout.strip() in ("(3, 11)", "(3, 12)"):
     status, verdict, reasons, life = lives["thread"]
@@ -27,8 +27,8 @@ assert (status, verdict) == (0, "warning") and 1 << 20 < life["growth_bytes"] < 
 assert sum(reason.startswith("grew by ")
            and reason.endswith(", from 10 s after it was to be closed") for reason in reasons) == 1, reasons
 status, verdict, reasons, life = lives["leaks"]
-assert (status, verdict) == (
-    1, "failed") and life["growth_bytes"] > 5 << 20 and "1 process left after 18.0 s" in reasons, lives["leaks"]
+assert (status, verdict) == (1, "failed") and life["growth_bytes"] > 5 << 20, lives["leaks"]
+assert "1 process left after 18.0 s" in reasons, lives["leaks"]
 assert any(reason.startswith("grew by ")
            for reason in reasons) and life["final_bytes"] > life["close_bytes"] + (10 << 20), lives["leaks"]
 assert life["peak_bytes"] >= life["final_bytes"] >= life["close_bytes"] + life["growth_bytes"], lives["leaks"]

@@ -218,8 +218,8 @@ for make in (link, folder, long, *([of_another_user] if os.getuid() == 0 else []
     is_as_it_was = make()
     life = Life()
     child = life.do("child")
-    assert pids_in(f"process_registry.{life.pid}.json") == [child] and len(lists()) == 2 and is_as_it_was(), (
-        make, lists())
+    assert pids_in(f"process_registry.{life.pid}.json") == [child] and len(lists()) == 2, (make, lists())
+    assert is_as_it_was(), (make, lists())
     life.end()
     assert lists() == [MAIN.name] and is_as_it_was(), make
     MAIN.rmdir() if MAIN.is_dir() and not MAIN.is_symlink() else MAIN.unlink()

@@ -59,8 +59,8 @@ def crash(*words):
 left = crash()
 document = json.loads(LIST.read_text())
 first = document["processes"][0]
-assert len({one["number"] for one in document["processes"]} - {0}) == 4 and all(
-    is_gone(one["pid"]) for one in document["processes"])
+assert len({one["number"] for one in document["processes"]} - {0}) == 4
+assert all(is_gone(one["pid"]) for one in document["processes"])
 mark = "{pid}.{start_ticks}.".format(**document["parent"])
 
 

@@ -146,8 +146,8 @@ out, lines, seconds = life("drains")
 order = [(line["step"], line.get("name")) for line in lines]
 places = {name: at for at, (step, name) in enumerate(order) if step in ("stop accepting", "drain", "clean")}
 assert order[0] == ("begin", None) and ("cancel", "cancel") not in order, order
-assert places["listener"] < places["queue"] < places["first"] < places["nap a"] and places["nap b"] < places[
-    "last"], order
+assert places["listener"] < places["queue"] < places["first"] < places["nap a"], order
+assert places["nap b"] < places["last"], order
 assert places["stuck"] < places["last"] and "circle a" in places and "circle b" in places, order
 assert ("circle", "circle a") in order, order
 results = {line["name"]: line["result"] for line in lines if line["step"] == "clean"}
@@ -162,8 +162,8 @@ assert lines[0]["limit_ms"] == 30000 and 4900 < took["stubborn"] < 8000, (lines[
 # SIGTERM, 5 s, SIGKILL; threads, 3 s
 assert ("thread", "has ended") not in order and 8.5 < seconds < 15, (order, seconds)
 took = {line["name"]: (line["result"], line["took_ms"]) for line in lines if line["step"] == "thread"}
-assert took["ends"][0] == 0 and took["ends"][1] < 2900 and took["goes on"][
-    0] == -110 and 2900 < took["goes on"][1] < 5000, took
+assert took["ends"][0] == 0 and took["ends"][1] < 2900 and took["goes on"][0] == -110, took
+assert 2900 < took["goes on"][1] < 5000, took
 assert any(line["step"] == "left thread" and line["waits_in"] for line in lines), lines  # the stuck one
 assert lines[-1]["step"] == "end" and lines[-1]["processes_left"] == 0 and lines[-1]["threads_left"] == 2, lines[-1]
 words = out.split()

@@ -155,11 +155,11 @@ known |= {f"marked behind {pad}": ("1 1 second", [BY_MARK]) for pad in range(163
 for word, (said, links) in known.items():
     out, lines, left = life(word)
     assert out == said and [line["known_by"] for line in left] == links, (word, out, left)
-    assert lines[-1]["step"] == "end" and lines[-1]["processes_left"] == len(
-        links) and lines[-1]["threads_left"] == 0, (word, lines[-1])
+    assert lines[-1]["step"] == "end" and lines[-1]["processes_left"] == len(links), (word, lines[-1])
+    assert lines[-1]["threads_left"] == 0, (word, lines[-1])
     for line in left:
-        assert line["process"] > 1 and line["name"] == line["program"] == (
-            "sleep" if "marked" in word else "left"), line
+        assert line["process"] > 1, line
+        assert line["name"] == line["program"] == ("sleep" if "marked" in word else "left"), line
         assert line["age_ms"] < 60000 and line["rss_bytes"] > 0 and line["parent"] > 0 and "result" not in line, line
 
 out, lines, left = life("threads")

@@ -20,8 +20,8 @@ for options, before in (("-m", "umount -l /proc && "), ("-pf", "")):
                               env={**os.environ, "MEMSTOW": support.MEMSTOW, "MEMSTOW_LIBRARY": str(support.LIBRARY)})
         if "LeakSanitizer has encountered a fatal error" in done.stderr:  # which reads /proc, its options too
             status = done.returncode
-        assert done.returncode == status and "something is left, and /proc cannot be read" in done.stderr, (
-            options, strict, done)
+        assert done.returncode == status, (options, strict, done)
+        assert "something is left, and /proc cannot be read" in done.stderr, (options, strict, done)
     command = f"{before} $MEMSTOW lifecycle --test=T1 --repeat=1 --stacks=none stays.scenario"
     done = subprocess.run(["unshare", options, "sh", "-c", command], capture_output=True, text=True, timeout=60,
                           env={**os.environ, "MEMSTOW": support.MEMSTOW, "MEMSTOW_LIBRARY": str(support.LIBRARY)})

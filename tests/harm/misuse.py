@@ -177,8 +177,8 @@ if support.features()["mimalloc"]:
 jemalloc = {**os.environ, "LD_PRELOAD": "libjemalloc.so.2"}
 alone = support.run(program, "small", env=jemalloc)
 tracked = support.track(program, "small", file="jemalloc.mst", env=jemalloc)
-assert tracked.stdout == alone.stdout == "survived\n" and tracked.stderr.startswith(
-    "memstow: block freed twice: "), tracked
+assert tracked.stdout == alone.stdout == "survived\n", tracked
+assert tracked.stderr.startswith("memstow: block freed twice: "), tracked
 twice, = support.report("jemalloc.mst")["misuses"]
 assert (function(twice["allocated"]), function(twice["freed_first"]),
         function(twice["now"])) == ("make", "drop", "drop_again"), twice

@@ -119,8 +119,8 @@ stack = list(page.stacks())[page.columns["blocks.site"][0] - 1]
 assert [line[0] for line in stack[:2]] == ["take", "main"] and stack[0][1].endswith("<stdin>"), stack
 
 # The file: whole or not at all, as readable as any; to standard output, too. Data is never over a ledger.
-assert pathlib.Path("page.html").read_text().startswith("<!DOCTYPE html>") and pathlib.Path(
-    "page.html").read_text().endswith("</html>\n")
+assert pathlib.Path("page.html").read_text().startswith("<!DOCTYPE html>")
+assert pathlib.Path("page.html").read_text().endswith("</html>\n")
 assert os.stat("page.html").st_mode & 0o777 == 0o666 & ~os.umask(os.umask(0o022))
 assert support.memstow("report", "out.mst", "--html").stdout == pathlib.Path("page.html").read_text()
 before = pathlib.Path("out.mst").read_bytes()

@@ -58,8 +58,8 @@ def made(leak):
 
 def check(document, where):
     found = {made(leak): leak for leak in document["leaks"]}
-    assert found.keys() == KEEPERS.keys() and len(document["leaks"]) == len(KEEPERS) == document["found"], (
-        where, sorted(found), brief(document))
+    assert found.keys() == KEEPERS.keys(), (where, sorted(found), brief(document))
+    assert len(document["leaks"]) == len(KEEPERS) == document["found"], (where, sorted(found), brief(document))
     for name, leak in found.items():
         assert leak["held_by"] == f"keep_{name}", (where, name, leak["held_by"], leak["holders"])
         assert f"keep_{name}" in leak["held_at"] or name in (

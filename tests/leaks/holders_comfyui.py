@@ -70,8 +70,8 @@ def look(subject):
 
 def check(document):
     found = {leak["node_origin"].removeprefix("node ").removesuffix("_sample"): leak for leak in document["leaks"]}
-    assert found.keys() == KEEPERS.keys() and document["found"] == len(KEEPERS), (
-        sorted(found), document["found"], brief(document))
+    assert found.keys() == KEEPERS.keys(), (sorted(found), document["found"], brief(document))
+    assert document["found"] == len(KEEPERS), (sorted(found), document["found"], brief(document))
     for name, leak in found.items():
         assert list(leak)[0] == "held_by" and leak["held_by"] == f"hold-{name}", (name, leak["holders"])
         assert leak["node"] == ("KSampler" if name in KSAMPLER else "MakeLatent"), (name, leak["node"])

@@ -52,8 +52,8 @@ for pace in (0.1, 0.5, 2.0):
 check(document)
 again = leaks("series.mst", status=1)
 check(again)
-assert again["readings"] == document["readings"] and again["leaks"] == document["leaks"], (
-    again["readings"], document["readings"])
+assert again["readings"] == document["readings"], (again["readings"], document["readings"])
+assert again["leaks"] == document["leaks"], (again["readings"], document["readings"])
 live = support.report("series.mst")["totals"]["live_bytes"]
 assert live >= 24 * 30000
 # Other tools have the curve: a point for each reading, and the last one with call stacks.

@@ -76,8 +76,8 @@ def exec_chain():
     held = reports["out.mst.x1"]["totals"]["host"]["live_bytes"]
     assert held >= 30 * MIB and reports["out.mst.x1"]["process"]["state"] == "execed", reports["out.mst.x1"]["process"]
     last = reports["out.mst"]
-    assert 9 * MIB <= last["totals"]["host"]["peak_bytes"] < 30 * MIB and last["process"]["state"] == "exited", last[
-        "totals"]
+    assert 9 * MIB <= last["totals"]["host"]["peak_bytes"] < 30 * MIB, last["totals"]
+    assert last["process"]["state"] == "exited", last["totals"]
 
 
 def chosen():

@@ -45,8 +45,8 @@ children = list(support.HERE.glob("forked.mst.*"))
 assert children, "the child's ledger"
 for child in children: # it has none of its parent's device memory
     seen = support.report(child.name)
-    assert not seen["totals"]["cuda"]["live_bytes"] and not any(
-        owner["stowed_bytes"] for owner in seen["owners"]), child
+    assert not seen["totals"]["cuda"]["live_bytes"], child
+    assert not any(owner["stowed_bytes"] for owner in seen["owners"]), child
 
 # What does not fit anywhere, and what nothing takes, stays on the device.
 for file, why, answer, wish in (("nowhere", "no host memory to move it to", -errno.ENOMEM,

@@ -15,7 +15,7 @@ run_cases("contexts", 5, lambda case: WISH)
 
 # What is freed after a reset of another context was known.
 cuda = support.report("reset_beside_another.mst")["cuda"]
-assert not cuda["foreign_frees"] and not cuda["kinds"]["device"]["live_blocks"] and not cuda["kinds"]["pool"][
-    "live_blocks"], cuda
+assert not cuda["foreign_frees"] and not cuda["kinds"]["device"]["live_blocks"], cuda
+assert not cuda["kinds"]["pool"]["live_blocks"], cuda
 assert not list(folder.iterdir())
 folder.rmdir()
