@@ -15,7 +15,7 @@ struct comparison {
     size_t named;
 };
 
-static void add(struct snap_cupti_sum *sum, uint64_t bytes) {
+static void add_bytes(struct snap_cupti_sum *sum, uint64_t bytes) {
     sum->blocks++;
     sum->bytes += bytes;
 }
@@ -46,28 +46,28 @@ static void look_for(enum cuda_space space, const struct snap_cuda_block *block,
                                           .address = block->address,
                                           .ledger_bytes = block->size};
     if (!seen) {
-        add(&head->only_ledger, block->size);
+        add_bytes(&head->only_ledger, block->size);
         name(self, &difference, "");
         return;
     }
     seen->matched = true;
     if (seen->bytes == block->size) {
         seen->suspect = false;
-        add(&head->same, block->size);
+        add_bytes(&head->same, block->size);
         return;
     }
     if (!differs(self, seen)) return;
-    add(&head->sizes, seen->bytes);
+    add_bytes(&head->sizes, seen->bytes);
     difference.state = SNAP_CUPTI_SIZES;
     difference.bytes = seen->bytes;
     name(self, &difference, seen_source(seen));
 }
 
-static void look_at(struct seen *seen, void *context) {
+static void look_at_seen(struct seen *seen, void *context) {
     struct comparison *self = context;
     struct snap_cupti *head = self->place->head;
     if (!seen_is_compared(seen)) {
-        add(&head->others, seen->bytes);
+        add_bytes(&head->others, seen->bytes);
         return;
     }
     if (seen->matched || !differs(self, seen)) return;
@@ -76,7 +76,7 @@ static void look_at(struct seen *seen, void *context) {
                                           .device = seen->device,
                                           .address = seen->address,
                                           .bytes = seen->bytes};
-    add(&head->only_cupti, seen->bytes);
+    add_bytes(&head->only_cupti, seen->bytes);
     name(self, &difference, seen_source(seen));
 }
 
@@ -93,7 +93,7 @@ uint64_t compare(const struct cupti_place *place, compare_blocks *blocks, uint64
     seen_all(forget_match, NULL);
     head->addresses_same = head->addresses_other = (struct snap_cupti_sum){0};
     blocks(look_for, &self);
-    seen_all(look_at, &self);
+    seen_all(look_at_seen, &self);
     if (!head->no_calls) self.named = compare_physical(place, blocks, self.named, again);
     if (!head->no_pools) self.named = compare_pools(place, blocks, self.named, again);
     return head->only_cupti.blocks + head->only_ledger.blocks + head->sizes.blocks + head->addresses_other.blocks +

@@ -16,7 +16,7 @@ HEAPSORT(struct item, sort, order_of)
 
 struct list {
     struct item *items; /* NULL: the items are being counted */
-    size_t count, room;
+    size_t count, capacity;
     enum cuda_space space;
 };
 
@@ -40,7 +40,7 @@ static bool is_listed(enum cuda_space space, const struct snap_cuda_block *block
 static void put(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct list *list = context;
     if (space != list->space || !is_listed(space, block)) return;
-    if (list->items && list->count < list->room)
+    if (list->items && list->count < list->capacity)
         list->items[list->count] = (struct item){order_in(space, block), *block};
     list->count++;
 }
@@ -51,18 +51,18 @@ static void ours(cupti_visit *visit, void *context) { cuda_blocks_all(visit, con
 static struct list list_of(compare_blocks *blocks, enum cuda_space space) {
     struct list list = {.space = space};
     blocks(put, &list);
-    list.room = list.count + 64;
+    list.capacity = list.count + 64;
     list.count = 0;
-    list.items = os_map(list.room * sizeof *list.items);
+    list.items = os_map(list.capacity * sizeof *list.items);
     if (!list.items) return (struct list){.space = space};
     blocks(put, &list);
-    if (list.count > list.room) list.count = list.room;
+    if (list.count > list.capacity) list.count = list.capacity;
     sort(list.items, list.count);
     return list;
 }
 
 static void give_back(struct list *list) {
-    if (list->items) os_unmap(list->items, list->room * sizeof *list->items);
+    if (list->items) os_unmap(list->items, list->capacity * sizeof *list->items);
 }
 
 /* --- differences --- */
@@ -87,7 +87,7 @@ static void turn_the_page(void) {
     before_count[1] = 0;
 }
 
-static void add(struct snap_cupti_sum *sum, uint64_t bytes) {
+static void add_bytes(struct snap_cupti_sum *sum, uint64_t bytes) {
     sum->blocks++;
     sum->bytes += bytes;
 }
@@ -112,7 +112,7 @@ static void differs(struct comparison *self, enum snap_cupti_difference how, enu
                                       : how == SNAP_CUPTI_ONLY_LEDGER ? &head->only_ledger
                                                                       : &head->sizes;
     if (!differed(how, space, item, self->again)) return;
-    add(space == CUDA_PHYSICAL ? physical : &head->addresses_other, item->block.size);
+    add_bytes(space == CUDA_PHYSICAL ? physical : &head->addresses_other, item->block.size);
     name(self, how, space, item, ledger_bytes);
 }
 
@@ -121,7 +121,7 @@ static void agrees(struct comparison *self, enum cuda_space space, const struct 
     if (seen->block.size != kept->block.size)
         differs(self, SNAP_CUPTI_SIZES, space, seen, kept->block.size);
     else
-        add(space == CUDA_PHYSICAL ? &head->same : &head->addresses_same, seen->block.size);
+        add_bytes(space == CUDA_PHYSICAL ? &head->same : &head->addresses_same, seen->block.size);
 }
 
 static void compare_in(struct comparison *self, compare_blocks *blocks, enum cuda_space space) {

@@ -40,7 +40,7 @@ static void note_ledger(enum cuda_space space, const struct snap_cuda_block *blo
     ledger.rounded[block->device] += (block->size + UNIT - 1) / UNIT * UNIT;
 }
 
-static void look_at(const struct pool *pool, void *context) {
+static void look_at_pool(const struct pool *pool, void *context) {
     struct comparison *self = context;
     struct snap_cupti *head = self->place->head;
     head->pool_reserved += pool->reserved;
@@ -80,7 +80,7 @@ size_t compare_pools(const struct cupti_place *place, compare_blocks *blocks, si
     head->pools_same = head->pools_other = 0;
     head->pool_reserved = head->pool_used = 0;
     blocks(note_ledger, NULL);
-    pools_all(look_at, &self);
+    pools_all(look_at_pool, &self);
     for (size_t i = 0; i < ledger.count; i++)
         if (ledger.pools[i])
             differs(&self, (struct snap_cupti_block){.state = SNAP_CUPTI_ONLY_LEDGER,

@@ -242,8 +242,8 @@ static bool refused(const char *call, int result) {
 }
 
 static void note_library(void) {
-    size_t length = strlen(cupti.path), room = sizeof place.head->library - 1;
-    const char *end = length > room ? cupti.path + length - room : cupti.path;
+    size_t length = strlen(cupti.path), capacity = sizeof place.head->library - 1;
+    const char *end = length > capacity ? cupti.path + length - capacity : cupti.path;
     memcpy(place.head->library, end, strlen(end));
 }
 

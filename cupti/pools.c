@@ -19,14 +19,14 @@ void pools_clear(void) {
 /* The entry of a pool. A pool that is gone makes room for another when none of its memory is in use. NULL: there is no
  * room. */
 static struct pool *pool_at(uint64_t address) {
-    struct pool *room = NULL;
+    struct pool *found = NULL;
     for (size_t i = 0; i < count; i++) {
         if (pools[i].address == address) return &pools[i];
-        if (pools[i].died && !pools[i].used) room = &pools[i];
+        if (pools[i].died && !pools[i].used) found = &pools[i];
     }
-    if (!room && count < POOLS) room = &pools[count++];
-    if (room) *room = (struct pool){.address = address};
-    return room;
+    if (!found && count < POOLS) found = &pools[count++];
+    if (found) *found = (struct pool){.address = address};
+    return found;
 }
 
 /* False: newer figures are known. */

@@ -30,7 +30,7 @@ static void end(const struct snap_cuda_block *block) {
     if (!has_bytes(block)) let_go(block->pool);
 }
 
-static void take(enum cuda_space space, uint64_t number) {
+static void take_block(enum cuda_space space, uint64_t number) {
     struct snap_cuda_block gone;
     if (cuda_blocks_take(space, number, &gone)) end(&gone);
 }
@@ -46,13 +46,13 @@ static uint32_t change_users(enum cuda_space space, uint64_t number, uint32_t by
 }
 
 static void let_go(uint64_t number) {
-    if (change_users(CUDA_PHYSICAL, number, (uint32_t)-1) == 0) take(CUDA_PHYSICAL, number);
+    if (change_users(CUDA_PHYSICAL, number, (uint32_t)-1) == 0) take_block(CUDA_PHYSICAL, number);
 }
 
 /* --- coming --- */
 
-static void add(enum cuda_space space, struct snap_cuda_block block, const struct caller *caller) {
-    take(space, block.address); /* its end was not seen */
+static void add_block(enum cuda_space space, struct snap_cuda_block block, const struct caller *caller) {
+    take_block(space, block.address); /* its end was not seen */
     block.birth_ns = os_now();
     block.thread = SNAP_THREAD_SHARED;
     if (counts && has_bytes(&block))
@@ -62,10 +62,10 @@ static void add(enum cuda_space space, struct snap_cuda_block block, const struc
 }
 
 static void add_handle(uint64_t memory, uint64_t number, uint16_t device) {
-    add(CUDA_HANDLE,
-        (struct snap_cuda_block){
-            .kind = SNAP_CUDA_HANDLE, .address = memory, .pool = number, .device = device, .users = 1},
-        NULL);
+    add_block(CUDA_HANDLE,
+              (struct snap_cuda_block){
+                  .kind = SNAP_CUDA_HANDLE, .address = memory, .pool = number, .device = device, .users = 1},
+              NULL);
 }
 
 static void add_physical(uint8_t kind, uint16_t device, uint64_t memory, uint64_t bytes, const struct cupti_call *call,
@@ -77,7 +77,7 @@ static void add_physical(uint8_t kind, uint16_t device, uint64_t memory, uint64_
                                     .context = call->context_number,
                                     .stream = memory,
                                     .users = 1};
-    add(CUDA_PHYSICAL, block, caller);
+    add_block(CUDA_PHYSICAL, block, caller);
     add_handle(memory, block.address, device);
 }
 
@@ -89,23 +89,23 @@ static void created(const struct cupti_cuMemCreate *it, const struct cupti_call 
 }
 
 static void reserved(const struct cupti_cuMemAddressReserve *it, const struct caller *caller) {
-    add(CUDA_RANGE,
-        (struct snap_cuda_block){
-            .kind = SNAP_CUDA_RESERVED, .address = *it->address, .size = it->bytes, .pool = ++last_number},
-        caller);
+    add_block(CUDA_RANGE,
+              (struct snap_cuda_block){
+                  .kind = SNAP_CUDA_RESERVED, .address = *it->address, .size = it->bytes, .pool = ++last_number},
+              caller);
 }
 
 static void mapped(const struct cupti_cuMemMap *it) {
     struct snap_cuda_block handle;
     if (!cuda_blocks_find(CUDA_HANDLE, it->memory, &handle)) return;
     change_users(CUDA_PHYSICAL, handle.pool, 1);
-    add(CUDA_MAPPING,
-        (struct snap_cuda_block){.kind = SNAP_CUDA_MAPPING,
-                                 .device = handle.device,
-                                 .address = it->address,
-                                 .size = it->bytes,
-                                 .pool = handle.pool},
-        NULL);
+    add_block(CUDA_MAPPING,
+              (struct snap_cuda_block){.kind = SNAP_CUDA_MAPPING,
+                                       .device = handle.device,
+                                       .address = it->address,
+                                       .size = it->bytes,
+                                       .pool = handle.pool},
+              NULL);
 }
 
 static void unmapped(const struct cupti_cuMemUnmap *it) {
@@ -121,7 +121,7 @@ struct search {
     struct snap_cuda_block found;
 };
 
-static void look_at(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+static void look_at_block(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct search *search = context;
     if (space == CUDA_MAPPING && search->address - block->address < block->size) search->found = *block;
 }
@@ -129,7 +129,7 @@ static void look_at(enum cuda_space space, const struct snap_cuda_block *block, 
 static void retained(const struct cupti_cuMemRetainAllocationHandle *it) {
     struct search search = {.address = it->address};
     if (change_users(CUDA_HANDLE, *it->memory, 1) != UINT32_MAX) return;
-    cuda_blocks_all(look_at, &search);
+    cuda_blocks_all(look_at_block, &search);
     if (!search.found.size) return;
     change_users(CUDA_PHYSICAL, search.found.pool, 1);
     add_handle(*it->memory, search.found.pool, search.found.device);
@@ -138,12 +138,12 @@ static void retained(const struct cupti_cuMemRetainAllocationHandle *it) {
 static void released(uint64_t memory, uint64_t number) {
     struct snap_cuda_block handle;
     if (!cuda_blocks_find(CUDA_HANDLE, memory, &handle) || handle.pool != number) return;
-    if (change_users(CUDA_HANDLE, memory, (uint32_t)-1) == 0) take(CUDA_HANDLE, memory);
+    if (change_users(CUDA_HANDLE, memory, (uint32_t)-1) == 0) take_block(CUDA_HANDLE, memory);
 }
 
 static void freed(uint64_t address, uint64_t number) {
     struct snap_cuda_block range;
-    if (cuda_blocks_find(CUDA_RANGE, address, &range) && range.pool == number) take(CUDA_RANGE, address);
+    if (cuda_blocks_find(CUDA_RANGE, address, &range) && range.pool == number) take_block(CUDA_RANGE, address);
 }
 
 /* --- calls --- */

@@ -104,10 +104,10 @@ struct memstow_share {
     uint64_t cuda_bytes;              /* beside them */
 };
 
-/* All that is live and has an owner, by model, node and run: each byte is in one share. Writes at most `room` shares to
- * `out`, each of `size` bytes (sizeof(struct memstow_share)), and returns how many there are. The same three may come
- * more than once. It takes as long as memstow_owner_figures for all owners together. */
-int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t size);
+/* All that is live and has an owner, by model, node and run: each byte is in one share. Writes at most `capacity`
+ * shares to `out`, each of `size` bytes (sizeof(struct memstow_share)), and returns how many there are. The same three
+ * may come more than once. It takes as long as memstow_owner_figures for all owners together. */
+int64_t memstow_shares(struct memstow_share *out, uint32_t capacity, uint32_t size);
 
 /* --- scopes: whose memory a thread allocates --- */
 
@@ -240,11 +240,11 @@ enum memstow_why {
 /* Begins a trigger and decides. The decisions are in the order of execution. A program whose own objects hold memory
  * looks at the list, drops what it is to free, and calls memstow_trigger_end.
  *
- * Writes at most `room` decisions to `out`, each of `size` bytes (sizeof(struct memstow_decision)), and returns how
+ * Writes at most `capacity` decisions to `out`, each of `size` bytes (sizeof(struct memstow_decision)), and returns how
  * many there are. `needed`: under MEMSTOW_PRESSURE, the bytes to be given back (0: as much as possible); else 0.
  * -EBUSY: a trigger is on. A trigger that nobody ended is over when the thread that began it is. */
 int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t needed, struct memstow_decision *out,
-                              uint32_t room, uint32_t size);
+                              uint32_t capacity, uint32_t size);
 /* Does the rest: stows, gives back free memory, and notes in the trace what remains. Returns the bytes given back. */
 int64_t memstow_trigger_end(void);
 /* Both, for a program that has nothing to drop. */
@@ -255,8 +255,8 @@ int64_t memstow_trigger(uint32_t reason, const char *text);
 int32_t memstow_trace(const char *json);
 /* Copies whole lines, each with its newline, into `to`, from line `from` on (0: the first that is there). Returns their
  * length, and writes the number of the next line to `next` (NULL: not wanted). -ENOSPC: the next line alone is longer
- * than `room`; 4097 bytes are enough for any line. */
-int64_t memstow_decisions(char *to, uint64_t room, uint64_t from, uint64_t *next);
+ * than `capacity`; 4097 bytes are enough for any line. */
+int64_t memstow_decisions(char *to, uint64_t capacity, uint64_t from, uint64_t *next);
 
 /* --- requests from outside (`memstow trigger PID` and others) --- */
 
@@ -369,9 +369,9 @@ struct memstow_state_value {
  * -ENOENT: there is no value of that id, or no such loop. */
 int32_t memstow_state_get(int64_t state, const char *id, struct memstow_state_value *out);
 
-/* The values that memstow_state_get would find, without views. Writes at most `room`, each of `size` bytes
+/* The values that memstow_state_get would find, without views. Writes at most `capacity`, each of `size` bytes
  * (sizeof(struct memstow_state_value)), and returns how many there are. */
-int64_t memstow_state_list(int64_t state, struct memstow_state_value *out, uint32_t room, uint32_t size);
+int64_t memstow_state_list(int64_t state, struct memstow_state_value *out, uint32_t capacity, uint32_t size);
 
 /* The last committed generation; 0: none. */
 int64_t memstow_state_generation(int64_t state);

@@ -11,7 +11,7 @@
 
 static __thread const char *last_error __attribute__((tls_model("initial-exec")));
 
-ENTRY const char *memstow_error(void) { return last_error ? last_error : ""; }
+EXPORTED const char *memstow_error(void) { return last_error ? last_error : ""; }
 
 int64_t entry_fails(int64_t code, const char *why) {
     last_error = why;
@@ -54,12 +54,12 @@ bool entry_out(void *to, const void *from, size_t length) {
 }
 
 /* The part of the text in one page is readable as a whole or not at all. */
-bool entry_text(char *to, size_t room, const char *from) {
+bool entry_text(char *to, size_t capacity, const char *from) {
     size_t done = 0;
     to[0] = 0;
-    while (from && done < room - 1) {
+    while (from && done < capacity - 1) {
         size_t part = OS_PAGE - (uintptr_t)(from + done) % OS_PAGE;
-        if (part > room - 1 - done) part = room - 1 - done;
+        if (part > capacity - 1 - done) part = capacity - 1 - done;
         if (!entry_in(to + done, from + done, part)) return false;
         if (memchr(to + done, 0, part)) return true;
         done += part;

@@ -9,7 +9,7 @@
 
 #pragma GCC visibility push(hidden)
 
-#define ENTRY __attribute__((visibility("default")))
+#define EXPORTED __attribute__((visibility("default")))
 
 /* Notes the reason for memstow_error, and returns the code. `why` must stay valid. */
 int64_t entry_fails(int64_t code, const char *why);
@@ -18,8 +18,8 @@ int64_t entry_not_tracked(void);
 /* Returns the result unchanged; notes the reason if it is -errno. */
 int64_t entry_result(int64_t result);
 
-/* Copies a text of the program, cut to the room. NULL counts as "". False: it cannot be read. */
-bool entry_text(char *to, size_t room, const char *from);
+/* Copies a text of the program, cut to the capacity. NULL counts as "". False: it cannot be read. */
+bool entry_text(char *to, size_t capacity, const char *from);
 bool entry_in(void *to, const void *from, size_t length);
 bool entry_out(void *to, const void *from, size_t length);
 /* The size of the program's structure, from its first field, and at most `most`. -EFAULT: it cannot be read; -EINVAL:

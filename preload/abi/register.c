@@ -23,11 +23,11 @@
 #include "preload/serve/rescue.h"
 #include "preload/count/thread.h"
 
-enum { TEXT_ROOM = 1024 + 1 }; /* one byte more than is stored, which shows whether a character ends there */
+enum { TEXT_SIZE = 1024 + 1 }; /* one byte more than is stored, which shows whether a character ends there */
 
-ENTRY uint32_t memstow_abi_version(void) { return MEMSTOW_ABI_VERSION; }
+EXPORTED uint32_t memstow_abi_version(void) { return MEMSTOW_ABI_VERSION; }
 
-ENTRY int32_t memstow_is_tracking(void) { return process_tracked(); }
+EXPORTED int32_t memstow_is_tracking(void) { return process_tracked(); }
 
 /* --- owners --- */
 
@@ -40,17 +40,17 @@ int64_t register_opened(int64_t id) {
     return entry_result(id);
 }
 
-ENTRY int64_t memstow_owner_open(uint32_t kind, const char *name, const char *origin, uint64_t key1, uint64_t key2) {
-    char texts[2][TEXT_ROOM];
+EXPORTED int64_t memstow_owner_open(uint32_t kind, const char *name, const char *origin, uint64_t key1, uint64_t key2) {
+    char texts[2][TEXT_SIZE];
     if (!process_tracked()) return entry_not_tracked();
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_NODE && kind != MEMSTOW_CUSTOM)
         return entry_fails(-EINVAL, "an owner is opened as a model, a node or a custom");
-    if (!entry_text(texts[0], TEXT_ROOM, name) || !entry_text(texts[1], TEXT_ROOM, origin))
+    if (!entry_text(texts[0], TEXT_SIZE, name) || !entry_text(texts[1], TEXT_SIZE, origin))
         return entry_fails(-EFAULT, "name or origin cannot be read");
     return register_opened(owners_open(kind, texts[0], texts[1], (const uint64_t[2]){key1, key2}));
 }
 
-ENTRY int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
+EXPORTED int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     int result = owners_adopt(owner, provisional);
     if (result == -EINVAL)
@@ -58,7 +58,7 @@ ENTRY int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
     return (int32_t)entry_result(result);
 }
 
-ENTRY int32_t memstow_owner_retire(uint32_t owner) {
+EXPORTED int32_t memstow_owner_retire(uint32_t owner) {
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     int result = owner_kind(owner) == MEMSTOW_STATE ? -EINVAL : owners_retire(owner);
     if (result == -EINVAL) return (int32_t)entry_fails(result, "a run is ended, and a state released: not retired");
@@ -71,7 +71,7 @@ static void note_policy(uint32_t owner, uint32_t policy, int32_t priority) {
     trigger_note_policy(id, of->kind, of->name, of->keys, policy, priority);
 }
 
-ENTRY int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority) {
+EXPORTED int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority) {
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (policy > MEMSTOW_FREE) return (int32_t)entry_fails(-EINVAL, "no such policy");
     int result = owners_policy(owner, policy, priority);
@@ -81,7 +81,7 @@ ENTRY int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t prio
     return (int32_t)entry_result(result);
 }
 
-ENTRY int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
+EXPORTED int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (idle > 1) return (int32_t)entry_fails(-EINVAL, "idle is 0 or 1");
     int result = owners_idle(owner, idle);
@@ -91,7 +91,7 @@ ENTRY int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
     return (int32_t)entry_result(result);
 }
 
-ENTRY int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out) {
+EXPORTED int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out) {
     struct memstow_figures figures;
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     int64_t size = entry_size(out, sizeof figures.size, sizeof figures);
@@ -117,25 +117,25 @@ static bool share_of(uint32_t number, const struct owned *has, struct memstow_sh
 }
 
 /* Writes as many as fit, each as long as the caller's structure. Returns how many there are, or -EFAULT. */
-static int64_t hand_out(struct memstow_share *out, uint32_t room, uint32_t size, const struct owned *all,
+static int64_t hand_out(struct memstow_share *out, uint32_t capacity, uint32_t size, const struct owned *all,
                         uint32_t tags) {
     struct memstow_share share;
     uint32_t found = 0, part = size < sizeof share ? size : sizeof share;
     for (uint32_t number = 1; number < tags; number++) {
         if (!share_of(number, &all[number], &share)) continue;
-        if (found < room && !entry_out((char *)out + (uint64_t)found * size, &share, part)) return -EFAULT;
+        if (found < capacity && !entry_out((char *)out + (uint64_t)found * size, &share, part)) return -EFAULT;
         found++;
     }
     return found;
 }
 
-ENTRY int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t size) {
+EXPORTED int64_t memstow_shares(struct memstow_share *out, uint32_t capacity, uint32_t size) {
     if (!process_tracked()) return entry_not_tracked();
-    if (room && !size) return entry_fails(-EINVAL, "shares of no size");
+    if (capacity && !size) return entry_fails(-EINVAL, "shares of no size");
     uint32_t tags = tags_count();
     struct owned *all = owned_of_tags(tags);
     if (!all) return entry_result(-ENOMEM);
-    int64_t found = hand_out(out, room, size, all, tags);
+    int64_t found = hand_out(out, capacity, size, all, tags);
     owned_let_go(all, tags);
     return found < 0 ? entry_fails(found, "the shares cannot be written there") : found;
 }
@@ -162,7 +162,7 @@ static int32_t refuse_scope(uint32_t kind) {
     return (int32_t)(kind ? entry_fails(-EINVAL, "a run has no scope: it is begun") : entry_result(-ENOENT));
 }
 
-ENTRY int32_t memstow_scope_enter(uint32_t owner) {
+EXPORTED int32_t memstow_scope_enter(uint32_t owner) {
     struct scopes *scopes = &tags_scopes;
     if (unlikely(scopes->count == MEMSTOW_SCOPES))
         return (int32_t)entry_fails(-ENOSPC, "too many scopes in each other");
@@ -186,7 +186,7 @@ static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at
     return false;
 }
 
-ENTRY int32_t memstow_scope_leave(uint32_t owner) {
+EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
     struct scopes *scopes = &tags_scopes;
     uint32_t at;
     if (unlikely(!find_scope(scopes, owner, &at)))
@@ -226,7 +226,7 @@ static void replace_scopes(const struct memstow_scopes *now) {
     changed(scopes);
 }
 
-ENTRY int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memstow_scopes *before) {
+EXPORTED int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memstow_scopes *before) {
     struct memstow_scopes wanted = {0}, had;
     int64_t size = now ? entry_size(now, sizeof wanted, sizeof wanted) : 0;
     if (size >= 0 && before) size = entry_size(before, sizeof had, sizeof had);
@@ -242,7 +242,7 @@ ENTRY int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memsto
     return 0;
 }
 
-ENTRY int32_t memstow_scope_save(struct memstow_scopes *out) {
+EXPORTED int32_t memstow_scope_save(struct memstow_scopes *out) {
     struct memstow_scopes have;
     int64_t size = entry_size(out, sizeof have, sizeof have);
     if (size < 0) return (int32_t)size;
@@ -260,7 +260,7 @@ static int32_t assign(uint32_t owner, const void *start, uint64_t length) {
     return (int32_t)entry_result(result);
 }
 
-ENTRY int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length) {
+EXPORTED int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length) {
     uint32_t model = owner_final(owner), kind = owner_kind(model);
     if (!kind) return (int32_t)entry_result(-ENOENT);
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM)
@@ -268,7 +268,7 @@ ENTRY int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length)
     return assign(model, start, length);
 }
 
-ENTRY int32_t memstow_release_range(const void *start, uint64_t length) { return assign(0, start, length); }
+EXPORTED int32_t memstow_release_range(const void *start, uint64_t length) { return assign(0, start, length); }
 
 /* --- moving --- */
 
@@ -290,29 +290,29 @@ static int64_t move(int64_t (*one)(uint32_t owner), uint32_t owner) {
     return moved(one(owner));
 }
 
-ENTRY int64_t memstow_stow(uint32_t owner) { return move(moving_stow, owner); }
+EXPORTED int64_t memstow_stow(uint32_t owner) { return move(moving_stow, owner); }
 
-ENTRY int64_t memstow_restore(uint32_t owner) { return move(moving_restore, owner); }
+EXPORTED int64_t memstow_restore(uint32_t owner) { return move(moving_restore, owner); }
 
-ENTRY int64_t memstow_release(uint32_t owner) { return move(moving_release, owner); }
+EXPORTED int64_t memstow_release(uint32_t owner) { return move(moving_release, owner); }
 
 /* --- the peak of an interval --- */
 
-ENTRY int64_t memstow_peak(uint32_t anew) {
+EXPORTED int64_t memstow_peak(uint32_t anew) {
     return process_tracked() ? (int64_t)account_peak(anew != 0) : entry_not_tracked();
 }
 
 /* --- runs --- */
 
-ENTRY int64_t memstow_run_begin(const char *name) {
-    char text[TEXT_ROOM];
+EXPORTED int64_t memstow_run_begin(const char *name) {
+    char text[TEXT_SIZE];
     if (!process_tracked()) return entry_not_tracked();
-    if (!entry_text(text, TEXT_ROOM, name)) return entry_fails(-EFAULT, "the name cannot be read");
+    if (!entry_text(text, TEXT_SIZE, name)) return entry_fails(-EFAULT, "the name cannot be read");
     int64_t run = owners_begin_run(text);
     return run == -EBUSY ? entry_fails(run, "a run is on") : register_opened(run);
 }
 
-ENTRY int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
+EXPORTED int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (outcome > MEMSTOW_OUT_OF_MEMORY) return (int32_t)entry_fails(-EINVAL, "no such outcome");
     int result = owners_end_run(run, outcome);

@@ -36,7 +36,7 @@ struct search {
 };
 
 /* A part of a block belongs to its own owner. */
-static void look_at(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+static void look_at_cuda_block(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct search *search = context;
     bool is_memory = space == CUDA_ADDRESS || space == CUDA_PART;
     if (!is_memory || search->address < block->address || search->address - block->address >= block->size) return;
@@ -46,7 +46,7 @@ static void look_at(enum cuda_space space, const struct snap_cuda_block *block, 
 static bool find_on_cuda(uint64_t address, struct memstow_block *out) {
     struct search search = {.address = address};
     if (!cuda_counts_begun()) return false;
-    cuda_blocks_all(look_at, &search);
+    cuda_blocks_all(look_at_cuda_block, &search);
     if (!search.block.size || !search.block.count) return false;
     struct snap_cuda_site site = cuda_counts_at(search.block.count);
     *out = block_of(search.block.address, search.block.size, site.tag, snap_site_stack(site_record(site.site)));
@@ -67,7 +67,7 @@ static bool find_around(uint64_t address, struct memstow_block *out) {
     return true;
 }
 
-static bool find(uint64_t address, uint32_t how, struct memstow_block *out) {
+static bool find_block(uint64_t address, uint32_t how, struct memstow_block *out) {
     struct host_block host;
     *out = (struct memstow_block){0};
     if (host_find_start(address, &host))
@@ -94,12 +94,12 @@ static int64_t find_some(const uint64_t *addresses, uint32_t count, uint32_t how
     struct memstow_block blocks[AT_ONCE];
     int64_t found = 0;
     if (!entry_in(some, addresses, count * sizeof *some)) return -EFAULT;
-    for (uint32_t i = 0; i < count; i++) found += find(some[i], how, &blocks[i]);
+    for (uint32_t i = 0; i < count; i++) found += find_block(some[i], how, &blocks[i]);
     return hand_out(out, size, blocks, count) ? found : -EFAULT;
 }
 
-ENTRY int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint32_t how, struct memstow_block *out,
-                             uint32_t size) {
+EXPORTED int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint32_t how, struct memstow_block *out,
+                                uint32_t size) {
     int64_t found = 0;
     if (!process_tracked()) return entry_not_tracked();
     if (!seal_settles()) return entry_fails(-ENODEV, "in a sandbox the kernel is not asked what can be read");

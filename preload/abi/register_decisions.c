@@ -11,7 +11,7 @@
 #include "preload/ledger/trace.h"
 #include "preload/triggers/trigger.h"
 
-enum { WORDS_ROOM = 256 };
+enum { WORDS_SIZE = 256 };
 
 /* A program may not give memstow's own reason. */
 static uint32_t reason_of(uint32_t given) { return given <= MEMSTOW_IDLE ? given : 0; }
@@ -24,40 +24,40 @@ static int64_t trigger_result(int64_t result) {
 }
 
 /* Writes as many as fit, each as long as the caller's structure. */
-static bool hand_out(struct memstow_decision *out, uint32_t room, uint32_t size,
+static bool hand_out(struct memstow_decision *out, uint32_t capacity, uint32_t size,
                      const struct memstow_decision *decisions, int64_t count) {
     uint32_t part = size < sizeof *decisions ? size : sizeof *decisions;
-    for (uint32_t i = 0; i < room && i < count; i++)
+    for (uint32_t i = 0; i < capacity && i < count; i++)
         if (!entry_out((char *)out + (uint64_t)i * size, &decisions[i], part)) return false;
     return true;
 }
 
-ENTRY int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t needed, struct memstow_decision *out,
-                                    uint32_t room, uint32_t size) {
-    char words[WORDS_ROOM];
+EXPORTED int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t needed, struct memstow_decision *out,
+                                       uint32_t capacity, uint32_t size) {
+    char words[WORDS_SIZE];
     const struct memstow_decision *decisions;
     if (!process_tracked()) return entry_not_tracked();
     if (!entry_text(words, sizeof words, text)) return entry_fails(-EFAULT, "the text cannot be read");
-    if (room && !size) return entry_fails(-EINVAL, "decisions of no size");
+    if (capacity && !size) return entry_fails(-EINVAL, "decisions of no size");
     int64_t count = trigger_begin(reason_of(reason), words, reason == MEMSTOW_PRESSURE ? needed : 0, true, &decisions);
     if (count < 0) return trigger_result(count);
-    if (hand_out(out, room, size, decisions, count)) return count;
+    if (hand_out(out, capacity, size, decisions, count)) return count;
     trigger_cancel();
     return entry_fails(-EFAULT, "the decisions cannot be written there");
 }
 
-ENTRY int64_t memstow_trigger_end(void) {
+EXPORTED int64_t memstow_trigger_end(void) {
     return process_tracked() ? trigger_result(trigger_end()) : entry_not_tracked();
 }
 
-ENTRY int64_t memstow_trigger(uint32_t reason, const char *text) {
-    char words[WORDS_ROOM];
+EXPORTED int64_t memstow_trigger(uint32_t reason, const char *text) {
+    char words[WORDS_SIZE];
     if (!process_tracked()) return entry_not_tracked();
     if (!entry_text(words, sizeof words, text)) return entry_fails(-EFAULT, "the text cannot be read");
     return trigger_result(trigger_run(reason_of(reason), words, 0));
 }
 
-ENTRY int32_t memstow_trace(const char *json) {
+EXPORTED int32_t memstow_trace(const char *json) {
     char text[TRACE_TEXT_MOST + 2];
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (!entry_text(text, sizeof text, json)) return (int32_t)entry_fails(-EFAULT, "the line cannot be read");
@@ -69,24 +69,24 @@ ENTRY int32_t memstow_trace(const char *json) {
 }
 
 /* Copies whole lines, from the line with that number on. */
-static int64_t copy_lines(char *to, uint64_t room, uint64_t from, uint64_t *then) {
+static int64_t copy_lines(char *to, uint64_t capacity, uint64_t from, uint64_t *then) {
     char line[SNAP_LINE_MOST + 1];
     uint64_t place = 0, number, used = 0;
     *then = from;
     for (size_t length; (length = trace_read(&place, line, &number)); *then = number + 1) {
         if (number < from) continue;
         line[length++] = '\n';
-        if (length > room - used) return used ? (int64_t)used : -ENOSPC;
+        if (length > capacity - used) return used ? (int64_t)used : -ENOSPC;
         if (!entry_out(to + used, line, length)) return -EFAULT;
         used += length;
     }
     return (int64_t)used;
 }
 
-ENTRY int64_t memstow_decisions(char *to, uint64_t room, uint64_t from, uint64_t *then) {
+EXPORTED int64_t memstow_decisions(char *to, uint64_t capacity, uint64_t from, uint64_t *then) {
     uint64_t after;
     if (!process_tracked()) return entry_not_tracked();
-    int64_t length = copy_lines(to, room > INT64_MAX ? INT64_MAX : room, from, &after);
+    int64_t length = copy_lines(to, capacity > INT64_MAX ? INT64_MAX : capacity, from, &after);
     if (length == -ENOSPC) return entry_fails(length, "the next line alone is longer than the room");
     if (length == -EFAULT || (then && !entry_out(then, &after, sizeof after)))
         return entry_fails(-EFAULT, "the lines, or the number of the next one, cannot be written there");

@@ -10,15 +10,15 @@
 #include "preload/control/requests.h"
 #include "preload/ledger/spawn.h"
 
-enum { PATH_ROOM = 4096, LEAST = offsetof(struct memstow_request, needed) };
+enum { PATH_SIZE = 4096, LEAST = offsetof(struct memstow_request, needed) };
 
 /* All of `out` is checked to be writable before a request is taken: a request that was taken reaches nobody else. */
 static int32_t next_request(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
     struct memstow_request request = {0};
     if (!process_tracked()) return (int32_t)entry_not_tracked();
-    int64_t room = entry_size(out, LEAST, sizeof request);
-    if (room < 0) return (int32_t)room;
-    uint32_t size = request.size = (uint32_t)room;
+    int64_t least = entry_size(out, LEAST, sizeof request);
+    if (least < 0) return (int32_t)least;
+    uint32_t size = request.size = (uint32_t)least;
     if (!entry_out(out, &request, size)) return (int32_t)entry_fails(-EFAULT, "the request cannot be written there");
     int result = requests_next(&request, kinds, milliseconds);
     if (result < 0) return (int32_t)entry_fails(result, "no request can come: the process is in a sandbox");
@@ -27,16 +27,16 @@ static int32_t next_request(struct memstow_request *out, uint32_t kinds, uint32_
     return result;
 }
 
-ENTRY int32_t memstow_request_next(struct memstow_request *out, uint32_t milliseconds) {
+EXPORTED int32_t memstow_request_next(struct memstow_request *out, uint32_t milliseconds) {
     return next_request(out, REQUESTS_OLD, milliseconds);
 }
 
-ENTRY int32_t memstow_request_of(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
+EXPORTED int32_t memstow_request_of(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
     if (!kinds || kinds & ~(uint32_t)REQUESTS_ALL) return (int32_t)entry_fails(-EINVAL, "no such kinds of request");
     return next_request(out, kinds, milliseconds);
 }
 
-ENTRY int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text) {
+EXPORTED int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text) {
     char copy[256];
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (!entry_text(copy, sizeof copy, text)) return (int32_t)entry_fails(-EFAULT, "the text cannot be read");
@@ -60,8 +60,8 @@ static const char *why_no_snapshot(int error) {
     return "not enough memory";
 }
 
-ENTRY int32_t memstow_snapshot(const char *path) {
-    char copy[PATH_ROOM];
+EXPORTED int32_t memstow_snapshot(const char *path) {
+    char copy[PATH_SIZE];
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (!entry_text(copy, sizeof copy, path)) return (int32_t)entry_fails(-EFAULT, "the file name cannot be read");
     int error = spawn_snapshot(copy);

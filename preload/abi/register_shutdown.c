@@ -8,7 +8,7 @@
 
 #include "preload/abi/entry.h"
 #include "preload/ledger/ledger.h"
-#include "preload/life/origin.h"
+#include "preload/life/left_origins.h"
 #include "preload/shutdown/shutdown.h"
 #include "preload/shutdown/shutdown_audit.h"
 #include "preload/shutdown/shutdown_list.h"
@@ -17,18 +17,18 @@
 #include "preload/shutdown/shutdown_threads.h"
 #include "preload/base/seal.h"
 
-enum { NAME_ROOM = 64, AFTER_ROOM = 512, MS = 1000000, HANDLER_LEAST = sizeof(struct memstow_handler) };
+enum { NAME_SIZE = 64, AFTER_SIZE = 512, MS = 1000000, HANDLER_LEAST = sizeof(struct memstow_handler) };
 
 /* In a sandbox no file may be opened. */
 static bool is_refused(void) {
     shutdown_check_process();
-    shutdown_audit_ask(&origin_ledger);
+    shutdown_audit_ask(&left_origins);
     return seal_is_set();
 }
 
 static int64_t sealed(void) { return entry_fails(-ENODEV, "the process is in a sandbox"); }
 
-ENTRY int32_t memstow_shutdown_files(const char *log, const char *registry) {
+EXPORTED int32_t memstow_shutdown_files(const char *log, const char *registry) {
     char first[SHUTDOWN_PATH], second[SHUTDOWN_PATH];
     if (is_refused()) return (int32_t)sealed();
     if (!entry_text(first, sizeof first, log) || !entry_text(second, sizeof second, registry))
@@ -39,10 +39,10 @@ ENTRY int32_t memstow_shutdown_files(const char *log, const char *registry) {
 }
 
 static int32_t add_handler(const struct memstow_handler *handler) {
-    char name[NAME_ROOM + 1], after[AFTER_ROOM + 1];
+    char name[NAME_SIZE + 1], after[AFTER_SIZE + 1];
     if (!entry_text(name, sizeof name, handler->name) || !entry_text(after, sizeof after, handler->after))
         return (int32_t)entry_fails(-EFAULT, "a name cannot be read");
-    if (!name[0] || strlen(name) >= NAME_ROOM || strchr(name, ',') || strlen(after) >= AFTER_ROOM)
+    if (!name[0] || strlen(name) >= NAME_SIZE || strchr(name, ',') || strlen(after) >= AFTER_SIZE)
         return (int32_t)entry_fails(-EINVAL, "a name is empty, too long, or has a comma in it");
     if (handler->stage < MEMSTOW_STOP_ACCEPTING || handler->stage > MEMSTOW_CLEAN || !handler->run)
         return (int32_t)entry_fails(-EINVAL, "no such stage, or no function");
@@ -52,7 +52,7 @@ static int32_t add_handler(const struct memstow_handler *handler) {
     return (int32_t)entry_result(result);
 }
 
-ENTRY int32_t memstow_shutdown_handler(const struct memstow_handler *handler) {
+EXPORTED int32_t memstow_shutdown_handler(const struct memstow_handler *handler) {
     struct memstow_handler copy = {0};
     uint32_t size = 0;
     if (is_refused()) return (int32_t)sealed();
@@ -63,7 +63,7 @@ ENTRY int32_t memstow_shutdown_handler(const struct memstow_handler *handler) {
 }
 
 static int32_t add_process(int32_t pid, const char *name, uint32_t keep, uint64_t number) {
-    char text[NAME_ROOM];
+    char text[NAME_SIZE];
     if (is_refused()) return (int32_t)sealed();
     if (!entry_text(text, sizeof text, name)) return (int32_t)entry_fails(-EFAULT, "the name cannot be read");
     int result = pid < 2 ? -ESRCH : shutdown_process_add((uint32_t)pid, text, keep == 1, number);
@@ -73,22 +73,22 @@ static int32_t add_process(int32_t pid, const char *name, uint32_t keep, uint64_
     return (int32_t)entry_result(result);
 }
 
-ENTRY int32_t memstow_shutdown_process(int32_t pid, const char *name, uint32_t keep) {
+EXPORTED int32_t memstow_shutdown_process(int32_t pid, const char *name, uint32_t keep) {
     return add_process(pid, name, keep, 0);
 }
 
-ENTRY int32_t memstow_shutdown_launched(int32_t pid, const char *name, uint32_t keep, uint64_t number) {
+EXPORTED int32_t memstow_shutdown_launched(int32_t pid, const char *name, uint32_t keep, uint64_t number) {
     return number ? add_process(pid, name, keep, number) : (int32_t)entry_fails(-EINVAL, "0 is the number of no mark");
 }
 
-ENTRY int32_t memstow_shutdown_forget(int32_t pid) {
+EXPORTED int32_t memstow_shutdown_forget(int32_t pid) {
     if (is_refused()) return (int32_t)sealed();
     int result = pid < 2 ? -ENOENT : shutdown_process_forget((uint32_t)pid);
     return result == -ENOENT ? (int32_t)entry_fails(result, "no such process is registered")
                              : (int32_t)entry_result(result);
 }
 
-ENTRY int32_t memstow_shutdown_begin(const char *reason, uint32_t milliseconds, int32_t status) {
+EXPORTED int32_t memstow_shutdown_begin(const char *reason, uint32_t milliseconds, int32_t status) {
     char text[256];
     if (is_refused()) return (int32_t)sealed();
     if (!entry_text(text, sizeof text, reason)) return (int32_t)entry_fails(-EFAULT, "the reason cannot be read");
@@ -97,16 +97,16 @@ ENTRY int32_t memstow_shutdown_begin(const char *reason, uint32_t milliseconds, 
     return result == -EALREADY ? (int32_t)entry_fails(result, "a shutdown has begun") : (int32_t)entry_result(result);
 }
 
-ENTRY int32_t memstow_shutdown_on_signal(int32_t number, uint32_t milliseconds, int32_t status) {
-    int kept = errno;
+EXPORTED int32_t memstow_shutdown_on_signal(int32_t number, uint32_t milliseconds, int32_t status) {
+    int error = errno;
     if (is_refused()) return (int32_t)sealed();
     uint64_t ms = milliseconds ? milliseconds : SHUTDOWN_LIMIT_S * 1000;
     int result = shutdown_on_signal(number, ms * MS, status);
-    errno = kept;
+    errno = error;
     return result < 0 ? (int32_t)entry_fails(result, "no such signal, or the program has no handler for it") : 0;
 }
 
-ENTRY int32_t memstow_shutdown_stage(uint32_t stage) {
+EXPORTED int32_t memstow_shutdown_stage(uint32_t stage) {
     if (is_refused()) return (int32_t)sealed();
     if (stage < MEMSTOW_STOP_ACCEPTING || stage > MEMSTOW_END_THREADS)
         return (int32_t)entry_fails(-EINVAL, "no such stage");
@@ -114,17 +114,17 @@ ENTRY int32_t memstow_shutdown_stage(uint32_t stage) {
     return 0;
 }
 
-ENTRY int64_t memstow_shutdown_run(uint32_t stage) {
+EXPORTED int64_t memstow_shutdown_run(uint32_t stage) {
     if (is_refused()) return sealed();
     if (stage < MEMSTOW_STOP_ACCEPTING || stage > MEMSTOW_CLEAN) return entry_fails(-EINVAL, "no such stage");
-    int kept = errno;
+    int error = errno;
     int64_t result = shutdown_run(stage);
-    errno = kept;
+    errno = error;
     return result;
 }
 
-ENTRY int32_t memstow_shutdown_step(const char *step, const char *name, int64_t result) {
-    char what[NAME_ROOM], whose[NAME_ROOM];
+EXPORTED int32_t memstow_shutdown_step(const char *step, const char *name, int64_t result) {
+    char what[NAME_SIZE], whose[NAME_SIZE];
     if (is_refused()) return (int32_t)sealed();
     if (!entry_text(what, sizeof what, step) || !entry_text(whose, sizeof whose, name))
         return (int32_t)entry_fails(-EFAULT, "a name cannot be read");
@@ -132,15 +132,15 @@ ENTRY int32_t memstow_shutdown_step(const char *step, const char *name, int64_t 
     return 0;
 }
 
-ENTRY int64_t memstow_shutdown_processes(uint32_t milliseconds) {
+EXPORTED int64_t memstow_shutdown_processes(uint32_t milliseconds) {
     if (is_refused()) return sealed();
     uint64_t ms = milliseconds ? milliseconds : SHUTDOWN_PROCESS_S * 1000;
     shutdown_stage(MEMSTOW_END_PROCESSES);
     return shutdown_processes_end(ms * MS);
 }
 
-ENTRY int32_t memstow_shutdown_thread(const char *name) {
-    char text[NAME_ROOM];
+EXPORTED int32_t memstow_shutdown_thread(const char *name) {
+    char text[NAME_SIZE];
     if (is_refused()) return (int32_t)sealed();
     if (!entry_text(text, sizeof text, name)) return (int32_t)entry_fails(-EFAULT, "the name cannot be read");
     int result = shutdown_thread_add(text);
@@ -149,31 +149,31 @@ ENTRY int32_t memstow_shutdown_thread(const char *name) {
     return (int32_t)entry_result(result);
 }
 
-ENTRY int64_t memstow_shutdown_threads(uint32_t milliseconds) {
+EXPORTED int64_t memstow_shutdown_threads(uint32_t milliseconds) {
     if (is_refused()) return sealed();
     uint64_t ms = milliseconds ? milliseconds : SHUTDOWN_THREAD_S * 1000;
     shutdown_stage(MEMSTOW_END_THREADS);
     return shutdown_threads_wait(ms * MS);
 }
 
-ENTRY int64_t memstow_shutdown_end(uint32_t goes_on) {
+EXPORTED int64_t memstow_shutdown_end(uint32_t goes_on) {
     if (is_refused()) return sealed();
     int64_t result = shutdown_end(goes_on == 1);
     return result == -ENOENT ? entry_fails(result, "no shutdown has begun") : result;
 }
 
-ENTRY int64_t memstow_shutdown_left(int32_t *pids, uint32_t count) {
+EXPORTED int64_t memstow_shutdown_left(int32_t *pids, uint32_t count) {
     if (is_refused()) return sealed();
-    enum { ROOM = 256 };
-    int32_t copy[ROOM];
-    uint32_t room = count < ROOM ? count : ROOM;
-    int64_t left = shutdown_processes_were_left(copy, room);
-    size_t length = (left < room ? (size_t)left : room) * sizeof *pids;
+    enum { PIDS_MOST = 256 };
+    int32_t copy[PIDS_MOST];
+    uint32_t capacity = count < PIDS_MOST ? count : PIDS_MOST;
+    int64_t left = shutdown_processes_were_left(copy, capacity);
+    size_t length = (left < capacity ? (size_t)left : capacity) * sizeof *pids;
     if (length && !entry_out(pids, copy, length)) return entry_fails(-EFAULT, "the list cannot be written");
     return left;
 }
 
-ENTRY int64_t memstow_shutdown(const char *reason, uint32_t milliseconds, int32_t status) {
+EXPORTED int64_t memstow_shutdown(const char *reason, uint32_t milliseconds, int32_t status) {
     int64_t result = memstow_shutdown_begin(reason, milliseconds, status);
     if (result < 0) return result;
     for (uint32_t stage = MEMSTOW_STOP_ACCEPTING; stage <= MEMSTOW_CLEAN; stage++)

@@ -72,9 +72,9 @@ static int64_t with_owners(int64_t result) { return result > 0 ? register_opened
 /* --- texts --- */
 
 /* An error, with the reason noted, if the text cannot be read, is empty, or does not fit. */
-static int64_t text(char *to, size_t room, const char *from, const char *unreadable, const char *unfit) {
-    if (!entry_text(to, room, from)) return entry_fails(-EFAULT, unreadable);
-    return to[0] && strlen(to) < room - 1 ? 0 : entry_fails(-EINVAL, unfit);
+static int64_t text(char *to, size_t capacity, const char *from, const char *unreadable, const char *unfit) {
+    if (!entry_text(to, capacity, from)) return entry_fails(-EFAULT, unreadable);
+    return to[0] && strlen(to) < capacity - 1 ? 0 : entry_fails(-EINVAL, unfit);
 }
 
 static int64_t id_text(char to[MEMSTOW_STATE_ID + 2], const char *id) {
@@ -84,16 +84,16 @@ static int64_t id_text(char to[MEMSTOW_STATE_ID + 2], const char *id) {
 /* --- loops --- */
 
 struct paths {
-    char prefix[STATE_PATH_ROOM], directory[STATE_PATH_ROOM];
+    char prefix[STATE_PATH_SIZE], directory[STATE_PATH_SIZE];
 };
 
 static int64_t read_paths(struct paths *paths, struct memstow_state_options *options) {
     int64_t error = 0;
     if (options->prefix)
-        error = text(paths->prefix, STATE_PATH_ROOM, options->prefix, "the prefix cannot be read",
+        error = text(paths->prefix, STATE_PATH_SIZE, options->prefix, "the prefix cannot be read",
                      "a prefix is not empty, and not longer than a path");
     if (!error && options->directory)
-        error = text(paths->directory, STATE_PATH_ROOM, options->directory, "the directory cannot be read",
+        error = text(paths->directory, STATE_PATH_SIZE, options->directory, "the directory cannot be read",
                      "a directory is not empty, and not longer than a path");
     if (!error && options->prefix && !options->directory)
         error = entry_fails(-EINVAL, "a prefix needs a directory to be in");
@@ -110,8 +110,8 @@ static int64_t read_options(struct memstow_state_options *options, const struct 
     return options->in_file > 1 ? entry_fails(-EINVAL, "in_file is 0 or 1") : 0;
 }
 
-ENTRY int64_t memstow_state_open(const char *loop, const struct memstow_state_options *options) {
-    char name[STATE_LOOP_ROOM];
+EXPORTED int64_t memstow_state_open(const char *loop, const struct memstow_state_options *options) {
+    char name[STATE_LOOP_SIZE];
     struct paths paths;
     struct memstow_state_options wish = {0};
     if (!is_there()) return not_there();
@@ -121,21 +121,23 @@ ENTRY int64_t memstow_state_open(const char *loop, const struct memstow_state_op
     return error ? error : with_owners(opened(state_open(name, &wish, CALLER)));
 }
 
-ENTRY int32_t memstow_state_close(int64_t state, uint32_t keep) {
+EXPORTED int32_t memstow_state_close(int64_t state, uint32_t keep) {
     if (!is_there()) return (int32_t)not_there();
     if (keep > 1) return (int32_t)entry_fails(-EINVAL, "keep is 0 or 1");
     return (int32_t)result_of(state_close(state, keep));
 }
 
-ENTRY int64_t memstow_state_begin(int64_t state) { return is_there() ? result_of(state_begin(state)) : not_there(); }
+EXPORTED int64_t memstow_state_begin(int64_t state) { return is_there() ? result_of(state_begin(state)) : not_there(); }
 
-ENTRY int64_t memstow_state_commit(int64_t state) { return is_there() ? result_of(state_commit(state)) : not_there(); }
+EXPORTED int64_t memstow_state_commit(int64_t state) {
+    return is_there() ? result_of(state_commit(state)) : not_there();
+}
 
-ENTRY int32_t memstow_state_abandon(int64_t state) {
+EXPORTED int32_t memstow_state_abandon(int64_t state) {
     return (int32_t)(is_there() ? result_of(state_abandon_iteration(state)) : not_there());
 }
 
-ENTRY int64_t memstow_state_generation(int64_t state) {
+EXPORTED int64_t memstow_state_generation(int64_t state) {
     return is_there() ? result_of(state_generation(state)) : not_there();
 }
 
@@ -173,8 +175,8 @@ static int64_t make_tables(struct tables *self, const char *type, const struct m
     return entry_fails(-EFAULT, "the parts cannot be read");
 }
 
-ENTRY int64_t memstow_state_put(int64_t state, const char *id, const char *type, const struct memstow_state_part *parts,
-                                uint32_t count) {
+EXPORTED int64_t memstow_state_put(int64_t state, const char *id, const char *type,
+                                   const struct memstow_state_part *parts, uint32_t count) {
     char name[MEMSTOW_STATE_ID + 2], kind[MEMSTOW_STATE_TYPE + 1];
     struct tables tables;
     if (!is_there()) return not_there();
@@ -191,7 +193,7 @@ ENTRY int64_t memstow_state_put(int64_t state, const char *id, const char *type,
     return with_owners(result_of(result));
 }
 
-ENTRY int32_t memstow_state_get(int64_t state, const char *id, struct memstow_state_value *out) {
+EXPORTED int32_t memstow_state_get(int64_t state, const char *id, struct memstow_state_value *out) {
     char name[MEMSTOW_STATE_ID + 2];
     struct memstow_state_value value;
     if (!is_there()) return (int32_t)not_there();
@@ -206,7 +208,7 @@ ENTRY int32_t memstow_state_get(int64_t state, const char *id, struct memstow_st
 
 struct copying {
     char *to;
-    uint32_t room, size, done;
+    uint32_t capacity, size, done;
     bool failed;
 };
 
@@ -214,21 +216,21 @@ static bool copy_out(const struct memstow_state_value *value, void *context) {
     struct copying *self = context;
     struct memstow_state_value copy = *value;
     uint32_t part = self->size < sizeof copy ? self->size : sizeof copy;
-    if (self->done >= self->room) return true;
+    if (self->done >= self->capacity) return true;
     copy.size = part;
     self->failed = !entry_out(self->to + (uint64_t)self->done++ * self->size, &copy, part);
     return !self->failed;
 }
 
-ENTRY int64_t memstow_state_list(int64_t state, struct memstow_state_value *out, uint32_t room, uint32_t size) {
-    struct copying copying = {.to = (char *)out, .room = room, .size = size};
+EXPORTED int64_t memstow_state_list(int64_t state, struct memstow_state_value *out, uint32_t capacity, uint32_t size) {
+    struct copying copying = {.to = (char *)out, .capacity = capacity, .size = size};
     if (!is_there()) return not_there();
-    if (room && size < LEAST) return entry_fails(-EINVAL, "the structures are too small");
+    if (capacity && size < LEAST) return entry_fails(-EINVAL, "the structures are too small");
     int64_t count = state_list(state, copy_out, &copying);
     return copying.failed ? entry_fails(-EFAULT, "the values cannot be written there") : result_of(count);
 }
 
-ENTRY int32_t memstow_state_release(int64_t state, const char *id) {
+EXPORTED int32_t memstow_state_release(int64_t state, const char *id) {
     char name[MEMSTOW_STATE_ID + 2];
     if (!is_there()) return (int32_t)not_there();
     int64_t error = id_text(name, id);

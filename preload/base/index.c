@@ -133,7 +133,7 @@ static bool grow(struct index *self) {
 /* The last slots stay empty, so that every search ends. When the table is full, there is a larger one, or another
  * thread makes it, or this thread does, or there is no memory. Another thread may have made it before this thread gets
  * its turn. */
-static bool has_room(struct index *self, uint32_t bits) {
+static bool has_table(struct index *self, uint32_t bits) {
     int turn = 0;
     do {
         if (16 * filled(self) < 15ull << bits || table_of(self, bits + 1)) return true;
@@ -146,7 +146,7 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
     for (uint32_t bits = bits_of(self);;) {
         uint32_t seen, *at = probe(self, table_of(self, bits), bits, hash, key, &seen);
         if (is_record(seen)) return id_in(seen);
-        if (!table_of(self, bits + 1) && !has_room(self, bits)) return INDEX_NONE;
+        if (!table_of(self, bits + 1) && !has_table(self, bits)) return INDEX_NONE;
         if (table_of(self, bits + 1)) {
             bits++;
             continue;

@@ -143,13 +143,13 @@ bool blocks_add(uintptr_t address, const struct block *block, uint32_t thread) {
     return false;
 }
 
-struct place {
+struct slot {
     struct level *level;
     struct bucket *bucket, *home;
     int slot;
 };
 
-static bool find_in_level(struct level *level, uintptr_t address, struct place *at) {
+static bool find_in_level(struct level *level, uintptr_t address, struct slot *at) {
     uint64_t home = hash(address);
     at->level = level;
     at->home = level->buckets + (home & level->mask);
@@ -162,7 +162,7 @@ static bool find_in_level(struct level *level, uintptr_t address, struct place *
     return false;
 }
 
-static bool find(uintptr_t address, struct place *at) {
+static bool find_slot(uintptr_t address, struct slot *at) {
     uint32_t count = __atomic_load_n(&level_count, __ATOMIC_ACQUIRE);
     for (uint32_t k = count; k-- > 0;)
         if (find_in_level(&levels[k], address, at)) return true;
@@ -170,15 +170,15 @@ static bool find(uintptr_t address, struct place *at) {
 }
 
 bool blocks_find(uintptr_t address, struct block *out) {
-    struct place at;
-    if (!find(address, &at)) return false;
+    struct slot at;
+    if (!find_slot(address, &at)) return false;
     *out = at.bucket->blocks[at.slot];
     return true;
 }
 
 bool blocks_change(uintptr_t address, const struct block *block) {
-    struct place at;
-    if (!find(address, &at)) return false;
+    struct slot at;
+    if (!find_slot(address, &at)) return false;
     at.bucket->blocks[at.slot] = *block;
     struct snap_large *records = __atomic_load_n(&at.level->records, __ATOMIC_ACQUIRE);
     if (records) records[(at.bucket - at.level->buckets) * WIDTH + at.slot].site = block->site;
@@ -198,8 +198,8 @@ uintptr_t blocks_around(uintptr_t address, struct block *out) {
 }
 
 bool blocks_take(uintptr_t address, struct block *out) {
-    struct place at;
-    if (!find(address, &at)) return false;
+    struct slot at;
+    if (!find_slot(address, &at)) return false;
     uint64_t expected = address;
     *out = at.bucket->blocks[at.slot];
     /* The slot stays claimed until its record is cleared. Otherwise we could clear the record of the slot's next

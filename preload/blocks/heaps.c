@@ -42,13 +42,13 @@ static struct lock making;
 
 static struct heap *heap_at(uint32_t number) { return &slabs[number / SLAB][number % SLAB]; }
 
-static struct heap *find(const struct words *by, uint64_t word) {
+static struct heap *find_heap(const struct words *by, uint64_t word) {
     uint32_t number = words_find(by, word);
     return number == WORDS_NONE ? NULL : heap_at(number);
 }
 
 static struct heap *make(uint32_t owner) {
-    struct heap *heap = find(&by_owner, owner + 2);
+    struct heap *heap = find_heap(&by_owner, owner + 2);
     if (heap || count == OWNERS_LIMIT) return heap;
     if (!slabs[count / SLAB]) slabs[count / SLAB] = arena_take(SLAB * sizeof *heap);
     mi_heap_t *made = slabs[count / SLAB] ? mi_heap_new() : NULL;
@@ -63,7 +63,7 @@ static struct heap *make(uint32_t owner) {
 /* The owner's heap, which is made on the first call. NULL: there is no memory, or the owner is retired. */
 static struct heap *heaps_of(uint32_t owner) {
     if (!owner || left_behind || owner_is_retired(owner)) return NULL;
-    struct heap *heap = find(&by_owner, owner + 2);
+    struct heap *heap = find_heap(&by_owner, owner + 2);
     if (heap || !base.malloc || seal_is_set() || !lock_wait(&making)) return heap;
     heap = make(owner);
     lock_let_go(&making);
@@ -92,7 +92,7 @@ static void destroy_if_over(struct heap *self) {
 }
 
 /* Counts the block before it is allocated, so that nobody destroys the heap meanwhile. */
-static bool take(struct heap *self) {
+static bool take_heap(struct heap *self) {
     uint64_t before = __atomic_fetch_add(&self->state, BLOCK, __ATOMIC_ACQ_REL);
     if (likely(!(before & (RETIRED | DESTROYED)))) return true;
     __atomic_fetch_sub(&self->state, BLOCK, __ATOMIC_ACQ_REL);
@@ -139,7 +139,7 @@ static struct heap *present(void) {
 /* Returns the heap's answer. When there is no heap or no memory in it, the code after the macro asks `base`. */
 #define FROM_HEAP(call)                                                                                                \
     struct heap *self = present();                                                                                     \
-    if (self && take(self)) {                                                                                          \
+    if (self && take_heap(self)) {                                                                                     \
         void *p = call;                                                                                                \
         if (likely(p)) return p;                                                                                       \
         let_go(self);                                                                                                  \
@@ -163,7 +163,7 @@ static void *heap_memalign(size_t alignment, size_t size) {
 /* The heap that a block belongs to; NULL: none of ours. */
 static struct heap *heap_of(const void *p) {
     mi_heap_t *heap = mi_heap_of(p);
-    return likely(!heap) ? NULL : find(&by_heap, (uintptr_t)heap);
+    return likely(!heap) ? NULL : find_heap(&by_heap, (uintptr_t)heap);
 }
 
 bool heaps_have(const void *raw) { return base.malloc && heap_of(raw); }
@@ -218,7 +218,7 @@ void heaps_begin(void) {
 
 void heaps_retire(uint32_t owner) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* as in heaps_of */
-    struct heap *heap = find(&by_owner, owner + 2);
+    struct heap *heap = find_heap(&by_owner, owner + 2);
     if (!heap) return;
     words_take_out(&by_owner, owner + 2);
     __atomic_fetch_or(&heap->state, RETIRED, __ATOMIC_ACQ_REL);
@@ -227,8 +227,8 @@ void heaps_retire(uint32_t owner) {
 }
 
 void heaps_collect(uint32_t owner) {
-    struct heap *heap = left_behind ? NULL : find(&by_owner, owner + 2);
-    if (!heap || !take(heap)) return;
+    struct heap *heap = left_behind ? NULL : find_heap(&by_owner, owner + 2);
+    if (!heap || !take_heap(heap)) return;
     mi_heap_collect(heap->heap, true);
     let_go(heap);
 }

@@ -462,7 +462,7 @@ static bool is_mapped(uint64_t address, uint64_t end) {
 }
 
 /* Refusals are decided here: the thread that applies the event cannot answer the caller. */
-static bool has_room(uint64_t address, uint64_t end, uint32_t model) {
+static bool has_capacity(uint64_t address, uint64_t end, uint32_t model) {
     enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     uint64_t found = 0;
     bool has = true;
@@ -481,7 +481,7 @@ static bool has_room(uint64_t address, uint64_t end, uint32_t model) {
 
 int mappings_assign(uintptr_t address, uint64_t length, uint32_t model) {
     if (!is_mapped(address, address + length)) return -ENXIO;
-    if (!has_room(address, address + length, model)) return -ENOMEM;
+    if (!has_capacity(address, address + length, model)) return -ENOMEM;
     return queue((struct event){.operation = ASSIGN, .address = address, .length = length, .site = model}) ? 0
                                                                                                            : -ENOMEM;
 }

@@ -5,11 +5,11 @@
 
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
-#include "preload/base/room.h"
+#include "preload/base/capacity.h"
 #include "preload/base/forked.h"
 
 static struct part *parts;
-static uint32_t count, room;
+static uint32_t count, capacity;
 static struct lock busy;
 
 static uint64_t end_of(const struct part *part) { return part->start + part->length; }
@@ -64,7 +64,7 @@ static uint64_t overlap(const struct part *part, uint64_t start, uint64_t end) {
 
 static bool is_of(uint32_t at, uintptr_t block) { return at < count && parts[at].block == block; }
 
-static void add(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
+static void add_part(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
     uint64_t start = part->start, end = end_of(part), fresh = part->length;
     uint32_t at = position_of(part->block, start);
     while (is_of(at, part->block) && parts[at].start < end) {
@@ -77,22 +77,22 @@ static void add(const struct part *part, uint32_t rest, const struct parts_count
     if (part->site != rest) insert(position_of(part->block, start), part);
 }
 
-static bool counts_room(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
-    bool is = counts->room(rest);
-    for (uint32_t at = position_of(block, 0); is && is_of(at, block); at++) is = counts->room(parts[at].site);
+static bool reserve_counts(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
+    bool is = counts->reserve(rest);
+    for (uint32_t at = position_of(block, 0); is && is_of(at, block); at++) is = counts->reserve(parts[at].site);
     return is;
 }
 
 /* Room for two more: one part may be cut in two, and the new part is added. */
-static bool has_room(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
-    return (count + 2 <= room || room_grow(&parts, &room, count + 2, sizeof *parts)) && counts->room(part->site) &&
-           counts_room(part->block, rest, counts);
+static bool has_capacity(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
+    return (count + 2 <= capacity || capacity_grow(&parts, &capacity, count + 2, sizeof *parts)) &&
+           counts->reserve(part->site) && reserve_counts(part->block, rest, counts);
 }
 
 bool parts_add(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
     if (!lock_wait(&busy)) return false;
-    bool done = has_room(part, rest, counts);
-    if (done) add(part, rest, counts);
+    bool done = has_capacity(part, rest, counts);
+    if (done) add_part(part, rest, counts);
     lock_let_go(&busy);
     return done;
 }
@@ -105,7 +105,7 @@ static void join(uintptr_t block, uint32_t rest, const struct parts_counts *coun
 
 bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
     if (!lock_wait(&busy)) return false;
-    bool done = counts_room(block, rest, counts);
+    bool done = reserve_counts(block, rest, counts);
     if (done) join(block, rest, counts);
     lock_let_go(&busy);
     return done;

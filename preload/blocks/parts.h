@@ -16,9 +16,9 @@ struct part {
     uint32_t site;
 };
 
-/* How counts move. `room` is called for each site whose count is to change, before any count changes. */
+/* How counts move. `reserve` is called for each site whose count is to change, before any count changes. */
 struct parts_counts {
-    bool (*room)(uint32_t site);
+    bool (*reserve)(uint32_t site);
     bool (*shift)(uint32_t from, uint32_t to, uint64_t bytes);
 };
 

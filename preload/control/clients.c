@@ -67,14 +67,14 @@ static bool is_same_user(int fd) {
 
 /* A free entry. If there is none, the entry of the client that has been silent longest, so that silent clients do not
  * keep others out. */
-static struct client *place_for_one(void) {
-    struct client *place = NULL;
+static struct client *slot_for_one(void) {
+    struct client *slot = NULL;
     for (int i = 0; i < CLIENTS_MOST; i++) {
         if (!clients[i].fd) return &clients[i];
-        if (is_silent(&clients[i]) && (!place || clients[i].since < place->since)) place = &clients[i];
+        if (is_silent(&clients[i]) && (!slot || clients[i].since < slot->since)) slot = &clients[i];
     }
-    if (place) drop(place);
-    return place;
+    if (slot) drop(slot);
+    return slot;
 }
 
 /* If there is no descriptor for a client, it waits in the kernel's queue, and we wait, too. Otherwise we would try
@@ -86,9 +86,9 @@ static void let_one_in(void) {
         if (fd != -EAGAIN && fd != -ECONNABORTED) os_call(SYS_nanosleep, &pause, 0);
         return;
     }
-    struct client *place = is_same_user(fd) ? place_for_one() : NULL;
-    if (place)
-        *place = (struct client){.fd = fd, .since = os_now()};
+    struct client *slot = is_same_user(fd) ? slot_for_one() : NULL;
+    if (slot)
+        *slot = (struct client){.fd = fd, .since = os_now()};
     else
         os_close(fd);
 }
@@ -197,7 +197,7 @@ static int patience(void) {
     return least;
 }
 
-static bool has_room(void) {
+static bool has_slot(void) {
     for (int i = 0; i < CLIENTS_MOST; i++)
         if (!is_asking(&clients[i])) return true;
     return false;
@@ -211,7 +211,7 @@ void clients_begin(int fd) {
 /* The kernel refuses more entries than the program may have descriptors. If it refuses even one, we wait without
  * listening. Otherwise we would ask again without end. */
 void clients_serve(void) {
-    struct pollfd polled[1 + CLIENTS_MOST] = {{.fd = has_room() ? listening : -1, .events = POLLIN}};
+    struct pollfd polled[1 + CLIENTS_MOST] = {{.fd = has_slot() ? listening : -1, .events = POLLIN}};
     unsigned count = 1;
     int ms = patience();
     const struct timespec time = {ms / 1000, ms % 1000 * (long)MILLISECOND};

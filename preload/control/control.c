@@ -20,7 +20,7 @@
 #include "preload/owners/moving.h"
 #include "preload/owners/mover.h"
 #include "preload/shared/os.h"
-#include "preload/control/place.h"
+#include "preload/control/endpoint.h"
 #include "preload/control/requests.h"
 #include "preload/stacks/stack.h"
 #include "preload/triggers/trigger.h"
@@ -43,7 +43,7 @@ static struct {
     /* For the listener and the worker: the memory that glibc allocated for the thread is not counted any more. */
     bool left_out[2];
     pthread_t listener, worker;
-    struct place place;
+    struct endpoint endpoint;
 } __attribute__((aligned(OS_PAGE))) page;
 
 /* Memory for the stacks, each with an inaccessible page in front. A forked child uses it again. */
@@ -200,22 +200,22 @@ static void say_why_not(const char *what, int error) {
 }
 
 /* Only once for each path. */
-static void tell_place(void) {
-    static char told[PLACE_ROOM];
-    if (!strcmp(told, page.place.path)) return;
-    strcpy(told, page.place.path);
+static void tell_endpoint(void) {
+    static char told[ENDPOINT_SIZE];
+    if (!strcmp(told, page.endpoint.path)) return;
+    strcpy(told, page.endpoint.path);
     ledger_fact(SNAP_FACT_CONTROL, told);
 }
 
 static void listen_until_stopped(void) {
     const char *what = "close_range";
     int fd = leave_descriptors();
-    if (fd == 0) fd = place_listen(&page.place, &what);
+    if (fd == 0) fd = endpoint_listen(&page.endpoint, &what);
     if (fd < 0) {
         say_why_not(what, fd);
         return;
     }
-    tell_place();
+    tell_endpoint();
     clients_begin(fd);
     while (!is_stopping()) {
         clients_serve();
@@ -278,9 +278,9 @@ bool control_stop(uint32_t seconds) {
     __atomic_store_n(&page.stopping, true, __ATOMIC_SEQ_CST);
     mover_cancel_work();
     requests_wake();
-    place_knock(&page.place);
+    endpoint_knock(&page.endpoint);
     bool ended = wait_for_listener(seconds);
-    place_leave(&page.place);
+    endpoint_leave(&page.endpoint);
     errno = error;
     return ended;
 }
@@ -296,5 +296,5 @@ void control_resume(void) {
 }
 
 void control_end(void) {
-    if (runs_here() && !seal_is_set()) place_leave(&page.place);
+    if (runs_here() && !seal_is_set()) endpoint_leave(&page.endpoint);
 }

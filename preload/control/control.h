@@ -1,5 +1,5 @@
 /* control.h — the control socket of a process, which `memstow stow PID …` talks to.
- * In: the first owner. Out: a thread that listens (place.h), passes requests on (requests.h), and reports on them
+ * In: the first owner. Out: a thread that listens (endpoint.h), passes requests on (requests.h), and reports on them
  * (wire.h); and a worker, once there is something to do that the program does not do itself. A process without owners
  * has neither thread. A forked child has none until its first owner.
  *

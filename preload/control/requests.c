@@ -48,7 +48,7 @@ static bool begin(void) {
 
 static void end(void) { lock_let_go(&page.lock); }
 
-static struct request *find(uint64_t ticket) {
+static struct request *find_request(uint64_t ticket) {
     for (int i = 0; i < REQUESTS_MOST; i++)
         if (page.list[i].state != REQUEST_NONE && page.list[i].ticket == ticket) return &page.list[i];
     return NULL;
@@ -71,7 +71,7 @@ static struct request *oldest_waiting(uint32_t kinds) { return oldest(is_waiting
 
 /* --- bringing requests --- */
 
-static struct request *free_place(void) {
+static struct request *free_slot(void) {
     for (int i = 0; i < REQUESTS_MOST; i++)
         if (page.list[i].state == REQUEST_NONE) return &page.list[i];
     return NULL;
@@ -81,8 +81,8 @@ static struct request *free_place(void) {
 static bool only_a_program_answers(uint32_t kind) { return !(REQUESTS_OLD >> kind & 1); }
 
 /* Returns the ticket, or -EBUSY, -ENOTSUP. */
-static int64_t add(const struct request *wanted, const char *text) {
-    struct request *request = free_place();
+static int64_t add_request(const struct request *wanted, const char *text) {
+    struct request *request = free_slot();
     if (only_a_program_answers(wanted->kind) && !(page.answered >> wanted->kind & 1)) return -ENOTSUP;
     if (!request) return -EBUSY;
     mover_request = requests_end;
@@ -100,7 +100,7 @@ int64_t requests_add(uint32_t kind, uint32_t owner, const char *text) {
     struct request wanted = {.kind = kind, .owner = owner};
     if (kind == MEMSTOW_ASK_TRIGGER) wanted.reason = MEMSTOW_REQUEST;
     if (!begin()) return -EBUSY;
-    int64_t ticket = add(&wanted, text);
+    int64_t ticket = add_request(&wanted, text);
     end();
     if (ticket > 0) requests_wake();
     return ticket;
@@ -117,7 +117,7 @@ bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed) {
     struct request wanted = {.kind = MEMSTOW_ASK_TRIGGER, .reason = reason, .needed = needed, .left = true};
     if (!begin()) return true;
     bool theirs = page.answered >> MEMSTOW_ASK_TRIGGER & 1;
-    if (theirs && !one_is_passed_on()) add(&wanted, text);
+    if (theirs && !one_is_passed_on()) add_request(&wanted, text);
     end();
     if (theirs) requests_wake();
     return theirs;
@@ -126,7 +126,7 @@ bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed) {
 enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256]) {
     enum request_state state = REQUEST_WAITING; /* if it is not known: the caller asks again */
     if (!begin()) return state;
-    struct request *request = find(ticket);
+    struct request *request = find_request(ticket);
     state = request ? request->state : REQUEST_NONE;
     if (state == REQUEST_DONE) {
         *result = request->result;
@@ -140,7 +140,7 @@ enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256
 bool requests_take_back(uint64_t ticket) {
     bool taken_back = false;
     if (!begin()) return false;
-    struct request *request = find(ticket);
+    struct request *request = find_request(ticket);
     if (request && request->state == REQUEST_WAITING) {
         request->state = REQUEST_NONE;
         taken_back = true;
@@ -151,7 +151,7 @@ bool requests_take_back(uint64_t ticket) {
 
 void requests_leave(uint64_t ticket) {
     if (!begin()) return;
-    struct request *request = find(ticket);
+    struct request *request = find_request(ticket);
     if (request && request->state == REQUEST_TAKEN)
         request->left = true;
     else if (request)
@@ -162,7 +162,7 @@ void requests_leave(uint64_t ticket) {
 /* --- answers --- */
 
 /* kinds: those that the program asks for. 0: the worker asks, and gets the others. */
-static bool take(struct memstow_request *out, uint32_t kinds) {
+static bool take_request(struct memstow_request *out, uint32_t kinds) {
     if (!begin()) return false;
     page.answered |= kinds;
     struct request *request = oldest_waiting(kinds ? kinds : ~page.answered);
@@ -181,7 +181,7 @@ static bool take(struct memstow_request *out, uint32_t kinds) {
     return request;
 }
 
-bool requests_take(struct memstow_request *out) { return take(out, 0); }
+bool requests_take(struct memstow_request *out) { return take_request(out, 0); }
 
 bool requests_for_worker(void) {
     if (!begin()) return false;
@@ -196,7 +196,7 @@ static bool is_programs(const struct request *request) {
 
 bool requests_worker_has(uint64_t ticket) {
     if (!begin()) return false;
-    struct request *request = find(ticket);
+    struct request *request = find_request(ticket);
     bool has = request && request->state == REQUEST_TAKEN && request->by_worker;
     end();
     return has;
@@ -207,7 +207,7 @@ int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t millisec
     for (;;) {
         if (seal_is_set()) return -ENODEV;
         uint32_t seen = requests_seen();
-        if (take(out, kinds)) return 1;
+        if (take_request(out, kinds)) return 1;
         uint64_t now = os_now();
         if (now >= until || requests_wait(seen, until - now) == -EINTR) return 0;
     }
@@ -215,7 +215,7 @@ int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t millisec
 
 int requests_done(uint64_t ticket, int64_t result, const char *text) {
     if (!begin()) return -EBUSY;
-    struct request *request = find(ticket);
+    struct request *request = find_request(ticket);
     bool taken = request && request->state == REQUEST_TAKEN;
     if (taken) {
         request->state = request->left ? REQUEST_NONE : REQUEST_DONE;
@@ -230,7 +230,7 @@ int requests_done(uint64_t ticket, int64_t result, const char *text) {
 
 void requests_cancel(uint64_t ticket) {
     if (!begin()) return;
-    struct request *request = find(ticket);
+    struct request *request = find_request(ticket);
     if (request && is_programs(request)) __atomic_store_n(&request->ended, ticket, __ATOMIC_SEQ_CST);
     end();
 }

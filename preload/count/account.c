@@ -12,7 +12,7 @@ static int64_t live_host, live_mapped;
 static uint64_t inherited_freed;
 static uint64_t while_peak; /* for memstow_peak: the peak of an interval that the program chooses */
 
-static int64_t moved_by(const struct thread *self) { return (int64_t)(self->room - self->quantum); }
+static int64_t moved_by(const struct thread *self) { return (int64_t)(self->drift - self->quantum); }
 
 /* --- running totals --- */
 
@@ -118,7 +118,7 @@ bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, 
     return shift_in(self == &thread_nobody ? &thread_shared : self, from, to, bytes, blocks, freed);
 }
 
-bool account_shift_room(uint32_t site) {
+bool account_shift_reserve(uint32_t site) {
     struct thread *self = thread_self == &thread_nobody ? thread_acquire() : thread_self;
     return counter_to_shift(self == &thread_nobody ? &thread_shared : self, site) != NULL;
 }

@@ -18,7 +18,7 @@ void account_free(uint32_t site, uint64_t bytes);
  * has changed. The caller is pinned. */
 bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed);
 /* Makes room for a shift at this site. Call it for both sites; then account_shift on this thread does not fail. */
-bool account_shift_room(uint32_t site);
+bool account_shift_reserve(uint32_t site);
 
 /* A block that existed before this process was forked off is freed (or realloc replaces it). */
 void account_free_inherited(uint64_t bytes);

@@ -11,8 +11,8 @@
 
 /* True when account_flush is due. */
 static inline bool account_move(struct thread *self, uint64_t bytes) {
-    self->room += bytes;
-    return unlikely(self->room > self->limit);
+    self->drift += bytes;
+    return unlikely(self->drift > self->limit);
 }
 
 void account_flush(struct thread *self);

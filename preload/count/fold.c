@@ -139,7 +139,7 @@ static uint8_t bucket_of(const struct snap_counter *sum) {
 }
 
 /* Puts the sites of one chunk into buckets: either the known ones or the others. */
-static void look_at(uint32_t chunk, bool known) {
+static void look_at_chunk(uint32_t chunk, bool known) {
     struct snap_counter sums[CHUNK];
     bool summed = false;
     for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK; i++, site++) {
@@ -163,7 +163,7 @@ static uint32_t sites_in_use(void) { return site_count() - (uint32_t)site_free_c
 /* Most stacks that die are young. So first only sites that are new since the last fold are looked at. */
 static enum progress look_at_young(void) {
     uint32_t all = sites_in_use();
-    look_at(fold.at++, false);
+    look_at_chunk(fold.at++, false);
     fold.looked_at = fold.at * CHUNK;
     if (fold.looked_at < site_count()) return PROGRESS_MORE;
     fold.young = choose_buckets(all);
@@ -176,7 +176,7 @@ static enum progress look_at_young(void) {
 static enum progress look_at_old(void) {
     uint32_t all = sites_in_use(), chosen;
     if (!fold.poor) return PROGRESS_DONE;
-    look_at(fold.at++, true);
+    look_at_chunk(fold.at++, true);
     if (fold.at * CHUNK < fold.looked_at) return PROGRESS_MORE;
     chosen = choose_buckets(all);
     fold.poor = chosen < all / MUCH;

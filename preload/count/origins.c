@@ -71,7 +71,7 @@ static void note_thing(struct snap_birth *birth, uint64_t device_major, uint32_t
 /* What the kernel knows of a descriptor, without a question to a file server. Under a filter only fstat is left, which
  * may ask a server. So it is called only for a file that was just opened: its server has just answered. The server of a
  * copied descriptor may be dead. */
-static void look_at(int fd, struct snap_birth *birth) {
+static void look_at_descriptor(int fd, struct snap_birth *birth) {
     struct statx st;
     struct stat plain;
     if (is_filtered()) {
@@ -96,7 +96,7 @@ void origins_note(int fd, enum snap_birth_kind kind, struct caller caller) {
     struct snap_birth birth = {.kind = kind, .key = (uint32_t)fd, .birth_ns = os_now()};
     struct snap_birth *record = record_at(&descriptors, birth.key);
     if (!record) return;
-    look_at(fd, &birth);
+    look_at_descriptor(fd, &birth);
     enum pin pin = pin_begin(caller.slot);
     birth.site = site_of_birth(caller);
     write_record(record, &birth);
@@ -127,7 +127,7 @@ void origins_note_inherited(void) {
         if (os_call(SYS_fcntl, birth.key, F_GETFD) < 0) continue;
         struct snap_birth *record = record_at(&descriptors, birth.key);
         if (!record) continue;
-        look_at((int)birth.key, &birth);
+        look_at_descriptor((int)birth.key, &birth);
         write_record(record, &birth);
     }
 }

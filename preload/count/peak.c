@@ -89,9 +89,9 @@ static uint64_t number_at(const struct series *buffer, uint32_t *at) {
 /* --- taking one --- */
 
 static void copy_site(uint32_t site, struct live live) {
-    uint64_t room = picture.peak - picture.bytes;
-    if (site != SNAP_SITE_INHERITED && live.bytes > room)
-        live = room ? (struct live){room, live.blocks} : (struct live){0};
+    uint64_t left = picture.peak - picture.bytes;
+    if (site != SNAP_SITE_INHERITED && live.bytes > left)
+        live = left ? (struct live){left, live.blocks} : (struct live){0};
     if (!(live.bytes | live.blocks)) return;
     uint8_t bytes[3 * SNAP_NUMBER_MAX], *end = bytes;
     end = snap_put_number(end, site - picture.last_site);

@@ -114,18 +114,18 @@ static uint32_t site_in_run(uint32_t place) {
 
 /* Many searches come the same way, so the sites on it are remembered in `found`. */
 uint32_t site_outer(uint32_t place, struct site_outer_found *found) {
-    enum { WAY = 16 };
-    uint32_t way[WAY], length = 0, outermost = TREE_ROOT, site = 0;
+    enum { PATH = 16 };
+    uint32_t path[PATH], length = 0, outermost = TREE_ROOT, site = 0;
     for (; place != TREE_ROOT && !site; place = tree_outside(place)) {
         uint32_t i = place % SITE_OUTER_FOUND;
         site = found && found->at[i].place == place ? found->at[i].site : site_in_run(place);
-        if (length < WAY) way[length++] = place;
+        if (length < PATH) path[length++] = place;
         outermost = place;
     }
     if (!site) site = make_outer(outermost == TREE_ROOT ? TREE_ROOT : tree_first(outermost));
     for (uint32_t i = 0; found && i < length; i++) {
-        found->at[way[i] % SITE_OUTER_FOUND].place = way[i];
-        found->at[way[i] % SITE_OUTER_FOUND].site = site;
+        found->at[path[i] % SITE_OUTER_FOUND].place = path[i];
+        found->at[path[i] % SITE_OUTER_FOUND].site = site;
     }
     return site;
 }
@@ -179,9 +179,9 @@ uint32_t site_tagged(uint32_t site, uint32_t tag) {
     uint32_t stack = snap_site_stack(record), found = INDEX_NONE;
     if (!make_tagged_ready()) return site;
     if (record.word != SNAP_SITE_FREE) {
-        bool room = site_free_count() || !budget_is_full(BUDGET_STACKS);
-        found = find_tagged(tag, stack, snap_site_module(record), room);
-        if (found == INDEX_NONE && !room) {
+        bool has_memory = site_free_count() || !budget_is_full(BUDGET_STACKS);
+        found = find_tagged(tag, stack, snap_site_module(record), has_memory);
+        if (found == INDEX_NONE && !has_memory) {
             budget_want();
             ledger_lost(SNAP_LOST_STACKS);
         }

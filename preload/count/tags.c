@@ -58,7 +58,7 @@ static uint64_t word_of(struct snap_tag tag) {
 }
 
 /* Entries may be taken out and put in while we look (words_find). The record never changes, so it decides. */
-static uint32_t find(uint64_t word) {
+static uint32_t find_tag(uint64_t word) {
     uint32_t number = words_find(&numbers, word);
     return likely(number == WORDS_NONE || word_of(tags_at(number)) == word) ? number : WORDS_NONE;
 }
@@ -66,7 +66,7 @@ static uint32_t find(uint64_t word) {
 /* Makes a tag and its number. The number is the id of the record, so the record is written before the number can be
  * found. */
 static uint32_t make(struct snap_tag tag) {
-    uint32_t number = find(word_of(tag));
+    uint32_t number = find_tag(word_of(tag));
     if (number != WORDS_NONE) return number;
     number = series_take(&tags);
     struct snap_tag *record = series_at(&tags, number);
@@ -77,7 +77,7 @@ static uint32_t make(struct snap_tag tag) {
 
 uint32_t tags_number(struct snap_tag tag) {
     if (!word_of(tag)) return 0;
-    uint32_t number = find(word_of(tag));
+    uint32_t number = find_tag(word_of(tag));
     if (likely(number != WORDS_NONE)) return number;
     owner_note(tag);
     number = 0;

@@ -190,7 +190,7 @@ static void begin_record(uint32_t slot) {
 }
 
 void thread_begin_quantum(struct thread *self) {
-    self->quantum = self->room = os_load(&quantum);
+    self->quantum = self->drift = os_load(&quantum);
     self->limit = 2 * self->quantum;
 }
 

@@ -12,9 +12,9 @@
 enum { THREAD_CHUNKS = 1 << 14 /* of SNAP_CHUNK_SITES sites each: two million sites */ };
 
 struct thread {
-    /* room: host bytes allocated minus freed since the last flush, plus `quantum`. When it leaves [0, limit], a flush
+    /* drift: host bytes allocated minus freed since the last flush, plus `quantum`. When it leaves [0, limit], a flush
      * is due. A signal handler may cause a lost update, which shifts the running total, but never a counter. */
-    uint64_t room, limit, quantum;
+    uint64_t drift, limit, quantum;
     /* here: the counter for events without a recorded call stack; NULL: every event has one. If `here` is NULL,
      * `nowhere` is so large that no sum with it equals a seal (header.h); else it is 0. */
     struct snap_counter *here;

@@ -56,7 +56,7 @@ enum { CUDA_ARRAY_SPARSE = 0x40, CUDA_ARRAY_DEFERRED = 0x80 }; /* such arrays ha
 struct cuda_alloc_node { /* cudaMemAllocNodeParams and CUDA_MEM_ALLOC_NODE_PARAMS */
     union {
         struct cuda_properties properties;
-        char room[88];
+        char bytes[88];
     } pool;
     const void *access;
     size_t access_count, bytes;
@@ -68,7 +68,7 @@ struct cuda_node { /* CUgraphNodeParams */
     int type, reserved[3];
     union {
         struct cuda_alloc_node alloc;
-        char room[232];
+        char bytes[232];
     };
 };
 enum { CUDA_NODE_ALLOC = 10 };

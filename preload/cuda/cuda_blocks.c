@@ -72,14 +72,14 @@ static bool add_level(uint32_t known) {
 
 /* --- slots --- */
 
-struct place {
+struct slot {
     uint64_t *key;
     struct snap_cuda_block *record;
 };
 
-static struct place slot_at(const struct level *level, uint64_t index) {
+static struct slot slot_at(const struct level *level, uint64_t index) {
     index &= level->mask;
-    return (struct place){&level->keys[index], &level->records[index]};
+    return (struct slot){&level->keys[index], &level->records[index]};
 }
 
 /* A walk through the table copies records without claiming them. So records are written word by word. */
@@ -106,7 +106,7 @@ static struct snap_cuda_block copy_of(const struct snap_cuda_block *record) {
 static bool add_to(const struct level *level, uint64_t key, const struct snap_cuda_block *block) {
     uint64_t home = hash(key);
     for (uint64_t step = 0; step < REACH; step++) {
-        struct place at = slot_at(level, home + step);
+        struct slot at = slot_at(level, home + step);
         uint64_t empty = 0;
         if (os_load(at.key) ||
             !__atomic_compare_exchange_n(at.key, &empty, key | CLAIMED, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -130,7 +130,7 @@ bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block)
 }
 
 /* Finds the key, even if another thread has claimed it. */
-static bool find_once(uint64_t key, struct place *at, bool *claimed) {
+static bool find_once(uint64_t key, struct slot *at, bool *claimed) {
     uint64_t home = hash(key);
     for (uint32_t k = count_levels(); k-- > 0;)
         for (uint64_t step = 0; step < REACH; step++) {
@@ -143,7 +143,7 @@ static bool find_once(uint64_t key, struct place *at, bool *claimed) {
 }
 
 /* A record that is being added, removed or changed is claimed for a moment only. So this waits. */
-static bool find(uint64_t key, struct place *at) {
+static bool find_slot(uint64_t key, struct slot *at) {
     bool claimed;
     int turn = 0;
     do
@@ -153,8 +153,8 @@ static bool find(uint64_t key, struct place *at) {
 }
 
 /* Claims the record for the caller. */
-static bool claim(uint64_t key, struct place *at) {
-    while (find(key, at)) {
+static bool claim(uint64_t key, struct slot *at) {
+    while (find_slot(key, at)) {
         uint64_t seen = key;
         if (likely(
                 __atomic_compare_exchange_n(at->key, &seen, key | CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)))
@@ -165,7 +165,7 @@ static bool claim(uint64_t key, struct place *at) {
 
 bool cuda_blocks_take_if(enum cuda_space space, uint64_t number, cuda_blocks_test *is, const void *context,
                          struct snap_cuda_block *out) {
-    struct place at;
+    struct slot at;
     uint64_t key = key_of(space, number);
     if (!claim(key, &at)) return false;
     if (is && !is(at.record, context)) {
@@ -183,7 +183,7 @@ bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_b
 }
 
 struct snap_cuda_block *cuda_blocks_hold(enum cuda_space space, uint64_t number, struct cuda_hold *hold) {
-    struct place at;
+    struct slot at;
     if (!claim(key_of(space, number), &at)) return NULL;
     *hold = (struct cuda_hold){at.key, at.record};
     return at.record;
@@ -203,7 +203,7 @@ bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_b
 }
 
 /* A held record counts as present. */
-static bool copy_if_there(const struct place *at, uint64_t key, struct snap_cuda_block *out) {
+static bool copy_if_there(const struct slot *at, uint64_t key, struct snap_cuda_block *out) {
     if (!key) return false;
     *out = copy_of(at->record);
     uint64_t now = __atomic_load_n(at->key, __ATOMIC_ACQUIRE);
@@ -213,7 +213,7 @@ static bool copy_if_there(const struct place *at, uint64_t key, struct snap_cuda
 void cuda_blocks_all(cuda_blocks_visit *visit, void *context) {
     for (uint32_t k = 0; k < count_levels(); k++)
         for (uint64_t i = 0; i <= levels[k].mask; i++) {
-            struct place at = slot_at(&levels[k], i);
+            struct slot at = slot_at(&levels[k], i);
             struct snap_cuda_block block;
             uint64_t key = __atomic_load_n(at.key, __ATOMIC_ACQUIRE);
             if (copy_if_there(&at, key, &block)) visit(space_of(key), &block, context);

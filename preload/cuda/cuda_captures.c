@@ -24,7 +24,7 @@ static struct capture {
     uint32_t thread;    /* the thread, for a thread's default stream */
     uint32_t number;    /* 0: it has not begun */
     bool left;          /* its stream is being destroyed */
-    struct cuda_place place;
+    struct cuda_target target;
 } captures[CAPTURES_MOST];
 static uint32_t numbers; /* the last number that we gave to a capture whose number the driver does not tell */
 static uint32_t count;
@@ -77,10 +77,10 @@ static struct capture capture_here(cuda_handle stream) {
                             .thread = own ? thread_slot() : 0};
 }
 
-uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_place *place) {
+uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_target *target) {
     struct capture capture = capture_here(stream);
     uint64_t where = 0;
-    capture.place = *place;
+    capture.target = *target;
     add_to_count(1);
     let_waits_end();
     if (!lock_wait(&changing)) return 0;
@@ -118,11 +118,11 @@ static bool is_of_stream(const struct capture *capture, const struct capture *li
 }
 
 static bool is_of_context(const struct capture *capture, const struct capture *like) {
-    return capture->place.context == like->place.context;
+    return capture->target.context == like->target.context;
 }
 
 /* The caller holds the lock. Finds the captures that go on and match. */
-static uint64_t find(is_meant *is, struct capture like) {
+static uint64_t find_capture(is_meant *is, struct capture like) {
     uint64_t found = 0;
     for (int i = 0; i < CAPTURES_MOST; i++) {
         const struct capture *capture = &captures[i];
@@ -135,7 +135,7 @@ static uint64_t find(is_meant *is, struct capture like) {
 uint32_t cuda_captures_find(cuda_handle stream) {
     uint32_t number = 0;
     if (!cuda_captures_any() || !lock_wait(&changing)) return 0;
-    uint64_t found = find(is_of_stream, capture_here(stream));
+    uint64_t found = find_capture(is_of_stream, capture_here(stream));
     if (found) number = captures[__builtin_ctzll(found)].number;
     lock_let_go(&changing);
     return number;
@@ -143,7 +143,7 @@ uint32_t cuda_captures_find(cuda_handle stream) {
 
 static uint64_t find_locked(is_meant *is, struct capture like) {
     if (!cuda_captures_any() || !lock_wait(&changing)) return 0;
-    uint64_t found = find(is, like);
+    uint64_t found = find_capture(is, like);
     lock_let_go(&changing);
     return found;
 }
@@ -151,7 +151,7 @@ static uint64_t find_locked(is_meant *is, struct capture like) {
 uint64_t cuda_captures_of_stream(cuda_handle stream) { return find_locked(is_of_stream, capture_here(stream)); }
 
 uint64_t cuda_captures_of_context(cuda_handle context) {
-    return find_locked(is_of_context, (struct capture){.place = {.context = context}});
+    return find_locked(is_of_context, (struct capture){.target = {.context = context}});
 }
 
 void cuda_captures_leave(uint64_t places, bool leave) {

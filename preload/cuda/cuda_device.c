@@ -17,7 +17,7 @@ enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 2
  * and A writes after B: then the next thread looks again. */
 enum { GENERATION_BITS = 16, LOOKED = 1 << (GENERATION_BITS - 1) };
 
-static void *find(uint64_t *known, const char *name) {
+static void *find_function(uint64_t *known, const char *name) {
     uint64_t now = LOOKED | (__atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE) & (LOOKED - 1));
     uint64_t seen = os_load(known);
     if (unlikely((seen & (LOOKED | (LOOKED - 1))) != now)) {
@@ -31,7 +31,7 @@ static void *find(uint64_t *known, const char *name) {
 #define FUNCTION(name, parameters)                                                                                     \
     static int(*name(void)) parameters {                                                                               \
         static uint64_t known;                                                                                         \
-        return (int(*) parameters)find(&known, #name);                                                                 \
+        return (int(*) parameters)find_function(&known, #name);                                                        \
     }
 FUNCTION(cuCtxGetCurrent, (cuda_handle *))
 FUNCTION(cuCtxSetCurrent, (cuda_handle))
@@ -52,7 +52,7 @@ FUNCTION(cuDeviceGetMemPool, (cuda_handle *, int))
 FUNCTION(cuMemPoolGetAttribute, (cuda_handle, int, void *))
 FUNCTION(cuDeviceGetGraphMemAttribute, (int, int, void *))
 
-static __thread struct cuda_place last __attribute__((tls_model("initial-exec")));
+static __thread struct cuda_target last __attribute__((tls_model("initial-exec")));
 /* How many contexts had ended when `last` was set. */
 static __thread uint32_t last_ended __attribute__((tls_model("initial-exec")));
 static uint32_t contexts_ended;
@@ -60,28 +60,28 @@ static cuda_handle primaries[SNAP_CUDA_DEVICES];
 static uint64_t sampled[SNAP_CUDA_DEVICES];
 static int device_count;
 
-struct cuda_place cuda_device_now(void) {
+struct cuda_target cuda_device_now(void) {
     cuda_handle context = NULL;
     int device = 0;
-    if (!cuCtxGetCurrent() || cuCtxGetCurrent()(&context) || !context) return (struct cuda_place){0};
+    if (!cuCtxGetCurrent() || cuCtxGetCurrent()(&context) || !context) return (struct cuda_target){0};
     uint32_t ended = __atomic_load_n(&contexts_ended, __ATOMIC_ACQUIRE);
     if (likely(context == last.context && ended == last_ended)) return last;
     if (!cuCtxGetDevice() || cuCtxGetDevice()(&device) || device < 0) device = 0;
     last_ended = ended;
-    return last = (struct cuda_place){context, (uint32_t)device};
+    return last = (struct cuda_target){context, (uint32_t)device};
 }
 
-struct cuda_place cuda_device_in(cuda_handle context) {
+struct cuda_target cuda_device_in(cuda_handle context) {
     cuda_handle before = NULL;
-    if (!cuCtxGetCurrent() || !cuCtxSetCurrent() || cuCtxGetCurrent()(&before)) return (struct cuda_place){0};
-    if (cuCtxSetCurrent()(context)) return (struct cuda_place){0};
-    struct cuda_place place = cuda_device_now();
+    if (!cuCtxGetCurrent() || !cuCtxSetCurrent() || cuCtxGetCurrent()(&before)) return (struct cuda_target){0};
+    if (cuCtxSetCurrent()(context)) return (struct cuda_target){0};
+    struct cuda_target target = cuda_device_now();
     if (cuCtxSetCurrent()(before)) cuCtxSetCurrent()(before);
-    return place;
+    return target;
 }
 
 uint32_t cuda_device_of_thread(uintptr_t caller) {
-    struct cuda_place now = cuda_device_now();
+    struct cuda_target now = cuda_device_now();
     void *linked = now.context ? NULL : cuda_scope_linked("cudaGetDevice", caller);
     int device, (*ask)(int *) = (int (*)(int *))linked;
     if (now.context) return now.device;
@@ -231,15 +231,15 @@ static bool is_due(uint32_t device, const struct snap_cuda_device *record, bool 
     return __atomic_compare_exchange_n(&sampled[device], &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-void cuda_device_sample(const struct cuda_place *place, bool urgent) {
+void cuda_device_sample(const struct cuda_target *target, bool urgent) {
     size_t available, total;
-    if (!place->context || place->device >= SNAP_CUDA_DEVICES || cuda_captures_any()) return;
-    struct snap_cuda_device *record = cuda_counts_device(place->device);
-    if (!record || !is_due(place->device, record, urgent)) return;
+    if (!target->context || target->device >= SNAP_CUDA_DEVICES || cuda_captures_any()) return;
+    struct snap_cuda_device *record = cuda_counts_device(target->device);
+    if (!record || !is_due(target->device, record, urgent)) return;
     if (!cuMemGetInfo_v2() || cuMemGetInfo_v2()(&available, &total)) return;
-    note(place->device, available, total);
-    note_pool(place->device, record);
-    note_graphs(place->device, record);
+    note(target->device, available, total);
+    note_pool(target->device, record);
+    note_graphs(target->device, record);
 }
 
 uint64_t cuda_device_total(void) {
@@ -250,6 +250,6 @@ uint64_t cuda_device_total(void) {
 static void cuda_device_abandon(void) {
     memset(primaries, 0, sizeof primaries);
     memset(sampled, 0, sizeof sampled);
-    last = (struct cuda_place){0};
+    last = (struct cuda_target){0};
 }
 FORKED(cuda_device_abandon);

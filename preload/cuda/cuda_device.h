@@ -12,15 +12,15 @@
 
 #pragma GCC visibility push(hidden)
 
-struct cuda_place {
+struct cuda_target {
     cuda_handle context; /* NULL: there is none */
     uint32_t device;     /* 0 if it is unknown */
 };
 
 /* The place of the calling thread. */
-struct cuda_place cuda_device_now(void);
+struct cuda_target cuda_device_now(void);
 /* The place of a context. The thread's own context does not change. */
-struct cuda_place cuda_device_in(cuda_handle context);
+struct cuda_target cuda_device_in(cuda_handle context);
 /* The device whose pool a stream allocates from. */
 uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now);
 
@@ -59,7 +59,7 @@ extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
 /* The program was told these figures of its present device. `total` includes what was moved off it. */
 void cuda_device_figures(uint64_t available, uint64_t total);
 /* Asks for them if it is time. `urgent`: it is time now. */
-void cuda_device_sample(const struct cuda_place *place, bool urgent);
+void cuda_device_sample(const struct cuda_target *target, bool urgent);
 
 #pragma GCC visibility pop
 

@@ -34,8 +34,8 @@ void cuda_capture_changes(struct cuda_call *call, enum cuda_capture what, cuda_h
     call->captured = what;
     call->stream = cuda_device_stream(stream, call->per_thread);
     if (what == CUDA_CAPTURE_BEGINS) {
-        struct cuda_place place = cuda_device_now();
-        call->captures = cuda_captures_begin(call->stream, &place);
+        struct cuda_target target = cuda_device_now();
+        call->captures = cuda_captures_begin(call->stream, &target);
         return;
     }
     cuda_teardown_number(call);

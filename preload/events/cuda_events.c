@@ -66,7 +66,7 @@ static void drop_earlier(enum cuda_space space, uint64_t number) {
     cuda_events_forget(space, &earlier);
 }
 
-static void add(const struct cuda_call *call, enum cuda_space space, struct snap_cuda_block *block) {
+static void add_block(const struct cuda_call *call, enum cuda_space space, struct snap_cuda_block *block) {
     drop_earlier(space, block->address);
     if (is_counted(block))
         block->count = cuda_counts_add(site_of_call(call->caller), tags_used ? tags_present()->tag : 0, block->kind,
@@ -81,17 +81,17 @@ static void add(const struct cuda_call *call, enum cuda_space space, struct snap
 /* --- coming --- */
 
 static struct snap_cuda_block block_here(enum snap_cuda_kind kind, uint64_t number, uint64_t bytes) {
-    struct cuda_place place = cuda_device_now();
+    struct cuda_target target = cuda_device_now();
     return (struct snap_cuda_block){.kind = (uint8_t)kind,
-                                    .device = (uint16_t)place.device,
+                                    .device = (uint16_t)target.device,
                                     .address = number,
                                     .size = bytes,
-                                    .context = (uintptr_t)place.context};
+                                    .context = (uintptr_t)target.context};
 }
 
 /* The driver's figures are those of the thread's device, which is not always the block's. */
 static void sample(const struct snap_cuda_block *block, uint32_t device_of_context) {
-    cuda_device_sample(&(struct cuda_place){(cuda_handle)block->context, device_of_context}, false);
+    cuda_device_sample(&(struct cuda_target){(cuda_handle)block->context, device_of_context}, false);
 }
 
 void cuda_events_register(struct cuda_call *call, uint64_t at, uint64_t bytes) {
@@ -104,14 +104,14 @@ void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, ui
     struct snap_cuda_block block = block_here(kind, number, bytes);
     if (!number) return;
     if (kind == SNAP_CUDA_PINNED) stow_lock_range(number, bytes);
-    add(call, space_of(kind), &block);
+    add_block(call, space_of(kind), &block);
     sample(&block, block.device);
 }
 
 void cuda_events_made_pool(const struct cuda_call *call, cuda_handle pool, const struct cuda_properties *properties) {
     struct snap_cuda_block block = block_here(SNAP_CUDA_POOL, (uintptr_t)pool, 0);
     if (properties->location.type == CUDA_LOCATION_DEVICE) block.device = (uint16_t)properties->location.id;
-    add(call, CUDA_POOL, &block);
+    add_block(call, CUDA_POOL, &block);
 }
 
 static uint32_t device_of_pool(cuda_handle pool, uint32_t otherwise) {
@@ -130,7 +130,7 @@ void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_
     block.stream = (uintptr_t)meant;
     block.pool = captured ? 0 : (uintptr_t)pool;
     block.users = captured ? cuda_device_capture(meant) : 0;
-    add(call, CUDA_ADDRESS, &block);
+    add_block(call, CUDA_ADDRESS, &block);
     if (!captured) sample(&block, here);
 }
 
@@ -139,7 +139,7 @@ void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_a
     const struct cuda_properties *of = &alloc->pool.properties;
     if (of->location.type == CUDA_LOCATION_DEVICE) block.device = (uint16_t)of->location.id;
     block.pool = (uintptr_t)graph;
-    if (alloc->start) add(call, CUDA_ADDRESS, &block);
+    if (alloc->start) add_block(call, CUDA_ADDRESS, &block);
 }
 
 /* --- physical memory --- */
@@ -147,14 +147,14 @@ void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_a
 static void add_handle(const struct cuda_call *call, cuda_memory memory, uint64_t physical) {
     struct snap_cuda_block of, handle = {.kind = SNAP_CUDA_HANDLE, .address = memory, .pool = physical, .users = 1};
     if (cuda_blocks_find(CUDA_PHYSICAL, physical, &of)) handle.device = of.device;
-    add(call, CUDA_HANDLE, &handle);
+    add_block(call, CUDA_HANDLE, &handle);
 }
 
 static void add_physical(const struct cuda_call *call, cuda_memory memory, struct snap_cuda_block block) {
     block.address = __atomic_add_fetch(&last_physical, 1, __ATOMIC_RELAXED);
     block.stream = memory;
     block.users = 1;
-    add(call, CUDA_PHYSICAL, &block);
+    add_block(call, CUDA_PHYSICAL, &block);
     add_handle(call, memory, block.address);
 }
 
@@ -194,7 +194,7 @@ void cuda_events_opened(const struct cuda_call *call, uint64_t at) {
     if (!at) return;
     if (!begin_using()) return;
     bool again = cuda_blocks_find(CUDA_ADDRESS, at, &there) && there.kind == SNAP_CUDA_IMPORTED;
-    if (!again || !change_users(CUDA_ADDRESS, at, 1, &there)) add(call, CUDA_ADDRESS, &block);
+    if (!again || !change_users(CUDA_ADDRESS, at, 1, &there)) add_block(call, CUDA_ADDRESS, &block);
     lock_let_go(&using);
 }
 
@@ -253,7 +253,7 @@ void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda
 void cuda_events_released(struct cuda_call *call) {
     if (!call->found)
         cuda_events_gone(call); /* notes that it is unknown */
-    else if (!call->kept)
+    else if (!call->in_use)
         let_go_of_physical(call->taken.pool);
 }
 
@@ -262,7 +262,7 @@ void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t 
     if (!cuda_blocks_find(CUDA_HANDLE, memory, &handle)) return;
     block.pool = handle.pool;
     use_physical(handle.pool);
-    add(call, CUDA_MAPPING, &block);
+    add_block(call, CUDA_MAPPING, &block);
 }
 
 /* Unmaps whole mappings, one by one. */
@@ -283,8 +283,8 @@ void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t nu
 
 static void take_one(struct cuda_call *call) {
     call->found = change_users(call->space, call->number, -1, &call->taken);
-    call->kept = call->found && (int32_t)call->taken.users > 0;
-    if (call->found && !call->kept) call->found = cuda_blocks_take(call->space, call->number, &call->taken);
+    call->in_use = call->found && (int32_t)call->taken.users > 0;
+    if (call->found && !call->in_use) call->found = cuda_blocks_take(call->space, call->number, &call->taken);
 }
 
 void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_t number) {
@@ -298,7 +298,7 @@ void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_
 }
 
 void cuda_events_gone(struct cuda_call *call) {
-    if (call->found && !call->kept)
+    if (call->found && !call->in_use)
         cuda_events_forget(call->space, &call->taken);
     else if (call->removes && !call->found)
         add_one(&cuda_counts_head()->foreign_frees);
@@ -306,8 +306,8 @@ void cuda_events_gone(struct cuda_call *call) {
 
 static void put_back(struct cuda_call *call) {
     struct snap_cuda_block now;
-    if (call->kept && change_users(call->space, call->number, 1, &now)) return;
-    if (call->kept || call->space == CUDA_HANDLE) call->taken.users = 1;      /* the last user */
+    if (call->in_use && change_users(call->space, call->number, 1, &now)) return;
+    if (call->in_use || call->space == CUDA_HANDLE) call->taken.users = 1;    /* the last user */
     if (!cuda_blocks_add(call->space, &call->taken)) count_out(&call->taken); /* its end will not be seen */
 }
 
@@ -352,8 +352,8 @@ void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag) {
 /* --- refusals --- */
 
 void cuda_events_refused(const struct cuda_call *call) {
-    struct cuda_place place = cuda_device_now();
-    cuda_oom_refused(&place, call->asked_kind, call->asked);
+    struct cuda_target target = cuda_device_now();
+    cuda_oom_refused(&target, call->asked_kind, call->asked);
 }
 
 /* --- unknown entries --- */

@@ -25,7 +25,7 @@ struct cuda_call {
     bool per_thread; /* the default stream is the thread's own */
     bool removes;    /* `taken` is what the call frees; its number is `number`, which is not 0 */
     bool found;
-    bool kept;       /* it still has other users */
+    bool in_use;     /* it still has other users */
     bool impossible; /* it must not be made: the driver is not asked */
     enum cuda_capture captured;
     cuda_handle stream; /* the stream whose capture begins or ends */

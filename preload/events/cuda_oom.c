@@ -13,18 +13,18 @@
 #include "preload/ledger/spawn.h"
 #include "preload/base/forked.h"
 
-enum { FILES_MOST = 8, PATH_ROOM = 4096 };
+enum { FILES_MOST = 8, PATH_SIZE = 4096 };
 static const uint64_t APART_NS = 30000000000; /* a snapshot takes a while, and refusals come in series */
 
 static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
 static uint64_t taken_ns;
 static uint32_t taken;
 
-static void note(const struct cuda_place *place, enum snap_cuda_kind kind, uint64_t bytes) {
+static void note(const struct cuda_target *target, enum snap_cuda_kind kind, uint64_t bytes) {
     struct snap_cuda *head = cuda_counts_head();
     os_store(&head->refused_bytes, bytes);
     os_store(&head->refused_live, (uint64_t)__atomic_load_n(&head->live, __ATOMIC_RELAXED));
-    head->refused_device = place->device;
+    head->refused_device = target->device;
     head->refused_kind = kind;
     os_store(&head->refused_ns, os_now());
     __atomic_fetch_add(&head->refused, 1, __ATOMIC_RELAXED);
@@ -44,7 +44,7 @@ static bool is_due(void) {
 }
 
 static void take_snapshot(void) {
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     uint32_t number = __atomic_add_fetch(&taken, 1, __ATOMIC_RELAXED);
     const char *ledger = ledger_path();
     if (!ledger[0] || strlen(ledger) + 16 > sizeof path) return;
@@ -54,9 +54,9 @@ static void take_snapshot(void) {
     if (spawn_snapshot(path) == 0) cuda_counts_head()->refused_files = number;
 }
 
-void cuda_oom_refused(const struct cuda_place *place, enum snap_cuda_kind kind, uint64_t bytes) {
-    note(place, kind, bytes);
-    cuda_device_sample(place, true);
+void cuda_oom_refused(const struct cuda_target *target, enum snap_cuda_kind kind, uint64_t bytes) {
+    note(target, kind, bytes);
+    cuda_device_sample(target, true);
     if (is_error(kind, bytes) && !__atomic_load_n(&cuda_counts_head()->captures, __ATOMIC_RELAXED) && is_due())
         take_snapshot();
 }

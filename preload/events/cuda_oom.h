@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
-void cuda_oom_refused(const struct cuda_place *place, enum snap_cuda_kind kind, uint64_t bytes);
+void cuda_oom_refused(const struct cuda_target *target, enum snap_cuda_kind kind, uint64_t bytes);
 
 #pragma GCC visibility pop
 

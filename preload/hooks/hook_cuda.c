@@ -36,7 +36,7 @@ static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t sl
     call->outermost = !is_within(caller.slot);
     call->outer = real && call->outermost && process_tracked();
     call->per_thread = cuda_entries[entry].per_thread;
-    call->removes = call->found = call->kept = call->impossible = false;
+    call->removes = call->found = call->in_use = call->impossible = false;
     call->asked = call->locked = call->captures = 0;
     call->captured = CUDA_NO_CAPTURE;
     call->ending = CUDA_NOTHING_ENDS;

@@ -10,7 +10,7 @@ static void look_up(const struct hook_entry *entry) {
     void *found = symbol_next(entry->name);
     __atomic_store_n(entry->next, found, __ATOMIC_RELAXED);
     bool is_ours = !found || symbol_is_in_libc(found); /* not found: the hook handles that, or nothing can call it */
-    __atomic_store_n(entry->way, is_ours ? entry->hook : found, __ATOMIC_RELEASE);
+    __atomic_store_n(entry->route, is_ours ? entry->hook : found, __ATOMIC_RELEASE);
 }
 
 /* The bounds of the section, from the linker. */

@@ -11,7 +11,7 @@
 /* One name: its hook, the address that a call of it goes to (NULL: not looked up yet), and the next definition. */
 struct hook_entry {
     const char *name;
-    void *hook, **way, **next;
+    void *hook, **route, **next;
 };
 
 #pragma GCC visibility pop
@@ -20,20 +20,20 @@ struct hook_entry {
  * of their own, where hook_entry.c finds them. */
 #define HOOK_ENTRY(name)                                                                                               \
     __attribute__((used, visibility("hidden"))) __typeof__(name) hook_##name;                                          \
-    __attribute__((used, visibility("hidden"))) void *hook_way_##name;                                                 \
+    __attribute__((used, visibility("hidden"))) void *hook_route_##name;                                               \
     static void *next_##name;                                                                                          \
     __attribute__((used, section("hook_entries"))) static const struct hook_entry entry_##name = {                     \
-        #name, (void *)hook_##name, &hook_way_##name, &next_##name};                                                   \
+        #name, (void *)hook_##name, &hook_route_##name, &next_##name};                                                 \
     __asm__(".pushsection .text\n"                                                                                     \
             ".globl " #name "\n"                                                                                       \
             ".type " #name ", @function\n" #name ":\n"                                                                 \
             "    .cfi_startproc\n"                                                                                     \
-            "    movq hook_way_" #name "(%rip), %r11\n"                                                                \
+            "    movq hook_route_" #name "(%rip), %r11\n"                                                              \
             "    testq %r11, %r11\n"                                                                                   \
             "    je 1f\n"                                                                                              \
             "    jmpq *%r11\n"                                                                                         \
             "1:  call hook_look_up_first\n"                                                                            \
-            "    jmpq *hook_way_" #name "(%rip)\n"                                                                     \
+            "    jmpq *hook_route_" #name "(%rip)\n"                                                                   \
             "    .cfi_endproc\n"                                                                                       \
             ".size " #name ", .-" #name "\n"                                                                           \
             ".popsection\n");

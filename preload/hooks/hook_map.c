@@ -71,11 +71,12 @@ HOOK void *mmap64(void *hint, size_t length, int protection, int flags, int fd, 
 }
 
 static int unmap(void *start, size_t length) {
-    struct stow_kept kept = {0};
+    struct stow_unmapped unmapped = {0};
     uint32_t pass = stow_pass_begin();
-    if (stow_pass_watched(pass) && is_range(start, length)) stow_note_unmapping((uintptr_t)start, length, &kept);
+    if (stow_pass_watched(pass) && is_range(start, length)) stow_note_unmapping((uintptr_t)start, length, &unmapped);
     int result = NEXT(munmap)(start, length);
-    if (result && kept.count) stow_put_back(&kept); /* the kernel refused: there would be one mapping too many */
+    if (result && unmapped.count)
+        stow_put_back(&unmapped); /* the kernel refused: there would be one mapping too many */
     stow_pass_end(pass);
     stack_note_unmapping();
     return result;

@@ -68,7 +68,7 @@ static size_t variables_to_pass(char *const environment[]) {
  * may not allocate. */
 static int exec_with(enum exec_kind kind, const char *file, int fd, char *const arguments[],
                      char *const environment[]) {
-    char variable[PROCESS_EXEC_ROOM];
+    char variable[PROCESS_EXEC_SIZE];
     char *const *passed = environment;
     process_exec(true);
     size_t count = variables_to_pass(environment);

@@ -28,7 +28,7 @@ enum {
     LARGEST_EXTENT = 4 * 1024 * 1024,
     FIRST_WINDOW = 4 * 1024 * 1024,
     WINDOWS = 32,
-    MEMORY_ONLY_ROOM = 64 * 1024 * 1024, /* address space; only touched pages cost memory */
+    MEMORY_ONLY_SIZE = 64 * 1024 * 1024, /* address space; only touched pages cost memory */
     SECTION_ALIGN = 64,
     STRING_SECTION = 16 * 1024,
 };
@@ -74,7 +74,7 @@ static struct {
 
 /* --- the file --- */
 
-/* Whether preallocated room on this file system is certain. Elsewhere a write through the mapping may be refused later
+/* Whether preallocated space on this file system is certain. Elsewhere a write through the mapping may be refused later
  * (SIGBUS). On an overlay the upper file system decides; the usual ones are in this list. */
 static bool preallocation_holds(int fd) {
     struct statfs fs;
@@ -125,8 +125,8 @@ static int reopen(void) {
 static bool grow(size_t need) {
     if (!ledger.file || !seal_settles()) return false;
     size_t step = ledger.mapped < LARGEST_EXTENT ? ledger.mapped : LARGEST_EXTENT;
-    size_t room = window_end() - ledger.mapped, length = need > step ? need : step;
-    length = os_round_up(length < room ? length : need, OS_PAGE);
+    size_t left = window_end() - ledger.mapped, length = need > step ? need : step;
+    length = os_round_up(length < left ? length : need, OS_PAGE);
     int fd = reopen();
     if (fd < 0) return false;
     long error = extend_file(fd, length);
@@ -162,8 +162,8 @@ static void close_windows(void) {
  * space. */
 static size_t memory_room(void) {
     struct rlimit limit;
-    if (os_call(SYS_prlimit64, 0, RLIMIT_AS, 0, &limit) < 0 || limit.rlim_cur / 32 >= MEMORY_ONLY_ROOM)
-        return MEMORY_ONLY_ROOM;
+    if (os_call(SYS_prlimit64, 0, RLIMIT_AS, 0, &limit) < 0 || limit.rlim_cur / 32 >= MEMORY_ONLY_SIZE)
+        return MEMORY_ONLY_SIZE;
     return limit.rlim_cur / 32;
 }
 
@@ -190,7 +190,7 @@ static bool is_mapped_here(const struct snap_header *old) {
            os_peek(&began, &there->start_wall_ns, sizeof began) && began == old->start_wall_ns;
 }
 
-static enum found look_at(int fd, uint32_t *exec_generation) {
+static enum found look_at_file(int fd, uint32_t *exec_generation) {
     struct stat is;
     static struct snap_header old; /* not on the stack: see residency.h */
     if (os_stat_fd(fd, &is) < 0 || !S_ISREG(is.st_mode) || is.st_uid != (uid_t)os_call(SYS_geteuid))
@@ -273,7 +273,7 @@ static int create_file(uint32_t *exec_generation) {
         fd = os_open(ledger.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
         if (fd < 0) return fd;
         uint32_t generation = 0;
-        enum found found = look_at(fd, &generation);
+        enum found found = look_at_file(fd, &generation);
         os_close(fd);
         if (found == FOUND_FOREIGN || (found == FOUND_IN_USE && (aside || !step_aside()))) return -EEXIST;
         ledger.elsewhere = found == FOUND_HERE;
@@ -309,20 +309,20 @@ static bool begin_in_file(uint32_t *exec_generation) {
 static bool begin_in_memory(void) {
     close_windows();
     if (!open_window(0, 0, FIRST_EXTENT, memory_room())) return false;
-    size_t room = ledger.windows[0].length;
+    size_t length = ledger.windows[0].length;
     char *base = ledger.windows[0].base;
     int fd = -1;
-    if (!seal_is_set() && size_allowed(room)) fd = (int)os_call(SYS_memfd_create, "memstow-ledger", MFD_CLOEXEC);
+    if (!seal_is_set() && size_allowed(length)) fd = (int)os_call(SYS_memfd_create, "memstow-ledger", MFD_CLOEXEC);
     if (fd >= 0) {
-        bool good = os_call(SYS_ftruncate, fd, room) == 0 && os_map_file(base, room, fd, 0) == 0;
+        bool good = os_call(SYS_ftruncate, fd, length) == 0 && os_map_file(base, length, fd, 0) == 0;
         os_close(fd);
         if (good) {
-            ledger.mapped = room;
+            ledger.mapped = length;
             return true;
         }
     }
-    if (os_call(SYS_mprotect, base, room, (long)(PROT_READ | PROT_WRITE)) < 0) return false;
-    ledger.mapped = room;
+    if (os_call(SYS_mprotect, base, length, (long)(PROT_READ | PROT_WRITE)) < 0) return false;
+    ledger.mapped = length;
     return true;
 }
 
@@ -618,14 +618,14 @@ bool ledger_made_by_us(const char *path) {
     uint32_t generation;
     int fd = os_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0) return false;
-    enum found found = look_at(fd, &generation);
+    enum found found = look_at_file(fd, &generation);
     os_close(fd);
     return found == FOUND_SAME;
 }
 
-static uint32_t later_windows(struct snap_range *out, uint32_t room) {
+static uint32_t later_windows(struct snap_range *out, uint32_t capacity) {
     uint32_t count = 0;
-    for (uint32_t i = 1; i < WINDOWS && count < room && ledger.windows[i].base; i++)
+    for (uint32_t i = 1; i < WINDOWS && count < capacity && ledger.windows[i].base; i++)
         out[count++] = (struct snap_range){(uintptr_t)ledger.windows[i].base, ledger.windows[i].length};
     return count;
 }

@@ -39,7 +39,8 @@ bool ledger_begin(const struct ledger_identity *identity);
 /* Forgets a ledger that was inherited over fork. It belongs to the parent, which goes on writing to it. */
 void ledger_abandon(void);
 
-/* Marks the end, and gives unused room of the file back. A memory-only ledger is now written to a file, if possible. */
+/* Marks the end, and gives unused space of the file back. A memory-only ledger is now written to a file, if possible.
+ */
 void ledger_end(enum snap_state state);
 
 /* Undoes ledger_end: the process goes on, because exec failed. */

@@ -71,10 +71,10 @@ static int run_command(void *context) {
 }
 
 static long start(struct spawn *self, int which, int (*run)(void *), int flags) {
-    int kept = errno;
+    int error = errno;
     long pid = self->clone(run, self->stacks[which] + STACK, CLONE_VM | flags, self);
     if (pid < 0) pid = -errno;
-    errno = kept;
+    errno = error;
     return pid;
 }
 

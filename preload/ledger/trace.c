@@ -19,13 +19,13 @@ static struct {
 static char *bytes_of(struct snap_ring *ring) { return (char *)(ring + 1); }
 
 static void put(uint64_t position, const void *from, size_t length) {
-    size_t place = position % TRACE_ROOM, first = TRACE_ROOM - place < length ? TRACE_ROOM - place : length;
+    size_t place = position % TRACE_SIZE, first = TRACE_SIZE - place < length ? TRACE_SIZE - place : length;
     memcpy(bytes_of(trace.ring) + place, from, first);
     memcpy(bytes_of(trace.ring), (const char *)from + first, length - first);
 }
 
 static void get(uint64_t position, void *to, size_t length) {
-    size_t place = position % TRACE_ROOM, first = TRACE_ROOM - place < length ? TRACE_ROOM - place : length;
+    size_t place = position % TRACE_SIZE, first = TRACE_SIZE - place < length ? TRACE_SIZE - place : length;
     memcpy(to, bytes_of(trace.ring) + place, first);
     memcpy((char *)to + first, bytes_of(trace.ring), length - first);
 }
@@ -36,7 +36,7 @@ static uint64_t size_of(uint32_t length) { return os_round_up(sizeof(struct snap
  * cannot be right counts as the end of all lines. */
 static bool head_at(uint64_t position, struct snap_line *head) {
     uint64_t left = os_load(&trace.ring->end) - position;
-    if (left < sizeof *head || left > TRACE_ROOM) return false;
+    if (left < sizeof *head || left > TRACE_SIZE) return false;
     get(position, head, sizeof *head);
     return head->length && head->length <= SNAP_LINE_MOST && size_of(head->length) <= left;
 }
@@ -45,16 +45,16 @@ static bool head_at(uint64_t position, struct snap_line *head) {
 static void make_room(uint64_t need) {
     uint64_t start = os_load(&trace.ring->start), end = os_load(&trace.ring->end);
     struct snap_line head;
-    if (end - start > TRACE_ROOM) start = end;
-    while (end - start + need > TRACE_ROOM) start = head_at(start, &head) ? start + size_of(head.length) : end;
+    if (end - start > TRACE_SIZE) start = end;
+    while (end - start + need > TRACE_SIZE) start = head_at(start, &head) ? start + size_of(head.length) : end;
     os_store(&trace.ring->start, start);
     __atomic_thread_fence(__ATOMIC_RELEASE); /* `start` moves before the old lines are overwritten */
 }
 
 static bool make_ring(void) {
-    struct snap_ring *ring = ledger_section(SNAP_TRACE, 1, sizeof *ring + TRACE_ROOM, 0);
+    struct snap_ring *ring = ledger_section(SNAP_TRACE, 1, sizeof *ring + TRACE_SIZE, 0);
     if (!ring) return false;
-    ring->room = TRACE_ROOM;
+    ring->capacity = TRACE_SIZE;
     ring->next = 1;
     trace.ring = ring;
     return true;

@@ -13,7 +13,7 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { TRACE_TEXT_MOST = LINE_MOST, TRACE_ROOM = 1 << 20 };
+enum { TRACE_TEXT_MOST = LINE_MOST, TRACE_SIZE = 1 << 20 };
 
 /* Adds a JSON object that was checked before. 0 or -errno: -ENODEV, -EINVAL (too long), -ENOMEM (no room in the
  * ledger), -EBUSY (the lock was held too long). After -ENOMEM and -EBUSY the line is counted as lost. */

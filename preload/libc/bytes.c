@@ -165,10 +165,10 @@ char *strcat(char *restrict to, const char *restrict from) {
     return to;
 }
 
-char *strncpy(char *restrict to, const char *restrict from, size_t room) {
-    size_t length = strnlen(from, room);
+char *strncpy(char *restrict to, const char *restrict from, size_t capacity) {
+    size_t length = strnlen(from, capacity);
     memcpy(to, from, length);
-    memset(to + length, 0, room - length);
+    memset(to + length, 0, capacity - length);
     return to;
 }
 

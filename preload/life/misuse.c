@@ -109,12 +109,12 @@ static uint64_t key_in_freed(uint64_t usable) {
 static void find_cache_key(uintptr_t raw, uintptr_t known) {
     uint64_t word, usable = CHUNK_LEAST - WORD;
     if (os_load(&cache_key)) return;
-    int kept = errno;
+    int error = errno;
     if (word_at(raw - WORD, known, &word) && is_size(word) && word <= CHUNK_CACHED)
         usable = (word & ~(uint64_t)CHUNK_FLAGS) - WORD;
     uint64_t key = key_in_freed(usable);
     if (key >= CHUNK_MOST && key == key_in_freed(usable)) os_store(&cache_key, key);
-    errno = kept;
+    errno = error;
 }
 
 static bool is_kept_by_cache(uintptr_t raw, uintptr_t known) {

@@ -186,43 +186,43 @@ static bool wanted(void) {
 
 /* --- the file's name --- */
 
-static void append(char *to, size_t room, const char *text) {
+static void append(char *to, size_t capacity, const char *text) {
     size_t at = strlen(to);
-    os_copy(to + at, room - at, text);
+    os_copy(to + at, capacity - at, text);
 }
 
-static void append_decimal(char *to, size_t room, uint64_t n) {
+static void append_decimal(char *to, size_t capacity, uint64_t n) {
     char digits[24];
     os_decimal(digits, n);
-    append(to, room, digits);
+    append(to, capacity, digits);
 }
 
-static void expand(char *to, size_t room, uint32_t generation) {
+static void expand(char *to, size_t capacity, uint32_t generation) {
     to[0] = 0;
     for (const char *at = wish.out; *at; at++) {
         char plain[2] = {*at, 0};
         switch (*at == '%' ? at[1] : 0) {
         case 'n':
-            append(to, room, name);
+            append(to, capacity, name);
             break;
         case 'p':
-            append_decimal(to, room, os_pid());
+            append_decimal(to, capacity, os_pid());
             break;
         case 'x':
-            append_decimal(to, room, generation);
+            append_decimal(to, capacity, generation);
             break;
         case '%':
-            append(to, room, "%");
+            append(to, capacity, "%");
             break;
         default:
-            append(to, room, plain);
+            append(to, capacity, plain);
             continue;
         }
         at++;
     }
     if (wish.out_named && os_pid() != wish.main_pid) {
-        append(to, room, ".");
-        append_decimal(to, room, os_pid());
+        append(to, capacity, ".");
+        append_decimal(to, capacity, os_pid());
     }
 }
 
@@ -423,13 +423,13 @@ void process_exec(bool before) {
 }
 
 /* It uses the caller's memory: a vfork child, which gets false, and other threads may be here at the same time. */
-bool process_exec_variable(char to[PROCESS_EXEC_ROOM]) {
+bool process_exec_variable(char to[PROCESS_EXEC_SIZE]) {
     if (!is_ours_to_end() || !ledger_kept) return false;
     strcpy(to, EXEC_VARIABLE "=");
-    append_decimal(to, PROCESS_EXEC_ROOM, home_pid);
-    append(to, PROCESS_EXEC_ROOM, ".");
-    append_decimal(to, PROCESS_EXEC_ROOM, ledger_head->start_ticks);
-    append(to, PROCESS_EXEC_ROOM, ".");
-    append_decimal(to, PROCESS_EXEC_ROOM, (uint64_t)ledger_head->exec_generation + 1);
+    append_decimal(to, PROCESS_EXEC_SIZE, home_pid);
+    append(to, PROCESS_EXEC_SIZE, ".");
+    append_decimal(to, PROCESS_EXEC_SIZE, ledger_head->start_ticks);
+    append(to, PROCESS_EXEC_SIZE, ".");
+    append_decimal(to, PROCESS_EXEC_SIZE, (uint64_t)ledger_head->exec_generation + 1);
     return true;
 }

@@ -37,8 +37,8 @@ void process_end(enum snap_state state);
 /* Before an exec: the variable that the next image of this process needs in its environment,
  * MEMSTOW_EXEC=PID.STARTED.IMAGES. False: there is nothing to tell, because this process is not tracked, or its ledger
  * is not kept. */
-enum { PROCESS_EXEC_ROOM = 80 };
-bool process_exec_variable(char to[PROCESS_EXEC_ROOM]);
+enum { PROCESS_EXEC_SIZE = 80 };
+bool process_exec_variable(char to[PROCESS_EXEC_SIZE]);
 
 /* About to exec (true), or come back from an exec that failed (false). */
 void process_exec(bool before);

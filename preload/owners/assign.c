@@ -19,13 +19,13 @@ static bool shift_allocated(uint32_t from, uint32_t to, uint64_t bytes) {
     return from == to || account_shift(from, to, bytes, 0, false);
 }
 
-static const struct parts_counts counts = {.room = account_shift_room, .shift = shift_allocated};
+static const struct parts_counts counts = {.reserve = account_shift_reserve, .shift = shift_allocated};
 
 /* Everything that may fail comes first. After the first count has moved, nothing fails. */
 static bool assign_whole(struct host_block *block, uint32_t model) {
     uint32_t from = block->site, to;
     if (!site_of_model(from, model, &to)) return false;
-    if (to != from && !(account_shift_room(from) && account_shift_room(to))) return false;
+    if (to != from && !(account_shift_reserve(from) && account_shift_reserve(to))) return false;
     if (block->parts && !parts_join(block->start, from, &counts)) return false;
     if (to != from) account_shift(from, to, block->size, 1, false);
     block->parts = false;

@@ -23,7 +23,7 @@
 
 /* The pieces are in a mapping of their own: large models have thousands. */
 struct list {
-    uint32_t owner, count, room;
+    uint32_t owner, count, capacity;
     struct stow_piece *pieces;
 };
 
@@ -31,19 +31,19 @@ bool moving_can_stow, moving_can_in_use;
 
 static bool count_piece(uintptr_t start, uint64_t length, void *context) {
     (void)start, (void)length;
-    ((struct list *)context)->room++;
+    ((struct list *)context)->capacity++;
     return true;
 }
 
 static bool add_piece(uintptr_t start, uint64_t length, void *context) {
     struct list *list = context;
-    if (list->count == list->room) return false;
+    if (list->count == list->capacity) return false;
     list->pieces[list->count++] = (struct stow_piece){.start = start, .length = length, .owner = list->owner};
     return true;
 }
 
 static size_t bytes_of(const struct list *list) {
-    return os_round_up((list->room + 1) * sizeof *list->pieces, OS_PAGE);
+    return os_round_up((list->capacity + 1) * sizeof *list->pieces, OS_PAGE);
 }
 
 static bool list_begin(struct list *list, uint32_t owner, uint32_t which) {
@@ -57,7 +57,7 @@ static bool list_begin(struct list *list, uint32_t owner, uint32_t which) {
 static void list_end(struct list *list) { os_unmap(list->pieces, bytes_of(list)); }
 
 /* The bytes of a piece that are not where they should go. An earlier move may have taken some of them there. */
-static uint64_t kept_of(const struct stow_piece *piece, bool out) {
+static uint64_t staying_in(const struct stow_piece *piece, bool out) {
     uint64_t away = stow_bytes_within(piece->start, piece->length);
     if (!out) return away;
     return piece->length - (away > piece->moved ? away : piece->moved);
@@ -81,7 +81,7 @@ static void note_refusals(const struct list *list, bool out) {
         if (refusal == STOW_EMPTY) continue;
         for (uint32_t i = 0; i < list->count; i++) {
             if (list->pieces[i].refusal != refusal) continue;
-            bytes += kept_of(&list->pieces[i], out);
+            bytes += staying_in(&list->pieces[i], out);
             pieces++;
         }
         if (pieces) note_refusal(list->owner, out, stow_refusal_text(refusal), bytes, pieces);
@@ -99,7 +99,7 @@ struct present {
     struct list list;
 };
 
-static void look(struct present *self) {
+static void look_at_owner(struct present *self) {
     self->known = true;
     if (list_begin(&self->list, owner_final(self->owner), self->which))
         sort_by_start(self->list.pieces, self->list.count);
@@ -113,7 +113,7 @@ struct move {
 
 static bool is_still_there(const struct stow_piece *piece, void *context) {
     struct present *self = &((struct move *)context)->present;
-    if (!self->known) look(self);
+    if (!self->known) look_at_owner(self);
     uint32_t low = 0, high = self->list.count; /* one past the last piece that begins at or before the address */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;

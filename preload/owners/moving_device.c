@@ -123,12 +123,12 @@ void moving_device_forget_why(void) { result_last = 0; }
 
 const char *moving_device_why(int64_t result) { return result < 0 && result == result_last ? why_last : NULL; }
 
-/* `kept` bytes of what stays were explained before. */
-static void note_stays(uint32_t owner, bool out, enum vram_refusal refusal, int error, uint64_t kept) {
+/* `explained` bytes of what stays were explained before. */
+static void note_stays(uint32_t owner, bool out, enum vram_refusal refusal, int error, uint64_t explained) {
     struct vram_sums sums = vram_sums(owner, UINT32_MAX);
     uint64_t there = out ? sums.live : sums.stowed;
-    if (refusal && refusal != VRAM_REFUSAL_EMPTY && !vram_refusal_is_of_blocks(refusal) && there > kept)
-        note_refusal(owner, out ? "out" : "back", refusal, error, there - kept);
+    if (refusal && refusal != VRAM_REFUSAL_EMPTY && !vram_refusal_is_of_blocks(refusal) && there > explained)
+        note_refusal(owner, out ? "out" : "back", refusal, error, there - explained);
 }
 
 static int64_t result_of(enum vram_refusal refusal, uint64_t bytes) {

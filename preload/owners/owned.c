@@ -48,7 +48,7 @@ struct sums {
     uint32_t count;
 };
 
-static void add(const struct sums *sums, uint32_t which, const struct snap_counter *sum) {
+static void add_to_sum(const struct sums *sums, uint32_t which, const struct snap_counter *sum) {
     if (!which || which >= sums->count) return;
     struct owned *has = &sums->all[which];
     has->allocated_bytes += sum->alloc_bytes;
@@ -60,9 +60,9 @@ typedef void add_counter(const struct sums *sums, uint32_t tag, const struct sna
 
 static void add_to_owners(const struct sums *sums, uint32_t number, const struct snap_counter *sum) {
     struct snap_tag tag = owners_of(number);
-    add(sums, tag.model, sum);
-    add(sums, tag.node, sum);
-    add(sums, tag.run, sum);
+    add_to_sum(sums, tag.model, sum);
+    add_to_sum(sums, tag.node, sum);
+    add_to_sum(sums, tag.run, sum);
 }
 
 /* Most chunks have no site with a tag, and are not summed. */
@@ -162,7 +162,7 @@ static void add_cuda_to_tag(const struct snap_cuda_site *site, void *context) {
 struct owned *owned_of_tags(uint32_t count) {
     struct sums sums = {os_map(bytes_for(count)), count};
     if (!sums.all) return NULL;
-    add_sites(&sums, add);
+    add_sites(&sums, add_to_sum);
     cuda_counts_visit(add_cuda_to_tag, &sums);
     return sums.all;
 }

@@ -36,7 +36,7 @@ static bool is_same(const struct owner *owner, uint32_t kind, const uint64_t key
     return owner->kind == kind && owner->keys[0] == keys[0] && owner->keys[1] == keys[1];
 }
 
-static uint32_t find(uint32_t kind, const uint64_t keys[2]) {
+static uint32_t find_owner(uint32_t kind, const uint64_t keys[2]) {
     if (!keys[0] && !keys[1]) return 0;
     uint32_t id = words_find(&by_keys, hash_of(kind, keys));
     if (id == WORDS_NONE) return 0;
@@ -77,15 +77,15 @@ static void leave_keys(uint32_t id, struct owner *owner) {
 
 /* Memory for a text; NULL: there is none. Texts are short and lie next to each other. The caller holds the registry. */
 static char *room_for(size_t length) {
-    static char *room;
+    static char *texts;
     static size_t left;
     if (length > left) {
-        room = arena_take(TEXTS);
-        left = room ? TEXTS : 0;
+        texts = arena_take(TEXTS);
+        left = texts ? TEXTS : 0;
     }
     if (length > left) return NULL;
     left -= length;
-    return room + left;
+    return texts + left;
 }
 
 static const char *copy_of(const char *text) {
@@ -140,7 +140,7 @@ static int64_t make(uint32_t kind, const char *name, const char *origin, const u
 
 int64_t owners_open(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]) {
     if (!lock_wait(&owner_registry)) return -EBUSY;
-    int64_t id = find(kind, keys);
+    int64_t id = find_owner(kind, keys);
     if (!id) id = make(kind, name, origin, keys);
     lock_let_go(&owner_registry);
     return id;
@@ -269,13 +269,13 @@ static bool is_listed(const struct owner *owner, const struct owned *has) {
            (owner->state == SNAP_OWNER_LIVE || has->live_bytes || has->cuda_bytes);
 }
 
-uint32_t owners_list(struct owner_state *out, uint32_t room) {
+uint32_t owners_list(struct owner_state *out, uint32_t capacity) {
     uint32_t all = owner_count(), listed = 0;
     struct owned *has = owned_of_all(all);
     for (uint32_t id = 1; has && id < all; id++) {
         struct owner *owner = owner_known(id);
         if (!owner || !is_listed(owner, &has[id])) continue;
-        if (listed < room) out[listed] = state_of(id, owner, &has[id]);
+        if (listed < capacity) out[listed] = state_of(id, owner, &has[id]);
         listed++;
     }
     owned_let_go(has, all);

@@ -29,8 +29,8 @@ int64_t owners_begin_run(const char *name);
 int owners_end_run(uint32_t run, uint32_t outcome);
 
 /* All models and customs that are not adopted and that have, or may get, memory. Returns their number, and writes at
- * most `room`. */
-uint32_t owners_list(struct owner_state *out, uint32_t room);
+ * most `capacity`. */
+uint32_t owners_list(struct owner_state *out, uint32_t capacity);
 int owners_figures(uint32_t owner, struct memstow_figures *out);
 
 #pragma GCC visibility pop

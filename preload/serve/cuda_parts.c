@@ -30,7 +30,7 @@ static bool holds(const struct snap_cuda_block *block, uint64_t start, uint64_t 
     return start >= block->address && end <= block->address + block->size && can_have_parts(block->kind);
 }
 
-static void look_at(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+static void look_at_block(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct search *search = context;
     if (space == CUDA_ADDRESS && holds(block, search->start, search->end)) search->block = *block;
 }
@@ -40,7 +40,7 @@ static bool find_block(struct search *search) {
         holds(&search->block, search->start, search->end))
         return true;
     search->block = (struct snap_cuda_block){0};
-    cuda_blocks_all(look_at, search);
+    cuda_blocks_all(look_at_block, search);
     return search->block.size != 0;
 }
 
@@ -134,10 +134,10 @@ static int assign_cleared(struct snap_cuda_block *block, uint64_t start, uint64_
 
 /* If there is no room to count it, nothing has changed. */
 static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
-    uint32_t room = cuda_counts_shift(block->count, model, 0, 0);
-    if (!room) return -ENOMEM;
+    uint32_t reserved = cuda_counts_shift(block->count, model, 0, 0);
+    if (!reserved) return -ENOMEM;
     int result = assign_cleared(block, start, end, model);
-    cuda_counts_let_go(room);
+    cuda_counts_let_go(reserved);
     return result;
 }
 
@@ -159,7 +159,7 @@ static void look_at_part(enum cuda_space space, const struct snap_cuda_block *re
 
 struct owners_of {
     uint64_t block;
-    uint32_t *owners, count, room;
+    uint32_t *owners, count, capacity;
 };
 
 static void add_owner(enum cuda_space space, const struct snap_cuda_block *record, void *context) {
@@ -168,11 +168,11 @@ static void add_owner(enum cuda_space space, const struct snap_cuda_block *recor
     if (!is_part && (space != CUDA_ADDRESS || record->address != self->block)) return;
     uint32_t model = owner_final(cuda_counts_model(record->count)), i = 0;
     while (i < self->count && self->owners[i] != model) i++;
-    if (model && i == self->count && i < self->room) self->owners[self->count++] = model;
+    if (model && i == self->count && i < self->capacity) self->owners[self->count++] = model;
 }
 
-uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t room) {
-    struct owners_of of = {block, owners, 0, room};
+uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t capacity) {
+    struct owners_of of = {block, owners, 0, capacity};
     cuda_blocks_all(add_owner, &of);
     return of.count;
 }

@@ -15,8 +15,8 @@
  * device memory; -EBUSY: it is off its device; -ENOMEM. */
 int cuda_parts_assign(uint64_t start, uint64_t length, uint32_t model);
 
-/* The owners of a block and its parts, each once, at most `room`. Returns their number. */
-uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t room);
+/* The owners of a block and its parts, each once, at most `capacity`. Returns their number. */
+uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t capacity);
 
 /* The block has left the table, so its parts end, too. Returns their bytes. */
 uint64_t cuda_parts_end(const struct snap_cuda_block *block);

@@ -13,7 +13,7 @@
 #include "preload/vram/vram_reach.h"
 
 /* The place of memory that is requested in the order of a stream: the stream's, whatever the thread's context is. */
-static struct cuda_place place_of(cuda_handle stream, const struct cuda_place *now) {
+static struct cuda_target target_of(cuda_handle stream, const struct cuda_target *now) {
     enum { FIRST_STREAM = 3 };
     cuda_handle context;
     bool elsewhere = (uintptr_t)stream >= FIRST_STREAM && serve_driver.devices > 1 && serve_driver.context_of_stream &&
@@ -22,17 +22,17 @@ static struct cuda_place place_of(cuda_handle stream, const struct cuda_place *n
 }
 
 static bool wants(uint64_t bytes, cuda_handle stream, bool in_stream, struct vram_request *out) {
-    struct cuda_place place = cuda_device_now();
-    serve_contexts_note_present(&place);
+    struct cuda_target target = cuda_device_now();
+    serve_contexts_note_present(&target);
     uint32_t model = tags_used ? tags_present()->model : 0;
     if (!model || bytes < serve_settings.threshold || cuda_captures_any() || !serve_driver_is_fit()) return false;
-    if (in_stream) place = place_of(stream, &place);
+    if (in_stream) target = target_of(stream, &target);
     *out = (struct vram_request){.bytes = bytes,
-                                 .device = place.device,
+                                 .device = target.device,
                                  .owner = owner_final(model),
-                                 .context = place.context,
+                                 .context = target.context,
                                  .in_stream = in_stream};
-    return place.context && (in_stream || vram_reach_is_whole(place.device));
+    return target.context && (in_stream || vram_reach_is_whole(target.device));
 }
 
 /* An explicit pool has properties that our memory does not have. */

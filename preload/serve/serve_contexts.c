@@ -10,26 +10,26 @@
 static uint32_t contexts_ended;
 
 /* Notes that the program works in this context. */
-int serve_contexts_note(const struct cuda_place *place) {
-    if (!place->context) return 0;
-    vram_contexts_note(place->context);
-    return vram_reach_works_on(place->device) ? vram_memory_reach() : 0;
+int serve_contexts_note(const struct cuda_target *target) {
+    if (!target->context) return 0;
+    vram_contexts_note(target->context);
+    return vram_reach_works_on(target->device) ? vram_memory_reach() : 0;
 }
 
 /* Work may run in any context that allocates, for a model or not. Nobody may have seen how it was made. A new context
  * may have the address of one that has ended. */
-void serve_contexts_note_present(const struct cuda_place *place) {
+void serve_contexts_note_present(const struct cuda_target *target) {
     static __thread cuda_handle last;
     static __thread uint32_t last_ended;
     uint32_t ended = __atomic_load_n(&contexts_ended, __ATOMIC_ACQUIRE);
-    if (likely(place->context == last && ended == last_ended) || !place->context) return;
-    serve_contexts_note(place);
-    last = place->context;
+    if (likely(target->context == last && ended == last_ended) || !target->context) return;
+    serve_contexts_note(target);
+    last = target->context;
     last_ended = ended;
 }
 
 void serve_contexts_made(cuda_handle context, uint32_t device) {
-    serve_contexts_note(&(struct cuda_place){context, device});
+    serve_contexts_note(&(struct cuda_target){context, device});
 }
 
 /* Threads that have noted a context note it again after it has left the list. Any earlier they would find it there. */

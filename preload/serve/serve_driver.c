@@ -30,7 +30,7 @@ static uint64_t stowed_on(uint32_t device, uint64_t *asked) {
 }
 
 /* There must be no other manager of addresses. */
-static enum vram_refusal look(void) {
+static enum vram_refusal look_at_driver(void) {
     serve_driver.device_count = (int (*)(int *))serve_driver_function("cuDeviceGetCount");
     serve_driver.device_pool = (int (*)(cuda_handle *, int))serve_driver_function("cuDeviceGetMemPool");
     serve_driver.default_pool = (int (*)(cuda_handle *, int))serve_driver_function("cuDeviceGetDefaultMemPool");
@@ -65,7 +65,7 @@ bool serve_driver_is_fit(void) {
     uint64_t now = code_that_is_there();
     if (likely(__atomic_load_n(&looked, __ATOMIC_ACQUIRE) == now)) return !__atomic_load_n(&cannot, __ATOMIC_RELAXED);
     if (!lock_try(&looking)) return false;
-    enum vram_refusal why = look();
+    enum vram_refusal why = look_at_driver();
     __atomic_store_n(&cannot, why, __ATOMIC_RELAXED);
     __atomic_store_n(&looked, now, __ATOMIC_RELEASE);
     lock_let_go(&looking);

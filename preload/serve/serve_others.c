@@ -14,8 +14,8 @@
 int serve_peer(cuda_handle peer, unsigned flags) {
     int result = ((int (*)(cuda_handle, unsigned))serve_call.real)(peer, flags);
     if (result) return result;
-    struct cuda_place place = cuda_device_now();
-    serve_contexts_note(&place);
+    struct cuda_target target = cuda_device_now();
+    serve_contexts_note(&target);
     result = vram_memory_reach();
     if (result && serve_driver.end_peer) serve_driver.end_peer(peer);
     return result;

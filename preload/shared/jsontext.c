@@ -15,7 +15,7 @@ static void skip_blanks(struct cursor *in) {
     while (in->at < in->end && is_blank(*in->at)) in->at++;
 }
 
-static bool take(struct cursor *in, char c) {
+static bool take_char(struct cursor *in, char c) {
     if (in->at == in->end || *in->at != c) return false;
     in->at++;
     return true;
@@ -79,11 +79,11 @@ static bool take_escape(struct cursor *in) {
 }
 
 static bool take_string(struct cursor *in) {
-    if (!take(in, '"')) return false;
+    if (!take_char(in, '"')) return false;
     while (in->at < in->end) {
-        if (take(in, '"')) return true;
+        if (take_char(in, '"')) return true;
         if ((unsigned char)*in->at < 0x20) return false;
-        if (take(in, '\\')) {
+        if (take_char(in, '\\')) {
             if (!take_escape(in)) return false;
             continue;
         }
@@ -103,11 +103,11 @@ static bool take_digits(struct cursor *in) {
 }
 
 static bool take_number(struct cursor *in) {
-    take(in, '-');
-    if (!take(in, '0') && !take_digits(in)) return false;
-    if (take(in, '.') && !take_digits(in)) return false;
-    if (!take(in, 'e') && !take(in, 'E')) return true;
-    if (!take(in, '+')) take(in, '-');
+    take_char(in, '-');
+    if (!take_char(in, '0') && !take_digits(in)) return false;
+    if (take_char(in, '.') && !take_digits(in)) return false;
+    if (!take_char(in, 'e') && !take_char(in, 'E')) return true;
+    if (!take_char(in, '+')) take_char(in, '-');
     return take_digits(in);
 }
 
@@ -116,19 +116,19 @@ static bool take_value(struct cursor *in, int depth);
 /* Takes what is between brackets, after the first: members if `end` is a brace, else elements. */
 static bool take_list(struct cursor *in, char end, int depth) {
     skip_blanks(in);
-    if (take(in, end)) return true;
+    if (take_char(in, end)) return true;
     do {
         skip_blanks(in);
         if (end == '}') {
             if (!take_string(in)) return false;
             skip_blanks(in);
-            if (!take(in, ':')) return false;
+            if (!take_char(in, ':')) return false;
             skip_blanks(in);
         }
         if (!take_value(in, depth)) return false;
         skip_blanks(in);
-    } while (take(in, ','));
-    return take(in, end);
+    } while (take_char(in, ','));
+    return take_char(in, end);
 }
 
 static bool take_value(struct cursor *in, int depth) {
@@ -170,14 +170,14 @@ bool jsontext_next(struct jsontext in, size_t *next, struct jsontext *key, struc
     struct jsontext found_key = {NULL, 0};
     if (!*next && in.length) at.at++; /* the opening bracket */
     skip_blanks(&at);
-    if (*next && !take(&at, ',')) return false;
+    if (*next && !take_char(&at, ',')) return false;
     skip_blanks(&at);
     if (in.length && *in.at == '{') {
         found_key.at = at.at;
         if (!take_string(&at)) return false;
         found_key.length = (size_t)(at.at - found_key.at);
         skip_blanks(&at);
-        if (!take(&at, ':')) return false;
+        if (!take_char(&at, ':')) return false;
         skip_blanks(&at);
     }
     value->at = at.at;
@@ -251,21 +251,21 @@ static size_t read_escape(struct cursor *in, char to[4]) {
     return 1;
 }
 
-bool jsontext_string(struct jsontext value, char *to, size_t room) {
+bool jsontext_string(struct jsontext value, char *to, size_t capacity) {
     size_t used = 0;
     if (value.length < 2 || *value.at != '"') return false;
     struct cursor in = {value.at + 1, value.at + value.length - 1};
     while (in.at < in.end) {
         char character[4];
         size_t size;
-        if (take(&in, '\\')) {
+        if (take_char(&in, '\\')) {
             size = read_escape(&in, character);
         } else {
             size = jsontext_character(in.at, (size_t)(in.end - in.at));
             memcpy(character, in.at, size);
             in.at += size;
         }
-        if (used + size >= room) break;
+        if (used + size >= capacity) break;
         memcpy(to + used, character, size);
         used += size;
     }

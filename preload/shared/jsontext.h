@@ -32,9 +32,9 @@ bool jsontext_next(struct jsontext in, size_t *next, struct jsontext *key, struc
 bool jsontext_member(struct jsontext object, const char *name, struct jsontext *value);
 
 /* False: the value has another type. A number must be without sign, point and exponent, and fit into 64 bits. A string
- * is unescaped, cut between characters to fit into `room`, and ended with NUL. */
+ * is unescaped, cut between characters to fit into `capacity`, and ended with NUL. */
 bool jsontext_number(struct jsontext value, uint64_t *number);
-bool jsontext_string(struct jsontext value, char *to, size_t room);
+bool jsontext_string(struct jsontext value, char *to, size_t capacity);
 
 /* The length of the UTF-8 character at the start of the text; 0: the bytes are not one. */
 enum { JSONTEXT_CHARACTER = 4 /* JSONTEXT_CHARACTER: the longest */ };

@@ -215,9 +215,9 @@ bool os_single_threaded(void) {
     return os_call(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
 }
 
-void os_copy(char *to, size_t room, const char *from) {
+void os_copy(char *to, size_t capacity, const char *from) {
     size_t length = strlen(from);
-    length = length < room ? length : room - 1;
+    length = length < capacity ? length : capacity - 1;
     memcpy(to, from, length);
     to[length] = 0;
 }

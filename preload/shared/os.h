@@ -20,7 +20,7 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-enum { OS_PAGE = 4096 };
+enum { OS_PAGE = 4096, OS_HUGE_PAGE = 2 << 20 };
 
 /* A system call. The result is the kernel's: -errno on failure. */
 long os_call6(long number, long a, long b, long c, long d, long e, long f);
@@ -97,9 +97,9 @@ static inline void os_raise(uint64_t *word, uint64_t value) {
         ;
 }
 
-/* Text functions without libc's formatted output, which may allocate. os_copy cuts text that does not fit into `room`
- * bytes. os_decimal needs 21 bytes, and returns the end, where the NUL is. */
-void os_copy(char *to, size_t room, const char *from);
+/* Text functions without libc's formatted output, which may allocate. os_copy cuts text that does not fit into
+ * `capacity` bytes. os_decimal needs 21 bytes, and returns the end, where the NUL is. */
+void os_copy(char *to, size_t capacity, const char *from);
 char *os_decimal(char *to, uint64_t n);
 
 /* The present value of an environment variable; "": it is not set. */

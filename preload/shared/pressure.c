@@ -139,7 +139,7 @@ static bool controls_memory(const char *list) {
 }
 
 /* A line is "ID:CONTROLLERS:PATH". The line of version 2 has ID 0 and no controllers. */
-bool pressure_cgroup(const char *text, char *path, size_t room, bool *version1) {
+bool pressure_cgroup(const char *text, char *path, size_t capacity, bool *version1) {
     bool found = false;
     *version1 = false;
     for (const char *line = text; line && *line && !*version1; line = strchr(line, '\n'), line += line != NULL) {
@@ -150,7 +150,7 @@ bool pressure_cgroup(const char *text, char *path, size_t room, bool *version1) 
         *version1 = controls_memory(list);
         if (*colon != ':' || !(*version1 || !strncmp(line, "0::", 3))) continue;
         size_t length = strcspn(colon + 1, "\n");
-        if (length >= room) return false;
+        if (length >= capacity) return false;
         memcpy(path, colon + 1, length);
         path[length] = 0;
         found = true;
@@ -169,11 +169,11 @@ uint64_t pressure_missing(const struct pressure_wishes *wishes, uint64_t limit, 
 
 /* --- files --- */
 
-enum { PATH_ROOM = 4096, TEXT_ROOM = 8192 };
+enum { PATH_SIZE = 4096, TEXT_SIZE = 8192 };
 
 /* These are too large for the stack of the thread that polls. */
 struct files {
-    char text[TEXT_ROOM], path[PATH_ROOM], file[PATH_ROOM + 64];
+    char text[TEXT_SIZE], path[PATH_SIZE], file[PATH_SIZE + 64];
 };
 
 static bool read_text(struct files *self, const char *name) {

@@ -50,7 +50,7 @@ bool pressure_field(const char *text, const char *key, uint64_t *bytes);
 /* "some avg10=" from a file of PSI, in hundredths of a percent; 0: it is not there. */
 uint32_t pressure_stalled(const char *text);
 /* Finds the path of the memory cgroup, below its mount, in /proc/self/cgroup. False: there is none. */
-bool pressure_cgroup(const char *text, char *path, size_t room, bool *version1);
+bool pressure_cgroup(const char *text, char *path, size_t capacity, bool *version1);
 
 /* The bytes that exceed the wishes, when `used` of `limit` are in use. */
 uint64_t pressure_missing(const struct pressure_wishes *wishes, uint64_t limit, uint64_t used);

@@ -452,12 +452,12 @@ static inline int snap_get_number(const uint8_t **at, const uint8_t *end, uint64
     return 0;
 }
 
-/* The trace of decisions: a ring of lines, in the `room` bytes that follow. A position counts all bytes ever written; a
- * byte lies at its position modulo `room`. All lines from `start` to `end` are complete. `start` moves before the
- * oldest lines are overwritten, `end` after a new line is complete. A reader of a running process reads both, then the
- * bytes, then `start` again, and drops everything before the new `start`. */
+/* The trace of decisions: a ring of lines, in the `capacity` bytes that follow. A position counts all bytes ever
+ * written; a byte lies at its position modulo `capacity`. All lines from `start` to `end` are complete. `start` moves
+ * before the oldest lines are overwritten, `end` after a new line is complete. A reader of a running process reads
+ * both, then the bytes, then `start` again, and drops everything before the new `start`. */
 struct snap_ring {
-    uint64_t room;       /* a multiple of 8 */
+    uint64_t capacity;   /* a multiple of 8 */
     uint64_t start, end; /* [live] */
     uint64_t next;       /* [live] number of the next line; the first is 1 */
 };

@@ -5,7 +5,7 @@
 
 #include "preload/shared/os.h"
 
-enum { ADDRESS_ROOM = 46, PATH_MOST = 150, FLAG_ACCEPTS = 0x10000 /* __SO_ACCEPTCON */ };
+enum { ADDRESS_SIZE = 46, PATH_MOST = 150, FLAG_ACCEPTS = 0x10000 /* __SO_ACCEPTCON */ };
 
 const char *const socket_tables[SOCKET_TABLES] = {"tcp", "tcp6", "udp", "udp6", "unix"};
 
@@ -97,7 +97,7 @@ static bool read_field(const char *line, int number, uint64_t base, uint64_t *va
 
 /* Reads "0100007F:1F90": the words of the address in this machine's byte order, and the port. False: the text has
  * another form. */
-static bool read_address(const char *at, char text[ADDRESS_ROOM], uint64_t *port) {
+static bool read_address(const char *at, char text[ADDRESS_SIZE], uint64_t *port) {
     uint8_t bytes[16];
     size_t digits = strcspn(at, ": ");
     if ((digits != 8 && digits != 32) || at[digits] != ':') return false;
@@ -117,15 +117,15 @@ static bool read_address(const char *at, char text[ADDRESS_ROOM], uint64_t *port
 
 struct words {
     char *to;
-    size_t room;
+    size_t capacity;
 };
 
 static void put(struct words *self, const char *text) {
     size_t length = strlen(text);
-    if (length >= self->room) length = self->room - 1;
+    if (length >= self->capacity) length = self->capacity - 1;
     memcpy(self->to, text, length);
     self->to += length;
-    self->room -= length;
+    self->capacity -= length;
     *self->to = 0;
 }
 
@@ -149,7 +149,7 @@ static const char *state_text(uint64_t state) {
 
 static bool parse_inet(struct socket_line *out, const char *table, const char *line) {
     struct words words = {out->text, sizeof out->text};
-    char local[ADDRESS_ROOM], remote[ADDRESS_ROOM];
+    char local[ADDRESS_SIZE], remote[ADDRESS_SIZE];
     uint64_t local_port, remote_port, state;
     if (!read_address(field_at(line, 1), local, &local_port) ||
         !read_address(field_at(line, 2), remote, &remote_port) || !read_field(line, 3, 16, &state) ||

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The bytes of the character at `at`, which has `room` bytes at most; 0: there is no valid one. Invalid are control
+/* The bytes of the character at `at`, which has `capacity` bytes at most; 0: there is no valid one. Invalid are control
  * characters, overlong forms, surrogates, and numbers above Unicode's range. */
-static size_t character(const uint8_t *at, size_t room) {
+static size_t character(const uint8_t *at, size_t capacity) {
     static const struct {
         uint8_t from, to, second_from, second_to, length;
     } forms[] = {
@@ -18,7 +18,7 @@ static size_t character(const uint8_t *at, size_t room) {
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         if (at[0] < forms[i].from || at[0] > forms[i].to) continue;
-        if (forms[i].length > room) return 0;
+        if (forms[i].length > capacity) return 0;
         if (forms[i].length > 1 && (at[1] < forms[i].second_from || at[1] > forms[i].second_to)) return 0;
         for (size_t k = 2; k < forms[i].length; k++)
             if ((at[k] & 0xc0) != 0x80) return 0;

@@ -156,7 +156,7 @@ static bool is_late(const struct handler *self) {
 }
 
 /* Notes handlers that have ended, and gives up on late ones. 1: one of them failed or was late. */
-static int64_t look_at(struct handler *self) {
+static int64_t look_at_handler(struct handler *self) {
     uint64_t took = self->begun_ns ? os_now() - self->begun_ns : 0;
     uint32_t state = state_of(self);
     if (self->noted || state == IDLE) return 0;
@@ -203,7 +203,7 @@ static int64_t run_stage(uint32_t stage) {
         struct handler *next = pick(stage, &some_run);
         if (next) begin_handler(next);
         for (uint32_t i = 0; i < count; i++)
-            if (handlers[i].stage == stage) wrong += look_at(&handlers[i]);
+            if (handlers[i].stage == stage) wrong += look_at_handler(&handlers[i]);
         if (next) continue;
         if (!some_run) break;
         os_call(SYS_nanosleep, &step, NULL);
@@ -377,9 +377,9 @@ static struct {
 
 static void on_signal(int number, siginfo_t *info, void *context) {
     const struct sigaction *before = &signals[number].before;
-    int kept = errno;
+    int error = errno;
     if (signals[number].pid == os_pid()) shutdown_begin("a signal", signals[number].limit_ns, signals[number].status);
-    errno = kept;
+    errno = error;
     if (before->sa_flags & SA_SIGINFO)
         before->sa_sigaction(number, info, context);
     else

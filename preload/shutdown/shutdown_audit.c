@@ -10,7 +10,7 @@
 #include "preload/shared/os.h"
 #include "preload/shared/socket_line.h"
 
-enum { LISTED_MOST = 256, PATH_ROOM = 64, LINK_ROOM = 4096, BUFFER = 1 << 14, STANDARD_ERROR = 2 };
+enum { LISTED_MOST = 256, PATH_SIZE = 64, LINK_SIZE = 4096, BUFFER = 1 << 14, STANDARD_ERROR = 2 };
 
 static const struct shutdown_ledger *ledger; /* NULL: there is no ledger to ask */
 
@@ -50,7 +50,7 @@ void shutdown_audit_memory(struct line *line) {
 /* --- descriptors --- */
 
 /* The path of a file in a thread's folder in /proc. The reading thread may have other descriptors than the program. */
-static char *path_of(char path[PATH_ROOM], uint32_t thread, const char *file) {
+static char *path_of(char path[PATH_SIZE], uint32_t thread, const char *file) {
     strcpy(path, "/proc/self/task/");
     strcpy(os_decimal(path + strlen(path), thread ? thread : os_pid()), file);
     return path;
@@ -85,7 +85,7 @@ static void look_at_thing(const char *path, struct shutdown_descriptor *descript
 static bool take_descriptor(void *context, const char *name) {
     struct list *list = context;
     struct shutdown_descriptor descriptor = {0};
-    char path[PATH_ROOM], target[LINK_ROOM];
+    char path[PATH_SIZE], target[LINK_SIZE];
     if (!read_fd(name, &descriptor.fd) || descriptor.fd <= STANDARD_ERROR) return true;
     path_of(path, list->thread, "/fd/");
     strcat(path, name);
@@ -114,21 +114,21 @@ static void name_socket(struct list *list, const struct socket_line *socket) {
 
 /* Lines that are longer than the buffer are cut. */
 static void read_table(struct list *list, const char *table) {
-    char path[PATH_ROOM], text[BUFFER];
+    char path[PATH_SIZE], text[BUFFER];
     struct socket_line socket;
-    size_t kept = 0;
+    size_t held = 0;
     strcat(path_of(path, list->thread, "/net/"), table);
     int fd = os_open(path, O_RDONLY, 0);
-    for (long got; fd >= 0 && (got = os_call(SYS_read, fd, text + kept, sizeof text - 1 - kept)) > 0;) {
+    for (long got; fd >= 0 && (got = os_call(SYS_read, fd, text + held, sizeof text - 1 - held)) > 0;) {
         char *at = text, *end;
-        text[kept + (size_t)got] = 0;
+        text[held + (size_t)got] = 0;
         for (; (end = strchr(at, '\n')); at = end + 1) {
             *end = 0;
             if (socket_line_parse(&socket, table, at)) name_socket(list, &socket);
         }
-        kept = strlen(at);
-        if (kept == sizeof text - 1) kept = 0;
-        memmove(text, at, kept);
+        held = strlen(at);
+        if (held == sizeof text - 1) held = 0;
+        memmove(text, at, held);
     }
     if (fd >= 0) os_close(fd);
 }
@@ -163,7 +163,7 @@ static void log_descriptor(const struct shutdown_descriptor *descriptor) {
 
 int64_t shutdown_audit_descriptors(uint32_t asks) {
     struct list *list = os_map(sizeof *list);
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     if (!list) return 0;
     list->thread = asks;
     os_each_name(path_of(path, asks, "/fd"), take_descriptor, list);
@@ -191,7 +191,7 @@ static bool count_name(void *count, const char *name) {
 /* The number includes the look's own descriptor, if the reading thread shares the program's. */
 void shutdown_audit_stage(const char *stage, uint32_t asks) {
     uint64_t count = 0;
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     struct line line;
     os_each_name(path_of(path, asks, "/fd"), count_name, &count);
     shutdown_log_line(&line, "stage");

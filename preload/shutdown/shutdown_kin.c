@@ -10,7 +10,7 @@
 #include "preload/shared/os.h"
 
 /* If the system has more than TABLE_MOST processes, the others are not looked at. */
-enum { TABLE_MOST = 1 << 16, KNOWN_MOST = 1024, STAT_FIELDS = 24, CHUNK = 1 << 14, MARK_ROOM = 64 };
+enum { TABLE_MOST = 1 << 16, KNOWN_MOST = 1024, STAT_FIELDS = 24, CHUNK = 1 << 14, MARK_SIZE = 64 };
 
 /* The bonds by which a process may be kin. Processes that name the same process form a list: that process has the
  * first, each member has the next. */
@@ -143,7 +143,7 @@ static uint32_t place_of(uint32_t pid, const uint32_t *first, size_t apart, uint
     return from;
 }
 
-static struct process *find(struct table *table, uint32_t pid) {
+static struct process *find_process(struct table *table, uint32_t pid) {
     uint32_t at = place_of(pid, &table->list->pid, sizeof *table->list, table->count);
     return at < table->count && table->list[at].pid == pid ? &table->list[at] : NULL;
 }
@@ -186,8 +186,8 @@ static void write_mark(char *to, const char *variable, const struct process *sel
 }
 
 struct marks {
-    char program[MARK_ROOM]; /* a whole variable: everything that such a program starts has it */
-    char started[MARK_ROOM]; /* the beginning of a variable: each registered process passes it on, with its number */
+    char program[MARK_SIZE]; /* a whole variable: everything that such a program starts has it */
+    char started[MARK_SIZE]; /* the beginning of a variable: each registered process passes it on, with its number */
 };
 
 static bool is_there(const char *text, size_t have, const char *mark, size_t length) {
@@ -197,17 +197,17 @@ static bool is_there(const char *text, size_t have, const char *mark, size_t len
 /* Whether the environment contains one of the marks. A mark may lie across the end of a chunk. So the last bytes of
  * each chunk are read again with the next one. */
 static bool has_variable(int fd, const struct marks *marks) {
-    size_t program = strlen(marks->program) + 1, started = strlen(marks->started), kept = 1;
+    size_t program = strlen(marks->program) + 1, started = strlen(marks->started), held = 1;
     size_t most = program > started ? program : started;
     char text[CHUNK] = {0};
-    for (long got; (got = os_read(fd, text + kept, sizeof text - kept)) > 0;) {
-        size_t have = kept + (size_t)got, at = 1;
+    for (long got; (got = os_read(fd, text + held, sizeof text - held)) > 0;) {
+        size_t have = held + (size_t)got, at = 1;
         for (; at < have; at++)
             if (!text[at - 1] && (is_there(text + at, have - at, marks->program, program) ||
                                   is_there(text + at, have - at, marks->started, started)))
                 return true;
-        kept = have < most ? have : most;
-        memmove(text, text + have - kept, kept);
+        held = have < most ? have : most;
+        memmove(text, text + have - held, held);
     }
     return false;
 }
@@ -224,7 +224,7 @@ static bool has_mark(uint32_t pid, const struct marks *marks) {
 /* --- which of them are kin --- */
 
 static void link_one(struct table *table, uint32_t pid, uint64_t start_ticks, enum kin_link link) {
-    struct process *process = find(table, pid);
+    struct process *process = find_process(table, pid);
     if (process && !process->link && process->start_ticks == start_ticks) process->link = link;
 }
 
@@ -253,14 +253,14 @@ static void link_marked(struct table *table) {
  * parent: the rest of a pipeline. */
 static bool is_number_of_kin(struct table *table, const struct process *process, uint32_t number) {
     if (number == table->self.pid) return process->kin.parent != table->self.kin.parent;
-    const struct process *leader = find(table, number);
+    const struct process *leader = find_process(table, number);
     return leader ? leader->link != KIN_NONE : find_known(table, number) != NULL;
 }
 
 /* A parent that is younger than its child is another process, with the parent's old pid. */
 static bool is_started_by_kin(struct table *table, const struct process *process) {
     const struct process *parent =
-        process->kin.parent == table->self.pid ? &table->self : find(table, process->kin.parent);
+        process->kin.parent == table->self.pid ? &table->self : find_process(table, process->kin.parent);
     return parent && parent->link && parent->start_ticks <= process->start_ticks;
 }
 
@@ -294,7 +294,7 @@ static void link_more(struct table *table) {
 /* --- marks in environments --- */
 
 static void bind(struct table *table, uint32_t at, int bond, uint32_t number) {
-    struct process *process = &table->list[at], *named = find(table, number);
+    struct process *process = &table->list[at], *named = find_process(table, number);
     if (!named) return;
     process->next[bond] = named->first[bond];
     named->first[bond] = at + 1;

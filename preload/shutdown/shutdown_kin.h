@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/shared/kept.h"
+#include "preload/shared/kin.h"
 
 #pragma GCC visibility push(hidden)
 

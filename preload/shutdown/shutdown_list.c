@@ -134,8 +134,8 @@ static bool names_somebody(struct jsontext root) {
     uint32_t pid;
     if (!jsontext_member(root, "processes", &list) || *list.at != '[') return false;
     for (size_t next = 0; jsontext_next(list, &next, NULL, &process);) {
-        bool kept = jsontext_member(process, "keep", &keep) && *keep.at == 't';
-        if (!kept && read_process(process, &pid, &start_ticks) && is_there(pid, start_ticks)) return true;
+        bool survives = jsontext_member(process, "keep", &keep) && *keep.at == 't';
+        if (!survives && read_process(process, &pid, &start_ticks) && is_there(pid, start_ticks)) return true;
     }
     return false;
 }

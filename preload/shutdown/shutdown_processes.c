@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "preload/shared/kept.h"
+#include "preload/shared/kin.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/shutdown/shutdown_kin.h"
@@ -118,8 +118,8 @@ struct held {
 
 struct end {
     struct held held[MOST];
-    struct child kept[MOST]; /* they live on, even in the group of a process that ends */
-    uint32_t count, kept_count;
+    struct child survivors[MOST]; /* they live on, even in the group of a process that ends */
+    uint32_t count, survivor_count;
     uint64_t patience_ns, begun_ns;
     int64_t killed;
 };
@@ -150,8 +150,8 @@ struct search {
 };
 
 static bool is_to_be_kept(const struct end *self, uint32_t pid) {
-    for (uint32_t i = 0; i < self->kept_count; i++)
-        if (self->kept[i].pid == pid) return os_start_ticks(pid) == self->kept[i].start_ticks;
+    for (uint32_t i = 0; i < self->survivor_count; i++)
+        if (self->survivors[i].pid == pid) return os_start_ticks(pid) == self->survivors[i].start_ticks;
     return false;
 }
 
@@ -166,13 +166,13 @@ static void reach_add(struct reach *self, uint32_t pid) {
     if (!known) self->pids[self->count++] = pid;
 }
 
-/* Applies the rule of kept.h. A process is not kept only because a kept one has started this program, or is the shell
+/* Applies the rule of kin.h. A process is no survivor only because a survivor has started this program, or is the shell
  * that began its session. */
 static bool is_kept(const struct end *self, uint32_t pid) {
     struct reach reach = {.count = 0};
     struct kin kin;
     bool ended;
-    if (!self->kept_count) return false;
+    if (!self->survivor_count) return false;
     uint32_t own_group = (uint32_t)os_call(SYS_getpgid, 0), own_session = (uint32_t)os_call(SYS_getsid, 0);
     reach_add(&reach, pid);
     for (uint32_t i = 0; i < reach.count; i++) {
@@ -201,7 +201,7 @@ static bool look_at_member(void *context, const char *name) {
     uint32_t pid = 0;
     if (name[0] < '1' || name[0] > '9' || strlen(name) > 10) return true;
     for (const char *at = name; *at >= '0' && *at <= '9'; at++) pid = pid * 10 + (uint32_t)(*at - '0');
-    uint64_t start_ticks = search->end->kept_count ? os_start_ticks(pid) : 0;
+    uint64_t start_ticks = search->end->survivor_count ? os_start_ticks(pid) : 0;
     if (!shutdown_kin_of(pid, &kin, &ended) || kin.group != search->group) return true;
     if (is_kept(search->end, pid)) {
         search->some_kept |= !ended;
@@ -209,11 +209,11 @@ static bool look_at_member(void *context, const char *name) {
     }
     if (search->number && pid != search->group) signal_member(pid, start_ticks, search->number);
     search->found |= !ended;
-    return search->number || search->end->kept_count || ended;
+    return search->number || search->end->survivor_count || ended;
 }
 
-/* Whether the group has members that are not kept. Each of them, except the leader, gets the signal, unless that is 0.
- * A zombie that was not reaped still accepts signals; then the members are searched for a living one. */
+/* Whether the group has members that are no survivors. Each of them, except the leader, gets the signal, unless that is
+ * 0. A zombie that was not reaped still accepts signals; then the members are searched for a living one. */
 static struct search look_at_members(const struct end *self, const struct held *held, int number) {
     struct search search = {.end = self, .group = held->child.pid, .number = number};
     if (signal_group(held, 0)) os_each_name("/proc", look_at_member, &search);
@@ -226,7 +226,7 @@ static bool group_lives(const struct end *self, const struct held *held) {
 
 /* Signals the group as a whole if all of it is to end: then a process that is being forked gets the signal, too. */
 static void send(const struct end *self, const struct held *held, int number) {
-    bool whole = !self->kept_count || !look_at_members(self, held, 0).some_kept;
+    bool whole = !self->survivor_count || !look_at_members(self, held, 0).some_kept;
     if (whole && signal_group(held, number) && leads_group(&held->child)) return;
     if (!whole) look_at_members(self, held, number);
     os_call(SYS_pidfd_send_signal, held->fd, number, NULL, 0);
@@ -238,13 +238,13 @@ static void copy_children(struct end *self) {
     bool locked = self->patience_ns && lock_wait(&lock);
     for (uint32_t i = 0, most = __atomic_load_n(&count, __ATOMIC_ACQUIRE); i < most; i++)
         if (children[i].keep)
-            self->kept[self->kept_count++] = children[i];
+            self->survivors[self->survivor_count++] = children[i];
         else
             self->held[self->count++].child = children[i];
     if (locked) lock_let_go(&lock);
 }
 
-/* A registered process that lives on because of a kept one is not ended. */
+/* A registered process that lives on because of another survivor is not ended. */
 static void leave_kept(struct end *self) {
     for (uint32_t i = 0; i < self->count;) {
         struct child *child = &self->held[i].child;
@@ -413,7 +413,7 @@ int64_t shutdown_processes_left(void) {
     return left.count;
 }
 
-int64_t shutdown_processes_were_left(int32_t *pids, uint32_t room) {
-    for (uint32_t i = 0; i < room && i < LEFT_MOST && i < left.count; i++) pids[i] = left.pids[i];
+int64_t shutdown_processes_were_left(int32_t *pids, uint32_t capacity) {
+    for (uint32_t i = 0; i < capacity && i < LEFT_MOST && i < left.count; i++) pids[i] = left.pids[i];
     return left.count;
 }

@@ -18,8 +18,8 @@ int64_t shutdown_processes_end(uint64_t patience_ns);
 /* The number of processes that still run but should not: registered ones, others that this program has started, and
  * their kin. The first of them are lines of the log. */
 int64_t shutdown_processes_left(void);
-/* The pids of that last look, at most `room`. Returns their number. */
-int64_t shutdown_processes_were_left(int32_t *pids, uint32_t room);
+/* The pids of that last look, at most `capacity`. Returns their number. */
+int64_t shutdown_processes_were_left(int32_t *pids, uint32_t capacity);
 /* In a forked child: the processes are the parent's. */
 void shutdown_processes_reset(void);
 

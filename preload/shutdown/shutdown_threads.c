@@ -81,7 +81,7 @@ static void copy_threads(struct wait *self) {
 }
 
 /* Notes threads that have ended; at the end, notes all of them. */
-static void look(struct wait *self, uint64_t took_ns, bool last) {
+static void look_at_threads(struct wait *self, uint64_t took_ns, bool last) {
     for (uint32_t i = 0; i < self->count;) {
         bool there = is_there(&self->threads[i]);
         if (there && !last) {
@@ -100,7 +100,7 @@ static void wait_for_all(void *context) {
     uint64_t begun_ns = os_now(), took_ns = 0;
     copy_threads(self);
     while (self->count) {
-        look(self, took_ns, took_ns >= self->patience_ns);
+        look_at_threads(self, took_ns, took_ns >= self->patience_ns);
         if (self->count) os_call(SYS_nanosleep, &step, NULL);
         took_ns = os_now() - begun_ns;
     }
@@ -120,7 +120,7 @@ int64_t shutdown_threads_wait(uint64_t patience_ns) {
 
 /* --- those that are left --- */
 
-static void read_name(char *to, size_t room, const char *tid, const char *file) {
+static void read_name(char *to, size_t capacity, const char *tid, const char *file) {
     char path[96];
     os_copy(path, sizeof path, "/proc/self/task/");
     os_copy(path + strlen(path), 32, tid);
@@ -128,7 +128,7 @@ static void read_name(char *to, size_t room, const char *tid, const char *file) 
     to[0] = 0;
     int fd = os_open(path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) return;
-    long got = os_read(fd, to, room - 1);
+    long got = os_read(fd, to, capacity - 1);
     os_close(fd);
     to[got > 0 ? got : 0] = 0;
     for (char *end = to; *end; end++)

@@ -300,7 +300,7 @@ static enum cfi_why find_function(const struct cfi_object *object, uintptr_t pc,
 enum how { UNSAID, SAME, UNDEFINED, AT_CFA, FROM_REGISTER, EXPRESSION, ELSEWHERE };
 
 /* Where a value is found. */
-struct place {
+struct location {
     uint8_t how;
     uint8_t number;  /* of the register, for FROM_REGISTER; 255 stands for all numbers above 254 */
     uint32_t length; /* for EXPRESSION */
@@ -311,10 +311,10 @@ struct place {
 };
 
 struct row {
-    struct place cfa, bp, sp, return_address, other;
+    struct location cfa, bp, sp, return_address, other;
 };
 
-static struct place *place_of(struct row *row, uint64_t number) {
+static struct location *location_of(struct row *row, uint64_t number) {
     switch (number) {
     case REGISTER_BP:
         return &row->bp;
@@ -333,16 +333,16 @@ struct machine {
     unsigned depth;
 };
 
-static struct place at_cfa(uint64_t offset) { return (struct place){.how = AT_CFA, .offset = (int64_t)offset}; }
+static struct location at_cfa(uint64_t offset) { return (struct location){.how = AT_CFA, .offset = (int64_t)offset}; }
 
-static struct place from_register(uint64_t number, uint64_t offset) {
-    return (struct place){
+static struct location from_register(uint64_t number, uint64_t offset) {
+    return (struct location){
         .how = FROM_REGISTER, .number = number < 255 ? (uint8_t)number : 255, .offset = (int64_t)offset};
 }
 
-static struct place take_expression(struct cursor *c) {
+static struct location take_expression(struct cursor *c) {
     struct cursor block = take_block(c, take_uleb(c));
-    return (struct place){.how = EXPRESSION, .length = (uint32_t)(block.end - block.at), .expression = block.at};
+    return (struct location){.how = EXPRESSION, .length = (uint32_t)(block.end - block.at), .expression = block.at};
 }
 
 static void remember(struct cursor *c, struct machine *m) {
@@ -360,7 +360,7 @@ static void restore_state(struct cursor *c, struct machine *m) {
 }
 
 /* For opcodes that change one half of "register + offset". The CFA must have that form. */
-static struct place *cfa_from_register(struct cursor *c, struct machine *m) {
+static struct location *cfa_from_register(struct cursor *c, struct machine *m) {
     if (m->row.cfa.how != FROM_REGISTER) fail(c, CFI_MALFORMED);
     return &m->row.cfa;
 }
@@ -373,23 +373,23 @@ static void execute(struct cursor *c, struct machine *m, const struct shared *sh
         break;
     case DW_CFA_offset_extended:
         number = take_uleb(c);
-        *place_of(&m->row, number) = at_cfa(take_uleb(c) * shared->data_factor);
+        *location_of(&m->row, number) = at_cfa(take_uleb(c) * shared->data_factor);
         break;
     case DW_CFA_restore_extended:
         number = take_uleb(c);
-        *place_of(&m->row, number) = *place_of(&m->first, number);
+        *location_of(&m->row, number) = *location_of(&m->first, number);
         break;
     case DW_CFA_undefined:
-        *place_of(&m->row, take_uleb(c)) = (struct place){.how = UNDEFINED};
+        *location_of(&m->row, take_uleb(c)) = (struct location){.how = UNDEFINED};
         break;
     case DW_CFA_same_value:
-        *place_of(&m->row, take_uleb(c)) = (struct place){.how = SAME};
+        *location_of(&m->row, take_uleb(c)) = (struct location){.how = SAME};
         break;
     case DW_CFA_register:
     case DW_CFA_val_offset:
         number = take_uleb(c);
         take_uleb(c);
-        *place_of(&m->row, number) = (struct place){.how = ELSEWHERE};
+        *location_of(&m->row, number) = (struct location){.how = ELSEWHERE};
         break;
     case DW_CFA_remember_state:
         remember(c, m);
@@ -402,7 +402,7 @@ static void execute(struct cursor *c, struct machine *m, const struct shared *sh
         m->row.cfa = from_register(number, take_uleb(c));
         break;
     case DW_CFA_def_cfa_register: {
-        struct place *cfa = cfa_from_register(c, m);
+        struct location *cfa = cfa_from_register(c, m);
         *cfa = from_register(take_uleb(c), (uint64_t)cfa->offset);
         break;
     }
@@ -414,11 +414,11 @@ static void execute(struct cursor *c, struct machine *m, const struct shared *sh
         break;
     case DW_CFA_expression:
         number = take_uleb(c);
-        *place_of(&m->row, number) = take_expression(c);
+        *location_of(&m->row, number) = take_expression(c);
         break;
     case DW_CFA_offset_extended_sf:
         number = take_uleb(c);
-        *place_of(&m->row, number) = at_cfa((uint64_t)take_sleb(c) * shared->data_factor);
+        *location_of(&m->row, number) = at_cfa((uint64_t)take_sleb(c) * shared->data_factor);
         break;
     case DW_CFA_def_cfa_sf:
         number = take_uleb(c);
@@ -430,19 +430,19 @@ static void execute(struct cursor *c, struct machine *m, const struct shared *sh
     case DW_CFA_val_offset_sf:
         number = take_uleb(c);
         take_sleb(c);
-        *place_of(&m->row, number) = (struct place){.how = ELSEWHERE};
+        *location_of(&m->row, number) = (struct location){.how = ELSEWHERE};
         break;
     case DW_CFA_val_expression:
         number = take_uleb(c);
         take_expression(c);
-        *place_of(&m->row, number) = (struct place){.how = ELSEWHERE};
+        *location_of(&m->row, number) = (struct location){.how = ELSEWHERE};
         break;
     case DW_CFA_GNU_args_size:
         take_uleb(c);
         break;
     case DW_CFA_GNU_negative_offset_extended:
         number = take_uleb(c);
-        *place_of(&m->row, number) = at_cfa(-take_uleb(c) * shared->data_factor);
+        *location_of(&m->row, number) = at_cfa(-take_uleb(c) * shared->data_factor);
         break;
     default:
         fail(c, CFI_MALFORMED);
@@ -461,10 +461,10 @@ static enum cfi_why run(struct cursor c, struct machine *m, const struct functio
             location += operand * factor;
             break;
         case DW_CFA_offset:
-            *place_of(&m->row, operand) = at_cfa(take_uleb(&c) * f->shared.data_factor);
+            *location_of(&m->row, operand) = at_cfa(take_uleb(&c) * f->shared.data_factor);
             continue;
         case DW_CFA_restore:
-            *place_of(&m->row, operand) = *place_of(&m->first, operand);
+            *location_of(&m->row, operand) = *location_of(&m->first, operand);
             continue;
         default:
             switch (opcode) {
@@ -552,9 +552,9 @@ static bool dereference(struct operands *o) {
 
 /* Evaluates the expressions of linkers (PLT), compilers (realigned frames) and glibc (signal frames). `o` may hold
  * operands at the start. */
-static bool evaluate(const struct place *place, uintptr_t pc, struct operands *o, struct value *out) {
-    struct cursor c = {.at = place->expression, .end = place->expression + place->length};
-    bool fine = place->how == EXPRESSION;
+static bool evaluate(const struct location *location, uintptr_t pc, struct operands *o, struct value *out) {
+    struct cursor c = {.at = location->expression, .end = location->expression + location->length};
+    bool fine = location->how == EXPRESSION;
     while (fine && c.at < c.end) {
         unsigned opcode = (unsigned)take(&c, 1);
         switch (opcode) {
@@ -585,15 +585,15 @@ static bool evaluate(const struct place *place, uintptr_t pc, struct operands *o
     return true;
 }
 
-static bool evaluate_cfa(const struct place *place, uintptr_t pc, struct value *out) {
+static bool evaluate_cfa(const struct location *location, uintptr_t pc, struct value *out) {
     struct operands none = {.depth = 0};
-    return evaluate(place, pc, &none, out);
+    return evaluate(location, pc, &none, out);
 }
 
 /* Where a register was saved. Such an expression starts with the CFA on its stack. */
-static bool evaluate_saved(const struct place *place, uintptr_t pc, struct value *out) {
+static bool evaluate_saved(const struct location *location, uintptr_t pc, struct value *out) {
     struct operands cfa = {.stack = {{.base = FROM_CFA}}, .depth = 1};
-    return evaluate(place, pc, &cfa, out);
+    return evaluate(location, pc, &cfa, out);
 }
 
 /* --- the rule --- */
@@ -602,7 +602,7 @@ static enum cfi_why check_offset(int64_t offset) {
     return offset % 8 || offset > OFFSET_LIMIT || offset < -OFFSET_LIMIT ? CFI_OFFSET : CFI_KNOWN;
 }
 
-static enum cfi_why decide_cfa(const struct place *cfa, uintptr_t pc, struct cfi_rule *rule) {
+static enum cfi_why decide_cfa(const struct location *cfa, uintptr_t pc, struct cfi_rule *rule) {
     int64_t offset = cfa->offset;
     if (cfa->how == EXPRESSION) {
         struct value value;
@@ -627,7 +627,7 @@ static enum cfi_why decide_cfa(const struct place *cfa, uintptr_t pc, struct cfi
     return check_offset(offset);
 }
 
-static enum cfi_why decide_bp(const struct place *bp, uintptr_t pc, struct cfi_rule *rule) {
+static enum cfi_why decide_bp(const struct location *bp, uintptr_t pc, struct cfi_rule *rule) {
     int64_t offset = bp->offset;
     switch (bp->how) {
     case UNSAID:
@@ -676,7 +676,7 @@ static enum cfi_why decide(const struct row *row, bool signal, uintptr_t pc, str
     return why ? why : decide_bp(&row->bp, pc, rule);
 }
 
-static enum cfi_why find(const struct cfi_object *object, uintptr_t pc, struct cfi_rule *rule) {
+static enum cfi_why find_rule(const struct cfi_object *object, uintptr_t pc, struct cfi_rule *rule) {
     struct function f;
     struct machine m;
     if (!object->header) return CFI_NO_TABLE;
@@ -693,7 +693,7 @@ static enum cfi_why find(const struct cfi_object *object, uintptr_t pc, struct c
 
 struct cfi_rule cfi_find(const struct cfi_object *object, uintptr_t pc) {
     struct cfi_rule rule = {.kind = CFI_UNKNOWN, .bp = CFI_SAME};
-    enum cfi_why why = find(object, pc, &rule);
+    enum cfi_why why = find_rule(object, pc, &rule);
     return why ? (struct cfi_rule){.kind = CFI_UNKNOWN, .why = (uint8_t)why, .bp = CFI_SAME} : rule;
 }
 

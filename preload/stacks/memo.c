@@ -5,7 +5,7 @@
 
 #include "preload/stacks/cfi.h"
 #include "preload/ledger/ledger.h"
-#include "preload/base/room.h"
+#include "preload/base/capacity.h"
 #include "preload/stacks/rule.h"
 #include "preload/stacks/tree.h"
 
@@ -194,10 +194,10 @@ static void push(struct memo *self, const struct steps *from, uint32_t first, ui
 /* Makes room for `more` steps. */
 static bool make_room(struct memo *self, const struct steps *from, uint32_t more) {
     uint32_t evals = memo_evals(self, self->count), python = evals ? self->evals[evals - 1].python : 0;
-    return ROOM_FOR(self, elements, depth, self->count + more) &&
-           ROOM_FOR(self, words, words_room, memo_words(self, self->count) + WORDS_A_FRAME * more) &&
-           ROOM_FOR(self, evals, evals_room, evals + from->loop_count) &&
-           ROOM_FOR(self, python, python_room, python + from->python_count + PYTHON_AHEAD);
+    return CAPACITY_FOR(self, elements, depth, self->count + more) &&
+           CAPACITY_FOR(self, words, words_capacity, memo_words(self, self->count) + WORDS_A_FRAME * more) &&
+           CAPACITY_FOR(self, evals, evals_capacity, evals + from->loop_count) &&
+           CAPACITY_FOR(self, python, python_capacity, python + from->python_count + PYTHON_AHEAD);
 }
 
 bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed) {
@@ -229,7 +229,7 @@ static bool make_room_for_frames(struct memo *self, uint32_t frames) {
     uint32_t evals = memo_evals(self, self->count), evals_placed = memo_evals(self, self->placed);
     uint32_t python = evals ? self->evals[evals - 1].python : 0;
     uint32_t python_placed = evals_placed ? self->evals[evals_placed - 1].python : 0;
-    return ROOM_FOR(self, frames, frames_room, frames + self->count - self->placed + python - python_placed);
+    return CAPACITY_FOR(self, frames, frames_capacity, frames + self->count - self->placed + python - python_placed);
 }
 
 /* Lists the frames of the elements that have no place in the tree yet. Returns their end. If one frame has no record in
@@ -250,12 +250,12 @@ static uint32_t list_frames(struct memo *self, const struct element *outer) {
 static void place_all(struct memo *self) {
     static const struct element outermost = {.place = TREE_ROOT};
     const struct element *outer = self->placed ? &self->elements[self->placed - 1] : &outermost;
-    bool has_room = make_room_for_frames(self, outer->frames);
-    uint32_t place = has_room ? outer->place : TREE_NONE, i = outer->frames;
-    uint32_t end = has_room ? list_frames(self, outer) : i;
+    bool has_capacity = make_room_for_frames(self, outer->frames);
+    uint32_t place = has_capacity ? outer->place : TREE_NONE, i = outer->frames;
+    uint32_t end = has_capacity ? list_frames(self, outer) : i;
     for (; self->placed < self->count; self->placed++) {
         struct element *element = &self->elements[self->placed];
-        if (!has_room) element->frames = i;
+        if (!has_capacity) element->frames = i;
         for (; i < element->frames && place != TREE_NONE; i++)
             place = i < end ? tree_step(place, self->frames + i, end - i) : TREE_NONE;
         i = element->frames;

@@ -42,7 +42,7 @@ struct loop {
 /* A part of an unwound stack, innermost first. */
 struct steps {
     uint32_t count, loop_count, python_count;
-    uint32_t room, loop_room, python_room;
+    uint32_t capacity, loop_capacity, python_capacity;
     struct step *steps;
     struct loop *loops;
     struct python_frame *python;
@@ -83,7 +83,7 @@ struct memo {
     uint32_t count;  /* of elements */
     uint32_t placed; /* the number of elements that were looked up in the tree */
     uint32_t found;  /* enum memo_found, for all elements, while one stack is looked up */
-    uint32_t depth, words_room, frames_room, evals_room, python_room;
+    uint32_t depth, words_capacity, frames_capacity, evals_capacity, python_capacity;
     struct element *elements;
     struct word *words;
     uint32_t *frames;

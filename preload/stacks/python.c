@@ -128,7 +128,7 @@ static void say_unknown(void) {
 }
 
 /* Adds an interpreter. The start address of its object is written last; from then on other threads see it. */
-static void add(const struct dl_find_object *found) {
+static void add_python_code(const struct dl_find_object *found) {
     uint32_t index = interpreter_count;
     size_t size = 0;
     uintptr_t eval = symbol_find(found->dlfo_link_map, "_PyEval_EvalFrameDefault", &size);
@@ -180,7 +180,7 @@ static struct interpreter *look_into_object(uintptr_t pc, uint32_t generation) {
     uintptr_t start = (uintptr_t)found.dlfo_map_start;
     uint64_t *plain = &plain_objects[start / OS_PAGE % PLAIN_OBJECTS], word = plain_word(start, generation);
     if (os_load(plain) == word || !begin_adding()) return NULL;
-    if (!interpreter_at(pc)) add(&found);
+    if (!interpreter_at(pc)) add_python_code(&found);
     lock_let_go(&adding);
     struct interpreter *self = interpreter_at(pc);
     if (!self) __atomic_store_n(plain, word, __ATOMIC_RELAXED);
@@ -264,12 +264,12 @@ static inline uintptr_t next_of(const struct python_layout *at, uintptr_t frame)
 
 /* Collects the frames from this one to the end of its loop. *end is the loop's entry frame; 0 in 3.11. */
 static size_t collect(const struct interpreter *self, uintptr_t frame, uintptr_t *end, struct python_frame *out,
-                      size_t room) {
+                      size_t capacity) {
     size_t count = 0;
     for (; frame && !is_entry(&self->layout, frame); frame = next_of(&self->layout, frame)) {
         struct python_frame found = frame_at(self, frame);
         if (!is_shown(self, frame, python_plain(found.code), found.instruction)) continue;
-        if (count < room) out[count] = found;
+        if (count < capacity) out[count] = found;
         count++;
     }
     *end = frame;
@@ -292,15 +292,15 @@ static uintptr_t find_cframe(struct python_walk *walk, const struct interpreter 
 
 /* The frames of the loop in [slot, cfa), and its variable. 0: the walk does not meet the variable. */
 static size_t walk_to(struct python_walk *walk, const struct interpreter *self, uintptr_t slot, uintptr_t cfa,
-                      uintptr_t *variable, struct python_frame *out, size_t room) {
+                      uintptr_t *variable, struct python_frame *out, size_t capacity) {
     uintptr_t end;
     if (has_cframes(self)) {
         *variable = find_cframe(walk, self, slot, cfa);
-        return *variable ? collect(self, python_word(*variable, self->layout.cframe_frame), &end, out, room) : 0;
+        return *variable ? collect(self, python_word(*variable, self->layout.cframe_frame), &end, out, capacity) : 0;
     }
     *variable = 0;
     for (uintptr_t frame = walk->at; frame; frame = python_word(end, self->layout.frame_previous)) {
-        size_t count = collect(self, frame, &end, out, room);
+        size_t count = collect(self, frame, &end, out, capacity);
         if (!end || end >= cfa) return 0;
         if (end < slot) continue; /* the entry of a loop further in */
         walk->at = python_word(end, self->layout.frame_previous);
@@ -311,13 +311,13 @@ static size_t walk_to(struct python_walk *walk, const struct interpreter *self, 
 }
 
 static size_t find_loop(struct python_walk *walk, const struct interpreter *self, uintptr_t slot, uintptr_t cfa,
-                        uintptr_t *variable, struct python_frame *out, size_t room) {
+                        uintptr_t *variable, struct python_frame *out, size_t capacity) {
     if (walk->interpreter != self - interpreters + 1) begin_walk(walk, self, 0);
-    size_t count = walk_to(walk, self, slot, cfa, variable, out, room);
+    size_t count = walk_to(walk, self, slot, cfa, variable, out, capacity);
     if (likely(*variable)) return count;
     struct python_walk other;
     begin_walk(&other, self, !walk->attempt);
-    count = walk_to(&other, self, slot, cfa, variable, out, room);
+    count = walk_to(&other, self, slot, cfa, variable, out, capacity);
     if (*variable) *walk = other;
     return count;
 }
@@ -338,10 +338,10 @@ bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa) {
 }
 
 size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, uintptr_t *anchor,
-                     struct python_frame *out, size_t room) {
+                     struct python_frame *out, size_t capacity) {
     const struct interpreter *self = interpreter_at(*(const uintptr_t *)slot);
     uintptr_t variable = 0;
-    size_t count = self ? find_loop(walk, self, slot, cfa, &variable, out, room) : 0;
+    size_t count = self ? find_loop(walk, self, slot, cfa, &variable, out, capacity) : 0;
     *anchor = variable ? variable | (uintptr_t)(self - interpreters) : 0;
     if (!variable) ledger_lost(SNAP_LOST_PYTHON);
     return count;

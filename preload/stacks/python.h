@@ -41,11 +41,11 @@ struct python_walk {
 };
 
 /* The frames that the evaluation loop in [slot, cfa) runs, innermost first. Returns their number, and stores the first
- * `room` of them. Ask for loops from the innermost outwards, with one walk; some may be left out. *anchor identifies
- * the loop's variable in its native frame, for python_same. If the frames cannot be found, the number is 0, *anchor is
- * 0, and SNAP_LOST_PYTHON counts it. */
+ * `capacity` of them. Ask for loops from the innermost outwards, with one walk; some may be left out. *anchor
+ * identifies the loop's variable in its native frame, for python_same. If the frames cannot be found, the number is 0,
+ * *anchor is 0, and SNAP_LOST_PYTHON counts it. */
 size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, uintptr_t *anchor,
-                     struct python_frame *out, size_t room);
+                     struct python_frame *out, size_t capacity);
 
 /* Whether a loop's frames are exactly those that python_frames gave with `anchor`. `inner` is the anchor of the next
  * loop further in on the present stack, or 0. Loops with anchor 0 are skipped. Loops may be asked about in any order.

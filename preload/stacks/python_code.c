@@ -74,12 +74,12 @@ static unsigned encode(uint32_t c, uint8_t out[4]) {
     return length;
 }
 
-size_t python_utf8(const void *characters, size_t count, unsigned width, char *to, size_t room) {
+size_t python_utf8(const void *characters, size_t count, unsigned width, char *to, size_t capacity) {
     size_t length = 0;
     for (size_t i = 0; i < count; i++) {
         uint8_t bytes[4];
         unsigned n = encode(character(characters, i, width), bytes);
-        if (length + n >= room) break;
+        if (length + n >= capacity) break;
         for (unsigned k = 0; k < n; k++) to[length++] = (char)bytes[k];
     }
     to[length] = 0;
@@ -88,7 +88,7 @@ size_t python_utf8(const void *characters, size_t count, unsigned width, char *t
 
 /* Reads only "compact" strings, whose characters follow the header. Other strings come from old C code, and exist only
  * until 3.11. */
-size_t python_text(const struct python_layout *layout, uintptr_t object, char *to, size_t room) {
+size_t python_text(const struct python_layout *layout, uintptr_t object, char *to, size_t capacity) {
     to[0] = 0;
     if (!object) return 0;
     uint32_t state = python_half(object, layout->text_state) >> layout->text_kind_shift;
@@ -96,5 +96,5 @@ size_t python_text(const struct python_layout *layout, uintptr_t object, char *t
     bool compact = state & 8, ascii = state & 16;
     if (!compact || (width != 1 && width != 2 && width != 4)) return 0;
     const void *characters = (const void *)(object + (ascii ? layout->text_ascii : layout->text_other));
-    return python_utf8(characters, python_word(object, layout->text_length), width, to, room);
+    return python_utf8(characters, python_word(object, layout->text_length), width, to, capacity);
 }

@@ -18,7 +18,7 @@
 #include "preload/base/words.h"
 #include "preload/base/forked.h"
 
-enum { TEXT_ROOM = 1024, SPINS = 200 };
+enum { TEXT_SIZE = 1024, SPINS = 200 };
 
 static struct words codes_by_object, codes_by_content, files, frames_by_place;
 static struct series *frames;
@@ -52,7 +52,7 @@ struct description {
         size_t length;
     } lines;
     size_t name_length, file_length;
-    char name[TEXT_ROOM], file[TEXT_ROOM];
+    char name[TEXT_SIZE], file[TEXT_SIZE];
 };
 
 static struct lines lines_of(const struct python_layout *layout, uintptr_t code) {

@@ -104,7 +104,7 @@ static uint32_t site_of_memo(struct stack *self, struct memo *memo, uintptr_t ad
 }
 
 /* If there is not enough room to remember all steps, the innermost ones are left out. */
-static uint32_t find(struct stack *self, struct memo *memo, struct view *view, const struct caller *caller) {
+static uint32_t find_stack(struct stack *self, struct memo *memo, struct view *view, const struct caller *caller) {
     bool own = view->own;
     enum outcome outcome = unwind(&self->unwound, memo, view, &self->own, caller);
     if (outcome == UNKNOWN || outcome == BROKEN) ledger_lost(SNAP_LOST_FRAMES);
@@ -121,7 +121,7 @@ static uint32_t find(struct stack *self, struct memo *memo, struct view *view, c
 /* The same without remembering anything. */
 static uint32_t find_anew(struct stack *self, struct view view, const struct caller *caller) {
     memo_cut(&self->memo, 0);
-    uint32_t site = find(self, &self->memo, &view, caller);
+    uint32_t site = find_stack(self, &self->memo, &view, caller);
     memo_cut(&self->memo, 0);
     return site;
 }
@@ -129,7 +129,7 @@ static uint32_t find_anew(struct stack *self, struct view view, const struct cal
 static uint32_t find_own(struct stack *self, const struct caller *caller) {
     struct view view = view_of_own(&self->own, caller->slot);
     self->other = NULL;
-    return self->remembers ? find(self, &self->memo, &view, caller) : find_anew(self, view, caller);
+    return self->remembers ? find_stack(self, &self->memo, &view, caller) : find_anew(self, view, caller);
 }
 
 /* --- other stacks than the thread's own --- */
@@ -196,7 +196,7 @@ static uint32_t find_elsewhere(struct stack *self, struct memo *memo, const stru
     if (!self->others) return find_anew(self, view_of_other(caller->slot), caller);
     if (!memo) memo = forget_oldest(self, caller->slot);
     struct view view = come_to(self, memo, caller->slot);
-    uint32_t site = find(self, memo, &view, caller);
+    uint32_t site = find_stack(self, memo, &view, caller);
     if (!view.own) self->looked = (struct region){view.low, view.high};
     if (view.ended) note_extent(self, memo, caller->slot);
     if (caller->slot < memo->extent.low) memo->extent.low = caller->slot;

@@ -23,35 +23,35 @@ static inline uint32_t frame_word(const uint32_t *word) { return __atomic_load_n
 /* --- branches --- */
 
 /* A run is found by the place that it lies inside of, and by its first frame. */
-struct way {
+struct edge {
     uint32_t outer, frame;
 };
 
-static struct way way_of(uint32_t run) {
+static struct edge edge_of(uint32_t run) {
     const uint32_t *word = word_at(run);
-    return (struct way){word[SNAP_RUN_OUTER], frame_word(&word[SNAP_RUN_HEAD]) & SNAP_RUN_FRAME};
+    return (struct edge){word[SNAP_RUN_OUTER], frame_word(&word[SNAP_RUN_HEAD]) & SNAP_RUN_FRAME};
 }
 
 static bool run_equal(uint32_t run, const void *key) {
-    const struct way *wanted = key, way = way_of(run);
-    return way.outer == wanted->outer && way.frame == wanted->frame;
+    const struct edge *wanted = key, edge = edge_of(run);
+    return edge.outer == wanted->outer && edge.frame == wanted->frame;
 }
 
-static uint32_t hash_way(const struct way *way) {
-    uint64_t h = ((uint64_t)way->outer << 32 | way->frame) * 0x9E3779B97F4A7C15u;
+static uint32_t hash_edge(const struct edge *edge) {
+    uint64_t h = ((uint64_t)edge->outer << 32 | edge->frame) * 0x9E3779B97F4A7C15u;
     h ^= h >> 32;
     h *= 0xD6E8FEB86659FD93u;
     return (uint32_t)(h >> 32);
 }
 
 static uint32_t run_hash(uint32_t run) {
-    struct way way = way_of(run);
-    return hash_way(&way);
+    struct edge edge = edge_of(run);
+    return hash_edge(&edge);
 }
 
 static const void *run_record(uint32_t run) { return word_at(run); }
 
-static struct index ways = {.equal = run_equal, .hash = run_hash, .record = run_record, .may_grow = budget_has};
+static struct index edges = {.equal = run_equal, .hash = run_hash, .record = run_record, .may_grow = budget_has};
 
 /* --- words that are free --- */
 
@@ -136,25 +136,26 @@ static uint32_t new_run(uint32_t length, enum budget of) {
 
 /* Adds a run of `count` frames. If another thread has added a run with the same start, the answer is that one.
  * INDEX_NONE: there is no room. */
-static uint32_t add_run(const struct way *way, uint32_t hash, const uint32_t *frames, uint32_t count, enum budget of) {
+static uint32_t add_run(const struct edge *edge, uint32_t hash, const uint32_t *frames, uint32_t count,
+                        enum budget of) {
     uint32_t id = new_run(SNAP_RUN_HEAD + count, of), *word = word_at(id);
-    if (!word) return index_find(&ways, hash, way);
-    __atomic_store_n(&word[SNAP_RUN_OUTER], way->outer, __ATOMIC_RELAXED);
+    if (!word) return index_find(&edges, hash, edge);
+    __atomic_store_n(&word[SNAP_RUN_OUTER], edge->outer, __ATOMIC_RELAXED);
     /* take_free_of in another thread may still read this word. */
     __atomic_store_n(&word[SNAP_RUN_SITE], 0, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < count; i++) word[SNAP_RUN_HEAD + i] = frames[i];
     word[SNAP_RUN_HEAD] |= SNAP_RUN_FIRST;
     word[SNAP_RUN_HEAD + count - 1] |= SNAP_RUN_LAST;
-    uint32_t there = index_insert(&ways, hash, way, id);
+    uint32_t there = index_insert(&edges, hash, edge, id);
     if (there != id) put_free(id, SNAP_RUN_HEAD + count);
     return there;
 }
 
 /* Adds as many of the frames as fit into one piece. */
-static uint32_t add_frames(const struct way *way, uint32_t hash, const uint32_t *frames, uint32_t count) {
+static uint32_t add_frames(const struct edge *edge, uint32_t hash, const uint32_t *frames, uint32_t count) {
     enum { FEW = 8 };
     uint32_t most = count < SNAP_RUN_MOST ? count : SNAP_RUN_MOST, run;
-    do run = add_run(way, hash, frames, most, BUDGET_STACKS);
+    do run = add_run(edge, hash, frames, most, BUDGET_STACKS);
     while (unlikely(run == INDEX_NONE) && most > FEW && (most /= 2));
     return run;
 }
@@ -164,26 +165,26 @@ static uint32_t first_place(uint32_t run) { return run == INDEX_NONE ? TREE_NONE
 uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count) {
     const uint32_t *word = word_at(at);
     if (!(frame_word(word) & SNAP_RUN_LAST) && (frame_word(word + 1) & SNAP_RUN_FRAME) == frames[0]) return at + 1;
-    struct way way = {at, frames[0]};
-    uint32_t hash = hash_way(&way), run = index_find(&ways, hash, &way);
-    if (run == INDEX_NONE) run = add_frames(&way, hash, frames, count);
+    struct edge edge = {at, frames[0]};
+    uint32_t hash = hash_edge(&edge), run = index_find(&edges, hash, &edge);
+    if (run == INDEX_NONE) run = add_frames(&edge, hash, frames, count);
     return first_place(run);
 }
 
 uint32_t tree_stack_known(uint32_t place) {
-    const struct way way = {place, SNAP_RUN_FRAME};
+    const struct edge edge = {place, SNAP_RUN_FRAME};
     uint32_t word = frame_word(word_at(place));
     if (!(word & (SNAP_RUN_LAST | SNAP_RUN_END))) return TREE_NONE;
     if (word & SNAP_RUN_LAST) return place;
-    return first_place(index_find(&ways, hash_way(&way), &way));
+    return first_place(index_find(&edges, hash_edge(&edge), &edge));
 }
 
 /* A run without a frame is small, and the totals of other stacks may have to be counted there. */
 uint32_t tree_stack(uint32_t place) {
-    const struct way way = {place, SNAP_RUN_FRAME};
+    const struct edge edge = {place, SNAP_RUN_FRAME};
     uint32_t stack = tree_stack_known(place);
     if (likely(stack != TREE_NONE)) return stack;
-    stack = first_place(add_run(&way, hash_way(&way), &way.frame, 1, BUDGET_ENDS));
+    stack = first_place(add_run(&edge, hash_edge(&edge), &edge.frame, 1, BUDGET_ENDS));
     if (stack != TREE_NONE) __atomic_fetch_or(word_at(place), SNAP_RUN_END, __ATOMIC_RELAXED);
     return stack;
 }
@@ -229,9 +230,9 @@ void tree_forget_uses(void) { ids_clear(used); }
 static enum progress done_if(bool done) { return done ? PROGRESS_DONE : PROGRESS_MORE; }
 
 enum progress tree_hide(struct tree_walk *walk) {
-    if (!index_hold(&ways)) return PROGRESS_LATER;
-    bool done = index_prune(&ways, used, hidden, &walk->index);
-    index_let_go(&ways);
+    if (!index_hold(&edges)) return PROGRESS_LATER;
+    bool done = index_prune(&edges, used, hidden, &walk->index);
+    index_let_go(&edges);
     return done_if(done);
 }
 
@@ -300,8 +301,8 @@ static enum progress free_unused_runs(struct tree_walk *walk) {
 
 /* If the run has a twin by now, it stays hidden. It is freed by a later fold, when it is not in use any more. */
 static void show_run(uint32_t id) {
-    struct way way = way_of(id);
-    if (index_insert(&ways, hash_way(&way), &way, id) == id) ids_remove(hidden, id);
+    struct edge edge = edge_of(id);
+    if (index_insert(&edges, hash_edge(&edge), &edge, id) == id) ids_remove(hidden, id);
 }
 
 static enum progress show_runs(struct tree_walk *walk) { return each_hidden(show_run, walk); }
@@ -314,17 +315,17 @@ enum progress tree_give_away(struct tree_walk *walk) {
     return walk->step < sizeof each / sizeof *each ? PROGRESS_MORE : PROGRESS_DONE;
 }
 
-uint64_t tree_bytes(void) { return os_load(&words.next) * sizeof(uint32_t) + index_bytes(&ways); }
+uint64_t tree_bytes(void) { return os_load(&words.next) * sizeof(uint32_t) + index_bytes(&edges); }
 
 bool tree_begin(void) {
-    if (series_take_run(&words, 2) != TREE_ROOT || !index_begin(&ways)) return false;
+    if (series_take_run(&words, 2) != TREE_ROOT || !index_begin(&edges)) return false;
     *word_at(TREE_ROOT) = SNAP_RUN_FIRST | SNAP_RUN_LAST | SNAP_RUN_FRAME;
     return true;
 }
 
 static void tree_abandon(void) {
     series_reset(&words);
-    index_reset(&ways);
+    index_reset(&edges);
     used = hidden = NULL;
     memset(free_runs, 0, sizeof free_runs);
     free_words = 0;

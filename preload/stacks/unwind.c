@@ -2,7 +2,7 @@
 #include "preload/stacks/unwind.h"
 
 #include "preload/stacks/cfi.h"
-#include "preload/base/room.h"
+#include "preload/base/capacity.h"
 #include "preload/stacks/rule.h"
 
 enum { LARGEST_LOOP = 1 << 20 };
@@ -87,14 +87,15 @@ static inline enum outcome step_out(struct unwound *self, struct own_stack *own,
 static bool find_loop(struct steps *self, struct python_walk *walk, uintptr_t slot, uintptr_t cfa) {
     struct python_walk before = *walk;
     struct loop loop = {.first = self->python_count};
-    uint32_t room = self->python_room - loop.first;
-    size_t count = python_frames(walk, slot, cfa, &loop.anchor, self->python + loop.first, room);
-    if (count > room) {
-        if (count > LARGEST_LOOP || !ROOM_FOR(self, python, python_room, loop.first + (uint32_t)count)) return false;
+    uint32_t capacity = self->python_capacity - loop.first;
+    size_t count = python_frames(walk, slot, cfa, &loop.anchor, self->python + loop.first, capacity);
+    if (count > capacity) {
+        if (count > LARGEST_LOOP || !CAPACITY_FOR(self, python, python_capacity, loop.first + (uint32_t)count))
+            return false;
         *walk = before;
         python_frames(walk, slot, cfa, &loop.anchor, self->python + loop.first, count);
     }
-    if (!ROOM_FOR(self, loops, loop_room, self->loop_count + 1)) return false;
+    if (!CAPACITY_FOR(self, loops, loop_capacity, self->loop_count + 1)) return false;
     loop.count = (uint32_t)count;
     self->python_count += loop.count;
     self->loops[self->loop_count++] = loop;
@@ -143,7 +144,7 @@ enum outcome unwind(struct unwound *self, struct memo *memo, struct view *view, 
             if (memo_holds(memo, (uint32_t)(end - elements), last_anchor(steps), on_own)) break;
             end = elements + memo->count;
         }
-        if (unlikely(steps->count == steps->room) && !ROOM_FOR(steps, steps, room, steps->count + 1)) {
+        if (unlikely(steps->count == steps->capacity) && !CAPACITY_FOR(steps, steps, capacity, steps->count + 1)) {
             outcome = BROKEN;
             break;
         }

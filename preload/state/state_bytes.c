@@ -199,7 +199,7 @@ static int write_buffer(struct writer *self) {
 static int write_by_buffer(struct writer *self, uint64_t from, uint64_t length) {
     int error = 0;
     for (uint64_t done = 0; done < length && !error;) {
-        uint64_t room = BUFFER - self->filled, part = length - done < room ? length - done : room;
+        uint64_t left = BUFFER - self->filled, part = length - done < left ? length - done : left;
         if (!os_peek(self->buffer + self->filled, (const void *)(from + done), part)) return -EFAULT;
         self->filled += part;
         done += part;

@@ -14,7 +14,7 @@
 
 enum {
     VERSION = 1,
-    NAME_ROOM = 256,
+    NAME_SIZE = 256,
     FOLDER_MODE = 0700,
     OPEN_TRIES = 100,
     ESCAPED_MOST = 160,
@@ -60,7 +60,7 @@ static char *append_escaped(char *to, const char *id) {
     return to;
 }
 
-static void name_of(char name[NAME_ROOM], const struct state_entry *entry) {
+static void name_of(char name[NAME_SIZE], const struct state_entry *entry) {
     char *end = append_escaped(name, entry->id);
     *end++ = '.';
     strcpy(os_decimal(end, entry->generation), VALUE);
@@ -87,7 +87,7 @@ static int open_at(int folder, const char *name, int flags) {
 }
 
 /* The next name in a path, whose length is stored; NULL: it would lead elsewhere, or nowhere. */
-static const char *next_name(const char **path, char name[NAME_ROOM], bool *last) {
+static const char *next_name(const char **path, char name[NAME_SIZE], bool *last) {
     size_t length = strcspn(*path, "/");
     if (!length || length + sizeof FOLDER > NAME_MAX) return NULL;
     memcpy(name, *path, length);
@@ -104,7 +104,7 @@ static int enter(int above, const char *name) {
 }
 
 static bool is_within(const char *prefix) {
-    char name[NAME_ROOM];
+    char name[NAME_SIZE];
     bool last = false;
     while (!last)
         if (!next_name(&prefix, name, &last)) return false;
@@ -238,7 +238,7 @@ static uint64_t by_hash(const struct file_name *name) { return name->hash; }
 HEAPSORT(struct file_name, sort_names, by_hash)
 
 static bool collect_names(struct cleaning *self, const struct state_manifest *manifest) {
-    char name[NAME_ROOM];
+    char name[NAME_SIZE];
     self->count = manifest ? manifest->count : 0;
     self->names = self->count ? os_map(self->count * sizeof *self->names) : NULL;
     for (uint32_t i = 0; i < self->count && self->names; i++) {
@@ -250,7 +250,7 @@ static bool collect_names(struct cleaning *self, const struct state_manifest *ma
 }
 
 static bool is_named(const struct cleaning *self, const char *file) {
-    char name[NAME_ROOM];
+    char name[NAME_SIZE];
     uint64_t hash = hash_of(file);
     uint32_t low = 0, high = self->count;
     while (low < high) {
@@ -304,7 +304,7 @@ int state_files_read(const struct state_files *self, struct state_manifest **man
 }
 
 int state_files_value(const struct state_files *self, const struct state_entry *entry) {
-    char name[NAME_ROOM];
+    char name[NAME_SIZE];
     struct stow_file file;
     name_of(name, entry);
     int fd = open_at(self->folder.fd, name, O_RDONLY);
@@ -321,7 +321,7 @@ static bool is_there(const struct state_files *self) {
 }
 
 int state_files_link(const struct state_files *self, const struct stow_file *file, const struct state_entry *entry) {
-    char name[NAME_ROOM], path[40] = "/proc/self/fd/";
+    char name[NAME_SIZE], path[40] = "/proc/self/fd/";
     if (!is_there(self) || !stow_file_is_still(file)) return -EIO;
     name_of(name, entry);
     os_decimal(path + strlen(path), (uint64_t)file->fd);
@@ -358,13 +358,13 @@ int state_files_write(const struct state_files *self, struct state_manifest *man
 }
 
 void state_files_remove(const struct state_files *self, const struct state_entry *entry) {
-    char name[NAME_ROOM];
+    char name[NAME_SIZE];
     name_of(name, entry);
     if (stow_file_is_still(&self->folder)) os_call(SYS_unlinkat, self->folder.fd, name, 0);
 }
 
 /* Opens the folder that contains the n-th name of the prefix, which is stored. */
-static int open_around(const struct state_files *self, int n, char name[NAME_ROOM]) {
+static int open_around(const struct state_files *self, int n, char name[NAME_SIZE]) {
     const char *path = self->prefix;
     bool last;
     struct state_files now = {.directory = self->directory};
@@ -391,7 +391,7 @@ static bool is_as_made(int above, const char *name) {
 
 /* From the inside out, until one is not empty. */
 static void remove_around(const struct state_files *self) {
-    char name[NAME_ROOM];
+    char name[NAME_SIZE];
     int depth = 0;
     for (const char *at = self->prefix; *at; at++) depth += *at == '/';
     bool removed = true;

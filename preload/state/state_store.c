@@ -37,7 +37,7 @@ struct loop {
     uint64_t generation, ram_limit;
     struct value *committed, *put; /* put: in the present iteration */
     struct state_files files;
-    char name[STATE_LOOP_ROOM], directory[STATE_PATH_ROOM], prefix[STATE_PATH_ROOM];
+    char name[STATE_LOOP_SIZE], directory[STATE_PATH_SIZE], prefix[STATE_PATH_SIZE];
 };
 
 static struct lock registry;
@@ -140,7 +140,7 @@ static uint64_t hash_of(const char *text) {
 }
 
 static int64_t owner_of(const struct loop *loop, const char *id) {
-    char name[sizeof "state:/" + STATE_LOOP_ROOM + MEMSTOW_STATE_ID];
+    char name[sizeof "state:/" + STATE_LOOP_SIZE + MEMSTOW_STATE_ID];
     strcpy(name, "state:");
     strcat(name, loop->name);
     strcat(name, "/");
@@ -346,7 +346,7 @@ struct wish {
     uint64_t generation;
     bool in_file;
     struct stow_file folder; /* a descriptor of its own; -1: there is no prefix */
-    char directory[STATE_PATH_ROOM];
+    char directory[STATE_PATH_SIZE];
 };
 
 /* While bytes are written, the loop may be closed, and another loop may take its entry. So nothing of the loop is used
@@ -465,8 +465,8 @@ static int write_manifest(struct loop *loop, uint64_t generation, const char *go
     uint64_t count = 0;
     for (const struct value *value = loop->committed; value; value = value->next) count++;
     for (const struct value *value = loop->put; value; value = value->next) count++;
-    uint64_t room = os_round_up(sizeof(struct state_manifest) + count * sizeof(struct state_entry), OS_PAGE);
-    struct state_manifest *manifest = os_map(room);
+    uint64_t bytes = os_round_up(sizeof(struct state_manifest) + count * sizeof(struct state_entry), OS_PAGE);
+    struct state_manifest *manifest = os_map(bytes);
     if (!manifest) return -ENOMEM;
     manifest->generation = generation;
     bool commits = generation > loop->generation;
@@ -476,7 +476,7 @@ static int write_manifest(struct loop *loop, uint64_t generation, const char *go
         if (!(commits && is_replaced(loop, value)) && !(gone && !strcmp(gone, value->id)))
             entry_of(value, &manifest->entries[manifest->count++]);
     int error = state_files_write(&loop->files, manifest);
-    os_unmap(manifest, room);
+    os_unmap(manifest, bytes);
     return error;
 }
 

@@ -14,7 +14,7 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { STATE_LOOP_ROOM = 128, STATE_PATH_ROOM = 2048 };
+enum { STATE_LOOP_SIZE = 128, STATE_PATH_SIZE = 2048 };
 
 /* `caller`: values count at its call stack. */
 int64_t state_open(const char *loop, const struct memstow_state_options *options, struct caller caller);

@@ -143,7 +143,7 @@ struct segment {
 struct plan {
     struct session *session;
     struct segment *segments;
-    uint64_t count, room;
+    uint64_t count, capacity;
     uint64_t memory; /* bytes that go to the file, including gaps */
     int64_t mappings;
     uint32_t over;  /* leading pieces that end before the present area; pieces are in order */
@@ -153,15 +153,15 @@ struct plan {
 };
 
 static bool add_segment(struct plan *self, struct segment segment) {
-    if (self->count == self->room) {
-        uint64_t wanted = self->room ? self->room * 2 : 4096;
+    if (self->count == self->capacity) {
+        uint64_t wanted = self->capacity ? self->capacity * 2 : 4096;
         struct segment *larger = os_map(wanted * sizeof *larger);
         if (!larger) return false;
         if (self->segments) {
             memcpy(larger, self->segments, self->count * sizeof *larger);
-            os_unmap(self->segments, self->room * sizeof *larger);
+            os_unmap(self->segments, self->capacity * sizeof *larger);
         }
-        self->segments = larger, self->room = wanted;
+        self->segments = larger, self->capacity = wanted;
     }
     self->segments[self->count++] = segment;
     return true;
@@ -232,7 +232,7 @@ static void plan_parts(struct plan *self, uint32_t index, const struct stow_area
 
 static uint64_t end_of(const struct stow_piece *piece) { return piece->start + piece->length; }
 
-static bool look_at(void *context, const struct stow_area *area) {
+static bool look_at_area(void *context, const struct stow_area *area) {
     struct plan *self = context;
     const struct work *work = self->session->work;
     self->mappings++;
@@ -263,7 +263,7 @@ static uint32_t make_plan(struct plan *self, struct session *session) {
     if (self->pagemap < 0) return self->pagemap == -EMFILE ? STOW_NO_DESCRIPTOR : STOW_NO_KERNEL_HELP;
     void *probe = os_map(OS_PAGE);
     self->probe = (uint64_t)probe;
-    int64_t seen = probe ? stow_areas(true, session->text, look_at, self) : -ENOMEM;
+    int64_t seen = probe ? stow_areas(true, session->text, look_at_area, self) : -ENOMEM;
     if (probe) os_unmap(probe, OS_PAGE);
     if (seen < 0) return STOW_NO_KERNEL_HELP;
     if (self->locks_future) return STOW_LOCKS_FUTURE;
@@ -272,7 +272,7 @@ static uint32_t make_plan(struct plan *self, struct session *session) {
 
 static void end_plan(struct plan *self) {
     if (self->pagemap >= 0) os_close(self->pagemap);
-    if (self->segments) os_unmap(self->segments, self->room * sizeof *self->segments);
+    if (self->segments) os_unmap(self->segments, self->capacity * sizeof *self->segments);
 }
 
 /* --- out --- */
@@ -286,9 +286,9 @@ static uint32_t memory_out(struct session *self, struct stow_host *host, const s
     for (uint64_t start = segment->start, end, done; start < segment->end && !is_final(refusal); start = end) {
         end = work_chunk_end(start, segment->end, host->chunk);
         table_lock();
-        bool room = table_reserve(TABLE_SPARE);
+        bool reserved = table_reserve(TABLE_SPARE);
         table_unlock();
-        if (!room) return STOW_ADDRESS_SPACE;
+        if (!reserved) return STOW_ADDRESS_SPACE;
         if (!work_begin(work, start, end)) return STOW_DONE;
         uint64_t resident = stow_pages_count(pagemap, start, end, STOW_PAGES_HELD);
         refusal = host_out(host, start, end - start, &done);
@@ -384,8 +384,8 @@ static void ours_out(struct plan *plan, struct segment segment) {
 }
 
 static uint32_t begin_host(const struct session *self, struct stow_host *host) {
-    uint32_t refusal = host_begin(host, self->options.way, self->options.idle);
-    if (refusal || host->way == STOW_BY_MOVE || !self->options.held_unseen) return refusal;
+    uint32_t refusal = host_begin(host, self->options.method, self->options.idle);
+    if (refusal || host->method == STOW_BY_MOVE || !self->options.held_unseen) return refusal;
     host_end(host);
     return STOW_HELD_UNSEEN;
 }

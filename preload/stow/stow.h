@@ -62,12 +62,12 @@ struct stow_piece {
 };
 
 /* Methods, the best first. If the kernel lacks one, the next is taken. */
-enum stow_way { STOW_BY_MOVE, STOW_BY_REMAP, STOW_BY_COMPARING };
+enum stow_method { STOW_BY_MOVE, STOW_BY_REMAP, STOW_BY_COMPARING };
 
 struct stow_options {
     bool idle;             /* nobody reads or writes the pieces until the call returns */
     bool held_unseen;      /* a device may hold pages without stow_lock_range: only STOW_BY_MOVE notices */
-    uint32_t way;          /* enum stow_way: no better one than this */
+    uint32_t method;       /* enum stow_method: no better one than this */
     const char *directory; /* NULL: MEMSTOW_STOW_DIR, or the directory for caches */
     struct move_end end;   /* may come at any time: the move stops after its present chunk */
     /* Called on the engine's thread: when the move begins, when the amount is known (0: not yet), and after each chunk.
@@ -138,16 +138,16 @@ void stow_note_unmap(uint64_t start, uint64_t length);  /* another mapping repla
 void stow_note_free(uint64_t start, uint64_t length);
 void stow_note_discard(uint64_t start, uint64_t length); /* MADV_DONTNEED: the memory is zeros now */
 /* The range is about to be unmapped. If the kernel refuses that, the caller puts the regions back. */
-enum { STOW_KEPT = 32 };
-struct stow_kept {
+enum { STOW_UNMAPPED_MOST = 32 };
+struct stow_unmapped {
     uint32_t count;
-    struct stow_kept_range {
+    struct stow_unmapped_range {
         uint64_t start, end;
         uint32_t owner;
-    } ranges[STOW_KEPT];
+    } ranges[STOW_UNMAPPED_MOST];
 };
-void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_kept *kept);
-void stow_put_back(const struct stow_kept *kept);
+void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_unmapped *unmapped);
+void stow_put_back(const struct stow_unmapped *unmapped);
 /* Brings the whole range back into memory that no file backs: 0, or -errno. `mine`: no other thread uses it meanwhile.
  * Devices that read the host's memory are not waited for, because a hook cannot do that. */
 int stow_note_whole(uint64_t start, uint64_t length, bool mine);

@@ -18,7 +18,7 @@
 #endif
 
 /* REQUEST: the kernel reads no more at once than the disk takes in one request, and forgets the rest */
-enum { PIECE = 1 << 20, REQUEST = 128 << 10, AT_ONCE = 3 << 20, AHEAD = 32 << 20, HUGE = 2 << 20 };
+enum { PIECE = 1 << 20, REQUEST = 128 << 10, AT_ONCE = 3 << 20, AHEAD = 32 << 20 };
 _Static_assert(AHEAD_MOST / PIECE <= 64, "a bit for each piece");
 
 static uint32_t refusal_of(long error) {
@@ -95,7 +95,7 @@ static void read_huge(void *context) {
     uint64_t end = self->start + self->length, next;
     for (uint64_t at = self->start; at < end && goes_on(self); at = next) {
         bool known;
-        next = (at + HUGE) & ~(uint64_t)(HUGE - 1);
+        next = (at + OS_HUGE_PAGE) & ~(uint64_t)(OS_HUGE_PAGE - 1);
         if (next > end) next = end;
         ahead_populate(at, next - at, false, &known);
     }
@@ -112,7 +112,7 @@ void ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint6
                  bool huge) {
     *self = (struct stow_ahead){.start = start, .length = length, .until = until, .expected = expected};
     if (self->until < start + length) self->until = start + length;
-    if (huge && length > HUGE) begin_huge(self);
+    if (huge && length > OS_HUGE_PAGE) begin_huge(self);
     if (length > PIECE) self->maker = thread_start(go_ahead, self, NULL);
     if (!self->maker) go_ahead(self);
 }

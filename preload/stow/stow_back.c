@@ -41,8 +41,7 @@
 #include "preload/stow/stow_uffd.h"
 
 enum {
-    HUGE = 2 << 20,
-    ROOM_MAPPED = BACK_ROOM + 2 * HUGE,
+    BUFFER_MAPPED = BACK_BUFFER + 2 * OS_HUGE_PAGE,
     SMALLEST = 1 << 20,
     PIPE_WANTED = 1 << 20,
     POURED = 256 << 10,
@@ -86,35 +85,35 @@ static void stop_listeners(struct stow_back *self) {
 /* Uses huge pages if there are any: a disk then reads as much as it can in one request, in a third of the time. A page
  * at each end is never touched: it may become a registered neighbour of a range that comes back. A forked child does
  * not need this memory, and must not share it during a read. */
-static char *map_room(struct stow_back *self) {
-    self->room_mapped = os_map(ROOM_MAPPED);
-    if (!self->room_mapped) return NULL;
-    os_call(SYS_madvise, self->room_mapped, ROOM_MAPPED, MADV_HUGEPAGE);
-    os_call(SYS_madvise, self->room_mapped, ROOM_MAPPED, MADV_DONTFORK);
-    return (char *)os_round_up((uintptr_t)self->room_mapped + OS_PAGE, HUGE);
+static char *map_buffer(struct stow_back *self) {
+    self->buffer_mapped = os_map(BUFFER_MAPPED);
+    if (!self->buffer_mapped) return NULL;
+    os_call(SYS_madvise, self->buffer_mapped, BUFFER_MAPPED, MADV_HUGEPAGE);
+    os_call(SYS_madvise, self->buffer_mapped, BUFFER_MAPPED, MADV_DONTFORK);
+    return (char *)os_round_up((uintptr_t)self->buffer_mapped + OS_PAGE, OS_HUGE_PAGE);
 }
 
 static bool take_room(struct stow_back *self) {
     self->text = os_map(STOW_AREA_TEXT);
-    self->room = map_room(self);
-    return self->room && self->text;
+    self->buffer = map_buffer(self);
+    return self->buffer && self->text;
 }
 
 static bool open_pipe(struct stow_back *self) {
     struct back_pipe *pipe = &self->pipes[self->pipe_count];
     if (os_call(SYS_pipe2, pipe->ends, O_CLOEXEC | O_NONBLOCK) < 0) return false;
     self->pipe_count++;
-    long room = os_call(SYS_fcntl, pipe->ends[0], F_SETPIPE_SZ, PIPE_WANTED);
-    if (room < 0) room = os_call(SYS_fcntl, pipe->ends[0], F_GETPIPE_SZ);
-    pipe->room = room > 0 ? (uint64_t)room : 0;
-    self->pipes_room += pipe->room;
-    return room > 0;
+    long capacity = os_call(SYS_fcntl, pipe->ends[0], F_SETPIPE_SZ, PIPE_WANTED);
+    if (capacity < 0) capacity = os_call(SYS_fcntl, pipe->ends[0], F_GETPIPE_SZ);
+    pipe->capacity = capacity > 0 ? (uint64_t)capacity : 0;
+    self->pipes_capacity += pipe->capacity;
+    return capacity > 0;
 }
 
 /* One pipe is enough; more pipes mean fewer steps. */
 static bool open_pipes(struct stow_back *self) {
     while (self->pipe_count < BACK_PIPES && open_pipe(self)) continue;
-    return self->pipes_room > 0;
+    return self->pipes_capacity > 0;
 }
 
 static uint32_t begin_with_faults(struct stow_back *self) {
@@ -156,7 +155,7 @@ void back_end(struct stow_back *self) {
     end_with_faults(self);
     if (self->pagemap >= 0) os_close(self->pagemap);
     for (uint32_t i = 0; i < self->file_count && !self->own_files; i++) os_close(self->files[i].fd);
-    if (self->room_mapped) os_unmap(self->room_mapped, ROOM_MAPPED);
+    if (self->buffer_mapped) os_unmap(self->buffer_mapped, BUFFER_MAPPED);
     if (self->text) os_unmap(self->text, STOW_AREA_TEXT);
     *self = (struct stow_back){.uffd = -1, .pagemap = -1, .stop = -1};
 }
@@ -216,7 +215,7 @@ static uint32_t empty_pipe(const struct back_pipe *pipe, char *to, uint64_t leng
 /* Reads what was put into each pipe, in order. */
 static void empty_pipes(struct stow_back *self, char *to, uint64_t length) {
     for (uint32_t i = 0; length; i++) {
-        uint64_t part = length < self->pipes[i].room ? length : self->pipes[i].room;
+        uint64_t part = length < self->pipes[i].capacity ? length : self->pipes[i].capacity;
         empty_pipe(&self->pipes[i], to, part);
         to += part, length -= part;
     }
@@ -238,7 +237,7 @@ static uint64_t hold_in(const struct back_pipe *pipe, uint64_t start, uint64_t l
 static uint32_t hold_pages(struct stow_back *self, uint64_t start, uint64_t length, char *waste) {
     uint64_t done = 0, put = 0;
     for (uint32_t i = 0; done < length; i++, done += put) {
-        uint64_t part = length - done < self->pipes[i].room ? length - done : self->pipes[i].room;
+        uint64_t part = length - done < self->pipes[i].capacity ? length - done : self->pipes[i].capacity;
         put = hold_in(&self->pipes[i], start + done, part);
         if (put == part) continue;
         empty_pipes(self, waste, done + put);
@@ -276,20 +275,20 @@ static bool put_over(char *mapping, uint64_t start, uint64_t length) {
 
 static void pour(struct stow_back *self, uint64_t start, uint64_t length) {
     for (uint32_t i = 0; length; i++) {
-        uint64_t rest = length < self->pipes[i].room ? length : self->pipes[i].room;
+        uint64_t rest = length < self->pipes[i].capacity ? length : self->pipes[i].capacity;
         for (uint64_t part; rest; start += part, length -= part, rest -= part) {
             part = rest < POURED ? rest : POURED;
-            empty_pipe(&self->pipes[i], self->room, part);
-            copy_in(self, start, part, self->room);
+            empty_pipe(&self->pipes[i], self->buffer, part);
+            copy_in(self, start, part, self->buffer);
         }
     }
 }
 
 static uint32_t swap_held(struct stow_back *self, uint64_t start, uint64_t length, char *empty) {
-    uint32_t refusal = hold_pages(self, start, length, self->room);
+    uint32_t refusal = hold_pages(self, start, length, self->buffer);
     if (refusal) return refusal;
     if (!put_over(empty, start, length)) {
-        empty_pipes(self, self->room, length);
+        empty_pipes(self, self->buffer, length);
         return STOW_ADDRESS_SPACE;
     }
     pour(self, start, length);
@@ -330,11 +329,11 @@ static long map_plain(uint64_t at, uint64_t length, int flags) {
 /* Memory with the same offset in a huge page as the range, and a free gap on each side. Parts of it go away, and others
  * may then map something there. */
 static char *map_like(uint64_t start, uint64_t length) {
-    long at = map_plain(0, length + 2 * HUGE, 0);
+    long at = map_plain(0, length + 2 * OS_HUGE_PAGE, 0);
     if (at < 0 && at > -OS_PAGE) return NULL;
-    char *mapped = (char *)at, *place = (char *)os_round_up((uintptr_t)mapped, HUGE) + start % HUGE;
+    char *mapped = (char *)at, *place = (char *)os_round_up((uintptr_t)mapped, OS_HUGE_PAGE) + start % OS_HUGE_PAGE;
     if (place > mapped) os_unmap(mapped, (size_t)(place - mapped));
-    os_unmap(place + length, (size_t)(mapped + 2 * HUGE - place));
+    os_unmap(place + length, (size_t)(mapped + 2 * OS_HUGE_PAGE - place));
     return place;
 }
 
@@ -377,7 +376,7 @@ static uint32_t swap_in_place(struct stow_back *self, const struct source *sourc
     uint32_t refusal = STOW_DONE;
     ahead_begin(&ahead, start, length, self->until, self->expected, source->fd >= 0);
     while (!refusal && *done < length) {
-        uint64_t part = length - *done < self->pipes_room ? length - *done : self->pipes_room;
+        uint64_t part = length - *done < self->pipes_capacity ? length - *done : self->pipes_capacity;
         part = ahead_wait(&ahead, *done, part);
         refusal = part ? swap_held(self, start + *done, part, empty + *done) : ahead.refusal;
         if (refusal) break;
@@ -405,7 +404,7 @@ static void read_from(struct stow_back *self, const struct stow_area *area, cons
     uint64_t start = area->start + (source->offset - area->offset);
     uint64_t end = self->until < area->end ? self->until : area->end;
     if (end < start + length) end = start + length;
-    read_begin(&self->reading, source->fd, source->offset, end - start, self->room, BACK_ROOM / READ_PIECE);
+    read_begin(&self->reading, source->fd, source->offset, end - start, self->buffer, BACK_BUFFER / READ_PIECE);
     self->reads = true;
 }
 
@@ -479,10 +478,10 @@ static bool map_fresh(uint64_t start, uint64_t length) {
 }
 
 static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length) {
-    uint32_t refusal = read_whole(self, area, start, length, self->room);
-    if (!refusal) refusal = copy_own(self, start, start + length, self->room);
+    uint32_t refusal = read_whole(self, area, start, length, self->buffer);
+    if (!refusal) refusal = copy_own(self, start, start + length, self->buffer);
     if (!refusal && !map_fresh(start, length)) refusal = STOW_ADDRESS_SPACE;
-    if (!refusal) memcpy((void *)start, self->room, length);
+    if (!refusal) memcpy((void *)start, self->buffer, length);
     return refusal;
 }
 
@@ -504,7 +503,7 @@ uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64
     uint32_t refusal = why_held(self, start, start + length);
     if (refusal) return refusal;
     if (self->uffd >= 0) return with_faults(self, &area, start, length, done);
-    if (length > BACK_ROOM) length = BACK_ROOM;
+    if (length > BACK_BUFFER) length = BACK_BUFFER;
     refusal = undisturbed(self, &area, start, length);
     *done = refusal ? 0 : length;
     return refusal;

@@ -13,12 +13,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* BACK_ROOM: the most that is read ahead. */
-enum { BACK_CHUNK = 64 << 20, BACK_ROOM = 16 << 20, BACK_PIPES = 4, BACK_FILES = 8, BACK_LISTENERS = 2 };
+/* BACK_BUFFER: the most that is read ahead. */
+enum { BACK_CHUNK = 64 << 20, BACK_BUFFER = 16 << 20, BACK_PIPES = 4, BACK_FILES = 8, BACK_LISTENERS = 2 };
 
 struct back_pipe {
     int ends[2];
-    uint64_t room;
+    uint64_t capacity;
 };
 
 struct back_file {
@@ -34,13 +34,13 @@ struct stow_back {
     struct back_pipe pipes[BACK_PIPES];
     uint32_t pipe_count;
     int stop;
-    uint64_t pipes_room;
+    uint64_t pipes_capacity;
     uint64_t until, expected; /* see back_expect; expected: the kernel was asked to read up to here */
-    struct stow_read reading; /* for `mine`: the next bytes, in `room`; it goes on from chunk to chunk */
+    struct stow_read reading; /* for `mine`: the next bytes, in `buffer`; it goes on from chunk to chunk */
     bool reads;
     struct back_file files[BACK_FILES]; /* the files of the last ranges */
     uint32_t file_count;
-    char *room, *room_mapped; /* BACK_ROOM bytes, and the mapping that contains them */
+    char *buffer, *buffer_mapped; /* BACK_BUFFER bytes, and the mapping that contains them */
     char *text;
     struct stow_thread *listeners[BACK_LISTENERS];
 };

@@ -14,7 +14,7 @@
 #include "preload/shared/os.h"
 #include "preload/stow/stow.h"
 
-enum { PATH_ROOM = 4096, AT_ONCE = 16 << 20, PROBE = 16 * OS_PAGE };
+enum { PATH_SIZE = 4096, AT_ONCE = 16 << 20, PROBE = 16 * OS_PAGE };
 
 /* --- which file system --- */
 
@@ -76,7 +76,7 @@ static const char NAMED[] = "memstow-stow.";
 
 static bool remove_left(void *context, const char *name) {
     const char *const *directory = context;
-    char path[PATH_ROOM + NAME_MAX + 2];
+    char path[PATH_SIZE + NAME_MAX + 2];
     if (strncmp(name, NAMED, strlen(NAMED)) != 0) return true;
     strcpy(path, *directory);
     strcat(path, "/");
@@ -88,7 +88,7 @@ static bool remove_left(void *context, const char *name) {
 /* Without O_TMPFILE the file has a name until it is removed, a moment later. A process that was killed in between
  * leaves its file. An existing name may also belong to a process that is about to remove it. */
 static int open_named(const char *directory, int flags) {
-    char path[PATH_ROOM + 64];
+    char path[PATH_SIZE + 64];
     static uint32_t serial;
     os_each_name(directory, remove_left, &directory);
     strcpy(path, directory);
@@ -115,7 +115,7 @@ static int open_in(struct stow_file *self, const char *directory) {
     return open_nameless(directory, O_RDWR);
 }
 
-/* --- room --- */
+/* --- space --- */
 
 /* The limit was lowered meanwhile. The signal is blocked on this thread, and must not kill the process later. */
 static void take_back_signal(void) {
@@ -251,11 +251,11 @@ void stow_file_close(struct stow_file *self) {
 
 /* --- which directory --- */
 
-static char asked_for[PATH_ROOM], caches[PATH_ROOM], home[PATH_ROOM];
+static char asked_for[PATH_SIZE], caches[PATH_SIZE], home[PATH_SIZE];
 
-static void remember(char to[PATH_ROOM], const char *variable) {
+static void remember(char to[PATH_SIZE], const char *variable) {
     const char *value = os_variable(variable);
-    if (strlen(value) < PATH_ROOM) strcpy(to, value);
+    if (strlen(value) < PATH_SIZE) strcpy(to, value);
 }
 
 /* Read once, at the start: programs overwrite their environment, even during a move. */
@@ -266,8 +266,8 @@ __attribute__((constructor)) static void remember_directories(void) {
 }
 
 /* A directory of ours below one of the user's. It is made if it does not exist. */
-static bool below(char path[PATH_ROOM], const char *parent, const char *middle) {
-    if (parent[0] != '/' || strlen(parent) + strlen(middle) + sizeof "/memstow" > PATH_ROOM) return false;
+static bool below(char path[PATH_SIZE], const char *parent, const char *middle) {
+    if (parent[0] != '/' || strlen(parent) + strlen(middle) + sizeof "/memstow" > PATH_SIZE) return false;
     strcpy(path, parent);
     strcat(path, middle);
     if (middle[0]) os_call(SYS_mkdir, path, 0700);
@@ -277,10 +277,10 @@ static bool below(char path[PATH_ROOM], const char *parent, const char *middle) 
 }
 
 uint32_t stow_file_open(struct stow_file *self, const char *directory, uint64_t size) {
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     const char *asked = directory ? directory : asked_for;
     uint32_t refusal = STOW_NO_DIRECTORY;
-    if (asked[0]) return strlen(asked) < PATH_ROOM ? open_file(self, asked, size) : STOW_NO_DIRECTORY;
+    if (asked[0]) return strlen(asked) < PATH_SIZE ? open_file(self, asked, size) : STOW_NO_DIRECTORY;
     if (below(path, caches, "") || below(path, home, "/.cache")) refusal = open_file(self, path, size);
     if (refusal == STOW_NO_DIRECTORY || refusal == STOW_MEMORY_TARGET || refusal == STOW_UNSAFE_TARGET)
         refusal = open_file(self, "/var/tmp", size);

@@ -22,35 +22,35 @@
 #include "preload/stow/stow_area.h"
 #include "preload/stow/stow_uffd.h"
 
-enum { HUGE = 2 << 20, SMALLEST = 1 << 20, COMPARED = 256 << 10, PAUSES = 600 };
+enum { SMALLEST = 1 << 20, COMPARED = 256 << 10, PAUSES = 600 };
 
 /* --- address space to move through --- */
 
 /* The place in our range with the same offset in a huge page, so that huge pages can move as such. */
-static char *place_in(const struct stow_host *self, uint64_t start) { return self->room + start % HUGE; }
+static char *place_in(const struct stow_host *self, uint64_t start) { return self->buffer + start % OS_HUGE_PAGE; }
 
 static bool take_room(struct stow_host *self) {
     for (uint64_t length = STOW_CHUNK; length >= SMALLEST; length /= 2) {
-        char *room = os_map(length + 2 * HUGE);
-        if (!room) continue;
-        char *start = (char *)os_round_up((uintptr_t)room, HUGE);
-        if (start > room) os_unmap(room, (size_t)(start - room));
-        self->room = start;
+        char *buffer = os_map(length + 2 * OS_HUGE_PAGE);
+        if (!buffer) continue;
+        char *start = (char *)os_round_up((uintptr_t)buffer, OS_HUGE_PAGE);
+        if (start > buffer) os_unmap(buffer, (size_t)(start - buffer));
+        self->buffer = start;
         self->chunk = length;
-        self->room_length = length + 2 * HUGE - (uint64_t)(start - room);
+        self->buffer_length = length + 2 * OS_HUGE_PAGE - (uint64_t)(start - buffer);
         return true;
     }
     return false;
 }
 
-static uint32_t begin_without_moving(struct stow_host *self, enum stow_way best, bool idle) {
+static uint32_t begin_without_moving(struct stow_host *self, enum stow_method best, bool idle) {
     if (!idle) return STOW_NOT_IDLE;
     if (stow_pages_are_pinned()) return STOW_PINNED;
-    self->way = self->uffd >= 0 && best <= STOW_BY_REMAP ? STOW_BY_REMAP : STOW_BY_COMPARING;
-    return self->way == STOW_BY_REMAP || take_room(self) ? STOW_DONE : STOW_ADDRESS_SPACE;
+    self->method = self->uffd >= 0 && best <= STOW_BY_REMAP ? STOW_BY_REMAP : STOW_BY_COMPARING;
+    return self->method == STOW_BY_REMAP || take_room(self) ? STOW_DONE : STOW_ADDRESS_SPACE;
 }
 
-uint32_t host_begin(struct stow_host *self, enum stow_way best, bool idle) {
+uint32_t host_begin(struct stow_host *self, enum stow_method best, bool idle) {
     uint32_t features = 0;
     *self = (struct stow_host){.uffd = -1, .chunk = STOW_CHUNK};
     self->pagemap = stow_pages_open();
@@ -68,9 +68,9 @@ uint32_t host_begin(struct stow_host *self, enum stow_way best, bool idle) {
 void host_end(struct stow_host *self) {
     if (self->uffd >= 0) os_close(self->uffd);
     if (self->pagemap >= 0) os_close(self->pagemap);
-    if (self->room) os_unmap(self->room, self->room_length);
+    if (self->buffer) os_unmap(self->buffer, self->buffer_length);
     self->uffd = self->pagemap = -1;
-    self->room = NULL;
+    self->buffer = NULL;
 }
 
 /* --- the file takes the memory's place --- */
@@ -103,14 +103,14 @@ struct taken {
 /* Our range is registered only while pages move. After that, a missing page of it must not be registered: the thread
  * that writes it out would wait for ever. */
 static uint32_t move_to_room(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
-    if (uffd_register(self->uffd, (uint64_t)self->room, self->room_length) < 0) return STOW_NO_KERNEL_HELP;
+    if (uffd_register(self->uffd, (uint64_t)self->buffer, self->buffer_length) < 0) return STOW_NO_KERNEL_HELP;
     long result = uffd_move(self->uffd, (uint64_t)taken->at, start, length, &taken->length);
-    uffd_unregister(self->uffd, (uint64_t)self->room, self->room_length);
+    uffd_unregister(self->uffd, (uint64_t)self->buffer, self->buffer_length);
     return result < 0 ? refusal_of(result) : STOW_DONE;
 }
 
 static uint32_t take_away(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
-    if (self->way == STOW_BY_MOVE) {
+    if (self->method == STOW_BY_MOVE) {
         taken->at = place_in(self, start);
         return move_to_room(self, start, length, taken);
     }
@@ -143,7 +143,7 @@ static long move_back(struct stow_host *self, uint64_t start, uint64_t length, c
 /* After this, others may map something where our range was. So the rest of it is given up. */
 static long put_room_over(struct stow_host *self, const struct taken *taken, uint64_t start) {
     long at = os_call(SYS_mremap, taken->at, taken->length, taken->length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
-    if (at == (long)start) self->room = NULL;
+    if (at == (long)start) self->buffer = NULL;
     return at == (long)start ? 0 : -EAGAIN;
 }
 
@@ -156,14 +156,14 @@ static void put_back(struct stow_host *self, uint64_t start, uint64_t length, co
     long result = taken->length ? -EAGAIN : 0;
     for (int i = 0; result < 0; i++) {
         if (i) os_call(SYS_nanosleep, &pause, 0);
-        if (self->way == STOW_BY_MOVE) result = move_back(self, start, length, taken, &back);
-        bool hopeless = self->way == STOW_BY_REMAP || i >= PAUSES || result == -ENOENT || result == -EINVAL;
+        if (self->method == STOW_BY_MOVE) result = move_back(self, start, length, taken, &back);
+        bool hopeless = self->method == STOW_BY_REMAP || i >= PAUSES || result == -ENOENT || result == -EINVAL;
         if (result < 0 && hopeless && whole && !back) result = put_room_over(self, taken, start);
     }
 }
 
 static void drop(struct stow_host *self, const struct taken *taken) {
-    if (self->way == STOW_BY_MOVE)
+    if (self->method == STOW_BY_MOVE)
         os_call(SYS_madvise, taken->at, taken->length, MADV_DONTNEED);
     else
         os_unmap(taken->at, taken->length);
@@ -209,16 +209,16 @@ static uint32_t copy_out(struct stow_host *self, uint64_t start, uint64_t length
         *done += part;
         self->file.used += part;
     }
-    os_call(SYS_madvise, self->room, self->room_length, MADV_DONTNEED);
+    os_call(SYS_madvise, self->buffer, self->buffer_length, MADV_DONTNEED);
     return refusal;
 }
 
 uint32_t host_out(struct stow_host *self, uint64_t start, uint64_t length, uint64_t *done) {
     *done = 0;
-    if (self->way != STOW_BY_REMAP && !self->room) return STOW_ADDRESS_SPACE;
-    if (self->way == STOW_BY_COMPARING) return copy_out(self, start, length, done);
+    if (self->method != STOW_BY_REMAP && !self->buffer) return STOW_ADDRESS_SPACE;
+    if (self->method == STOW_BY_COMPARING) return copy_out(self, start, length, done);
     uint32_t refusal = move_out(self, start, length);
-    if (refusal == STOW_PINNED && self->way == STOW_BY_MOVE) {
+    if (refusal == STOW_PINNED && self->method == STOW_BY_MOVE) {
         make_own(self, start, start + length);
         refusal = move_out(self, start, length);
     }

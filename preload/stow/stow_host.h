@@ -17,17 +17,17 @@
 enum { STOW_CHUNK = 64 << 20 };
 
 struct stow_host {
-    enum stow_way way;
+    enum stow_method method;
     int uffd, pagemap;
-    char *room; /* for STOW_BY_MOVE and STOW_BY_COMPARING: a chunk is here meanwhile */
-    uint64_t room_length;
+    char *buffer; /* for STOW_BY_MOVE and STOW_BY_COMPARING: a chunk is here meanwhile */
+    uint64_t buffer_length;
     uint64_t chunk; /* the most that moves at once */
     struct stow_file file;
 };
 
 /* Finds the best method, and memory for it. `idle` allows methods that need an idle owner. The caller opens the
  * file. */
-uint32_t host_begin(struct stow_host *self, enum stow_way best, bool idle);
+uint32_t host_begin(struct stow_host *self, enum stow_method best, bool idle);
 void host_end(struct stow_host *self);
 
 /* Moves at most `chunk` bytes. *done: how many have left; after a refusal some may have, too. */

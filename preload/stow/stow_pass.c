@@ -37,25 +37,25 @@ void stow_note_unmap(uint64_t start, uint64_t length) {
     table_unlock();
 }
 
-/* If there are more regions than fit into `kept`, the others are forgotten: they stay as they are, and are not brought
- * back. */
-void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_kept *kept) {
+/* If there are more regions than fit into `unmapped`, the others are forgotten: they stay as they are, and are not
+ * brought back. */
+void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_unmapped *unmapped) {
     struct stow_region region = {.end = start};
     uint64_t end = whole_end(start, length);
-    kept->count = 0;
+    unmapped->count = 0;
     table_lock();
     settle(start, end);
-    while (kept->count < STOW_KEPT && table_first(region.end, end, &region))
-        kept->ranges[kept->count++] = (struct stow_kept_range){region.start, region.end, region.owner};
+    while (unmapped->count < STOW_UNMAPPED_MOST && table_first(region.end, end, &region))
+        unmapped->ranges[unmapped->count++] = (struct stow_unmapped_range){region.start, region.end, region.owner};
     table_take(start, end);
     work_update_watch();
     table_unlock();
 }
 
-void stow_put_back(const struct stow_kept *kept) {
+void stow_put_back(const struct stow_unmapped *unmapped) {
     table_lock();
-    for (uint32_t i = 0; i < kept->count; i++)
-        table_put(kept->ranges[i].start, kept->ranges[i].end, kept->ranges[i].owner);
+    for (uint32_t i = 0; i < unmapped->count; i++)
+        table_put(unmapped->ranges[i].start, unmapped->ranges[i].end, unmapped->ranges[i].owner);
     work_update_watch();
     table_unlock();
 }

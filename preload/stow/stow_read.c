@@ -49,7 +49,7 @@ static uint64_t piece_length(const struct stow_read *self, uint64_t number) {
 }
 
 static char *place_of(const struct stow_read *self, uint64_t number) {
-    return self->room + number % self->pieces * READ_PIECE;
+    return self->buffer + number % self->pieces * READ_PIECE;
 }
 
 static void read_piece(struct stow_read *self, uint64_t number) {
@@ -80,9 +80,9 @@ static void read_on(void *context) {
 }
 
 /* The taker reads a single piece itself. It also reads everything if there can be no thread. */
-void read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *room, uint64_t pieces) {
+void read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *buffer, uint64_t pieces) {
     *self = (struct stow_read){
-        .fd = fd, .offset = offset, .length = length, .room = room, .pieces = pieces, .bad = UINT64_MAX};
+        .fd = fd, .offset = offset, .length = length, .buffer = buffer, .pieces = pieces, .bad = UINT64_MAX};
     if (self->pieces > READ_PIECES_MOST) self->pieces = READ_PIECES_MOST;
     for (int i = 0; i < READ_THREADS && length > READ_PIECE; i++) self->threads[i] = thread_start(read_on, self, NULL);
 }

@@ -16,10 +16,10 @@ enum { READ_PIECE = 4 << 20, READ_PIECES_MOST = 16, READ_THREADS = 2 };
 struct stow_read {
     int fd;
     uint64_t offset, length; /* of the part; pieces are counted from its start */
-    char *room;
-    uint64_t pieces;                  /* how many pieces fit into `room` */
+    char *buffer;
+    uint64_t pieces;                  /* how many pieces fit into `buffer` */
     uint64_t next;                    /* the next piece to read */
-    uint64_t taken;                   /* bytes that were taken; their room is used again */
+    uint64_t taken;                   /* bytes that were taken; their part of the buffer is used again */
     uint64_t ready[READ_PIECES_MOST]; /* which piece lies in each place, counted from 1 */
     uint64_t bad;                     /* the first piece that could not be read */
     uint32_t refusal;                 /* why the taker gets no more */
@@ -28,14 +28,14 @@ struct stow_read {
     struct stow_thread *threads[READ_THREADS];
 };
 
-/* `room` holds `pieces` times READ_PIECE bytes. Offset and length are whole pages, because fd may be open for direct
+/* `buffer` holds `pieces` times READ_PIECE bytes. Offset and length are whole pages, because fd may be open for direct
  * reading. */
-void read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *room, uint64_t pieces);
+void read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *buffer, uint64_t pieces);
 /* Waits until there are bytes to take. Returns how many lie at *at; 0: self->refusal says why. */
 uint64_t read_wait(struct stow_read *self, char **at);
 /* Takes that many bytes. Their place may be used again. */
 void read_take(struct stow_read *self, uint64_t bytes);
-/* After this, descriptor and room are not used any more. */
+/* After this, descriptor and buffer are not used any more. */
 void read_end(struct stow_read *self);
 
 #pragma GCC visibility pop

@@ -11,7 +11,7 @@
 #include "preload/shared/os.h"
 #include "preload/base/seal.h"
 
-enum { FIRST_ROOM = 1024 };
+enum { FIRST_SIZE = 1024 };
 
 /* --- the lock --- */
 
@@ -123,19 +123,19 @@ void table_abandon(void) {
 /* --- regions, sorted, none overlapping --- */
 
 static struct stow_region *regions;
-static uint32_t count, room;
+static uint32_t count, capacity;
 
 bool table_reserve(uint32_t more) {
-    if (count + more <= room) return true;
-    uint32_t wanted = room ? room : FIRST_ROOM;
+    if (count + more <= capacity) return true;
+    uint32_t wanted = capacity ? capacity : FIRST_SIZE;
     while (wanted < count + more) wanted *= 2;
     struct stow_region *larger = os_map(wanted * sizeof *larger);
     if (!larger) return false;
     if (regions) {
         memcpy(larger, regions, count * sizeof *regions);
-        os_unmap(regions, room * sizeof *regions);
+        os_unmap(regions, capacity * sizeof *regions);
     }
-    regions = larger, room = wanted;
+    regions = larger, capacity = wanted;
     return true;
 }
 

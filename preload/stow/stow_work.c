@@ -5,14 +5,12 @@
 
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
-#include "preload/base/room.h"
+#include "preload/base/capacity.h"
 #include "preload/stow/stow_table.h"
 #include "preload/stow/stow_thread.h"
 
 uint32_t stow_watch, stow_epoch, stow_passing[2];
 struct stow_current work_current;
-
-enum { HUGE = 2 << 20 };
 
 static const char *const TEXTS[STOW_REFUSALS] = {
     [STOW_DONE] = "it moved",
@@ -60,7 +58,7 @@ struct range {
 };
 static struct {
     struct range *ranges;
-    uint32_t room, count;
+    uint32_t capacity, count;
 } registered;
 
 void work_update_watch(void) {
@@ -113,7 +111,7 @@ bool work_is_registered(uint64_t start, uint64_t end) {
 }
 
 bool work_register(uint64_t start, uint64_t end) {
-    if (!ROOM_FOR(&registered, ranges, room, registered.count + 1)) return false;
+    if (!CAPACITY_FOR(&registered, ranges, capacity, registered.count + 1)) return false;
     registered.ranges[registered.count++] = (struct range){start, end};
     return true;
 }
@@ -161,7 +159,7 @@ void work_end(struct work *work, uint64_t bytes) {
 /* Chunks end at borders of huge pages. */
 uint64_t work_chunk_end(uint64_t start, uint64_t stop, uint64_t most) {
     if (stop - start <= most) return stop;
-    uint64_t end = (start + most) & ~(uint64_t)(HUGE - 1);
+    uint64_t end = (start + most) & ~(uint64_t)(OS_HUGE_PAGE - 1);
     return end > start ? end : start + most;
 }
 

@@ -13,7 +13,7 @@
 #include "preload/shared/os.h"
 #include "preload/shared/policy.h"
 #include "preload/shared/pressure.h"
-#include "preload/base/room.h"
+#include "preload/base/capacity.h"
 #include "preload/base/seal.h"
 #include "preload/base/forked.h"
 
@@ -33,7 +33,7 @@ static struct {
     struct memstow_decision *decisions;
     struct result *results;
     struct owner_state *owners;
-    uint32_t decision_room, result_room, owner_room, count;
+    uint32_t decision_capacity, result_capacity, owner_capacity, count;
     uint64_t last[POLICY_CATEGORIES]; /* the number of owners in each category, when the last trigger ended */
 } trigger;
 enum stage { STAGE_NONE, STAGE_DECIDING, STAGE_DECIDED };
@@ -182,11 +182,11 @@ static void trace_remaining(const struct memstow_decision *decision, const struc
 /* --- begin --- */
 
 /* Lists all owners in memory of ours. There may be more of them after the array has grown, so it asks again. */
-bool trigger_list_owners(struct owner_state **owners, uint32_t *room, uint32_t *count) {
-    *count = owners_list(*owners, *room);
-    while (*count > *room) {
-        if (!room_grow(owners, room, *count, sizeof **owners)) return false;
-        *count = owners_list(*owners, *room);
+bool trigger_list_owners(struct owner_state **owners, uint32_t *capacity, uint32_t *count) {
+    *count = owners_list(*owners, *capacity);
+    while (*count > *capacity) {
+        if (!capacity_grow(owners, capacity, *count, sizeof **owners)) return false;
+        *count = owners_list(*owners, *capacity);
     }
     return true;
 }
@@ -209,8 +209,9 @@ static bool decide(uint32_t reason, uint64_t needed, bool drops) {
                                        .needed = needed,
                                        .now_ns = trigger.began_ns,
                                        .idle_ns = pressure_wishes()->idle_ns};
-    if (!trigger_list_owners(&trigger.owners, &trigger.owner_room, &owners) ||
-        !ROOM_FOR(&trigger, decisions, decision_room, owners) || !ROOM_FOR(&trigger, results, result_room, owners))
+    if (!trigger_list_owners(&trigger.owners, &trigger.owner_capacity, &owners) ||
+        !CAPACITY_FOR(&trigger, decisions, decision_capacity, owners) ||
+        !CAPACITY_FOR(&trigger, results, result_capacity, owners))
         return false;
     if (reason == POLICY_RESCUE) leave_out_others(trigger.owners, owners);
     trigger.count = policy_decide(trigger.owners, owners, &question, trigger.decisions);
@@ -271,7 +272,7 @@ static const struct owner_state *state_of(uint32_t owner, uint32_t count) {
 /* Owners that are not in the list any more have no memory. */
 static void see_what_came_of_it(void) {
     uint32_t owners;
-    if (!trigger_list_owners(&trigger.owners, &trigger.owner_room, &owners)) owners = trigger.owner_room;
+    if (!trigger_list_owners(&trigger.owners, &trigger.owner_capacity, &owners)) owners = trigger.owner_capacity;
     for (uint32_t i = 0; i < trigger.count; i++) {
         const struct memstow_decision *decision = &trigger.decisions[i];
         const struct owner_state *state = state_of(decision->owner, owners);
@@ -307,7 +308,7 @@ static uint64_t given_by(const struct memstow_decision *decision, const struct r
     return policy_sum(moved, dropped > released ? dropped : released);
 }
 
-static void add(struct sums *sums, const struct memstow_decision *decision, const struct result *result) {
+static void add_result(struct sums *sums, const struct memstow_decision *decision, const struct result *result) {
     sums->moved = policy_sum(sums->moved, not_negative(result->moved));
     sums->released = policy_sum(sums->released, not_negative(result->released));
     sums->given = policy_sum(sums->given, given_by(decision, result));
@@ -343,7 +344,7 @@ static bool has_anything(const struct result *result) { return result->after || 
 static uint64_t trace_end(void) {
     struct sums sums = {0};
     for (uint32_t i = 0; i < trigger.count; i++) {
-        add(&sums, &trigger.decisions[i], &trigger.results[i]);
+        add_result(&sums, &trigger.decisions[i], &trigger.results[i]);
         if (trigger.decisions[i].why != MEMSTOW_WHY_EMPTY) trace_category(&trigger.decisions[i], &trigger.results[i]);
     }
     for (uint32_t i = 0; i < trigger.count; i++)
@@ -366,7 +367,7 @@ int64_t trigger_end(void) {
     return given > INT64_MAX ? INT64_MAX : (int64_t)given;
 }
 
-void trigger_words(char *to, size_t room) {
+void trigger_words(char *to, size_t capacity) {
     char words[POLICY_CATEGORIES * 40] = "", *end = words;
     for (int i = 0; i < POLICY_CATEGORIES; i++) {
         uint64_t count = os_load(&trigger.last[i]);
@@ -374,7 +375,7 @@ void trigger_words(char *to, size_t room) {
         end = stpcpy(end, end > words ? ", " : "");
         end = stpcpy(stpcpy(os_decimal(end, count), " "), category_word((enum policy_category)i));
     }
-    os_copy(to, room, *words ? words : "no owner has memory");
+    os_copy(to, capacity, *words ? words : "no owner has memory");
 }
 
 void trigger_cancel(void) {

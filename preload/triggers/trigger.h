@@ -27,7 +27,7 @@ void trigger_cancel(void);
 int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed);
 
 /* The outcome of the last trigger in words: "2 kept, 1 freed". */
-void trigger_words(char *to, size_t room);
+void trigger_words(char *to, size_t capacity);
 
 /* Notes in the trace that a policy was set or changed. */
 void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const uint64_t keys[2], uint32_t policy,
@@ -39,7 +39,7 @@ void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const 
 int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
 /* Lists all owners, in an array that grows. False: there is no memory. */
-bool trigger_list_owners(struct owner_state **owners, uint32_t *room, uint32_t *count);
+bool trigger_list_owners(struct owner_state **owners, uint32_t *capacity, uint32_t *count);
 
 /* In a forked child: there is no trigger. */
 void trigger_abandon(void);

@@ -21,7 +21,7 @@ static struct {
     uint64_t pressure_ns;   /* the next look for pressure is not before this time */
     uint64_t wait_s;
     struct owner_state *owners;
-    uint32_t owner_room;
+    uint32_t owner_capacity;
 } watch;
 
 bool watch_is_wanted(void) {
@@ -66,7 +66,7 @@ static bool somebody_became_idle(uint64_t now_ns) {
                                        .now_ns = now_ns,
                                        .idle_ns = pressure_wishes()->idle_ns};
     uint32_t count;
-    if (!trigger_list_owners(&watch.owners, &watch.owner_room, &count)) return false;
+    if (!trigger_list_owners(&watch.owners, &watch.owner_capacity, &count)) return false;
     for (uint32_t i = 0; i < count; i++)
         if (policy_became_idle(&watch.owners[i], &question, watch.idle_since_ns)) return true;
     return false;

@@ -18,7 +18,7 @@ struct contexts {
     bool missing; /* there are more of them */
 };
 
-static void add(struct contexts *self, cuda_handle context) {
+static void add_context(struct contexts *self, cuda_handle context) {
     uint32_t i = 0;
     while (i < self->count && self->list[i] != context) i++;
     if (i == VRAM_CONTEXTS) self->missing = true;
@@ -38,7 +38,7 @@ static void find_contexts(struct contexts *self) {
         if (attribute(&reads, PAGEABLE, i) || !reads) continue;
         if (!any) self->count = vram_contexts_all(self->list, &self->missing);
         any = true;
-        add(self, cuda_device_ask_primary((uint32_t)i));
+        add_context(self, cuda_device_ask_primary((uint32_t)i));
     }
 }
 

@@ -17,7 +17,7 @@
 enum { PORTABLE = 1, ATTEMPTS = 3, HELD_MOST = 64 };
 enum { DRIVER_ENDED = 4, NO_CONTEXT = 201, CONTEXT_ENDED = 709, NOT_REGISTERED = 713 };
 
-static uint64_t bytes_of[VRAM_KEPT_KINDS];
+static uint64_t bytes_of[VRAM_BACKUP_KINDS];
 
 /* Pinned memory, and the context in which it was pinned. */
 struct pinned {
@@ -29,19 +29,19 @@ static struct pinned held[HELD_MOST]; /* memory to which the device may still wr
 static uint32_t held_count;
 static struct lock busy;
 
-uint64_t vram_backup_bytes(enum vram_kept kept) {
+uint64_t vram_backup_bytes(enum vram_backup_kind backup_kind) {
     uint64_t sum = 0;
-    for (int i = 0; i < VRAM_KEPT_KINDS; i++)
-        if (kept == VRAM_KEPT_KINDS || i == (int)kept) sum += os_load(&bytes_of[i]);
+    for (int i = 0; i < VRAM_BACKUP_KINDS; i++)
+        if (backup_kind == VRAM_BACKUP_KINDS || i == (int)backup_kind) sum += os_load(&bytes_of[i]);
     return sum;
 }
 
-static uint64_t add(enum vram_kept kept, uint64_t bytes) {
-    return __atomic_add_fetch(&bytes_of[kept], bytes, __ATOMIC_RELAXED);
+static uint64_t add_backup_bytes(enum vram_backup_kind backup_kind, uint64_t bytes) {
+    return __atomic_add_fetch(&bytes_of[backup_kind], bytes, __ATOMIC_RELAXED);
 }
 
-static void take_off(enum vram_kept kept, uint64_t bytes) {
-    __atomic_fetch_sub(&bytes_of[kept], bytes, __ATOMIC_RELAXED);
+static void take_off_backup_bytes(enum vram_backup_kind backup_kind, uint64_t bytes) {
+    __atomic_fetch_sub(&bytes_of[backup_kind], bytes, __ATOMIC_RELAXED);
 }
 
 /* --- the ledger --- */
@@ -64,9 +64,9 @@ void vram_backup_note_buffer(const void *at, uint64_t bytes, uint32_t device) {
 void vram_backup_forget_buffer(const void *at) { forget(at); }
 
 /* A forked child has no device to bring the content back to, so it does not inherit the memory. */
-static void is_made(struct vram_block *self, void *at, enum vram_kept kept) {
+static void is_made(struct vram_block *self, void *at, enum vram_backup_kind backup_kind) {
     self->backup = at;
-    self->kept = kept;
+    self->backup_kind = backup_kind;
     os_call(SYS_madvise, at, self->size, MADV_DONTFORK);
     note(SNAP_CUDA_BACKUP, at, self->size, self->device);
 }
@@ -76,21 +76,22 @@ static void is_made(struct vram_block *self, void *at, enum vram_kept kept) {
 /* An eighth of what the machine or the cgroup has left stays free. Putting a model away must not make the system kill
  * the program. */
 static bool fits(uint64_t bytes, uint64_t most) {
-    uint64_t left = pressure_left(), now = add(VRAM_IN_MEMORY, bytes) + vram_backup_bytes(VRAM_PINNED);
+    uint64_t left = pressure_left(), now = add_backup_bytes(VRAM_IN_MEMORY, bytes) + vram_backup_bytes(VRAM_PINNED);
     return (!most || now <= most) && bytes <= left - left / 8;
 }
 
 /* If the driver does not accept it, it stays ordinary memory. */
 static bool pin(const struct vram_driver *driver, const struct vram_block *self, void *at, uint64_t most) {
-    bool pinned = add(VRAM_PINNED, self->size) <= most && !driver->cuMemHostRegister_v2(at, self->size, PORTABLE);
-    take_off(pinned ? VRAM_IN_MEMORY : VRAM_PINNED, self->size);
+    bool pinned =
+        add_backup_bytes(VRAM_PINNED, self->size) <= most && !driver->cuMemHostRegister_v2(at, self->size, PORTABLE);
+    take_off_backup_bytes(pinned ? VRAM_IN_MEMORY : VRAM_PINNED, self->size);
     return pinned;
 }
 
 bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self, const struct vram_limits *limits) {
     void *at = fits(self->size, limits->memory) ? os_map(self->size) : NULL;
     if (!at) {
-        take_off(VRAM_IN_MEMORY, self->size);
+        take_off_backup_bytes(VRAM_IN_MEMORY, self->size);
         return false;
     }
     os_call(SYS_madvise, at, self->size, MADV_HUGEPAGE);
@@ -109,11 +110,12 @@ static bool can_be_read_back(void) {
 uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits *limits, struct stow_file *file) {
     if (!limits->disk || seal_is_set()) return STOW_EMPTY;
     if (!can_be_read_back()) return STOW_NO_KERNEL_HELP;
-    uint32_t refusal =
-        add(VRAM_IN_FILE, self->size) <= limits->disk ? stow_file_open(file, NULL, self->size) : STOW_EMPTY;
+    uint32_t refusal = add_backup_bytes(VRAM_IN_FILE, self->size) <= limits->disk
+                           ? stow_file_open(file, NULL, self->size)
+                           : STOW_EMPTY;
     void *at = refusal ? NULL : stow_file_map(file, self->size);
     if (!refusal && !at) stow_file_close(file);
-    if (!at) take_off(VRAM_IN_FILE, self->size);
+    if (!at) take_off_backup_bytes(VRAM_IN_FILE, self->size);
     if (at) is_made(self, at, VRAM_IN_FILE);
     return refusal || at ? refusal : (uint32_t)STOW_ADDRESS_SPACE;
 }
@@ -138,10 +140,10 @@ static struct pinned pinned_of(const struct vram_block *self) {
     return (struct pinned){self->backup, self->size, self->context};
 }
 
-static void give_back(void *at, uint64_t bytes, enum vram_kept kept) {
+static void give_back(void *at, uint64_t bytes, enum vram_backup_kind backup_kind) {
     forget(at);
     os_unmap(at, bytes);
-    take_off(kept, bytes);
+    take_off_backup_bytes(backup_kind, bytes);
 }
 
 /* If there are more than HELD_MOST, the memory is lost. */
@@ -154,10 +156,10 @@ static void hold(const struct pinned *pinned) {
 void vram_backup_drop(const struct vram_driver *driver, struct vram_block *self) {
     if (!self->backup) return;
     struct pinned pinned = pinned_of(self);
-    if (self->kept == VRAM_PINNED && !unpin(driver, &pinned))
+    if (self->backup_kind == VRAM_PINNED && !unpin(driver, &pinned))
         hold(&pinned);
     else
-        give_back(self->backup, self->size, self->kept);
+        give_back(self->backup, self->size, self->backup_kind);
     self->backup = NULL;
 }
 
@@ -189,6 +191,6 @@ void vram_backup_collect(const struct vram_driver *driver) {
 static void vram_backup_abandon(void) {
     held_count = 0;
     busy = (struct lock){0};
-    for (int i = 0; i < VRAM_KEPT_KINDS; i++) os_store(&bytes_of[i], 0);
+    for (int i = 0; i < VRAM_BACKUP_KINDS; i++) os_store(&bytes_of[i], 0);
 }
 FORKED(vram_backup_abandon);

@@ -1,7 +1,7 @@
 /* vram_backup.h — where the content of a block is on the host while the block is off its device: in ordinary memory, in
  * pinned memory, or in a file of the host engine (stow_file.h).
- * In: a block that the caller has, and limits. Out: a place for its content at `backup`, of the kind `kept`; or none. A
- * forked child does not get it. The ledger lists all of it by address. */
+ * In: a block that the caller has, and limits. Out: a place for its content at `backup`, of the kind `backup_kind`; or
+ * none. A forked child does not get it. The ledger lists all of it by address. */
 #ifndef MEMSTOW_VRAM_BACKUP_H
 #define MEMSTOW_VRAM_BACKUP_H
 
@@ -27,8 +27,8 @@ void vram_backup_drop(const struct vram_driver *driver, struct vram_block *self)
  * the mover calls when no copy is in progress. */
 void vram_backup_leave(struct vram_block *self);
 void vram_backup_collect(const struct vram_driver *driver);
-/* The bytes of this kind; VRAM_KEPT_KINDS: of all kinds. */
-uint64_t vram_backup_bytes(enum vram_kept kept);
+/* The bytes of this kind; VRAM_BACKUP_KINDS: of all kinds. */
+uint64_t vram_backup_bytes(enum vram_backup_kind backup_kind);
 
 /* For the ledger: the ring has made a buffer, or freed it. */
 void vram_backup_note_buffer(const void *at, uint64_t bytes, uint32_t device);

@@ -24,7 +24,7 @@ enum vram_state {
 };
 
 /* The kind of place that `backup` is. */
-enum vram_kept { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_KEPT_KINDS };
+enum vram_backup_kind { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_BACKUP_KINDS };
 
 struct vram_block {
     struct vram_block *next, *in_bucket, *in_move;
@@ -48,7 +48,7 @@ struct vram_block {
     uint64_t id;                   /* its id for a program that asks the driver */
     uint64_t number;               /* higher than the numbers of all earlier blocks */
     char *backup;
-    enum vram_kept kept;
+    enum vram_backup_kind backup_kind;
     cuda_handle event, event_context; /* where the event was recorded */
     uint64_t event_number;            /* when it was recorded, in the order of `number` */
     cuda_memory memory[VRAM_PIECES];

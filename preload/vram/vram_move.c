@@ -119,7 +119,7 @@ static enum vram_refusal write_out(struct move *self, struct vram_block *block) 
 /* If memory has no room for it, it goes to a disk, if that is allowed. */
 static enum vram_refusal copy_out(struct move *self, struct vram_block *block) {
     if (!vram_backup_make(&vram_driver, block, &self->options->limits)) return write_out(self, block);
-    self->error = (block->kept == VRAM_PINNED ? vram_ring_out_pinned : vram_ring_out)(
+    self->error = (block->backup_kind == VRAM_PINNED ? vram_ring_out_pinned : vram_ring_out)(
         &vram_driver, &ring, block->backup, block->at, block->size);
     return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
 }
@@ -132,7 +132,7 @@ static enum vram_refusal take_out(struct move *self, struct vram_block *block) {
     if (why) return why;
     if (self->options->verify)
         self->error = vram_ring_compare(&vram_driver, &ring, block->backup, block->at, block->size,
-                                        block->kept == VRAM_IN_FILE, &same);
+                                        block->backup_kind == VRAM_IN_FILE, &same);
     if (self->error) return VRAM_REFUSAL_DRIVER;
     if (!same) return VRAM_REFUSAL_CHANGED;
     /* What the driver does not release now is released at the next attempt, or used again. */
@@ -142,10 +142,10 @@ static enum vram_refusal take_out(struct move *self, struct vram_block *block) {
 
 static enum vram_refusal copy_in(struct move *self, struct vram_block *block) {
     typedef int copies(const struct vram_driver *, struct vram_ring *, uint64_t, const char *, uint64_t);
-    /* The index is enum vram_kept. */
+    /* The index is enum vram_backup_kind. */
     static copies *const by[] = {vram_ring_in, vram_ring_in_pinned, vram_ring_in_from_file};
     if ((self->error = ring_ready(block->context, block->device))) return VRAM_REFUSAL_DRIVER;
-    self->error = by[block->kept](&vram_driver, &ring, block->at, block->backup, block->size);
+    self->error = by[block->backup_kind](&vram_driver, &ring, block->at, block->backup, block->size);
     if (self->error == VRAM_UNREADABLE) return VRAM_REFUSAL_DISK_ERROR;
     return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
 }
@@ -211,7 +211,7 @@ static struct vram_block *next_block(struct move *self, enum vram_state state) {
 
 /* The device may still be writing to pinned memory. */
 static void drop_backup(struct vram_block *block) {
-    if (block->kept == VRAM_PINNED && ring.unsettled) vram_backup_leave(block);
+    if (block->backup_kind == VRAM_PINNED && ring.unsettled) vram_backup_leave(block);
     vram_backup_drop(&vram_driver, block);
 }
 

@@ -23,7 +23,7 @@ static void add_to(struct vram_sums *sums, const struct vram_block *block) {
 }
 
 struct vram_sums vram_sums(uint32_t owner, uint32_t device) {
-    struct vram_sums sums = {.backup = vram_backup_bytes(VRAM_KEPT_KINDS),
+    struct vram_sums sums = {.backup = vram_backup_bytes(VRAM_BACKUP_KINDS),
                              .in_streams_most = device < VRAM_DEVICES ? os_load(&streams_most[device]) : 0,
                              .streams_taken_most = device < VRAM_DEVICES ? os_load(&streams_taken_most[device]) : 0};
     vram_table_lock();

@@ -22,7 +22,7 @@ static const char *home(void) {
 
 static void read_entries(const struct state_files *files, const struct state_manifest *manifest) {
     for (uint32_t i = 0; i < manifest->count; i++) {
-        char name[NAME_ROOM];
+        char name[NAME_SIZE];
         name_of(name, &manifest->entries[i]);
         must(!strchr(name, '/') && is_value(name));
         must(state_files_value(files, &manifest->entries[i]) == -EUCLEAN); /* there is no file */

@@ -1,5 +1,5 @@
 /* cases.c — one case of moving memory, named on the command line. */
-#include "ways.h"
+#include "methods.h"
 
 #include "../prog/kernel.h"
 
@@ -87,11 +87,11 @@ static void only_read_stays(void) {
 /* Pages that are missing here and there: their neighbours go together, and they are zeros. */
 static void small_holes(void) {
     char *p = map_memory(LENGTH);
-    for (int way = 0; way < 3; way++) {
-        for (size_t i = 0; i < LENGTH; i += 3 * PAGE) fill(p + i, PAGE, i + (size_t)way);
-        MUST(out(p, LENGTH, way == 0 ? usual() : way == 1 ? &by_remap : &by_comparing, NULL) > 0);
+    for (int method = 0; method < 3; method++) {
+        for (size_t i = 0; i < LENGTH; i += 3 * PAGE) fill(p + i, PAGE, i + (size_t)method);
+        MUST(out(p, LENGTH, method == 0 ? usual() : method == 1 ? &by_remap : &by_comparing, NULL) > 0);
         for (size_t i = 0; i + 2 * PAGE <= LENGTH; i += 3 * PAGE)
-            MUST(holds(p + i, PAGE, i + (size_t)way) && !p[i + PAGE]);
+            MUST(holds(p + i, PAGE, i + (size_t)method) && !p[i + PAGE]);
         MUST_BE(munmap(p, LENGTH), 0);
         p = map_memory(LENGTH);
     }
@@ -340,9 +340,9 @@ static void *move_all_the_time(void *p) {
 
 static int by_clone(void *p) { _exit(holds(p, LENGTH, 1) ? 0 : 3); }
 
-static pid_t fork_somehow(int way, char *p) {
+static pid_t fork_somehow(int method, char *p) {
     static char stack[256 * 1024] __attribute__((aligned(16)));
-    switch (way % 4) {
+    switch (method % 4) {
     case 0:
         return fork();
     case 1:

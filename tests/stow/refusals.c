@@ -12,7 +12,7 @@
 
 enum { LENGTH = 4 * MIB, NR_MSEAL = 462 };
 
-static const struct stow_options idle = {.idle = true}, by_remap = {.way = STOW_BY_REMAP, .idle = true};
+static const struct stow_options idle = {.idle = true}, by_remap = {.method = STOW_BY_REMAP, .idle = true};
 
 static void whole(char *p) {
     MUST(holds(p, LENGTH, 1));
@@ -164,8 +164,8 @@ static void registered(void) {
 
 /* Pages that are asked one by one may move, and no others. */
 static void held_unseen(void) {
-    struct stow_options remap = {.way = STOW_BY_REMAP, .idle = true, .held_unseen = true};
-    struct stow_options comparing = {.way = STOW_BY_COMPARING, .idle = true, .held_unseen = true};
+    struct stow_options remap = {.method = STOW_BY_REMAP, .idle = true, .held_unseen = true};
+    struct stow_options comparing = {.method = STOW_BY_COMPARING, .idle = true, .held_unseen = true};
     struct stow_options move = {.held_unseen = true};
     char *p = filled();
     uint32_t why;
@@ -211,7 +211,7 @@ static void pinned(void) {
     refused(p, STOW_PINNED);
     refused_with(p, &by_remap, -ENOTSUP, STOW_PINNED);
     whole(p);
-    struct stow_options comparing = {.idle = true, .way = STOW_BY_COMPARING};
+    struct stow_options comparing = {.idle = true, .method = STOW_BY_COMPARING};
     refused_with(p, &comparing, -ENOTSUP, STOW_PINNED);
     whole(p);
     close(ring);
@@ -249,7 +249,7 @@ static void pinned_while_stowed(void) {
 
 /* Without an atomic way only idle owners move. */
 static void not_idle(void) {
-    struct stow_options remap = {.way = STOW_BY_REMAP}, comparing = {.way = STOW_BY_COMPARING};
+    struct stow_options remap = {.method = STOW_BY_REMAP}, comparing = {.method = STOW_BY_COMPARING};
     char *p = filled();
     refused_with(p, &comparing, -ENOTSUP, STOW_NOT_IDLE);
     refused_with(p, &remap, -ENOTSUP, STOW_NOT_IDLE);

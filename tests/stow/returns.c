@@ -1,6 +1,6 @@
 /* returns.c — one case of memory that comes back, by request or because of what the program does to it, named on the
  * command line. */
-#include "ways.h"
+#include "methods.h"
 
 #include <linux/userfaultfd.h>
 #include <pthread.h>

@@ -92,9 +92,9 @@ static void cycle(const struct stow_options *options, bool use) {
 int main(int argc, char **argv) {
     MUST(argc == 4);
     bool remap = !strcmp(argv[1], "remap"), comparing = !strcmp(argv[1], "comparing");
-    struct stow_options options = {.way = comparing ? STOW_BY_COMPARING
-                                          : remap   ? STOW_BY_REMAP
-                                                    : STOW_BY_MOVE,
+    struct stow_options options = {.method = comparing ? STOW_BY_COMPARING
+                                             : remap   ? STOW_BY_REMAP
+                                                       : STOW_BY_MOVE,
                                    .idle = remap || comparing};
     uint32_t threads = (uint32_t)atoi(argv[3]);
     pthread_t writers[MOST], reader;

@@ -198,14 +198,14 @@ static void trace_with(struct builder *builder, struct snap_ring ring, uint32_t 
 
 Test(reader_hostile, traces_that_do_not_add_up) {
     static const struct snap_ring rings[] = {
-        {.room = 129, .end = 24},
-        {.room = 136, .end = 24},
-        {.room = UINT64_MAX - 7, .end = 24},
-        {.room = 120, .end = 128},
-        {.room = 128, .start = 32, .end = 24},
-        {.room = 128, .start = 1, .end = 25},
-        {.room = 128, .start = UINT64_MAX - 7, .end = 16},
-        {.room = 128, .end = 23},
+        {.capacity = 129, .end = 24},
+        {.capacity = 136, .end = 24},
+        {.capacity = UINT64_MAX - 7, .end = 24},
+        {.capacity = 120, .end = 128},
+        {.capacity = 128, .start = 32, .end = 24},
+        {.capacity = 128, .start = 1, .end = 25},
+        {.capacity = 128, .start = UINT64_MAX - 7, .end = 16},
+        {.capacity = 128, .end = 23},
     };
     for (size_t i = 0; i < sizeof rings / sizeof *rings; i++) {
         struct builder builder;
@@ -229,7 +229,7 @@ static size_t lines_of(struct builder *builder) {
 
 Test(reader_hostile, lines_that_are_not_whole) {
     static const uint32_t lengths[] = {0, 6, 8, SNAP_LINE_MOST + 1, UINT32_MAX, UINT32_MAX - 15};
-    static const struct snap_ring ring = {.room = 128, .end = 24};
+    static const struct snap_ring ring = {.capacity = 128, .end = 24};
     struct builder builder;
     trace_with(&builder, ring, 7);
     cr_expect_eq(lines_of(&builder), 1);
@@ -242,10 +242,10 @@ Test(reader_hostile, lines_that_are_not_whole) {
         builder.bytes[SNAP_HEADER_SIZE + sizeof(struct snap_section) + sizeof ring + (size_t)i] ^= 1;
         cr_expect_eq(lines_of(&builder), 0, "byte %d", i);
     }
-    trace_with(&builder, (struct snap_ring){.room = 128, .end = 16}, 7);
+    trace_with(&builder, (struct snap_ring){.capacity = 128, .end = 16}, 7);
     cr_expect_eq(lines_of(&builder), 0);
-    trace_with(&builder, (struct snap_ring){.room = 128, .start = 128, .end = 152}, 7);
-    cr_expect_eq(lines_of(&builder), 1, "a place is a position modulo the room");
+    trace_with(&builder, (struct snap_ring){.capacity = 128, .start = 128, .end = 152}, 7);
+    cr_expect_eq(lines_of(&builder), 1, "a place is a position modulo the capacity");
     trace_with(&builder, (struct snap_ring){0}, 7);
     cr_expect_eq(lines_of(&builder), 0, "not begun yet");
 }

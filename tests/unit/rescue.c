@@ -19,8 +19,8 @@ static uint64_t needed; /* of the last rescue */
 static int rescues;
 static int64_t rescue_gives;
 
-struct cuda_place cuda_device_now(void) {
-    return (struct cuda_place){0};
+struct cuda_target cuda_device_now(void) {
+    return (struct cuda_target){0};
 }
 uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now) { return stream ? 1 : now; }
 bool cuda_captures_any(void) { return false; }

@@ -101,7 +101,7 @@ Test(simcuda_moving, refusals) {
     options.owner = 2;
     cr_assert_eq(out(options, &moved), VRAM_REFUSAL_EMPTY);
     options.owner = 1;
-    uint64_t listed = cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
+    uint64_t listed = cuda_captures_begin((cuda_handle)1, &(struct cuda_target){0});
     cr_assert_eq(out(options, &moved), VRAM_REFUSAL_CAPTURE);
     cuda_captures_ended(listed);
     uint64_t told_to_end = 7;

@@ -22,7 +22,7 @@ static void *begin_and_end_capture(void *unused) {
     CUgraph graph;
     cuCtxSetCurrent(proof_context);
     cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-    uint64_t listed = cuda_captures_begin((cuda_handle)stream, &(struct cuda_place){0});
+    uint64_t listed = cuda_captures_begin((cuda_handle)stream, &(struct cuda_target){0});
     cuStreamBeginCapture_v2(stream, CU_CAPTURE_GLOBAL);
     __atomic_store_n(&capture_began_ns, now_ns(), __ATOMIC_SEQ_CST);
     pthread_barrier_wait(&capture_may_end);
@@ -112,7 +112,7 @@ Test(simcuda_waits, a_free_breaks_no_capture) {
     pthread_barrier_init(&barrier, NULL, 2);
     pthread_create(&thread, NULL, capture, &barrier);
     pthread_barrier_wait(&barrier);
-    uint64_t listed = cuda_captures_begin((cuda_handle)capturing, &(struct cuda_place){0});
+    uint64_t listed = cuda_captures_begin((cuda_handle)capturing, &(struct cuda_target){0});
     cr_assert(vram_memory_free(plain, &result) && !result);
     cr_assert(vram_memory_free(at_once, &result) && !result);
     cr_assert(vram_memory_free_in(pooled, (cuda_handle)stream, &result) && !result);
@@ -148,7 +148,7 @@ Test(simcuda_waits, a_capture_that_begins_at_a_wait_is_not_broken) {
     cr_assert(vram_memory_free(plain, &result) && !result);
     capture_is_whole();
     OK(serve(4 * MIB, 1, &late));
-    uint64_t listed = cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
+    uint64_t listed = cuda_captures_begin((cuda_handle)1, &(struct cuda_target){0});
     cr_assert(vram_memory_free(late, &result) && !result);
     cuda_captures_ended(listed);
     capture_at_wait = true;
@@ -161,7 +161,7 @@ Test(simcuda_waits, a_capture_that_begins_at_a_wait_is_not_broken) {
 
 /* Once the driver has destroyed a stream, another may have its name before the list knows of the end. */
 Test(simcuda_waits, what_ends_is_not_the_next_of_its_name) {
-    struct cuda_place place = {.context = (cuda_handle)5};
+    struct cuda_target place = {.context = (cuda_handle)5};
     cuda_handle stream = (cuda_handle)7;
     uint64_t first = cuda_captures_begin(stream, &place);
     cuda_captures_began(first, 100);
@@ -197,7 +197,7 @@ Test(simcuda_waits, a_capture_does_not_wait_for_long) {
     cr_assert_gt(capture_began_ns, before + 900000000u, "it waits for a while");
     capture_is_whole();
     before = now_ns();
-    uint64_t listed = cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
+    uint64_t listed = cuda_captures_begin((cuda_handle)1, &(struct cuda_target){0});
     cuda_captures_ended(listed);
     cr_assert_lt(now_ns(), before + 900000000u, "not for what the one before it has waited for");
     sim_release_kernels(1);

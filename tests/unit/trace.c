@@ -105,7 +105,7 @@ Test(trace, without_a_line_there_is_no_ring, .init = begin, .fini = end) {
     uint64_t size = ledger_head->size;
     image_clear(&image);
     cr_assert_eq(say("{}"), 0);
-    cr_expect_gt(ledger_head->size, size + TRACE_ROOM);
+    cr_expect_gt(ledger_head->size, size + TRACE_SIZE);
     load(&image);
     size_t at = 0;
     struct trace_line line;
@@ -124,7 +124,7 @@ Test(trace, the_ring_goes_round, .init = begin, .fini = end) {
         cr_assert_eq(trace_add_foreign(text, (size_t)length), 0);
         added += (uint64_t)length;
     }
-    cr_assert_gt(added, 2 * TRACE_ROOM, "it did go round");
+    cr_assert_gt(added, 2 * TRACE_SIZE, "it did go round");
     uint64_t place = 0, number, expected = 0, kept = 0;
     for (size_t length; (length = trace_read(&place, line, &number)); kept += length) {
         cr_assert(jsontext_is_object(line, length));
@@ -133,7 +133,7 @@ Test(trace, the_ring_goes_round, .init = begin, .fini = end) {
         expected = number + 1;
     }
     cr_expect_eq(expected, 3001);
-    cr_expect_gt(kept, TRACE_ROOM - 3 * SNAP_LINE_MOST - 3000 * 24, "no more than needed is gone");
+    cr_expect_gt(kept, TRACE_SIZE - 3 * SNAP_LINE_MOST - 3000 * 24, "no more than needed is gone");
     struct image image;
     struct trace_line read;
     load(&image);
@@ -199,7 +199,7 @@ Test(trace, what_the_program_scribbles_over_ends_the_lines, .init = begin, .fini
     ((char *)(ring + 1))[second + sizeof(struct snap_line) + 20] ^= 1;
     cr_expect_eq(trace_read(&place, line, &number), 0, "its check sum is another");
     cr_expect_eq(place, second);
-    memset((char *)(ring + 1) + place, 0xff, TRACE_ROOM / 2);
+    memset((char *)(ring + 1) + place, 0xff, TRACE_SIZE / 2);
     cr_expect_eq(trace_read(&place, line, &number), 0);
     for (int i = 0; i < 60000; i++) cr_assert_eq(say("{\"b\":1}"), 0);
     place = 0;

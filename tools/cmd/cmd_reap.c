@@ -4,7 +4,7 @@
 #include "tools/cmd/commands.h"
 #include "tools/base/duration.h"
 #include "tools/watch/ending.h"
-#include "preload/shared/kept.h"
+#include "preload/shared/kin.h"
 #include "preload/shared/os.h"
 #include "tools/proc/proc.h"
 #include "tools/proc/proc_table.h"
@@ -157,7 +157,7 @@ static bool mark_behind(struct reap *reap, bool keep) {
 static bool is_kept_with(const struct proc_table *table, const struct proc_entry *entry) {
     struct kin kin = {(uint32_t)entry->parent, (uint32_t)entry->group, (uint32_t)entry->session};
     for (size_t i = 0; i < table->count; i++)
-        if (table->entries[i].mark == MARK_KEEP && kept_with((uint32_t)table->entries[i].pid, kin)) return true;
+        if (table->entries[i].mark == MARK_KEEP && kin_with((uint32_t)table->entries[i].pid, kin)) return true;
     return false;
 }
 

@@ -17,8 +17,8 @@ static const struct section *find_ring(const struct reader *reader) {
 
 /* Copies the bytes from `start` to `end` of the ring, which are no more than the ring holds. */
 static int copy_ring(const struct reader *reader, uint64_t bytes, const struct snap_ring *ring, uint8_t *to) {
-    uint64_t place = ring->start % ring->room, length = ring->end - ring->start;
-    uint64_t first = ring->room - place < length ? ring->room - place : length;
+    uint64_t place = ring->start % ring->capacity, length = ring->end - ring->start;
+    uint64_t first = ring->capacity - place < length ? ring->capacity - place : length;
     if (source_read(reader->source, bytes + place, to, first) < 0) return -1;
     return source_read(reader->source, bytes, to + first, length - first);
 }
@@ -44,8 +44,8 @@ static size_t keep_whole(uint8_t *bytes, size_t from, size_t length) {
 }
 
 static bool ring_is_sound(const struct section *section, const struct snap_ring *ring) {
-    return ring->room && ring->room % 8 == 0 && ring->room <= section->capacity - sizeof *ring &&
-           ring->room <= ROOM_MOST && ring->end >= ring->start && ring->end - ring->start <= ring->room &&
+    return ring->capacity && ring->capacity % 8 == 0 && ring->capacity <= section->capacity - sizeof *ring &&
+           ring->capacity <= ROOM_MOST && ring->end >= ring->start && ring->end - ring->start <= ring->capacity &&
            ring->start % 8 == 0 && ring->end % 8 == 0;
 }
 
@@ -54,7 +54,7 @@ static int read_ring(const struct reader *reader, uint64_t offset, struct snap_r
     int tries = reader->live ? LIVE_TRIES : 1;
     do
         if (source_read(reader->source, offset, ring, sizeof *ring) < 0) return -1;
-    while (ring->end - ring->start > ring->room && --tries > 0);
+    while (ring->end - ring->start > ring->capacity && --tries > 0);
     return 0;
 }
 
@@ -75,13 +75,13 @@ static int load_ring(struct reader *reader, const struct section *section, struc
     int tries = LIVE_TRIES;
     do {
         if (read_ring(reader, section->data, ring) < 0) return reader_damaged(reader, section->data, CUT_SHORT);
-        if (!ring->room) return 0; /* the ring was made, but not begun */
+        if (!ring->capacity) return 0; /* the ring was made, but not begun */
         if (!ring_is_sound(section, ring)) return reader_damaged(reader, section->data, "a trace that does not add up");
         if (copy_lines(reader, section->data, ring, to, &gone) < 0)
             return reader_damaged(reader, section->data, CUT_SHORT);
     } while (gone && gone >= ring->end - ring->start && --tries > 0);
     size_t length = ring->end - ring->start, used = gone < length ? keep_whole(to, gone, length) : 0;
-    *ring = (struct snap_ring){.room = used, .end = used, .next = ring->next};
+    *ring = (struct snap_ring){.capacity = used, .end = used, .next = ring->next};
     return 0;
 }
 
@@ -93,13 +93,13 @@ int trace_lines_load(struct reader *reader) {
     struct snap_ring ring;
     if (!trace) return reader_memory(reader);
     int error = load_ring(reader, section, &ring, trace + sizeof ring);
-    if (error < 0 || !ring.room) {
+    if (error < 0 || !ring.capacity) {
         free(trace);
         return error;
     }
     memcpy(trace, &ring, sizeof ring);
     reader->image->trace = trace;
-    reader->image->trace_size = sizeof ring + ring.room;
+    reader->image->trace_size = sizeof ring + ring.capacity;
     return 0;
 }
 

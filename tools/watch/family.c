@@ -2,7 +2,7 @@
 #include "tools/watch/family.h"
 #include "tools/base/list.h"
 #include "tools/base/duration.h"
-#include "preload/shared/kept.h"
+#include "preload/shared/kin.h"
 #include "tools/proc/proc.h"
 #include "tools/proc/proc_table.h"
 
@@ -171,7 +171,7 @@ static bool is_other_folder(const char *folder, struct stat *last) {
     return other;
 }
 
-/* Whether a member belongs to an exempt one, by the rule of kept.h. A parent that was seen counts even if it has
+/* Whether a member belongs to an exempt one, by the rule of kin.h. A parent that was seen counts even if it has
  * ended. */
 static bool is_of_spared(const struct family *family, const struct member *member) {
     for (size_t i = 0; i < family->count; i++) {
@@ -180,7 +180,7 @@ static bool is_of_spared(const struct family *family, const struct member *membe
         /* The number of a parent that is gone may belong to another process by now. */
         bool is_parent = other->stays || member->orphan;
         struct kin kin = {is_parent ? (uint32_t)member->parent : 0, (uint32_t)member->group, (uint32_t)member->session};
-        if (kept_with((uint32_t)other->pid, kin)) return true;
+        if (kin_with((uint32_t)other->pid, kin)) return true;
     }
     return false;
 }

@@ -1,5 +1,5 @@
-/* place.c — see place.h. */
-#include "preload/control/place.h"
+/* endpoint.c — see endpoint.h. */
+#include "preload/control/endpoint.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,12 +16,12 @@
 
 enum { WAITING = 8, LOCK_TRIES = 50, LOOKED_AT_MOST = 256 };
 
-static char runtime_folder[PLACE_ROOM]; /* "": it is not set, or too long */
+static char runtime_folder[ENDPOINT_SIZE]; /* "": it is not set, or too long */
 
 /* Read once, at the start: programs overwrite their environment. */
 __attribute__((constructor)) static void remember_folder(void) {
     const char *folder = os_variable("XDG_RUNTIME_DIR");
-    if (folder[0] == '/' && strlen(folder) < PLACE_ROOM - 48) strcpy(runtime_folder, folder);
+    if (folder[0] == '/' && strlen(folder) < ENDPOINT_SIZE - 48) strcpy(runtime_folder, folder);
 }
 
 static uint32_t user(void) { return (uint32_t)os_call(SYS_geteuid); }
@@ -39,7 +39,7 @@ static int open_folder(const char *path) {
     return error ? error : fd;
 }
 
-static int choose_folder(struct place *self) {
+static int choose_folder(struct endpoint *self) {
     if (runtime_folder[0]) {
         strcpy(self->path, runtime_folder);
         strcat(self->path, "/memstow");
@@ -113,7 +113,7 @@ static int bind_private(int fd, const struct sockaddr_un *address) {
     return error ? error : (int)os_call(SYS_listen, fd, WAITING);
 }
 
-static int listen_in(struct place *self, int folder, const char **what) {
+static int listen_in(struct endpoint *self, int folder, const char **what) {
     struct sockaddr_un address;
     struct stat status;
     char name[64];
@@ -131,11 +131,11 @@ static int listen_in(struct place *self, int folder, const char **what) {
     }
     strcpy(self->path, address.sun_path);
     self->device = status.st_dev;
-    __atomic_store_n(&self->inode, status.st_ino, __ATOMIC_RELEASE); /* last, because place_leave looks at it */
+    __atomic_store_n(&self->inode, status.st_ino, __ATOMIC_RELEASE); /* last, because endpoint_leave looks at it */
     return fd;
 }
 
-int place_listen(struct place *self, const char **what) {
+int endpoint_listen(struct endpoint *self, const char **what) {
     *what = "folder";
     int folder = choose_folder(self);
     if (folder < 0) return folder;
@@ -145,7 +145,7 @@ int place_listen(struct place *self, const char **what) {
     return fd;
 }
 
-void place_knock(const struct place *self) {
+void endpoint_knock(const struct endpoint *self) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (!__atomic_load_n(&self->inode, __ATOMIC_ACQUIRE)) return;
     os_copy(address.sun_path, sizeof address.sun_path, self->path);
@@ -155,7 +155,7 @@ void place_knock(const struct place *self) {
     os_close(fd);
 }
 
-void place_leave(const struct place *self) {
+void endpoint_leave(const struct endpoint *self) {
     struct stat status;
     if (!__atomic_load_n(&self->inode, __ATOMIC_ACQUIRE) ||
         os_call(SYS_newfstatat, AT_FDCWD, self->path, &status, AT_SYMLINK_NOFOLLOW) < 0)

@@ -1,15 +1,16 @@
-/* ways.h — what the programs of cases share: the ways of moving that there are, and memory that has gone one of them.
+/* methods.h — what the programs of cases share: the ways of moving that there are, and memory that has gone one of
+ * them.
  */
-#ifndef WAYS_H
-#define WAYS_H
+#ifndef METHODS_H
+#define METHODS_H
 
 #include "moving.h"
 
 enum { LENGTH = 24 * MIB };
 
-__attribute__((unused)) static const struct stow_options by_move = {.way = STOW_BY_MOVE},
-                                                         by_remap = {.way = STOW_BY_REMAP, .idle = true},
-                                                         by_comparing = {.way = STOW_BY_COMPARING, .idle = true},
+__attribute__((unused)) static const struct stow_options by_move = {.method = STOW_BY_MOVE},
+                                                         by_remap = {.method = STOW_BY_REMAP, .idle = true},
+                                                         by_comparing = {.method = STOW_BY_COMPARING, .idle = true},
                                                          idle = {.idle = true};
 
 __attribute__((unused)) static void need_userfaultfd(void) {

@@ -1,14 +1,14 @@
-/* origin.h — what the ledger knows of descriptors and threads that a program has left, in words.
+/* left_origins.h — what the ledger knows of descriptors and threads that a program has left, in words.
  * In: origins, and their stacks. Out: answers for the shutdown room. That room asks through pointers
  * (shutdown_audit.h), because it does not depend on the ledger. No lock, no system call except the clock's. */
-#ifndef MEMSTOW_ORIGIN_H
-#define MEMSTOW_ORIGIN_H
+#ifndef MEMSTOW_LEFT_ORIGINS_H
+#define MEMSTOW_LEFT_ORIGINS_H
 
 #include "preload/shutdown/shutdown_audit.h"
 
 #pragma GCC visibility push(hidden)
 
-extern const struct shutdown_ledger origin_ledger;
+extern const struct shutdown_ledger left_origins;
 
 #pragma GCC visibility pop
 

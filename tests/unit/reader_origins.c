@@ -1,4 +1,4 @@
-/* reader_births.c — where descriptors were opened and threads started has its call stack, though nothing was allocated
+/* reader_origins.c — where descriptors were opened and threads started has its call stack, though nothing was allocated
  * there, and counts nowhere. */
 #include <criterion/criterion.h>
 
@@ -42,7 +42,7 @@ static void add_births(struct builder *builder, uint32_t type, const struct snap
     builder_head(builder, at)->count = 0;
 }
 
-Test(reader_births, have_their_stacks_and_no_totals) {
+Test(reader_origins, have_their_stacks_and_no_totals) {
     struct builder builder;
     const struct snap_birth origins[3] = {{0},
                                           {.sequence = 2, .kind = SNAP_BIRTH_SOCKET, .key = 1, .site = 3, .inode = 9}};
@@ -70,7 +70,7 @@ Test(reader_births, have_their_stacks_and_no_totals) {
     image_clear(&image);
 }
 
-Test(reader_births, nothing_in_them_is_believed) {
+Test(reader_origins, nothing_in_them_is_believed) {
     struct builder builder;
     const struct snap_birth origins[5] = {{.sequence = 3, .kind = SNAP_BIRTH_FILE, .site = 3},
                                           {.kind = SNAP_BIRTH_FILE, .key = UINT32_MAX, .site = UINT32_MAX},
@@ -85,7 +85,7 @@ Test(reader_births, nothing_in_them_is_believed) {
     image_clear(&image);
 }
 
-Test(reader_births, a_snapshot_has_none) {
+Test(reader_origins, a_snapshot_has_none) {
     struct builder builder;
     const struct snap_birth origin = {.kind = SNAP_BIRTH_FILE, .site = 3};
     three_sites(&builder, SNAP_SNAPSHOT);
@@ -96,7 +96,7 @@ Test(reader_births, a_snapshot_has_none) {
 }
 
 /* As many sections as a file may have, and births: who goes through all of them for each needs many minutes. */
-Test(reader_births, as_many_sections_as_births) {
+Test(reader_origins, as_many_sections_as_births) {
     enum { SECTIONS = 1000000, BIRTHS = 800000 };
     const struct snap_birth origin = {.kind = SNAP_BIRTH_FILE, .site = 3};
     struct snap_birth *origins = malloc(BIRTHS * sizeof *origins);

@@ -1,5 +1,5 @@
-/* origin.c — what the ledger knows of things that are left; see origin.h. */
-#include "preload/life/origin.h"
+/* left_origins.c — what the ledger knows of things that are left; see left_origins.h. */
+#include "preload/life/left_origins.h"
 
 #include <string.h>
 
@@ -21,15 +21,15 @@ enum { NAMED_MOST = 4, LOOKED_AT_MOST = 256, TICK_NS = 20000000 };
 
 struct words {
     char *to;
-    size_t room;
+    size_t capacity;
     int count;
 };
 
 static void put(struct words *self, const char *text) {
-    os_copy(self->to, self->room, text);
+    os_copy(self->to, self->capacity, text);
     size_t length = strlen(self->to);
     self->to += length;
-    self->room -= length;
+    self->capacity -= length;
 }
 
 static void put_hex(struct words *self, uint64_t number) {
@@ -82,8 +82,8 @@ static void put_frames(struct words *self, uint32_t place, bool python) {
 }
 
 /* Innermost first. If there are Python functions, only these are named: they say what the program did. */
-static void describe(uint32_t site, char *to, size_t room) {
-    struct words words = {to, room, 0};
+static void describe(uint32_t site, char *to, size_t capacity) {
+    struct words words = {to, capacity, 0};
     uint32_t place = site ? snap_site_stack(site_record(site)) : TREE_ROOT;
     *to = 0;
     put_frames(&words, place, true);
@@ -132,4 +132,4 @@ static bool is_kept(void) { return tracked_page.stage == TRACKED_YES && ledger_i
 
 static bool has_births(void) { return ledger_head->stacks != SNAP_STACKS_NONE; }
 
-const struct shutdown_ledger origin_ledger = {is_kept, has_births, of_descriptor, of_thread, live_bytes};
+const struct shutdown_ledger left_origins = {is_kept, has_births, of_descriptor, of_thread, live_bytes};

@@ -1,10 +1,10 @@
-/* kept.h — the rule of kin: which processes live on together with a process that is to be kept.
+/* kin.h — the rule of kin: which processes live on together with a process that is to be kept.
  * In: numbers of /proc/PID/stat. Out: yes or no. Pure. The kin of a process are the processes that it started, the
  * members of sessions and groups that it began, and their kin in turn. All parts that end processes or look for left
  * ones use this rule: the coordinator, which asks outwards from one process, `watch` and `lifecycle`, and `reap`.
  * memstow_shutdown.py has a copy, for programs without memstow. */
-#ifndef MEMSTOW_KEPT_H
-#define MEMSTOW_KEPT_H
+#ifndef MEMSTOW_KIN_H
+#define MEMSTOW_KIN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,8 +13,8 @@ struct kin {
     uint32_t parent, group, session;
 };
 
-static inline bool kept_with(uint32_t kept, struct kin kin) {
-    return kin.parent == kept || kin.group == kept || kin.session == kept;
+static inline bool kin_with(uint32_t survivor, struct kin kin) {
+    return kin.parent == survivor || kin.group == survivor || kin.session == survivor;
 }
 
 #endif

@@ -1,0 +1,23 @@
+/* capacity.h — arrays that grow.
+ * In: an array, how many items it has memory for (its capacity), how many it needs. Out: the array, larger; what was in
+ * it is kept. Its owner alone may call; in any hook. The memory before is lost, which at most doubles the use. */
+#ifndef MEMSTOW_CAPACITY_H
+#define MEMSTOW_CAPACITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "preload/shared/os.h"
+
+#pragma GCC visibility push(hidden)
+
+/* `items` points to the pointer to the array. False: there is no memory, or it would be larger than is allowed. */
+bool capacity_grow(void *items, uint32_t *capacity, uint32_t need, size_t each);
+
+#define CAPACITY_FOR(self, name, size, need)                                                                           \
+    (likely((need) <= (self)->size) || capacity_grow(&(self)->name, &(self)->size, need, sizeof *(self)->name))
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,27 @@
+/* endpoint.h — where the control socket of a process is: PID.STARTED, in a folder of its user.
+ * In: XDG_RUNTIME_DIR as it was at the start, the user, the process. Out: a socket that listens there; sockets of
+ * processes that are gone are removed. Only the control thread calls it, except endpoint_leave and endpoint_knock. */
+#ifndef MEMSTOW_ENDPOINT_H
+#define MEMSTOW_ENDPOINT_H
+
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+enum { ENDPOINT_SIZE = 108 }; /* the longest address of a socket */
+
+struct endpoint {
+    char path[ENDPOINT_SIZE];
+    uint64_t device, inode; /* of the socket; both 0: there is none */
+};
+
+/* A descriptor; or -errno, with what failed. */
+int endpoint_listen(struct endpoint *self, const char **what);
+/* Removes the socket, if it still is the one that was made. */
+void endpoint_leave(const struct endpoint *self);
+/* Wakes the listening thread. */
+void endpoint_knock(const struct endpoint *self);
+
+#pragma GCC visibility pop
+
+#endif
