@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "preload/shared/jsontext.h"
+#include "preload/shared/utf8.h"
 #include "preload/shared/os.h"
 
 /* What memstow says of an owner is much shorter than a line. If a line should ever be too long, its rest is left out,
@@ -41,7 +41,7 @@ static void put_string(struct line *self, const char *text) {
     put_text(self, "\"");
     while (left && most) {
         unsigned char c = (unsigned char)*text;
-        size_t size = jsontext_character(text, left);
+        size_t size = utf8_size(text, left);
         if (c < 0x20 || c == '"' || c == '\\')
             put_escaped(self, c);
         else

@@ -192,22 +192,27 @@ static void remove_at(uint32_t position, uint32_t count) {
     memmove(ordered + position, ordered + position + count, (ordered_count - position) * sizeof *ordered);
 }
 
-/* --- counting: memory without access, and memory backed by a file, has counters of its own and is not live --- */
+/* --- counting --- */
+
+/* Memory without access, and memory backed by a file, has a counter of its own. NULL: it is live, and counts at its
+ * site. */
+static uint64_t *own_counter(const struct snap_mapping *record) {
+    if (record->kind == SNAP_MAP_FILE) return &ledger_head->file_mapped_live;
+    return record->kind == SNAP_MAP_RESERVED ? &ledger_head->reserved_live : NULL;
+}
 
 static void count(const struct snap_mapping *record, uint64_t bytes, uint64_t blocks) {
-    if (record->kind == SNAP_MAP_FILE)
-        __atomic_fetch_add(&ledger_head->file_mapped_live, bytes, __ATOMIC_RELAXED);
-    else if (record->kind == SNAP_MAP_RESERVED)
-        __atomic_fetch_add(&ledger_head->reserved_live, bytes, __ATOMIC_RELAXED);
+    uint64_t *own = own_counter(record);
+    if (own)
+        __atomic_fetch_add(own, bytes, __ATOMIC_RELAXED);
     else
         account_map(record->site, bytes, blocks);
 }
 
 static void uncount(const struct snap_mapping *record, uint64_t bytes, uint64_t blocks) {
-    if (record->kind == SNAP_MAP_FILE)
-        __atomic_fetch_sub(&ledger_head->file_mapped_live, bytes, __ATOMIC_RELAXED);
-    else if (record->kind == SNAP_MAP_RESERVED)
-        __atomic_fetch_sub(&ledger_head->reserved_live, bytes, __ATOMIC_RELAXED);
+    uint64_t *own = own_counter(record);
+    if (own)
+        __atomic_fetch_sub(own, bytes, __ATOMIC_RELAXED);
     else
         account_unmap(record->site, bytes, blocks);
 }

@@ -110,8 +110,7 @@ struct numbers {
 
 static bool take_number(void *context, const char *name) {
     struct numbers *self = context;
-    uint32_t fd = 0;
-    for (; *name >= '0' && *name <= '9'; name++) fd = fd * 10 + (uint32_t)(*name - '0');
+    uint32_t fd = (uint32_t)os_take_decimal(&name);
     if (fd > STDERR_FILENO) self->list[self->count++] = fd;
     return self->count < INHERITED_MOST;
 }

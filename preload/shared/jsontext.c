@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "preload/shared/utf8.h"
+
 struct cursor {
     const char *at, *end;
 };
@@ -29,26 +31,6 @@ static bool take_word(struct cursor *in, const char *word) {
 }
 
 /* --- strings --- */
-
-static size_t character_size(unsigned char first) {
-    if (first < 0x80) return 1;
-    if (first < 0xc2 || first > 0xf4) return 0;
-    return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-}
-
-/* Whether the bytes are a valid UTF-8 character: not overlong, not half of a surrogate pair, not above U+10FFFF. */
-static bool is_well_formed(const unsigned char *s, size_t size) {
-    for (size_t i = 1; i < size; i++)
-        if ((s[i] & 0xc0) != 0x80) return false;
-    return !((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-             (s[0] == 0xf4 && s[1] > 0x8f));
-}
-
-size_t jsontext_character(const char *text, size_t length) {
-    const unsigned char *s = (const unsigned char *)text;
-    size_t size = length ? character_size(s[0]) : 0;
-    return size && size <= length && is_well_formed(s, size) ? size : 0;
-}
 
 static int hex_digit(char c) {
     if (is_digit(c)) return c - '0';
@@ -87,7 +69,7 @@ static bool take_string(struct cursor *in) {
             if (!take_escape(in)) return false;
             continue;
         }
-        size_t size = jsontext_character(in->at, (size_t)(in->end - in->at));
+        size_t size = utf8_size(in->at, (size_t)(in->end - in->at));
         if (!size) return false;
         in->at += size;
     }
@@ -261,7 +243,7 @@ bool jsontext_string(struct jsontext value, char *to, size_t capacity) {
         if (take_char(&in, '\\')) {
             size = read_escape(&in, character);
         } else {
-            size = jsontext_character(in.at, (size_t)(in.end - in.at));
+            size = utf8_size(in.at, (size_t)(in.end - in.at));
             memcpy(character, in.at, size);
             in.at += size;
         }

@@ -36,10 +36,6 @@ bool jsontext_member(struct jsontext object, const char *name, struct jsontext *
 bool jsontext_number(struct jsontext value, uint64_t *number);
 bool jsontext_string(struct jsontext value, char *to, size_t capacity);
 
-/* The length of the UTF-8 character at the start of the text; 0: the bytes are not one. */
-enum { JSONTEXT_CHARACTER = 4 /* JSONTEXT_CHARACTER: the longest */ };
-size_t jsontext_character(const char *text, size_t length);
-
 #pragma GCC visibility pop
 
 #endif

@@ -232,6 +232,12 @@ char *os_decimal(char *to, uint64_t n) {
     return to;
 }
 
+uint64_t os_take_decimal(const char **at) {
+    uint64_t n = 0;
+    for (; **at >= '0' && **at <= '9'; (*at)++) n = n * 10 + (uint64_t)(**at - '0');
+    return n;
+}
+
 const char *os_variable(const char *key) {
     extern char **environ;
     size_t length = strlen(key);
@@ -256,9 +262,8 @@ uint64_t os_start_ticks(uint32_t pid) {
     text[n] = 0;
     const char *at = strrchr(text, ')'); /* the name may contain spaces and parentheses */
     for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
-    uint64_t ticks = 0;
-    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++) ticks = ticks * 10 + (uint64_t)(*at - '0');
-    return ticks;
+    at = at ? at + 1 : "";
+    return os_take_decimal(&at);
 }
 
 bool os_has_ended(int pidfd) {

@@ -98,9 +98,11 @@ static inline void os_raise(uint64_t *word, uint64_t value) {
 }
 
 /* Text functions without libc's formatted output, which may allocate. os_copy cuts text that does not fit into
- * `capacity` bytes. os_decimal needs 21 bytes, and returns the end, where the NUL is. */
+ * `capacity` bytes. os_decimal needs 21 bytes, and returns the end, where the NUL is. os_take_decimal reads a
+ * number and moves *at past its digits; without digits it is 0. For text of the kernel: it looks at no limits. */
 void os_copy(char *to, size_t capacity, const char *from);
 char *os_decimal(char *to, uint64_t n);
+uint64_t os_take_decimal(const char **at);
 
 /* The present value of an environment variable; "": it is not set. */
 const char *os_variable(const char *key);

@@ -179,7 +179,6 @@ uint64_t residency_rss(const struct residency *self) {
     os_read(fd, text, sizeof text - 1);
     os_close(fd);
     const char *at = strchr(text, ' ');
-    uint64_t pages = 0;
-    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++) pages = pages * 10 + (uint64_t)(*at - '0');
-    return pages * self->page_size;
+    at = at ? at + 1 : "";
+    return os_take_decimal(&at) * self->page_size;
 }

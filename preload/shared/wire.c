@@ -5,32 +5,11 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The bytes of the character at `at`, which has `capacity` bytes at most; 0: there is no valid one. Invalid are control
- * characters, overlong forms, surrogates, and numbers above Unicode's range. */
-static size_t character(const uint8_t *at, size_t capacity) {
-    static const struct {
-        uint8_t from, to, second_from, second_to, length;
-    } forms[] = {
-        {0x20, 0x7e, 0, 0, 1},       {0xc2, 0xc2, 0xa0, 0xbf, 2}, {0xc3, 0xdf, 0x80, 0xbf, 2},
-        {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
-        {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
-        {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        if (at[0] < forms[i].from || at[0] > forms[i].to) continue;
-        if (forms[i].length > capacity) return 0;
-        if (forms[i].length > 1 && (at[1] < forms[i].second_from || at[1] > forms[i].second_to)) return 0;
-        for (size_t k = 2; k < forms[i].length; k++)
-            if ((at[k] & 0xc0) != 0x80) return 0;
-        return forms[i].length;
-    }
-    return 0;
-}
+#include "preload/shared/utf8.h"
 
 size_t wire_text(const char *from, size_t most) {
-    const uint8_t *bytes = (const uint8_t *)from;
     size_t used = 0, length = strnlen(from, most), step;
-    while (used < length && (step = character(bytes + used, length - used))) used += step;
+    while (used < length && (step = utf8_printable(from + used, length - used))) used += step;
     return used;
 }
 

@@ -33,17 +33,14 @@ void shutdown_audit_memory(struct line *line) {
     const struct shutdown_ledger *knows = who_knows();
     uint64_t pages[3] = {0};
     char text[128];
-    int fd = os_open("/proc/self/statm", O_RDONLY, 0), field = 0;
+    int fd = os_open("/proc/self/statm", O_RDONLY, 0);
     long got = fd < 0 ? 0 : os_read(fd, text, sizeof text - 1);
     if (fd >= 0) os_close(fd);
     text[got > 0 ? got : 0] = 0;
-    for (const char *at = text; *at && field < 3; at++)
-        if (*at == ' ')
-            field++;
-        else
-            pages[field] = pages[field] * 10 + (uint64_t)(*at - '0');
-    if (field) line_number(line, "rss_bytes", pages[1] * OS_PAGE);
-    if (field) line_number(line, "shared_bytes", pages[2] * OS_PAGE);
+    const char *at = text;
+    for (int field = 0; field < 3; field++, at += *at == ' ') pages[field] = os_take_decimal(&at);
+    if (got > 0) line_number(line, "rss_bytes", pages[1] * OS_PAGE);
+    if (got > 0) line_number(line, "shared_bytes", pages[2] * OS_PAGE);
     if (knows) line_number(line, "live_bytes", knows->live_bytes());
 }
 
@@ -63,7 +60,7 @@ struct list {
 };
 
 static bool read_fd(const char *name, uint32_t *fd) {
-    for (*fd = 0; *name >= '0' && *name <= '9'; name++) *fd = *fd * 10 + (uint32_t)(*name - '0');
+    *fd = (uint32_t)os_take_decimal(&name);
     return !*name;
 }
 

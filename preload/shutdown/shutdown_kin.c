@@ -66,8 +66,8 @@ static void read_numbers(const char *at, uint64_t fields[STAT_FIELDS + 1]) {
     for (int field = 4; field <= STAT_FIELDS && *at == ' '; field++) {
         bool negative = *++at == '-';
         if (negative) at++;
-        for (; *at >= '0' && *at <= '9'; at++) fields[field] = fields[field] * 10 + (uint64_t)(*at - '0');
-        if (negative) fields[field] = 0;
+        uint64_t number = os_take_decimal(&at);
+        fields[field] = negative ? 0 : number;
     }
 }
 
@@ -112,9 +112,8 @@ bool shutdown_kin_of(uint32_t pid, struct kin *kin, bool *ended) {
 
 static bool take_process(void *context, const char *name) {
     struct table *table = context;
-    uint32_t pid = 0;
     if (name[0] < '1' || name[0] > '9' || strlen(name) > 10) return true;
-    for (; *name >= '0' && *name <= '9'; name++) pid = pid * 10 + (uint32_t)(*name - '0');
+    uint32_t pid = (uint32_t)os_take_decimal(&name);
     if (pid != table->self.pid && read_process(&table->list[table->count], pid)) table->count++;
     return table->count < TABLE_MOST;
 }

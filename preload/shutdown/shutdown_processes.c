@@ -198,9 +198,8 @@ static bool look_at_member(void *context, const char *name) {
     struct search *search = context;
     struct kin kin;
     bool ended = false;
-    uint32_t pid = 0;
     if (name[0] < '1' || name[0] > '9' || strlen(name) > 10) return true;
-    for (const char *at = name; *at >= '0' && *at <= '9'; at++) pid = pid * 10 + (uint32_t)(*at - '0');
+    uint32_t pid = (uint32_t)os_take_decimal(&name);
     uint64_t start_ticks = search->end->survivor_count ? os_start_ticks(pid) : 0;
     if (!shutdown_kin_of(pid, &kin, &ended) || kin.group != search->group) return true;
     if (is_kept(search->end, pid)) {

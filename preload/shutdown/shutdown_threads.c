@@ -135,11 +135,7 @@ static void read_name(char *to, size_t capacity, const char *tid, const char *fi
         if (*end == '\n') *end = 0;
 }
 
-static uint32_t number_of(const char *tid) {
-    uint32_t number = 0;
-    for (; *tid >= '0' && *tid <= '9'; tid++) number = number * 10 + (uint32_t)(*tid - '0');
-    return number;
-}
+static uint32_t number_of(const char *tid) { return (uint32_t)os_take_decimal(&tid); }
 
 static void log_thread(const char *tid) {
     char name[32], waits[64];

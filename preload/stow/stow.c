@@ -253,9 +253,8 @@ static int64_t mappings_allowed(void) {
     if (fd < 0) return 65530;
     os_read(fd, text, sizeof text - 1);
     os_close(fd);
-    int64_t n = 0;
-    for (const char *at = text; *at >= '0' && *at <= '9'; at++) n = n * 10 + (*at - '0');
-    return n;
+    const char *at = text;
+    return (int64_t)os_take_decimal(&at);
 }
 
 static uint32_t make_plan(struct plan *self, struct session *session) {

@@ -1,7 +1,7 @@
 /* json.c — see json.h. */
 #include "tools/base/json.h"
 
-#include "preload/shared/jsontext.h"
+#include "preload/shared/utf8.h"
 
 #include <string.h>
 
@@ -50,7 +50,7 @@ static void put_quoted(struct json *json, const char *string) {
         json_put(json, s, plain);
         s += plain;
         if (!*s) break;
-        size_t length = jsontext_character((const char *)s, strnlen((const char *)s, JSONTEXT_CHARACTER));
+        size_t length = utf8_size((const char *)s, strnlen((const char *)s, UTF8_MOST));
         put_quoted_character(json, s, length);
         s += length ? length : 1;
     }

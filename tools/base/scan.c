@@ -3,7 +3,7 @@
 #include "tools/base/text.h"
 #include "tools/base/whole_file.h"
 
-#include "preload/shared/jsontext.h"
+#include "preload/shared/utf8.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -182,7 +182,7 @@ bool scan_quote(char *to, size_t room, const char *text) {
     size_t used = strlen(to), left = strlen(text);
     bool fits = word_append(to, room, &used, "\"", 1);
     while (fits && left) {
-        size_t length = jsontext_character(text, left);
+        size_t length = utf8_size(text, left);
         fits = append_character(to, room, &used, text, length);
         text += length ? length : 1;
         left -= length ? length : 1;

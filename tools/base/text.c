@@ -1,7 +1,7 @@
 /* text.c — see text.h. Strings are read as UTF-8. Invalid bytes and all control characters become '?'. */
 #include "tools/base/text.h"
 
-#include "preload/shared/jsontext.h"
+#include "preload/shared/utf8.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -96,13 +96,7 @@ struct text text_when(uint64_t wall_ns) {
 }
 
 /* Length of the well-formed, printable UTF-8 character at s, or 0. */
-static size_t character_length(const char *s) {
-    const unsigned char *u = (const unsigned char *)s;
-    if (u[0] < 0x80) return u[0] >= 0x20 && u[0] != 0x7f;
-    if (u[0] == 0xc2 && u[1] < 0xa0) /* the C1 control characters, which some terminals obey */
-        return 0;
-    return jsontext_character(s, strnlen(s, JSONTEXT_CHARACTER));
-}
+static size_t character_length(const char *s) { return utf8_printable(s, strnlen(s, UTF8_MOST)); }
 
 static const char *next_character(const char *s) {
     size_t length = character_length(s);

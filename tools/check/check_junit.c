@@ -3,7 +3,7 @@
  * that are not UTF-8. */
 #include "tools/check/check.h"
 
-#include "preload/shared/jsontext.h"
+#include "preload/shared/utf8.h"
 
 #include <string.h>
 
@@ -40,7 +40,7 @@ static const char *escape(char c) {
 
 static void junit_put(FILE *to, const char *text) {
     for (size_t left = strlen(text); left;) {
-        size_t length = jsontext_character(text, left);
+        size_t length = utf8_size(text, left);
         if (!is_character(text, length))
             fputs("\xef\xbf\xbd", to);
         else if (length == 1 && escape(*text))

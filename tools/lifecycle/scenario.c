@@ -2,7 +2,7 @@
 #include "tools/lifecycle/scenario.h"
 #include "tools/base/duration.h"
 #include "tools/base/size.h"
-#include "preload/shared/jsontext.h"
+#include "preload/shared/utf8.h"
 #include "tools/base/text.h"
 #include "tools/base/whole_file.h"
 
@@ -174,7 +174,7 @@ static int take_key(struct line *line) {
 /* Refuses characters that a terminal or a shell could misread. */
 static int check_bytes(const struct line *line) {
     for (const char *at = line->text; *at;) {
-        size_t size = jsontext_character(at, strlen(at));
+        size_t size = utf8_size(at, strlen(at));
         if (!size || ((unsigned char)*at < 0x20 && *at != '\t' && *at != '\r'))
             return line_fault(line, at, "a byte that is no text");
         at += size;
