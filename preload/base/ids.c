@@ -1,5 +1,5 @@
-/* ids.c — see ids.h. A bit of the summary may stand for an empty word; while an id is being added, it may be missing
- * for a moment. */
+/* ids.c — see ids.h. A bit of the summary says that a word may have ids. It can be set for an empty word. While a
+ * thread adds an id, the bit can be missing for a moment. */
 #include "preload/base/ids.h"
 
 #include <string.h>

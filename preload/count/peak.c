@@ -28,7 +28,7 @@ static struct {
     uint64_t bytes;
     uint32_t buffer;
     uint32_t next_chunk, last_site; /* last_site: the last site in the picture */
-    uint32_t begun[2], length[2];   /* for each buffer: pictures begun there so far; bytes of the last one */
+    uint32_t begun[2], length[2];   /* for each buffer: how many pictures were begun in it; bytes of the last */
     struct large {
         uint32_t site;
         uint64_t bytes, blocks;

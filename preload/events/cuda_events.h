@@ -45,8 +45,9 @@ struct cuda_call {
     struct snap_cuda_block taken;
 };
 
-/* take: before the call, takes the freed block out. gone: after it, the block is gone, or goes back if the call failed.
- * A free in the order of a captured stream frees nothing yet. */
+/* cuda_events_take is called before the driver: it takes the block that is to be freed out of the table. The others are
+ * called after it. gone: the block stays out, or goes back if the call failed. gone_in: the same in the order of a
+ * stream; if that is in capture, nothing is freed yet. */
 void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t number);
 /* Before the call: one use ends. The last use takes the block out. */
 void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_t number);

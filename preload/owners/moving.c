@@ -252,7 +252,7 @@ uint64_t moving_progress(uint64_t *wanted) {
 void moving_begin(void) {
     uint32_t features;
     if (moving_can_stow || seal_is_set()) return;
-    int fd = uffd_open(0, &features);
+    int fd = stow_uffd_open(0, &features);
     if (fd >= 0) os_close(fd);
     moving_can_in_use = fd >= 0;
     moving_can_stow = true;

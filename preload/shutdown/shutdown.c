@@ -229,7 +229,8 @@ void shutdown_stage(uint32_t stage) {
     struct beginning self = {os_tid(), stage};
     bool own_files;
     if (!__atomic_load_n(&limit.armed, __ATOMIC_ACQUIRE)) return;
-    if (__atomic_exchange_n(&noted_stage, stage, __ATOMIC_ACQ_REL) != stage) work_apart(look_around, &self, &own_files);
+    if (__atomic_exchange_n(&noted_stage, stage, __ATOMIC_ACQ_REL) != stage)
+        stow_work_apart(look_around, &self, &own_files);
 }
 
 /* One thread at a time: two threads could begin the same handler. */
@@ -252,7 +253,7 @@ struct left {
 static void find_left(void *context) {
     struct left *self = context;
     struct stow_thread *thread = __atomic_load_n(&limit.thread, __ATOMIC_ACQUIRE);
-    self->threads = shutdown_threads_left(self->asks, thread ? thread_id(thread) : 0);
+    self->threads = shutdown_threads_left(self->asks, thread ? stow_thread_id(thread) : 0);
     self->processes = shutdown_processes_left();
     self->descriptors = shutdown_audit_descriptors(self->asks);
 }
@@ -307,7 +308,7 @@ static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     struct stow_thread *before = NULL;
     while (!__atomic_compare_exchange_n(&limit.thread, &before, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         if (!is_armed(number)) return false;
-    if (before) thread_join(before);
+    if (before) stow_thread_join(before);
     return is_armed(number) || !take_thread(thread);
 }
 
@@ -317,10 +318,10 @@ static void begin_guard(uint32_t number) {
     uint64_t signals = 0;
     bool blocked = lock_out_signals(&signals); /* no handler of the program may run on the thread */
     /* The thread has descriptors of its own: the program may have used up its own, or close them. */
-    struct stow_thread *thread = blocked ? thread_start(guard, (void *)(uintptr_t)number, &limit.own_files) : NULL;
+    struct stow_thread *thread = blocked ? stow_thread_start(guard, (void *)(uintptr_t)number, &limit.own_files) : NULL;
     if (blocked) lock_let_signals(signals);
     if (!thread) shutdown_log_step("no limit", NULL, -EAGAIN, 0);
-    if (thread && !leave_thread(number, thread)) thread_join(thread);
+    if (thread && !leave_thread(number, thread)) stow_thread_join(thread);
 }
 
 int shutdown_begin(const char *reason, uint64_t limit_ns, int status) {
@@ -345,7 +346,7 @@ static void disarm(void) {
     __atomic_store_n(&limit.armed, 0, __ATOMIC_RELEASE);
     /* All waiting threads are woken: the thread of the next ending may wait here, too. */
     os_call(SYS_futex, &limit.armed, FUTEX_WAKE_PRIVATE, INT32_MAX);
-    if (thread) thread_join(thread);
+    if (thread) stow_thread_join(thread);
     for (uint32_t i = 0; i < count; i++)
         if (is_over(&handlers[i])) handlers[i].state = LATE; /* each handler runs once */
 }
@@ -355,7 +356,7 @@ int64_t shutdown_end(bool goes_on) {
     if (!__atomic_load_n(&limit.armed, __ATOMIC_ACQUIRE)) return -ENOENT;
     struct left left = {.asks = os_tid()};
     bool own_files;
-    work_apart(find_left, &left, &own_files);
+    stow_work_apart(find_left, &left, &own_files);
     shutdown_log_line(&line, "end");
     line_signed(&line, "threads_left", left.threads);
     line_signed(&line, "processes_left", left.processes);

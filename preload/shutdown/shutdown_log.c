@@ -78,7 +78,7 @@ void shutdown_log_write(struct line *line) {
     bool own_files;
     line_close(line);
     shutdown_log_ready();
-    if (open_and_append(line) == -EMFILE) work_apart(append_apart, line, &own_files);
+    if (open_and_append(line) == -EMFILE) stow_work_apart(append_apart, line, &own_files);
 }
 
 void shutdown_log_step(const char *step, const char *name, int64_t result, uint64_t took_ns) {

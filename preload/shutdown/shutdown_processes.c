@@ -343,7 +343,7 @@ int64_t shutdown_processes_end(uint64_t patience_ns) {
     if (!self) return -ENOMEM;
     self->patience_ns = patience_ns;
     if (patience_ns)
-        work_apart(end_all, self, &own_files);
+        stow_work_apart(end_all, self, &own_files);
     else
         end_all(self); /* the thread of the limit: it has descriptors of its own */
     int64_t killed = self->killed;

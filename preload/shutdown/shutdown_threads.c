@@ -112,7 +112,7 @@ int64_t shutdown_threads_wait(uint64_t patience_ns) {
     if (!self) return -ENOMEM;
     self->patience_ns = patience_ns;
     self->caller = os_tid();
-    work_apart(wait_for_all, self, &own_files);
+    stow_work_apart(wait_for_all, self, &own_files);
     int64_t there = self->there;
     os_unmap(self, sizeof *self);
     return there;

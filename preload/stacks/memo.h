@@ -58,7 +58,7 @@ struct word {
 struct element {
     struct state state; /* rbp is 0 if nothing outside depends on it */
     uint64_t path;      /* hash of the states, and Python frames, from the outermost element to this one */
-    uint32_t words;     /* the end of its words: those that the step outwards was read from */
+    uint32_t words;     /* the end of its words: the words of the stack from which the step outwards was read */
     uint32_t evals;     /* the number of Python evaluation loops in this element and the ones before */
     uint32_t frame;     /* the frame's id in the ledger; RULE_NO_FRAME: it has none */
     bool needs_rbp;

@@ -76,31 +76,31 @@ static int begin(struct session *self, const struct stow_piece *pieces, uint32_t
     }
     sort_by_start(self->work, count);
     if (!lock_out_signals(&self->signals)) return -EPERM;
-    if (!__atomic_compare_exchange_n(&work_current.held, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    if (!__atomic_compare_exchange_n(&stow_work_current.held, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
         lock_let_signals(self->signals);
         return -EBUSY;
     }
-    work_current.end = self->options.end;
-    work_current.tell = self->options.tell;
-    work_current.context = self->options.context;
-    work_note_progress(0, 0);
-    table_lock();
-    work_current.work = self->work, work_current.count = count;
-    work_update_watch();
-    table_unlock();
+    stow_work_current.end = self->options.end;
+    stow_work_current.tell = self->options.tell;
+    stow_work_current.context = self->options.context;
+    stow_work_note_progress(0, 0);
+    stow_table_lock();
+    stow_work_current.work = self->work, stow_work_current.count = count;
+    stow_work_update_watch();
+    stow_table_unlock();
     return 0;
 }
 
 /* The program may use its memory again, so the results can be written where the caller wants them. */
 static int64_t end(struct session *self, struct stow_piece *pieces) {
     int64_t moved = 0;
-    table_lock();
-    work_current.work = NULL, work_current.count = 0;
-    work_current.tell = NULL;
-    work_current.end.word = NULL;
-    __atomic_store_n(&work_current.held, 0, __ATOMIC_RELEASE);
-    work_update_watch();
-    table_unlock();
+    stow_table_lock();
+    stow_work_current.work = NULL, stow_work_current.count = 0;
+    stow_work_current.tell = NULL;
+    stow_work_current.end.word = NULL;
+    __atomic_store_n(&stow_work_current.held, 0, __ATOMIC_RELEASE);
+    stow_work_update_watch();
+    stow_table_unlock();
     lock_let_signals(self->signals);
     for (uint32_t i = 0; i < self->count; i++) {
         moved += (int64_t)self->work[i].piece.moved;
@@ -116,14 +116,14 @@ static void let_go(struct session *self) {
 }
 
 static void refuse_all(struct session *self, uint32_t refusal) {
-    for (uint32_t i = 0; i < self->count; i++) work_refuse(&self->work[i], refusal);
+    for (uint32_t i = 0; i < self->count; i++) stow_work_refuse(&self->work[i], refusal);
 }
 
 /* The result when nothing moved: the refusal that says most. */
 static int64_t outcome(const struct session *self, int64_t moved) {
     int error = 0;
     for (uint32_t i = 0; i < self->count && !moved; i++) {
-        int each = work_error(self->work[i].piece.refusal);
+        int each = stow_work_error(self->work[i].piece.refusal);
         if (!error || (error == -ENOTSUP && each)) error = each;
     }
     return moved ? moved : error;
@@ -178,7 +178,7 @@ static void plan_memory(struct plan *self, uint32_t index, uint64_t start, uint6
     uint64_t run_end, pages;
     while (stow_pages_run(self->pagemap, &start, end, STOW_PAGES_HELD, GAP, &run_end, &pages)) {
         if (!add_segment(self, (struct segment){start, run_end, index, MEMORY, true})) {
-            work_refuse(work, STOW_ADDRESS_SPACE);
+            stow_work_refuse(work, STOW_ADDRESS_SPACE);
             return;
         }
         self->memory += run_end - start;
@@ -187,9 +187,9 @@ static void plan_memory(struct plan *self, uint32_t index, uint64_t start, uint6
 }
 
 static bool is_registered(uint64_t start, uint64_t end) {
-    table_lock();
-    bool registered = work_is_registered(start, end);
-    table_unlock();
+    stow_table_lock();
+    bool registered = stow_work_is_registered(start, end);
+    stow_table_unlock();
     return registered;
 }
 
@@ -197,12 +197,12 @@ static void plan_area(struct plan *self, uint32_t index, const struct stow_area 
     struct work *work = &self->session->work[index];
     uint32_t refusal;
     if (is_registered(start, end)) {
-        work_refuse(work, STOW_REGISTERED);
+        stow_work_refuse(work, STOW_REGISTERED);
         return;
     }
     if (area->file && !area->locked && !(area->shared && area->write)) {
         if (!add_segment(self, (struct segment){start, end, index, FILE_PAGES, area->write || area->anonymous}))
-            work_refuse(work, STOW_ADDRESS_SPACE);
+            stow_work_refuse(work, STOW_ADDRESS_SPACE);
         return;
     }
     if (is_own_ground(start, end))
@@ -210,7 +210,7 @@ static void plan_area(struct plan *self, uint32_t index, const struct stow_area 
     else
         refusal = area->file && area->shared ? STOW_NOT_PRIVATE : stow_area_refusal(area);
     if (refusal)
-        work_refuse(work, refusal);
+        stow_work_refuse(work, refusal);
     else
         plan_memory(self, index, start, end);
 }
@@ -219,13 +219,13 @@ static void plan_area(struct plan *self, uint32_t index, const struct stow_area 
 static void plan_parts(struct plan *self, uint32_t index, const struct stow_area *area, uint64_t start, uint64_t end) {
     struct stow_region region;
     while (start < end) {
-        table_lock();
-        bool any = table_first(start, end, &region);
-        table_unlock();
+        stow_table_lock();
+        bool any = stow_table_first(start, end, &region);
+        stow_table_unlock();
         if (!any) region.start = region.end = end;
         if (region.start > start) plan_area(self, index, area, start, region.start);
         if (any && !add_segment(self, (struct segment){region.start, region.end, index, OURS, area->write}))
-            work_refuse(&self->session->work[index], STOW_ADDRESS_SPACE);
+            stow_work_refuse(&self->session->work[index], STOW_ADDRESS_SPACE);
         start = region.end;
     }
 }
@@ -283,18 +283,18 @@ static uint32_t memory_out(struct session *self, struct stow_host *host, const s
     struct work *work = &self->work[segment->work];
     uint32_t refusal = STOW_DONE;
     for (uint64_t start = segment->start, end, done; start < segment->end && !is_final(refusal); start = end) {
-        end = work_chunk_end(start, segment->end, host->chunk);
-        table_lock();
-        bool reserved = table_reserve(TABLE_SPARE);
-        table_unlock();
+        end = stow_work_chunk_end(start, segment->end, host->chunk);
+        stow_table_lock();
+        bool reserved = stow_table_reserve(TABLE_SPARE);
+        stow_table_unlock();
         if (!reserved) return STOW_ADDRESS_SPACE;
-        if (!work_begin(work, start, end)) return STOW_DONE;
+        if (!stow_work_begin(work, start, end)) return STOW_DONE;
         uint64_t resident = stow_pages_count(pagemap, start, end, STOW_PAGES_HELD);
-        refusal = host_out(host, start, end - start, &done);
-        table_lock();
-        if (done) table_put(start, start + done, work->piece.owner);
-        work_end(work, done < resident ? done : resident);
-        if (refusal) work_refuse(work, refusal);
+        refusal = stow_host_out(host, start, end - start, &done);
+        stow_table_lock();
+        if (done) stow_table_put(start, start + done, work->piece.owner);
+        stow_work_end(work, done < resident ? done : resident);
+        if (refusal) stow_work_refuse(work, refusal);
     }
     return is_final(refusal) ? refusal : STOW_DONE;
 }
@@ -341,11 +341,11 @@ static uint32_t drop_pages(struct session *self, const struct segment *segment, 
 static void files_out(struct session *self, const struct segment *segment, int pagemap) {
     struct work *work = &self->work[segment->work];
     uint64_t bytes;
-    if (!work_begin(work, segment->start, segment->end)) return;
+    if (!stow_work_begin(work, segment->start, segment->end)) return;
     uint32_t refusal = drop_pages(self, segment, pagemap, &bytes);
-    table_lock();
-    work_end(work, bytes);
-    if (refusal) work_refuse(work, refusal);
+    stow_table_lock();
+    stow_work_end(work, bytes);
+    if (refusal) stow_work_refuse(work, refusal);
 }
 
 /* Makes pages that were written since they were stowed plain memory again. They are then moved like other memory. */
@@ -354,27 +354,27 @@ static uint32_t own_pages_back(struct plan *plan, const struct segment *segment)
     struct stow_back back;
     uint64_t at = segment->start, run_end, pages;
     if (!stow_pages_run(plan->pagemap, &at, segment->end, STOW_PAGES_OWN, GAP, &run_end, &pages)) return STOW_DONE;
-    uint32_t refusal = back_begin(&back, self->options.idle, self->own_files);
+    uint32_t refusal = stow_back_begin(&back, self->options.idle, self->own_files);
     back.held_unseen = self->options.held_unseen;
     while (!refusal) {
-        refusal = work_bring_back(&self->work[segment->work], &back, at, run_end, false);
+        refusal = stow_work_bring_back(&self->work[segment->work], &back, at, run_end, false);
         if (!refusal) plan_memory(plan, segment->work, at, run_end);
         at = run_end;
         if (refusal || !stow_pages_run(plan->pagemap, &at, segment->end, STOW_PAGES_OWN, GAP, &run_end, &pages)) break;
     }
-    back_end(&back);
+    stow_back_end(&back);
     return refusal;
 }
 
 static void ours_out(struct plan *plan, struct segment segment) {
     struct work *work = &plan->session->work[segment.work];
     uint32_t refusal = own_pages_back(plan, &segment);
-    if (refusal) work_refuse(work, refusal);
+    if (refusal) stow_work_refuse(work, refusal);
     segment.writable = true;
     for (struct stow_region region = {.end = segment.start};;) {
-        table_lock();
-        bool any = table_first(region.end, segment.end, &region);
-        table_unlock();
+        stow_table_lock();
+        bool any = stow_table_first(region.end, segment.end, &region);
+        stow_table_unlock();
         if (!any) return;
         struct segment part = {region.start, region.end, segment.work, OURS, true};
         if (stow_pages_count(plan->pagemap, part.start, part.end, STOW_PAGES_MAPPED))
@@ -383,9 +383,9 @@ static void ours_out(struct plan *plan, struct segment segment) {
 }
 
 static uint32_t begin_host(const struct session *self, struct stow_host *host) {
-    uint32_t refusal = host_begin(host, self->options.method, self->options.idle);
+    uint32_t refusal = stow_host_begin(host, self->options.method, self->options.idle);
     if (refusal || host->method == STOW_BY_MOVE || !self->options.held_unseen) return refusal;
-    host_end(host);
+    stow_host_end(host);
     return STOW_HELD_UNSEEN;
 }
 
@@ -398,7 +398,8 @@ static uint32_t carry_out(struct plan *plan) {
         if (plan->segments[i].kind == OURS) ours_out(plan, plan->segments[i]);
     for (uint64_t i = 0; i < plan->count; i++)
         if (plan->segments[i].kind == FILE_PAGES) files_out(self, &plan->segments[i], plan->pagemap);
-    work_note_progress(work_current.moved, work_current.moved + plan->memory); /* clean pages of files are done */
+    stow_work_note_progress(stow_work_current.moved,
+                            stow_work_current.moved + plan->memory); /* clean pages of files are done */
     if (!plan->memory) return STOW_DONE;
     uint32_t refusal = begin_host(self, &host);
     if (refusal) return refusal;
@@ -408,23 +409,23 @@ static uint32_t carry_out(struct plan *plan) {
             if (plan->segments[i].kind == MEMORY) refusal = memory_out(self, &host, &plan->segments[i], plan->pagemap);
         stow_file_close(&host.file);
     }
-    host_end(&host);
+    stow_host_end(&host);
     return refusal;
 }
 
 static void refuse_memory(struct plan *plan, uint32_t refusal) {
     for (uint64_t i = 0; i < plan->count; i++)
-        if (plan->segments[i].kind == MEMORY) work_refuse(&plan->session->work[plan->segments[i].work], refusal);
+        if (plan->segments[i].kind == MEMORY) stow_work_refuse(&plan->session->work[plan->segments[i].work], refusal);
 }
 
 static void look_whether_there(struct session *self) {
     for (uint32_t i = 0; i < self->count; i++) {
         struct work *work = &self->work[i];
         if (!self->options.is_there || self->options.is_there(&work->piece, self->options.context)) continue;
-        table_lock();
+        stow_table_lock();
         work->gone = true;
-        table_unlock();
-        work_refuse(work, STOW_GONE);
+        stow_table_unlock();
+        stow_work_refuse(work, STOW_GONE);
     }
 }
 
@@ -447,7 +448,7 @@ static int64_t move_out(struct stow_piece *pieces, uint32_t count, const struct 
         else if ((refusal = carry_out(&plan)))
             refuse_memory(&plan, refusal);
         for (uint32_t i = 0; i < count; i++)
-            if (!session.work[i].piece.moved) work_refuse(&session.work[i], STOW_EMPTY);
+            if (!session.work[i].piece.moved) stow_work_refuse(&session.work[i], STOW_EMPTY);
     } else {
         refuse_all(&session, STOW_GONE);
     }
@@ -461,17 +462,17 @@ static int64_t move_out(struct stow_piece *pieces, uint32_t count, const struct 
 
 static void all_in(struct session *self) {
     struct stow_back back;
-    uint32_t refusal = back_begin(&back, self->options.idle, self->own_files);
+    uint32_t refusal = stow_back_begin(&back, self->options.idle, self->own_files);
     back.held_unseen = self->options.held_unseen;
     for (uint32_t i = 0; i < self->count && !refusal; i++) {
         const struct stow_piece *piece = &self->work[i].piece;
-        uint32_t each = work_bring_back(&self->work[i], &back, piece->start, piece->start + piece->length, true);
-        if (each) work_refuse(&self->work[i], each);
+        uint32_t each = stow_work_bring_back(&self->work[i], &back, piece->start, piece->start + piece->length, true);
+        if (each) stow_work_refuse(&self->work[i], each);
     }
     if (refusal)
         refuse_all(self, refusal);
     else
-        back_end(&back);
+        stow_back_end(&back);
 }
 
 static int64_t move_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options, bool own_files) {
@@ -485,11 +486,11 @@ static int64_t move_in(struct stow_piece *pieces, uint32_t count, const struct s
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct stow_piece *piece = &session.work[i].piece;
-        uint64_t stowed = work_stowed_in(piece->start, piece->start + piece->length);
-        if (!stowed) work_refuse(&session.work[i], STOW_EMPTY);
+        uint64_t stowed = stow_work_stowed_in(piece->start, piece->start + piece->length);
+        if (!stowed) stow_work_refuse(&session.work[i], STOW_EMPTY);
         wanted += stowed;
     }
-    work_note_progress(0, wanted);
+    stow_work_note_progress(0, wanted);
     if (wanted && wait_for_hooks())
         all_in(&session);
     else if (wanted)
@@ -517,13 +518,13 @@ static void answer(void *context) {
 
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     struct call call = {.move = move_out, .pieces = pieces, .count = count, .options = options};
-    work_apart(answer, &call, &call.own_files);
+    stow_work_apart(answer, &call, &call.own_files);
     return call.result;
 }
 
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     struct call call = {.move = move_in, .pieces = pieces, .count = count, .options = options};
-    work_apart(answer, &call, &call.own_files);
+    stow_work_apart(answer, &call, &call.own_files);
     return call.result;
 }
 
@@ -532,14 +533,14 @@ int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_opt
 uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use) {
     uint64_t sum = 0, back = 0;
     int pagemap = back_by_use ? stow_pages_open() : -1;
-    table_lock();
-    for (uint32_t i = 0; i < table_count(); i++) {
-        const struct stow_region *region = table_regions() + i;
+    stow_table_lock();
+    for (uint32_t i = 0; i < stow_table_count(); i++) {
+        const struct stow_region *region = stow_table_regions() + i;
         if (owner && region->owner != owner) continue;
         sum += region->end - region->start;
         if (pagemap >= 0) back += stow_pages_count(pagemap, region->start, region->end, STOW_PAGES_MAPPED);
     }
-    table_unlock();
+    stow_table_unlock();
     if (pagemap >= 0) os_close(pagemap);
     if (back_by_use) *back_by_use = back;
     return sum;
@@ -548,17 +549,17 @@ uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use) {
 uint64_t stow_bytes_within(uint64_t start, uint64_t length) {
     uint64_t sum = 0, end = start + length;
     struct stow_region region;
-    table_lock();
-    for (; start < end && table_first(start, end, &region); start = region.end) sum += region.end - region.start;
-    table_unlock();
+    stow_table_lock();
+    for (; start < end && stow_table_first(start, end, &region); start = region.end) sum += region.end - region.start;
+    stow_table_unlock();
     return sum;
 }
 
 void stow_change_owner(uint32_t from, uint32_t to) {
-    table_lock();
-    for (uint32_t i = 0; i < table_count(); i++)
-        if (table_regions()[i].owner == from) table_regions()[i].owner = to;
-    for (uint32_t i = 0; i < work_current.count; i++)
-        if (work_current.work[i].piece.owner == from) work_current.work[i].piece.owner = to;
-    table_unlock();
+    stow_table_lock();
+    for (uint32_t i = 0; i < stow_table_count(); i++)
+        if (stow_table_regions()[i].owner == from) stow_table_regions()[i].owner = to;
+    for (uint32_t i = 0; i < stow_work_current.count; i++)
+        if (stow_work_current.work[i].piece.owner == from) stow_work_current.work[i].piece.owner = to;
+    stow_table_unlock();
 }

@@ -34,7 +34,7 @@ static uint32_t refusal_of(long error) {
     }
 }
 
-uint32_t ahead_populate(uint64_t start, uint64_t length, bool for_writing, bool *known) {
+uint32_t stow_ahead_populate(uint64_t start, uint64_t length, bool for_writing, bool *known) {
     long result;
     do result = os_call(SYS_madvise, start, length, for_writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
     while (result == -EINTR || result == -EAGAIN);
@@ -46,7 +46,7 @@ uint32_t ahead_populate(uint64_t start, uint64_t length, bool for_writing, bool 
  * SIGBUS. */
 static uint32_t make_own(uint64_t start, uint64_t length) {
     bool known;
-    uint32_t refusal = ahead_populate(start, length, true, &known);
+    uint32_t refusal = stow_ahead_populate(start, length, true, &known);
     for (uint64_t at = start; !known && at < start + length; at += OS_PAGE)
         __asm__ volatile("lock orb $0, %0" : "+m"(*(volatile char *)at));
     return refusal;
@@ -97,23 +97,23 @@ static void read_huge(void *context) {
         bool known;
         next = (at + OS_HUGE_PAGE) & ~(uint64_t)(OS_HUGE_PAGE - 1);
         if (next > end) next = end;
-        ahead_populate(at, next - at, false, &known);
+        stow_ahead_populate(at, next - at, false, &known);
     }
 }
 
 /* A file system with huge pages reads one in one request. That happens on faults, but not on MADV_WILLNEED. */
 static void begin_huge(struct stow_ahead *self) {
     if (os_call(SYS_madvise, self->start, self->length, MADV_HUGEPAGE) < 0) return;
-    self->reader = thread_start(read_huge, self, NULL);
+    self->reader = stow_thread_start(read_huge, self, NULL);
 }
 
 /* A single piece is made ready at once, before the call returns. So is everything if there can be no thread. */
-void ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
-                 bool huge) {
+void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
+                      bool huge) {
     *self = (struct stow_ahead){.start = start, .length = length, .until = until, .expected = expected};
     if (self->until < start + length) self->until = start + length;
     if (huge && length > OS_HUGE_PAGE) begin_huge(self);
-    if (length > PIECE) self->maker = thread_start(go_ahead, self, NULL);
+    if (length > PIECE) self->maker = stow_thread_start(go_ahead, self, NULL);
     if (!self->maker) go_ahead(self);
 }
 
@@ -123,7 +123,7 @@ static uint64_t ready(const struct stow_ahead *self) {
     return bytes < self->length ? bytes : self->length;
 }
 
-uint64_t ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted) {
+uint64_t stow_ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted) {
     const struct timespec most = {.tv_sec = 1};
     for (;;) {
         uint32_t serial = __atomic_load_n(&self->serial, __ATOMIC_ACQUIRE);
@@ -135,9 +135,9 @@ uint64_t ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted) {
     }
 }
 
-void ahead_end(struct stow_ahead *self) {
+void stow_ahead_end(struct stow_ahead *self) {
     __atomic_store_n(&self->stop, true, __ATOMIC_RELAXED);
-    if (self->maker) thread_join(self->maker);
-    if (self->reader) thread_join(self->reader);
+    if (self->maker) stow_thread_join(self->maker);
+    if (self->reader) stow_thread_join(self->reader);
     self->maker = self->reader = NULL;
 }

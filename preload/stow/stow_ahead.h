@@ -2,7 +2,7 @@
  * work at the same time.
  * In: a range in a private file mapping of at most AHEAD_MOST bytes. Out: how much is ready, and why no more comes. A
  * copy from the page cache makes the pages the process's own, in place. The caller makes sure that nobody unmaps the
- * range until ahead_end. */
+ * range until stow_ahead_end. */
 #ifndef MEMSTOW_STOW_AHEAD_H
 #define MEMSTOW_STOW_AHEAD_H
 
@@ -26,17 +26,17 @@ struct stow_ahead {
 
 /* `expected` comes from the range before, if this range continues it. `huge`: the file may be read in huge pages. The
  * caller soon takes these out of the page cache, because memory that is used for the first time is slow. */
-void ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
-                 bool huge);
+void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
+                      bool huge);
 /* Waits until `wanted` bytes after the first `done` are ready. Returns their number. If it is smaller, self->refusal
  * says why. */
-uint64_t ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted);
+uint64_t stow_ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted);
 /* After this nothing is touched any more. */
-void ahead_end(struct stow_ahead *self);
+void stow_ahead_end(struct stow_ahead *self);
 
 /* Brings the whole range into memory, either as the process's own pages (for_writing) or as they are. *known: the
  * kernel has the call (Linux 5.14); otherwise nothing was done. */
-uint32_t ahead_populate(uint64_t start, uint64_t length, bool for_writing, bool *known);
+uint32_t stow_ahead_populate(uint64_t start, uint64_t length, bool for_writing, bool *known);
 
 #pragma GCC visibility pop
 

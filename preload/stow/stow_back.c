@@ -65,8 +65,8 @@ static void listen(void *context) {
 
 static bool start_listeners(struct stow_back *self) {
     self->stop = (int)os_call(SYS_eventfd2, 0, EFD_CLOEXEC);
-    self->listeners[0] = self->stop < 0 ? NULL : thread_start(listen, self, NULL);
-    self->listeners[1] = self->listeners[0] ? thread_start_apart(listen, self) : NULL;
+    self->listeners[0] = self->stop < 0 ? NULL : stow_thread_start(listen, self, NULL);
+    self->listeners[1] = self->listeners[0] ? stow_thread_start_apart(listen, self) : NULL;
     return self->listeners[0] != NULL;
 }
 
@@ -74,7 +74,7 @@ static void stop_listeners(struct stow_back *self) {
     const uint64_t one = 1;
     if (self->listeners[0]) os_write(self->stop, &one, sizeof one);
     for (int i = 0; i < BACK_LISTENERS; i++) {
-        if (self->listeners[i]) thread_join(self->listeners[i]);
+        if (self->listeners[i]) stow_thread_join(self->listeners[i]);
         self->listeners[i] = NULL;
     }
     if (self->stop >= 0) os_close(self->stop);
@@ -118,7 +118,7 @@ static bool open_pipes(struct stow_back *self) {
 
 static uint32_t begin_with_faults(struct stow_back *self) {
     uint32_t features = 0;
-    self->uffd = uffd_open(UFFD_FOLLOWS, &features);
+    self->uffd = stow_uffd_open(UFFD_FOLLOWS, &features);
     if (self->uffd < 0 || !(features & UFFD_FOLLOWS)) return STOW_NOT_IDLE;
     if (!open_pipes(self)) return STOW_NO_DESCRIPTOR;
     return start_listeners(self) ? STOW_DONE : STOW_NO_KERNEL_HELP;
@@ -132,7 +132,7 @@ static void end_with_faults(struct stow_back *self) {
     self->pipe_count = 0;
 }
 
-uint32_t back_begin(struct stow_back *self, bool mine, bool own_files) {
+uint32_t stow_back_begin(struct stow_back *self, bool mine, bool own_files) {
     *self = (struct stow_back){.mine = mine, .own_files = own_files, .uffd = -1, .stop = -1};
     self->pagemap = stow_pages_open();
     uint32_t refusal = self->pagemap < 0 ? STOW_NO_DESCRIPTOR : take_room(self) ? STOW_DONE : STOW_ADDRESS_SPACE;
@@ -141,16 +141,16 @@ uint32_t back_begin(struct stow_back *self, bool mine, bool own_files) {
         if (refusal) end_with_faults(self);
         if (mine) refusal = STOW_DONE;
     }
-    if (refusal) back_end(self);
+    if (refusal) stow_back_end(self);
     return refusal;
 }
 
 static void stop_reading(struct stow_back *self) {
-    if (self->reads) read_end(&self->reading);
+    if (self->reads) stow_read_end(&self->reading);
     self->reads = false;
 }
 
-void back_end(struct stow_back *self) {
+void stow_back_end(struct stow_back *self) {
     stop_reading(self);
     end_with_faults(self);
     if (self->pagemap >= 0) os_close(self->pagemap);
@@ -160,7 +160,7 @@ void back_end(struct stow_back *self) {
     *self = (struct stow_back){.uffd = -1, .pagemap = -1, .stop = -1};
 }
 
-void back_expect(struct stow_back *self, uint64_t until) {
+void stow_back_expect(struct stow_back *self, uint64_t until) {
     self->until = until;
     self->expected = 0;
 }
@@ -249,11 +249,11 @@ static uint32_t hold_pages(struct stow_back *self, uint64_t start, uint64_t leng
 /* This must succeed: the content is nowhere else by now. */
 static void copy_in(struct stow_back *self, uint64_t start, uint64_t length, const char *from) {
     const struct timespec pause = {.tv_nsec = 1000000};
-    uint64_t done = uffd_copy(self->uffd, start, (uint64_t)from, length) == 0 ? length : 0;
+    uint64_t done = stow_uffd_copy(self->uffd, start, (uint64_t)from, length) == 0 ? length : 0;
     while (done < length) {
-        long result = uffd_copy(self->uffd, start + done, (uint64_t)from + done, OS_PAGE);
-        if (uffd_is_lost(result)) memcpy((void *)(start + done), from + done, OS_PAGE);
-        if (result == 0 || result == -EEXIST || uffd_is_lost(result))
+        long result = stow_uffd_copy(self->uffd, start + done, (uint64_t)from + done, OS_PAGE);
+        if (stow_uffd_is_lost(result)) memcpy((void *)(start + done), from + done, OS_PAGE);
+        if (result == 0 || result == -EEXIST || stow_uffd_is_lost(result))
             done += OS_PAGE;
         else
             os_call(SYS_nanosleep, &pause, 0);
@@ -292,7 +292,7 @@ static uint32_t swap_held(struct stow_back *self, uint64_t start, uint64_t lengt
         return STOW_ADDRESS_SPACE;
     }
     pour(self, start, length);
-    uffd_wake(self->uffd, start, length);
+    stow_uffd_wake(self->uffd, start, length);
     return STOW_DONE;
 }
 
@@ -317,7 +317,7 @@ static uint32_t swap_read(struct stow_back *self, uint64_t start, uint64_t lengt
     if (refusal) return refusal;
     if (!put_over(empty, start, length)) return STOW_ADDRESS_SPACE;
     copy_in(self, start, length, copy);
-    uffd_wake(self->uffd, start, length);
+    stow_uffd_wake(self->uffd, start, length);
     return STOW_DONE;
 }
 
@@ -341,14 +341,14 @@ static char *map_like(uint64_t start, uint64_t length) {
  * over the anon_vma of a neighbour with the same attributes, and registration is an attribute. One page of each
  * neighbour is enough. The call is refused if the neighbour is not plain memory. */
 static void register_neighbours(struct stow_back *self, uint64_t start, uint64_t end) {
-    uffd_register(self->uffd, start - OS_PAGE, OS_PAGE);
-    uffd_register(self->uffd, end, OS_PAGE);
+    stow_uffd_register(self->uffd, start - OS_PAGE, OS_PAGE);
+    stow_uffd_register(self->uffd, end, OS_PAGE);
 }
 
 static void unregister_with_neighbours(struct stow_back *self, uint64_t start, uint64_t end) {
-    uffd_unregister(self->uffd, start, end - start);
-    uffd_unregister(self->uffd, start - OS_PAGE, OS_PAGE);
-    uffd_unregister(self->uffd, end, OS_PAGE);
+    stow_uffd_unregister(self->uffd, start, end - start);
+    stow_uffd_unregister(self->uffd, start - OS_PAGE, OS_PAGE);
+    stow_uffd_unregister(self->uffd, end, OS_PAGE);
 }
 
 /* Maps less if there is too little address space. */
@@ -374,16 +374,16 @@ static uint32_t swap_in_place(struct stow_back *self, const struct source *sourc
                               char *empty, uint64_t *done) {
     struct stow_ahead ahead;
     uint32_t refusal = STOW_DONE;
-    ahead_begin(&ahead, start, length, self->until, self->expected, source->fd >= 0);
+    stow_ahead_begin(&ahead, start, length, self->until, self->expected, source->fd >= 0);
     while (!refusal && *done < length) {
         uint64_t part = length - *done < self->pipes_capacity ? length - *done : self->pipes_capacity;
-        part = ahead_wait(&ahead, *done, part);
+        part = stow_ahead_wait(&ahead, *done, part);
         refusal = part ? swap_held(self, start + *done, part, empty + *done) : ahead.refusal;
         if (refusal) break;
         drop_cached(source, *done, part);
         *done += part;
     }
-    ahead_end(&ahead);
+    stow_ahead_end(&ahead);
     self->expected = ahead.expected;
     return refusal;
 }
@@ -404,7 +404,7 @@ static void read_from(struct stow_back *self, const struct stow_area *area, cons
     uint64_t start = area->start + (source->offset - area->offset);
     uint64_t end = self->until < area->end ? self->until : area->end;
     if (end < start + length) end = start + length;
-    read_begin(&self->reading, source->fd, source->offset, end - start, self->buffer, BACK_BUFFER / READ_PIECE);
+    stow_read_begin(&self->reading, source->fd, source->offset, end - start, self->buffer, BACK_BUFFER / READ_PIECE);
     self->reads = true;
 }
 
@@ -413,11 +413,11 @@ static uint32_t swap_read_ahead(struct stow_back *self, const struct source *sou
     uint32_t refusal = STOW_DONE;
     while (!refusal && *done < length) {
         char *copy;
-        uint64_t part = read_wait(&self->reading, &copy);
+        uint64_t part = stow_read_wait(&self->reading, &copy);
         if (part > length - *done) part = length - *done;
         refusal = part ? swap_read(self, start + *done, part, empty + *done, copy) : self->reading.refusal;
         if (refusal) break;
-        read_take(&self->reading, part);
+        stow_read_take(&self->reading, part);
         *done += part;
     }
     drop_cached(source, 0, length);
@@ -430,7 +430,7 @@ static uint32_t with_faults(struct stow_back *self, const struct stow_area *area
     struct source source = {file_behind(self, area), area->offset + (start - area->start)};
     char *empty = map_some_like(start, &length);
     if (!empty) return STOW_ADDRESS_SPACE;
-    uint32_t refusal = uffd_register(self->uffd, (uint64_t)empty, length) < 0 ? STOW_NO_KERNEL_HELP : STOW_DONE;
+    uint32_t refusal = stow_uffd_register(self->uffd, (uint64_t)empty, length) < 0 ? STOW_NO_KERNEL_HELP : STOW_DONE;
     register_neighbours(self, start, start + length);
     if (!refusal && self->mine && source.fd >= 0) {
         read_from(self, area, &source, length);
@@ -456,7 +456,7 @@ static long read_file(int fd, char *to, uint64_t length, uint64_t offset) {
 
 static uint32_t read_through(uint64_t start, uint64_t length, char *to) {
     bool known;
-    uint32_t refusal = ahead_populate(start, length, false, &known);
+    uint32_t refusal = stow_ahead_populate(start, length, false, &known);
     if (!refusal) memcpy(to, (void *)start, length);
     return refusal;
 }
@@ -494,7 +494,7 @@ static uint32_t why_held(struct stow_back *self, uint64_t start, uint64_t end) {
     return stow_pages_are_pinned() ? STOW_PINNED : STOW_DONE;
 }
 
-uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done) {
+uint32_t stow_back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done) {
     struct stow_area area;
     *done = 0;
     if (!stow_area_at(start, self->text, &area) || area.shared || !area.file) return STOW_GONE;

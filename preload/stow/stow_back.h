@@ -29,13 +29,13 @@ struct back_file {
 struct stow_back {
     bool mine; /* nobody else uses the range */
     bool own_files;
-    bool held_unseen; /* set by the caller after back_begin: a device may hold any page that was written to */
+    bool held_unseen; /* set by the caller after stow_back_begin: a device may hold any page that was written to */
     int uffd, pagemap;
     struct back_pipe pipes[BACK_PIPES];
     uint32_t pipe_count;
     int stop;
     uint64_t pipes_capacity;
-    uint64_t until, expected; /* see back_expect; expected: the kernel was asked to read up to here */
+    uint64_t until, expected; /* see stow_back_expect; expected: the kernel was asked to read up to here */
     struct stow_read reading; /* for `mine`: the next bytes, in `buffer`; it goes on from chunk to chunk */
     bool reads;
     struct back_file files[BACK_FILES]; /* the files of the last ranges */
@@ -45,16 +45,16 @@ struct stow_back {
     struct stow_thread *listeners[BACK_LISTENERS];
 };
 
-/* `own_files`: the calling thread has descriptors of its own, which are closed when it ends. back_end then closes
+/* `own_files`: the calling thread has descriptors of its own, which are closed when it ends. stow_back_end then closes
  * none. */
-uint32_t back_begin(struct stow_back *self, bool mine, bool own_files);
-void back_end(struct stow_back *self);
+uint32_t stow_back_begin(struct stow_back *self, bool mine, bool own_files);
+void stow_back_end(struct stow_back *self);
 
 /* Brings back at most BACK_CHUNK bytes. *done: how many are back; after a refusal some may be, too. */
-uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done);
+uint32_t stow_back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done);
 
 /* Ranges up to `until` come next: the kernel may begin to read them. */
-void back_expect(struct stow_back *self, uint64_t until);
+void stow_back_expect(struct stow_back *self, uint64_t until);
 
 #pragma GCC visibility pop
 

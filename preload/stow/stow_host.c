@@ -50,22 +50,22 @@ static uint32_t begin_without_moving(struct stow_host *self, enum stow_method be
     return self->method == STOW_BY_REMAP || take_room(self) ? STOW_DONE : STOW_ADDRESS_SPACE;
 }
 
-uint32_t host_begin(struct stow_host *self, enum stow_method best, bool idle) {
+uint32_t stow_host_begin(struct stow_host *self, enum stow_method best, bool idle) {
     uint32_t features = 0;
     *self = (struct stow_host){.uffd = -1, .chunk = STOW_CHUNK};
     self->pagemap = stow_pages_open();
     if (self->pagemap < 0) return self->pagemap == -EMFILE ? STOW_NO_DESCRIPTOR : STOW_NO_KERNEL_HELP;
-    if (best <= STOW_BY_REMAP) self->uffd = uffd_open(best == STOW_BY_MOVE ? UFFD_MOVES : 0, &features);
+    if (best <= STOW_BY_REMAP) self->uffd = stow_uffd_open(best == STOW_BY_MOVE ? UFFD_MOVES : 0, &features);
     uint32_t refusal = STOW_DONE;
     if (self->uffd < 0 || !(features & UFFD_MOVES))
         refusal = begin_without_moving(self, best, idle);
     else if (!take_room(self))
         refusal = STOW_ADDRESS_SPACE;
-    if (refusal) host_end(self);
+    if (refusal) stow_host_end(self);
     return refusal;
 }
 
-void host_end(struct stow_host *self) {
+void stow_host_end(struct stow_host *self) {
     if (self->uffd >= 0) os_close(self->uffd);
     if (self->pagemap >= 0) os_close(self->pagemap);
     if (self->buffer) os_unmap(self->buffer, self->buffer_length);
@@ -103,9 +103,9 @@ struct taken {
 /* Our range is registered only while pages move. After that, a missing page of it must not be registered: the thread
  * that writes it out would wait for ever. */
 static uint32_t move_to_room(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
-    if (uffd_register(self->uffd, (uint64_t)self->buffer, self->buffer_length) < 0) return STOW_NO_KERNEL_HELP;
-    long result = uffd_move(self->uffd, (uint64_t)taken->at, start, length, &taken->length);
-    uffd_unregister(self->uffd, (uint64_t)self->buffer, self->buffer_length);
+    if (stow_uffd_register(self->uffd, (uint64_t)self->buffer, self->buffer_length) < 0) return STOW_NO_KERNEL_HELP;
+    long result = stow_uffd_move(self->uffd, (uint64_t)taken->at, start, length, &taken->length);
+    stow_uffd_unregister(self->uffd, (uint64_t)self->buffer, self->buffer_length);
     return result < 0 ? refusal_of(result) : STOW_DONE;
 }
 
@@ -132,10 +132,10 @@ static void make_own(struct stow_host *self, uint64_t start, uint64_t end) {
 static long move_back(struct stow_host *self, uint64_t start, uint64_t length, const struct taken *taken,
                       uint64_t *back) {
     uint64_t done;
-    long result = uffd_move(self->uffd, start + *back, (uint64_t)taken->at + *back, taken->length - *back, &done);
+    long result = stow_uffd_move(self->uffd, start + *back, (uint64_t)taken->at + *back, taken->length - *back, &done);
     *back += done;
     if (result == -EBUSY) make_own(self, (uint64_t)taken->at + *back, (uint64_t)taken->at + length);
-    if (!uffd_is_lost(result)) return result;
+    if (!stow_uffd_is_lost(result)) return result;
     memcpy((void *)(start + *back), taken->at + *back, taken->length - *back);
     return 0;
 }
@@ -173,13 +173,13 @@ static uint32_t move_out(struct stow_host *self, uint64_t start, uint64_t length
     struct taken taken = {.length = 0};
     void *mapping = stow_file_map(&self->file, length);
     if (!mapping) return STOW_ADDRESS_SPACE;
-    uint32_t refusal = uffd_register(self->uffd, start, length) < 0 ? STOW_FAULTS_TAKEN : STOW_DONE;
+    uint32_t refusal = stow_uffd_register(self->uffd, start, length) < 0 ? STOW_FAULTS_TAKEN : STOW_DONE;
     if (!refusal) {
         refusal = take_away(self, start, length, &taken);
         if (!refusal) refusal = stow_file_write(&self->file, taken.at, length);
         if (!refusal) refusal = put_over(mapping, start, length);
         if (refusal) put_back(self, start, length, &taken);
-        uffd_unregister(self->uffd, start, length);
+        stow_uffd_unregister(self->uffd, start, length);
     }
     if (refusal)
         os_unmap(mapping, length);
@@ -213,7 +213,7 @@ static uint32_t copy_out(struct stow_host *self, uint64_t start, uint64_t length
     return refusal;
 }
 
-uint32_t host_out(struct stow_host *self, uint64_t start, uint64_t length, uint64_t *done) {
+uint32_t stow_host_out(struct stow_host *self, uint64_t start, uint64_t length, uint64_t *done) {
     *done = 0;
     if (self->method != STOW_BY_REMAP && !self->buffer) return STOW_ADDRESS_SPACE;
     if (self->method == STOW_BY_COMPARING) return copy_out(self, start, length, done);

@@ -27,11 +27,11 @@ struct stow_host {
 
 /* Finds the best method, and memory for it. `idle` allows methods that need an idle owner. The caller opens the
  * file. */
-uint32_t host_begin(struct stow_host *self, enum stow_method best, bool idle);
-void host_end(struct stow_host *self);
+uint32_t stow_host_begin(struct stow_host *self, enum stow_method best, bool idle);
+void stow_host_end(struct stow_host *self);
 
 /* Moves at most `chunk` bytes. *done: how many have left; after a refusal some may have, too. */
-uint32_t host_out(struct stow_host *self, uint64_t start, uint64_t length, uint64_t *done);
+uint32_t stow_host_out(struct stow_host *self, uint64_t start, uint64_t length, uint64_t *done);
 
 #pragma GCC visibility pop
 

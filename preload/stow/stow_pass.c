@@ -16,25 +16,25 @@ static uint64_t whole_end(uint64_t start, uint64_t length) { return os_round_up(
 
 /* The caller holds the lock. After this the mover leaves the range alone. */
 static void settle(uint64_t start, uint64_t end) {
-    table_wait(start, end);
-    for (uint32_t i = 0; i < work_current.count; i++) {
-        struct work *work = &work_current.work[i];
+    stow_table_wait(start, end);
+    for (uint32_t i = 0; i < stow_work_current.count; i++) {
+        struct work *work = &stow_work_current.work[i];
         if (start < work->piece.start + work->piece.length && work->piece.start < end) work->gone = true;
     }
 }
 
 void stow_note_change(uint64_t start, uint64_t length) {
-    table_lock();
+    stow_table_lock();
     settle(start, whole_end(start, length));
-    table_unlock();
+    stow_table_unlock();
 }
 
 void stow_note_unmap(uint64_t start, uint64_t length) {
-    table_lock();
+    stow_table_lock();
     settle(start, whole_end(start, length));
-    table_take(start, whole_end(start, length));
-    work_update_watch();
-    table_unlock();
+    stow_table_take(start, whole_end(start, length));
+    stow_work_update_watch();
+    stow_table_unlock();
 }
 
 /* If there are more regions than fit into `unmapped`, the others are forgotten: they stay as they are, and are not
@@ -43,21 +43,21 @@ void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_unmapped *
     struct stow_region region = {.end = start};
     uint64_t end = whole_end(start, length);
     unmapped->count = 0;
-    table_lock();
+    stow_table_lock();
     settle(start, end);
-    while (unmapped->count < STOW_UNMAPPED_MOST && table_first(region.end, end, &region))
+    while (unmapped->count < STOW_UNMAPPED_MOST && stow_table_first(region.end, end, &region))
         unmapped->ranges[unmapped->count++] = (struct stow_unmapped_range){region.start, region.end, region.owner};
-    table_take(start, end);
-    work_update_watch();
-    table_unlock();
+    stow_table_take(start, end);
+    stow_work_update_watch();
+    stow_table_unlock();
 }
 
 void stow_put_back(const struct stow_unmapped *unmapped) {
-    table_lock();
+    stow_table_lock();
     for (uint32_t i = 0; i < unmapped->count; i++)
-        table_put(unmapped->ranges[i].start, unmapped->ranges[i].end, unmapped->ranges[i].owner);
-    work_update_watch();
-    table_unlock();
+        stow_table_put(unmapped->ranges[i].start, unmapped->ranges[i].end, unmapped->ranges[i].owner);
+    stow_work_update_watch();
+    stow_table_unlock();
 }
 
 static void put_fresh(uint64_t start, uint64_t end, int protection) {
@@ -69,12 +69,12 @@ static void put_fresh(uint64_t start, uint64_t end, int protection) {
 void stow_note_free(uint64_t start, uint64_t length) {
     struct stow_region region = {.end = start};
     uint64_t end = start + length;
-    table_lock();
+    stow_table_lock();
     settle(start, end);
-    while (table_first(region.end, end, &region)) put_fresh(region.start, region.end, PROT_READ | PROT_WRITE);
-    table_take(start, end);
-    work_update_watch();
-    table_unlock();
+    while (stow_table_first(region.end, end, &region)) put_fresh(region.start, region.end, PROT_READ | PROT_WRITE);
+    stow_table_take(start, end);
+    stow_work_update_watch();
+    stow_table_unlock();
 }
 
 struct discarding {
@@ -86,23 +86,24 @@ static bool discard_area(void *context, const struct stow_area *area) {
     struct stow_region region = {.end = self->start > area->start ? self->start : area->start};
     uint64_t end = self->end < area->end ? self->end : area->end;
     int protection = (area->read ? PROT_READ : 0) | (area->write ? PROT_WRITE : 0) | (area->execute ? PROT_EXEC : 0);
-    while (region.end < end && table_first(region.end, end, &region)) put_fresh(region.start, region.end, protection);
+    while (region.end < end && stow_table_first(region.end, end, &region))
+        put_fresh(region.start, region.end, protection);
     return area->start < self->end;
 }
 
 void stow_note_discard(uint64_t start, uint64_t length) {
     struct discarding range = {start, whole_end(start, length)};
     struct stow_region region;
-    table_lock();
+    stow_table_lock();
     settle(range.start, range.end);
-    if (table_first(range.start, range.end, &region)) {
+    if (stow_table_first(range.start, range.end, &region)) {
         char *text = os_map(STOW_AREA_TEXT);
         if (text) stow_areas(false, text, discard_area, &range);
         if (text) os_unmap(text, STOW_AREA_TEXT);
-        table_take(range.start, range.end);
-        work_update_watch();
+        stow_table_take(range.start, range.end);
+        stow_work_update_watch();
     }
-    table_unlock();
+    stow_table_unlock();
 }
 
 struct whole {
@@ -115,37 +116,37 @@ static void make_whole(void *context) {
     struct whole *self = context;
     struct work work = {.asked_by_hook = true};
     struct stow_back back;
-    self->refusal = back_begin(&back, self->mine, self->own_files);
+    self->refusal = stow_back_begin(&back, self->mine, self->own_files);
     /* Without atomic moves only memory of idle owners was stowed. */
-    if (self->refusal == STOW_NOT_IDLE) self->refusal = back_begin(&back, true, self->own_files);
+    if (self->refusal == STOW_NOT_IDLE) self->refusal = stow_back_begin(&back, true, self->own_files);
     if (self->refusal) return;
-    self->refusal = work_bring_back(&work, &back, self->start, self->end, false);
-    back_end(&back);
+    self->refusal = stow_work_bring_back(&work, &back, self->start, self->end, false);
+    stow_back_end(&back);
 }
 
 int stow_note_whole(uint64_t start, uint64_t length, bool mine) {
     struct whole whole = {.start = start & ~(uint64_t)(OS_PAGE - 1), .end = whole_end(start, length)};
     stow_note_change(start, length);
-    if (!work_stowed_in(whole.start, whole.end)) return 0;
+    if (!stow_work_stowed_in(whole.start, whole.end)) return 0;
     whole.mine = mine || os_single_threaded();
-    work_apart(make_whole, &whole, &whole.own_files);
-    return work_error(whole.refusal);
+    stow_work_apart(make_whole, &whole, &whole.own_files);
+    return stow_work_error(whole.refusal);
 }
 
 int stow_lock_range(uint64_t start, uint64_t length) {
-    table_lock();
+    stow_table_lock();
     settle(start, whole_end(start, length));
-    bool listed = work_register(start, start + length);
-    table_unlock();
+    bool listed = stow_work_register(start, start + length);
+    stow_table_unlock();
     int result = listed ? stow_note_whole(start, length, false) : -ENOMEM;
     if (listed && result) stow_unlock_range(start, length);
     return result;
 }
 
 void stow_unlock_range(uint64_t start, uint64_t length) {
-    table_lock();
-    work_unregister(start, start + length);
-    table_unlock();
+    stow_table_lock();
+    stow_work_unregister(start, start + length);
+    stow_table_unlock();
 }
 
 /* --- fork --- */
@@ -160,8 +161,8 @@ static void stow_abandon(void) {
     uint32_t pid = os_pid();
     if (home == pid) return; /* the child has begun to move memory itself */
     home = pid;
-    table_abandon();
-    work_abandon();
+    stow_table_abandon();
+    stow_work_abandon();
 }
 FORKED(stow_abandon);
 
@@ -170,19 +171,19 @@ struct stow_forking stow_fork_begin(void) {
     self.beside_threads = seal_is_set() || !os_single_threaded();
     self.held = stow_pass_watched(self.pass);
     if (!self.held) return self;
-    table_lock();
-    table_wait(0, UINT64_MAX);
+    stow_table_lock();
+    stow_table_wait(0, UINT64_MAX);
     return self;
 }
 
 void stow_fork_end(struct stow_forking self, bool in_child) {
     if (in_child) {
         forked_beside_threads |= self.beside_threads;
-        if (self.held) table_leave_in_child();
+        if (self.held) stow_table_leave_in_child();
         if (self.held || !seal_is_set()) stow_abandon();
         return;
     }
-    if (self.held) table_unlock();
+    if (self.held) stow_table_unlock();
     stow_pass_end(self.pass);
 }
 

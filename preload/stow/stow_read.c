@@ -80,11 +80,12 @@ static void read_on(void *context) {
 }
 
 /* The taker reads a single piece itself. It also reads everything if there can be no thread. */
-void read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *buffer, uint64_t pieces) {
+void stow_read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *buffer, uint64_t pieces) {
     *self = (struct stow_read){
         .fd = fd, .offset = offset, .length = length, .buffer = buffer, .pieces = pieces, .bad = UINT64_MAX};
     if (self->pieces > READ_PIECES_MOST) self->pieces = READ_PIECES_MOST;
-    for (int i = 0; i < READ_THREADS && length > READ_PIECE; i++) self->threads[i] = thread_start(read_on, self, NULL);
+    for (int i = 0; i < READ_THREADS && length > READ_PIECE; i++)
+        self->threads[i] = stow_thread_start(read_on, self, NULL);
 }
 
 static bool any_thread(const struct stow_read *self) {
@@ -93,7 +94,7 @@ static bool any_thread(const struct stow_read *self) {
     return false;
 }
 
-uint64_t read_wait(struct stow_read *self, char **at) {
+uint64_t stow_read_wait(struct stow_read *self, char **at) {
     uint64_t number = self->taken / READ_PIECE, within = self->taken % READ_PIECE;
     if (self->taken >= self->length) return 0;
     for (;;) {
@@ -112,15 +113,15 @@ uint64_t read_wait(struct stow_read *self, char **at) {
     return piece_length(self, number) - within;
 }
 
-void read_take(struct stow_read *self, uint64_t bytes) {
+void stow_read_take(struct stow_read *self, uint64_t bytes) {
     __atomic_store_n(&self->taken, self->taken + bytes, __ATOMIC_RELEASE);
     changed(self);
 }
 
-void read_end(struct stow_read *self) {
+void stow_read_end(struct stow_read *self) {
     __atomic_store_n(&self->stop, true, __ATOMIC_RELAXED);
     changed(self);
     for (int i = 0; i < READ_THREADS; i++)
-        if (self->threads[i]) thread_join(self->threads[i]);
+        if (self->threads[i]) stow_thread_join(self->threads[i]);
     memset(self->threads, 0, sizeof self->threads);
 }

@@ -1,7 +1,7 @@
 /* stow_read.h — reads a part of a file in order, on threads beside the one that takes the bytes. The buffers are used
  * in turn, so the disk works while the taker works, and from one chunk of a move to the next.
  * In: a descriptor, an offset and a length, buffers. Out: the next bytes, and why no more come. The caller keeps
- * descriptor and buffers until read_end. One thread of the caller takes the bytes. */
+ * descriptor and buffers until stow_read_end. One thread of the caller takes the bytes. */
 #ifndef MEMSTOW_STOW_READ_H
 #define MEMSTOW_STOW_READ_H
 
@@ -30,13 +30,13 @@ struct stow_read {
 
 /* `buffer` holds `pieces` times READ_PIECE bytes. Offset and length are whole pages, because fd may be open for direct
  * reading. */
-void read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *buffer, uint64_t pieces);
+void stow_read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *buffer, uint64_t pieces);
 /* Waits until there are bytes to take. Returns how many lie at *at; 0: self->refusal says why. */
-uint64_t read_wait(struct stow_read *self, char **at);
+uint64_t stow_read_wait(struct stow_read *self, char **at);
 /* Takes that many bytes. Their place may be used again. */
-void read_take(struct stow_read *self, uint64_t bytes);
+void stow_read_take(struct stow_read *self, uint64_t bytes);
 /* After this, descriptor and buffer are not used any more. */
-void read_end(struct stow_read *self);
+void stow_read_end(struct stow_read *self);
 
 #pragma GCC visibility pop
 

@@ -48,7 +48,7 @@ static void release(void) {
 /* The caller's id. In a sandbox the kernel is not asked; the thread pointer is larger than any thread id. */
 static uint64_t self_id(void) { return seal_is_set() ? (uint64_t)__builtin_thread_pointer() : os_tid(); }
 
-void table_lock(void) {
+void stow_table_lock(void) {
     uint64_t self = self_id();
     uint64_t signals = 0;
     if (__atomic_load_n(&lock.owner, __ATOMIC_RELAXED) == self) {
@@ -62,7 +62,7 @@ void table_lock(void) {
     __atomic_store_n(&lock.owner, self, __ATOMIC_RELAXED);
 }
 
-void table_unlock(void) {
+void stow_table_unlock(void) {
     if (lock.depth) {
         lock.depth--;
         return;
@@ -91,31 +91,31 @@ static void wait_for_chunk(void) {
 
 static bool in_flight(uint64_t start, uint64_t end) { return moving.start < end && start < moving.end; }
 
-void table_wait(uint64_t start, uint64_t end) {
+void stow_table_wait(uint64_t start, uint64_t end) {
     while (in_flight(start, end)) wait_for_chunk();
 }
 
-void table_begin(uint64_t start, uint64_t end) {
-    table_wait(0, UINT64_MAX);
+void stow_table_begin(uint64_t start, uint64_t end) {
+    stow_table_wait(0, UINT64_MAX);
     moving.start = start, moving.end = end;
 }
 
-void table_end(void) {
+void stow_table_end(void) {
     moving.start = moving.end = 0;
     __atomic_fetch_add(&moving.serial, 1, __ATOMIC_RELEASE);
     wake_all(&moving.serial);
 }
 
-bool table_is_moving(uint64_t address) { return in_flight(address, address + 1); }
+bool stow_table_is_moving(uint64_t address) { return in_flight(address, address + 1); }
 
-void table_leave_in_child(void) {
+void stow_table_leave_in_child(void) {
     bool blocked = lock.blocked;
     uint64_t signals = lock.signals;
-    table_abandon();
+    stow_table_abandon();
     if (blocked) lock_let_signals(signals);
 }
 
-void table_abandon(void) {
+void stow_table_abandon(void) {
     memset(&lock, 0, sizeof lock);
     moving.start = moving.end = 0;
 }
@@ -125,7 +125,7 @@ void table_abandon(void) {
 static struct stow_region *regions;
 static uint32_t count, capacity;
 
-bool table_reserve(uint32_t more) {
+bool stow_table_reserve(uint32_t more) {
     if (count + more <= capacity) return true;
     uint32_t wanted = capacity ? capacity : FIRST_SIZE;
     while (wanted < count + more) wanted *= 2;
@@ -165,13 +165,13 @@ static void erase(uint32_t from, uint32_t to) {
 
 /* To cut a region in two needs one more entry. If there is none, the tail is forgotten: it stays as it is, and is not
  * brought back. */
-void table_take(uint64_t start, uint64_t end) {
+void stow_table_take(uint64_t start, uint64_t end) {
     uint32_t first = position(start), last;
     if (first < count && regions[first].start < start && regions[first].end > end) {
         struct stow_region tail = regions[first];
         tail.start = end;
         regions[first].end = start;
-        if (table_reserve(1)) insert(first + 1, tail);
+        if (stow_table_reserve(1)) insert(first + 1, tail);
         return;
     }
     if (first < count && regions[first].start < start && regions[first].end > start) regions[first++].end = start;
@@ -180,9 +180,9 @@ void table_take(uint64_t start, uint64_t end) {
     erase(first, last);
 }
 
-bool table_put(uint64_t start, uint64_t end, uint32_t owner) {
-    if (!table_reserve(2)) return false;
-    table_take(start, end);
+bool stow_table_put(uint64_t start, uint64_t end, uint32_t owner) {
+    if (!stow_table_reserve(2)) return false;
+    stow_table_take(start, end);
     uint32_t at = position(start);
     if (at && regions[at - 1].end == start && regions[at - 1].owner == owner)
         regions[at - 1].end = end;
@@ -191,7 +191,7 @@ bool table_put(uint64_t start, uint64_t end, uint32_t owner) {
     return true;
 }
 
-bool table_first(uint64_t start, uint64_t end, struct stow_region *out) {
+bool stow_table_first(uint64_t start, uint64_t end, struct stow_region *out) {
     uint32_t at = position(start);
     if (start >= end || at == count || regions[at].start >= end) return false;
     *out = regions[at];
@@ -200,8 +200,8 @@ bool table_first(uint64_t start, uint64_t end, struct stow_region *out) {
     return true;
 }
 
-uint32_t table_count(void) { return count; }
+uint32_t stow_table_count(void) { return count; }
 
-struct stow_region *table_regions(void) {
+struct stow_region *stow_table_regions(void) {
     return regions;
 }

@@ -16,34 +16,34 @@ struct stow_region {
     uint32_t pad;
 };
 
-void table_lock(void);
-void table_unlock(void);
+void stow_table_lock(void);
+void stow_table_unlock(void);
 
 /* The caller of everything below holds the lock. */
 
 /* Waits, without the lock, until no moving chunk overlaps the range. */
-void table_wait(uint64_t start, uint64_t end);
+void stow_table_wait(uint64_t start, uint64_t end);
 
 /* Adds a region in place of whatever was there, and merges neighbours. False: there is no memory for the table. */
-bool table_put(uint64_t start, uint64_t end, uint32_t owner);
+bool stow_table_put(uint64_t start, uint64_t end, uint32_t owner);
 /* Takes the range out. Regions may be cut. */
-void table_take(uint64_t start, uint64_t end);
+void stow_table_take(uint64_t start, uint64_t end);
 /* The first part of a region in the range. */
-bool table_first(uint64_t start, uint64_t end, struct stow_region *out);
-uint32_t table_count(void);
-struct stow_region *table_regions(void);
+bool stow_table_first(uint64_t start, uint64_t end, struct stow_region *out);
+uint32_t stow_table_count(void);
+struct stow_region *stow_table_regions(void);
 /* Makes room for `more` regions; false: there is none. */
-bool table_reserve(uint32_t more);
+bool stow_table_reserve(uint32_t more);
 
-/* A chunk moves from begin to end; there is one at a time. table_begin waits for its turn. */
-void table_begin(uint64_t start, uint64_t end);
-void table_end(void);
-bool table_is_moving(uint64_t address);
+/* A chunk moves from begin to end; there is one at a time. stow_table_begin waits for its turn. */
+void stow_table_begin(uint64_t start, uint64_t end);
+void stow_table_end(void);
+bool stow_table_is_moving(uint64_t address);
 
 /* In a forked child: releases the lock that was taken before the fork. */
-void table_leave_in_child(void);
+void stow_table_leave_in_child(void);
 /* In a forked child: nobody holds the lock, nothing is moving. */
-void table_abandon(void);
+void stow_table_abandon(void);
 
 #pragma GCC visibility pop
 

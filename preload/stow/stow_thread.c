@@ -47,7 +47,7 @@ static int run(void *context) {
     return 0;
 }
 
-struct stow_thread *thread_start(void (*work)(void *context), void *context, bool *own_files) {
+struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files) {
     const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
     return start((struct stow_thread){.work = work, .context = context, .own_files = own_files}, run, flags);
 }
@@ -62,17 +62,17 @@ static int run_apart(void *context) {
 }
 
 /* Its end sends no signal, and no wait() of the program finds it, unless it asks for clones. */
-struct stow_thread *thread_start_apart(void (*work)(void *context), void *context) {
+struct stow_thread *stow_thread_start_apart(void (*work)(void *context), void *context) {
     const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED;
     struct stow_thread self = {.work = work, .context = context, .maker = (int)os_call(SYS_getpid)};
     return start(self, run_apart, flags);
 }
 
-uint32_t thread_id(const struct stow_thread *self) { return self->id; }
+uint32_t stow_thread_id(const struct stow_thread *self) { return self->id; }
 
 /* A process apart may have been stopped together with the program, and nobody may continue it. So it is killed, but
  * only while it runs: after that its pid may be another's. */
-void thread_join(struct stow_thread *self) {
+void stow_thread_join(struct stow_thread *self) {
     const struct timespec most = {.tv_sec = 1};
     if (self->process && __atomic_load_n(&self->running, __ATOMIC_ACQUIRE)) os_call(SYS_kill, self->process, SIGKILL);
     while (__atomic_load_n(&self->running, __ATOMIC_ACQUIRE)) os_call(SYS_futex, &self->running, FUTEX_WAIT, 1, &most);

@@ -14,16 +14,16 @@
 struct stow_thread;
 
 /* Starts the thread; NULL: that failed. If `own_files` is not NULL, the thread gets descriptors of its own, none at
- * first. Those that it leaves open are closed after thread_join. *own_files says, before work is called, whether that
- * worked: before Linux 5.9 the thread shares its maker's. */
-struct stow_thread *thread_start(void (*work)(void *context), void *context, bool *own_files);
+ * first. Those that it leaves open are closed after stow_thread_join. *own_files says, before work is called, whether
+ * that worked: before Linux 5.9 the thread shares its maker's. */
+struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files);
 /* Starts a process that shares memory and descriptors with its maker. It goes on when a debugger has stopped all
  * threads of the program. NULL: that failed. */
-struct stow_thread *thread_start_apart(void (*work)(void *context), void *context);
+struct stow_thread *stow_thread_start_apart(void (*work)(void *context), void *context);
 /* Its thread id. It identifies the thread as ours before the thread has set its name. */
-uint32_t thread_id(const struct stow_thread *self);
+uint32_t stow_thread_id(const struct stow_thread *self);
 /* Waits for the end of the thread. A process is killed: it must have finished its work. */
-void thread_join(struct stow_thread *self);
+void stow_thread_join(struct stow_thread *self);
 
 #pragma GCC visibility pop
 

@@ -45,7 +45,7 @@ static int open_with(uint64_t features) {
     return result < 0 ? (int)result : fd;
 }
 
-int uffd_open(uint32_t wanted, uint32_t *features) {
+int stow_uffd_open(uint32_t wanted, uint32_t *features) {
     const uint64_t asked = wanted & UFFD_MOVES     ? UFFD_FEATURE_MOVE
                            : wanted & UFFD_FOLLOWS ? UFFD_FEATURE_EVENT_REMAP
                                                    : 0;
@@ -56,18 +56,18 @@ int uffd_open(uint32_t wanted, uint32_t *features) {
     return open_with(0);
 }
 
-long uffd_register(int fd, uint64_t start, uint64_t length) {
+long stow_uffd_register(int fd, uint64_t start, uint64_t length) {
     struct uffdio_register request = {.range = {start, length}, .mode = UFFDIO_REGISTER_MODE_MISSING};
     return os_call(SYS_ioctl, fd, UFFDIO_REGISTER, &request);
 }
 
-void uffd_unregister(int fd, uint64_t start, uint64_t length) {
+void stow_uffd_unregister(int fd, uint64_t start, uint64_t length) {
     struct uffdio_range range = {start, length};
     os_call(SYS_ioctl, fd, UFFDIO_UNREGISTER, &range);
-    uffd_wake(fd, start, length);
+    stow_uffd_wake(fd, start, length);
 }
 
-void uffd_wake(int fd, uint64_t start, uint64_t length) {
+void stow_uffd_wake(int fd, uint64_t start, uint64_t length) {
     struct uffdio_range range = {start, length};
     os_call(SYS_ioctl, fd, UFFDIO_WAKE, &range);
 }
@@ -79,7 +79,7 @@ static bool may_go_on(long result, int64_t done, int *idle) {
     return result == -EAGAIN && *idle < RETRIES;
 }
 
-long uffd_move(int fd, uint64_t to, uint64_t from, uint64_t length, uint64_t *done) {
+long stow_uffd_move(int fd, uint64_t to, uint64_t from, uint64_t length, uint64_t *done) {
     *done = 0;
     for (int idle = 0; *done < length;) {
         struct uffdio_move request = {.dst = to + *done,
@@ -94,9 +94,9 @@ long uffd_move(int fd, uint64_t to, uint64_t from, uint64_t length, uint64_t *do
     return 0;
 }
 
-bool uffd_is_lost(long result) { return result == -EBADF || result == -ENOTTY || result == -EPERM; }
+bool stow_uffd_is_lost(long result) { return result == -EBADF || result == -ENOTTY || result == -EPERM; }
 
-long uffd_copy(int fd, uint64_t to, uint64_t from, uint64_t length) {
+long stow_uffd_copy(int fd, uint64_t to, uint64_t from, uint64_t length) {
     for (int idle = 0; length;) {
         struct uffdio_copy request = {.dst = to, .src = from, .len = length, .mode = UFFDIO_COPY_MODE_DONTWAKE};
         long result = os_call(SYS_ioctl, fd, UFFDIO_COPY, &request);

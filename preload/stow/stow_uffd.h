@@ -16,17 +16,17 @@ enum {
 
 /* A descriptor that also handles faults inside system calls; or -errno. Ask for one feature at most. *features: whether
  * the kernel has it. */
-int uffd_open(uint32_t wanted, uint32_t *features);
-long uffd_register(int fd, uint64_t start, uint64_t length);
-void uffd_unregister(int fd, uint64_t start, uint64_t length); /* also wakes waiting threads */
-void uffd_wake(int fd, uint64_t start, uint64_t length);
+int stow_uffd_open(uint32_t wanted, uint32_t *features);
+long stow_uffd_register(int fd, uint64_t start, uint64_t length);
+void stow_uffd_unregister(int fd, uint64_t start, uint64_t length); /* also wakes waiting threads */
+void stow_uffd_wake(int fd, uint64_t start, uint64_t length);
 /* Moves all pages that exist. Each range lies in one mapping. *done: how far it came. -EBUSY: a page is pinned, or
  * shared with a forked process; -EEXIST: there is a page at its destination. */
-long uffd_move(int fd, uint64_t to, uint64_t from, uint64_t length, uint64_t *done);
+long stow_uffd_move(int fd, uint64_t to, uint64_t from, uint64_t length, uint64_t *done);
 /* Whether a result means that another thread closed the descriptor. Then everything registered is plain memory, and no
  * thread waits. */
-bool uffd_is_lost(long result);
-long uffd_copy(int fd, uint64_t to, uint64_t from, uint64_t length);
+bool stow_uffd_is_lost(long result);
+long stow_uffd_copy(int fd, uint64_t to, uint64_t from, uint64_t length);
 
 #pragma GCC visibility pop
 

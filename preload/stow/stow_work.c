@@ -10,7 +10,7 @@
 #include "preload/stow/stow_thread.h"
 
 uint32_t stow_watch, stow_epoch, stow_passing[2];
-struct stow_current work_current;
+struct stow_current stow_work_current;
 
 static const char *const TEXTS[STOW_REFUSALS] = {
     [STOW_DONE] = "it moved",
@@ -61,27 +61,27 @@ static struct {
     uint32_t capacity, count;
 } registered;
 
-void work_update_watch(void) {
-    __atomic_store_n(&stow_watch, table_count() + __atomic_load_n(&work_current.held, __ATOMIC_RELAXED),
+void stow_work_update_watch(void) {
+    __atomic_store_n(&stow_watch, stow_table_count() + __atomic_load_n(&stow_work_current.held, __ATOMIC_RELAXED),
                      __ATOMIC_SEQ_CST);
 }
 
-void work_note_progress(uint64_t moved, uint64_t wanted) {
-    os_store(&work_current.moved, moved);
-    os_store(&work_current.wanted, wanted);
-    if (work_current.tell) work_current.tell(moved, wanted, work_current.context);
+void stow_work_note_progress(uint64_t moved, uint64_t wanted) {
+    os_store(&stow_work_current.moved, moved);
+    os_store(&stow_work_current.wanted, wanted);
+    if (stow_work_current.tell) stow_work_current.tell(moved, wanted, stow_work_current.context);
 }
 
 struct stow_progress stow_progress(void) {
-    return (struct stow_progress){os_load(&work_current.moved), os_load(&work_current.wanted),
-                                  __atomic_load_n(&work_current.held, __ATOMIC_RELAXED) != 0};
+    return (struct stow_progress){os_load(&stow_work_current.moved), os_load(&stow_work_current.wanted),
+                                  __atomic_load_n(&stow_work_current.held, __ATOMIC_RELAXED) != 0};
 }
 
-void work_refuse(struct work *work, uint32_t refusal) {
+void stow_work_refuse(struct work *work, uint32_t refusal) {
     if (!work->piece.refusal) work->piece.refusal = refusal;
 }
 
-int work_error(uint32_t refusal) {
+int stow_work_error(uint32_t refusal) {
     switch (refusal) {
     case STOW_DONE:
     case STOW_EMPTY:
@@ -104,19 +104,19 @@ int work_error(uint32_t refusal) {
     }
 }
 
-bool work_is_registered(uint64_t start, uint64_t end) {
+bool stow_work_is_registered(uint64_t start, uint64_t end) {
     for (uint32_t i = 0; i < registered.count; i++)
         if (start < registered.ranges[i].end && registered.ranges[i].start < end) return true;
     return false;
 }
 
-bool work_register(uint64_t start, uint64_t end) {
+bool stow_work_register(uint64_t start, uint64_t end) {
     if (!CAPACITY_FOR(&registered, ranges, capacity, registered.count + 1)) return false;
     registered.ranges[registered.count++] = (struct range){start, end};
     return true;
 }
 
-void work_unregister(uint64_t start, uint64_t end) {
+void stow_work_unregister(uint64_t start, uint64_t end) {
     for (uint32_t i = 0; i < registered.count; i++)
         if (registered.ranges[i].start == start && registered.ranges[i].end == end) {
             registered.ranges[i] = registered.ranges[--registered.count];
@@ -129,35 +129,35 @@ void work_unregister(uint64_t start, uint64_t end) {
 /* The caller holds the table's lock. */
 static uint32_t why_not(const struct work *work, uint64_t start, uint64_t end) {
     if (work->asked_by_hook) return STOW_DONE;
-    if (work_is_registered(start, end)) return STOW_REGISTERED;
+    if (stow_work_is_registered(start, end)) return STOW_REGISTERED;
     return work->gone ? STOW_GONE : STOW_DONE;
 }
 
 /* Begins a part of the segment. False, with the reason: it is not to be moved any more. */
-bool work_begin(struct work *work, uint64_t start, uint64_t end) {
-    if (!work->asked_by_hook && move_is_ended(work_current.end)) {
-        work_refuse(work, STOW_CANCELLED);
+bool stow_work_begin(struct work *work, uint64_t start, uint64_t end) {
+    if (!work->asked_by_hook && move_is_ended(stow_work_current.end)) {
+        stow_work_refuse(work, STOW_CANCELLED);
         return false;
     }
-    table_lock();
-    table_begin(start, end);
+    stow_table_lock();
+    stow_table_begin(start, end);
     uint32_t refusal = why_not(work, start, end);
-    if (refusal) table_end();
-    table_unlock();
-    if (refusal) work_refuse(work, refusal);
+    if (refusal) stow_table_end();
+    stow_table_unlock();
+    if (refusal) stow_work_refuse(work, refusal);
     return !refusal;
 }
 
-void work_end(struct work *work, uint64_t bytes) {
-    table_end();
-    work_update_watch();
-    table_unlock();
+void stow_work_end(struct work *work, uint64_t bytes) {
+    stow_table_end();
+    stow_work_update_watch();
+    stow_table_unlock();
     work->piece.moved += bytes;
-    if (!work->asked_by_hook) work_note_progress(work_current.moved + bytes, work_current.wanted);
+    if (!work->asked_by_hook) stow_work_note_progress(stow_work_current.moved + bytes, stow_work_current.wanted);
 }
 
 /* Chunks end at borders of huge pages. */
-uint64_t work_chunk_end(uint64_t start, uint64_t stop, uint64_t most) {
+uint64_t stow_work_chunk_end(uint64_t start, uint64_t stop, uint64_t most) {
     if (stop - start <= most) return stop;
     uint64_t end = (start + most) & ~(uint64_t)(OS_HUGE_PAGE - 1);
     return end > start ? end : start + most;
@@ -166,54 +166,54 @@ uint64_t work_chunk_end(uint64_t start, uint64_t stop, uint64_t most) {
 /* --- back --- */
 
 /* Brings the range back chunk by chunk; *end: how far it came. */
-uint32_t work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts) {
+uint32_t stow_work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts) {
     struct stow_region region;
-    back_expect(back, stop);
+    stow_back_expect(back, stop);
     for (;;) {
-        table_lock();
-        bool any = table_first(start, stop, &region);
-        table_unlock();
+        stow_table_lock();
+        bool any = stow_table_first(start, stop, &region);
+        stow_table_unlock();
         if (!any) return STOW_DONE;
-        uint64_t end = work_chunk_end(region.start, region.end, BACK_CHUNK), done;
-        if (!work_begin(work, region.start, end)) return work->piece.refusal;
-        uint32_t refusal = back_in(back, region.start, end - region.start, &done);
-        table_lock();
-        if (done) table_take(region.start, region.start + done);
-        work_end(work, counts ? done : 0);
+        uint64_t end = stow_work_chunk_end(region.start, region.end, BACK_CHUNK), done;
+        if (!stow_work_begin(work, region.start, end)) return work->piece.refusal;
+        uint32_t refusal = stow_back_in(back, region.start, end - region.start, &done);
+        stow_table_lock();
+        if (done) stow_table_take(region.start, region.start + done);
+        stow_work_end(work, counts ? done : 0);
         if (refusal) return refusal;
         start = region.start + done;
     }
 }
 
-uint64_t work_stowed_in(uint64_t start, uint64_t end) {
+uint64_t stow_work_stowed_in(uint64_t start, uint64_t end) {
     struct stow_region region = {.end = start};
     uint64_t sum = 0;
-    table_lock();
-    while (table_first(region.end, end, &region)) sum += region.end - region.start;
-    table_unlock();
+    stow_table_lock();
+    while (stow_table_first(region.end, end, &region)) sum += region.end - region.start;
+    stow_table_unlock();
     return sum;
 }
 
 /* --- on a thread of its own --- */
 
 /* If there can be no thread, the caller's thread does the work. */
-void work_apart(void (*work)(void *context), void *context, bool *own_files) {
+void stow_work_apart(void (*work)(void *context), void *context, bool *own_files) {
     uint64_t signals = 0;
     *own_files = false;
     bool blocked = lock_out_signals(&signals);
-    struct stow_thread *thread = blocked ? thread_start(work, context, own_files) : NULL;
+    struct stow_thread *thread = blocked ? stow_thread_start(work, context, own_files) : NULL;
     if (thread)
-        thread_join(thread);
+        stow_thread_join(thread);
     else
         work(context);
     if (blocked) lock_let_signals(signals);
 }
 
-void work_abandon(void) {
-    work_current.held = 0;
-    work_current.work = NULL, work_current.count = 0;
-    work_current.tell = NULL;
+void stow_work_abandon(void) {
+    stow_work_current.held = 0;
+    stow_work_current.work = NULL, stow_work_current.count = 0;
+    stow_work_current.tell = NULL;
     stow_passing[0] = stow_passing[1] = 0;
     registered.count = 0;
-    work_update_watch();
+    stow_work_update_watch();
 }

@@ -28,40 +28,40 @@ struct stow_current {
     void (*tell)(uint64_t moved, uint64_t wanted, void *context); /* from the options */
     void *context;
 };
-extern struct stow_current work_current;
+extern struct stow_current stow_work_current;
 
 /* The mover's thread reports its progress. */
-void work_note_progress(uint64_t moved, uint64_t wanted);
+void stow_work_note_progress(uint64_t moved, uint64_t wanted);
 
 /* With the table's lock: updates stow_watch, by which hooks know whether to look. */
-void work_update_watch(void);
+void stow_work_update_watch(void);
 /* Notes a refusal. The first one counts. */
-void work_refuse(struct work *work, uint32_t refusal);
+void stow_work_refuse(struct work *work, uint32_t refusal);
 /* A refusal as an errno: 0 or -errno. */
-int work_error(uint32_t refusal);
+int stow_work_error(uint32_t refusal);
 
 /* Ranges whose pages a device knows. With the table's lock. False: there is no room for another. */
-bool work_is_registered(uint64_t start, uint64_t end);
-bool work_register(uint64_t start, uint64_t end);
-void work_unregister(uint64_t start, uint64_t end);
+bool stow_work_is_registered(uint64_t start, uint64_t end);
+bool stow_work_register(uint64_t start, uint64_t end);
+void stow_work_unregister(uint64_t start, uint64_t end);
 
-/* Begins a chunk. False, with the reason: it is not to be moved any more. Call work_end with the table's lock; it
+/* Begins a chunk. False, with the reason: it is not to be moved any more. Call stow_work_end with the table's lock; it
  * releases the lock. */
-bool work_begin(struct work *work, uint64_t start, uint64_t end);
-void work_end(struct work *work, uint64_t bytes);
+bool stow_work_begin(struct work *work, uint64_t start, uint64_t end);
+void stow_work_end(struct work *work, uint64_t bytes);
 /* The end of a chunk that begins at `start`: at a border of huge pages. */
-uint64_t work_chunk_end(uint64_t start, uint64_t stop, uint64_t most);
+uint64_t stow_work_chunk_end(uint64_t start, uint64_t stop, uint64_t most);
 
 /* Brings back everything in the range that is stowed. */
-uint32_t work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts);
-uint64_t work_stowed_in(uint64_t start, uint64_t end);
+uint32_t stow_work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts);
+uint64_t stow_work_stowed_in(uint64_t start, uint64_t end);
 
 /* Calls `work` on a thread of ours, with signals blocked, and waits. *own_files: it has its own descriptors, and those
  * that it leaves open are closed when nobody waits any more. */
-void work_apart(void (*work)(void *context), void *context, bool *own_files);
+void stow_work_apart(void (*work)(void *context), void *context, bool *own_files);
 
 /* In a forked child: nothing is being moved. */
-void work_abandon(void);
+void stow_work_abandon(void);
 
 #pragma GCC visibility pop
 

@@ -42,12 +42,12 @@ static void copy_in_parts(uint32_t count, char *to, const char *from, uint64_t b
     for (uint32_t i = 0; i < count; i++) {
         uint64_t start = i * each, end = i + 1 == count ? bytes : start + each;
         parts[i] = (struct part){to + start, from + start, end - start};
-        if (i) threads[i] = thread_start(copy_part, &parts[i], NULL);
+        if (i) threads[i] = stow_thread_start(copy_part, &parts[i], NULL);
     }
     for (uint32_t i = 0; i < count; i++)
         if (!threads[i]) copy_part(&parts[i]);
     for (uint32_t i = 1; i < count; i++)
-        if (threads[i]) thread_join(threads[i]);
+        if (threads[i]) stow_thread_join(threads[i]);
 }
 
 /* No handler of the program may run on such a thread: it would use the caller's thread-local storage. */

@@ -25,9 +25,9 @@ EXPORT int64_t memstow_test_in(struct stow_piece *pieces, uint32_t count, const 
 /* Whether a file backs the page; its content may have come back by use. */
 EXPORT bool memstow_test_is_stowed(const void *address) {
     struct stow_region region;
-    table_lock();
-    bool stowed = table_first((uint64_t)address, (uint64_t)address + 1, &region);
-    table_unlock();
+    stow_table_lock();
+    bool stowed = stow_table_first((uint64_t)address, (uint64_t)address + 1, &region);
+    stow_table_unlock();
     return stowed;
 }
 

@@ -22,7 +22,7 @@ static bool guards_begin, signal_comes, called_off_early;
 static void begin_another(void);
 
 /* What is left is looked for on the caller's thread: only the limits' threads are kept. */
-struct stow_thread *thread_start(void (*work)(void *context), void *context, bool *own_files) {
+struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files) {
     (void)own_files;
     if (!guards_begin) return NULL;
     struct stow_thread *thread = &threads[started++];
@@ -30,10 +30,10 @@ struct stow_thread *thread_start(void (*work)(void *context), void *context, boo
     if (called_off_early) begin_another();
     return thread;
 }
-struct stow_thread *thread_start_apart(void (*work)(void *context), void *context) {
+struct stow_thread *stow_thread_start_apart(void (*work)(void *context), void *context) {
     return (void)work, (void)context, NULL;
 }
-uint32_t thread_id(const struct stow_thread *self) { return (void)self, 1; }
+uint32_t stow_thread_id(const struct stow_thread *self) { return (void)self, 1; }
 
 static int begin(const char *reason, uint64_t limit_ns, int status) {
     guards_begin = true;
@@ -44,7 +44,7 @@ static int begin(const char *reason, uint64_t limit_ns, int status) {
 
 /* Who called the first ending off waits for its thread, which has not looked yet. The second one's time is over at
  * once. */
-void thread_join(struct stow_thread *self) {
+void stow_thread_join(struct stow_thread *self) {
     self->joined = true;
     if (!signal_comes) return;
     signal_comes = false;

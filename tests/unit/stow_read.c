@@ -1,6 +1,6 @@
 // A file read ahead of who takes it, through less room than it needs: every byte once and in order; a file that ends
 // too early, a taker that stops half way, no descriptor, and no thread to read on.
-// build: -Wl,--wrap=thread_start
+// build: -Wl,--wrap=stow_thread_start
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,11 +16,11 @@ enum { SPAN = 11 * READ_PIECE + 3 * 4096, BEGIN = 5 * 4096, ROOM_PIECES = 3 };
 
 static bool no_threads;
 
-struct stow_thread *__real_thread_start(void (*work)(void *context), void *context, bool *own_files);
-struct stow_thread *__wrap_thread_start(void (*work)(void *context), void *context, bool *own_files);
+struct stow_thread *__real_stow_thread_start(void (*work)(void *context), void *context, bool *own_files);
+struct stow_thread *__wrap_stow_thread_start(void (*work)(void *context), void *context, bool *own_files);
 
-struct stow_thread *__wrap_thread_start(void (*work)(void *context), void *context, bool *own_files) {
-    return no_threads ? NULL : __real_thread_start(work, context, own_files);
+struct stow_thread *__wrap_stow_thread_start(void (*work)(void *context), void *context, bool *own_files) {
+    return no_threads ? NULL : __real_stow_thread_start(work, context, own_files);
 }
 
 static char room[ROOM_PIECES * READ_PIECE];
@@ -54,13 +54,13 @@ static uint64_t take(struct stow_read *reading, uint64_t most) {
     unsigned seed = 3;
     uint64_t done = 0, there;
     char *at;
-    while (done < most && (there = read_wait(reading, &at))) {
+    while (done < most && (there = stow_read_wait(reading, &at))) {
         uint64_t part = rand_r(&seed) % 3 ? there : 8 * (1 + (uint64_t)rand_r(&seed) % 1024);
         if (part > there) part = there;
         if (part > most - done) part = most - done;
         check_words(at, BEGIN + done, part);
         memset(at, 0xee, part);
-        read_take(reading, part);
+        stow_read_take(reading, part);
         done += part;
     }
     return done;
@@ -69,10 +69,10 @@ static uint64_t take(struct stow_read *reading, uint64_t most) {
 static void read_all(void) {
     struct stow_read reading;
     int fd = make_file(BEGIN + SPAN + 4096);
-    read_begin(&reading, fd, BEGIN, SPAN, room, ROOM_PIECES);
+    stow_read_begin(&reading, fd, BEGIN, SPAN, room, ROOM_PIECES);
     cr_assert_eq(take(&reading, UINT64_MAX), SPAN);
     cr_assert_eq(reading.refusal, STOW_DONE);
-    read_end(&reading);
+    stow_read_end(&reading);
     close(fd);
 }
 
@@ -86,9 +86,9 @@ Test(stow_read, without_threads) {
 Test(stow_read, taker_stops_half_way) {
     struct stow_read reading;
     int fd = make_file(BEGIN + SPAN);
-    read_begin(&reading, fd, BEGIN, SPAN, room, ROOM_PIECES);
+    stow_read_begin(&reading, fd, BEGIN, SPAN, room, ROOM_PIECES);
     cr_assert_eq(take(&reading, SPAN / 2), SPAN / 2);
-    read_end(&reading);
+    stow_read_end(&reading);
     memset(room, 0x11, sizeof room);
     usleep(20000);
     for (size_t i = 0; i < sizeof room; i++) cr_assert_eq(room[i], 0x11); /* nobody reads into it any more */
@@ -100,18 +100,18 @@ Test(stow_read, file_too_short) {
     struct stow_read reading;
     uint64_t there = 7 * READ_PIECE + 4096;
     int fd = make_file(BEGIN + there);
-    read_begin(&reading, fd, BEGIN, SPAN, room, ROOM_PIECES);
+    stow_read_begin(&reading, fd, BEGIN, SPAN, room, ROOM_PIECES);
     cr_assert_eq(take(&reading, UINT64_MAX), 7 * READ_PIECE);
     cr_assert_eq(reading.refusal, STOW_DISK_ERROR);
-    read_end(&reading);
+    stow_read_end(&reading);
     close(fd);
 }
 
 Test(stow_read, descriptor_is_none) {
     struct stow_read reading;
     char *at;
-    read_begin(&reading, -1, 0, SPAN, room, ROOM_PIECES);
-    cr_assert_eq(read_wait(&reading, &at), 0);
+    stow_read_begin(&reading, -1, 0, SPAN, room, ROOM_PIECES);
+    cr_assert_eq(stow_read_wait(&reading, &at), 0);
     cr_assert_eq(reading.refusal, STOW_DISK_ERROR);
-    read_end(&reading);
+    stow_read_end(&reading);
 }

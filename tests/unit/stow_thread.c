@@ -28,7 +28,7 @@ static void wait_for_word(void *unused) {
 
 static struct stow_thread *start_apart(void) {
     cr_assert_eq(pipe(ends), 0);
-    struct stow_thread *made = thread_start_apart(wait_for_word, NULL);
+    struct stow_thread *made = stow_thread_start_apart(wait_for_word, NULL);
     cr_assert(made);
     while (!__atomic_load_n(&process, __ATOMIC_ACQUIRE)) continue;
     return made;
@@ -42,7 +42,7 @@ static void has_ended(void) {
 Test(stow_thread, apart, .disabled = UNSEEN) {
     struct stow_thread *made = start_apart();
     cr_assert_eq(write(ends[1], "x", 1), 1);
-    thread_join(made);
+    stow_thread_join(made);
     has_ended();
 }
 
@@ -53,13 +53,13 @@ Test(stow_thread, apart_and_stopped, .disabled = UNSEEN) {
     cr_assert_eq(kill(process, SIGSTOP), 0);
     cr_assert_eq(waitid(P_PID, (id_t)process, &stopped, WSTOPPED | __WALL), 0);
     cr_assert_eq(write(ends[1], "x", 1), 1);
-    thread_join(made);
+    stow_thread_join(made);
     has_ended();
 }
 
 Test(stow_thread, apart_and_ended_by_somebody, .disabled = UNSEEN) {
     struct stow_thread *made = start_apart();
     cr_assert_eq(kill(process, SIGKILL), 0);
-    thread_join(made);
+    stow_thread_join(made);
     has_ended();
 }
