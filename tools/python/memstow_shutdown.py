@@ -399,7 +399,7 @@ def _group(number: int) -> dict[int, str]:
 
 def _with_kin(kin: set[int], table: dict[int, list[str]], groups: Callable[[set[int], int], set[int]]) -> set[int]:
     """`kin`, what they have started, and the members of groups and sessions that one of them began, as
-    preload/shared/kept.h has it. groups(kin, parent): the groups and sessions that count for a child of that parent."""
+    preload/shared/kin.h has it. groups(kin, parent): the groups and sessions that count for a child of that parent."""
     while more := {pid for pid, fields in table.items() if pid not in kin and (
             int(fields[1]) in kin or not groups(kin, int(fields[1])).isdisjoint(map(int, fields[2:4])))}:
         kin = kin | more
