@@ -83,8 +83,8 @@ static int help(void) {
          "With --folded, --pprof, --speedscope and (but for --by) --massif:\n"
          "  --by=VIEW     model, node or run: whose a stack is, as its outermost frame\n"
          "  --python      Python frames only\n"
-         "  --min=SIZE    merge what holds less; 0: nothing (default but for --pprof: what\n"
-         "                holds less than 1/2000 of all, with --massif 1/100)\n"
+         "  --min=SIZE    merge stacks that hold less (default: 1/2000 of all,\n"
+         "                --massif 1/100, --pprof 0, which merges nothing)\n"
          "\n"
          "A number is a PID; for a file of that name write ./NUMBER.\n"
          "Exit code: 0 fine, 2 wrong usage, 3 unreadable or damaged input.");

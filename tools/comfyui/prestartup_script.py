@@ -72,7 +72,7 @@ def restart():
         return
     path = command()
     if path is None:
-        log.warning("memstow: the command memstow was not found (pip install memstow); ComfyUI runs as always")
+        log.warning("memstow: the command memstow was not found (docs/install.md); ComfyUI runs as always")
         return
     start = [path, "run", "--exec", *shlex.split(os.environ.get("MEMSTOW_OPTIONS", ""))]
     why = fits(start)
