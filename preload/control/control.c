@@ -30,7 +30,7 @@
 /* The stack has room for the thread-local storage of everything that the program was linked with. It never is a large
  * page. */
 enum { STACK = 1536 * 1024 };
-static const uint64_t SECOND = 1000000000;
+static const uint64_t SECOND = 1000000000, PAUSES = 1ull << 31;
 
 enum stage { STAGE_NONE, STAGE_BEGINNING, STAGE_RUNS, STAGE_OVER };
 
@@ -39,6 +39,7 @@ static struct {
     uint32_t stage; /* enum stage */
     uint32_t pid;
     bool stopping;
+    bool lingers; /* control_stop gave up on the threads: they are still at work */
     bool working; /* the worker runs */
     /* For the listener and the worker: the memory that glibc allocated for the thread is not counted any more. */
     bool left_out[2];
@@ -280,9 +281,18 @@ bool control_stop(uint32_t seconds) {
     requests_wake();
     endpoint_knock(&page.endpoint);
     bool ended = wait_for_listener(seconds);
+    __atomic_store_n(&page.lingers, !ended, __ATOMIC_RELEASE);
     endpoint_leave(&page.endpoint);
     errno = error;
     return ended;
+}
+
+/* glibc sees whether a thread has ended without a system call. */
+void control_await(void) {
+    for (uint64_t i = 0; i < PAUSES && __atomic_load_n(&page.lingers, __ATOMIC_ACQUIRE); i++) {
+        if (pthread_tryjoin_np(page.listener, NULL) == 0) __atomic_store_n(&page.lingers, false, __ATOMIC_RELEASE);
+        __builtin_ia32_pause();
+    }
 }
 
 void control_resume(void) {

@@ -25,6 +25,10 @@ enum { CONTROL_PATIENCE = 100 };
 bool control_stop(uint32_t seconds);
 void control_resume(void);
 
+/* Waits until threads have ended that control_stop did not wait for any longer. It makes no system call, because the
+ * caller may be in a sandbox: it spins, for some ten seconds to minutes at most. One caller at a time. */
+void control_await(void);
+
 /* The process is about to end: removes the socket. Threads may still be at work. */
 void control_end(void);
 

@@ -20,7 +20,7 @@ static bool may_succeed(long number, long a, long b, const void *c) {
     return a == SECCOMP_SET_MODE_STRICT ? !b && !c : c != NULL;
 }
 
-enum { SHORT_PATIENCE = 2 /* seconds */, PAUSES = 1 << 28 /* longer than control_stop waits */ };
+enum { SHORT_PATIENCE = 2 /* seconds */, PAUSES = 1 << 28 /* longer than SHORT_PATIENCE */ };
 
 /* One thread at a time stops our threads and starts them again; no other thread makes its call meanwhile. A waiting
  * thread makes no system call. False: the turn belongs to this very thread, which a handler interrupted; or the wait
@@ -51,15 +51,25 @@ static bool count_out(void) {
 }
 
 /* Whether the filter is for all threads. Then a thread of ours that is still at work could be killed by it. Otherwise
- * it ends by itself, outside of the sandbox. */
+ * it ends by itself, outside of the sandbox, unless a filter for all threads comes after that. */
 static bool takes_all(long number, long operation, long flags) {
     return number == SYS_seccomp && operation == SECCOMP_SET_MODE_FILTER && flags & SECCOMP_FILTER_FLAG_TSYNC;
+}
+
+static void await_our_threads(void) {
+    bool turn = take_turn();
+    if (turn) control_await();
+    end_turn(turn);
 }
 
 /* The seal is set before the call. With TSYNC other threads are in the sandbox as soon as the call succeeds, and a
  * signal handler may run before it returns. A thread of ours would be in the sandbox, too. */
 bool sandbox_enter(long number, long a, long b, const void *c) {
-    if (!may_succeed(number, a, b, c) || seal_is_for_good() || process_is_vfork_child()) return false;
+    if (!may_succeed(number, a, b, c) || process_is_vfork_child()) return false;
+    if (seal_is_for_good()) {
+        if (takes_all(number, a, b)) await_our_threads();
+        return false;
+    }
     bool turn = take_turn();
     bool first = !__atomic_fetch_add(&tracked_page.entering, 1, __ATOMIC_ACQ_REL);
     if (first && turn) stopped = control_stop(takes_all(number, a, b) ? CONTROL_PATIENCE : SHORT_PATIENCE);

@@ -22,9 +22,9 @@ WHY = {
     # Threads and signal handlers are the program's view of them: a sanitizer must know of each. They come when the
     # program asks, through the ABI or by a call of CUDA's, never in a hook of malloc or mmap.
     **dict.fromkeys([
-        "pthread_create", "pthread_join", "pthread_clockjoin_np", "pthread_detach", "pthread_attr_init",
-        "pthread_attr_destroy", "pthread_attr_setstack", "pthread_attr_setdetachstate", "pthread_setcancelstate",
-        "pthread_sigmask", "sigaction", "sigfillset", "sigdelset"
+        "pthread_create", "pthread_join", "pthread_clockjoin_np", "pthread_tryjoin_np", "pthread_detach",
+        "pthread_attr_init", "pthread_attr_destroy", "pthread_attr_setstack", "pthread_attr_setdetachstate",
+        "pthread_setcancelstate", "pthread_sigmask", "sigaction", "sigfillset", "sigdelset"
     ], "threads of our own, and handlers of shutdown.c"),
     # What the compiler puts into every library.
     "__cxa_finalize": "the compiler's",

@@ -1,7 +1,8 @@
 /* sandbox_while_moving.c HOW — goes into a sandbox while memstow's worker is in the middle of a move, and waits for a
  * disk that does not answer (another filter makes fdatasync wait for us). The sandbox is this thread's alone, and the
- * disk answers afterwards; or it is for all threads, and the disk answers while we wait. In the end the worker is gone.
- * Prints its pid when it can be asked for a move. Ends with status 5. */
+ * disk answers afterwards; or it is for all threads, and the disk answers while we wait; or the first is followed by
+ * the second ("both"). In the end the worker is gone. Prints its pid when it can be asked for a move. Ends with
+ * status 5. */
 #define _GNU_SOURCE
 #include "../prog/abi.h"
 #include "../prog/expect.h"
@@ -35,10 +36,12 @@ static int make_disk_hang(void) {
     return (int)result;
 }
 
+static useconds_t answer_us = 300000;
+
 static void *answer(void *disk) {
     struct seccomp_notif call = {0};
     MUST(ioctl(*(int *)disk, SECCOMP_IOCTL_NOTIF_RECV, &call) == 0);
-    usleep(300000); /* the other thread waits by then, or has gone on: both end well */
+    usleep(answer_us); /* the other thread waits by then, or has gone on: both end well */
     struct seccomp_notif_resp go_on = {.id = call.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
     MUST(ioctl(*(int *)disk, SECCOMP_IOCTL_NOTIF_SEND, &go_on) == 0);
     return NULL;
@@ -59,7 +62,7 @@ static bool has_worker(void) {
 }
 
 int main(int count, char *arguments[]) {
-    bool all = count > 1 && !strcmp(arguments[1], "all threads");
+    bool both = count > 1 && !strcmp(arguments[1], "both"), all = both || !strcmp(arguments[1], "all threads");
     pthread_t thread;
     abi_find();
     int disk = make_disk_hang();
@@ -71,8 +74,11 @@ int main(int count, char *arguments[]) {
     say("%d", getpid());
     struct pollfd asked = {.fd = disk, .events = POLLIN};
     MUST(poll(&asked, 1, PATIENCE_MS) == 1 && has_worker());
+    if (both) answer_us = 4000000; /* after memstow has given up waiting for a sandbox of one thread */
     if (all) pthread_create(&thread, NULL, answer, &disk);
-    sandbox_enter(arguments[1], killed, sizeof killed / sizeof *killed);
+    if (both) sandbox_enter("prctl", killed, sizeof killed / sizeof *killed);
+    if (both) MUST(has_worker());
+    sandbox_enter(both ? "all threads" : arguments[1], killed, sizeof killed / sizeof *killed);
     say("inside");
     if (!all) MUST(has_worker());
     if (!all) answer(&disk);

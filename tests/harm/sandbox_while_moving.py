@@ -9,7 +9,7 @@ import support
 program = support.compile(pathlib.Path(__file__).with_name("sandbox_while_moving.c"),
                           flags=("-O1", "-g", "-pthread", "-w", "-ldl", "-fno-builtin"))
 env = {**os.environ, "MEMSTOW_STOW_DIR": "/var/tmp"}
-for how in ("prctl", "seccomp", "syscall", "all threads"):
+for how in ("prctl", "seccomp", "syscall", "all threads", "both"):
     process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", program, how, env=env,
                             stdout=subprocess.PIPE, text=True)
     pid = process.stdout.readline()
