@@ -119,6 +119,8 @@ assert [one[:3] for one in found] == [(0, 0, "empty"), (1000, 400, "peak"), (200
 assert "4 (peak)" in shown, shown
 assert "1.mst was taken earlier than the file before it" in memstow("report", "--massif", "2.mst", "1.mst",
                                                                     status=2).stderr
+Ledger(end_ns=0).save("killed.mst") # when it ended is not known: it is not earlier
+assert memstow("report", "--massif", "0.mst", "1.mst", "killed.mst").stdout.count("heap_tree=") >= 3
 Ledger(pid=77).save("other.mst")
 assert "other.mst is of another process" in memstow("report", "--massif", "0.mst", "other.mst", status=2).stderr
 Ledger().save("empty.mst")

@@ -108,6 +108,13 @@ assert trace.instants["program/decisions"] == [(3 * S, "stow model:UNET (a.st)",
 marks = {name: (at, notes) for at, name, notes in trace.instants["program/marks"]}
 assert marks == {"memstow begins": (1 * S, {}), "peak": (9 * S, {"bytes": 5000}), "exited": (9 * S, {})}, marks
 
+# A killed program: the last that is known of it is its end.
+made(end=0).save("killed.mst")
+killed = Trace("killed.mst")
+assert [one[:3] for one in killed.slices["program/runs"]] == [one[:3] for one in runs], killed.slices
+assert killed.slices["program/triggers"] == trace.slices["program/triggers"], killed.slices
+assert killed.counters["program/live bytes"][-1] == (6 * S, 700), killed.counters["program/live bytes"]
+
 # Fewer counters: those of the owners that hold most. What is left out is said.
 trace = Trace("x.mst", "--top=1")
 assert sum(path.startswith("program/owners/") for path in trace.counters) == 1

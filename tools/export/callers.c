@@ -10,12 +10,13 @@ void caller_begin(struct caller *caller, uint32_t stack, uint64_t bytes) {
     *caller = (struct caller){.bytes = bytes, .node = stack, .position = UINT32_MAX};
 }
 
-/* Goes to the next frame outwards; to node 0 if there is none. A parent has a lower id than its children, so this
- * ends. */
+enum { NODES_MOST = 1000 }; /* without a frame, one behind the other: only a damaged file has more */
+
+/* Goes to the next frame outwards; to node 0 if there is none. */
 static void frame_out(const struct callers *self, struct caller *caller) {
     const struct image *image = self->image;
     caller->level = 0;
-    while (caller->node && caller->node < image->node_count) {
+    for (int nodes = 0; caller->node && caller->node < image->node_count && nodes < NODES_MOST; nodes++) {
         struct segment segment = stack_segment(image, caller->node);
         if (caller->position > segment.count) caller->position = segment.count + 1;
         while (caller->position > 1) {

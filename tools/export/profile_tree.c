@@ -83,13 +83,19 @@ static bool skips(void *context, uint32_t frame) { return profile_skips(context,
 /* --- walking --- */
 
 /* In a branch, bytes are both amounts, and the variance is that of side 1: figures that add up. */
+static struct amounts amounts_of(const struct branch *branch) {
+    uint64_t second = (uint64_t)branch->variance; /* exact below 2^53; above, no more than the whole */
+    if (second > branch->bytes) second = branch->bytes;
+    return (struct amounts){{branch->bytes - second, second}};
+}
+
 static struct amounts sum_below(const struct branches *below, size_t from) {
-    uint64_t both = 0, second = 0;
+    struct amounts sum = {{0, 0}};
     for (size_t i = from; i < below->count; i++) {
-        both += below->list[i].bytes;
-        second += (uint64_t)below->list[i].variance;
+        struct amounts of = amounts_of(&below->list[i]);
+        for (int side = 0; side < 2; side++) sum.side[side] += of.side[side];
     }
-    return (struct amounts){{both - second, second}};
+    return sum;
 }
 
 static uint64_t both_of(struct amounts amounts) { return amounts.side[0] + amounts.side[1]; }
@@ -124,11 +130,6 @@ static void write_merged(struct walk *walk, size_t count, struct amounts amounts
     put(walk, amounts);
     walk->sink->used = before;
     *(deeper ? &walk->merged->deeper : &walk->merged->smaller) += both_of(amounts);
-}
-
-static struct amounts amounts_of(const struct branch *branch) {
-    uint64_t second = (uint64_t)branch->variance;
-    return (struct amounts){{branch->bytes - second, second}};
 }
 
 /* Writes the next branch of the innermost level. If that is too small, it leaves the level. */

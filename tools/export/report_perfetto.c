@@ -324,10 +324,25 @@ static int write_slices(struct tracing *self) {
     return result == 0 ? put_trace(self) : result;
 }
 
+static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* The present of the report. The ledger of a killed process does not say when it ended: the last that is known of it
+ * counts. */
+static uint64_t last_known(const struct image *image) {
+    uint64_t last = later(image_now(image), image->header.start_ns);
+    struct decisions decisions;
+    if (image->header.end_ns || image->header.taken_ns || image->running) return last;
+    for (size_t i = 0; i < image->owner_count; i++)
+        last = later(last, later(image->owners[i].begin_ns, image->owners[i].end_ns));
+    if (decisions_load(&decisions, image) == 0)
+        for (size_t i = 0; i < decisions.event_count; i++) last = later(last, decisions.events[i].t);
+    decisions_clear(&decisions);
+    return last;
+}
+
 int report_perfetto(const struct report *report) {
     struct tracing self = {.report = report, .image = report->image};
-    uint64_t now = image_now(report->image), start = report->image->header.start_ns;
-    self.perfetto = (struct perfetto){.first_ns = start, .last_ns = now > start ? now : start};
+    self.perfetto = (struct perfetto){.first_ns = report->image->header.start_ns, .last_ns = last_known(report->image)};
     self.counted = calloc(report->image->owner_count + 1, 1);
     int result = self.counted ? roster_make(&self.roster, report->image) : -1;
     if (result == 0) result = write_counters(&self);
