@@ -25,7 +25,7 @@ struct state_header {
     char type[MEMSTOW_STATE_TYPE];
     struct memstow_state_part part[]; /* start: counted from the header */
 };
-enum { STATE_VERSION = 1, STATE_ALIGNMENT = 64, STATE_LARGE = 256 * 1024 };
+enum { STATE_VERSION = 2, STATE_ALIGNMENT = 64, STATE_LARGE = 256 * 1024 };
 
 struct state_bytes {
     struct stow_file file; /* in memory or on a disk */

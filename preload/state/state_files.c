@@ -13,7 +13,7 @@
 #include "preload/shared/os.h"
 
 enum {
-    VERSION = 1,
+    VERSION = 2,
     NAME_SIZE = 256,
     FOLDER_MODE = 0700,
     OPEN_TRIES = 100,
@@ -167,6 +167,7 @@ int state_files_lock(struct state_files *self) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat status;
     int fd = open_at(self->folder.fd, LOCK, O_RDWR | O_CREAT);
+    if (fd == -ENOENT) return -EBUSY; /* another process has removed the folder since it was opened */
     if (fd < 0) return fd;
     int error = is_ours(fd, false, &self->lock);
     if (!error && os_call(SYS_fcntl, fd, F_SETLK, &lock) < 0) error = -EBUSY;

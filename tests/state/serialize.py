@@ -124,6 +124,12 @@ CODE = r"""if True:
     assert torch.equal(back.weights, base) and len(serialize([large, Point(2, large)]).segments) == 3
     assert "cannot be pickled" in is_reference([large, Point(3, [large, (n for n in ())])])
 
+    tied = deserialize(serialize(Point(large, [large, large])))
+    assert tied.x is tied.weights[0] is tied.weights[1], "one tensor came back as several"
+    marked = torch.ones(3)
+    marked.mark = "kept"
+    assert deserialize(serialize(Point(marked, 1))).x.mark == "kept"
+
     # by reference
     models = [ModelPatcher(), Derived(), [[base, {"control": Derived()}]], torch.nn.Linear(2, 2),
               Holder(ModelPatcher()), threading.Lock(), {"x": (1, [torch.nn.Linear(1, 1)])}, (n for n in ())]

@@ -91,6 +91,7 @@ class _Writer:
     def __init__(self) -> None:
         self.segments: list[Any] = [b""]
         self.seen: dict[Any, int] = {}
+        self.shared: dict[int, tuple[Any, dict[str, Any]]] = {} # tensors within the pickle at hand, by id
         self.pickled = ""
 
     def add(self, memory: Any) -> int:
@@ -130,10 +131,12 @@ class _Writer:
         """Any other value: a pickle, with its tensors and large buffers beside it."""
         buffers: list[Any] = []
         begin = len(self.segments)
+        self.shared.clear()
         text, kind = _pickle(value, buffers.append, self.within), "CUSTOM"
         if text is None:
             buffers.clear()
             del self.segments[begin:]
+            self.shared.clear()
             self.seen = {key: number for key, number in self.seen.items() if number < begin}
             text, kind = _cloudpickle(value, buffers.append, self.within), "CUSTOM_CLOUDPICKLE"
         self.pickled = max(self.pickled, kind)
@@ -142,9 +145,11 @@ class _Writer:
     def within(self, value: Any) -> Optional[dict[str, Any]]:
         """The table of a tensor within a pickle. None: it, or what it is, goes with the pickle."""
         torch = _module("torch")
-        if not torch or type(value) is not torch.Tensor or value.requires_grad or not _is_plain(value):
+        if not torch or type(value) is not torch.Tensor or value.requires_grad or not _is_plain(value) or vars(value):
             return None
-        return self.tensor(value)
+        if id(value) not in self.shared: # one table for all references: pickle tells them by it
+            self.shared[id(value)] = value, self.tensor(value)
+        return self.shared[id(value)][1]
 
     def any(self, value: Any, depth: int = 0) -> Any:
         kind, torch, numpy = type(value), _module("torch"), _module("numpy")
@@ -295,7 +300,14 @@ class _Reader:
 
     def pickle(self, kind: str, number: int, *buffers: int) -> Any:
         reader = _Unpickler(io.BytesIO(self.at(number)), buffers=[self.at(buffer) for buffer in buffers])
-        reader.persistent_load = self.any
+        shared: dict[int, tuple[Any, Any]] = {} # by the table's id: references to one tensor stay that
+
+        def load(table: Any) -> Any:
+            if id(table) not in shared:
+                shared[id(table)] = table, self.any(table)
+            return shared[id(table)][1]
+
+        reader.persistent_load = load
         value = reader.load()
         if _name(value) != kind:
             self.changed.add((kind, _name(value)))

@@ -35,8 +35,8 @@ def document_at(path: pathlib.Path, name: str) -> dict[str, Any]:
     """The JSON object in a file; `name` stands for it in messages."""
     try:
         text = path.read_bytes()
-    except OSError as error:
-        raise LoopError(f"{name}: {error.strerror}") from None
+    except (OSError, ValueError) as error: # ValueError: a NUL in the path
+        raise LoopError(f"{name}: {getattr(error, 'strerror', None) or error}") from None
     return document_of(text, name)
 
 
