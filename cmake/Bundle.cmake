@@ -8,7 +8,9 @@ install(TARGETS memstow RUNTIME_DEPENDENCY_SET memstow_needs RUNTIME DESTINATION
 install(RUNTIME_DEPENDENCY_SET memstow_needs DESTINATION ${bundle}
     PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread)\\.so" "^ld-linux")
 install(CODE "
-    set(bundle \"\$ENV{DESTDIR}${bundle}\")
+    set(bundle \"${bundle}\")
+    cmake_path(ABSOLUTE_PATH bundle BASE_DIRECTORY \"\${CMAKE_INSTALL_PREFIX}\")
+    set(bundle \"\$ENV{DESTDIR}\${bundle}\")
     file(GLOB links \"\${bundle}/*.so*\")
     foreach(link IN LISTS links) # one file each, by the name that is asked for: a wheel holds no links
         if(IS_SYMLINK \${link})
@@ -17,6 +19,9 @@ install(CODE "
         endif()
     endforeach()
     file(GLOB libraries \"\${bundle}/*.so*\")
+    if(NOT libraries)
+        message(FATAL_ERROR \"no library of the command's is in \${bundle}\")
+    endif()
     foreach(library IN LISTS libraries)
         execute_process(COMMAND ${PATCHELF} --set-rpath \$ORIGIN \${library} COMMAND_ERROR_IS_FATAL ANY)
         get_filename_component(name \${library} NAME)

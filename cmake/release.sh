@@ -3,7 +3,7 @@
 # distribution and the wheel for pip, Debian's package, and SHA256SUMS. Two runs give the same bytes on one system
 # (tests/build/release_long): time comes from the commit, and paths of the machine are left out. It changes nothing but
 # FOLDER and build/.
-set -eu
+set -euo pipefail
 out=$(realpath -m "${1:?cmake/release.sh FOLDER}")
 cd "$(dirname "$0")/.."
 export LC_ALL=C.UTF-8 TZ=UTC

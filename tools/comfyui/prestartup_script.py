@@ -42,8 +42,8 @@ def command():
     """The path of the command memstow: the one that is named, beside this folder, of this Python, or the first in
     PATH."""
     here = pathlib.Path(__file__).resolve().parent
-    places = [os.environ.get("MEMSTOW_COMMAND"), here.parents[2] / "bin/memstow",
-              here.parents[1] / "build/release/memstow", pathlib.Path(sys.executable).parent / "memstow",
+    places = [os.environ.get("MEMSTOW_COMMAND"), here.parent.parent.parent / "bin/memstow",
+              here.parent.parent / "build/release/memstow", pathlib.Path(sys.executable).parent / "memstow",
               shutil.which("memstow")]
     return next((str(place) for place in places if place and os.access(place, os.X_OK)), None)
 
