@@ -331,7 +331,7 @@ static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static uint64_t last_known(const struct image *image) {
     uint64_t last = later(image_now(image), image->header.start_ns);
     struct decisions decisions;
-    if (image->header.end_ns || image->header.taken_ns || image->running) return last;
+    if (image_knows_now(image)) return last;
     for (size_t i = 0; i < image->owner_count; i++)
         last = later(last, later(image->owners[i].begin_ns, image->owners[i].end_ns));
     if (decisions_load(&decisions, image) == 0)

@@ -1,6 +1,7 @@
 /* report_speedscope.c — a report as a file for speedscope; see export.h. Its schema is
  * https://www.speedscope.app/file-format-schema.json. Each measure is a profile of its own. Samples are written as they
  * come, and the frames that they refer to by number come after all of them. */
+#include "tools/base/list.h"
 #include "tools/export/export.h"
 #include "tools/export/report_profile.h"
 
@@ -34,19 +35,10 @@ struct scope {
     struct scope_frame *frames; /* in the order of their numbers */
     uint32_t *stack;
     uint64_t *weights;
-    size_t stack_room, weight_count, weight_room;
+    size_t stack_capacity, weight_count, weight_capacity;
 };
 
 static struct scope *scope_of(struct profile_sink *sink) { return (struct scope *)sink; }
-
-/* The array with space for one more member; NULL: no memory. */
-static void *make_room(struct scope *scope, void *array, size_t count, size_t *room, size_t size) {
-    if (count < *room) return array;
-    void *grown = realloc(array, (2 * *room + 64) * size);
-    scope->sink.failed |= !grown;
-    if (grown) *room = 2 * *room + 64;
-    return grown;
-}
 
 /* ---- frames */
 
@@ -66,15 +58,14 @@ static const char *keep_name(struct scope *scope, const char *text) {
 static void push_key(struct scope *scope, const struct scope_key *key) {
     struct scope_frame *frame;
     HASH_FIND(hh, scope->frames, key, sizeof *key, frame);
-    uint32_t *stack = make_room(scope, scope->stack, scope->sink.used, &scope->stack_room, sizeof *stack);
-    if (stack) scope->stack = stack;
-    if (!frame && stack && (frame = calloc(1, sizeof *frame))) {
+    if (!LIST_GROW(scope->stack, scope->sink.used, scope->stack_capacity)) scope->sink.failed = true;
+    if (!frame && !scope->sink.failed && (frame = calloc(1, sizeof *frame))) {
         frame->key = *key;
         frame->number = HASH_COUNT(scope->frames);
         HASH_ADD(hh, scope->frames, key, sizeof frame->key, frame);
     }
     scope->sink.failed |= !frame;
-    if (!scope->sink.failed) stack[scope->sink.used++] = frame->number;
+    if (!scope->sink.failed) scope->stack[scope->sink.used++] = frame->number;
 }
 
 static void push(struct profile_sink *sink, const char *name) {
@@ -121,11 +112,9 @@ static void write_frames(struct scope *scope) {
 
 static void put(struct profile_sink *sink, const uint64_t amounts[2]) {
     struct scope *scope = scope_of(sink);
-    uint64_t *weights =
-        make_room(scope, scope->weights, scope->weight_count, &scope->weight_room, sizeof *scope->weights);
+    if (!LIST_GROW(scope->weights, scope->weight_count, scope->weight_capacity)) scope->sink.failed = true;
     if (scope->sink.failed) return;
-    scope->weights = weights;
-    weights[scope->weight_count++] = amounts[0];
+    scope->weights[scope->weight_count++] = amounts[0];
     json_array(&scope->json, NULL);
     scope->json.one_line = true;
     for (size_t i = 0; i < sink->used; i++) json_number(&scope->json, NULL, scope->stack[i]);

@@ -201,10 +201,14 @@ bool image_has_stacks(const struct image *image) {
     return false;
 }
 
+bool image_knows_now(const struct image *image) {
+    return image->header.end_ns || image->header.taken_ns || image->running;
+}
+
 uint64_t image_now(const struct image *image) {
     if (image->header.end_ns) return image->header.end_ns;
     if (image->header.taken_ns) return image->header.taken_ns;
-    if (!image->running) /* killed: the last known time */
+    if (!image_knows_now(image)) /* the last known time of the header */
         return image->header.total_peak_ns > image->header.start_ns ? image->header.total_peak_ns
                                                                     : image->header.start_ns;
     struct timespec now;

@@ -175,7 +175,10 @@ bool image_has_stacks(const struct image *image);
 /* Whether both headers are of one program in one process, at two times. */
 bool image_same_process(const struct snap_header *a, const struct snap_header *b);
 
-/* The image's present by CLOCK_MONOTONIC: the end of the process, the time of the snapshot, or now. */
+/* Whether image_now is known: not in the ledger of a killed process, which does not say when that ended. */
+bool image_knows_now(const struct image *image);
+/* The image's present by CLOCK_MONOTONIC: the end of the process, the time of the snapshot, or now. Of a killed process
+ * it is the time of the peak, or of the start. */
 uint64_t image_now(const struct image *image);
 uint64_t image_peak(const struct image *image);
 

@@ -85,9 +85,7 @@ int subject_check_order(const char *command, const struct subject *subject, cons
     uint64_t now = image_now(&subject->image);
     if (before->taken_ns && !image_same_process(&subject->image.header, &before->header))
         return usage_error(command, "%s is of another process than the file before it", TEXT_SAFE(argument));
-    const struct snap_header *header = &subject->image.header;
-    bool is_killed = !subject->image.running && !header->end_ns && !header->taken_ns; /* its end is not known */
-    if (is_killed && now < before->taken_ns) now = before->taken_ns;
+    if (!image_knows_now(&subject->image) && now < before->taken_ns) now = before->taken_ns;
     if (now < before->taken_ns)
         return usage_error(command, "%s was taken earlier than the file before it", TEXT_SAFE(argument));
     before->header = subject->image.header;
