@@ -16,12 +16,12 @@ if found.returncode:
     skip(f"{QT} cannot be loaded: {(found.stderr.strip().splitlines() or ['?'])[-1]}")
 
 pathlib.Path("app.py").write_text(r"""
-import sys, threading, time
+import os, sys, threading, time
 import memstow_shutdown as shutdown
 how, package = sys.argv[1:]
 
-def say(*words):
-    print(*words, flush=True)
+def say(*words): # one write: threads say something at once
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 if how in ("without", "no application"):
     if how == "no application":
