@@ -1,38 +1,56 @@
-"""run starts nothing when its output file would replace what is not ours."""
+"""run starts nothing when its output file would replace what is not ours: exit 2, one message, nothing touched. The
+library refuses the same by itself."""
 import os, pathlib
+
 from _ledger import simple
-from support import memstow
+from support import LIBRARY, memstow, report, run, track
 
 
-def refused(file, message, status=2):
-    done = memstow("run", "-o", file, "--", "touch", "started", status=status)
-    assert message in done.stderr and done.stderr.count("\n") == 1, (file, done.stderr)
-    assert not os.path.exists("started"), file
+def refused(path, message):
+    done = memstow("run", "-o", path, "--", "touch", "started", status=2)
+    assert message in done.stderr and done.stderr.count("\n") == 1, (path, done.stderr)
+    assert not os.path.exists("started"), f"{path}: the program was started"
 
 
-pathlib.Path("precious.txt").write_text("do not lose me")
+def refused_by_library(path):
+    run("true", env={**os.environ, "LD_PRELOAD": str(LIBRARY), "MEMSTOW_OUT": str(pathlib.Path(path).absolute())})
+
+
+precious = pathlib.Path("precious.txt")
+precious.write_text("do not lose me")
 os.symlink("precious.txt", "link.mst")
 os.symlink("nowhere", "dangling.mst")
 os.mkdir("directory")
 os.mkfifo("fifo")
 pathlib.Path("empty").touch()
-refused("precious.txt", "exists and is not a memstow file: not replaced")
-refused("empty", "exists and is not a memstow file: not replaced")
-refused("link.mst", "is a symbolic link: not replaced")
-refused("dangling.mst", "is a symbolic link: not replaced")
-refused("directory", "is not a regular file: not replaced")
-refused("fifo", "is not a regular file: not replaced")
+refused("precious.txt", "precious.txt: exists and is not a memstow file: not replaced")
+refused("empty", "empty: exists and is not a memstow file: not replaced")
+refused("link.mst", "link.mst: is a symbolic link: not replaced")
+refused("dangling.mst", "dangling.mst: is a symbolic link: not replaced")
+refused("directory", "directory: is not a regular file: not replaced")
+refused("fifo", "fifo: is not a regular file: not replaced")
 refused("directory/", "not a file name")
-refused("missing/x.mst", "no such directory")
-refused("precious.txt/x.mst", "precious.txt: ")
-assert pathlib.Path("precious.txt").read_text() == "do not lose me"
+refused("missing/x.mst", "missing: no such directory")
+refused("precious.txt/x.mst", "precious.txt: not a directory")
+refused_by_library("link.mst")
+assert precious.read_text() == "do not lose me" and not os.path.exists("nowhere")
 
 # The ledger of a process that runs: this one.
 boot_id = bytes.fromhex(pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
 ticks = int(pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
 simple(state=1, pid=os.getpid(), boot_id=boot_id, start_ticks=ticks).save("mine.mst")
 refused("mine.mst", f"is the ledger of process {os.getpid()}, which still runs: not replaced")
+
 if os.geteuid() == 0:
     simple().save("other.mst")
     os.chown("other.mst", 12345, 12345)
+    before = pathlib.Path("other.mst").read_bytes()
     refused("other.mst", "belongs to another user: not replaced")
+    refused_by_library("other.mst")
+    assert pathlib.Path("other.mst").read_bytes() == before
+
+# An earlier file of ours is replaced.
+track("true", file="again.mst")
+first = report("again.mst")["process"]["pid"]
+track("true", file="again.mst")
+assert report("again.mst")["process"]["pid"] != first
