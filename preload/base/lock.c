@@ -56,6 +56,11 @@ bool lock_wait(struct lock *self) {
     return false;
 }
 
+void lock_hold(struct lock *self) {
+    while (!lock_wait(self))
+        ;
+}
+
 uint32_t lock_given_up(void) { return __atomic_load_n(&given_up, __ATOMIC_RELAXED); }
 
 void lock_let_go(struct lock *self) {

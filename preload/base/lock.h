@@ -21,6 +21,8 @@ struct lock {
 bool lock_try(struct lock *self);
 /* False: it has been held for long (lock_pause), by a stopped thread or a thread of another process. */
 bool lock_wait(struct lock *self);
+/* Waits for as long as it takes: for work that must be finished. */
+void lock_hold(struct lock *self);
 void lock_let_go(struct lock *self);
 /* How often any thread has waited in vain. A thread that fails may try again if this has grown meanwhile: the holder
  * may have waited for the disk. */

@@ -28,7 +28,7 @@ void owned_let_go(struct owned *all, uint32_t count);
  * set. */
 struct owned *owned_of_tags(uint32_t count);
 
-/* Values of the store (state_store.h). They belong to owners, and lie in files of the store. The store begins with its
+/* Values of the store (state_owner.h). They belong to owners, and lie in files of the store. The store begins with its
  * first loop. NULL: there is none. */
 struct owned_store {
     void (*visit)(void (*visit)(uint32_t owner, uint64_t bytes, bool in_file, void *context), void *context);

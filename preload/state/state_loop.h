@@ -1,0 +1,51 @@
+/* state_loop.h — the loops of the store, each with the values that it has now.
+ * In: names and numbers of loops. Out: a loop that the caller alone may change, even on a disk, or a look at the values
+ * of all loops. A loop is locked before the registry (state_value.h). No hook may call it. */
+#ifndef MEMSTOW_STATE_LOOP_H
+#define MEMSTOW_STATE_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "include/memstow.h"
+#include "preload/base/lock.h"
+#include "preload/state/state_files.h"
+#include "preload/state/state_store.h"
+#include "preload/state/state_value.h"
+
+#pragma GCC visibility push(hidden)
+
+struct state_loop {
+    struct state_loop *next;
+    struct lock changes;
+    int64_t number; /* 0: unused */
+    bool begun, in_file;
+    uint64_t generation, ram_limit;
+    struct state_value *committed, *put; /* put: in the present iteration */
+    struct state_files files;
+    char name[STATE_LOOP_SIZE], directory[STATE_PATH_SIZE], prefix[STATE_PATH_SIZE];
+};
+
+/* A loop with this name, without values, locked. 0 or -errno, as for memstow_state_open. */
+int state_loop_reserve(const char *name, const struct memstow_state_options *options, struct state_loop **out);
+/* Drops all values, retires their owners and lets the lock go. `keep`: files below a prefix stay. */
+void state_loop_free(struct state_loop *loop, bool keep);
+
+/* 0: the caller has the loop's lock. -errno: it does not. */
+int state_loop_begin_change(int64_t number, struct state_loop **out);
+/* Returns the result. */
+int64_t state_loop_end_change(struct state_loop *loop, int64_t result);
+
+/* The caller of all that follow holds the registry. */
+struct state_loop *state_loop_known(int64_t number);
+/* Whether another loop has the same folder. Of two loops that ask, the second one finds the first. */
+bool state_loop_has_folder(const struct state_loop *self);
+/* Whether this iteration has a newer value with the same id. */
+bool state_loop_is_replaced(struct state_loop *loop, const struct state_value *value);
+/* Looks at all values of all loops, until `look` returns false. Returns the value where it did, or NULL. */
+typedef bool state_loop_look(struct state_value *value, void *context);
+struct state_value *state_loop_each(state_loop_look *look, void *context);
+
+#pragma GCC visibility pop
+
+#endif

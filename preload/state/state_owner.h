@@ -1,0 +1,23 @@
+/* state_owner.h — the owners of values: each id of a loop has one.
+ * In: ids; the questions and moves of rooms that know owners only (owned_store). Out: owners, what each has in the
+ * store, and values that are moved to a file or back while readers continue. No hook may call it. */
+#ifndef MEMSTOW_STATE_OWNER_H
+#define MEMSTOW_STATE_OWNER_H
+
+#include <stdint.h>
+
+#include "preload/owners/owned.h"
+#include "preload/state/state_loop.h"
+
+#pragma GCC visibility push(hidden)
+
+/* The owner of the id, registered if it is new. Or -errno. */
+int64_t state_owner_open(const struct state_loop *loop, const char *id);
+/* Tells the ledger how many of the owner's bytes lie in files. */
+void state_owner_note_stowed(uint32_t owner);
+
+extern const struct owned_store state_owner_store;
+
+#pragma GCC visibility pop
+
+#endif

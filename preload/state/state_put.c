@@ -1,0 +1,108 @@
+/* state_put.c — a new value of the present iteration (state_store.h).
+ * In: pieces of the program's memory. Out: a value whose bytes are written before anybody can find it. */
+#include "preload/state/state_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/state/state_loop.h"
+#include "preload/state/state_owner.h"
+
+static uint64_t bytes_in_memory(const struct state_value *list) {
+    uint64_t sum = 0;
+    for (; list; list = list->next)
+        if (list->data.place == MEMSTOW_STATE_MEMORY) sum += list->data.length;
+    return sum;
+}
+
+struct wish {
+    uint64_t generation;
+    bool in_file;
+    struct stow_file folder; /* a descriptor of its own; -1: there is no prefix */
+    char directory[STATE_PATH_SIZE];
+};
+
+/* While bytes are written, the loop may be closed, and another loop may take its entry. So nothing of the loop is used
+ * then. */
+static int copy_folder(const struct state_loop *loop, struct wish *wish) {
+    wish->folder = (struct stow_file){.fd = -1};
+    strcpy(wish->directory, loop->directory);
+    if (!loop->files.name[0]) return 0;
+    if (!stow_file_is_still(&loop->files.folder)) return -EIO;
+    wish->folder = loop->files.folder;
+    wish->folder.fd = (int)os_call(SYS_fcntl, wish->folder.fd, F_DUPFD_CLOEXEC, 0);
+    return wish->folder.fd < 0 ? wish->folder.fd : 0;
+}
+
+static int make_wish(struct state_loop *loop, uint64_t length, struct wish *wish) {
+    if (!loop->begun) return -EPERM;
+    uint64_t held = bytes_in_memory(loop->committed) + bytes_in_memory(loop->put);
+    wish->generation = loop->generation + 1;
+    wish->in_file = loop->in_file || (loop->ram_limit && held + length > loop->ram_limit);
+    return copy_folder(loop, wish);
+}
+
+static int fill_value(struct state_value *value, const struct state_source *source, const struct wish *wish) {
+    const char *directory = wish->directory[0] ? wish->directory : NULL;
+    if (wish->folder.fd >= 0) return state_bytes_in_folder(&value->data, source, wish->folder.fd);
+    if (wish->in_file) return state_bytes_in_file(&value->data, source, directory);
+    return state_bytes_in_memory(&value->data, source);
+}
+
+/* The caller holds the loop's lock. The owner comes last, under the lock: no owner is left without a value, and no
+ * owner is retired while another thread's value has it. */
+static int64_t enter_value(struct state_loop *loop, struct state_value *value, struct caller caller) {
+    if (!loop->begun || loop->generation + 1 != value->generation) return -ECANCELED;
+    int64_t owner = state_owner_open(loop, value->id);
+    if (owner < 0) return owner;
+    value->owner = (uint32_t)owner;
+    state_value_count(value, caller);
+    lock_hold(&state_registry);
+    struct state_value *before = state_value_take(&loop->put, value->id);
+    value->next = loop->put;
+    loop->put = value;
+    lock_let_go(&state_registry);
+    if (before) state_value_drop(before);
+    return owner;
+}
+
+static int64_t put_value(int64_t number, struct state_value *value, const struct state_source *source,
+                         struct caller caller) {
+    struct state_loop *loop;
+    struct wish wish;
+    int error = state_loop_begin_change(number, &loop);
+    if (error) return error;
+    error = make_wish(loop, source->header->length, &wish);
+    lock_let_go(&loop->changes);
+    if (error) return error;
+    value->generation = wish.generation;
+    error = fill_value(value, source, &wish);
+    stow_file_close(&wish.folder);
+    if (!error) error = state_loop_begin_change(number, &loop);
+    return error ? error : state_loop_end_change(loop, enter_value(loop, value, caller));
+}
+
+int64_t state_put(int64_t number, const char *id, const struct state_source *source, struct caller caller) {
+    uint64_t signals;
+    struct state_value *value = state_value_new();
+    if (!value) return -ENOMEM;
+    strcpy(value->id, id);
+    strcpy(value->type, source->header->type);
+    value->parts = source->header->parts;
+    for (uint32_t i = 0; i < value->parts; i++) value->bytes += source->header->part[i].length;
+    if (!lock_out_signals(&signals)) {
+        state_value_drop(value);
+        return -EPERM;
+    }
+    int64_t owner = put_value(number, value, source, caller); /* the value may be gone by now */
+    if (owner < 0)
+        state_value_drop(value);
+    else
+        state_owner_note_stowed((uint32_t)owner);
+    lock_let_signals(signals);
+    return owner;
+}

@@ -1,0 +1,17 @@
+/* state_saved.h — what an earlier process left below a prefix.
+ * In: a new loop, locked. Out: its folder, locked against other processes, and the values of the last generation. No
+ * hook may call it. */
+#ifndef MEMSTOW_STATE_SAVED_H
+#define MEMSTOW_STATE_SAVED_H
+
+#include "preload/stacks/stack.h"
+#include "preload/state/state_loop.h"
+
+#pragma GCC visibility push(hidden)
+
+/* 0 or -errno, as for memstow_state_open. */
+int state_saved_open(struct state_loop *loop, const char *prefix, struct caller caller);
+
+#pragma GCC visibility pop
+
+#endif

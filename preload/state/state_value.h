@@ -1,0 +1,48 @@
+/* state_value.h — the values of all loops: their bytes, the owner that each counts for, and lists of them.
+ * In: values that are put, read or dropped. Out: their memory, in the ledger; unused values for the next ones. It does
+ * not know which loop a value is in. No hook may call it. */
+#ifndef MEMSTOW_STATE_VALUE_H
+#define MEMSTOW_STATE_VALUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "include/memstow.h"
+#include "preload/base/lock.h"
+#include "preload/stacks/stack.h"
+#include "preload/state/state_bytes.h"
+
+#pragma GCC visibility push(hidden)
+
+struct state_value {
+    struct state_value *next; /* in the loop's list, or in the list of unused values */
+    uint32_t holders;         /* the list has one, and so has a thread that moves the value */
+    uint32_t owner;
+    bool moving, linked; /* linked: the file has a name */
+    uint64_t generation, bytes;
+    char id[MEMSTOW_STATE_ID + 8], type[MEMSTOW_STATE_TYPE];
+    uint32_t parts;
+    struct state_bytes data;
+};
+
+/* Locked while lists of values or of loops are looked at. */
+extern struct lock state_registry;
+
+/* A value with one holder, without bytes. NULL: there is no memory. */
+struct state_value *state_value_new(void);
+/* Its bytes count for its owner, at the caller's call stack. */
+void state_value_count(const struct state_value *value, struct caller caller);
+/* A holder lets go. The last one frees the bytes. */
+void state_value_drop(struct state_value *value);
+void state_value_describe(const struct state_value *value, struct memstow_state_value *out);
+/* Its bytes, if they lie in a file. */
+uint64_t state_value_stowed(const struct state_value *value);
+
+/* The place in the list where the value is, or the list's end. */
+struct state_value **state_value_find(struct state_value **list, const char *id);
+/* Takes it out of the list. NULL: it is not there. */
+struct state_value *state_value_take(struct state_value **list, const char *id);
+
+#pragma GCC visibility pop
+
+#endif
