@@ -68,13 +68,14 @@ def objects(hall):
 def calls(hall):
     """(file, file, symbol): what one object takes of another."""
     owner, wanted = {}, collections.defaultdict(set)
-    for name, path in objects(hall).items():
-        for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
-            kind, symbol = line.split()[-2:]
-            if kind == "U":
-                wanted[name].add(symbol)
-            elif kind in "TDBRVW":
-                owner[symbol] = name
+    names = {str(path): name for name, path in objects(hall).items()}
+    for line in subprocess.run(["nm", "-A", *names], capture_output=True, text=True, check=True).stdout.splitlines():
+        path, rest = line.split(":", 1)
+        kind, symbol = rest.split()[-2:]
+        if kind == "U":
+            wanted[names[path]].add(symbol)
+        elif kind in "TDBRVW":
+            owner[symbol] = names[path]
     # pthread_create and its like are libc's, whoever stands in front of them.
     exported = subprocess.run(["nm", "-D", "--defined-only", support.LIBRARY], capture_output=True, text=True,
                               check=True).stdout
