@@ -57,16 +57,17 @@ int report_json_cupti(struct json *json, const struct report *report);
 /* Blocks that were freed twice, or whose header was overwritten. The JSON function returns 0, or -1: no memory. */
 void report_text_misuse(const struct report *report);
 int report_json_misuse(struct json *json, const struct report *report);
-/* Blocks that several owners share, in text and JSON. They return 0, or -1: no memory. */
+/* Blocks that several owners share. They return 0, or -1: no memory. */
 int report_text_mixed(const struct report *report);
+int report_json_mixed(struct json *json, const struct report *report);
 /* Memory that comfy-aimdo manages itself. */
 bool report_has_vbars(const struct report *report);
 void report_text_vbars(const struct report *report);
 void report_json_vbars(struct json *json, const struct report *report);
-int report_json_mixed(struct json *json, const struct report *report);
 /* Tables of the text: of a view; and of the owners, if there are any. They return 0, or -1: no memory. */
 int report_text_table(const struct report *report, enum view view);
 int report_text_owners(const struct report *report);
+/* Model, node and run of a tag. */
 void report_json_tag(struct json *json, const struct image *image, uint32_t tag);
 /* Id and name of an owner; null for memory without owner, or if no owner has that id. */
 void report_json_owner(struct json *json, const struct image *image, uint64_t id);
@@ -76,15 +77,16 @@ void report_json_owner(struct json *json, const struct image *image, uint64_t id
 bool report_shows_stacks(const struct report *report);
 bool report_shows_table(const struct report *report, enum view *view);
 
-/* Parts of the text: the sites with the most memory, and the call tree. */
-/* "  nothing is live": the text for a list of the measure without rows. */
-const char *text_nothing(enum measure measure);
+/* Parts of the text: the sites with the most memory, and the call tree. They return 0, or -1: no memory. */
 int text_sites(const struct report *report);
 int text_tree(const struct report *report);
+/* "  nothing is live": the text for a list of the measure without rows. */
+const char *text_nothing(enum measure measure);
 /* "live", "allocated" or "at peak": the measure of the stacks that are shown. */
 struct text report_measure_words(const struct report *report);
 /* "By SITE", and how much of it --match leaves. */
 void text_view(const struct report *report, enum view view);
+/* Says why some functions have no lines. */
 void text_without_lines(const struct report *report);
 
 /* Whether a total counts. Three kinds do not: memory that a forked child inherited, remainders of estimates, and totals
@@ -103,31 +105,33 @@ double report_site_variance(const struct image *image, const struct listed_site 
 struct listed_site *report_sites(const struct report *report, bool empty_too, size_t *count);
 /* The sum of a site's totals. */
 struct total report_site(const struct image *image, const struct listed_site *site);
-/* Whether the text shows figures of the peak. */
-struct text report_peak_label(const struct image *image);
-/* The heading for those figures: "at peak", unless they are of a lower peak. */
-void report_text_peak(const struct report *report);
-/* The sentence that says which peak they show. */
-void report_text_since_freed(const struct report *report);
-/* Notes that a program which freed its memory at the end held more before, and how to see it. */
-void report_text_estimates(const struct report *report);
-/* Notes that the stacks or the table are estimates, and what they lack. */
-void report_tell_estimates(const struct report *report);
-/* The same on standard error, for a form that has no place for the note. */
-void report_text_thread_notes(const struct groups *groups, size_t shown);
-void report_text_residency(const struct report *report); /* Notes on those rows that are not threads. */
 
-int report_text_blocks(const struct report *report); /* the part of the text that splits the RSS */
-/* the part of the text that lists the largest blocks; returns 0, or -1: no memory */
-bool report_text_match(const struct report *report);
+/* The heading for figures of the peak: "at peak", unless they are of a lower peak. */
+struct text report_peak_label(const struct image *image);
+/* The sentence that says which peak they show. */
+void report_text_peak(const struct report *report);
+/* Notes that a program which freed its memory at the end held more before, and how to see it. */
+void report_text_since_freed(const struct report *report);
+/* Notes that the stacks or the table are estimates, and what they lack. */
+void report_text_estimates(const struct report *report);
+/* The same on standard error, for a form that has no place for the note. */
+void report_tell_estimates(const struct report *report);
+/* Notes on those rows that are not threads. */
+void report_text_thread_notes(const struct groups *groups, size_t shown);
+/* The part of the text that splits the RSS. */
+void report_text_residency(const struct report *report);
+/* The part of the text that lists the largest blocks and mappings. Returns 0, or -1: no memory. */
+int report_text_blocks(const struct report *report);
 /* Prints what --match leaves, and its share. Returns whether anything is left. Without --match it prints nothing. */
+bool report_text_match(const struct report *report);
+/* For a form without place for that: says on standard error if nothing is left. */
 void report_tell_match(const struct report *report);
 
-/* For a form without place for that: says on standard error if nothing is left. */
+/* The rows of large blocks and mappings in text and JSON, the biggest first. NULL: no memory. */
 struct listed {
     uint64_t address, size, birth_ns, resident;
     uint32_t site, thread;
-    const struct snap_mapping *mapping; /* The rows of large blocks and mappings in both forms, the biggest first. */
+    const struct snap_mapping *mapping; /* NULL: a block */
 };
 struct listed *report_listed(const struct report *report, bool large, bool mappings, size_t *count);
 
