@@ -19,7 +19,7 @@ long = "a note of many words " * 9
 ledger.fact(4, long)
 ledger.save("y.mst")
 text = memstow("report", "y.mst").stdout
-assert long.split() == text[text.index("a note of"):text.index("\n\n")].split(), text
+assert long.split() == text[text.index("a note of"):text.index("\n  where ")].split(), text
 assert all(len(line) <= 80 for line in text.split("\n")), text
 document = report("x.mst")
 assert document["lost"]["sites"] == 1234 and len(document["lost"]["reasons"]) == 3

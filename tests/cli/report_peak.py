@@ -76,7 +76,7 @@ assert done.stderr == ("memstow: x.mst: nothing is live, and no picture of its p
 assert report("x.mst")["peak"] is None
 
 # What an orderly end freed is pointed to; of a leak, of a growing program and of what was killed it is not said.
-HINT = "\nMost of the peak was freed before the end: --peak shows what was held then.\n"
+HINT = "\n  next       memstow report --peak x.mst: most of the peak was freed before\n             the end\n"
 for live, picture, state, said in ((3, 64, 2, True), (3, 64, 1, False), (3, 64, 3, False), (40, 64, 2, False),
                                    (64, 0, 2, False)):
     ledger(live * MIB, 64 * MIB, picture * MIB, state=state)

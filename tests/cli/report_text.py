@@ -19,6 +19,8 @@ assert all(len(line) <= 80 for line in lines), text
 assert "\n".join(lines) == """\
 program (pid 1000), exited
   command    ./program --all
+  where      4.0 MiB of 5.0 MiB live (80 %) belongs to /opt/program
+  next       memstow report --html -o page.html x.mst: all of it in a browser
 
                        live         blocks         peak    allocated
   host heap         4.0 MiB             31      8.0 MiB      6.0 MiB

@@ -26,9 +26,8 @@ ledger(0x7f0000000000, ["load", "right", "left"],
 shown = memstow("diff", "a.mst", "b.mst", "--by=site").stdout
 assert shown.split("\n", 3)[3] == """\
     grew by     blocks   live in B  call stack, innermost first
-   +2.0 KiB         +2     2.0 KiB     [program]+0x200
-                                    py load  load.py:7
-                                       [program]+0x100
+   +2.0 KiB         +2     2.0 KiB  py load  load.py:7
+                                       … 1 more, 1 inside
    +2.0 KiB         +2     6.1 KiB  total
 """, shown
 

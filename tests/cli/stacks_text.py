@@ -34,36 +34,23 @@ assert sections() == """
 By site
         live      blocks  call stack, innermost first
      3.0 MiB           3  model unet, node Load Model
-                             [program]+0x5000
-                             [program]+0x3000
-                             … 12 frames
                           py load_state_…e_longer_than_the_line  modules.py:2190
                           py <module>  train.py:40
-                             … 2 more
-     1.0 MiB          10     [library]+0x9000
-                             [program]+0x5000
-                             … 2 frames
-                          py step  train.py:12
+                             … 2 more, 14 inside
+     1.0 MiB          10  py step  train.py:12
                           py <module>  train.py:40
-                             … 2 more
-        10 B           1     [library]+0x9000
-                          py <module>  train.py:40
-                             … 2 more
+                             … 2 more, 4 inside
+        10 B           1  py <module>  train.py:40
+                             … 2 more, 1 inside
 
 Call tree (live, with all that is below)
      4.0 MiB 100.0 %     [program]+0x1000
                          [program]+0x2000
                       py <module>  train.py:40
      3.0 MiB  75.0 %    py load_state_…ame_longer_than_the_line  modules.py:2190
-                           … 11 frames
-                           [program]+0x3000
-                           [program]+0x3000
-                           [program]+0x5000
+                           … 14 inside
      1.0 MiB  25.0 %    py step  train.py:12
-                           [program]+0x3000
-                           [program]+0x4000
-                           [program]+0x5000
-                           [library]+0x9000
+                           … 4 inside
         10 B   0.0 %       … 1 more
 
 By model
@@ -79,7 +66,7 @@ top = sections("--by=site", "--top=1", "--churn")
 assert top.startswith("""
 By site
    allocated      blocks  call stack, innermost first
-     5.0 MiB          50     [library]+0x9000
+     5.0 MiB          50  py step  train.py:12
 """), top
 assert "  … and 2 more (--top=N shows N)\n" in top, top
 assert "     6.0 MiB           1  model unet" in sections("--by=site", "--peak"), sections("--by=site", "--peak")

@@ -55,7 +55,7 @@ usual = tree("--top=5")
 assert "py leak app.py:30" in functions(usual) and len(usual) <= 60, usual
 assert any(re.search(r" … \d+ more, one 2\.\d % \(--top=N shows more\)$", line) for line in usual), usual
 
-# A frame left out of the middle of a chain takes the line that would say so.
+# What is inside of Python is counted; --all-frames shows it.
 ledger = Ledger()
 program = ledger.module("[program]")
 native = [ledger.frame(0x1000 * i, program) for i in range(1, 10)]
@@ -63,10 +63,17 @@ hold(
     ledger.node(native[:1] + [ledger.python("a", "/a.py", 1)] + native[1:2] + [ledger.python("b", "/b.py", 1)] +
                 native[2:]), MIB)
 ledger.save("x.mst")
-assert functions(tree()) == ["[program]+0x1000", "py a a.py:1", "[program]+0x2000", "py b b.py:1", "… 4 frames",
-                             "[program]+0x7000", "[program]+0x8000", "[program]+0x9000"], tree()
+assert functions(tree()) == ["[program]+0x1000", "py a a.py:1", "[program]+0x2000", "py b b.py:1", "… 7 inside"], tree()
+every = ["[program]+0x1000", "py a a.py:1", "[program]+0x2000", "py b b.py:1",
+         *[f"[program]+0x{i}000" for i in range(3, 10)]]
+assert functions(tree("--all-frames")) == every, tree("--all-frames")
 
 # So it is in the list of sites.
-sites = memstow("report", "x.mst", "--by=site").stdout.split("\nCall tree")[0].split("innermost first\n")[1]
-assert functions(sites.strip("\n").split("\n")) == [
-    "MiB 1 [program]+0x9000", "[program]+0x8000", "… 5 frames", "py b b.py:1", "py a a.py:1", "[program]+0x1000"], sites
+def sites(*options):
+    text = memstow("report", "x.mst", "--by=site", *options).stdout
+    lines = text.split("\nCall tree")[0].split("innermost first\n")[1].strip("\n").split("\n")
+    return [line.removeprefix("MiB 1 ") for line in functions(lines)]
+
+
+assert sites() == ["py b b.py:1", "py a a.py:1", "… 1 more, 7 inside"], sites()
+assert sites("--all-frames") == every[::-1], sites("--all-frames")

@@ -1,5 +1,6 @@
 /* complain.c — see complain.h. */
 #include "tools/base/complain.h"
+#include "tools/base/progress.h"
 #include "tools/base/text.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 
 void complain(const char *format, ...) {
     va_list arguments;
+    progress_end();
     va_start(arguments, format);
     fputs("memstow: ", stderr);
     vfprintf(stderr, format, arguments);
@@ -38,6 +40,7 @@ int option_error(const char *command, int result, char **argv) {
 }
 
 int finish_output(int code) {
+    progress_end();
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
     if (!errno) { /* it failed earlier: a second flush fails again and sets errno */

@@ -4,8 +4,10 @@
 #include "preload/shared/utf8.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -188,6 +190,28 @@ struct text_line text_left(const char *string, int width) {
     for (int have = text_columns(line.s); have < width && used + 1 < sizeof line.s; have++) line.s[used++] = ' ';
     line.s[used] = 0;
     return line;
+}
+
+static bool has_styles(void) {
+    static int styles = -1;
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (styles < 0) styles = isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    return styles;
+}
+
+const char *text_style(enum text_style style) {
+    static const char *const codes[] = {
+        [TEXT_PLAIN] = "\033[0m", [TEXT_BOLD] = "\033[1m", [TEXT_RED] = "\033[31m", [TEXT_GREEN] = "\033[32m"};
+    return has_styles() ? codes[style] : "";
+}
+
+void text_heading(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    printf("\n%s", text_style(TEXT_BOLD));
+    vprintf(format, arguments);
+    puts(text_style(TEXT_PLAIN));
+    va_end(arguments);
 }
 
 void text_wrap(FILE *to, const char *string, int column, int indent) {

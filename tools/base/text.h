@@ -38,6 +38,13 @@ struct text_line text_left(const char *string, int width); /* the same, padded w
 /* The columns of a line on standard output: 80, or more on a wider terminal. */
 int text_width(void);
 
+/* Switches a style on, and text_style(TEXT_PLAIN) off again: an escape sequence for standard output, or "" if that is
+ * not a terminal, or if NO_COLOR is set or TERM is "dumb". Not for text whose columns are counted. */
+enum text_style { TEXT_PLAIN, TEXT_BOLD, TEXT_RED, TEXT_GREEN };
+const char *text_style(enum text_style style);
+/* Prints a heading: an empty line, and the words in bold. */
+void text_heading(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Writes text, made safe and broken between words into lines of at most 78 columns. The caller has written `column`
  * columns of the first line; further lines begin with `indent` blanks. */
 void text_wrap(FILE *to, const char *string, int column, int indent);

@@ -1,6 +1,7 @@
 /* cmd_control.c — memstow stow, restore, release and trigger: asks a running process to put memory away, to bring it
  * back, or to stop a move, and waits for the answer. */
 #include "tools/base/complain.h"
+#include "tools/base/progress.h"
 #include "tools/cmd/commands.h"
 #include "tools/proc/control_client.h"
 #include "tools/proc/proc.h"
@@ -50,7 +51,6 @@ struct order {
     int cancels;    /* how often the request was cancelled */
     int interrupts; /* interrupts that were seen already */
     bool late;      /* it was cancelled because of --timeout */
-    bool shown;     /* a line of progress is on the terminal */
 };
 
 static volatile sig_atomic_t interrupts;
@@ -98,35 +98,26 @@ static int help(const struct verb *verb) {
 
 /* --- progress --- */
 
-static void clear_progress(struct order *order) {
-    if (order->shown) fputs("\r\033[K", stderr);
-    order->shown = false;
-}
-
-static void show_progress(struct order *order) {
+static void show_progress(const struct order *order) {
     const char *state = order->cancels || order->ends      ? "cancelling"
                         : order->last.type == WIRE_WAITING ? "waiting until the program comes to it"
                                                            : order->verb->doing;
-    if (!isatty(STDERR_FILENO) || now() - order->begun < 0.5) return;
-    fprintf(stderr, "\r\033[K%s: %s", order->subject, state);
-    if (order->last.number > 0) fprintf(stderr, ", %s", text_size((uint64_t)order->last.number).s);
-    if (order->last.number > 0 && *order->last.text)
-        fprintf(stderr, " of %s", text_size(strtoull(order->last.text, NULL, 10)).s);
-    fprintf(stderr, " (%.0f s)", now() - order->begun);
-    fflush(stderr);
-    order->shown = true;
+    struct text moved = text_size(order->last.number > 0 ? (uint64_t)order->last.number : 0), whole = {""};
+    if (*order->last.text) whole = text_size(strtoull(order->last.text, NULL, 10));
+    if (order->last.number <= 0)
+        progress_say("%s: %s", order->subject, state);
+    else
+        progress_say("%s: %s, %s%s%s", order->subject, state, moved.s, *whole.s ? " of " : "", whole.s);
 }
 
 /* --- the outcome --- */
 
 static int not_done(struct order *order, const char *why) {
-    clear_progress(order);
     complain("%s: %s", order->subject, why);
     return EXIT_OVER;
 }
 
 static int no_answer(struct order *order, const char *why) {
-    clear_progress(order);
     complain("process %d does not answer: %s", (int)order->pid, why);
     return EXIT_UNREADABLE;
 }
@@ -150,7 +141,6 @@ static int tell_ended(struct order *order) {
         snprintf(why, sizeof why, "not cancelled: %s", error_text(number));
         return not_done(order, why);
     }
-    clear_progress(order);
     printf("%s: cancelled, %s", order->subject, text_size((uint64_t)number).s);
     if (*order->last.text) printf(" of %s", text_size(strtoull(order->last.text, NULL, 10)).s);
     printf(" %s\n", order->verb->done);
@@ -168,7 +158,6 @@ static int tell_end(struct order *order) {
                  *text ? ": " : "", *text ? TEXT_SAFE(text) : "");
         return not_done(order, why);
     }
-    clear_progress(order);
     printf("%s: %s %s%s%s\n", order->subject, order->verb->done, text_size((uint64_t)number).s, *text ? ": " : "",
            *text ? TEXT_SAFE(text) : "");
     return finish_output(EXIT_FINE);

@@ -20,11 +20,22 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_BY = 256, OPTION_TOP, OPTION_PEAK, OPTION_FAIL_OVER, OPTION_SUPPRESSIONS, OPTION_FORM, ROWS_JSON = 1000 };
+enum {
+    OPTION_BY = 256,
+    OPTION_TOP,
+    OPTION_PEAK,
+    OPTION_FAIL_OVER,
+    OPTION_SUPPRESSIONS,
+    OPTION_ALL_FRAMES,
+    OPTION_ABSOLUTE,
+    OPTION_FORM,
+    ROWS_JSON = 1000
+};
 
 static int help(void) {
     puts("usage: memstow diff A B [--by=VIEW] [--top=N] [--peak] [--fail-over=LIMIT,...]\n"
-         "                    [--suppressions=FILE] [--json | --html [-o PAGE]]\n"
+         "                    [--suppressions=FILE] [--all-frames] [--absolute]\n"
+         "                    [--json | --html [-o PAGE]]\n"
          "       memstow diff A B --folded|--pprof [--by=model|node|run] [--top=N]\n"
          "                    [--peak] [--fail-over=LIMIT,...] [--suppressions=FILE]\n"
          "\n"
@@ -43,6 +54,8 @@ static int help(void) {
          "                     and for each call site\n"
          "  --suppressions=FILE\n"
          "                     growth that limits do not count, see memstow-check(1)\n"
+         "  --all-frames       whole call stacks, with the allocator's own frames\n"
+         "  --absolute         whole paths of source files, for an editor to jump to\n"
          "  --json             one JSON document, sizes in bytes\n"
          "  --html             one page for a browser, by site: what grew is red, what\n"
          "                     shrank is blue\n"
@@ -314,6 +327,12 @@ static int take_option(struct diff *diff, int option, char **argv) {
     case OPTION_PEAK:
         diff->peak = true;
         return 0;
+    case OPTION_ALL_FRAMES:
+        innermost_show_all();
+        return 0;
+    case OPTION_ABSOLUTE:
+        symbol_text_absolute();
+        return 0;
     case 'o':
         diff->page = optarg;
         return 0;
@@ -349,6 +368,8 @@ static int check_profile(struct diff *diff) {
 static int check_form(struct diff *diff) {
     diff->root = BY_SITE;
     if (diff->page && diff->form != diff_html) return usage_error("diff", "-o goes with --html");
+    if (diff->form_name && (innermost_shows_all() || symbol_text_is_absolute()))
+        return usage_error("diff", "--all-frames and --absolute go with text");
     if (!diff->form) return EXIT_FINE;
     return diff->form == diff_html ? check_page(diff) : check_profile(diff);
 }
@@ -359,6 +380,8 @@ int cmd_diff(int argc, char **argv) {
                                             {"peak", no_argument, NULL, OPTION_PEAK},
                                             {"fail-over", required_argument, NULL, OPTION_FAIL_OVER},
                                             {"suppressions", required_argument, NULL, OPTION_SUPPRESSIONS},
+                                            {"all-frames", no_argument, NULL, OPTION_ALL_FRAMES},
+                                            {"absolute", no_argument, NULL, OPTION_ABSOLUTE},
                                             {"json", no_argument, NULL, OPTION_FORM},
                                             {"html", no_argument, NULL, OPTION_FORM + 1},
                                             {"folded", no_argument, NULL, OPTION_FORM + 2},

@@ -7,6 +7,7 @@
 #include "tools/leaks/leaks_follow.h"
 #include "tools/proc/proc.h"
 #include "tools/report/report.h"
+#include "tools/symbols/innermost.h"
 #include "tools/leaks/series.h"
 #include "tools/subject/subject.h"
 #include "tools/base/text.h"
@@ -27,6 +28,8 @@ enum {
     OPTION_RUNS,
     OPTION_HOLDERS,
     OPTION_TIMEOUT,
+    OPTION_ALL_FRAMES,
+    OPTION_ABSOLUTE,
     OPTION_HTML
 };
 enum { TIMEOUT = 60 };
@@ -42,8 +45,8 @@ struct choice {
 };
 
 static int help(void) {
-    puts("usage: memstow leaks FILE...|PID [--top=N] [--min=SIZE]\n"
-         "                     [--json | --html [-o PAGE]]\n"
+    puts("usage: memstow leaks FILE...|PID [--top=N] [--min=SIZE] [--all-frames]\n"
+         "                     [--absolute] [--json | --html [-o PAGE]]\n"
          "       memstow leaks PID [--holders] [--timeout=SECONDS] …\n"
          "       memstow leaks PID --series=FILE [--runs=N] …\n"
          "\n"
@@ -65,6 +68,8 @@ static int help(void) {
          "  --runs=N       with --series: until N more runs have ended\n"
          "  --min=SIZE     leave out what grows by less than SIZE a run (default 1K)\n"
          "  --top=N        show N findings of each kind (default 10; with --json all)\n"
+         "  --all-frames   whole call stacks, with the allocator's own frames\n"
+         "  --absolute     whole paths of source files, for an editor to jump to\n"
          "  --json         one JSON document, sizes in bytes\n"
          "  --html         one page for a browser, with the report of the last FILE\n"
          "  -o PAGE        where the page goes (default: standard output)\n"
@@ -277,6 +282,12 @@ static int take_option(struct choice *choice, int option, char **argv) {
     case OPTION_HOLDERS:
         choice->holders = true;
         return 0;
+    case OPTION_ALL_FRAMES:
+        innermost_show_all();
+        return 0;
+    case OPTION_ABSOLUTE:
+        symbol_text_absolute();
+        return 0;
     case OPTION_TIMEOUT:
         if (parse_timeout(optarg, &choice->timeout)) return 0;
         return usage_error("leaks", "--timeout=%s: not a number of seconds", TEXT_SAFE(optarg));
@@ -288,6 +299,8 @@ static int take_option(struct choice *choice, int option, char **argv) {
 static int check_words(struct choice *choice, char **arguments, int count) {
     if (choice->page && !choice->html) return usage_error("leaks", "-o goes with --html");
     if (choice->json && choice->html) return usage_error("leaks", "--json and --html exclude each other");
+    if ((choice->json || choice->html) && (innermost_shows_all() || symbol_text_is_absolute()))
+        return usage_error("leaks", "--all-frames and --absolute go with text");
     if (choice->html && html_page_check("leaks", choice->page) != EXIT_FINE) return EXIT_USAGE;
     if (count < 1) return usage_error("leaks", "one FILE or PID is needed, or several FILEs");
     choice->pid = count == 1 ? process_parse(arguments[0]) : 0;
@@ -310,6 +323,8 @@ int cmd_leaks(int argc, char **argv) {
                                             {"runs", required_argument, NULL, OPTION_RUNS},
                                             {"holders", no_argument, NULL, OPTION_HOLDERS},
                                             {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+                                            {"all-frames", no_argument, NULL, OPTION_ALL_FRAMES},
+                                            {"absolute", no_argument, NULL, OPTION_ABSOLUTE},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     const size_t not_given = SIZE_MAX - 1;

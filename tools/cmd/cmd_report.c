@@ -24,6 +24,8 @@ enum {
     OPTION_CHURN,
     OPTION_PYTHON,
     OPTION_MIN,
+    OPTION_ALL_FRAMES,
+    OPTION_ABSOLUTE,
     OPTION_FORM,
     TOP_SITES_JSON = 1000
 };
@@ -44,7 +46,7 @@ struct choice {
 
 static int help(void) {
     puts("usage: memstow report FILE|PID [--by=VIEW] [--top=N] [--match=TEXT]\n"
-         "                      [--peak | --churn] [--json]\n"
+         "                      [--peak | --churn] [--all-frames] [--absolute] [--json]\n"
          "       memstow report FILE|PID --folded|--pprof|--speedscope\n"
          "                      [--by=model|node|run] [--python] [--min=SIZE | --top=N]\n"
          "                      [--match=TEXT] [--peak | --churn]\n"
@@ -66,6 +68,8 @@ static int help(void) {
          "  --match=TEXT  only stacks with TEXT in a function, a file or a module\n"
          "  --peak        what was held at the peak, instead of what is live\n"
          "  --churn       what was ever allocated, instead of what is live\n"
+         "  --all-frames  whole call stacks, with the allocator's own frames\n"
+         "  --absolute    whole paths of source files, for an editor to jump to\n"
          "  --json        one JSON document, sizes in bytes\n"
          "  --folded      one line a stack, for flame graphs\n"
          "  --pprof       a compressed profile for pprof; not to a terminal\n"
@@ -116,7 +120,8 @@ static int report_show(const char *argument, struct choice *choice, bool more) {
     int code = subject_open(&subject, argument, true);
     if (code != EXIT_FINE) return code;
     if ((code = subject_check_order("report", &subject, argument, &choice->before)) != EXIT_FINE) return code;
-    struct report report = {.view = choice->view,
+    struct report report = {.argument = argument,
+                            .view = choice->view,
                             .view_given = choice->view_given,
                             .measure = choice->measure,
                             .match = choice->match,
@@ -176,6 +181,12 @@ static int take_option(struct choice *choice, int option, char **argv) {
     case OPTION_PYTHON:
         choice->python = true;
         return 0;
+    case OPTION_ALL_FRAMES:
+        innermost_show_all();
+        return 0;
+    case OPTION_ABSOLUTE:
+        symbol_text_absolute();
+        return 0;
     case OPTION_MATCH:
         choice->match = optarg;
         return *optarg ? 0 : usage_error("report", "--match= matches everything: give it a text");
@@ -234,6 +245,8 @@ static int check_usage(const struct choice *choice) {
         return usage_error("report", "--by=%s: %s is by model, node or run", view_name(choice->view), choice->form);
     if (choice->write == report_pprof && isatty(STDOUT_FILENO))
         return usage_error("report", "--pprof writes a compressed file: send it to one with > FILE");
+    if (choice->form && (innermost_shows_all() || symbol_text_is_absolute()))
+        return usage_error("report", "--all-frames and --absolute go with text");
     if (choice->page && choice->write != report_html) return usage_error("report", "-o goes with --html");
     return choice->write == report_perfetto ? check_perfetto(choice) : EXIT_FINE;
 }
@@ -247,6 +260,8 @@ int cmd_report(int argc, char **argv) {
         {"churn", no_argument, NULL, OPTION_CHURN},
         {"python", no_argument, NULL, OPTION_PYTHON},
         {"min", required_argument, NULL, OPTION_MIN},
+        {"all-frames", no_argument, NULL, OPTION_ALL_FRAMES},
+        {"absolute", no_argument, NULL, OPTION_ABSOLUTE},
         {"json", no_argument, NULL, OPTION_FORM},
         {"folded", no_argument, NULL, OPTION_FORM + 1},
         {"pprof", no_argument, NULL, OPTION_FORM + 2},

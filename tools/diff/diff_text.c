@@ -34,8 +34,13 @@ static const char *owner_name(const struct groups *groups, uint32_t name, struct
     return groups_owner_words(groups, name, true, copy->s, sizeof copy->s) ? copy->s : NULL;
 }
 
+/* Red for growth, green for what became less. */
+static const char *growth_style(int64_t growth) { return growth ? text_style(growth > 0 ? TEXT_RED : TEXT_GREEN) : ""; }
+
+static const char *style_end(int64_t growth) { return growth ? text_style(TEXT_PLAIN) : ""; }
+
 static void print_site(struct diff *diff, const struct groups *groups, const struct row *row) {
-    struct margin margin = {.width = SITE_INDENT};
+    struct margin margin = {.width = SITE_INDENT, .style = growth_style(row_growth(row))};
     struct innermost stack = {.count = 0};
     struct text_line model, node, run;
     struct text error = error_text(row);
@@ -63,7 +68,8 @@ static int name_width(const struct diff *diff) { return text_width() - FIGURES -
 static void print_row(const struct diff *diff, const struct groups *groups, const struct row *row) {
     char label[2048];
     groups_words(groups, row, label, sizeof label);
-    printf("%s %12s", text_left(label, name_width(diff)).s, text_size_change(row_growth(row)).s);
+    printf("%s %s%12s%s", text_left(label, name_width(diff)).s, growth_style(row_growth(row)),
+           text_size_change(row_growth(row)).s, style_end(row_growth(row)));
     if (diff->groups.estimated) printf(" %11s", error_text(row).s);
     printf(" %12s %13s\n", text_count_change(row_growth_blocks(row)).s, held_text(row).s);
 }
@@ -78,14 +84,16 @@ static void print_rows(const struct diff *diff, const struct groups *groups, siz
 /* ---- */
 
 static void print_total(const struct diff *diff, bool cuda) {
-    struct text bytes = text_size_change(cuda ? diff_grown_cuda_bytes(diff) : diff_grown_bytes(diff));
+    int64_t growth = cuda ? diff_grown_cuda_bytes(diff) : diff_grown_bytes(diff);
+    struct text bytes = text_size_change(growth);
     struct text blocks = text_count_change(cuda ? diff_grown_cuda_blocks(diff) : diff_grown_blocks(diff));
     struct text held = text_size(cuda ? diff->total[1].cuda_bytes : diff->total[1].bytes);
     if (diff->groups.view == BY_SITE)
-        printf("%*s %*s %*s  total\n", GROWTH, bytes.s, BLOCKS, blocks.s, GROWTH, held.s);
+        printf("%s%*s%s %*s %*s  total\n", growth_style(growth), GROWTH, bytes.s, style_end(growth), BLOCKS, blocks.s,
+               GROWTH, held.s);
     else
-        printf("%-*s %12s%*s %12s %13s\n", name_width(diff), "total", bytes.s, diff->groups.estimated ? ERROR : 0, "",
-               blocks.s, held.s);
+        printf("%-*s %s%12s%s%*s %12s %13s\n", name_width(diff), "total", growth_style(growth), bytes.s,
+               style_end(growth), diff->groups.estimated ? ERROR : 0, "", blocks.s, held.s);
 }
 
 static void print_side(const struct diff *diff, int side) {
@@ -139,7 +147,7 @@ void diff_text(struct diff *diff) {
     putchar('\n');
     print_groups(diff, &diff->groups);
     if (diff_has_cuda(diff)) {
-        puts("\nOn CUDA devices");
+        text_heading("On CUDA devices");
         print_groups(diff, &diff->cuda);
         print_devices(diff);
     }

@@ -1,6 +1,7 @@
 /* leaks_ask.c — see leaks_ask.h. */
 #include "tools/leaks/leaks_ask.h"
 #include "tools/base/duration.h"
+#include "tools/base/progress.h"
 #include "tools/proc/control_client.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 enum { LOOK_MS = 200, ATTEMPTS = 5 };
-static const uint64_t SHOW_AFTER_NS = SECOND_NS / 2;
 
 void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double seconds) {
     *self = (struct leaks_ask){.pid = pid, .until_ns = duration_now() + (uint64_t)(seconds * 1e9)};
@@ -23,28 +23,13 @@ void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double
 struct asking {
     struct leaks_ask *whole;
     const char *words;
-    uint64_t begun_ns;
-    bool shown;
 };
 
-static void progress_show(struct asking *asking) {
-    uint64_t ns = duration_now() - asking->begun_ns;
-    if (!isatty(STDERR_FILENO) || ns < SHOW_AFTER_NS) return;
-    fprintf(stderr, "\r\033[Kprocess %d: %s (%.0f s)", (int)asking->whole->pid, asking->words, (double)ns / 1e9);
-    fflush(stderr);
-    asking->shown = true;
-}
-
-static int ended(const struct asking *asking, int64_t result) {
-    if (asking->shown) fputs("\r\033[K", stderr);
-    return result > INT_MAX ? INT_MAX : (int)result;
-}
-
 /* Cancels a request that is late: the program takes it back unless it has begun. */
-static int give_up(const struct asking *asking, int fd) {
+static int give_up(int fd) {
     struct wire_message message = {.type = WIRE_CANCEL};
     control_send(fd, &message);
-    return ended(asking, -ETIMEDOUT);
+    return -ETIMEDOUT;
 }
 
 enum { CLOSED = INT_MIN /* the connection was closed before an answer came */ };
@@ -54,14 +39,15 @@ static int wait_for_answer(struct asking *asking, int fd) {
     struct wire_message answer;
     for (;;) {
         int result = control_receive(fd, &answer, LOOK_MS);
-        if (result < 0) return result == -ECONNRESET ? CLOSED : ended(asking, result);
+        if (result < 0) return result == -ECONNRESET ? CLOSED : result;
         if (result > 0 && answer.type == WIRE_DONE) {
             snprintf(asking->whole->text, sizeof asking->whole->text, "%s", answer.text);
             /* an older program does not know the request */
-            return ended(asking, answer.number == -EPROTO ? -ENOTSUP : answer.number);
+            if (answer.number == -EPROTO) return -ENOTSUP;
+            return answer.number > INT_MAX ? INT_MAX : (int)answer.number;
         }
-        if (duration_now() > asking->whole->until_ns) return give_up(asking, fd);
-        progress_show(asking);
+        if (duration_now() > asking->whole->until_ns) return give_up(fd);
+        progress_say("process %d: %s", (int)asking->whole->pid, asking->words);
     }
 }
 
@@ -75,13 +61,14 @@ static int ask_once(struct asking *asking, const struct wire_message *message) {
 }
 
 static int request_ask(struct leaks_ask *self, const struct wire_message *message, const char *words) {
-    struct asking asking = {.whole = self, .words = words, .begun_ns = duration_now()};
+    struct asking asking = {.whole = self, .words = words};
+    progress_begin();
     if (!*self->path) return -ENOTSUP;
     for (int i = 0; i < ATTEMPTS; i++) {
         int result = ask_once(&asking, message);
         if (result != CLOSED) return result;
     }
-    return ended(&asking, -ENOTSUP);
+    return -ENOTSUP;
 }
 
 int leaks_ask_collect(struct leaks_ask *self) {

@@ -57,13 +57,14 @@ static void print_verdict(const struct leaks *self) {
     struct leaks_doubt doubt = leaks_doubt(self);
     switch (leaks_verdict(self)) {
     case LEAKS_FOUND:
-        printf("\n%s %s found\n", text_count(count).s, plural(count, "leak", "leaks"));
+        text_heading("%s%s %s found", text_style(TEXT_RED), text_count(count).s, plural(count, "leak", "leaks"));
         return;
     case LEAKS_CANNOT_TELL:
-        printf("\nCannot tell: %s.\nWhat to do: %s.\n", doubt.why, doubt.advice);
+        text_heading("Cannot tell: %s.", doubt.why);
+        printf("What to do: %s.\n", doubt.advice);
         return;
     case LEAKS_NONE:
-        puts("\nNo leak found");
+        text_heading("%sNo leak found", text_style(TEXT_GREEN));
         if (!leaks_ended_in_order(self)) return;
         puts("The program has ended in order, which frees most of what leaks: look at it\n"
              "while it runs, or at a snapshot of that time.");
@@ -157,9 +158,10 @@ static void print_retired(const struct leaks *self, const struct leaks_view *vie
     size_t count = 0;
     for (size_t i = 0; i < self->retired_leaks; i++) {
         if (self->retired[i].is_told) continue;
-        if (!count)
-            printf("\nRetired, and still there\n%*s %*s  what holds it, owner, and where it was allocated\n", FIRST,
-                   "live", SECOND, "blocks");
+        if (!count) {
+            text_heading("Retired, and still there");
+            printf("%*s %*s  what holds it, owner, and where it was allocated\n", FIRST, "live", SECOND, "blocks");
+        }
         if (count++ < view->top) print_retired_one(self, view, &self->retired[i]);
     }
     if (count > view->top) printf("… and %s more (--top=N shows N)\n", text_count(count - view->top).s);
@@ -222,7 +224,8 @@ static void print_finding(const struct leaks *self, const struct leaks_view *vie
 static void print_growing(const struct leaks *self, const struct leaks_view *view) {
     size_t shown = self->count < view->top ? self->count : view->top;
     if (!self->count) return;
-    printf("\nGrowing\n%*s %*s  what holds it, owner, and call stack, innermost first\n", FIRST,
+    text_heading("Growing");
+    printf("%*s %*s  what holds it, owner, and call stack, innermost first\n", FIRST,
            leaks_by_runs(self) ? "a run" : "a reading", SECOND, "live");
     for (size_t i = 0; i < shown; i++) print_finding(self, view, &self->list[i]);
     if (shown < self->count) printf("… and %s more (--top=N shows N)\n", text_count(self->count - shown).s);
@@ -245,7 +248,9 @@ static const struct {
 };
 
 static void print_rest_head(bool *first) {
-    if (*first) printf("\nNot counted as leaks\n%*s %*s\n", FIRST, "live", SECOND, "sites");
+    if (!*first) return;
+    text_heading("Not counted as leaks");
+    printf("%*s %*s\n", FIRST, "live", SECOND, "sites");
     *first = false;
 }
 

@@ -21,6 +21,7 @@ struct report_tab {
 struct report {
     const struct image *image;
     const struct subject *subject;
+    const char *argument; /* FILE or PID as the user wrote it */
     struct resident resident;
     enum view view;
     bool view_given;
@@ -77,6 +78,9 @@ void report_json_owner(struct json *json, const struct image *image, uint64_t id
 bool report_shows_stacks(const struct report *report);
 bool report_shows_table(const struct report *report, enum view *view);
 
+/* The lines "where" and "next": where most memory is, and what to type next. Returns 0, or -1: no memory. */
+int report_text_lead(const struct report *report);
+
 /* Parts of the text: the sites with the most memory, and the call tree. They return 0, or -1: no memory. */
 int text_sites(const struct report *report);
 int text_tree(const struct report *report);
@@ -110,8 +114,6 @@ struct total report_site(const struct image *image, const struct listed_site *si
 struct text report_peak_label(const struct image *image);
 /* The sentence that says which peak they show. */
 void report_text_peak(const struct report *report);
-/* Notes that a program which freed its memory at the end held more before, and how to see it. */
-void report_text_since_freed(const struct report *report);
 /* Notes that the stacks or the table are estimates, and what they lack. */
 void report_text_estimates(const struct report *report);
 /* The same on standard error, for a form that has no place for the note. */

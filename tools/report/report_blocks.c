@@ -84,8 +84,8 @@ int report_text_blocks(const struct report *report) {
     size_t shown = row_count < report->top ? row_count : report->top;
     for (size_t i = 0; i < shown; i++) seen += rows[i].count;
     if (count) {
-        printf("\nLargest blocks of 64 KiB and more, and mappings (%s of %s)\n", text_count(seen).s,
-               text_count(count).s);
+        text_heading("Largest blocks of 64 KiB and more, and mappings (%s of %s)", text_count(seen).s,
+                     text_count(count).s);
         printf("  %*s %*s  %-*s  %s\n", SIZE, "size", AGE, "age", KIND, "kind", "from");
     }
     for (size_t i = 0; i < shown; i++) print_row(report, &rows[i]);

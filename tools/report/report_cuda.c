@@ -56,7 +56,7 @@ static void text_troubles(const struct cuda_image *cuda) {
 int report_text_cuda(const struct report *report) {
     const struct cuda_image *cuda = &report->image->cuda;
     if (!cuda->used && !report->image->cupti.asked && !report_has_vbars(report)) return 0;
-    puts("\nCUDA");
+    text_heading("CUDA");
     for (size_t i = 0; i < cuda->device_count; i++)
         if (cuda->devices[i].used) cuda_device_text(report->image, i);
     text_kinds(cuda);

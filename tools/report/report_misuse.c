@@ -39,7 +39,7 @@ static void text_misuse(const struct report *report, const struct snap_misuse *m
 
 void report_text_misuse(const struct report *report) {
     const struct image *image = report->image;
-    if (image->misuse_count) puts("\nMisused blocks");
+    if (image->misuse_count) text_heading("%sMisused blocks", text_style(TEXT_RED));
     for (size_t i = 0; i < image->misuse_count && i < report->top; i++) text_misuse(report, &image->misuses[i]);
     if (image->misuse_count > report->top)
         printf("  … and %zu more (--top=N shows N)\n", image->misuse_count - report->top);

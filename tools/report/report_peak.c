@@ -21,8 +21,3 @@ void report_text_peak(const struct report *report) {
     putchar('\n');
     text_wrap(stdout, sentence, 0, 0);
 }
-
-void report_text_since_freed(const struct report *report) {
-    if (report->measure == MEASURE_LIVE && at_peak_since_freed(report->image))
-        puts("\nMost of the peak was freed before the end: --peak shows what was held then.");
-}

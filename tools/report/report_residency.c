@@ -41,7 +41,7 @@ void report_text_residency(const struct report *report) {
         text_wrap(stdout, sentence, 0, 0);
         return;
     }
-    printf("\nResident memory (RSS): %s\n", text_size(resident->rss).s);
+    text_heading("Resident memory (RSS): %s", text_size(resident->rss).s);
     part("live blocks", resident->live, resident->rss);
     part("allocator overhead of live blocks (estimate)", resident->overhead, resident->rss);
     part("freed, kept by the allocator (an estimate)", resident->retained, resident->rss);

@@ -101,7 +101,7 @@ static int text_views(const struct report *report) {
 
 static void text_lost(const struct image *image) {
     if (!lost_any(image)) return;
-    puts("\nLost");
+    text_heading("Lost");
     for (size_t i = 0; i < SNAP_LOST_KINDS; i++) {
         const struct lost_kind *kind = lost_kind(i);
         if (image->header.lost[i])
@@ -113,9 +113,9 @@ static void text_lost(const struct image *image) {
 
 int report_text(const struct report *report) {
     text_head(report);
+    if (report_text_lead(report) < 0) return -1;
     report_text_misuse(report);
     text_totals(report);
-    report_text_since_freed(report);
     report_text_peak(report);
     report_text_estimates(report);
     if (report_text_match(report) && (text_views(report) < 0 || report_text_blocks(report) < 0)) return -1;

@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     TREE_INDENT = 22,
@@ -102,8 +103,32 @@ static int limb_follow(struct tree_print *print, struct limb *limb) {
     return 0;
 }
 
+/* Symbols of a frame begin with the innermost. */
+static uint32_t symbol_of(const struct named_frame *frame, uint32_t level) {
+    return level < frame->count ? frame->count - 1 - level : 0;
+}
+
+static bool allocates(const struct tree_print *print, struct calltree_line line) {
+    const struct named_frame *frame = symbols_frame(print->report->symbols, line.frame);
+    return !frame->python && innermost_is_allocator(frame->symbols[symbol_of(frame, line.level)].function);
+}
+
+/* Whether a chain divides inside of the allocator. C++'s library calls the program, too: it divides a chain. */
+static bool divides_in_allocator(const struct tree_print *print, const struct limb *limb, size_t parts) {
+    for (size_t i = 0; i < parts; i++) {
+        const struct calltree_line *line = &limb->below.list[i].line;
+        const char *function = symbols_frame(print->report->symbols, line->frame)->symbols[0].function;
+        if (!allocates(print, *line) || strncmp(function, "std::", 5) == 0) return false;
+    }
+    return !innermost_shows_all();
+}
+
 static void limb_divide(struct tree_print *print, size_t index, size_t parts) {
     struct limb *limb = &print->limbs[index];
+    if (divides_in_allocator(print, limb, parts)) {
+        branches_clear(&limb->below);
+        return;
+    }
     if (print->count + parts > LIMBS_MOST) return;
     limb->first = print->count;
     limb->parts = parts;
@@ -124,11 +149,6 @@ static int limbs_grow(struct tree_print *print) {
         limb_divide(print, i, (size_t)parts);
     }
     return 0;
-}
-
-/* Symbols of a frame begin with the innermost. */
-static uint32_t symbol_of(const struct named_frame *frame, uint32_t level) {
-    return level < frame->count ? frame->count - 1 - level : 0;
 }
 
 static struct calltree_line name_line(void *context, struct calltree_line line, bool *more) {
@@ -152,7 +172,7 @@ static void tree_line(struct tree_print *print, struct calltree_line line, const
     print->lines++;
     if (print->counting) return;
     const struct named_frame *frame = symbols_frame(print->report->symbols, line.frame);
-    struct innermost_line shown = {frame, &frame->symbols[symbol_of(frame, line.level)], 0};
+    struct innermost_line shown = {frame, &frame->symbols[symbol_of(frame, line.level)]};
     if (figures)
         tree_figures(print, figures, depth);
     else
@@ -184,16 +204,36 @@ static bool divides_in_python(const struct tree_print *print, const struct limb 
     return limb->parts;
 }
 
-/* How many frames of the inner end of a chain are shown. */
-static size_t tail_of(const struct tree_print *print, const struct limb *limb) {
-    if (!limb->parts) return LEAF_TAIL;
+/* How many of the last frames of a chain are shown. */
+static size_t tail_of(const struct tree_print *print, const struct limb *limb, size_t count) {
+    bool leaf = !limb->parts, python = count && innermost_is_python(print->report->image, limb->lines[count - 1].frame);
+    if (innermost_shows_all()) return count;
+    if (leaf) return python ? CHAIN_TAIL : LEAF_TAIL;
     return divides_in_python(print, limb) ? 0 : CHAIN_TAIL;
+}
+
+/* How many lines at the inner end of a chain are left out: the allocator's, and all that is inside of Python. */
+static size_t inside_of(const struct tree_print *print, const struct limb *limb) {
+    size_t end = limb->count;
+    if (limb->parts || innermost_shows_all()) return 0;
+    while (end && !innermost_is_python(print->report->image, limb->lines[end - 1].frame)) end--;
+    if (end) return limb->count - end;
+    for (end = limb->count; end > 1 && allocates(print, limb->lines[end - 1]); end--) {
+    }
+    return limb->count - end;
+}
+
+static void print_inside(struct tree_print *print, size_t count, int depth) {
+    if (!count) return;
+    print->lines++;
+    if (!print->counting) printf("%*s   … %zu inside\n", print->indent + 2 * depth, "", count);
 }
 
 static void print_chain(struct tree_print *print, const struct limb *limb, int depth) {
     const struct image *image = print->report->image;
     const struct calltree_line *chain = limb->lines;
-    size_t count = limb->count, tail = tail_of(print, limb), hidden = 0;
+    size_t inside = inside_of(print, limb), count = limb->count - inside;
+    size_t tail = tail_of(print, limb, count), hidden = 0;
     bool whole = count <= CHAIN_HEAD + tail + 1;
     size_t end = whole ? 0 : count - tail, python = python_from(image, chain, end);
     for (size_t i = 0; i < count; i++) {
@@ -207,6 +247,7 @@ static void print_chain(struct tree_print *print, const struct limb *limb, int d
         tree_line(print, chain[i], i ? NULL : &figures, depth);
     }
     print_hidden(print, chain, count, hidden, depth);
+    print_inside(print, inside, depth);
 }
 
 /* The bytes of the largest part that --top leaves out, or 0. */
@@ -310,8 +351,8 @@ static int print_tree(struct tree_print *print) {
     if (!print->limbs || limbs_grow(print) < 0) return -1;
     count_lines(print);
     limbs_choose(print, report->top < SIZE_MAX / LINES_PER_ROW ? LINES_PER_ROW * report->top : SIZE_MAX);
-    printf("\nCall tree (%s%s, with all that is below)\n", print->tree.variances ? "estimates of what is " : "",
-           report_measure_words(report).s);
+    text_heading("Call tree (%s%s, with all that is below)", print->tree.variances ? "estimates of what is " : "",
+                 report_measure_words(report).s);
     print_limb(print, &print->limbs[0], 0);
     return 0;
 }

@@ -33,7 +33,8 @@ const char *text_nothing(enum measure measure) {
 }
 
 void text_view(const struct report *report, enum view view) {
-    printf("\nBy %s", view_name(view));
-    if (report->match && view != BY_THREAD) printf(", of call stacks with \"%s\"", text_fit(report->match, 40).s);
-    putchar('\n');
+    if (report->match && view != BY_THREAD)
+        text_heading("By %s, of call stacks with \"%s\"", view_name(view), text_fit(report->match, 40).s);
+    else
+        text_heading("By %s", view_name(view));
 }

@@ -1,6 +1,7 @@
 /* subject.c — see subject.h. */
 #include "tools/subject/subject.h"
 #include "tools/base/complain.h"
+#include "tools/base/progress.h"
 #include "tools/subject/live.h"
 #include "tools/subject/measure.h"
 #include "tools/proc/proc.h"
@@ -77,6 +78,7 @@ int subject_open(struct subject *subject, const char *argument, bool with_reside
     pid_t pid = process_parse(argument);
     memset(subject, 0, sizeof *subject);
     if (!*argument) return unreadable("''", "not a file name, and no PID");
+    progress_say("reading %s", argument);
     return pid ? subject_open_pid(subject, pid, with_residency) : open_file(subject, argument, with_residency);
 }
 

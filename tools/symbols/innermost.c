@@ -34,43 +34,6 @@ static size_t find_python(const struct stack *stack, size_t from) {
     return from;
 }
 
-/* Adds lines for the frames from `next` on, up to frame `end` or `most` lines in all. Returns the frame after them. */
-static size_t frames_add(struct innermost *innermost, const struct stack *stack, size_t next, size_t end, size_t most) {
-    for (; next < end && innermost->count < most; next++) {
-        const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[next]);
-        for (uint32_t i = 0; i < frame->count && innermost->count < most; i++) {
-            struct innermost_line *line = &innermost->lines[innermost->count++];
-            *line = (struct innermost_line){frame, &frame->symbols[i], line->skipped};
-        }
-    }
-    return next;
-}
-
-/* Skips the frames between the innermost ones and the first Python line. A single frame is shown, because a note about
- * it takes a line, too. */
-static size_t skip_to_python(struct innermost *innermost, const struct stack *stack, size_t next, size_t python) {
-    size_t skipped = python - next;
-    if (skipped == 1) return frames_add(innermost, stack, next, python, INNERMOST_LINES);
-    innermost->lines[innermost->count].skipped = skipped;
-    return python;
-}
-
-void innermost_of(struct innermost *innermost, const struct image *image, struct symbols *symbols, uint32_t node) {
-    struct stack stack = {image, symbols, NULL, 0};
-    stack.frames = stack_all(image, node, &stack.count);
-    *innermost = (struct innermost){.count = 0};
-    size_t python = find_python(&stack, 0);
-    size_t native = python < stack.count ? INNERMOST_BELOW_PYTHON : INNERMOST_NATIVE;
-    size_t next = frames_add(innermost, &stack, 0, python, native);
-    if (python < stack.count) next = skip_to_python(innermost, &stack, next, python);
-    size_t most =
-        innermost->count + INNERMOST_PYTHON < INNERMOST_LINES ? innermost->count + INNERMOST_PYTHON : INNERMOST_LINES;
-    for (; python < stack.count && innermost->count < most; python = find_python(&stack, next))
-        next = frames_add(innermost, &stack, python, python + 1, most);
-    if (stack.count - next == 1) next = frames_add(innermost, &stack, next, stack.count, INNERMOST_LINES);
-    innermost->more = stack.count - next;
-}
-
 static bool begins(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
 
 static bool ends(const char *name, const char *with) {
@@ -79,35 +42,77 @@ static bool ends(const char *name, const char *with) {
 }
 
 bool innermost_is_allocator(const char *function) {
-    return function && (begins(function, "operator new") || begins(function, "std::") ||
-                        begins(function, "__gnu_cxx::") || ends(function, "malloc") || ends(function, "calloc") ||
-                        ends(function, "realloc") || ends(function, "memalign"));
+    static const char *const first[] = {
+        "operator new",    "std::",      "__gnu_cxx::",  "alloc::",       "__rust_",           "new_arena",
+        "_PyObject_Arena", "arena_map_", "_PyObject_GC", "_PyObject_New", "c10::DefaultCPUAl", "at::detail::empty_"};
+    static const char *const last[] = {"alloc",    "alloc0", "alloc_mmap",   "alloc_cpu",
+                                       "memalign", "strdup", "from_new_pool"};
+    bool found = false;
+    for (size_t i = 0; function && i < sizeof first / sizeof *first; i++) found |= begins(function, first[i]);
+    for (size_t i = 0; function && i < sizeof last / sizeof *last; i++) found |= ends(function, last[i]);
+    return found;
 }
 
-static bool find_caller(const struct stack *stack, struct innermost_line *line) {
+/* Where a stack is shown from: a frame, and one of the functions that are inlined into it. */
+struct start {
+    size_t frame;
+    uint32_t symbol;
+};
+
+/* The first function that does not allocate for others; the innermost function if there is none. */
+static struct start find_caller(const struct stack *stack) {
     for (size_t i = 0; i < stack->count; i++) {
         const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[i]);
-        for (uint32_t k = 0; k < frame->count; k++) {
-            *line = (struct innermost_line){frame, &frame->symbols[k], 0};
-            if (!innermost_is_allocator(frame->symbols[k].function)) return true;
-        }
+        for (uint32_t k = 0; k < frame->count; k++)
+            if (!innermost_is_allocator(frame->symbols[k].function)) return (struct start){i, k};
     }
-    return false;
+    return (struct start){0};
+}
+
+static struct start find_start(const struct stack *stack) {
+    size_t python = find_python(stack, 0);
+    return python < stack->count ? (struct start){python, 0} : find_caller(stack);
+}
+
+static bool all_frames;
+
+void innermost_show_all(void) { all_frames = true; }
+bool innermost_shows_all(void) { return all_frames; }
+
+/* Adds lines for a frame, from one of its functions on, up to `most` lines in all. */
+static void frame_add(struct innermost *innermost, const struct stack *stack, struct start from, size_t most) {
+    const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[from.frame]);
+    for (uint32_t i = from.symbol; i < frame->count && innermost->count < most; i++)
+        innermost->lines[innermost->count++] = (struct innermost_line){frame, &frame->symbols[i]};
+}
+
+void innermost_of(struct innermost *innermost, const struct image *image, struct symbols *symbols, uint32_t node) {
+    struct stack stack = {image, symbols, NULL, 0};
+    stack.frames = stack_all(image, node, &stack.count);
+    *innermost = (struct innermost){.count = 0};
+    if (!stack.count) return;
+    struct start from = all_frames ? (struct start){0} : find_start(&stack);
+    bool python = !all_frames && innermost_is_python(image, stack.frames[from.frame]);
+    size_t most = all_frames ? INNERMOST_LINES : python ? INNERMOST_PYTHON : INNERMOST_NATIVE, next = from.frame;
+    innermost->inside = from.frame;
+    while (from.frame < stack.count && innermost->count < most) {
+        frame_add(innermost, &stack, from, most);
+        next = from.frame + 1;
+        from = (struct start){python ? find_python(&stack, next) : next, 0};
+    }
+    /* A note about one frame takes a line, too. */
+    if (stack.count - next == 1 && !innermost->inside)
+        frame_add(innermost, &stack, (struct start){next++, 0}, INNERMOST_LINES);
+    innermost->more = stack.count - next;
 }
 
 bool innermost_caller(struct innermost_line *line, const struct image *image, struct symbols *symbols, uint32_t node) {
     struct stack stack = {image, symbols, NULL, 0};
     stack.frames = stack_all(image, node, &stack.count);
-    size_t python = find_python(&stack, 0);
     if (!stack.count) return false;
-    if (python < stack.count) {
-        stack.frames += python;
-        stack.count = 1;
-    }
-    if (!find_caller(&stack, line)) {
-        const struct named_frame *frame = symbols_frame(symbols, stack.frames[0]);
-        *line = (struct innermost_line){frame, &frame->symbols[0], 0};
-    }
+    struct start from = find_start(&stack);
+    const struct named_frame *frame = symbols_frame(symbols, stack.frames[from.frame]);
+    *line = (struct innermost_line){frame, &frame->symbols[from.symbol]};
     return true;
 }
 
@@ -118,12 +123,21 @@ struct text_line innermost_text(const struct innermost_line *line, int width) {
     return text;
 }
 
+struct text_line innermost_left_out(const struct innermost *innermost) {
+    struct text_line text = {""};
+    if (innermost->more && innermost->inside)
+        snprintf(text.s, sizeof text.s, "… %zu more, %zu inside", innermost->more, innermost->inside);
+    else if (innermost->more)
+        snprintf(text.s, sizeof text.s, "… %zu more", innermost->more);
+    else if (innermost->inside)
+        snprintf(text.s, sizeof text.s, "… %zu inside", innermost->inside);
+    return text;
+}
+
 void innermost_print(const struct innermost *innermost, FILE *to, int indent) {
     enum { WIDTH = 100 };
-    for (size_t i = 0; i < innermost->count; i++) {
-        const struct innermost_line *line = &innermost->lines[i];
-        if (line->skipped) fprintf(to, "%*s   … %zu frames\n", indent, "", line->skipped);
-        fprintf(to, "%*s%s\n", indent, "", innermost_text(line, WIDTH - indent).s);
-    }
-    if (innermost->more) fprintf(to, "%*s   … %zu more\n", indent, "", innermost->more);
+    struct text_line left_out = innermost_left_out(innermost);
+    for (size_t i = 0; i < innermost->count; i++)
+        fprintf(to, "%*s%s\n", indent, "", innermost_text(&innermost->lines[i], WIDTH - indent).s);
+    if (*left_out.s) fprintf(to, "%*s   %s\n", indent, "", left_out.s);
 }

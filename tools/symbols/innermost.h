@@ -1,6 +1,6 @@
 /* innermost.h — the few lines of a call stack that show where an allocation comes from.
- * In: a node. Out: its innermost frames; or, if Python is further out, the innermost two and the Python lines that led
- * there. */
+ * In: a node. Out: its innermost frames outside of the allocator; or, if it has Python frames, the innermost of
+ * these. */
 #ifndef MEMSTOW_INNERMOST_H
 #define MEMSTOW_INNERMOST_H
 
@@ -10,22 +10,25 @@
 #include <stdio.h>
 
 enum {
-    INNERMOST_NATIVE = 4,       /* lines of a stack without Python */
-    INNERMOST_BELOW_PYTHON = 2, /* lines inside the innermost Python frame */
-    INNERMOST_PYTHON = 3,
-    INNERMOST_LINES =
-        16 /* and one frame between two of them, or behind the last, if it would be the only one left out */
+    INNERMOST_NATIVE = 4,  /* lines of a stack without Python */
+    INNERMOST_PYTHON = 3,  /* lines of a stack with Python */
+    INNERMOST_LINES = 512, /* of any stack */
 };
 
 struct innermost {
     struct innermost_line {
         const struct named_frame *frame;
         const struct symbol *symbol;
-        size_t skipped; /* frames that are left out before this line */
     } lines[INNERMOST_LINES];
     size_t count;
-    size_t more; /* frames that are left out further out */
+    size_t inside; /* frames that are left out further in */
+    size_t more;   /* frames that are left out further out */
 };
+
+/* From now on innermost_of() gives all frames of a stack, allocator and import machinery too: --all-frames. Commands
+ * call it before they print. */
+void innermost_show_all(void);
+bool innermost_shows_all(void);
 
 /* Gives no lines for a stack that the image does not have. */
 void innermost_of(struct innermost *innermost, const struct image *image, struct symbols *symbols, uint32_t node);
@@ -39,12 +42,15 @@ bool innermost_is_import(const struct image *image, uint32_t frame);
 /* Whether it is any other Python frame. */
 bool innermost_is_python(const struct image *image, uint32_t frame);
 
-/* Whether the function allocates memory for others: operator new, functions of the C++ library, and those with names
- * like malloc. */
+/* Whether the function allocates memory for its callers: operator new, functions of the C++ library, those of CPython's
+ * and PyTorch's allocators, and those with names like malloc. */
 bool innermost_is_allocator(const char *function);
 
 /* "py function  file:line", with three blanks in place of "py " for native frames; at most `width` columns. */
 struct text_line innermost_text(const struct innermost_line *line, int width);
+
+/* "… 12 more, 3 inside": the frames that are left out; "" if there are none. */
+struct text_line innermost_left_out(const struct innermost *innermost);
 
 /* Prints all lines, indented, for a list of at most 100 columns. */
 void innermost_print(const struct innermost *innermost, FILE *to, int indent);

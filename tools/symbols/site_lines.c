@@ -20,7 +20,10 @@ int site_width(const struct margin *margin) { return text_width() - margin->widt
 void site_line(struct margin *margin, const char *text) {
     const char *left = margin->next < margin->count ? margin->lines[margin->next++] : "";
     int pad = *text ? margin->width - text_columns(left) : 0;
-    printf("%s%*s%s\n", left, pad > 0 ? pad : 0, "", text);
+    bool styled = margin->style && *margin->style;
+    printf("%s%s%s%*s%s\n", styled ? margin->style : "", left, styled ? text_style(TEXT_PLAIN) : "", pad > 0 ? pad : 0,
+           "", text);
+    margin->style = NULL;
 }
 
 /* Prints owners. An owner that would be cut on a shared line gets its own, because models differ in the file, which
@@ -42,15 +45,11 @@ void site_owners(struct margin *margin, const char *model, const char *node, con
 }
 
 static void print_stack(struct margin *margin, const struct innermost *stack) {
-    char text[64];
-    for (size_t i = 0; i < stack->count; i++) {
-        const struct innermost_line *line = &stack->lines[i];
-        snprintf(text, sizeof text, "   … %zu frames", line->skipped);
-        if (line->skipped) site_line(margin, text);
-        site_line(margin, innermost_text(line, site_width(margin)).s);
-    }
-    snprintf(text, sizeof text, "   … %zu more", stack->more);
-    if (stack->more) site_line(margin, text);
+    struct text_line left_out = innermost_left_out(stack);
+    char text[sizeof left_out + FRAME_INDENT];
+    for (size_t i = 0; i < stack->count; i++) site_line(margin, innermost_text(&stack->lines[i], site_width(margin)).s);
+    snprintf(text, sizeof text, "%*s%s", FRAME_INDENT, "", left_out.s);
+    if (*left_out.s) site_line(margin, text);
 }
 
 void site_lines(struct margin *margin, const struct innermost *stack, const char *otherwise) {

@@ -8,6 +8,7 @@
 
 struct margin {
     int width;
+    const char *style;  /* of the first line, from text_style(); NULL: plain */
     size_t count, next; /* number of texts, and the index for the next line */
     char lines[2][80];
 };

@@ -1,5 +1,6 @@
 /* symbols.c — see symbols.h. */
 #include "tools/base/complain.h"
+#include "tools/base/progress.h"
 #include "tools/symbols/perfmap.h"
 #include "tools/views/stacks.h"
 #include "tools/symbols/symbols.h"
@@ -128,6 +129,7 @@ static void say(struct symbols *symbols, uint32_t module, enum symfile_state sta
 static size_t look_up(struct symbols *symbols, uint32_t module, uint64_t address) {
     const char *path = image_string(symbols->image, symbols->image->modules[module].path);
     if (symbols->bad[module] || path[0] != '/') return 0;
+    progress_say("looking up functions in %s", text_base_name(path));
     if (!symreader_ask(&symbols->reader, module, address, &symbols->answer.head)) {
         say(symbols, module, SYMFILE_DAMAGED);
         return 0;
@@ -244,25 +246,34 @@ const char *symbol_nameless(const struct named_frame *frame, char name[SYMBOL_NA
     return name;
 }
 
+static bool absolute;
+
+void symbol_text_absolute(void) { absolute = true; }
+bool symbol_text_is_absolute(void) { return absolute; }
+
+/* A path as it is shown: whole, or its last names. */
+static const char *shown_path(const char *path) { return absolute ? path : symbols_short_path(path); }
+
 static void describe(const struct named_frame *frame, const struct symbol *symbol, char *name, char *place,
                      size_t size) {
     char offset[SYMBOL_NAMELESS];
     snprintf(name, size, "%s", symbol->function ? symbol->function : symbol_nameless(frame, offset));
     if (symbol->file && symbol->line)
-        snprintf(place, size, "%s:%u", symbols_short_path(symbol->file), symbol->line);
+        snprintf(place, size, "%s:%u", shown_path(symbol->file), symbol->line);
     else if (symbol->file)
-        snprintf(place, size, "%s", symbols_short_path(symbol->file));
+        snprintf(place, size, "%s", shown_path(symbol->file));
     else
         snprintf(place, size, "%s", symbol->function ? module_name(frame) : "");
 }
 
 struct text_line symbol_text(const struct named_frame *frame, const struct symbol *symbol, int width) {
-    char name[512], place[512];
+    char name[800], place[800];
     struct text_line line;
     describe(frame, symbol, name, place, sizeof name);
+    if (absolute) width = sizeof line.s;
     int rest = width - 2 - text_columns(name); /* columns that a short name leaves free */
     struct text_line right = text_fit(place, rest > width / 2 ? rest : width / 2);
     int taken = *place ? text_columns(right.s) + 2 : 0;
-    snprintf(line.s, sizeof line.s, "%.500s%s%.400s", text_fit(name, width - taken).s, *place ? "  " : "", right.s);
+    snprintf(line.s, sizeof line.s, "%.300s%s%.700s", text_fit(name, width - taken).s, *place ? "  " : "", right.s);
     return line;
 }

@@ -52,7 +52,11 @@ const char *symbols_short_path(const char *path);
 enum { SYMBOL_NAMELESS = 320 };
 const char *symbol_nameless(const struct named_frame *frame, char name[SYMBOL_NAMELESS]);
 
-/* "function  file:line", both shortened to fit into `width` columns. */
+/* "function  file:line", both shortened to fit into `width` columns. After symbol_text_absolute() files have their
+ * whole paths, for editors that jump to them, and lines may be longer: --absolute. Commands call it before they print.
+ */
+void symbol_text_absolute(void);
+bool symbol_text_is_absolute(void);
 struct text_line symbol_text(const struct named_frame *frame, const struct symbol *symbol, int width);
 
 #endif

@@ -1,0 +1,68 @@
+/* The line of progress: on a terminal only, after a second, and removed before anything else is printed. */
+#include "tools/base/complain.h"
+#include "tools/base/progress.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What was written to the terminal up to now. */
+static const char *written(int terminal) {
+    static char text[4096];
+    size_t used = 0;
+    struct pollfd poller = {.fd = terminal, .events = POLLIN};
+    while (used + 1 < sizeof text && poll(&poller, 1, 50) == 1) {
+        ssize_t got = read(terminal, text + used, sizeof text - 1 - used);
+        if (got <= 0) break;
+        used += (size_t)got;
+    }
+    text[used] = 0;
+    return text;
+}
+
+/* Says something every tenth of a second. */
+static void work(int tenths) {
+    const struct timespec tenth = {.tv_nsec = 100000000};
+    for (int i = 0; i < tenths; i++) {
+        progress_say("looking at %s", "libexample.so");
+        nanosleep(&tenth, NULL);
+    }
+}
+
+static int terminal_as_stderr(void) {
+    int terminal, end;
+    cr_assert_eq(openpty(&terminal, &end, NULL, NULL, NULL), 0, "no pseudo terminal: %s", strerror(errno));
+    dup2(end, STDERR_FILENO);
+    close(end);
+    return terminal;
+}
+
+Test(progress, is_shown_after_a_second) {
+    int terminal = terminal_as_stderr();
+    work(5);
+    cr_expect_str_eq(written(terminal), "");
+    work(12);
+    const char *text = written(terminal);
+    cr_expect(strstr(text, "looking at libexample.so (1 s)") || strstr(text, "looking at libexample.so (2 s)"), "%s",
+              text);
+    complain("a complaint");
+    text = written(terminal);
+    cr_expect(strncmp(text, "\r\033[Kmemstow: a complaint", 24) == 0, "%s", text);
+    progress_end();
+    cr_expect_str_eq(written(terminal), "", "the line is removed once");
+}
+
+Test(progress, is_for_terminals_only) {
+    int ends[2];
+    char byte;
+    cr_assert_eq(pipe2(ends, O_NONBLOCK), 0);
+    dup2(ends[1], STDERR_FILENO);
+    work(15);
+    progress_end();
+    cr_expect(read(ends[0], &byte, 1) == -1 && errno == EAGAIN);
+}

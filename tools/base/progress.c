@@ -1,0 +1,46 @@
+/* progress.c — see progress.h. */
+#include "tools/base/progress.h"
+#include "tools/base/duration.h"
+#include "tools/base/text.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const uint64_t AFTER_NS = SECOND_NS, EVERY_NS = SECOND_NS / 5;
+
+static uint64_t begun_ns, said_ns; /* 0: not yet */
+
+void progress_begin(void) { begun_ns = duration_now(); }
+
+/* Whether there is a terminal. If there is, what the command prints is kept back until its end, or until it is a lot:
+ * on the same terminal it would run into the line. */
+static bool has_terminal(void) {
+    static char held[1 << 20];
+    static int terminal = -1;
+    if (terminal >= 0) return terminal;
+    terminal = isatty(STDERR_FILENO);
+    if (terminal && isatty(STDOUT_FILENO)) setvbuf(stdout, held, _IOFBF, sizeof held);
+    return terminal;
+}
+
+void progress_say(const char *format, ...) {
+    char words[512];
+    va_list arguments;
+    if (!has_terminal()) return;
+    if (!begun_ns) progress_begin();
+    uint64_t now = duration_now();
+    if (now - begun_ns < AFTER_NS || now - said_ns < EVERY_NS) return;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "\r\033[K%s (%.0f s)", text_fit(words, 66).s, (double)(now - begun_ns) / 1e9);
+    fflush(stderr);
+    said_ns = now;
+}
+
+void progress_end(void) {
+    if (said_ns) fputs("\r\033[K", stderr);
+    said_ns = 0;
+}
