@@ -1,5 +1,6 @@
-"""A report is plain to read: its first lines say where most memory is and what to type next; call stacks begin outside of
-the allocator; --all-frames and --absolute show more; a terminal gets colours, unless NO_COLOR or TERM=dumb forbid it."""
+"""A report is plain to read. Its first lines say where most memory is and what to type next. Call stacks begin outside
+of the allocator; --all-frames and --absolute show more. A terminal gets colours, unless NO_COLOR or TERM=dumb forbid
+it."""
 import os, pathlib, re
 
 import _terminal

@@ -93,7 +93,7 @@ asking = support.start(support.MEMSTOW, "leaks", busy.pid(), "--timeout=200", st
                        text=True)
 os.close(terminal)
 said = b""
-while b"waiting until it has looked at its garbage, between two runs" not in said:
+while b"waiting until it has collected garbage between two runs" not in said:
     said += os.read(master, 4096)
 assert asking.poll() is None, "it did not wait for the run"
 busy.go_on()

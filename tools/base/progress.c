@@ -35,7 +35,7 @@ void progress_say(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(words, sizeof words, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "\r\033[K%s (%.0f s)", text_fit(words, 66).s, (double)(now - begun_ns) / 1e9);
+    fprintf(stderr, "\r\033[K%s (%.0f s)", text_fit(words, 72).s, (double)(now - begun_ns) / 1e9);
     fflush(stderr);
     said_ns = now;
 }

@@ -73,7 +73,7 @@ static int request_ask(struct leaks_ask *self, const struct wire_message *messag
 
 int leaks_ask_collect(struct leaks_ask *self) {
     struct wire_message message = {.type = WIRE_COLLECT};
-    return request_ask(self, &message, "waiting until it has looked at its garbage, between two runs");
+    return request_ask(self, &message, "waiting until it has collected garbage between two runs");
 }
 
 /* --- call stacks, as many as fit into a message --- */
@@ -81,7 +81,7 @@ int leaks_ask_collect(struct leaks_ask *self) {
 static int send_stacks(struct leaks_ask *self, const char *word, uint32_t before, const char *stacks) {
     struct wire_message message = {.type = WIRE_HOLDERS};
     snprintf(message.text, sizeof message.text, "%s %" PRIx32 "%s", word, before, stacks);
-    return request_ask(self, &message, "waiting until it has looked for what holds memory, between two runs");
+    return request_ask(self, &message, "waiting until it has looked for holders between two runs");
 }
 
 /* Writes " PATH=PLACE,PLACE…" for the first path in the list. Returns its number of stacks. */
