@@ -2,33 +2,17 @@
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/json.h"
-#include "tools/subject/live.h"
-#include "tools/proc/proc.h"
-#include "tools/reader/reader.h"
+#include "tools/subject/tracked.h"
 #include "tools/base/text.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BEFORE_FILE = 64, WHOLE_NAME = 1000 };
-
-struct tracked {
-    pid_t pid;
-    char name[32], path[4096];
-    uint64_t elapsed_ns, live, peak;
-};
-
-struct tracked_list {
-    struct tracked *items;
-    size_t count;
-};
 
 static int help(void) {
     puts("usage: memstow ps [--json]\n"
@@ -41,56 +25,6 @@ static int help(void) {
          "Exit code: 0 fine (also when there are none), 2 wrong usage, 3 /proc cannot be\n"
          "read.");
     return finish_output(EXIT_FINE);
-}
-
-static uint64_t not_negative(int64_t value) { return value > 0 ? (uint64_t)value : 0; }
-
-static void fill(struct tracked *tracked, pid_t pid, const struct live *live, const struct snap_header *header) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    tracked->pid = pid;
-    memcpy(tracked->name, header->name, sizeof tracked->name);
-    snprintf(tracked->path, sizeof tracked->path, "%s", live->path);
-    tracked->elapsed_ns = now_ns > header->start_ns ? now_ns - header->start_ns : 0;
-    tracked->live = not_negative(header->host_live) + not_negative(header->mapped_live);
-    tracked->peak = header->total_peak > tracked->live ? header->total_peak : tracked->live;
-}
-
-static int tracked_add(struct tracked_list *list, pid_t pid) {
-    static struct live live;
-    struct snap_header header;
-    char error[256];
-    if (live_open(&live, pid, error, sizeof error) < 0) return 0;
-    if (reader_header(&header, &live.source, error, sizeof error) == 0) {
-        struct tracked *grown = realloc(list->items, (list->count + 1) * sizeof *grown);
-        if (!grown) {
-            source_close(&live.source);
-            return -1;
-        }
-        list->items = grown;
-        fill(&list->items[list->count++], pid, &live, &header);
-    }
-    source_close(&live.source);
-    return 0;
-}
-
-static int by_pid(const void *left, const void *right) {
-    const struct tracked *a = left, *b = right;
-    return a->pid < b->pid ? -1 : a->pid > b->pid;
-}
-
-static int tracked_collect(struct tracked_list *list) {
-    DIR *proc = opendir("/proc");
-    if (!proc) return -1;
-    int result = 0;
-    for (struct dirent *entry; result == 0 && (entry = readdir(proc));) {
-        pid_t pid = process_parse(entry->d_name);
-        if (pid) result = tracked_add(list, pid);
-    }
-    closedir(proc);
-    if (list->count) qsort(list->items, list->count, sizeof *list->items, by_pid);
-    return result;
 }
 
 static void print_text(const struct tracked_list *list) {

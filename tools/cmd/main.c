@@ -23,6 +23,7 @@ static const struct command commands[] = {
     {"snapshot", cmd_snapshot, "copy the ledger of a running process"},
     {"ps", cmd_ps, "which processes are tracked now"},
     {"owners", cmd_owners, "which models, nodes and runs are registered, and what each holds"},
+    {"metrics", cmd_metrics, "figures of running processes for Prometheus"},
     {"stow", cmd_stow, "move what an owner has out to disk, in a running process"},
     {"restore", cmd_restore, "bring what was stowed back into memory"},
     {"release", cmd_release, "give back what an owner does not use"},

@@ -1,0 +1,99 @@
+# needs: deb:prometheus pip:prometheus-client==0.21.1
+"""`memstow metrics` gives what `report --json` says, in forms that Prometheus's own tools accept: OpenMetrics on
+standard output (read by prometheus-client), and its text format in a file for node_exporter (read by promtool).
+Names of the program break neither. Labels are bounded."""
+import json, os, pathlib, signal, subprocess
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as prometheus
+
+from support import MEMSTOW, PYTHON, ROOT, memstow, report, run, start
+
+HOSTILE = ['quo"te', "back\\slash", "line\nend", "caf\u00e9 \u2028", "long " * 300, "tab\tbell\a", "a} 1\n# EOF"]
+pathlib.Path("program.py").write_text(f"""
+import mmap, memstow
+kept = []
+for number, name in enumerate({HOSTILE!r}):
+    model = memstow.owner(name, origin=f"file{{number}}.safetensors")
+    with model.scope():
+        kept.append(mmap.mmap(-1, (number + 1) << 20))
+for run in ("one", "two"):
+    with memstow.run(run):
+        pass
+print("ready", flush=True)
+input()
+""")
+program = start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", PYTHON, "program.py", stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "tools/python")})
+assert program.stdout.readline() == "ready\n"
+[pid] = [row["pid"] for row in json.loads(memstow("ps", "--json").stdout)["processes"]
+         if row["file"] == str(pathlib.Path("x.mst").resolve())]
+os.kill(pid, signal.SIGSTOP) # the figures stay as they are
+
+
+def samples(text, parse):
+    """{(name, other labels): value} of the process."""
+    found = {}
+    for family in parse(text):
+        for sample in family.samples:
+            labels = dict(sample.labels)
+            if int(labels.pop("pid")) != pid:
+                continue
+            key = sample.name, tuple(sorted(labels.items()))
+            assert key not in found, key
+            found[key] = sample.value
+    return found
+
+
+def value(found, name, **labels):
+    """The sum of the samples with these labels."""
+    return sum(number for (of, those), number in found.items() if of == name and labels.items() <= dict(those).items())
+
+
+text = memstow("metrics", pid).stdout
+assert text.endswith("# EOF\n") and text.count("# EOF\n") == 1, text[-200:]
+found = samples(text, openmetrics)
+document = report(str(pid))
+totals, residency = document["totals"], document["residency"]
+for kind, key in (("heap", "host"), ("mapped", "mapped")):
+    assert value(found, "memstow_live_bytes", kind=kind) == totals[key]["live_bytes"], (kind, totals)
+    assert value(found, "memstow_live_blocks", kind=kind) == totals[key]["live_blocks"], (kind, totals)
+    assert value(found, "memstow_allocated_bytes_total", kind=kind) == totals[key]["allocated_bytes"], (kind, totals)
+assert value(found, "memstow_peak_live_bytes") == totals["peak_bytes"]
+assert value(found, "memstow_resident_bytes") == residency["rss_bytes"], (residency, found)
+models = {owner["origin"]: owner["live_bytes"] for owner in document["owners"] if owner["kind"] == "model"}
+assert len(models) == len(HOSTILE) and all(models.values()), models
+for origin, live in models.items():
+    assert value(found, "memstow_model_live_bytes", origin=origin) == live, (origin, found)
+assert value(found, "memstow_runs", outcome="ok") == 2 and value(found, "memstow_runs", outcome="failed") == 0
+shown = {dict(labels)["model"] for name, labels in found if name == "memstow_model_live_bytes"}
+assert {'quo"te', "back\\slash", "line?end", "caf\u00e9 \u2028", "a} 1?# EOF"} <= shown, shown
+assert all(len(name.encode()) < 210 for name in shown), shown
+
+# The largest models have names; the others are one.
+few = samples(memstow("metrics", pid, "--models=2").stdout, openmetrics)
+rows = {dict(labels)["model"]: number for (name, labels), number in few.items() if name == "memstow_model_live_bytes"}
+assert len(rows) == 3 and rows["(others)"] == sum(sorted(models.values())[:-2]), (rows, models)
+assert value(few, "memstow_model_live_bytes") == sum(models.values())
+
+# The file for node_exporter: the same figures; promtool finds nothing to complain of.
+os.mkdir("collector")
+memstow("metrics", "--all", "--textfile=collector")
+memstow("metrics", "--all", "--textfile=collector")
+assert os.listdir("collector") == ["memstow.prom"]
+written = pathlib.Path("collector/memstow.prom").read_text()
+again = samples(written, prometheus)
+changing = "memstow_resident_bytes" # looking at a process touches pages of its ledger
+assert {k: v for k, v in again.items() if k[0] != changing} == {k: v for k, v in found.items() if k[0] != changing}
+lint = run("promtool", "check", "metrics", input=written, status=None)
+assert lint.returncode == 0 and not lint.stdout and not lint.stderr, lint
+
+# What cannot be: one message each, and no file.
+for words, status in ((["metrics"], 2), (["metrics", "--all", pid], 2), (["metrics", "x.mst"], 2),
+                      (["metrics", pid, "--models=x"], 2), (["metrics", pid, "--textfile="], 2),
+                      (["metrics", os.getpid()], 3), (["metrics", pid, "--textfile=nowhere"], 3)):
+    done = memstow(*words, status=status)
+    assert not done.stdout and done.stderr.startswith("memstow: ") and done.stderr.count("\n") == 1, (words, done)
+os.kill(pid, signal.SIGCONT)
+program.communicate("\n", timeout=60)
+assert program.returncode == 0

@@ -1,0 +1,284 @@
+/* metrics.c — see metrics.h. */
+#include "tools/export/metrics.h"
+#include "preload/shared/utf8.h"
+#include "tools/base/list.h"
+#include "tools/reader/cuda_image.h"
+#include "tools/views/cuda_devices.h"
+#include "tools/views/resident.h"
+#include "tools/views/roster.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LABELS = 1200, VALUE = 200 /* bytes of all labels, and of a value from the program */ };
+
+enum family {
+    START,
+    LIVE,
+    BLOCKS,
+    PEAK,
+    ALLOCATED,
+    RESIDENT,
+    MODEL_LIVE,
+    MODEL_STOWED,
+    MODEL_DEVICE,
+    DEVICE_LIVE,
+    RUNS,
+    LOST,
+    FAMILIES
+};
+
+static const struct {
+    const char *name, *unit, *type, *help;
+} families[FAMILIES] = {
+    [START] = {"memstow_start_time_seconds", "seconds", "gauge", "When tracking of the process began, since 1970."},
+    [LIVE] = {"memstow_live_bytes", "bytes", "gauge", "Memory that the program has allocated and not freed."},
+    [BLOCKS] = {"memstow_live_blocks", "", "gauge", "Blocks and mappings that the program has not freed."},
+    [PEAK] = {"memstow_peak_live_bytes", "bytes", "gauge", "The most host memory that was live at once."},
+    [ALLOCATED] = {"memstow_allocated_bytes", "bytes", "counter", "Memory ever allocated, freed since or not."},
+    [RESIDENT] = {"memstow_resident_bytes", "bytes", "gauge", "Resident memory (RSS) of the process, by use."},
+    [MODEL_LIVE] = {"memstow_model_live_bytes", "bytes", "gauge", "Host memory of a model."},
+    [MODEL_STOWED] = {"memstow_model_stowed_bytes", "bytes", "gauge", "Memory of a model that is stowed in files."},
+    [MODEL_DEVICE] = {"memstow_model_device_bytes", "bytes", "gauge", "CUDA memory of a model."},
+    [DEVICE_LIVE] = {"memstow_device_live_bytes", "bytes", "gauge", "CUDA memory that the program has allocated."},
+    [RUNS] = {"memstow_runs", "", "gauge", "Ended runs that the ledger knows, by outcome."},
+    [LOST] = {"memstow_lost_events", "", "counter", "Events that could not be counted in full."},
+};
+
+struct sample {
+    enum family family;
+    double value;
+    char labels[LABELS];
+};
+
+/* ---- labels */
+
+/* Appends ,name="value". Quotes and backslashes are escaped; what cannot be printed becomes '?'. Long values are cut.
+ */
+static void label_add(char *labels, const char *name, const char *value) {
+    size_t used = strlen(labels), left = strlen(value), length;
+    used += (size_t)snprintf(labels + used, LABELS - used, ",%s=\"", name);
+    for (size_t end = used + VALUE; left && used < end; value += length, left -= length) {
+        size_t printable = utf8_printable(value, left);
+        length = printable ? printable : 1;
+        if (*value == '"' || *value == '\\') labels[used++] = '\\';
+        memcpy(labels + used, printable ? value : "?", length);
+        used += length;
+    }
+    memcpy(labels + used, "\"", 2);
+}
+
+/* The labels that all samples of a process have. */
+static void process_labels(char *labels, const struct image *image) {
+    snprintf(labels, LABELS, "pid=\"%" PRIu32 "\"", image->header.pid);
+    label_add(labels, "process", image->header.name);
+}
+
+/* Adds a sample with one more label, or two. NULL: none. */
+static int add(struct metrics *metrics, enum family family, const struct image *image, double value, const char *name,
+               const char *text, const char *name2, const char *text2) {
+    if (!LIST_GROW(metrics->samples, metrics->count, metrics->capacity)) return -1;
+    struct sample *sample = &metrics->samples[metrics->count++];
+    sample->family = family;
+    sample->value = value;
+    process_labels(sample->labels, image);
+    if (name) label_add(sample->labels, name, text);
+    if (name2) label_add(sample->labels, name2, text2);
+    return 0;
+}
+
+static int add_of(struct metrics *metrics, enum family family, const struct image *image, uint64_t value,
+                  const char *name, const char *text) {
+    return add(metrics, family, image, (double)value, name, text, NULL, NULL);
+}
+
+/* ---- a process */
+
+static int add_sum(struct metrics *metrics, const struct image *image, const struct sum *sum, const char *kind) {
+    return add_of(metrics, LIVE, image, sum->live_bytes, "kind", kind) < 0 ||
+                   add_of(metrics, BLOCKS, image, sum->live_blocks, "kind", kind) < 0 ||
+                   add_of(metrics, ALLOCATED, image, sum->alloc_bytes, "kind", kind) < 0
+               ? -1
+               : 0;
+}
+
+static int add_totals(struct metrics *metrics, const struct image *image) {
+    uint64_t lost = 0;
+    for (size_t i = 0; i < SNAP_LOST_KINDS; i++) lost += image->header.lost[i];
+    if (add(metrics, START, image, (double)image->header.start_wall_ns / 1e9, NULL, NULL, NULL, NULL) < 0 ||
+        add_sum(metrics, image, &image->host, "heap") < 0 || add_sum(metrics, image, &image->mapped, "mapped") < 0 ||
+        (image->cuda.used && add_sum(metrics, image, &image->cuda.device, "cuda") < 0) ||
+        add_of(metrics, PEAK, image, image_peak(image), NULL, NULL) < 0)
+        return -1;
+    return add_of(metrics, LOST, image, lost, NULL, NULL);
+}
+
+static int add_resident(struct metrics *metrics, const struct image *image) {
+    struct resident resident;
+    if (resident_split(&resident, image) < 0) return -1;
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } parts[] = {{"live", resident.live},
+                 {"allocator_overhead", resident.overhead},
+                 {"allocator_free", resident.retained},
+                 {"anonymous", resident.anonymous},
+                 {"program_data", resident.program_data},
+                 {"files", resident.file},
+                 {"stowed", resident.stowed},
+                 {"from_devices", resident.of_devices},
+                 {"buffers", resident.buffers},
+                 {"stacks", resident.stack},
+                 {"memstow", resident.own},
+                 {"rest", resident.rest}};
+    int result = 0;
+    for (size_t i = 0; resident.measured && result == 0 && i < sizeof parts / sizeof *parts; i++)
+        result = add_of(metrics, RESIDENT, image, parts[i].bytes, "part", parts[i].name);
+    resident_clear(&resident);
+    return result;
+}
+
+/* Models of one name and origin, summed. */
+struct model {
+    const char *name, *origin;
+    uint64_t live, stowed, device;
+};
+
+struct models {
+    struct model *list;
+    size_t count, capacity;
+};
+
+static struct model *model_find(struct models *models, const char *name, const char *origin) {
+    for (size_t i = 0; i < models->count; i++)
+        if (strcmp(models->list[i].name, name) == 0 && strcmp(models->list[i].origin, origin) == 0)
+            return &models->list[i];
+    if (!LIST_GROW(models->list, models->count, models->capacity)) return NULL;
+    models->list[models->count] = (struct model){.name = name, .origin = origin};
+    return &models->list[models->count++];
+}
+
+static int model_sum(struct models *models, const struct image *image, const struct roster_row *row) {
+    const struct snap_owner *owner = row->owner;
+    if (owner->kind != SNAP_OWNER_MODEL || (roster_is_retired(owner) && !row->live_bytes && !row->cuda_bytes)) return 0;
+    struct model *model = model_find(models, image_string(image, owner->name), image_string(image, owner->origin));
+    if (!model) return -1;
+    model->live += row->live_bytes;
+    model->device += row->cuda_bytes;
+    model->stowed += roster_stowed(owner, row->live_bytes, row->cuda_bytes).in_files;
+    return 0;
+}
+
+static int by_size(const void *left, const void *right) {
+    const struct model *a = left, *b = right;
+    uint64_t of_a = a->live + a->device, of_b = b->live + b->device;
+    if (of_a != of_b) return of_a < of_b ? 1 : -1;
+    int names = strcmp(a->name, b->name);
+    return names ? names : strcmp(a->origin, b->origin);
+}
+
+/* The models beyond the first few become one. */
+static void models_bound(struct models *models, size_t most) {
+    if (models->count) qsort(models->list, models->count, sizeof *models->list, by_size);
+    if (models->count <= most) return;
+    struct model others = {.name = "(others)", .origin = ""};
+    for (size_t i = most; i < models->count; i++) {
+        others.live += models->list[i].live;
+        others.stowed += models->list[i].stowed;
+        others.device += models->list[i].device;
+    }
+    models->list[most] = others;
+    models->count = most + 1;
+}
+
+static int model_add(struct metrics *metrics, const struct image *image, const struct model *model) {
+    const struct {
+        enum family family;
+        uint64_t bytes;
+    } figures[] = {{MODEL_LIVE, model->live}, {MODEL_STOWED, model->stowed}, {MODEL_DEVICE, model->device}};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        if (figures[i].family == MODEL_DEVICE && !image->cuda.used) continue;
+        if (add(metrics, figures[i].family, image, (double)figures[i].bytes, "model", model->name, "origin",
+                model->origin) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The runs by outcome. */
+static int add_runs(struct metrics *metrics, const struct image *image) {
+    static const char *const outcomes[] = {"ok", "failed", "cancelled", "out-of-memory"};
+    uint64_t counts[sizeof outcomes / sizeof *outcomes] = {0}, all = 0;
+    for (size_t i = 0; i < image->owner_count; i++) {
+        const char *outcome = roster_outcome(&image->owners[i]);
+        for (size_t k = 0; outcome && k < sizeof outcomes / sizeof *outcomes; k++)
+            if (strcmp(outcome, outcomes[k]) == 0) counts[k]++, all++;
+    }
+    int result = 0;
+    for (size_t k = 0; all && result == 0 && k < sizeof outcomes / sizeof *outcomes; k++)
+        result = add_of(metrics, RUNS, image, counts[k], "outcome", outcomes[k]);
+    return result;
+}
+
+static int add_owners(struct metrics *metrics, const struct image *image) {
+    struct roster roster;
+    struct models models = {0};
+    int result = roster_make(&roster, image);
+    for (size_t i = 0; result == 0 && i < roster.count; i++) result = model_sum(&models, image, &roster.rows[i]);
+    models_bound(&models, metrics->models);
+    for (size_t i = 0; result == 0 && i < models.count; i++) result = model_add(metrics, image, &models.list[i]);
+    free(models.list);
+    roster_clear(&roster);
+    return result < 0 ? -1 : add_runs(metrics, image);
+}
+
+static int add_devices(struct metrics *metrics, const struct image *image) {
+    struct cuda_line line;
+    char number[16];
+    int result = 0;
+    for (size_t i = 0; image->cuda.used && result == 0 && i < image->cuda.device_count; i++) {
+        if (!cuda_line_of(image, i, &line)) continue;
+        snprintf(number, sizeof number, "%" PRIu32, line.device);
+        result = add_of(metrics, DEVICE_LIVE, image, line.live, "device", number);
+    }
+    return result;
+}
+
+int metrics_add(struct metrics *metrics, const struct image *image) {
+    return add_totals(metrics, image) < 0 || add_resident(metrics, image) < 0 || add_owners(metrics, image) < 0
+               ? -1
+               : add_devices(metrics, image);
+}
+
+/* ---- writing */
+
+static void family_head(enum family family, bool open, FILE *to) {
+    bool counter = strcmp(families[family].type, "counter") == 0;
+    const char *name = families[family].name, *end = counter && !open ? "_total" : "";
+    fprintf(to, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, end, families[family].help, name, end, families[family].type);
+    if (open && *families[family].unit) fprintf(to, "# UNIT %s %s\n", name, families[family].unit);
+}
+
+static void family_write(const struct metrics *metrics, enum family family, bool open, FILE *to) {
+    const char *end = strcmp(families[family].type, "counter") == 0 ? "_total" : "";
+    bool begun = false;
+    for (size_t i = 0; i < metrics->count; i++) {
+        const struct sample *sample = &metrics->samples[i];
+        if (sample->family != family) continue;
+        if (!begun) family_head(family, open, to);
+        begun = true;
+        fprintf(to, "%s%s{%s} %.17g\n", families[family].name, end, sample->labels, sample->value);
+    }
+}
+
+void metrics_write(const struct metrics *metrics, enum metrics_form form, FILE *to) {
+    bool open = form == METRICS_OPENMETRICS;
+    for (enum family family = 0; family < FAMILIES; family++) family_write(metrics, family, open, to);
+    if (open) fputs("# EOF\n", to);
+}
+
+void metrics_end(struct metrics *metrics) {
+    free(metrics->samples);
+    *metrics = (struct metrics){0};
+}

@@ -1,0 +1,25 @@
+/* tracked.h — the processes that keep a ledger now and that the caller may look at. There is no registry: each process
+ * is asked through /proc.
+ * In: /proc. Out: a list by pid, with figures of each header, exact to 1 MiB. */
+#ifndef MEMSTOW_TRACKED_H
+#define MEMSTOW_TRACKED_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct tracked {
+    pid_t pid;
+    char name[32], path[4096]; /* path: of the ledger; "": it is in memory only */
+    uint64_t elapsed_ns, live, peak;
+};
+
+struct tracked_list {
+    struct tracked *items; /* the caller frees them */
+    size_t count, capacity;
+};
+
+/* Returns 0, or -1 with errno: /proc cannot be read, or no memory. Begin with zeros. */
+int tracked_collect(struct tracked_list *list);
+
+#endif
