@@ -102,6 +102,15 @@ static bool has_prefix(const char *text, const char *prefix) { return !strncmp(t
  * themselves. */
 bool cuda_route_is_exempt(uintptr_t code) { return has_prefix(cuda_scope_file(cuda_scope_object(code)), "aimdo"); }
 
+bool cuda_route_is_library(uintptr_t code) {
+    static const char *const prefixes[] = {"libcublas", "libcudnn",    "libcufft", "libcusolver", "libcusparse",
+                                           "libcurand", "libcutensor", "libnccl",  "libnvshmem",  "libnvjpeg"};
+    const char *file = cuda_scope_file(cuda_scope_object(code));
+    size_t i = 0, count = sizeof prefixes / sizeof *prefixes;
+    while (i < count && !has_prefix(file, prefixes[i])) i++;
+    return i < count;
+}
+
 bool cuda_route_has_exempt(void) { return cuda_scope_any("vbar_allocate", NULL) != NULL; }
 
 bool cuda_route_is_driver(uintptr_t code) {
@@ -120,18 +129,19 @@ static struct binding {
     uint32_t sequence, generation; /* of the loaded code, plus 1; 0: the entry is empty */
     uintptr_t caller;
     void *real;
-    uint64_t entry;
+    const char *name; /* identified by its address */
 } bindings[BINDINGS];
 
 static struct binding *binding_at(const struct binding *like, uint32_t step) {
-    uint64_t hash = (like->caller ^ like->entry << 32) * 0x9E3779B97F4A7C15u >> 40;
+    uint64_t hash = (like->caller ^ (uintptr_t)like->name << 32) * 0x9E3779B97F4A7C15u >> 40;
     return &bindings[(hash + step) % BINDINGS];
 }
 
 static bool is_bound(const struct binding *at, const struct binding *like, void **real) {
     uint32_t sequence = __atomic_load_n(&at->sequence, __ATOMIC_ACQUIRE);
     bool same = __atomic_load_n(&at->generation, __ATOMIC_RELAXED) == like->generation &&
-                __atomic_load_n(&at->caller, __ATOMIC_RELAXED) == like->caller && os_load(&at->entry) == like->entry;
+                __atomic_load_n(&at->caller, __ATOMIC_RELAXED) == like->caller &&
+                __atomic_load_n(&at->name, __ATOMIC_RELAXED) == like->name;
     *real = __atomic_load_n(&at->real, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return same && !(sequence & 1) && os_load32(&at->sequence) == sequence;
@@ -149,28 +159,31 @@ static void remember(const struct binding *is) {
     __atomic_store_n(&to->generation, is->generation, __ATOMIC_RELAXED);
     __atomic_store_n(&to->caller, is->caller, __ATOMIC_RELAXED);
     __atomic_store_n(&to->real, is->real, __ATOMIC_RELAXED);
-    os_store(&to->entry, is->entry);
+    __atomic_store_n(&to->name, is->name, __ATOMIC_RELAXED);
     __atomic_store_n(&to->sequence, sequence + 2, __ATOMIC_RELEASE);
 }
 
 /* If several libraries have the entry, the caller's own counts, otherwise the one that was loaded first. */
-static void *look_for(enum cuda_entry_id entry, uintptr_t caller) {
-    const char *name = cuda_entries[entry].name;
+static void *look_for(const char *name, uintptr_t caller) {
     uint32_t count;
     void *first = cuda_scope_any(name, &count), *linked = count > 1 ? cuda_scope_linked(name, caller) : NULL;
     return linked ? linked : first;
 }
 
 /* The generation is read first: an unloading in between makes the binding invalid. */
-void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller) {
-    if (slot) return __atomic_load_n(&reals[entry][slot], __ATOMIC_ACQUIRE);
+void *cuda_route_bound(const char *name, uintptr_t caller) {
     uint32_t generation = __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE) + 1;
-    struct binding binding = {.generation = generation, .caller = caller, .entry = entry};
+    struct binding binding = {.generation = generation, .caller = caller, .name = name};
     for (uint32_t step = 0; step < BINDING_REACH; step++)
         if (likely(is_bound(binding_at(&binding, step), &binding, &binding.real))) return binding.real;
-    binding.real = look_for(entry, caller);
+    binding.real = look_for(name, caller);
     if (binding.real) remember(&binding);
     return binding.real;
+}
+
+void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller) {
+    if (slot) return __atomic_load_n(&reals[entry][slot], __ATOMIC_ACQUIRE);
+    return cuda_route_bound(cuda_entries[entry].name, caller);
 }
 
 /* --- slots --- */

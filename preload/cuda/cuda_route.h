@@ -48,6 +48,8 @@ void cuda_route_begin(const cuda_hooks *hooks);
 
 /* The function that the hook in this slot calls for a caller; NULL: the process has none. */
 void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller);
+/* The same for any name, which must have the same address in each call. */
+void *cuda_route_bound(const char *name, uintptr_t caller);
 /* The hook that calls `real`. If `real` is a hook, it is the answer. If all slots are taken, `real` is the answer. */
 void *cuda_route_hook(enum cuda_entry_id entry, void *real);
 
@@ -56,9 +58,10 @@ bool cuda_route_is_hook(const void *address);
 void *cuda_route_without_hook(void *address);
 
 /* is_exempt: the code at this address gets no hooks. is_driver: it belongs to the driver, whose mappings are not the
- * program's. */
+ * program's. is_library: it belongs to a library (cuBLAS, cuDNN…) whose memory serves all that call it. */
 bool cuda_route_is_exempt(uintptr_t code);
 bool cuda_route_is_driver(uintptr_t code);
+bool cuda_route_is_library(uintptr_t code);
 /* Whether exempt code is loaded: memstow does not see what that code does with devices. */
 bool cuda_route_has_exempt(void);
 

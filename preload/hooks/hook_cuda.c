@@ -31,9 +31,10 @@ static bool is_within(uintptr_t slot) { return unlikely(outermost.slot) && !stac
 static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t slot, struct caller caller) {
     int error = errno;
     void *real = cuda_route_real(entry, slot, caller.address);
-    if (unlikely(serve_wanted && real)) real = serve_instead(entry, real);
     call->caller = caller;
     call->outermost = !is_within(caller.slot);
+    if (unlikely(serve_wanted && real))
+        real = serve_instead(entry, real, call->outermost ? caller.address : outermost.address);
     call->outer = real && call->outermost && process_tracked();
     call->per_thread = cuda_entries[entry].per_thread;
     call->removes = call->found = call->in_use = call->impossible = false;

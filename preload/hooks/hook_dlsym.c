@@ -6,6 +6,7 @@
  * is a jump, in assembly. Names that do not begin with "cu" cost two comparisons. */
 #include <dlfcn.h>
 #include <link.h>
+#include <string.h>
 
 #include "preload/events/cuda_events.h"
 #include "preload/life/process.h"
@@ -81,12 +82,19 @@ static void look_at_unknown(void *handle, const char *name, const char *version,
     if (driver && process_tracked()) cuda_events_unknown(name);
 }
 
+/* Whether the search would find a hook that is not in the table (hook_cublas.c), and no real function behind it. */
+static bool is_ours_alone(void *handle, const char *name, const char *version, uintptr_t caller) {
+    if (handle != RTLD_DEFAULT || strncmp(name, "cublas", 6) != 0) return false;
+    const void *found = look_up(handle, name, version);
+    return found && cuda_route_is_hook(found) && !found_without_us(handle, name, version, caller);
+}
+
 struct answer hook_answer_dlsym(void *handle, const char *name, const char *version, uintptr_t caller) {
     int entry = cuda_route_named(name);
     if (!hook_next_dlsym) hook_find_dlsym();
     if (entry < 0) {
         look_at_unknown(handle, name, version, caller);
-        return (struct answer){0};
+        return (struct answer){.final = is_ours_alone(handle, name, version, caller)};
     }
     if (handle == RTLD_NEXT) return next_one(name, version, caller);
     void *found = look_up(handle, name, version);

@@ -49,6 +49,7 @@ static int64_t error_of(enum vram_refusal refusal) {
     case VRAM_REFUSAL_MULTICAST:
     case VRAM_REFUSAL_EXPORTED:
     case VRAM_REFUSAL_RDMA:
+    case VRAM_REFUSAL_WORKSPACE:
     case VRAM_REFUSAL_MIXED:
         return -EPERM;
     case VRAM_REFUSAL_AIMDO:

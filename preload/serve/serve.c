@@ -57,10 +57,11 @@ static void *instead(enum cuda_entry_id entry) {
     }
 }
 
-void *serve_instead(enum cuda_entry_id entry, void *real) {
+void *serve_instead(enum cuda_entry_id entry, void *real, uintptr_t caller) {
     void *ours = instead(entry);
     if (!ours) return real;
     serve_call.real = real;
+    serve_call.caller = caller;
     serve_call.per_thread = cuda_entries[entry].per_thread;
     return ours;
 }

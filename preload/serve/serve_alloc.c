@@ -2,6 +2,7 @@
  * the program gets its answer. */
 #include "preload/cuda/cuda_captures.h"
 #include "preload/cuda/cuda_device.h"
+#include "preload/cuda/cuda_route.h"
 #include "preload/count/owner.h"
 #include "preload/count/tags.h"
 #include "preload/serve/rescue.h"
@@ -26,6 +27,7 @@ static bool wants(uint64_t bytes, cuda_handle stream, bool in_stream, struct vra
     serve_contexts_note_present(&target);
     uint32_t model = tags_used ? tags_present()->model : 0;
     if (!model || bytes < serve_settings.threshold || cuda_captures_any() || !serve_driver_is_fit()) return false;
+    if (cuda_route_is_library(serve_call.caller)) return false; /* it outlives the model's scope */
     if (in_stream) target = target_of(stream, &target);
     *out = (struct vram_request){.bytes = bytes,
                                  .device = target.device,

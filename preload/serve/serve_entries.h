@@ -10,6 +10,7 @@
 /* What the hook was told to call. */
 struct serve_call {
     void *real;
+    uintptr_t caller; /* of the thread's outermost call */
     bool per_thread;
 };
 extern __thread struct serve_call serve_call __attribute__((tls_model("initial-exec")));

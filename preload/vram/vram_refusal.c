@@ -19,6 +19,7 @@ const char *vram_refusal_text(uint32_t refusal) {
         [VRAM_REFUSAL_MULTICAST] = "it is bound to a multicast object",
         [VRAM_REFUSAL_EXPORTED] = "it was exported to another process or device",
         [VRAM_REFUSAL_RDMA] = "it was set up for other devices' direct access (GPUDirect RDMA)",
+        [VRAM_REFUSAL_WORKSPACE] = "a library keeps its workspace there",
         [VRAM_REFUSAL_MIXED] = "parts of a block are other owners'",
         [VRAM_REFUSAL_DRIVER] = "the driver answered with an error",
         [VRAM_REFUSAL_CONTEXTS] = "there are more contexts than can be waited for",
@@ -33,7 +34,8 @@ const char *vram_refusal_text(uint32_t refusal) {
         [VRAM_REFUSAL_DEVICES] = "there is a device that could not copy from it",
         [VRAM_REFUSAL_OLD] = "the driver lacks a function that it takes",
         [VRAM_REFUSAL_OFF] = "MEMSTOW_CUDA_MOVES is not set",
-        [VRAM_REFUSAL_SMALL] = "below MEMSTOW_CUDA_MOVES, of an explicit pool, or part of another owner's block",
+        [VRAM_REFUSAL_SMALL] =
+            "below MEMSTOW_CUDA_MOVES, of an explicit pool, a library's own, or part of another owner's block",
         [VRAM_REFUSAL_KIND] = "managed, arrays, graphs, or mapped by the program",
     };
     return refusal < VRAM_REFUSALS ? texts[refusal] : "unknown";

@@ -20,6 +20,7 @@ enum vram_refusal {
     VRAM_REFUSAL_MULTICAST, /* bound to a multicast object */
     VRAM_REFUSAL_EXPORTED,  /* to another process or device */
     VRAM_REFUSAL_RDMA,      /* set up for other devices' direct access */
+    VRAM_REFUSAL_WORKSPACE, /* a library works there, for all that call it */
     VRAM_REFUSAL_MIXED,     /* other owners have parts of the block */
     VRAM_REFUSAL_DRIVER,    /* the driver answered with an error */
     VRAM_REFUSAL_NO_ROOM,   /* no host memory for it, or no more than is allowed */

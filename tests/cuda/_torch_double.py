@@ -6,6 +6,7 @@ one but this:
 - a thread that is in a pool gets its memory from that; of two that it is in, from the one entered last;
 - a pool that is entered a second time, by any thread, is an error; so is one whose last user has let go of it;
 - what is cached in a pool is given back only once that has no user, and nothing is while any thread is in a pool;
+- cuBLAS's workspace, of 8 MiB, is made at a thread's first product on a stream, wherever the thread is then, and kept;
 - a pool's destructor ends the process while any thread is in a pool (here it says so in `destroyed`)."""
 import ctypes
 import sys
@@ -128,7 +129,17 @@ class use_mem_pool:
         allocator.release(self.device, self.pool.id)
 
 
-def install(version="2.13.0", backend="native", initialized=True):
+workspaces = {} # by thread and stream: the address
+stream = types.SimpleNamespace(cuda_stream=0)
+
+
+def blas_handle():
+    key = threading.get_ident(), stream.cuda_stream
+    if key not in workspaces:
+        workspaces[key] = allocator.allocate(8 * MIB)
+
+
+def install(version="2.13.0", backend="native", initialized=True, blas=False):
     """Puts the double into the place of PyTorch in this process, and begins CUDA."""
     must(cuda_driver.cuInit(0))
     must(cuda_driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
@@ -145,6 +156,8 @@ def install(version="2.13.0", backend="native", initialized=True):
     torch.cuda = types.SimpleNamespace(
         MemPool=MemPool, use_mem_pool=use_mem_pool, is_available=is_available, is_initialized=lambda: state.initialized,
         get_allocator_backend=lambda: backend, current_device=lambda: 0, empty_cache=allocator.empty,
-        is_current_stream_capturing=lambda: state.capturing, state=state)
+        is_current_stream_capturing=lambda: state.capturing, state=state, current_stream=lambda: stream)
+    if blas:
+        torch.cuda.current_blas_handle = blas_handle
     sys.modules["torch"] = torch
     return torch

@@ -59,6 +59,47 @@ def apart():
 
 
 @case
+def workspaces():
+    """What the first product in a scope would make is nobody's, for each thread and stream."""
+    torch, double, memstow, unet, clip = begin(blas=True)
+
+    def multiply():
+        torch.cuda.current_blas_handle()
+        double.allocator.allocate(4 * MIB)
+
+    def work(stream):
+        double.stream = types.SimpleNamespace(cuda_stream=stream)
+        with unet.scope(), clip.scope():
+            multiply()
+        with memstow.scope(unet.id):
+            multiply()
+    work(0)
+    work(7)
+    thread = threading.Thread(target=work, args=(7, ))
+    thread.start()
+    thread.join()
+    assert len(double.workspaces) == 3, double.workspaces
+    for address in double.workspaces.values():
+        segment = next(s for s in double.allocator.segments if s.address <= address < s.address + s.size)
+        assert segment.pool == (0, 0), segment.pool
+
+
+@case
+def not_begun_workspaces():
+    """There is none before CUDA has begun, nor while the stream is captured."""
+    torch, double, memstow, unet, clip = begin(blas=True, initialized=False)
+    with unet.scope():
+        pass
+    torch.cuda.state.initialized = torch.cuda.state.capturing = True
+    with unet.scope():
+        pass
+    assert not double.workspaces
+    torch.cuda.state.capturing = False
+    with unet.scope():
+        assert len(double.workspaces) == 1
+
+
+@case
 def threads():
     torch, double, memstow, unet, clip = begin()
     inside, go_on = threading.Barrier(3, timeout=60), threading.Barrier(3, timeout=60)
@@ -332,7 +373,7 @@ assert has == {("unet", 22), ("clip", 20), ("untagged", 20)}, has
 assert not report["cuda"]["mixed_blocks"] and "several owners" not in support.memstow("report", "apart.mst").stdout
 assert report["totals"]["cuda"]["live_bytes"] == 62 * MIB
 for name in ("threads", "coroutines", "given_back", "emptied_inside", "scopes_outside", "in_a_finalizer", "two_begin",
-             "forked"):
+             "forked", "workspaces", "not_begun_workspaces"):
     assert "no pools" not in under(name, MEMSTOW_CUDA_POOLS="1"), name
 for name in ("not_wanted", "refused_later"):
     errors = under(name, MEMSTOW_CUDA_POOLS="1")
@@ -340,6 +381,7 @@ for name in ("not_wanted", "refused_later"):
 
 # Where segments are to move, each model has its own unless that is refused; and nothing where it cannot be.
 under("given_back", MEMSTOW_CUDA_MOVES="2M")
+under("workspaces", MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_POOLS="0")
 under("cannot", MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_POOLS="0", DOUBLE="{}")
 for moves in ("", "0", "0M", "much", "2 M"): # which the library does not take for a wish either
     under("cannot", MEMSTOW_CUDA_MOVES=moves, DOUBLE="{}")

@@ -35,7 +35,7 @@ assert "14.0 MiB" in support.memstow("restore", pid, "unet").stdout
 assert process.communicate(timeout=60)[0] == "ok\n" and process.returncode == 0
 
 # Each reason why memory is not served, with as much as stayed for it.
-below = "below MEMSTOW_CUDA_MOVES, of an explicit pool, or part of another owner's block"
+below = "below MEMSTOW_CUDA_MOVES, of an explicit pool, a library's own, or part of another owner's block"
 kind = "managed, arrays, graphs, or mapped by the program"
 assert refusals("not_served.mst") == {below: 5 << 20, kind: 3 << 20}, refusals("not_served.mst")
 done = support.track(program, "not_served", env=environment(), file="why.mst")

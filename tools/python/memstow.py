@@ -361,6 +361,8 @@ class scope(contextlib.ContextDecorator):
 
     def __enter__(self) -> "scope":
         if self._number:
+            if _wants_workspaces:
+                _before_scope()
             _check(_library.scope_enter(self._number), "scope")
             if _wants_pools:
                 _follow_pool()
@@ -396,6 +398,8 @@ class _Swapped:
         self.outside = _Scopes(size=ctypes.sizeof(_Scopes))
 
     def __enter__(self) -> None:
+        if _wants_workspaces:
+            _before_scope()
         _check(_library.scope_swap(ctypes.byref(self.scopes), ctypes.byref(self.outside)), "scopes")
         if _wants_pools:
             _follow_pool()
@@ -482,16 +486,20 @@ def carry(function: Callable[..., Any]) -> Callable[..., Any]:
 # ---- pools of PyTorch's: without them its native allocator puts allocations of several models into one segment
 
 
-def _asked_for_pools() -> bool:
-    """Whether the environment asks for pools: directly, or by moves of device memory, as a size other than 0."""
-    asked = os.environ.get("MEMSTOW_CUDA_POOLS")
-    if asked:
-        return asked == "1"
+def _asked_for_moves() -> bool:
+    """Whether the environment asks for moves of device memory, as a size other than 0."""
     size = re.fullmatch("([0-9]+)[KMGT]?", os.environ.get("MEMSTOW_CUDA_MOVES", ""))
     return size is not None and int(size[1]) > 0
 
 
+def _asked_for_pools() -> bool:
+    """Whether the environment asks for pools: directly, or by moves of device memory."""
+    asked = os.environ.get("MEMSTOW_CUDA_POOLS")
+    return asked == "1" if asked else _asked_for_moves()
+
+
 _wants_pools = _asked_for_pools()
+_wants_workspaces = _wants_pools or _asked_for_moves()
 _pools: Any = None          # memstow_pools.Pools
 _made: dict[str, Any] = {}  # modules that were made; the first of several threads wins
 _kinds: dict[int, str] = {} # kinds of owners, by id
@@ -521,6 +529,19 @@ def _begin_pools() -> bool:
         elif can:
             _pools = _made.setdefault("pools", module.Pools(torch))
     return _pools is not None
+
+
+def _before_scope() -> None:
+    """Makes cuBLAS's workspace for the thread and its stream, if the thread is in no model's scope: otherwise the first
+    product in the scope would make it, in the model's memory."""
+    global _wants_workspaces
+    torch = sys.modules.get("torch")
+    try:
+        if torch is not None and not _innermost_model():
+            _beside("memstow_pools").make_workspace(torch)
+    except Exception as error:
+        _wants_workspaces = False
+        log.warning("no workspaces of cuBLAS's before scopes any more: %s: %s", type(error).__name__, error)
 
 
 def _innermost_model() -> int:

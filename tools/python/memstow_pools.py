@@ -38,6 +38,30 @@ def version_of(torch: Any) -> tuple[int, ...]:
     return tuple(int(number) for number in numbers if number.isdecimal())
 
 
+class Workspaces(threading.local):
+    """The streams, each with its device, for which this thread has made cuBLAS's workspace."""
+
+    def __init__(self) -> None:
+        self.streams: set[tuple[int, int]] = set()
+
+
+workspaces = Workspaces()
+
+
+def make_workspace(torch: Any) -> None:
+    """PyTorch makes a workspace of cuBLAS's at the first product of a thread on a stream, and keeps it for all later
+    ones, of any model. This makes it now, if CUDA has begun."""
+    cuda: Any = getattr(torch, "cuda", None)
+    if getattr(getattr(torch, "__spec__", None), "_initializing", False) or not hasattr(cuda, "current_blas_handle"):
+        return
+    if not cuda.is_initialized() or cuda.is_current_stream_capturing():
+        return
+    key = cuda.current_device(), cuda.current_stream().cuda_stream
+    if key not in workspaces.streams:
+        workspaces.streams.add(key)
+        cuda.current_blas_handle()
+
+
 class Pool:
     """A pool on one device. Only one thread is in it at a time: PyTorch refuses a second one."""
     __slots__ = ("owner", "device", "handle", "entered", "is_taken", "is_dropped", "is_released")
