@@ -29,11 +29,13 @@ struct verb {
 };
 static const struct verb verbs[] = {
     {WIRE_TRIGGER, "trigger", "applying policies", "gave back",
-     "Has policies applied now: each owner is kept, stowed or freed."},
+     "Applies the policies of a process now: each owner is kept, stowed or freed."},
     {WIRE_STOW, "stow", "stowing", "stowed",
-     "Moves what an owner has out to disk. Addresses stay, and use brings it back."},
-    {WIRE_RESTORE, "restore", "restoring", "restored", "Brings what was stowed of an owner back into memory."},
-    {WIRE_RELEASE, "release", "releasing", "released", "Gives back what the system can have of an owner without loss."},
+     "Moves an owner's memory out to disk. Addresses stay, and use brings it back."},
+    {WIRE_RESTORE, "restore", "restoring", "restored", "Brings an owner's stowed memory back."},
+    {WIRE_RELEASE, "release", "releasing", "released",
+     "Returns an owner's unused memory to the system: free memory, and clean pages of\n"
+     "files. Nothing is lost."},
 };
 
 /* A request and its progress. */
@@ -74,21 +76,20 @@ static int help(const struct verb *verb) {
     if (can_be_ended(verb)) printf("       memstow %s PID [OWNER] --cancel [--timeout=SECONDS]\n", verb->name);
     printf("\n"
            "%s\n"
-           "The process does it: by itself, or where the program answers such requests, as\n"
-           "ComfyUI does between two runs, when the program comes to it. Ctrl-C takes it\n"
-           "back, or ends it early; nothing is lost.\n"
+           "The process does so at once, unless the program answers such requests itself:\n"
+           "ComfyUI does so between two runs. Ctrl-C withdraws the request, or ends its move\n"
+           "early; nothing is lost.\n"
            "\n",
            verb->does);
     if (trigger)
-        puts("  --reason=TEXT       is noted in the trace of decisions");
+        puts("  --reason=TEXT       note TEXT in the trace of decisions");
     else
-        puts("OWNER is an id, or the name of a model or custom owner that no other has\n"
-             "('memstow owners PID' lists them).\n");
+        puts("OWNER is an id, or the unique name of a model or custom owner. 'memstow owners\n"
+             "PID' lists them.\n");
     if (can_be_ended(verb))
-        printf("  --cancel            ends what is being %s now, of OWNER or any, whoever\n"
-               "                      makes it: for a request, a trigger or for itself\n",
-               verb->done);
-    printf("  --timeout=SECONDS   wait no longer (default: until it is done)\n"
+        puts("  --cancel            end the move that is under way, of OWNER or of any owner,\n"
+             "                      also if the program or a trigger began it");
+    printf("  --timeout=SECONDS   wait no longer than this (default: until it is done)\n"
            "\n"
            "Exit code: 0 done; 1 not done: %srefused, failed, cancelled or not\n"
            "in time; 2 wrong usage; 3 no such process, not tracked, or it does not answer.\n",

@@ -47,15 +47,16 @@ struct cycle {
 static int help(void) {
     printf("usage: memstow lifecycle [OPTION...] SCENARIO\n"
            "\n"
-           "Starts a program, uses it, closes it, and says what is left of it. The file\n"
-           "SCENARIO says how; memstow-lifecycle(1) lists its keys.\n"
+           "Starts a program, uses it, closes it, and shows what is left of it. The file\n"
+           "SCENARIO has the steps; memstow-lifecycle(1) lists its keys.\n"
            "  T1 start and close                 T4 run to completion and close\n"
            "  T2 load and close                  T5 cancel a run and close\n"
            "  T3 queue and close                 T6 start a child and close\n"
            "\n"
-           "  --test=T1,...           only these\n"
-           "  --repeat=N              how often each (default: as SCENARIO says, else 3)\n"
-           "  --observe=TIME          how long to look after closing (default: as SCENARIO\n"
+           "  --test=T1,...           make only these tests\n"
+           "  --repeat=N              repeat each test N times (default: as SCENARIO says,\n"
+           "                          else 3)\n"
+           "  --observe=TIME          look for TIME after closing (default: as SCENARIO\n"
            "                          says, else 60s)\n"
            "  --strict                exit with 1 also on a warning\n"
            "  --json                  one JSON document, sizes in bytes\n"
@@ -69,7 +70,7 @@ static int help(void) {
            "Ledgers are removed, unless -o is given.\n"
            "Exit code: 0 fine, 1 something was left, grew, or took too long; 2 wrong usage;\n"
            "3 SCENARIO is unreadable or damaged; 4 the program failed before it was closed;\n"
-           "128 and the number of a signal that ended memstow.\n",
+           "128 plus the number of a signal that ended memstow.\n",
            start_help);
     return finish_output(EXIT_FINE);
 }

@@ -20,8 +20,8 @@ enum { BEFORE_NAME = 67, CUDA_COLUMN = 13, NAME_LEAST = 12, WHOLE_NAME = 1000 };
 static int help(void) {
     puts("usage: memstow owners FILE|PID [--json]\n"
          "\n"
-         "The owners that a program has registered: models, nodes, runs and others, each\n"
-         "with its policy, its priority, and what it holds in memory, stowed, or being\n"
+         "Lists the owners that a program has registered: models, nodes, runs and others,\n"
+         "each with its policy, its priority, and its memory: live, stowed, and being\n"
          "moved. The largest come first. Owners that are gone and hold nothing are only\n"
          "counted.\n"
          "\n"

@@ -17,11 +17,11 @@ enum { BEFORE_FILE = 64, WHOLE_NAME = 1000 };
 static int help(void) {
     puts("usage: memstow ps [--json]\n"
          "\n"
-         "The processes that memstow tracks now and that you may look at.\n"
+         "Lists the processes that memstow tracks now and that you may look at.\n"
          "\n"
          "  --json   one JSON document, sizes in bytes\n"
          "\n"
-         "Live memory and peak are known within 1 MiB.\n"
+         "Live memory and peak are exact to 1 MiB.\n"
          "Exit code: 0 fine (also when there are none), 2 wrong usage, 3 /proc cannot be\n"
          "read.");
     return finish_output(EXIT_FINE);

@@ -41,17 +41,16 @@ struct reap {
 static int help(void) {
     puts("usage: memstow reap [--end] [FILE...]\n"
          "\n"
-         "Finds the processes that a program left running when it ended: those in its\n"
-         "registry FILE, what they started, and their process groups. The default is\n" REGISTRY_FILE
+         "Lists the processes that a program left running when it ended: those in its\n"
+         "registry FILE, their descendants, and their process groups. The default is\n" REGISTRY_FILE
          ", and process_registry.PID.json of earlier programs in\n"
          "the same folder.\n"
          "\n"
-         "  --end   end them: SIGTERM, and SIGKILL after 5 seconds. Without it they are\n"
-         "          only listed.\n"
+         "  --end   end them: SIGTERM, and SIGKILL after 5 seconds\n"
          "\n"
-         "It never touches a process that started at another time than the registered one\n"
-         "(its pid is used again), that belongs to another user, that is to be kept, or\n"
-         "whose program still runs.\n"
+         "A process is left alone if it belongs to another user, is to be kept, or if its\n"
+         "program still runs; and if its start time is not the registered one, because\n"
+         "then another process has its pid.\n"
          "Exit code: 0 nothing is left, or all of it was ended; 1 something is left;\n"
          "2 wrong usage; 3 the registry is unreadable or damaged.");
     return finish_output(EXIT_FINE);

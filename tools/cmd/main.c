@@ -24,12 +24,12 @@ static const struct command commands[] = {
     {"ps", cmd_ps, "which processes are tracked now"},
     {"owners", cmd_owners, "which models, nodes and runs are registered, and what each holds"},
     {"metrics", cmd_metrics, "figures of running processes for Prometheus"},
-    {"stow", cmd_stow, "move what an owner has out to disk, in a running process"},
-    {"restore", cmd_restore, "bring what was stowed back into memory"},
-    {"release", cmd_release, "give back what an owner does not use"},
-    {"trigger", cmd_trigger, "have policies applied now"},
+    {"stow", cmd_stow, "move an owner's memory out to disk, in a running process"},
+    {"restore", cmd_restore, "bring stowed memory back"},
+    {"release", cmd_release, "return an owner's unused memory to the system"},
+    {"trigger", cmd_trigger, "apply the policies of a running process now"},
     {"lifecycle", cmd_lifecycle, "start, use and close a program, and see that nothing is left"},
-    {"reap", cmd_reap, "find and end what a program left running that is gone itself"},
+    {"reap", cmd_reap, "find and end processes that a program left running"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
