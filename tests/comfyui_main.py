@@ -1,4 +1,4 @@
-"""Starts ComfyUI's main.py (argument 1: its folder), also where torchvision's compiled part does not load."""
+"""Starts ComfyUI's main.py (argument 1: its folder). It also works if torchvision's compiled part does not load."""
 import os, runpy, sys
 
 import torchvision_operators

@@ -1,15 +1,14 @@
-"""What a program under test expects of its report.
+"""The expectations of a program under test about its report.
 
-A program prints on standard output either "ok", or lines "expect PATH OP VALUE" which the JSON report of it is checked
-against: `expect totals.live_bytes >= 4096`. OP is one of == != <= >= < >. PATH goes by names, [index], .length, and
-[path=pattern], which selects and from then on sums: sites[stack[0].module=*libm*].live_bytes. `expect@PID …` asks the
-report of the child with that pid. What else it prints must be the same with and without memstow.
+A program prints "ok", or lines "expect PATH OP VALUE". They are checked against its JSON report: `expect
+totals.live_bytes >= 4096`. OP is one of == != <= >= < >. PATH consists of names, [index], .length, and [path=pattern],
+which selects elements; numbers of selected elements are added up: sites[stack[0].module=*libm*].live_bytes. `expect@PID
+…` uses the report of the child with that pid. All other output must be the same with and without memstow.
 
-"expect stack SIZE inner<caller<main" asks for call stacks: there are sites whose live blocks have SIZE bytes each, and
-the functions of their stacks are these, innermost first. What main was called by need not be said. A name may hold
-wildcards, and goes without C++ parameters; name{N} is N of them in a row; "..." any number of functions, "." the end of
-the stack. Behind "?" a stack may end anywhere: it is shorter than the truth, and still not wrong.
-"""
+"expect stack SIZE inner<caller<main" is about call stacks. There must be sites whose live blocks have SIZE bytes each,
+and their stacks must have these functions, innermost first. Callers of main may be omitted. A name may contain
+wildcards, and has no C++ parameters. name{N} stands for N such functions in a row, "..." for any number of functions,
+"." for the end of the stack. Behind "?" a stack may end anywhere: it is shorter than the truth, but not wrong."""
 import fnmatch, json, operator, pathlib, re, subprocess
 
 OPERATORS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt,
@@ -17,13 +16,13 @@ OPERATORS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": oper
 
 
 def unmet(lines, memstow, file, env=None):
-    """What is wrong: a text for each of the lines that the report of the ledger in a file does not meet."""
+    """The faults: one text for each line that the report of a ledger does not meet."""
     reports = {}
     return [wrong for line in lines if (wrong := check_line(line, memstow, file, env, reports))]
 
 
 def check_line(line, memstow, file, env, reports):
-    """None, or what is wrong."""
+    """The fault of a line, or None."""
     parts = re.fullmatch(r"expect(?:@(\d+))? (\S+) (==|!=|<=|>=|<|>|\d+) (.*)", line)
     if not parts or parts[3].isdigit() != (parts[2] == "stack"):
         return f"{line}: not an expectation"
@@ -50,7 +49,7 @@ def check_line(line, memstow, file, env, reports):
 
 
 def check_stack(sites, size, chain):
-    """None, or what is wrong with the stacks of the sites whose live blocks have that size."""
+    """The fault in the stacks of sites whose live blocks have that size, or None."""
     stacks = [s["stack"] for s in sites if s["live_blocks"] and s["live_bytes"] == size * s["live_blocks"]]
     names = ["".join(name_of(frame) + "\n" for frame in stack) for stack in stacks]
     wrong = [n for n in names if not re.match(stack_pattern(chain), n)]
@@ -94,7 +93,8 @@ def parse_value(text):
 
 
 class Selected(list):
-    """What [path=pattern] chose: names go to each element, and numbers are summed at the end."""
+    """The elements that [path=pattern] selected. A name is looked up in each element; numbers are added up at the
+    end."""
 
 
 def look_up(document, path):
@@ -107,7 +107,7 @@ def look_up(document, path):
 
 
 def split_path(path):
-    """Yields (name, None) and (None, what is between brackets)."""
+    """Yields (name, None) and (None, text in brackets)."""
     i = 0
     while i < len(path):
         if path[i] == ".":

@@ -60,7 +60,7 @@ class Test:
 
 
 def read_marks(source):
-    """The marks in the comment lines that a test opens with."""
+    """The marks in the first comment lines of a test."""
     marks = {}
     for number, line in enumerate(source.read_text(errors="replace").split("\n")):
         comment = re.match(r"\s*(?://|#)(?!include|define)!?\s*(.*)", line)
@@ -97,7 +97,7 @@ def select(patterns, long):
 # ---- running one test
 
 class Context:
-    """What a test runs in: the build, a fresh folder, the environment."""
+    """The surroundings of a test: the build, a fresh folder, the environment."""
 
     def __init__(self, build, seconds, long):
         self.build = build
@@ -122,7 +122,7 @@ running = set() # the processes of the tests
 
 
 def execute(argv, cwd, env, timeout, merge=True):
-    """Runs a command in a process group of its own; returns (status as a shell gives it, output, standard error)."""
+    """Runs a command in a process group of its own. Returns (status as a shell gives it, output, standard error)."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen([str(a) for a in argv], cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=out if merge else err, start_new_session=True)
@@ -142,7 +142,7 @@ def execute(argv, cwd, env, timeout, merge=True):
 
 
 def end_group(process):
-    """What the test left running ends with it."""
+    """Ends the processes that the test left running."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -163,7 +163,7 @@ def check_needs(test, context):
 
 
 def run_test(test, context, folder):
-    """Returns what the test printed where that may be of interest."""
+    """Returns the output of the test, if it may be of interest."""
     check_needs(test, context)
     return {"unit": run_unit, "prog": run_program, "fuzz": run_fuzz}.get(
         test.room if test.source.suffix != ".py" else "", run_script)(test, context, folder)
@@ -216,7 +216,7 @@ def run_fuzz(test, context, folder):
 
 
 def make_seeds(test, context, folder):
-    """A folder with the inputs that are kept and those that this build makes."""
+    """A folder with the kept inputs and those that this build makes."""
     seeds = folder / "seeds"
     seeds.mkdir()
     kept = TESTS / "fuzz" / f"{test.source.stem}.corpus"
@@ -262,7 +262,7 @@ def run_tracked(test, context, folder, program, env, options, plain, number):
         raise Failure(f"memstow run {options}\n" + "\n".join(wrong))
 
 
-# ---- running them all
+# ---- running all tests
 
 class Results:
     def __init__(self):
@@ -295,7 +295,7 @@ def run_and_record(test, context, results):
         outcome, detail = "skipped", str(reason)
     except Failure as failure:
         outcome, detail = "failed", str(failure)
-    except Exception as error: # a fault of the runner's own is that test's failure, and the others still run
+    except Exception as error: # a fault of the runner itself is a failure of that test, and the others still run
         outcome, detail = "failed", f"{type(error).__name__}: {error}"
     shutil.rmtree(folder, ignore_errors=True)
     results.add(test, outcome, detail, time.monotonic() - start)
@@ -310,7 +310,7 @@ def run_all(tests, context, jobs):
             for group in (together, *([t] for t in tests if t.alone)):
                 futures += [pool.submit(run_and_record, t, context, results) for t in group]
                 while concurrent.futures.wait(futures, timeout=0.5).not_done:
-                    pass # the kernel may hand a signal to another thread; Python answers it here
+                    pass # the kernel may deliver a signal to another thread; Python handles it here
         except SystemExit: # by answer_signals
             pool.shutdown(wait=False, cancel_futures=True)
             end_tests(futures)

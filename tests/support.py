@@ -1,5 +1,4 @@
-"""What the Python tests share. A test imports it, does its work with plain assertions, and ends; its folder is
-fresh."""
+"""Shared by the Python tests. A test imports it, does its work with plain assertions, and ends. Its folder is fresh."""
 import atexit, json, os, pathlib, re, shlex, shutil, socket, subprocess, sys, time, urllib.error, urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -7,25 +6,26 @@ MEMSTOW = os.environ.get("MEMSTOW", str(ROOT / "build/dev/memstow"))
 BUILD = pathlib.Path(os.environ.get("MEMSTOW_BUILD", ROOT / "build/dev"))
 LIBRARY = BUILD / "libmemstow.so"
 PYTHON = os.environ.get("PYTHON", sys.executable)
-COMFYUI = pathlib.Path(os.environ.get("COMFYUI", ROOT / "build/comfyui")) # another version of it, by hand
+COMFYUI = pathlib.Path(os.environ.get("COMFYUI", ROOT / "build/comfyui")) # another version, by hand
 HERE = pathlib.Path.cwd()
 
 
 def skip(reason):
-    """Ends the test without a verdict."""
+    """Ends the test as skipped."""
     print(reason)
     sys.exit(77)
 
 
 def features():
-    """What this build has: {"mimalloc": bool, "sanitize": str, …}."""
+    """The features of this build: {"mimalloc": bool, "sanitize": str, …}."""
     return json.loads((BUILD / "features.json").read_text())
 
 
 def run(*argv, status=0, timeout=100, **options):
-    """Runs a command and returns it completed, output as text; another exit status than `status` (None: any) fails.
+    """Runs a command and returns it completed, with its output as text. Fails if the exit status is not `status` (None:
+    any).
 
-    A process that a signal ended has the negative signal as its status."""
+    The status of a process that a signal ended is the negative signal."""
     argv = [str(a) for a in argv]
     done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=timeout, **options)
     if status is not None and done.returncode != status:
@@ -40,7 +40,7 @@ def memstow(*arguments, **options):
 
 
 def track(*argv, options=(), file="out.mst", **more):
-    """Runs a command under `memstow run` and returns it completed; `report(file)` then says what it held."""
+    """Runs a command under `memstow run` and returns it completed. report(file) then has its memory."""
     return memstow("run", "--quiet", "-o", file, *options, "--", *argv, **more)
 
 
@@ -50,7 +50,8 @@ def report(file="out.mst", *arguments):
 
 
 def shapes(text):
-    """The lines of an output without what differs from run to run: figures, ids, addresses and the width of columns."""
+    """The lines of an output without text that differs from run to run: figures, ids, addresses and the width of
+    columns."""
     number = r"(0x)?\b\d[\da-f.,]*( ?[KMGT]?i?B\b)?"
     return [" ".join(re.sub(number, "#", line).split()) for line in text.split("\n") if line.strip()]
 
@@ -66,15 +67,15 @@ def compile(source, name=None, flags=("-O1", "-g", "-pthread")):
 
 
 def as_nobody():
-    """For preexec_fn: the user who owns nothing."""
+    """For preexec_fn: changes to a user who owns nothing."""
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
 
 
 def command_for_others():
-    """A copy of the command and the library that another user can reach wherever the checkout lies; skips if none can
-    be."""
+    """A copy of the command and the library that another user can reach, wherever the checkout is. Skips the test if
+    that is not possible."""
     folder = HERE / "bin"
     folder.mkdir()
     os.chmod(HERE, 0o755)
@@ -97,7 +98,7 @@ def start(*argv, **options):
 
 
 class MemoryGroup:
-    """A control group of a test's own that counts memory, of version 2 or 1; it goes when the test ends."""
+    """A control group of the test's own that counts memory, of version 2 or 1. It is removed when the test ends."""
     PLACES = (("/sys/fs/cgroup/memory", "memory.usage_in_bytes"), ("/sys/fs/cgroup", "memory.current"))
 
     def __init__(self, folder, file):
@@ -105,7 +106,7 @@ class MemoryGroup:
 
     @classmethod
     def make(cls):
-        """None where none can be made: who is not root, for one, may not."""
+        """A new group; None if none can be made, for example by a user who is not root."""
         for parent, file in cls.PLACES:
             folder = pathlib.Path(parent) / f"memstow-test-{os.getpid()}"
             try:
@@ -114,7 +115,7 @@ class MemoryGroup:
                 continue
             if (folder / file).exists():
                 group = cls(folder, folder / file)
-                atexit.register(group.remove) # after what was started later has ended
+                atexit.register(group.remove) # after everything that was started later has ended
                 return group
             folder.rmdir()
         return None
@@ -136,7 +137,7 @@ class MemoryGroup:
 
 
 def wait_for(condition, seconds=60, what="it"):
-    """Waits until condition() is true, and returns its value."""
+    """Waits until condition() is true. Returns its value."""
     end = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > end:
@@ -146,7 +147,7 @@ def wait_for(condition, seconds=60, what="it"):
 
 
 def is_gone(pid):
-    """Whether the process is over; that somebody may still have to take note of it does not count."""
+    """Whether the process has ended; it may still be a zombie."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except OSError:
@@ -160,7 +161,7 @@ def free_port():
 
 
 def comfyui_command(port, folder, *arguments):
-    """The command that starts ComfyUI on the CPU; what it reads and writes is below folder."""
+    """The command that starts ComfyUI on the CPU; its files are in `folder`."""
     folder = pathlib.Path(folder).resolve()
     web = folder / "web"
     for name in ("web", "custom_nodes", "models/diffusion_models", "input", "output", "user"):
@@ -172,7 +173,7 @@ def comfyui_command(port, folder, *arguments):
 
 
 def http(port, path, document=None, timeout=10):
-    """GET, or POST of a JSON document, to a local server; returns the JSON answer, or None while nobody answers."""
+    """GET, or POST of a JSON document, to a local server. Returns the JSON answer, or None if nobody answers."""
     data = None if document is None else json.dumps(document).encode()
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, {"Content-Type": "application/json"})
     try:

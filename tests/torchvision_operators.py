@@ -1,5 +1,5 @@
-"""What torchvision registers with PyTorch when it is imported. Where its compiled part does not load (on a PyTorch for
-the CPU), its Python part is content once the two operators that it uses then exist."""
+"""Replaces what torchvision registers with PyTorch when it is imported. If its compiled part does not load (on a
+PyTorch for the CPU), its Python part works once the two operators that it uses exist."""
 import importlib.util, pathlib
 
 import torch
@@ -16,7 +16,7 @@ def compiled_part_loads():
 
 
 def ensure():
-    global library # which takes its operators with it
+    global library # its operators go with it
     if not compiled_part_loads():
         library = torch.library.Library("torchvision", "DEF")
         library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")

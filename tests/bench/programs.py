@@ -14,7 +14,7 @@ VENV_PYTHON = ROOT / "build/venv/bin/python"
 
 
 class Batch:
-    python = None # of a Python program: its script, which memray wants without the interpreter
+    python = None # the script of a Python program: memray wants it without the interpreter
 
     def __init__(self, name, argv, package=None, env=None, rate=None):
         self.name, self.argv, self.package, self.env, self.rate = name, [str(a) for a in argv], package, env or {}, rate
@@ -122,7 +122,7 @@ class ComfyUI:
 
 
 class ComfyUIRun(ComfyUI):
-    """The same, warmed up by one run of a workflow that samples a small model: seconds of the next one."""
+    """The same after one run of a workflow that samples a small model: seconds of the next run."""
     name = "ComfyUI run"
 
     def prepare(self, inputs):
@@ -146,7 +146,7 @@ def has_module(name):
 
 
 def pigeonhole(pigeons=10):
-    """More pigeons than holes: unsatisfiable, and z3 has to search."""
+    """More pigeons than holes: unsatisfiable, so z3 has to search."""
     holes = range(pigeons - 1)
     lines = [f"(declare-const p{p}_{h} Bool)" for p in range(pigeons) for h in holes]
     lines += ["(assert (or " + " ".join(f"p{p}_{h}" for h in holes) + "))" for p in range(pigeons)]

@@ -7,14 +7,14 @@ def number(value):
 
 
 def spread(values, text=number):
-    """The median, and the smallest and largest of them."""
+    """The median, the smallest and the largest of them."""
     if len(values) == 1:
         return text(values[0])
     return f"{text(statistics.median(values))} ({text(min(values))}–{text(max(values))})"
 
 
 def ratios(runs, base, field):
-    """Each run over the untracked run of the same round."""
+    """Each run divided by the untracked run of the same round."""
     by_round = {run["round"]: run[field] for run in base}
     return [run[field] / by_round[run["round"]] for run in runs if by_round.get(run["round"])]
 

@@ -1,4 +1,4 @@
-"""A folder with the runner and tests of its own, for the tests of the runner."""
+"""A folder with a copy of the runner and tests of its own. Tests of the runner use it."""
 import shutil, sys
 
 import support

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""What tests/real/broad says of programs that do the same under memstow, of those that do not, of those that cannot be
-compared or had; what they leave running is gone."""
+"""What tests/real/broad reports of four kinds of programs: those that do the same under memstow, those that do not,
+those that cannot be compared, and those that cannot be installed. Processes that they leave running are ended."""
 import os, pathlib, shutil, sys
 
 import support

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Documents say what is there: links lead to a file and a heading, and paths of the repository in `code` exist.
-Decisions have their four parts, and docs/design.md lists each of them. No line of prose has more than 120 columns."""
+"""Documents refer to things that exist: links lead to a file and a heading, and paths in `code` are in the repository.
+Each decision has its four parts and is listed in docs/design.md. No line of prose has more than 120 columns."""
 import re
 
 import support
@@ -13,7 +13,7 @@ faults = []
 
 
 def anchors(text):
-    """What GitHub makes of the headings."""
+    """The anchors that GitHub makes of the headings."""
     return {re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower()).replace(" ", "-")
             for heading in re.findall(r"^#+ (.*)$", text, re.M)}
 
@@ -23,7 +23,8 @@ def prose(text):
 
 
 def exists(path):
-    """A file or folder; a test may stand without its suffix, a wildcard or NAME for several."""
+    """Whether the file or folder exists. A test may be named without its suffix; a wildcard or NAME may stand for
+    several files."""
     path = path.rstrip("/").replace("NAME", "*")
     return any(any(support.ROOT.glob(path + suffix)) for suffix in ("", ".py", ".c", ".cc"))
 
@@ -58,7 +59,7 @@ def check_decisions():
 
 
 def check_width(page, text):
-    """Of prose: not of tables, examples, and what tests/bench/run writes."""
+    """Checks lines of prose only: no tables, no examples, nothing that tests/bench/run writes."""
     text = re.sub(r"<!-- tests/bench/run begin -->.*?<!-- tests/bench/run end -->", "", text, flags=re.S)
     for line in text.split("\n"):
         if len(line) > 120 and not line.startswith(("|", "    ")):
@@ -71,7 +72,7 @@ for page in PAGES:
     check_links(page, text)
     check_width(page, text)
     if page.name == "CHANGELOG.md":
-        continue # it names what was there
+        continue # it names files of the past
     for path in PATH.findall(text):
         paths += 1
         if not exists(path):

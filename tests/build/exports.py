@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""libmemstow.so exports the calls that it stands in for and memstow_*, libmemstow_cupti.so what a driver calls; both
-need libc alone."""
+"""libmemstow.so exports memstow_* and the functions that it stands in for. libmemstow_cupti.so exports the functions
+that a driver calls. Both need libc alone."""
 import re
 
 import support
@@ -22,7 +22,7 @@ STANDS_IN_FOR = re.compile(
     r"cublas(SetWorkspace_v2|LtMatmul)|"
     r"(pkey_)?mprotect|prctl|syscall|_Zn[aw]\w+|_Zd[al]\w+")
 OLDEST = 35 # glibc 2.35
-NEWER = {"pidfd_open", "pidfd_getfd"} # system calls, which nobody calls so otherwise
+NEWER = {"pidfd_open", "pidfd_getfd"} # system calls: nobody has functions of his own with these names
 TABLE = re.findall(r"^(?:ENTRY|RESOLVER)\(\w+, (\w+),", (support.ROOT / "preload/cuda/cuda_table.h").read_text(), re.M)
 
 
@@ -39,15 +39,16 @@ def needed(library=support.LIBRARY):
 
 
 def segments_of(library):
-    """The program headers, and the bytes of thread-local storage: glibc leaves little for libraries opened later."""
+    """The program headers, and the bytes of thread-local storage. glibc leaves little of it for libraries that are
+    opened later."""
     text = support.run("readelf", "-lW", library).stdout
     thread_local = re.search(r"^\s*TLS\s+\S+ \S+ \S+ \S+ (0x\w+)", text, re.M)
     return text, int(thread_local[1], 16) if thread_local else 0
 
 
 def newer():
-    """Exported, and not in the oldest glibc that the library runs on: there a library that is opened later, and has a
-    function by that name for something else, would find ours."""
+    """Names that we export and that the oldest supported glibc lacks. A library may have its own function of such a
+    name, and would call ours by mistake."""
     libc = support.run("sh", "-c",
                        "nm -D --defined-only $(ldd /bin/sh | sed -n 's/.*libc.so.6 => \\([^ ]*\\).*/\\1/p')").stdout
     found = re.findall(r" (\w+)@@GLIBC_2\.(\d+)", libc)

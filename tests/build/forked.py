@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Each file of the library whose state can change says what of it a forked child forgets (preload/base/forked.h), or
-stands here with the reason why nothing is to be forgotten. Nothing stands here that has no such state, or says it
-there."""
+"""Each file of the library with mutable state has a function that resets it in a forked child (preload/base/forked.h),
+or is listed here with the reason why its state stays valid. No file is listed here without need."""
 import collections, re, subprocess
 
 import support
 
-# A file, or a room: why its state is as good in a child.
+# A file or a room: why its state is valid in a child, too.
 REASONS = {
     "base/arena": "private memory: the child has a copy of it",
     "base/lock": "only grows",
@@ -41,12 +40,12 @@ REASONS = {
     "stow/stow_thread": "addresses of functions: the code is the same",
     "vram/vram_memory": "only grows",
 }
-# Sections that are written to before the program starts only.
+# Sections that are only written to before the program starts.
 CONSTANT = re.compile(r"\.(data\.rel\.ro|rodata)|memstow_forked$|\*")
 
 
 def symbols(path):
-    """(section, name) of each object of data in it."""
+    """(section, name) of each data object in it."""
     for line in subprocess.run(["objdump", "-t", path], capture_output=True, text=True, check=True).stdout.splitlines():
         found = re.match(r"[0-9a-f]{16} ......O (\S+)\t[0-9a-f]{16} (?:\.hidden )?(\S+)$", line)
         if found:

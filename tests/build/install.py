@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: cc
-"""What `cmake --install` puts down works from there: the command, the library, the header, pkg-config and the man
+"""What `cmake --install` installs works from its place: the command, the library, the header, pkg-config and the man
 pages."""
 import pathlib
 
@@ -17,7 +17,7 @@ version = (support.ROOT / "CMakeLists.txt").read_text().partition("project(memst
 pack = (prefix / "share/memstow/comfyui/pyproject.toml").read_text()
 assert f'\nversion = "{version}"\n' in pack, "the node pack has another version"
 
-moved = prefix.rename(support.HERE / "elsewhere") # nothing may remember where it was
+moved = prefix.rename(support.HERE / "elsewhere") # no file may contain the first place
 support.run(moved / "bin/memstow", "run", "--quiet", "-o", "out.mst", "--", "true")
 support.run(moved / "bin/memstow", "report", "out.mst")
 

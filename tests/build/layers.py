@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The rooms of preload/ and tools/ are those of the tables in docs/design.md, in their order. Each uses only rooms
-above it there, by its includes and by the symbols of its objects. No include runs in a circle, and no circle of calls
-inside a room has more than five files. The inside of a thread's slot is for few files."""
+"""The rooms of preload/ and tools/ are those of the tables in docs/design.md, in the same order. Each room uses only
+rooms above it there, by its includes and by the symbols of its objects. Includes make no circle. A circle of calls
+inside a room has at most five files. Only few files may look inside a thread's slot."""
 import collections, pathlib, re, subprocess
 
 import support
 
 FILES_MOST, CIRCLE_MOST = 32, 5
 HALL = {"preload": {"README.md", "memstow.map"}, "tools": {"README.md", "python", "comfyui", "completion", "web"}}
-# Headers that not every file may include, and the files that may.
+# Headers that only certain files may include, and these files.
 FEW = r"count/.*|hooks/hook_host\.c"
 INSIDE = {"preload/count/thread_inside.h": FEW, "preload/count/account_fast.h": FEW}
 
@@ -60,13 +60,13 @@ def objects(hall):
         folder = support.BUILD / f"CMakeFiles/{target}.dir" / hall
         for path in folder.rglob("*.o"):
             name = str(path.relative_to(folder))[:-2]
-            if (support.ROOT / hall / name).exists(): # else it is left from a file that has moved
+            if (support.ROOT / hall / name).exists(): # otherwise the file has moved, and its object is an old one
                 found[name[:-2]] = path
     return found
 
 
 def calls(hall):
-    """(file, file, symbol): what one object takes of another."""
+    """(file, file, symbol): the first object uses this symbol of the second."""
     owner, wanted = {}, collections.defaultdict(set)
     names = {str(path): name for name, path in objects(hall).items()}
     for line in subprocess.run(["nm", "-A", *names], capture_output=True, text=True, check=True).stdout.splitlines():
@@ -76,7 +76,7 @@ def calls(hall):
             wanted[names[path]].add(symbol)
         elif kind in "TDBRVW":
             owner[symbol] = names[path]
-    # pthread_create and its like are libc's, whoever stands in front of them.
+    # pthread_create and the like belong to libc, also if another library stands in front of it.
     exported = subprocess.run(["nm", "-D", "--defined-only", support.LIBRARY], capture_output=True, text=True,
                               check=True).stdout
     libc = {line.split()[-1].split("@")[0] for line in exported.splitlines()} if hall == "preload" else set()
@@ -89,7 +89,7 @@ faults = []
 
 
 def edge(hall, rank, here, there, how):
-    """Notes an edge between two files of a floor if it runs upward."""
+    """Notes an upward edge between two files of a floor."""
     a, b = here.split("/")[0], there.split("/")[0]
     if rank[a] >= rank[b]:
         return

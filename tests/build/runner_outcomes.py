@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""What the runner says of tests that pass, fail, skip and hang, of what programs expect, and at the end; which tests
-names choose, and that a test marked "alone" runs alone."""
+"""What the runner reports of tests that pass, fail, skip and hang, and of programs with expectations; its closing line;
+how names choose tests. A test marked "alone" runs alone."""
 import shutil
 
 import _runner, support
@@ -49,5 +49,5 @@ assert check("--list", "prog").stdout == "prog/right\nprog/wrong\n"
 assert check("--needs", "--long", "cli").stdout == "deb:gdb\ntorch\n"
 assert check("cli/nothing", status=1).stderr == "no test is named cli/nothing\n"
 assert check("cli/late", status=1).stderr == "no test is named cli/late\n"
-late = check("--long", "cli/late").stdout # a long test says what it found
+late = check("--long", "cli/late").stdout # the output of a long test is shown
 assert late.endswith(" s\n    what\n1 passed, 0 failed, 0 skipped\n"), late

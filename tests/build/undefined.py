@@ -1,32 +1,32 @@
 #!/usr/bin/env python3
-"""What libmemstow.so calls of others: a short list, with a reason for each name. Whoever stands in front of libc is
-called in its place, an allocator in the middle of its own malloc or a sanitizer that has not begun; so hooks and what
-begins a ledger call functions of the library's own (bytes.c), or libc's past everybody (LIBC in symbol.h). Thread-local
-storage is there from the start."""
+"""The symbols that libmemstow.so takes from other libraries: a short list, with a reason for each. A call by name may
+reach another library in front of libc, such as an allocator in the middle of its own malloc, or a sanitizer that has
+not begun. So hooks, and the code that begins a ledger, call the library's own functions (bytes.c), or libc's directly
+(LIBC in symbol.h). Thread-local storage is initial-exec."""
 import re
 
 import support
 
 WHY = {
-    # Data, and what only gives an address; nobody has reason to define these otherwise.
+    # Data, and functions that only return an address: nobody has a reason to replace these.
     "environ": "data", "stderr": "data", "stdout": "data", "__libc_stack_end": "data",
     "__errno_location": "gives the address of errno",
     "_dl_find_object": "the loader's: no lock, no memory",
-    # The allocator behind us, where no other one is.
+    # The allocator behind ours, if there is no other.
     "__libc_malloc": "serves blocks", "__libc_calloc": "serves blocks", "__libc_realloc": "serves blocks",
     "__libc_memalign": "serves blocks", "__libc_free": "serves blocks",
-    # What reallocarray and free_sized are made of, in libc too: a program's allocator may not have them.
+    # reallocarray and free_sized are built on these, also in libc: the program's allocator may lack the former.
     "realloc": "the program's", "free": "the program's",
-    # In our constructor alone (process_watch).
+    # Called in our constructor only (process_watch).
     "__register_atfork": "in the constructor", "__cxa_at_quick_exit": "in the constructor",
-    # Threads and signal handlers are the program's view of them: a sanitizer must know of each. They come when the
-    # program asks, through the ABI or by a call of CUDA's, never in a hook of malloc or mmap.
+    # Threads and signal handlers: a sanitizer must know of each, so these are called by name. They are called on
+    # request of the program, through the ABI or by a call of CUDA's, never in a hook of malloc or mmap.
     **dict.fromkeys([
         "pthread_create", "pthread_join", "pthread_clockjoin_np", "pthread_tryjoin_np", "pthread_detach",
         "pthread_attr_init", "pthread_attr_destroy", "pthread_attr_setstack", "pthread_attr_setdetachstate",
         "pthread_setcancelstate", "pthread_sigmask", "sigaction", "sigfillset", "sigdelset"
     ], "threads of our own, and handlers of shutdown.c"),
-    # What the compiler puts into every library.
+    # The compiler puts these into every library.
     "__cxa_finalize": "the compiler's",
     "__gmon_start__": "the compiler's",
     "_ITM_registerTMCloneTable": "the compiler's",

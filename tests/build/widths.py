@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""No line of a source, script, document or man page is wider than 120 columns, also inside strings of several lines.
-Not judged: rows of tables in Markdown, which cannot be wrapped; files of EXEMPT, for the reason given there."""
+"""No line of a source, script, document or man page is wider than 120 columns, not even inside a long string.
+Exceptions: rows of tables in Markdown, which cannot be wrapped, and the files of EXEMPT, for the reason given there."""
 import support
 
 COLUMNS = 120
@@ -13,7 +13,7 @@ EXEMPT = {
 
 
 def is_text(path):
-    """By its suffix, or as a script without one."""
+    """Whether it is text: by its suffix, or because it is a script."""
     if path.suffix or path.name == "LICENSE":
         return path.suffix in SUFFIXES
     with path.open("rb") as file:

@@ -1,12 +1,12 @@
-"""A trace of decisions without a fault: what memstow and a program with models write in two runs. A test changes one
-line, and has a trace with one fault."""
+"""A trace of decisions without a fault, from memstow and a program with models in two runs. A test that changes one
+line gets a trace with one fault."""
 from _ledger import MIB, Ledger
 
 MODEL, CUSTOM = 1, 4
 UNET, CLIP, VAE, OLD, CACHE, IDLE = range(1, 7)
 
 LINES = [
-    # What was registered, and what was set on which objects. The VAE has no policy.
+    # The owners, and the policies that were set, by object. The VAE has no policy.
     dict(kind="SET", owner=UNET, owner_kind="model", name="unet.safetensors", keys=[101, 201], policy="free",
          priority=0),
     dict(kind="SET", by="comfyui", owner=UNET, patcher=101, inner=201, policy="free"),
@@ -15,7 +15,7 @@ LINES = [
     dict(kind="SET", by="comfyui", owner=CLIP, patcher=102, inner=202, policy="keep"),
     dict(kind="SET", by="comfyui", owner=CACHE, inner=205, policy="free"),
     dict(kind="SET", owner=CACHE, owner_kind="custom", name="feature cache", keys=[0, 0], policy="stow", priority=0),
-    # The first run: the UNET was found as a clone with a LoRA. The cache is stowed in place of being freed.
+    # The first run. The UNET was found as a clone with a LoRA. The cache is stowed instead of freed.
     dict(kind="READ", by="comfyui", owner=UNET, patcher=111, parents=[999, 101], inner=201, rule="parent",
          policy="free"),
     dict(kind="READ", by="comfyui", owner=CLIP, patcher=102, parents=[], inner=202, rule="patcher", policy="keep"),
@@ -49,7 +49,7 @@ LINES = [
          before_bytes=1200 * MIB, after_bytes=689 * MIB, moved_bytes=127 * MIB, released_bytes=65536,
          given_bytes=638 * MIB, took_ns=1234567890),
     dict(kind="HELD", by="comfyui", owner=OLD, holders=["node cache: node 4", "list in module planted_nodes: KEEP"]),
-    # The second: the policy of the CLIP is taken away, and then set on the inner model alone.
+    # The second run. The policy of the CLIP is removed, and then set on the inner model only.
     dict(kind="SET", by="comfyui", owner=CLIP, patcher=102, inner=202, policy="none"),
     dict(kind="SET", by="comfyui", owner=CLIP, inner=202, policy="free"),
     dict(kind="SET", owner=CLIP, owner_kind="model", name="clip.safetensors", keys=[102, 202], policy="free",
@@ -67,7 +67,7 @@ LINES = [
 
 
 def clean(lines=LINES, first=1):
-    """The ledger with these lines, of which the first has that number."""
+    """The ledger with these lines. `first` is the number of the first one."""
     ledger = Ledger()
     for name in ("unet.safetensors", "clip.safetensors", "vae.safetensors", "an old model", "feature cache", "idle"):
         ledger.owner(CUSTOM if name == "feature cache" else MODEL, name)

@@ -1,5 +1,5 @@
-"""A ledger whose names are as bad as names in a file can be: markup, scripts, formulas, control characters, marks of
-direction, bytes that are no UTF-8, a megabyte."""
+"""A ledger with hostile names: markup, scripts, formulas, control characters, marks of direction, bytes that are no
+UTF-8, a megabyte."""
 from _ledger import Ledger
 
 SCRIPT = "<script>window.hit=1</script>"
@@ -13,7 +13,7 @@ NAMES = [SCRIPT, "</script>" + SCRIPT, "<!--" + SCRIPT, "]]>" + SCRIPT, "</title
 
 
 def save(path):
-    """Writes it. Returns the bytes of each name."""
+    """Writes the file. Returns the bytes of each name."""
     ledger = Ledger(name="<b>\x1b[2J</b>", stacks=2)
     ledger.fact(2, "run </script>" + SCRIPT + " \x9b31m\n#")
     ledger.fact(4, "<img src=x onerror=window.hit=6>")

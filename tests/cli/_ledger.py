@@ -1,11 +1,11 @@
-"""Synthetic ledgers, so that tests of the command need no library: preload/shared/snapshot.h in Python."""
+"""Synthetic ledgers for tests of the command, without the library: preload/shared/snapshot.h in Python."""
 import json, struct
 
 STRINGS, PROCESS, MODULE, TAG, OWNER, SITE, THREAD, COUNTERS, LARGE, MAPPING, PEAK_0, REGION = range(1, 13)
 FRAME, CODE, SEGMENT, NODE = range(14, 18)
 WIDE = 19
 TRACE = 21
-WIDE_AT = 0x7f0000000000 # where the process had its wide counters
+WIDE_AT = 0x7f0000000000 # the address of the wide counters in the process
 INTERRUPTED = 0x80000000
 RUNNING, EXITED, ABRUPT, EXECED = 1, 2, 3, 4
 ENDED_EXITED, ENDED_KILLED = 1, 2
@@ -26,7 +26,7 @@ def fnv1a(data):
 
 
 def narrow(allocated, allocated_blocks, freed, freed_blocks):
-    """The word for a counter of a few blocks of one size; None for another."""
+    """The word of a narrow counter for a few blocks of one size. None: it needs a wide counter."""
     size = allocated // allocated_blocks if allocated_blocks else freed // max(freed_blocks, 1)
     if (allocated,
         freed) != (size * allocated_blocks, size * freed_blocks) or size >> 32 or allocated_blocks + freed_blocks > 15:
@@ -35,7 +35,7 @@ def narrow(allocated, allocated_blocks, freed, freed_blocks):
 
 
 class Ledger:
-    """Fields of the header are keyword arguments; tables are added by methods; save() writes the file."""
+    """Fields of the header are keyword arguments. Methods add tables. save() writes the file."""
 
     def __init__(self, **header):
         self.header = dict(name="program", pid=1000, parent_pid=1, state=EXITED, flags=0, start_ns=10**9,
@@ -74,7 +74,7 @@ class Ledger:
         return len(self.tags) - 1
 
     def module(self, path, bias=0, build_id=b"", size=0x1000):
-        """Returns what a site calls it: 1 + id."""
+        """Returns the number by which sites name the module: 1 + id."""
         self.modules.append(
             struct.pack("<QQQIIII24s", bias + 0x1000, bias + 0x1000 + size, bias, self.string(path), 0, 0,
                         len(build_id), build_id))
@@ -92,7 +92,7 @@ class Ledger:
         return len(self.frames) - 1
 
     def node(self, frames, parent=0):
-        """The stack of `parent` and, further in, these frames, outermost first; returns its id."""
+        """The stack that extends `parent` inwards by these frames, outermost first. Returns its id."""
         key = tuple(frames)
         if key not in self.segments:
             self.segments[key] = len(self.words)
@@ -101,7 +101,7 @@ class Ledger:
         return len(self.nodes) - 1
 
     def unsampled(self):
-        """The site of blocks that are no samples: to be made before any other."""
+        """The site of blocks that are no samples. It must be made before any other site."""
         assert len(self.sites) == 2
         return self.site()
 
@@ -131,8 +131,7 @@ class Ledger:
                                         resident if anonymous is None else anonymous, self.string(path), flags))
 
     def line(self, number=None, **members):
-        """The next line of the trace of decisions, which gets a number, and a time of a second later than the one
-        before."""
+        """The next line of the trace of decisions. It gets a number, and a time one second after the last line."""
         self.lines.append(number or (self.lines[-1] + 1 if self.lines else 1))
         text = json.dumps({"n": self.lines[-1], "t": (1 + len(self.lines)) * 10**9, **members}, ensure_ascii=False)
         self.raw_line(self.lines[-1], text.encode())
@@ -143,11 +142,11 @@ class Ledger:
         self.ring += text + bytes(-len(text) % 8)
 
     def trace(self):
-        """The section: a ring that is just full."""
+        """The section of the trace: a ring that is exactly full."""
         return struct.pack("<QQQQ", len(self.ring), 0, len(self.ring), len(self.lines) + 1) + self.ring
 
     def chunks(self):
-        """Records of COUNTERS, and of WIDE."""
+        """Records of COUNTERS and of WIDE."""
         groups, wide = {}, [struct.pack("<Q24x", WIDE_AT)]
         for (thread, site), counter in self.counters.items():
             word = narrow(*counter)
@@ -159,7 +158,7 @@ class Ledger:
                 for (thread, index), sites in groups.items()], wide
 
     def picture(self):
-        """Site after site: its distance from the one before, bytes, and one block."""
+        """Each site as: distance from the last site, bytes, one block."""
         steps = zip(sorted(self.peaks), [0, *sorted(self.peaks)])
         return b"".join(leb128(number) for site, before in steps for number in (site - before, self.peaks[site], 1))
 
@@ -213,7 +212,7 @@ class Ledger:
 
 
 def simple(live=3 * MIB, blocks=30, **header):
-    """One module with `live` bytes, and one that freed all that it took."""
+    """One module with `live` bytes, and one that has freed everything."""
     ledger = Ledger(total_peak=8 * MIB, host_peak=8 * MIB, **header)
     ledger.fact(2, "./program --all")
     ledger.count(ledger.site(ledger.module("/opt/program")), alloc=(live + MIB, blocks + 10), free=(MIB, 10))

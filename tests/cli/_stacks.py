@@ -1,5 +1,5 @@
-"""Ledgers whose call stacks are those of a real program: a small one is compiled and run, tells the return addresses of
-one of its own calls, and they go into a synthetic ledger, laid out as if the program had run at another address."""
+"""Ledgers with call stacks of a real program. A small program is compiled and run, and prints the return addresses of
+one of its calls. They go into a synthetic ledger, as if the program had been mapped at another address."""
 import pathlib, re, subprocess
 from _ledger import Ledger
 from support import HERE, compile, run
@@ -38,12 +38,12 @@ int main(int, char **) {
 
 
 def line(name):
-    """The line of the source that is marked so."""
+    """The number of the source line with this mark."""
     return 1 + next(i for i, text in enumerate(SOURCE.split("\n")) if text.endswith(f"// LINE {name}"))
 
 
 def build_id(path):
-    """The build id of an ELF file; b"" when it has none."""
+    """The build id of an ELF file; b"" if it has none."""
     found = re.search(r"Build ID: ([0-9a-f]+)",
                       subprocess.run(["readelf", "-n", path], capture_output=True, text=True).stdout)
     return bytes.fromhex(found[1]) if found else b""
@@ -51,7 +51,7 @@ def build_id(path):
 
 def program(name="shop",
             flags=("-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-Wl,--build-id")):
-    """Compiles it; returns (its path, the offsets in it of the return addresses below main, innermost first)."""
+    """Compiles it. Returns its path, and the offsets of the return addresses below main, innermost first."""
     source = HERE / f"{name}.cc"
     source.write_text(SOURCE)
     path = compile(source, name, flags=flags)
@@ -61,7 +61,7 @@ def program(name="shop",
 
 
 def ledger(path, offsets, identity=None, bias=BIAS, **header):
-    """A ledger with one stack of it: 3000 bytes in 3 blocks."""
+    """A ledger with one stack of the program: 3000 bytes in 3 blocks."""
     made = Ledger(**header)
     made.fact(1, str(path))
     module = made.module(str(path), bias=bias, build_id=build_id(path) if identity is None else identity, size=0x100000)

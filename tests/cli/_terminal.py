@@ -7,7 +7,7 @@ END = b"\x00end\x00"
 
 
 def need():
-    """Skips the test where there is none to be had."""
+    """Skips the test if there is no terminal."""
     try:
         [os.close(end) for end in pty.openpty()]
     except OSError as error:
@@ -15,8 +15,8 @@ def need():
 
 
 def shown(columns, *argv):
-    """What a command writes to a terminal of so many columns. The terminal stays open until an end mark has come back:
-    what is in it when its last writer closes it may be lost."""
+    """The output of a command on a terminal of this width. The terminal stays open until an end mark has come back,
+    because a terminal may lose its content when its last writer closes it."""
     terminal, end = pty.openpty()
     try:
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))

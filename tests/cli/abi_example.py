@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: cc
-"""The examples of docs/abi.md, in C and by ctypes: they say what each model has, and run without memstow, too."""
+"""The examples of docs/abi.md, in C and with ctypes, show what each model has. They also run without memstow."""
 import json, re, subprocess
 
 import support
@@ -15,7 +15,7 @@ assert said == "unet: 8388608 bytes in 1 blocks\nvae: 3145728 bytes in 1 blocks\
 
 example, = re.findall(r"```python\n(.*?)```", (support.ROOT / "docs/abi.md").read_text(), re.S)
 script = support.HERE / "example.py"
-script.write_text(example + "import os\nos._exit(0)\n") # with the weights alive
+script.write_text(example + "import os\nos._exit(0)\n") # the weights are still alive
 subprocess.run([support.PYTHON, script], check=True)
 memstow("run", "--quiet", "-o", "y.mst", "--", support.PYTHON, script)
 owners = {o["name"]: o for o in json.loads(memstow("owners", "y.mst", "--json").stdout)["owners"]}

@@ -1,4 +1,5 @@
-"""By thread: namesakes are told apart, what is no thread is explained, and the rows of a diff add up."""
+"""By thread: threads of one name are told apart, rows that are no thread are explained, and the rows of a diff add
+up."""
 import json, re
 from _ledger import FORK_CHILD, MIB, Ledger
 from support import memstow

@@ -1,9 +1,9 @@
-"""memstow check --comfy against a stand-in for ComfyUI's server (a double, no ComfyUI): what it is asked, what it
-finds, and what is said when the server or the workflow fails. tests/comfyui/check.py does it with a real one."""
+"""memstow check --comfy over a stand-in for ComfyUI's server (a double, no ComfyUI): the requests that it sends, its
+findings, and its messages when the server or the workflow fails. tests/comfyui/check.py uses a real ComfyUI."""
 import json, os, pathlib, re, signal, subprocess, sys, time
 import support
 
-os.environ["http_proxy"] = "http://127.0.0.1:9" # nobody is there: a proxy is not asked for a server on this machine
+os.environ["http_proxy"] = "http://127.0.0.1:9" # no proxy is there: it must not be used for a server on this machine
 
 pathlib.Path("double.py").write_text('''
 """Answers as much of ComfyUI's API as the check asks for. Its workflow keeps `kilobytes` of each run."""
@@ -58,7 +58,7 @@ def check(*options, status=0, command=(sys.executable, "-I", "double.py")):
     return done
 
 
-# Runs, with another seed each; links stay links. The first third is compared with the last.
+# Each run has another seed; links stay links. The first third is compared with the last.
 done = check(f"--comfy={workflow('clean.json')}", "--runs=6", "--warm-up=2", "--json")
 seen = [json.loads(line)["1"]["inputs"] for line in pathlib.Path("prompts").read_text().splitlines()]
 assert [n["seed"] for n in seen] == list(range(1, 9)) and all(n["noise_seed"] == ["2", 0] for n in seen), seen
@@ -67,7 +67,7 @@ assert (document["result"], document["runs"], document["baseline_runs"],
         document["warm_up"]) == ("pass", 6, 2, 2), document
 assert "the node pack is not in this ComfyUI" in done.stderr
 
-# 1 MiB of each run: 3 from the second to the fifth. 512 KiB: a warning.
+# 1 MiB in each run: 3 MiB from the second to the fifth. 512 KiB: a warning.
 done = check(f"--comfy={workflow('leaky.json', kilobytes=1024)}", "--runs=6", "--warm-up=1", "--fail-over=2M", status=1)
 assert re.search(
     r"(?s)memstow: all memory grew by 3\.0 MiB and \d+ blocks?: over the limit of 2M; most\s+of it \(\+3\.0 MiB\) at "
@@ -77,7 +77,7 @@ done = check(f"--comfy={workflow('some.json', kilobytes=512)}", "--runs=6", "--w
              "--pass-under=1M")
 assert "warning: all memory grew by 1.5 MiB" in done.stderr, done.stderr
 
-# A baseline of one process, for another; snapshots stay where they are wanted; a port that the command names.
+# A baseline of one process for another; snapshots are kept on request; the command names a port.
 check("--comfy=clean.json", "--runs=2", "--warm-up=1", "--baseline=base.txt", "--update-baseline")
 check("--comfy=clean.json", "--runs=2", "--warm-up=1", "--baseline=base.txt", "--keep=kept")
 assert {p.name for p in pathlib.Path("kept").iterdir()} == {"comfyui.mst", "run-0001.mst", "run-0002.mst"}
@@ -85,7 +85,7 @@ port = str(support.free_port())
 check("--comfy=leaky.json", "--runs=8", "--warm-up=1", "--baseline=base.txt", status=1,
       command=(sys.executable, "-I", "double.py", "--port", port))
 
-# What is no leak.
+# No leaks.
 for inputs, message in ((dict(refuse=1), 'ComfyUI refused the workflow: {"error": "no such model"}'),
                         (dict(fail=1), "the workflow failed: "), (dict(die=1), "ComfyUI did not take the workflow")):
     done = check(f"--comfy={workflow('bad.json', **inputs)}", "--runs=2", status=4)
@@ -100,13 +100,13 @@ for name, message in (("ui.json", "ui.json: not a workflow in ComfyUI's API form
 assert "--peak and --comfy exclude each other" in check("--comfy=clean.json", "--peak", status=2).stderr
 
 pathlib.Path("prompts").write_text("")
-# Interrupted, several times at once, and again while the server takes its time to end: it is waited for.
+# Interrupted: several times at once, and while the server takes its time to end. The check waits for the server.
 process = support.start(support.MEMSTOW, "check", f"--comfy={workflow('clean.json')}", "--runs=1000", "--",
                         sys.executable, "-I", "double.py", "--slow", start_new_session=True, stderr=subprocess.PIPE,
                         text=True)
 support.wait_for(lambda: pathlib.Path("prompts").read_text().count("\n") > 1, what="a run")
 helper = int(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
-for _ in range(100): # whoever ends a group may be passed on what the group had already
+for _ in range(100): # a process that ends a group may get signals that were meant for the group
     os.kill(helper, signal.SIGTERM)
     time.sleep(0.0005)
 support.wait_for(pathlib.Path("asked").exists, what="the server to be asked to end")

@@ -1,4 +1,4 @@
-"""The forms of a verdict, with owners whose names try to be more than names: each is read by a parser of its own."""
+"""The forms of a verdict with hostile names of owners. A parser for each form reads it."""
 import json, os, pathlib, re, shutil, sys
 import xml.etree.ElementTree
 import support
@@ -23,7 +23,7 @@ for number, name in enumerate(names):
     library.memstow_scope_leave(owner)
 os._exit(0)
 ''')
-os.environ["PYTHONMALLOC"] = "malloc" # no mebibyte for its objects now and then, in the scope of whoever needs it
+os.environ["PYTHONMALLOC"] = "malloc" # Python must not take a mebibyte for its objects in the scope of some owner
 COMMAND = [sys.executable, program]
 
 
@@ -36,7 +36,7 @@ check(0, "--update-baseline")
 text = pathlib.Path("base.txt").read_text()
 assert r'model "```sh\n| x | y |\x1b[31m\x07" ' in text, text
 assert 'model "caf\xe9 \\xff \uffff \U0001f600"' in text, text
-# With limits at the owners alone three of the four are over; the first did not grow.
+# With limits for owners only, three of the four are over. The first did not grow.
 limits = ("--fail-over=owner:512K,site:100M", "--text=o.txt", "--json=o.json", "--junit=o.xml", "--github=o.github",
           "--markdown=o.md")
 check(2, *limits, status=1)
@@ -60,7 +60,7 @@ assert any("caf\xe9 \ufffd \ufffd \U0001f600" in name for name in names), names
 if shutil.which("xmllint"):
     support.run("xmllint", "--noout", "o.xml")
 
-# GitHub's runner: one command a line, its properties, and a message, each unescaped.
+# GitHub's runner: one command a line; properties and message are unescaped separately.
 commands = []
 for line in pathlib.Path("o.github").read_bytes().decode("utf-8", "replace").split("\n")[:-1]:
     command, properties, message = re.fullmatch(r"::(\w+) ([^\r\n]*?)::([^\r\n]*)", line).groups()
@@ -71,7 +71,7 @@ assert all(values["title"] == "memstow check" for _, values, _ in commands)
 assert any(EVIL[1] in message for _, _, message in commands), commands
 assert all(values["file"] == "evil program.py" and values["line"] == "11" for _, values, _ in commands), commands
 
-# What is no more than a warning, and lines that suppress nothing, beside their own source.
+# Warnings, and lines that suppress nothing, are shown beside their own source.
 pathlib.Path("useless.txt").write_text("# why\nfunction=nothing\nowner=* until=2020-01-01\n")
 lines = check(2, "--fail-over=owner:1G", "--pass-under=1MiB", "--suppressions=useless.txt",
               "--github").stdout.splitlines()
@@ -81,7 +81,7 @@ assert lines[3:] == [
     "::notice file=useless.txt,line=2,title=memstow check::function=nothing suppressed nothing",
     "::notice file=useless.txt,line=3,title=memstow check::owner=* until=2020-01-01 has expired"], lines
 
-# Markdown: each row of the table has as many cells as its head, whatever a name holds.
+# Markdown: each row has as many cells as the head, whatever its name contains.
 lines = pathlib.Path("o.md").read_bytes().decode("utf-8", "replace").split("\n")
 table = [line for line in lines if line.startswith("|")]
 cells = {len(re.split(r"(?<!\\)\|", line)) for line in table}
@@ -89,7 +89,7 @@ assert len(cells) == 1 and len(table) >= 7, lines
 assert sum("**over**" in line for line in table) == 3 and "\x1b" not in "".join(lines), lines
 fence = next(line for line in table if "sh" in line and "31m" in line)
 assert "```` " in fence, fence
-# Outside of the table a bar is a bar.
+# Outside of the table a bar needs no escape.
 pathlib.Path("bar.txt").write_text('function="a|b"\n')
 lines = memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--suppressions=bar.txt", "--markdown", "--",
                 *COMMAND, 0, "x|y").stdout.split("\n")
@@ -99,7 +99,7 @@ assert any("` function=a|b `" in line for line in lines), lines
 text = pathlib.Path("o.txt").read_text(errors="replace")
 assert "\x1b" not in text and "\x07" not in text and text.count("over the limit of owner:512K") == 3, text
 
-# On standard output, and one that cannot be written.
+# On standard output; and a form that cannot be written.
 assert xml.etree.ElementTree.fromstring(check(0, "--junit").stdout).find("testsuite").get("failures") == "0"
 assert check(0, "--github").stdout == ""
 assert "### memstow check: pass" in check(0, "--markdown").stdout
@@ -110,7 +110,7 @@ with open("/dev/full", "w") as full:
                                    *COMMAND, "0"], stdout=full, stderr=support.subprocess.PIPE, text=True)
 assert done.returncode == 3 and "the output could not be written" in done.stderr, done.stderr
 
-# A file that is written is no other file of the check: nothing runs, and nothing is written.
+# A form may not have a file that the check uses otherwise: then nothing runs and nothing is written.
 os.symlink("base.txt", "link.txt")
 os.link("base.txt", "hard.txt")
 os.mkdir("folder")

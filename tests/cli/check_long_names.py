@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: cc
-"""Long names of functions, as C++ has them, are cut in a baseline. Two that begin alike stay two call sites."""
+"""Long function names of C++ are cut in a baseline. Two names with the same beginning stay two call sites."""
 import pathlib, re
 
 import support

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""memstow check keeps the ledger that a line about a misused block names, and says where; it deletes the others."""
+"""memstow check keeps a ledger if a message about a misused block names it, and says where it is. It deletes the
+others."""
 import os, re
 
 import support

@@ -1,6 +1,6 @@
 # needs: cc
-"""memstow check: a program that leaks fails, one that does not passes after its first run, and each kind of failure has
-its exit code."""
+"""memstow check: a program that leaks fails; a program that does not leak passes after its first run. Each kind of
+failure has its exit code."""
 import json, os, pathlib, re, signal, subprocess
 import support
 from support import memstow
@@ -34,7 +34,7 @@ def check(*arguments, leak=0, status=0, options=(), **more):
     return memstow("check", *options, "--", program, leak, *arguments, status=status, **more)
 
 
-# A baseline: text, without this machine in it, and the same again.
+# The baseline is text without paths of this machine; written twice, it is the same.
 done = check(options=("--baseline=base.txt", "--update-baseline", "--runs=2"))
 assert done.stderr.count("the program says") == 3 and not done.stdout, "a warm-up and two runs; stdout is the verdict's"
 assert re.search(r"memstow: base.txt written: \d+\.\d KiB, \d call sites, of 2 runs\n", done.stderr), done.stderr
@@ -45,7 +45,7 @@ check(options=("--baseline=base.txt", "--update-baseline", "--runs=2"))
 assert pathlib.Path("base.txt").read_text() == text
 assert not list(support.HERE.glob("memstow*")) and not list(support.HERE.glob("base.txt.*"))
 
-# Nothing of memstow's own stands between: how its functions are called is no matter of the program's.
+# memstow's own functions are not in it: the program does not care how they are called.
 THREAD = """
 #include <pthread.h>
 #include <unistd.h>
@@ -62,7 +62,7 @@ text = pathlib.Path("thread.txt").read_text()
 assert re.search(r'^site \d+ 1 at "\(libc\)@libc\.so\.6" "main@\(program\)"$', text,
                  re.M) and "libmemstow" not in text, text
 
-# Fine: one run is enough. Over: all of them are made.
+# Fine: one run is enough. Over: all runs are made.
 done = check(options=("--baseline=base.txt",))
 assert done.stderr.count("the program says") == 2 and done.stdout.split("\n")[0].endswith("prog 0: fine"), done.stdout
 done = check(leak=100, options=("--baseline=base.txt", "--runs=3", "--warm-up=0", "--fail-over=50K"), status=1)
@@ -71,21 +71,20 @@ assert done.stderr.endswith("memstow: all memory grew by 100.0 KiB and 100 block
                             "         most of it (+100.0 KiB) at leak@(program) < main@(program)\n"), done.stderr
 assert "leak@(program) < main@(program) (new)" in done.stdout and "cache_fill" not in done.stdout, done.stdout
 
-# Limits of their own for call sites; the default rule: below 1 MiB fine, over 5 MiB or 10 % too much, between a
-# warning.
+# Limits for call sites. The default rule: below 1 MiB fine, over 5 MiB or 10 % a failure, in between a warning.
 check(leak=100, options=("--baseline=base.txt", "--runs=1", "--fail-over=site:99K"), status=1)
 check(leak=100, options=("--baseline=base.txt", "--runs=1", "--fail-over=site:100K,site:100x"))
 check(leak=1000, options=("--baseline=base.txt", "--runs=1"))
-check(leak=1100, options=("--baseline=base.txt", "--runs=1"), status=1) # 10 % of so little
+check(leak=1100, options=("--baseline=base.txt", "--runs=1"), status=1) # 10 % of very little
 done = check(leak=1100, options=("--baseline=base.txt", "--runs=1", "--fail-over=5M", "--pass-under=1M"))
 assert "memstow: warning: all memory grew by 1.1 MiB" in done.stderr and ": a warning\n" in done.stdout, done.stderr
 
-# Noise: of runs that differ by 300 KB none counts alone.
+# Noise: runs that differ by 300 KB. No single run decides.
 check(0, "count", options=("--baseline=noisy.txt", "--update-baseline", "--runs=2"))
 check(0, "count", options=("--baseline=base.txt", "--runs=2", "--fail-over=50K"))
 check(0, "count", options=("--baseline=noisy.txt", "--runs=1", "--fail-over=0"))
 
-# Suppressions: what is known passes; what is of no use is said.
+# Suppressions: known growth passes; lines without use are named.
 pathlib.Path("known.txt").write_text("# known\nfunction=leak  module=(program) until=2999-12-31\nfunction=never\n"
                                      "owner=model:UNET until=2001-01-01\n")
 known = ("--baseline=base.txt", "--runs=1", "--fail-over=50K", "--suppressions=known.txt")
@@ -95,7 +94,7 @@ assert "known.txt:3: function=never suppressed nothing\n" in done.stdout, done.s
 assert "known.txt:4: owner=model:UNET until=2001-01-01 has expired\n" in done.stdout, done.stdout
 assert "known.txt:2:" in check(options=known).stdout, "nothing leaks: the line is of no use any more"
 
-# The ledgers of the runs can be kept; children count.
+# The ledgers of the runs can be kept; child processes count.
 memstow("check", "--baseline=base.txt", "--runs=1", "--keep=kept", "--fail-over=50K", "--", "sh", "-c",
         f"{program} 100; exit 0", status=1)
 assert {p.name for p in pathlib.Path("kept").iterdir()} == {"warm-up-1", "run-1"}
@@ -108,7 +107,7 @@ assert "measure peak\n" in pathlib.Path("peak.txt").read_text()
 check(leak=2000, options=("--baseline=peak.txt", "--runs=1", "--fail-over=1M"), status=1)
 assert "--peak: base.txt is of what was live" in check(options=("--baseline=base.txt", "--peak"), status=2).stderr
 
-# What is wrong has an exit code and one line.
+# Each fault has an exit code and one line.
 for options, status, message in (
         (("--baseline=none.txt",), 3, "none.txt: No such file or directory: --update-baseline writes one"),
         (("--baseline=known.txt",), 3, "known.txt:2:1: not a baseline: it does not begin with memstow-baseline"),
@@ -134,7 +133,7 @@ assert "memstow: warm-up 1 exited with 3: a program that fails by itself is not 
 assert "exited with 127" in memstow("check", "--baseline=base.txt", "--", "/nowhere/prog", status=4).stderr
 assert "no command given" in memstow("check", "--baseline=base.txt", status=2).stderr
 
-# Who interrupts a check ends all of it, even where the program takes a signal for a wish and exits with 0.
+# An interrupt ends the whole check, also if the program treats the signal as a request and exits with 0.
 pathlib.Path("server.sh").write_text("trap 'exit 0' TERM; echo x >> started; while :; do sleep 0.1; done")
 for target in (os.kill, os.killpg):
     pathlib.Path("started").write_text("")

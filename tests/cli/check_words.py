@@ -1,7 +1,7 @@
 # needs: cc
-"""What a verdict of memstow check says: growth that is over a limit and below the floor is called that; call sites do
-not bear the program's name; what memstow's own Python code holds is not listed; the table stays beside forms that go to
-files; and no line has more than 100 columns."""
+"""The words of a verdict of memstow check. Growth that is over a limit and below the floor is called so. Call sites do
+not contain the program's name. Memory of memstow's own Python code is not listed. The table is printed if other forms
+go to files. No line has more than 100 columns."""
 import json, os, pathlib, re, shutil, sys
 import xml.etree.ElementTree
 import support
@@ -39,12 +39,12 @@ assert done.stderr == "memstow: base.txt written: 110.0 KiB, 1 call site, of 1 r
 text = pathlib.Path("base.txt").read_text()
 assert "prog" not in text.replace("@(program)", "") and text.count("@(program)") == 4, text
 
-# The same program by another name has the same call sites; a suppression may name it.
+# The same program with another name has the same call sites, and a suppression may name it.
 check(0, "--fail-over=site:0", name="prog-77ab")
 pathlib.Path("known.txt").write_text("function=three_* module=(program)\n")
 assert "suppressed by line 1" in check(300, "--fail-over=site:0", "--suppressions=known.txt").stdout
 
-# The floor: 113 KiB that become 570 are more than 10 % more, and fine.
+# The floor: growth from 113 KiB to 570 KiB is more than 10 %, and fine.
 done = check(457)
 assert done.stdout.startswith("./prog-5f3c 457: fine\n  1 of 1 run; compared with base.txt, of 1 run\n"), done.stdout
 assert re.search(r"110\.0 KiB +567\.0 KiB +\+457\.0 KiB +\+457  all memory\n +over 10%, but below the floor of 1 MiB\n",
@@ -63,7 +63,7 @@ assert "above the floor of 1 MiB, within limits\n" in check(1100, "--pass-under=
 done = check(457, "--fail-over=10%", status=1)
 assert "floor" not in done.stdout and "over the limit of 10%\n" in done.stdout, done.stdout
 
-# The table stays beside forms that go to files, and leaves standard output to a form that is there itself.
+# The table is printed if the forms go to files. It is not if a form goes to standard output.
 table = re.compile(r"^ +before +now +grew by +blocks\n", re.M)
 for form in ("junit", "json", "github", "markdown"):
     assert table.search(check(457, f"--{form}=o.{form}").stdout), form
@@ -71,7 +71,7 @@ for form in ("junit", "json", "github", "markdown"):
 assert not check(457, "--text=o.txt", "--junit=o.xml").stdout and table.search(pathlib.Path("o.txt").read_text())
 xml.etree.ElementTree.fromstring(check(457, "--junit").stdout)
 
-# A file is a part of the option; a command is not taken for one.
+# A file belongs to its option; a command is not mistaken for a file.
 done = memstow("check", "--baseline=base.txt", "--junit", "out.xml", "./prog-5f3c", 0, status=2)
 assert done.stderr == (
     "memstow: out.xml is no command: for a file of that name write --junit=out.xml (see 'memstow check --help')\n"
@@ -81,7 +81,7 @@ assert memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--jun
 done = memstow("check", "--comfy=nofile.json", "--", "true", status=2)
 assert done.stderr == "memstow: nofile.json: No such file or directory\n", done.stderr
 
-# Lines fit, in the table and in the message, and no frame is lost.
+# Lines fit, in the table and in the message, and no frame is missing.
 done = check(457, "--fail-over=site:10K", "--suppressions=known.txt")
 fits(done.stdout)
 done = check(457, "--fail-over=10K,site:10K", status=1)
@@ -99,7 +99,7 @@ done = check(0, f"--suppressions={known}")
 fits(done.stdout)
 assert done.stdout.endswith(" suppressed nothing\n"), done.stdout
 
-# What memstow's own Python code holds is not listed; it counts in the total.
+# Memory of memstow's own Python code is not listed; it counts in the total.
 PYTHON = support.ROOT / "tools/python"
 own = [f"lib/{file.relative_to(PYTHON)}" for file in (*PYTHON.glob("*.py"), *PYTHON.glob("memstow_loops/*.py"))] + [
     "custom_nodes/memstow/runs.py", "custom_nodes/ComfyUI-Memstow/hooks.py", "custom_nodes/memstow/__init__.py"]
@@ -110,7 +110,7 @@ main = "import os, runpy, sys\nheld = []\n"
 for number, file in enumerate([*own, *others]):
     path = pathlib.Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # By way of Python's own library, as the pack calls ctypes and json.
+    # Also by way of Python's library: the pack calls ctypes and json.
     path.write_text(f"import copy\nheld = copy.copy(bytearray({SIZES[0] + 1000 * number}))\nalone = "
                     f"bytearray({SIZES[1] + 1000 * number})\n")
     main += f"held.append(runpy.run_path({file!r}))\n"

@@ -1,5 +1,4 @@
-"""memstow decisions: the trace as text and as JSON, from a ledger and from a snapshot of one; a trace without a fault
-passes
+"""memstow decisions: the trace as text and as JSON, from a ledger and from a snapshot. A trace without a fault passes
 --check."""
 import json
 import struct
@@ -75,7 +74,8 @@ assert document["owners"][4] == {"id": 5, "kind": "custom", "name": "feature cac
 assert document["process"] == {"pid": 1000, "name": "program", "start_ns": 10**9, "start_wall_ns": 10**18}
 assert (document["lines_before"], document["lines_lost"]) == (0, 0)
 
-# A ring that has gone round: the lines before are gone, and said to be, and what was set in them is not missed.
+# A ring that has been filled more than once: a line says that earlier lines are gone, and policies in them are not
+# reported as missing.
 ledger = _decisions.clean(_decisions.LINES[6:], first=2000)
 whole, half = ledger.trace(), 8 * 60
 ledger.trace = lambda: struct.pack("<QQQQ", len(whole) - 32, half, half + len(whole) - 32,
@@ -85,7 +85,7 @@ done = memstow("decisions", "round.mst", "--check")
 assert done.stdout.startswith("1,999 earlier lines are gone: the trace keeps 1 MiB\n"), done.stdout
 assert len(json.loads(memstow("decisions", "round.mst", "--json").stdout)["lines"]) == len(_decisions.LINES) - 6
 
-# A trigger that was not finished, a loss of lines, kinds that are not known, text of any kind.
+# A trigger that was not finished, lost lines, unknown kinds, arbitrary text.
 ledger = _decisions.clean(_decisions.LINES[:15])
 ledger.header["lost"] = {13: 3}
 ledger.line(kind="NEW", note="x" * 200 + " \x1b[31m\n")
@@ -99,8 +99,8 @@ assert json.loads(memstow("decisions", "begun.mst", "--json").stdout)["lines_los
 assert memstow("report",
                "begun.mst").stdout.endswith("  lines of the trace of decisions that could not be written: 3\n")
 
-# Why memory was not moved: with its owner in a trigger, and by itself where a request asked for it. A program's line of
-# that kind is nobody's.
+# Why memory was not moved: below its owner in a trigger; on a line of its own after a request. A line of that kind from
+# a program belongs to no trigger.
 refused = dict(kind="REFUSED", owner=_decisions.CACHE, move="out", because="the disk is full", bytes=128 * MIB,
                pieces=1)
 full = [dict(kind="SET", owner=_decisions.CACHE, owner_kind="custom", name="feature cache", keys=[0, 0], policy="stow",
@@ -126,7 +126,7 @@ assert """
   0 kept,""" in text and "it was not moved" not in text, text
 assert text.count("the disk is full, 128.0 MiB") == 1 and text.count("\nAlso ") == 1 and '"me"}' in text, text
 assert "\n\nRefused  feature cache (custom 5): not moved: locked in memory (mlock), 1.0\n         MiB\n" in text, text
-# Within a trigger, but of an owner that it did not look at; and on the way back.
+# Within a trigger, but of an owner that the trigger did not look at; and on the way back.
 _decisions.clean([
     *full[:3], {**refused, "owner": _decisions.CLIP, "move": "back", "because": "the disk answered with an error"},
     *full[3:]
@@ -135,7 +135,7 @@ text = memstow("decisions", "other.mst", "--check").stdout
 assert ("\nRefused  clip.safetensors (model 2): not brought back: the disk answered with\n         an error, 128.0 "
         "MiB\n") in text, text
 
-# Names are those that were registered; without one, and without a list of owners, that of the last SET.
+# Names are the registered names. If there is no name or no list of owners, the name is that of the last SET.
 ledger = Ledger()
 for line in _decisions.LINES[:1] + _decisions.LINES[10:11]:
     ledger.line(**line)
@@ -145,7 +145,7 @@ ledger.save("names.mst")
 text = memstow("decisions", "names.mst").stdout
 assert "\n  unet.safetensors (model 1)\n" in text and "\n  (owner 77)\n" in text, text
 
-# Models of one name are told apart by the files that they came from.
+# Models of one name are told apart by their files.
 ledger = Ledger()
 for number, file in enumerate(("wan.safetensors", "flux.safetensors"), 1):
     ledger.owner(1, "MODEL WAN21", file)

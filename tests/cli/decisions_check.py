@@ -1,5 +1,5 @@
-"""--check finds each of the five faults in a trace that has just that one, says where it is, and exits with 1; without
---check the exit status is 0 all the same."""
+"""--check finds each of the five faults in a trace with just this fault, says where it is, and exits with 1. Without
+--check the exit status is 0."""
 import copy, json
 
 import _decisions
@@ -9,7 +9,7 @@ from support import memstow
 
 
 def position(kind, **members):
-    """Of the line of LINES that has these members."""
+    """The position of the line of LINES with these members."""
     found = [i for i, line in enumerate(LINES) if line["kind"] == kind and members.items() <= line.items()]
     assert len(found) == 1, (kind, members, found)
     return found[0]
@@ -41,19 +41,19 @@ def expect(fault, lines, where, trigger, owner):
 
 assert faults(LINES) == []
 
-# Ids differ: set on one object, read from another.
+# Ids differ: a policy was set on one object and read from another.
 unet, clip, vae = (position("READ", owner=owner, rule=rule) for owner,
                    rule in ((UNET, "parent"), (CLIP, "patcher"), (VAE, "default")))
 expect("ids_differ", changed(unet, parents=[999], inner=222), unet, 1, UNET)
-expect("ids_differ", changed(unet, parents=[999]), unet, 1, UNET) # it was found by its inner model, then
+expect("ids_differ", changed(unet, parents=[999]), unet, 1, UNET) # then it was found by its inner model
 expect("ids_differ", changed(clip, patcher=110, inner=210), clip, 1, CLIP)
 assert faults(changed(clip, rule="inner")) == [] # two ways to one policy: ids are used again
-expect("ids_differ", changed(vae, rule="patcher"), vae, 1, VAE) # set on nothing at all
+expect("ids_differ", changed(vae, rule="patcher"), vae, 1, VAE) # a policy was set on no object at all
 lines = changed(clip, rule="default", patcher=110, inner=210)
 expect("ids_differ", lines, clip, 1, CLIP)
 last = position("READ", owner=CLIP, rule="inner")
-expect("ids_differ", changed(last, rule="patcher"), last, 2, CLIP) # that was taken away
-# Where the beginning is gone, so may be what was set.
+expect("ids_differ", changed(last, rule="patcher"), last, 2, CLIP) # the policy that was removed
+# If the beginning is gone, the line that set the policy may be gone, too.
 assert faults(changed(vae, rule="patcher")[2:], first=50) == []
 
 # A policy was set, and not found.
@@ -66,20 +66,20 @@ expect("policy_not_found", changed(position("READ", owner=CACHE), instead="free"
        CACHE)
 first = position("SET", owner=UNET, priority=0)
 lines = changed(first, policy="keep")
-expect("policy_not_found", lines, decision, 1, UNET) # memstow decided by another than it was told
-lines.insert(trigger_line - 1, lines.pop(first)) # now the last before the trigger
+expect("policy_not_found", lines, decision, 1, UNET) # memstow decided by another policy than the one that was set
+lines.insert(trigger_line - 1, lines.pop(first)) # now it is the last line before the trigger
 assert ("policy_not_found", decision + 1, 1, UNET) in faults(lines)
-lines[trigger_line]["began_ns"] = (trigger_line + 1) * 10**9 # and set when the owners were looked at already
+lines[trigger_line]["began_ns"] = (trigger_line + 1) * 10**9 # it was set after the trigger had looked at the owners
 assert ("policy_not_found", decision + 1, 1, UNET) not in faults(lines)
 keep = position("DECISION", owner=CLIP, trigger=1)
 lines = changed(keep, why="nothing_said")
 expect("policy_not_found", lines, keep, 1, CLIP)
-other = dict(kind="SET", by="comfyui", owner=CLIP, inner=202, policy="stow") # for patchers on which nothing was set
+other = dict(kind="SET", by="comfyui", owner=CLIP, inner=202, policy="stow") # it was set for patchers without a policy
 lines = copy.deepcopy(LINES[:clip] + [other] + LINES[clip:])
 assert faults(lines) == []
 lines[clip + 1].update(rule="inner", policy="stow", instead="keep")
-expect("policy_not_found", lines, clip + 1, 1, CLIP) # one was set on this very patcher
-assert faults(changed(position("READ", owner=VAE), rule="flag")) == [] # somebody else's, by which it is kept
+expect("policy_not_found", lines, clip + 1, 1, CLIP) # a policy was set on this patcher
+assert faults(changed(position("READ", owner=VAE), rule="flag")) == [] # it is kept because of another program's policy
 
 # A wrong category.
 freed, kept, blocked = (position("CATEGORY", owner=owner, trigger=1) for owner in (UNET, CLIP, OLD))
@@ -103,10 +103,10 @@ found = faults(changed(decision, action="stow"))
 assert ("wrong_category", decision + 1, 1, UNET) in found, found
 lines = copy.deepcopy(LINES)
 empty = position("DECISION", why="empty")
-lines[empty]["why"] = "nothing_said" # and so there is none
+lines[empty]["why"] = "nothing_said" # so it has no reason
 expect("wrong_category", lines, empty, 1, _decisions.IDLE)
 
-# A kept model is gone: it says so itself, or nothing is left of it.
+# A kept model is gone: a line says so, or nothing is left of it.
 lost = dict(kind="LOST", by="comfyui", owner=VAE, name="vae", phase="after the run",
             stack=["reset (execution.py:612)", "run (main.py:7)"])
 lines = LINES[:act + 1] + [lost] + LINES[act + 1:]
@@ -118,24 +118,24 @@ assert """\nLost vae.safetensors (model 3) is gone, after the run
 """ in text, text
 expect("kept_model_gone", LINES[:act + 1] + [{**lost, "owner": 42}] + LINES[act + 1:], act + 1, 1, 42)
 assert faults(LINES[:act + 1] + [{**lost, "owner": UNET}] + LINES[act + 1:]) == [] # it was to be freed
-expect("kept_model_gone", LINES + [{**lost, "owner": VAE}], len(LINES), 2, VAE) # decided in the trigger before the last
+expect("kept_model_gone", LINES + [{**lost, "owner": VAE}], len(LINES), 2, VAE) # decided two triggers ago
 vanished = [line for line in changed(kept, after_bytes=0)
             if not (line["kind"] == "REMAINING" and line["owner"] == CLIP and line["trigger"] == 1)]
 act_now = vanished.index(LINES[act])
 vanished[act_now] = {**LINES[act], "after_bytes": 433 * MIB}
 expect("kept_model_gone", vanished, kept, 1, CLIP)
 
-# Counts that do not add up.
+# Counts do not add up.
 trigger = position("TRIGGER", trigger=1)
 for member, wrong in (("kept", 3), ("stowed", 0), ("freed", 2), ("blocked", 0), ("models_before", 4),
                       ("models_after", 5), ("before_bytes", 1199 * MIB)):
     expect("counts", changed(act, **{member: wrong}), act, 1, 0)
-assert faults(changed(act, after_bytes=1)) == [("counts", act + 1, 1, 0)] * 2 # neither what is left nor what remains
+assert faults(changed(act, after_bytes=1)) == [("counts", act + 1, 1, 0)] * 2 # neither the rest nor the remaining bytes
 expect("counts", changed(trigger, owners=5), trigger, 1, 0)
 expect("counts", changed(trigger, before_bytes=0), trigger, 1, 0)
 expect("counts", changed(position("REMAINING", owner=UNET), bytes=2 * MIB), act, 1, 0)
 
-# What is in devices is counted beside it, and adds up by itself.
+# Memory in devices is counted separately, and adds up by itself.
 of_devices = [dict(kind="TRIGGER", trigger=3, reason="run_ended", text="ok", needed=0, owners=1, before_bytes=0,
                    device_before_bytes=64),
               dict(kind="DECISION", trigger=3, owner=UNET, policy="free", action="free", why="policy", bytes=0,
@@ -162,7 +162,7 @@ lines = copy.deepcopy(LINES)
 lines.insert(empty, lines[empty])
 lines[trigger]["owners"] = 7
 expect("counts", lines, empty + 1, 1, _decisions.IDLE)
-# A line between two others is missing.
+# A line in the middle is missing.
 ledger = _decisions.clean(LINES[:6])
 for number, line in enumerate(LINES[6:]):
     ledger.line(number + 17, **line)
@@ -170,17 +170,17 @@ ledger.save("gap.mst")
 document = json.loads(memstow("decisions", "gap.mst", "--check", "--json", status=1).stdout)
 assert [(f["fault"], f["line"]) for f in document["faults"]] == [("counts", 17)], document["faults"]
 
-# The largest numbers do not wrap around: sums stop at the largest.
+# The largest numbers do not wrap around: sums stop at the largest number.
 most = 2**64 - 1
 lines = copy.deepcopy(LINES)
 for line in lines:
     if line.get("trigger") == 1:
         line.update({key: most for key in line if key in ("before_bytes", "bytes", "after_bytes")})
 found = faults(lines)
-# the UNET is not freed, the idle one not empty by its bytes
+# the UNET is not freed; the idle one is not empty, by its bytes
 assert {name for name, *_ in found} == {"wrong_category"}, found
 
-# A file may hold as many settings of one owner as there is room for: it is read all the same, in seconds.
+# A file with as many settings of one owner as fit is read in seconds.
 ledger = Ledger()
 ledger.count(ledger.site(ledger.module("/opt/program")), alloc=(64, 1))
 for policy in ("free", "none"):

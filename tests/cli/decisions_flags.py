@@ -1,6 +1,6 @@
-"""Flags that other programs set on a model are in the trace: `memstow decisions` shows them, and --check finds one that
-was set on one object and read on another, one that was overlooked, and one that nobody saw. A flag stands behind every
-policy."""
+"""Flags that other programs set on a model are in the trace. `memstow decisions` shows them. --check finds a flag that
+was set on one object and read on another, one that was overlooked, and one that was never set. A policy counts before a
+flag."""
 import json
 
 import _decisions
@@ -27,7 +27,7 @@ def read(policy, rule, patcher=CLONE, parents=(BASE,), on_patcher=None, on_inner
 
 
 def faults(*lines, first=1):
-    """(name, text) of each fault of these lines, all of which are about the last one."""
+    """(name, text) of each fault in these lines. All faults must be of the last line."""
     _decisions.clean(lines, first).save("x.mst")
     done = memstow("decisions", "x.mst", "--check", "--json", status=None)
     found = json.loads(done.stdout)["faults"]
@@ -40,7 +40,7 @@ def one(name, part, *lines):
     assert len(found) == 1 and found[0][0] == name and part in found[0][1], found
 
 
-# Where it was set: on the patcher, on what it was cloned from, on the inner model.
+# A flag counts on the object where it was set: the patcher, the object that it was cloned from, or the inner model.
 assert faults(seen("free", CLONE), read("free", "flag", on_patcher=True, from_=CLONE)) == []
 assert faults(seen("free", BASE), read("free", "flag", on_patcher=True, from_=BASE)) == []
 assert faults(seen("keep"), read("keep", "flag", on_inner=False, from_=INNER)) == []
@@ -49,15 +49,15 @@ assert faults(seen("free"), seen("keep", BASE), read("keep", "flag", on_patcher=
 # On another object.
 one("ids_differ", f"flag set on one object, read on another: line 1 saw it on {COUSIN}, not on patcher {CLONE}",
     seen("free", COUSIN), read("keep", "default"))
-assert faults(seen("free", COUSIN), seen("none", COUSIN), read("keep", "default")) == [] # it was gone by then
+assert faults(seen("free", COUSIN), seen("none", COUSIN), read("keep", "default")) == [] # it was removed by then
 # a policy needs no flag
 assert faults(seen("free", COUSIN), said("keep", BASE), read("keep", "parent", from_=BASE)) == []
 assert faults(seen("free", COUSIN), read("free", "run")) == []
 one("ids_differ", f"a flag was found on {BASE}, but none was seen on that", seen("free", COUSIN),
     read("free", "flag", from_=BASE))
 one("ids_differ", f"a flag was found on {BASE}", read("free", "flag", from_=BASE))
-assert faults(read("free", "flag", from_=BASE), first=50) == [] # it may be in the lines that are gone
-assert faults(read("free", "flag")) == [] # of a program that does not say where
+assert faults(read("free", "flag", from_=BASE), first=50) == [] # the line that set it may be gone
+assert faults(read("free", "flag")) == [] # the program does not say where it was set
 
 # Overlooked.
 one("policy_not_found", "no policy was found, but line 1 saw a flag for free on a parent", seen("free", BASE),
@@ -68,7 +68,7 @@ one("policy_not_found", "free was found, but line 2 saw a flag for keep on its p
 one("policy_not_found", "no policy was found, but line 1 set keep on a parent",
     said("keep", BASE), seen("free", CLONE), read("free", "flag", on_patcher=True, from_=CLONE))
 
-# A flag takes nothing from a policy that was set on the same object, nor from the inner model's.
+# A flag does not remove a policy that was set on the same object or on the inner model.
 assert faults(said("keep", CLONE), seen("free", CLONE), read("keep", "patcher")) == []
 assert faults(said("keep", COUSIN), seen("free", CLONE), read("keep", "inner")) == []
 assert faults(said("keep", CLONE), seen("free", CLONE), seen("none", CLONE), read("keep", "patcher")) == []

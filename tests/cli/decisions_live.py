@@ -1,5 +1,5 @@
-"""The decisions of a program that has models: of the process while it runs, of its file afterwards and of a snapshot
-they are the same, name what became of each, and pass the check."""
+"""The decisions of a program with models are the same from the running process, from its file afterwards, and from a
+snapshot. They name the outcome for each model, and pass the check."""
 import json
 
 from support import ROOT, MEMSTOW, compile, memstow, start
@@ -81,7 +81,7 @@ assert first == {"unet": "freed", "clip": "kept", "vae": "kept", "held": "blocke
                  "left": "blocked"}, first
 assert sum(line["kind"] == "SET" for line in live) == 5, live
 _, second = categories(pid, 2)
-assert second == {name: category for name, category in first.items() if name != "unet"}, second # which is empty now
+assert second == {name: category for name, category in first.items() if name != "unet"}, second # it is empty now
 memstow("snapshot", pid, "-o", "snapshot.mst")
 run.communicate("\n", timeout=60)
 assert categories("snapshot.mst", 1) == categories("out.mst", 1) == (live, first)

@@ -1,11 +1,11 @@
-"""diff matches by name, never by id, in a stable order."""
+"""diff matches by name, never by id, and its order is stable."""
 import json
 from _ledger import MIB, Ledger
 from support import memstow
 
 
 def ledger(paths, **header):
-    """paths: {path: (bytes, blocks)}, in the order of their ids."""
+    """paths: {path: (bytes, blocks)}, in the order of the paths' ids."""
     made = Ledger(**header)
     for path, live in paths.items():
         made.count(made.site(made.module(path)), alloc=live)
@@ -32,7 +32,7 @@ assert (document["format"], document["growth_bytes"], document["growth_blocks"])
 assert [row["name"] for row in document["rows"]] == ["/lib/a", "/lib/new1", "/lib/new2", "/lib/gone", "/lib/b"]
 assert document["measure"] == "live" and document["rows_omitted"] == {"rows": 0, "growth_bytes": 0, "growth_blocks": 0}
 
-# The first rows only; in JSON what is left out is added up.
+# Only the first rows are shown; JSON has the sum of the others.
 shown = memstow("diff", "a.mst", "b.mst", "--top=1").stdout.split("\n")
 assert shown[4].startswith("/lib/a ") and shown[5] == "… and 4 more (--top=N shows N)", shown
 assert shown[6].startswith("total "), shown
@@ -46,7 +46,7 @@ assert len(json.loads(memstow("diff", "a.mst", "many.mst", "--json", "--by=modul
 assert memstow("diff", "a.mst", "many.mst").stdout.count("\n") == 3 + 10 + 3
 memstow("diff", "a.mst", "b.mst", "--top=x", status=2)
 
-# What was held at the peaks.
+# Memory at the peaks.
 for name, peak, held in (("a", 64, 20), ("b", 96, 50)):
     made = Ledger(total_peak=peak * MIB, host_peak=peak * MIB, picture=(peak * MIB, peak * MIB - MIB, 2 * 10**9))
     made.count(made.site(made.module("/lib/tidy"), peak=held * MIB), alloc=(peak * MIB, 40), free=(peak * MIB, 40))
@@ -78,8 +78,7 @@ assert document["rows"] == [{
 assert memstow("diff", "a.mst", "b.mst", "--peak", "--by=thread", status=2).stderr.startswith(
     "memstow: the peak is not known by thread ")
 
-# Runs of two servers have nothing to do with each other: what each left is one row. Those of one process are told
-# apart.
+# Runs of two servers are unrelated: all runs of one server are one row. Runs of one process are told apart.
 def server(pid, runs):
     made = Ledger(pid=pid)
     stack = made.node([made.python("sample", "/opt/nodes.py", 3)])

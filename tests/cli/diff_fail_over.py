@@ -17,13 +17,13 @@ for wrong in ("", ",", "1,", "-1", "x", "%", "1e3", "0x10", "1 M", "inf", "1..2"
               "00.5%", ",".join(["1G"] * 9)):
     memstow("diff", "a", "b", f"--fail-over={wrong}", status=2)
 
-# Given twice, both hold.
+# If it is given twice, both limits hold.
 for limits in (("49x", "1G"), ("1G", "49x"), ("1G,90%", "1T,49x")):
     done = memstow("diff", "a", "b", *(f"--fail-over={limit}" for limit in limits), status=1)
     assert done.stderr.endswith("and 50 blocks: over the limit of 49x\n"), done.stderr
 memstow("diff", "a", "b", *["--fail-over=1G"] * 9, status=2)
 
-# More blocks of less memory.
+# More blocks with less memory.
 for name, size, blocks in (("a", 100 << 20, 100), ("b", 1 << 20, 1000)):
     ledger = Ledger()
     ledger.count(ledger.site(ledger.module("/lib/a")), alloc=(size, blocks))

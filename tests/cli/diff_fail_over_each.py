@@ -1,13 +1,13 @@
-"""--fail-over=owner:… and site:…: limits for each owner and each call site, whatever the total did."""
+"""--fail-over=owner:… and site:…: limits for each owner and each call site, independent of the total."""
 import json
 from _ledger import MIB, Ledger
 from support import memstow
 
-# The UNET grew by 3 MiB while the VAE shrank by as much; a node grew by 1 MiB in all, at two call sites of half of it
-# each.
+# The UNET grew by 3 MiB while the VAE shrank by 3 MiB. A node grew by 1 MiB in all: half of it at each of two call
+# sites.
 for name, unet, vae, node in (("a", 10, 20, 0), ("b", 13, 17, 1)):
     ledger = Ledger()
-    if name == "b": # ids mean nothing from one file to another
+    if name == "b": # ids differ from file to file
         ledger.owner(1, "CLIP")
     owners = [ledger.owner(1, "UNET", "wan"), ledger.owner(1, "VAE", "wan"), ledger.owner(2, "KSampler")]
     frames = [ledger.python(f"work{i}", "/app/train.py", 10 + i) for i in range(4)]

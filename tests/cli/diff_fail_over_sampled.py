@@ -1,4 +1,4 @@
-"""site:… with sampled stacks: what grew by less than its error passes no limit, also where a damaged file makes that
+"""site:… with sampled stacks: growth below its error passes the limit, also if a damaged file makes the error
 enormous."""
 from _ledger import Ledger
 from support import memstow

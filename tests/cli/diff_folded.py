@@ -1,5 +1,5 @@
-"""diff --folded: one line a stack with what it held in A and in B, as flamegraph.pl reads them for a flame graph of
-differences. No two lines have the same stack; the columns add up to all; small stacks are merged, and that is said."""
+"""diff --folded: one line a stack with its bytes in A and in B, in the form that flamegraph.pl reads. No two lines have
+the same stack; the columns add up to all; small stacks are merged, and a line says so."""
 import subprocess
 import _hostile
 from _ledger import Ledger
@@ -7,7 +7,7 @@ from support import MEMSTOW, memstow, report
 
 
 def folded(a, b, *options, status=0):
-    """{stack: (before, after)}, and what was said."""
+    """{stack: (before, after)}, and the lines on standard error."""
     done = subprocess.run([MEMSTOW, "diff", a, b, "--folded", *options], capture_output=True)
     assert done.returncode == status, done
     found = {}
@@ -49,13 +49,13 @@ OWNED = {f"{UNET};{at('main', 'grows')}": (100, 300), f"(untagged);{at('main', '
 assert folded("a.mst", "b.mst", "--by=model") == (OWNED, ""), folded("a.mst", "b.mst", "--by=model")
 assert set(folded("a.mst", "b.mst", "--by=node")[0]) == {f"(untagged);{stack}" for stack in PLAIN}
 
-# --top: what changed most; the rest is one line. The exit status is the limit's.
+# --top: the stacks that changed most; the others are one line. The exit status is that of the limit.
 found, said = folded("a.mst", "b.mst", "--top=2", "--fail-over=100", status=1)
 assert found == {at("main", "grows"): (100, 300), at("main", "new"): (0, 40), "(4 more)": (109, 79)}, found
 assert '4 call stacks are not shown by themselves: "(4 more)" has 188 B\n' in said and "over the limit of 100" in said
 assert folded("a.mst", "b.mst", "--top=0")[0] == {"(6 more)": (209, 419)}
 
-# The peaks; and runs, which two processes have nothing of in common.
+# The peaks; and runs, of which two processes have none in common.
 ledger({("", "f"): 100}, total_peak=800, host_peak=800, picture=(800, 700, 2 * 10**9)).save("peak.mst")
 assert folded("peak.mst", "peak.mst", "--peak")[0] == {at("f"): (700, 700)}
 other = ledger({("", "f"): 100}, pid=77, run_id=b"x" * 16)
@@ -70,7 +70,7 @@ none.count(none.site(), alloc=(70, 1))
 none.save("none.mst")
 assert folded("none.mst", "b.mst")[0].pop("libx.so") == (0, 9)
 
-# Many small stacks, on either side: no more lines than a picture can show.
+# Many small stacks on both sides: no more lines than a picture can show.
 def many(first):
     made = Ledger()
     outer = made.node([made.python("main", "/a.py", 1)])
@@ -88,7 +88,7 @@ assert len(found) < 400 and 'is merged into "(n smaller)": ' in said, (len(found
 for side, file in enumerate(("many_a.mst", "many_b.mst")):
     assert sum(amounts[side] for amounts in found.values()) == report(file, "--top=0")["totals"]["live_bytes"], file
 
-# Estimates: the columns have no figure below nothing, and the remainder keeps the sum.
+# Estimates: no figure is negative, and the remainder keeps the sum.
 sampled = Ledger(stacks=3, sample_bytes=1000)
 sampled.count(sampled.unsampled(), alloc=(50_000, 500))
 sampled.count(sampled.site(stack=sampled.node([sampled.python("f", "/a.py", 1)])), alloc=(3000, 30))

@@ -1,6 +1,6 @@
 # needs: cc deb:golang-go deb:protobuf-compiler
-"""diff --pprof: a profile as pprof itself writes one of two with -diff_base, and pprof reads it: what was before is
-negative, and labelled as the base."""
+"""diff --pprof writes a profile like pprof's own with -diff_base, and pprof reads it: values of A are negative, and
+have the label of the base."""
 import gzip, os, pty, re, shutil, subprocess
 import _hostile
 from _ledger import Ledger
@@ -22,7 +22,7 @@ def pprof(*arguments):
 
 
 def samples(raw):
-    """{(functions, innermost first, is it of the base): (objects, bytes)} of what -raw prints."""
+    """{(functions, innermost first, whether of the base): (objects, bytes)} from the output of -raw."""
     text, _, rest = raw.partition("\nLocations\n")
     locations = {}
     for row in rest.partition("Mappings\n")[0].splitlines():
@@ -64,13 +64,13 @@ def made(grown, more, **header):
 made(0, {"load": 500, "gone": 70, "same": 90}).save("a.mst")
 made(1000, {"load": 800, "new": 40, "same": 90}, pid=2000, run_id=b"b" * 16).save("b.mst")
 write("diff.pb.gz", "diff", "a.mst", "b.mst", "--pprof")
-SHOP = ("order", "shop::Shelf::fill", "main") # as pprof shortens it
+SHOP = ("order", "shop::Shelf::fill", "main") # names as pprof shortens them
 found = samples(pprof("-raw", "diff.pb.gz"))
 assert found == {((*SHOP,), True): (-3, -3000), ((*SHOP,), False): (4, 4000), (("py:load",), True): (-50, -500),
                  (("py:load",), False): (80, 800), (("py:gone",), True): (-7, -70), (("py:new",), False): (4, 40),
                  (("py:same",), True): (-9, -90), (("py:same",), False): (9, 90)}, found
 
-# The same figures as pprof's own difference of two reports, and percentages of the base.
+# The same figures as in pprof's own difference of two reports, and percentages of the base.
 write("a.pb.gz", "report", "a.mst", "--pprof")
 write("b.pb.gz", "report", "b.mst", "--pprof")
 rows = lambda text: sorted(row.strip() for row in text.splitlines() if re.match(r"\s+-?[\d.]+\w* ", row))
@@ -80,13 +80,13 @@ assert rows(ours) == rows(theirs) and len(rows(ours)) == 6, (ours, theirs)
 assert "1270B, 34.70% of 3660B total" in ours, ours
 assert "py:load" in pprof("-top", "-tagfocus=model=unet", "diff.pb.gz")
 
-# Owners outermost, and what --top leaves out.
+# Owners as outermost frames, and the stacks that --top leaves out.
 write("by.pb.gz", "diff", "a.mst", "b.mst", "--pprof", "--by=model", "--top=2")
 found = samples(pprof("-raw", "by.pb.gz"))
 assert found[("py:load", "model:unet (a.st)"), False] == (80, 800), found
 assert found[(*SHOP, "(untagged)"), False] == (4, 4000) and found[("(3 more)",), True] == (-16, -160), found
 
-# One side is empty; both are; and names are as bad as can be.
+# One side is empty; both are empty; names are hostile.
 Ledger().save("empty.mst")
 for a, b, total in (("empty.mst", "b.mst", 4930), ("b.mst", "empty.mst", -4930), ("empty.mst", "empty.mst", 0)):
     write("one.pb.gz", "diff", a, b, "--pprof")
@@ -98,7 +98,7 @@ assert f"Total samples = {sum(sizes.values())}B" in pprof("-top", "-unit=B", "ho
 subprocess.run(["protoc", f"-I{ROOT}/tools/export", "--decode=pprof.Profile", f"{ROOT}/tools/export/pprof.proto"],
                input=gzip.decompress(open("hostile.pb.gz", "rb").read()), stdout=subprocess.DEVNULL, check=True)
 
-# A compressed file is no text for a terminal.
+# A compressed file does not go to a terminal.
 main, terminal = pty.openpty()
 refused = subprocess.run([MEMSTOW, "diff", "a.mst", "b.mst", "--pprof"], stdout=terminal, stderr=subprocess.PIPE)
 os.close(terminal)

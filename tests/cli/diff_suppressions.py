@@ -1,5 +1,5 @@
-"""diff --fail-over --suppressions: what is known does not count, for the total, its owner and itself; what is of no use
-is named; and a file with a fault has line and column."""
+"""diff --fail-over --suppressions: known growth does not count for the total, for its owner and for its call site.
+Lines without use are named. A file with a fault is refused with line and column."""
 import json, pathlib
 from _ledger import MIB, Ledger
 from support import memstow
@@ -8,7 +8,7 @@ KNOWN = pathlib.Path("known.txt")
 for name, cache, other in (("a", 1, 1), ("b", 4, 2)):
     ledger = Ledger()
     unet, node = ledger.owner(1, "UNET", "wan"), ledger.owner(2, "KSampler")
-    # Code is elsewhere in the other build: it is matched by names, not by lines.
+    # The other build has the code elsewhere: it is matched by names, not by lines.
     frames = [ledger.python(function, "/app/train.py", (10 if name == "a" else 20) + i) for i,
               function in enumerate(("fill", "work"))]
     for frame, tag, size in ((0, dict(model=unet), cache * MIB), (1, dict(node=node), other * MIB)):

@@ -1,5 +1,5 @@
-"""--csv: one line a site as RFC 4180 has it, the largest first, with the figures of --json; nothing in a name breaks a
-line or becomes a formula in a spreadsheet."""
+"""--csv: one line a site as in RFC 4180, the largest first, with the figures of --json. No name breaks a line or
+becomes a formula in a spreadsheet."""
 import csv, io, subprocess
 import _hostile
 from _ledger import Ledger
@@ -11,7 +11,7 @@ COLUMNS = ["memory", "function", "kind", "module", "file", "line", "model", "nod
 
 
 def table(file, *options):
-    """The rows below the header, strictly read."""
+    """The rows below the header, read strictly."""
     text = subprocess.run([MEMSTOW, "report", file, "--csv", *options], capture_output=True, check=True).stdout.decode()
     assert text.endswith("\r\n") and text.count("\n") == text.count("\r\n")
     rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))

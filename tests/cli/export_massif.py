@@ -1,7 +1,7 @@
 # needs: cc deb:valgrind
-"""--massif: snapshots that valgrind's own ms_print reads: what is live and the peak, with the places that allocate and
-what calls them. Several snapshots of a process are a curve (that of a series: leaks/series). The bytes of each place
-are those of the places below it. Names from a file never break a line."""
+"""--massif: snapshots that valgrind's ms_print reads, of live memory and of the peak, with the places that allocate and
+their callers. Several snapshots of a process are a curve (for a series see leaks/series). The bytes of each place are
+the sum of the places below it. Names from a file never break a line."""
 import re, shutil, subprocess
 import _hostile
 from _ledger import Ledger
@@ -13,8 +13,8 @@ if not shutil.which("ms_print"):
 
 
 def massif(*arguments):
-    """(snapshots, what ms_print makes of them, what was said); a snapshot is (ms, bytes, kind, tree), a tree is
-    (bytes, text, [trees])."""
+    """(snapshots, the output of ms_print, standard error). A snapshot is (ms, bytes, kind, tree); a tree is (bytes,
+    text, [trees])."""
     done = subprocess.run([MEMSTOW, "report", "--massif", *arguments], capture_output=True, check=True)
     text = done.stdout.decode()
     with open("massif.out", "wb") as file:
@@ -51,7 +51,7 @@ def read_tree(lines, at, depth):
 
 ROOT = "(heap allocation functions) malloc/new/new[], --alloc-fns, etc."
 
-# ---- a real program: the innermost function first; live memory, and the peak where that is known
+# ---- a real program: the innermost function first; live memory, and the peak if it is known
 
 path, offsets = program()
 made = ledger(path, offsets, total_peak=6000, host_peak=6000, picture=(6000, 5900, 2 * 10**9))
@@ -76,7 +76,7 @@ assert massif("x.mst", "--python")[0][-1][3] == (4000, ROOT, [load(600), (3400, 
 found, _, _ = massif("x.mst", "--match=load", "--by=site")
 assert found[-1][3] == (600, ROOT, [load(600)]), found
 
-# ---- what holds too little is merged, by its text and not by its address; depth has an end
+# ---- small branches are merged, by text and not by address; the depth is limited
 
 tree = Ledger()
 lib = tree.module("/opt/libx.so")
@@ -119,7 +119,7 @@ assert [one[:3] for one in found] == [(0, 0, "empty"), (1000, 400, "peak"), (200
 assert "4 (peak)" in shown, shown
 assert "1.mst was taken earlier than the file before it" in memstow("report", "--massif", "2.mst", "1.mst",
                                                                     status=2).stderr
-Ledger(end_ns=0).save("killed.mst") # when it ended is not known: it is not earlier
+Ledger(end_ns=0).save("killed.mst") # its end is not known: it is not put before the others
 assert memstow("report", "--massif", "0.mst", "1.mst", "killed.mst").stdout.count("heap_tree=") >= 3
 Ledger(pid=77).save("other.mst")
 assert "other.mst is of another process" in memstow("report", "--massif", "0.mst", "other.mst", status=2).stderr

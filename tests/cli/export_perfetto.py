@@ -1,7 +1,7 @@
 # needs: pip:perfetto==0.59.1 pip:protobuf==7.36.2
-"""--perfetto: a trace of Perfetto's published schema, read with the classes that Perfetto's own package has of it:
-counters of memory, owners and devices, slices for runs, nodes and models that never overlap on a track, triggers,
-decisions and marks; several snapshots of a process go into one; names from a file never break it."""
+"""--perfetto: a trace of Perfetto's published schema, read with the classes of Perfetto's own package. It has counters
+of memory, owners and devices; slices for runs, nodes and models, which never overlap on a track; triggers, decisions
+and marks. Several snapshots of a process become one trace. Names from a file never break it."""
 import collections, os, pty, subprocess
 
 import _hostile
@@ -108,19 +108,19 @@ assert trace.instants["program/decisions"] == [(3 * S, "stow model:UNET (a.st)",
 marks = {name: (at, notes) for at, name, notes in trace.instants["program/marks"]}
 assert marks == {"memstow begins": (1 * S, {}), "peak": (9 * S, {"bytes": 5000}), "exited": (9 * S, {})}, marks
 
-# A killed program: the last that is known of it is its end.
+# A killed program ends with the last event that is known of it.
 made(end=0).save("killed.mst")
 killed = Trace("killed.mst")
 assert [one[:3] for one in killed.slices["program/runs"]] == [one[:3] for one in runs], killed.slices
 assert killed.slices["program/triggers"] == trace.slices["program/triggers"], killed.slices
 assert killed.counters["program/live bytes"][-1] == (6 * S, 700), killed.counters["program/live bytes"]
 
-# Fewer counters: those of the owners that hold most. What is left out is said.
+# Fewer counters: those of the owners that hold most. A line says what is left out.
 trace = Trace("x.mst", "--top=1")
 assert sum(path.startswith("program/owners/") for path in trace.counters) == 1
 assert trace.said == "memstow: 3 owners that hold least have no counter (--top=N: N have one)\n", trace.said
 
-# Several snapshots: the counters of all, and the slices once.
+# Several snapshots: the counters of all of them, and each slice once.
 made(end=5, live=400).save("early.mst")
 trace = Trace("early.mst", "x.mst")
 assert [one for one in trace.counters["program/live bytes"] if one[1] not in (0, 5000)] == [(5 * S, 400), (9 * S, 700)]
@@ -128,7 +128,7 @@ assert len(trace.slices["program/runs"]) == 3 and len(trace.slices["program/trig
 refused = subprocess.run([MEMSTOW, "report", "--perfetto", "x.mst", "early.mst"], capture_output=True)
 assert refused.returncode == 2 and b"early.mst was taken earlier than the file before it" in refused.stderr
 
-# Owners that all live at once have a lane each, up to a limit.
+# Owners that live at the same time have a lane each, up to a limit.
 crowd = Ledger()
 for n in range(300):
     crowd.owner(2, f"node {n}", begin_ns=S + n, end_ns=2 * S, retired=1)
@@ -136,7 +136,7 @@ crowd.save("crowd.mst")
 trace = Trace("crowd.mst")
 assert len(set(trace.lanes["program/nodes"])) == 256 and "44 owners have no slice" in trace.said, trace.said
 
-# Names, and times that cannot be.
+# Hostile names, and impossible times.
 sizes = _hostile.save("hostile.mst")
 trace = Trace("hostile.mst")
 assert sum(trace.counters[path][-1][1] for path in trace.counters if "/owners/" in path) == sum(sizes.values())
@@ -152,7 +152,7 @@ times = [at for points in trace.counters.values() for at, _ in points] + [
     at for slices in trace.slices.values() for one in slices for at in one[:2]]
 assert min(times) == S and max(times) == 3 * S and trace.instants["program/decisions"][0][1].endswith("(unknown owner)")
 
-# A binary file is no text for a terminal.
+# A binary file does not go to a terminal.
 main, terminal = pty.openpty()
 refused = subprocess.run([MEMSTOW, "report", "x.mst", "--perfetto"], stdout=terminal, stderr=subprocess.PIPE)
 os.close(terminal)

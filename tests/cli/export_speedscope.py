@@ -1,5 +1,5 @@
 """--speedscope: a file of speedscope's schema (https://www.speedscope.app/file-format-schema.json). Each measure is a
-sampled profile with the stacks of --folded. What is merged is said, and the weights always add up to all. Names
+sampled profile with the stacks of --folded. A line says what is merged, and the weights always add up to all. Names
 from a file never break it."""
 import json, subprocess
 import _hostile
@@ -11,7 +11,7 @@ UNITS = {"none", "nanoseconds", "microseconds", "milliseconds", "seconds", "byte
 
 
 def check(document):
-    """Raises unless the document is of the schema, as far as a sampled profile goes."""
+    """Raises an error unless the document is of the schema, as far as sampled profiles need it."""
     assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     assert set(document) <= {"$schema", "shared", "profiles", "name", "activeProfileIndex", "exporter"}
     assert type(document["name"]) is type(document["exporter"]) is str
@@ -30,9 +30,9 @@ def check(document):
 
 
 def scope(file, *options):
-    """{name of a profile: {stack of names, outermost first: weight}}, the document, and what was said."""
+    """{name of a profile: {stack of names, outermost first: weight}}, the document, and standard error."""
     done = subprocess.run([MEMSTOW, "report", file, "--speedscope", *options], capture_output=True, check=True)
-    document = json.loads(done.stdout.decode()) # strictly: all of it is UTF-8
+    document = json.loads(done.stdout.decode()) # strictly: all of it must be UTF-8
     check(document)
     names = [frame["name"] for frame in document["shared"]["frames"]]
     found = {}
@@ -45,7 +45,7 @@ def scope(file, *options):
     return found, document, said
 
 
-# ---- a real program, and what each measure is
+# ---- a real program, and the meaning of each measure
 
 path, offsets = program()
 made = ledger(path, offsets, total_peak=6000, host_peak=6000, picture=(6000, 5900, 2 * 10**9))
@@ -70,7 +70,7 @@ active = lambda *options: scope("x.mst", *options)[1]["activeProfileIndex"]
 assert (active(), active("--peak"), active("--churn")) == (0, 1, 3)
 assert scope("x.mst", "--match=load")[0]["live bytes"] == {("py:load",): 600}
 
-# ---- the same stacks as --folded has, whatever is asked for, and the same that is merged
+# ---- the same stacks as in --folded for all options, merged in the same way
 
 tree = Ledger()
 lib = tree.module("/opt/libx.so")
@@ -96,7 +96,7 @@ for options in ((), ("--min=0",), ("--min=70",), ("--by=model",), ("--by=node", 
                if "functions are not named" not in row), (options, said, done.stderr)
     assert sum(found["live blocks"].values()) == (2 if "--match=small" in options else 6), options
 
-# Profiles that would be empty are left out, but for the one that was asked for.
+# Empty profiles are left out, except one that was asked for.
 gone = Ledger()
 gone.count(gone.site(stack=gone.node([gone.python("f", "/a.py", 1)])), alloc=(30, 3), free=(30, 3))
 gone.save("gone.mst")

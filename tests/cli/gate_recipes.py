@@ -1,7 +1,7 @@
 # needs: cc pip:pytest==8.3.4
 # timeout: 300
-"""The commands and recipes of docs/gate.md are run as they stand there, on examples/gate and an installed memstow: they
-pass, and they fail when the example leaks. What the page shows is what comes out."""
+"""The commands and recipes of docs/gate.md are run as they are written there, on examples/gate and an installed
+memstow. They pass, and they fail when the example leaks. Their output is the output that the page shows."""
 import os, pathlib, re, shutil
 import xml.etree.ElementTree
 import support
@@ -41,7 +41,8 @@ def shell(command, folder, status=0, **more):
                        status=status)
 
 
-# The commands of the text, in order. The baseline that they write is the one that is committed, and shown.
+# The commands of the text, in order. The baseline that they write is the same as the one in the repository and the one
+# on the page.
 folder = checkout("text")
 for command in plain:
     shell(command, folder)

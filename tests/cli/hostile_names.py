@@ -1,4 +1,4 @@
-"""Names from a file cannot steer a terminal, nor break JSON."""
+"""Names from a file can neither steer a terminal nor break JSON."""
 import json
 from _ledger import Ledger
 from support import memstow

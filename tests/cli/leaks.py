@@ -1,5 +1,5 @@
-"""memstow leaks on ledgers whose sites are known: what it finds, blames and leaves out, in text and in JSON; several
-files; exit codes; and files that are damaged or hostile."""
+"""memstow leaks on ledgers with known sites: its findings, owners and exceptions, in text and in JSON; several files;
+exit codes; damaged and hostile files."""
 import json, struct
 
 import _ledger
@@ -11,7 +11,7 @@ KEEP, FREE = 1, 3
 
 
 class Runs(Ledger):
-    """A process that has done so many runs."""
+    """A process that has made this many runs."""
 
     def __init__(self, count, on=False, **header):
         super().__init__(state=_ledger.RUNNING if on else _ledger.EXITED, **header)
@@ -34,7 +34,7 @@ class Runs(Ledger):
         return self.stacks[name]
 
     def left(self, name, run, size, blocks=1, model=0, node=0, allocated=None):
-        """What a run left at the stack of that name; None: no run."""
+        """What a run left at the stack with that name. None: outside of runs."""
         tag = self.tag(model, node, 0 if run is None else self.runs[run] if isinstance(run, int) else self.on)
         whole = allocated or size
         self.count(self.site(self.module_id, tag=tag, stack=self.stack(name)), alloc=(whole, blocks),
@@ -119,13 +119,13 @@ abrupt.save("abrupt.mst")
 assert not leaks("abrupt.mst", status=0)["ended_in_order"] and "in order" not in memstow("leaks", "abrupt.mst").stdout
 program(8).save("few.mst")
 few = leaks("few.mst", status=1)
-assert few["leaks"] == [] and few["not_leaks"]["undecided"]["sites"] >= 2, few # the retired owner is found all the same
+assert few["leaks"] == [] and few["not_leaks"]["undecided"]["sites"] >= 2, few # the retired owner is found nevertheless
 program(10).save("ten.mst")
 [leak] = leaks("ten.mst", status=1)["leaks"]
 assert (leak["judged"], leak["grew"], leak["confidence"]) == (6, 6, "low"), leak
 assert "each of 6 runs; confidence low; since" in memstow("leaks", "ten.mst", status=1).stdout
 
-# ---- no heading says another thing than the verdict, or than what stands below it
+# ---- no heading contradicts the verdict, or the text below it
 
 retained = Ledger(state=_ledger.RUNNING, flags=_ledger.RESIDENCY, rss=64 * _ledger.MIB)
 retained.count(retained.site(retained.module("/opt/program")), alloc=(40 << 20, 10), free=(39 << 20, 9))
@@ -150,7 +150,7 @@ for path, content in (("cut.mst", open("x.mst", "rb").read()[:9000]), ("text.mst
     done = memstow("leaks", path, status=3)
     assert done.stderr.startswith(f"memstow: {path}: ") and not done.stdout, done
 
-# ---- garbage that Python has not looked at: the runs after that are not judged
+# ---- garbage that Python has not collected: later runs are not judged
 
 ledger = program()
 ledger.line(kind="COLLECTED", by="python")
@@ -160,7 +160,8 @@ ledger.save("garbage.mst")
 document = leaks("garbage.mst", status=1)
 assert document["runs"]["uncollected"] == 20 and not document["leaks"], document["runs"]
 assert "gc.collect()" in memstow("leaks", "garbage.mst", status=1).stdout
-# No run is counted twice: 0 judged, and those that are left out, are all. A program that is gone cannot be asked again.
+# No run is counted twice: judged runs (0) and left-out runs add up to all runs. A program that has ended cannot be
+# asked again.
 for count, young in ((40, 36), (3, 1), (1, 0)):
     ledger = Runs(count)
     ledger.line(kind="COLLECTED", by="python")
@@ -199,7 +200,7 @@ assert "shot1.mst was taken earlier than the file before it" in memstow(
 shot(3, 5, pid=1001)
 assert "shot3.mst is of another process" in memstow("leaks", "shot2.mst", "shot3.mst", status=2).stderr
 
-# ---- a series is read alone, and one that does not add up is not
+# ---- a series is read alone; a series that does not add up is refused
 
 SERIES = 40
 

@@ -1,6 +1,6 @@
-"""memstow leaks makes one finding of one cause: of what one line of Python allocated for one owner; of what the trace
-of decisions says that one place holds, whoever allocated it; of what a model left behind and of what grows, where that
-is the same memory. Who holds it is named first. What comes with threads is counted apart."""
+"""memstow leaks makes one finding of one cause. One cause is: memory that one line of Python allocated for one owner;
+memory that one place holds, by the trace of decisions, whoever allocated it; memory that a model left behind and that
+grows. The holder is named first. Memory that comes with threads is counted separately."""
 import json
 
 from _ledger import RUNNING, Ledger
@@ -27,13 +27,13 @@ class Runs(Ledger):
             self.count(self.site(self.module_id, tag=self.tag(model, node, run), stack=stack), alloc=(size, 1))
 
     def line_at(self, name, line, natives, module=None):
-        """A stack: a line of Python, and further in native frames at these addresses."""
+        """A stack: a line of Python, and then native frames at these addresses."""
         outer = self.node([self.python(name, "/opt/nodes.py", line)])
         return self.node([self.frame(address, module or self.module_id) for address in natives], outer)
 
 
 def path_of(module):
-    """What a HELD line calls a site that has no call stack, but this module."""
+    """The name that a HELD line has for a site without a call stack in this module."""
     found = 0xcbf29ce484222325
     for byte in module.encode():
         found = (found ^ byte) * 0x100000001b3 % 2**64
@@ -44,7 +44,7 @@ def leaks(file, status=1):
     return json.loads(memstow("leaks", file, "--json", status=status).stdout)
 
 
-# ---- one line of Python, at many native call stacks, is one cause; another line of the same owner is another
+# ---- one line of Python with many native call stacks is one cause; another line of the same owner is another cause
 
 ledger = Runs()
 sampler = ledger.owner(NODE, "KSampler", "node 3")
@@ -64,7 +64,7 @@ assert first["curve"] == [[run, 44 * 4096] for run in range(RUNS)], first["curve
 text = memstow("leaks", "lines.mst", status=1).stdout
 assert "\n2 leaks found\n" in text and "at 44 call stacks, most at this one:" in text, text
 
-# ---- what comes with threads is no leak of the node: OpenMP's, whatever calls it
+# ---- memory that comes with threads is not a leak of the node: OpenMP's, whoever calls it
 
 ledger = Runs()
 sampler, gomp = ledger.owner(NODE, "KSampler", "node 3"), ledger.module("/usr/lib/libgomp-24e2ab19.so.1", bias=0x100000)
@@ -76,7 +76,7 @@ assert document["verdict"] == "no_leak", document["not_leaks"]
 assert document["not_leaks"]["threads"] == {"sites": 5, "live_bytes": 5 * 4096 * RUNS}, document["not_leaks"]
 assert "came with threads that were started" in memstow("leaks", "threads.mst").stdout
 
-# ---- models of one name and several files are told apart
+# ---- models of one name from several files are told apart
 
 ledger = Runs()
 for file in ("a.st", "b.st"):
@@ -90,7 +90,7 @@ assert "model WAN21 (a.st)\n" in text and "model WAN21 (b.st)\n" in text, "their
 assert max(map(len,
                text.split("\n"))) <= 80 and text.count("node A node with a name that is long (node 17)\n") == 2, text
 
-# ---- what the trace says of what grows: what one place holds is one cause, whoever allocated it; the later line counts
+# ---- the trace names a holder: its memory is one cause, whoever allocated it; the last line counts
 
 ledger, held = Runs(), {"/opt/a": "memo", "/opt/b": "memo", "/opt/c": "other", "/opt/d": None}
 nodes = {module: ledger.owner(NODE, f"Node {module[-1]}", "node 1") for module in held}
@@ -121,7 +121,7 @@ assert "\n3 leaks found\n" in text, text
 assert text.index("held by memo.kept['/opt/b']") < text.index("node Node b (node 1)"), text
 assert "and 1 more owner\n" in text, text
 
-# ---- what the trace says of an owner that is gone: held by one place, two owners are one cause
+# ---- the trace names the holder of a retired owner: two owners that one place holds are one cause
 
 ledger = Runs()
 for name in ("UNET", "CLIP"):
@@ -144,7 +144,7 @@ held = next(number for number, line in enumerate(lines) if "held by memo.kept[" 
 assert "1 leak found" in lines and held < next(
     number for number, line in enumerate(lines) if "model UNET (UNET.st)" in line or "model CLIP" in line), text
 
-# ---- two places hold what a model left: of both it is said, of the one that has the most first
+# ---- two places hold what a model left: both are named, the one that holds more first
 
 ledger = Runs()
 gone, module = ledger.owner(MODEL, "UNET", "unet.st", retired=1), ledger.module("/opt/weights", bias=1 << 24)

@@ -1,4 +1,4 @@
-"""report, snapshot, diff and ps see a process that runs, and agree."""
+"""report, snapshot, diff and ps agree about a process that runs."""
 import json, os, subprocess, sys
 from support import MEMSTOW, memstow, report, start
 
@@ -24,7 +24,7 @@ assert "\n        0 B          0 " in memstow("diff", name, pid).stdout
 assert "  total\n" in memstow("diff", name, pid).stdout
 assert "process" in memstow("run", "-o", "x.mst", "true", status=2).stderr
 memstow("snapshot", pid, "-o", "y.mst")
-memstow("snapshot", pid, "-o", "y.mst")  # an earlier one of ours is replaced
+memstow("snapshot", pid, "-o", "y.mst")  # it replaces an earlier snapshot of ours
 assert sorted(os.listdir()) == sorted(["x.mst", "y.mst", name])
 process.stdin.write("\n")
 process.stdin.close()

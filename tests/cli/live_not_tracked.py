@@ -1,4 +1,4 @@
-"""A PID that is not tracked gives one line that says why, and exit code 3."""
+"""A PID that is not tracked gives one line with the reason, and exit code 3."""
 import os
 from support import memstow, start
 

@@ -1,5 +1,5 @@
-"""Help, man pages and commands agree: what --help names is accepted, and stands in the man page with every exit status;
-what a page offers stands in --help; pages that are referred to are there."""
+"""Help, man pages and commands agree. Each option of --help is accepted, and is in the man page. Each option of a page
+is in --help. Both have the same exit statuses. Pages that are referred to exist."""
 import re
 
 from support import ROOT, memstow
@@ -16,7 +16,7 @@ def page_of(command):
 
 
 def options_of(page):
-    """Those that a page offers: in its synopsis, and as heads of paragraphs."""
+    """The options of a page: those in its synopsis, and those at the head of paragraphs."""
     synopsis = re.search(r"^\.Sh SYNOPSIS\n(.*?)^\.Sh", page, re.M | re.S)[1].split("\n")
     offered = synopsis + re.findall(r"^\.It\b.*$", page, re.M)
     return {f"--{name}" for line in offered for name in re.findall(r"(?:Fl|[,|]) -([a-z][a-z-]*)", line)}
@@ -38,7 +38,7 @@ for command in COMMANDS:
         done = memstow(command, option + value, status=None)
         assert "unknown option" not in done.stderr, (command, option, done.stderr)
         assert "takes no value" not in done.stderr, (command, option, done.stderr)
-    if page == page_of("stow"): # one page for three
+    if page == page_of("stow"): # three commands share one page
         continue
     offered = options_of(page) - {"--"}
     assert offered <= helped, f"memstow {command} --help lacks {offered - helped}"

@@ -1,11 +1,11 @@
-"""Output that cannot be written is a failure; a closed pipe is a quiet one."""
+"""If output cannot be written, the command fails. A closed pipe is a failure without a message."""
 import os, subprocess
 from _ledger import simple
 from support import MEMSTOW
 
 simple().save("x.mst")
 ledger = simple()
-for number in range(2000): # more than any buffer: it fails on the way, and not at the end
+for number in range(2000): # more than any buffer holds: it fails in the middle, not at the end
     ledger.count(ledger.site(ledger.module(f"/lib/{number}")), alloc=(64, 1))
 ledger.save("large.mst")
 for words in (("x.mst",), ("x.mst", "--json"), ("large.mst", "--json"), ("large.mst", "--top=2000"),

@@ -1,5 +1,5 @@
-"""A ledger that is not written because it would replace what is not memstow's is wrong usage (2), whichever command is
-to write it. A page that cannot be written, or would replace a ledger, is output that fails (3)."""
+"""A ledger that would replace a foreign file is wrong usage (2), in every command that writes one. A page that cannot
+be written, or would replace a ledger, is failed output (3)."""
 import pathlib, subprocess
 
 import support

@@ -1,5 +1,4 @@
-"""memstow owners: who is registered, with which policy, and what each holds; what was adopted counts as its new
-owner's."""
+"""memstow owners: all owners with their policies and memory. Adopted memory counts for the new owner."""
 import json
 
 from _ledger import Ledger, MIB, simple
@@ -25,7 +24,7 @@ lines = [line.split() for line in text.split("\n")]
 assert "  run 3, out-of-memory\n" in text, text
 assert lines[0] == "program[1000], exited: 20.0 MiB live in 20 blocks".split(), text
 shown = {line[0]: line for line in lines if line and line[0].isdigit() and line[1] != "retired"}
-assert list(shown) == ["4", "1", "10", "6", "2", "27"], text # by what they hold
+assert list(shown) == ["4", "1", "10", "6", "2", "27"], text # sorted by memory
 assert shown["1"] == "1 model live stow -3 6.0 MiB 6 30.0 % unet (UNETLoader)".split(), text
 assert shown["2"][:5] == "2 model live keep 0".split()
 assert shown["6"][:9] == "6 custom retired free 0 3.0 MiB 3 15.0".split(), text
@@ -50,7 +49,8 @@ assert owners[loading]["adopted_by"] == unet and owners[loading]["live_bytes"] =
 assert owners[gone]["policy"] is None and owners[gone]["state"] == "retired"
 assert sum(o["live_bytes"] for o in owners.values() if o["kind"] in ("model", "custom")) == 10 * MIB
 
-# What is stowed is told with the name, and is never more than there is: the ledger has it as of the last move.
+# Stowed memory is shown with the name. It is never more than live memory, although the ledger has it from the last
+# move.
 ledger = Ledger()
 module = ledger.module("/opt/program")
 for name, stowed in (("put away", 3), ("read again", 9)):
@@ -68,7 +68,7 @@ assert "stowed" not in memstow("report", "x.mst", "--by=module").stdout
 owners = json.loads(memstow("owners", "x.mst", "--json").stdout)["owners"]
 assert [owner["stowed_bytes"] for owner in sorted(owners, key=lambda o: o["id"])] == [3 * MIB, 4 * MIB, 0, 0], owners
 
-# A ring of adoptions, as only a damaged file has, and owners that are not there.
+# A circle of adoptions, as in a damaged file, and owners that do not exist.
 ledger = Ledger()
 module = ledger.module("/opt/program")
 first = ledger.owner(1, "first", adopted_by=2)

@@ -1,4 +1,5 @@
-"""ps: a terminal gets lines of 80 columns, a pipe whole names; less than the resolution is not called nothing."""
+"""ps: a terminal gets lines of 80 columns, a pipe whole names. A figure below the resolution is not shown as
+nothing."""
 import os, pty
 from _terminal import need
 from support import MEMSTOW, memstow, start, wait_for

@@ -1,6 +1,6 @@
 # needs: pip:pytest==8.3.4
-"""The pytest plugin: limits per test under memstow; nothing at all without --memstow; with it, an error without
-memstow, and where a limit of a test that was selected cannot be meant."""
+"""The pytest plugin: limits for each test under memstow. Without --memstow it does nothing. With --memstow, it is an
+error if memstow is missing, or if a selected test has a limit that makes no sense."""
 import os, pathlib, re
 import support
 
@@ -103,14 +103,14 @@ assert ("AssertionError: its own failure" in done.stdout
 assert re.search(r"^ +32\.\d MiB +\S+ \S+  test_memory.py::test_peak_over$", done.stdout, re.M), done.stdout[-3000:]
 assert 'name="memstow_peak_bytes"' in pathlib.Path("o.xml").read_text()
 
-# Harmless without the option.
+# Without the option it is harmless.
 for memstow in (True, False):
     done = run("test_memory.py", memstow=memstow)
     assert {n for n, w in verdicts(done).items() if w == "FAILED"} == {"test_fails_by_itself"}, (memstow, done.stdout)
     assert "what tests had at most" not in done.stdout
     run("test_wrong.py", memstow=memstow, status=0)
 
-# An error, before any test is run.
+# An error before any test runs.
 done = run("--memstow", "test_memory.py", memstow=False, status=4)
 assert done.stderr.startswith("ERROR: --memstow: memstow did not start this process"), done
 assert "start: memstow run" in done.stderr, done
@@ -123,5 +123,5 @@ assert ("Traceback" not in done.stderr + done.stdout and "PASSED" not in done.st
         and "def parse_size" not in done.stdout), done
 done = run("--memstow", "test_wrong.py", "-k", "test_right", status=0)
 assert "1 passed" in done.stdout, done.stdout
-done = run("--memstow", "test_late.py") # a fixture adds it
+done = run("--memstow", "test_late.py") # a fixture adds the limit
 assert "'late' is not a size like '24 MB'" in done.stdout and "def parse_size" not in done.stdout, done.stdout

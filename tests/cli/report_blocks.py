@@ -1,6 +1,6 @@
 # needs: cc stacks
-"""The largest blocks: those of one site and size are one row, which names the first function that is not the
-allocator's."""
+"""The largest blocks: blocks of one site and size are one row. The row names the first function outside of the
+allocator."""
 import re
 from support import HERE, compile, memstow, track
 

@@ -1,4 +1,4 @@
-"""What was lost is said in words, and only when something was; notes of the library are passed on."""
+"""Losses are shown in words, and only if there are any. Notes of the library are shown."""
 from _ledger import simple
 from support import memstow, report
 

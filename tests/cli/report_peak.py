@@ -1,11 +1,11 @@
-"""What is shown as "at peak" is what is nearest to the highest total, and its distance is told against that: a picture,
-or what is live where that is nearer or there is no picture."""
+"""The column "at peak" shows the figures that are nearest to the highest total, and says how far from it they are: a
+picture, or live memory if it is nearer or there is no picture."""
 from _ledger import MIB, Ledger
 from support import memstow, report
 
 
 def ledger(live, peak, picture, late=MIB // 2, **header):
-    """Two modules: the picture shows them in equal parts, live memory is of the first."""
+    """Two modules have equal parts of the picture. Live memory is of the first."""
     made = Ledger(total_peak=peak, host_peak=peak, picture=picture and (picture, picture - late, 2 * 10**9), **header)
     half = (picture - late + MIB // 2) // 2
     parts = (half - MIB // 2, half) if picture else (None, None)
@@ -31,13 +31,13 @@ found = report("x.mst")["peak"]
 assert found == {"picture_bytes": 64 * MIB - MIB // 2, "picture_blocks": 2, "picture_of_bytes": 64 * MIB,
                  "distance_bytes": MIB // 2, "from": "picture", "seconds_after_start": 1.0}, found
 
-# A large block was freed at once: the picture is of the peak, and far from it, which the column's name says.
+# A large block was freed at once: the picture is of the peak, but far from it, and the name of the column says so.
 ledger(live=3 * MIB, peak=64 * MIB, picture=64 * MIB, late=34 * MIB)
 assert column("  at 30.0 MiB") == ('The column "at 30.0 MiB" shows the ledger at 30.0 MiB, on its way down '
                                    'from the peak, which was 1.0 s after the start and 34.0 MiB higher.',
                                    [["14.8", "MiB"], ["15.2", "MiB"]]), column("MiB")
 
-# A program that grows: what is live at its end is the peak, or nearly.
+# A program that grows: live memory at its end is the peak, or nearly.
 ledger(live=62 * MIB, peak=64 * MIB, picture=10 * MIB)
 assert column("      at peak") == ('The column "at peak" shows what was live at the end: no picture of the ledger '
                                    'is nearer to the peak. It is 2.0 MiB off.', [["62.0", "MiB"]]), column("at peak")
@@ -47,7 +47,7 @@ assert document["peak"] == {"picture_bytes": 62 * MIB, "picture_blocks": 30, "pi
 assert [site["peak_bytes"] for site in document["sites"]] == [62 * MIB]
 assert {m["module"]: m["peak_bytes"] for m in document["modules"]} == {"/opt/program": 62 * MIB, "/lib/x.so": 0}
 
-# Neither is near: the column says what it shows.
+# Neither is near: the name of the column says what it shows.
 ledger(live=3 * MIB, peak=64 * MIB, picture=10 * MIB)
 assert column("   at 9.5 MiB") == ('The column "at 9.5 MiB" shows the ledger as it fell from a peak 1.0 s after the '
                                    'start. The highest came later and was 54.5 MiB higher: there is no picture of it.',
@@ -56,7 +56,7 @@ found = report("x.mst")["peak"]
 assert (found["picture_of_bytes"], found["distance_bytes"]) == (10 * MIB, 64 * MIB - 10 * MIB + MIB // 2), found
 assert "The column" not in memstow("report", "x.mst", "--by=thread").stdout
 
-# A program that only grows has no picture: what is live is its peak.
+# A program that only grows has no picture: its live memory is the peak.
 ledger(live=64 * MIB, peak=64 * MIB, picture=0)
 assert column("      at peak") == ('The column "at peak" shows what was live at the end: that is the peak.',
                                    [["64.0", "MiB"]]), column("at peak")
@@ -75,7 +75,7 @@ assert done.stderr == ("memstow: x.mst: nothing is live, and no picture of its p
                        "nothing\n"), done
 assert report("x.mst")["peak"] is None
 
-# What an orderly end freed is pointed to; of a leak, of a growing program and of what was killed it is not said.
+# The report points to memory that an orderly end freed. It does not for a leak, a growing program, or a killed one.
 HINT = "\n  next       memstow report --peak x.mst: most of the peak was freed before\n             the end\n"
 for live, picture, state, said in ((3, 64, 2, True), (3, 64, 1, False), (3, 64, 3, False), (40, 64, 2, False),
                                    (64, 0, 2, False)):

@@ -1,6 +1,6 @@
 # needs: cc
-"""The head of a report says how the process ended: by what its ledger says and, where that says nothing, by what the
-command knows that waited for it. A raw exit, as Go programs make it, is not called killed."""
+"""The head of a report says how the process ended. It knows this from the ledger, or else from the command that waited
+for the process. A raw exit, as Go programs make it, is not called killed."""
 import support
 from _ledger import ABRUPT, ENDED_EXITED, ENDED_KILLED, EXECED, EXITED, RUNNING, FORK_CHILD, simple
 from support import memstow, report
@@ -26,7 +26,7 @@ for state, ended, words, key in ((EXITED, (0, 0), "exited", "exited"),
 simple(flags=FORK_CHILD, parent_pid=99, inherited=2048).save("x.mst")
 assert "forked     from process 99, with 2.0 KiB live" in memstow("report", "x.mst").stdout
 
-# Of a real process: `run` has waited for it, and tells its ledger, whether it says so itself or not.
+# A real process: `run` has waited for it and writes the end into the ledger, whether or not the library has.
 program = support.compile("""
 #include <signal.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ int main(int argc, char **argv) { /* STATUS, or a signal */
 
 
 def ended(status, *options):
-    """A status, or the negative number of a signal."""
+    """An exit status, or the negative number of a signal."""
     done = memstow("run", *options, "-o", "x.mst", "--", program, status,
                    status=status if status >= 0 else 128 - status)
     process = report("x.mst")["process"]
@@ -65,7 +65,7 @@ assert report("x.mst")["process"]["state"] == "raw_exit"
 memstow("run", "--quiet", "-o", "x.mst", "--", "true")
 process = report("x.mst")["process"]
 assert (process["state"], process["exit_status"]) in (("exited", 0), ("abrupt_exit", 0)), process
-# A child is waited for by somebody else: its ledger says no more than it knows.
+# Another process waits for a child: its ledger says no more than the library knows.
 memstow("run", "--quiet", "-o", "x.mst", "--", "sh", "-c", f"{program} 3; exit 7", status=7)
 [child] = support.HERE.glob("x.mst.*")
 assert (memstow("report", child).stdout.startswith("leaves (pid ")

@@ -1,4 +1,4 @@
-"""A file that is no good gives one message, and exit code 3."""
+"""A file that cannot be read gives one message, and exit code 3."""
 import os
 from _ledger import simple
 from support import memstow

@@ -26,7 +26,7 @@ assert rows("--by=site") == ["unet unet loader /opt/program", "vae vae loader /o
 assert rows("--by=thread") == ["unet thread", "vae thread", "program"], rows("--by=thread")
 assert rows("--top=1") == ["unet", "… and 2 more (--top=N shows N)"]
 
-# Rows that hold nothing are counted, and listed only when there are no others.
+# Empty rows are counted, and listed only if all rows are empty.
 ledger.count(ledger.site(ledger.module("/opt/freed")), alloc=(4096, 1), free=(4096, 1))
 ledger.save("x.mst")
 assert rows("--by=module") == ["/opt/program", "… and 1 that holds nothing"], rows("--by=module")

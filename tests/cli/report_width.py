@@ -1,4 +1,5 @@
-"""A terminal that is wider than 80 columns is used; what is cut keeps its last name, and has one ellipsis."""
+"""A report uses the full width of a terminal with more than 80 columns. A name that is cut keeps its last part, and has
+one ellipsis."""
 from _ledger import MIB, Ledger
 from _terminal import need, shown
 from support import MEMSTOW, memstow

@@ -1,4 +1,4 @@
-"""stow, restore, release and trigger: what cannot be asked is said in one line, with the exit code that says whose
+"""stow, restore, release and trigger: a request that cannot be made gives one line, and an exit code that tells whose
 fault it is."""
 import os, sys
 

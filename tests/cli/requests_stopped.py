@@ -1,5 +1,4 @@
-"""Who is asked and is stopped does not answer: a request with --timeout is over soon after that, and changes
-nothing."""
+"""A stopped process does not answer: a request with --timeout ends soon after that time, and changes nothing."""
 import os, pathlib, signal, time
 
 from support import MEMSTOW, PYTHON, memstow, start, wait_for

@@ -1,4 +1,5 @@
-"""RSS is split by what the ledger knows of each region, and said to be no leak when the allocator keeps it."""
+"""RSS is divided by what the ledger knows of each region. If the allocator keeps it, the report says that this is no
+leak."""
 from _ledger import EXECED, EXITED, MIB, RESIDENCY, RUNNING, Ledger
 from support import memstow, report
 
@@ -7,15 +8,15 @@ site = ledger.site(ledger.module("/opt/program"))
 ledger.count(site, alloc=(110 * MIB, 2001), free=(100 * MIB, 1000))
 ledger.block(0x7f0000010010, 8 * MIB, site, resident=8 * MIB)
 ledger.mapping(0x7e0000000000, 4 * MIB, site, resident=3 * MIB)
-ledger.region(0x400000, MIB, MIB // 2, "/opt/program", anonymous=MIB // 8)  # of it .data that was written to
+ledger.region(0x400000, MIB, MIB // 2, "/opt/program", anonymous=MIB // 8)  # a part of .data was written to
 ledger.region(0x400000 + MIB, MIB, MIB // 4)  # its .bss
 ledger.region(0x1000000, 100 * MIB, 60 * MIB, "[heap]")
 ledger.region(0x7e0000000000, 4 * MIB, 3 * MIB)
-ledger.region(0x7f0000010000, 9 * MIB, 8 * MIB)  # a chunk of its own
+ledger.region(0x7f0000010000, 9 * MIB, 8 * MIB)  # a mapped chunk
 ledger.region(0x7f8000001000, MIB, MIB // 8)  # nobody knows
 ledger.region(0x7fff00000000, MIB, MIB, "[stack]")
 part = report(ledger.save("x.mst"))["residency"]
-HEADERS, OVERHEAD = 16 * 1001, 1000 * (2128 - 2097 - 16)  # small blocks are of 2097 bytes in the mean
+HEADERS, OVERHEAD = 16 * 1001, 1000 * (2128 - 2097 - 16)  # small blocks have a mean size of 2097 bytes
 assert part["rss_bytes"] == 72 * MIB + MIB // 2 + MIB // 4 + MIB // 8
 assert part["live_bytes"] == 10 * MIB and part["memstow_bytes"] == part["memstow_header_bytes"] == HEADERS, part
 assert part["overhead_bytes"] == OVERHEAD, part
@@ -27,7 +28,7 @@ assert part["rest_bytes"] == MIB // 8
 assert part["advice"].startswith("glibc keeps 58.0 MiB of freed memory: this is not a leak."), part["advice"]
 assert "glibc keeps 58.0 MiB of freed memory: this is not a leak." in memstow("report", "x.mst").stdout
 
-# Nothing was freed: none of it is freed memory, whatever the estimate of the overhead says.
+# Nothing was freed: none of it is freed memory, whatever the estimate of the overhead is.
 ledger = Ledger(flags=RESIDENCY, header_overhead=16)
 ledger.count(ledger.site(ledger.module("/opt/program")), alloc=(48 * MIB, 3 * MIB), free=(MIB, MIB // 16))
 ledger.region(0x1000000, 200 * MIB, 188 * MIB, "[heap]")
@@ -39,7 +40,7 @@ assert part["overhead_bytes"] == 188 * MIB - 48 * MIB - 16 * blocks, part
 text = memstow("report", "small.mst").stdout
 assert "allocator overhead of live blocks (estimate)" in text and "headers of live blocks" in text, text
 
-# A part that was not measured is not left out without a word.
+# A part that was not measured is named.
 for state, why in ((RUNNING, "ended without telling (a raw exit, or killed)"),
                    (EXECED, "went on as another program (exec)"), (EXITED, "could not look at its own pages")):
     ledger = Ledger(state=state)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
-"""A process with 64 TiB of address space, as sanitizers map it, is reported in no time: walked page by page, that takes
-minutes. Pages that are there are found in it, while the process runs and at its end. Pages of zeros that were only read
-are none of its memory: the parts add up to the resident memory, and no more."""
+"""A process with 64 TiB of address space, as sanitizers map it, is reported quickly: page by page, that would take
+minutes. Its resident pages are found, while the process runs and at its end. Pages of zeros that were only read do not
+count: the parts add up to the resident memory."""
 import os, platform, subprocess
 
 import support

@@ -1,5 +1,4 @@
-"""run looks at the command first: 127 when it is not there, 126 when it cannot be run, a line when it cannot be
-tracked."""
+"""run checks the command first: 127 if it does not exist, 126 if it cannot be run, a line if it cannot be tracked."""
 import os, pathlib
 from support import memstow
 

@@ -1,4 +1,4 @@
-"""The program keeps its signal mask, dispositions, limits and descriptors; run tells the library what was asked for."""
+"""The program keeps its signal mask, dispositions, limits and descriptors. run passes its options on to the library."""
 import os, re, subprocess, sys
 import support
 from support import MEMSTOW, memstow, report
@@ -40,7 +40,7 @@ done = memstow("run", "--quiet", "-o", "x.mst", "env", cwd="50%n")
 assert f"MEMSTOW_OUT={os.getcwd()}/50%%n/x.mst\n" in done.stdout and "MEMSTOW_OUT_NAMED=1\n" in done.stdout
 assert os.path.exists("50%n/x.mst"), os.listdir("50%n")
 
-# Python's allocator is the program's business, unless we are told to change it, and nobody else has.
+# Python's allocator is changed only on request, and only if nobody else has set it.
 note = "memstow: PYTHONMALLOC={} is set, and stays: --python-objects changes nothing\n"
 for option, value, wanted, said in (((), None, None, ""), ((), "debug", "debug", ""),
                                     (("--python-objects",), None, "malloc", ""),
@@ -54,7 +54,7 @@ for option, value, wanted, said in (((), None, None, ""), ((), "debug", "debug",
     env = dict(line.split("=", 1) for line in done.stdout.split("\n") if "=" in line)
     assert (env.get("PYTHONMALLOC"), done.stderr) == (wanted, said), (option, value, done)
 
-# What is not given leaves what is there.
+# Variables stay if their options are not given.
 for option, there, wanted in (((), None, None), ((), "123", "123"), (("--stack-memory=64M",), "123", str(64 << 20)),
                               (("--stack-memory=65536",), None, "65536"),
                               (("--stack-memory=1.5GiB",), None, str(3 << 29))):
@@ -63,8 +63,8 @@ for option, there, wanted in (((), None, None), ((), "123", "123"), (("--stack-m
     env = dict(line.split("=", 1) for line in done.stdout.split("\n") if "=" in line)
     assert env.get("MEMSTOW_STACK_MEMORY") == wanted, (option, there, env.get("MEMSTOW_STACK_MEMORY"))
 
-# What the command would refuse reaches the library through the environment: it counts as not set, and the report says
-# so.
+# Values that the command would refuse reach the library through the environment: they count as not set, and the report
+# says so.
 for pressure, idle, wanted in (("lots", "300", ["MEMSTOW_PRESSURE"]), ("150%", "", ["MEMSTOW_PRESSURE"]),
                                ("4G", "-4", ["MEMSTOW_IDLE"]), ("psi:x", "abc", ["MEMSTOW_PRESSURE", "MEMSTOW_IDLE"]),
                                ("90%,kept", "300", []), ("", "", [])):
@@ -74,7 +74,7 @@ for pressure, idle, wanted in (("lots", "300", ["MEMSTOW_PRESSURE"]), ("150%", "
     assert [note.split()[0]
             for note in notes] == wanted and all("not set" in note for note in notes), (pressure, idle, notes)
 
-# So it is with what the command itself would set.
+# The same for variables that the command itself would set.
 for variable, wrong, right in (("MEMSTOW_STACKS", "some", "full"), ("MEMSTOW_STACKS", "sample:0", "sample:4096"),
                                ("MEMSTOW_STACK_MEMORY", "64M", "67108864"), ("MEMSTOW_ALLOCATOR", "jemalloc", "keep")):
     for value, wanted in ((wrong, [variable]), (right, []), ("", [])):
@@ -84,7 +84,7 @@ for variable, wrong, right in (("MEMSTOW_STACKS", "some", "full"), ("MEMSTOW_STA
         notes = report("p.mst")["process"]["notes"]
         assert [note.split()[0] for note in notes] == wanted, (variable, value, notes)
 
-# With next to no room every block is counted all the same, and what could not be told apart is said.
+# With hardly any memory for stacks, every block is counted nevertheless, and a line says what could not be told apart.
 program = [sys.executable, "-S", "-c", "import json, argparse"]
 blocks = {}
 for size in ("64M", "64K"):

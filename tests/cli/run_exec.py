@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""memstow run --exec becomes the program: its process, its signals, its exit status; there is a ledger and no summary.
-What can be refused is refused before."""
+"""memstow run --exec becomes the program: its process, its signals, its exit status. There is a ledger and no summary.
+Wrong options are refused before that."""
 import json, pathlib, signal, subprocess
 
 import support

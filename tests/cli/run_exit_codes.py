@@ -1,4 +1,4 @@
-"""run passes on the exit code, and output untouched."""
+"""run passes on the exit code, and does not change the output."""
 from support import memstow
 
 for script, status in (("exit 0", 0), ("exit 1", 1), ("exit 42", 42), ("exit 255", 255), ("kill -9 $$", 137),

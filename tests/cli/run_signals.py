@@ -1,4 +1,4 @@
-"""run forwards the signals that ask a program to end, and passes on how it ended."""
+"""run forwards the signals that ask a program to end, and passes on how the program ended."""
 import signal, subprocess
 from support import MEMSTOW, start
 

@@ -1,4 +1,4 @@
-"""The status on a terminal leaves the program's output whole, half lines too, and is cut to the terminal's width."""
+"""The status line leaves the program's output whole, also incomplete lines, and is cut to the terminal's width."""
 import re
 import _terminal
 from support import MEMSTOW, PYTHON
@@ -7,12 +7,12 @@ _terminal.need()
 
 
 def shown(columns, script):
-    """What a run writes to a terminal of so many columns."""
+    """The output of a run on a terminal of this width."""
     return _terminal.shown(columns, MEMSTOW, "run", "-o", f"{columns}.mst", "--", PYTHON, "-Sc", script)
 
 
 def screen(written, columns):
-    """The lines that it leaves on a screen."""
+    """The lines that are left on the screen."""
     lines, row, column, saved = [[]], 0, 0, (0, 0)
     for number, code, single, char in re.findall(r"\x1b\[(\d*)([GK])|\x1b([78])|([^\x1b])", written):
         line = lines[row]
@@ -53,4 +53,4 @@ for columns in (80, 20):
         assert re.fullmatch(r"memstow: [\d.]+ s, .+ live, peak .+", ticks[0]), ticks
         lines = screen(written.split("memstow: python")[0].split("memstow: /")[0], columns)
         assert re.fullmatch("ask: answer {20,}memstow: .*", lines[0]) and len(lines[0]) == 79, lines
-        assert lines[1] == "", lines # and nothing is left where it ended
+        assert lines[1] == "", lines # and the end of the status line is empty

@@ -1,4 +1,5 @@
-"""The summary: figures of one scope that add up, the program that holds the most, and a next step that can be typed."""
+"""The summary: figures of one scope that add up, the program that holds the most, and a next command that can be
+typed."""
 import os, pathlib, re, subprocess
 from support import HERE, MEMSTOW, PYTHON, memstow, report
 
@@ -34,7 +35,7 @@ done = memstow("run", "-o", "12345", "true")
 assert done.stderr.endswith("/memstow report ./12345\n") and pathlib.Path("12345").exists(), done.stderr
 memstow("report", "./12345")
 
-# The command is called as this one was, and the file by the name that was given.
+# The summary uses the name by which the command was called, and the file name that was given.
 os.mkdir("d")
 for given, shown in (("./x.mst", "./x.mst"), ("d/x.mst", "d/x.mst"), (f"{HERE}/x.mst", f"{HERE}/x.mst"),
                      ("d/../7", "d/../7"), ("%n.mst", "true.mst"), ("d/%n.mst", f"{HERE}/d/true.mst")):
@@ -43,7 +44,7 @@ found = subprocess.run(["memstow", "run", "-o", "x.mst", "true"], stderr=subproc
                        env={**os.environ, "PATH": f"{pathlib.Path(MEMSTOW).parent}:{os.environ['PATH']}"}).stderr
 assert found.endswith("  next           memstow report x.mst\n"), found
 
-# What an interpreter frees as it ends is pointed to; a program that went on untracked is named as such.
+# The summary points to memory that an interpreter frees at its end, and names a program that went on untracked.
 done = memstow("run", "-o", "tidy.mst", PYTHON, "-Sc", "a = [bytearray(1 << 20) for i in range(60)]")
 assert (f"\n  since freed    what it held at its peak:\n                 {MEMSTOW} report --peak "
         f"tidy.mst\n") in done.stderr, done.stderr

@@ -1,5 +1,5 @@
-"""Nobody may read what run and watch say of a program: its exit code stays, and what is left of it is ended as asked. A
-program that writes to such a pipe ends as without memstow."""
+"""If nobody reads the output of run and watch, the program's exit code stays, and its remaining processes are ended as
+requested. A program that writes to such a pipe ends as without memstow."""
 import os, subprocess
 
 from support import MEMSTOW

@@ -1,4 +1,4 @@
-"""A snapshot that finds no room leaves no half file behind."""
+"""A snapshot on a full disk leaves no partial file behind."""
 import json, os, resource, subprocess
 from support import MEMSTOW, memstow, start
 

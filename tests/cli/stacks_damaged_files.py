@@ -1,6 +1,5 @@
 # needs: cc
-"""Symbol files that were cut, overwritten or made to do harm cost their own names: the report is there, and ends
-well."""
+"""Damaged or hostile symbol files cost their own names only: there is a report, and the command ends well."""
 import random
 from _stacks import ledger, program
 from support import memstow, report

@@ -1,4 +1,4 @@
-"""diff --by=site matches stacks by what their frames are: not by ids, nor by where a module was mapped."""
+"""diff --by=site matches stacks by their frames: not by ids, nor by the addresses of modules."""
 import json
 from _ledger import Ledger
 from support import memstow
@@ -31,7 +31,7 @@ assert shown.split("\n", 3)[3] == """\
    +2.0 KiB         +2     6.1 KiB  total
 """, shown
 
-# By site unless asked for another view, and by module where one of the files has no stacks.
+# By site unless another view is asked for; by module if one of the files has no stacks.
 assert memstow("diff", "a.mst", "b.mst").stdout == shown
 plain = Ledger()
 plain.count(plain.site(plain.module("/lib/x")), alloc=(10, 1))
@@ -41,7 +41,7 @@ for pair in (("plain.mst", "a.mst"), ("a.mst", "plain.mst"), ("plain.mst", "plai
     assert json.loads(memstow("diff", *pair, "--json").stdout)["by"] == "module"
 assert json.loads(memstow("diff", "a.mst", "b.mst", "--json").stdout)["by"] == "site"
 
-# What is gone is shown by the file that had it.
+# A stack that is gone is shown with the file that had it.
 ledger(0, ["left"], {"left": (100, 1)}).save("c.mst")
 rows = json.loads(memstow("diff", "b.mst", "c.mst", "--by=site", "--json").stdout)["rows"]
 assert [(row["growth_bytes"], [frame["function"] for frame in row["stack"]]) for row in rows] == [

@@ -1,6 +1,6 @@
-"""--folded: one line a stack, outermost first, Python marked, nothing that would break a line; owners as outermost
-frames and Python alone where asked; what is too small to be seen is merged, and said; the lines always add up to all
-that there is."""
+"""--folded: one line a stack, outermost first; Python is marked; no name breaks a line. On request, owners are
+outermost frames, or only Python is shown. Stacks too small to be seen are merged, and a line says so. The lines always
+add up to the whole."""
 import pathlib, random, re
 from _ledger import Ledger
 from support import memstow
@@ -20,7 +20,7 @@ ledger.save("x.mst")
 
 
 def told(done):
-    """What it says on standard error, but for the libraries, which there are none of."""
+    """The lines on standard error, without those about missing libraries."""
     return "".join(line for line in done.stderr.splitlines(True) if "functions are not named" not in line)
 
 
@@ -46,7 +46,7 @@ assert memstow("report", "none.mst", "--folded").stdout == "(no call sites) 70\n
 
 
 def folded(file, *options):
-    """{stack: bytes}, and what was said of it."""
+    """{stack: bytes}, and the lines on standard error."""
     done = memstow("report", file, "--folded", *options)
     lines = [line.rsplit(" ", 1) for line in done.stdout.splitlines()]
     assert all(bytes != "0" for _, bytes in lines), done.stdout
@@ -56,7 +56,7 @@ def folded(file, *options):
     return stacks, told(done)
 
 
-# ---- whose a stack is, Python alone, and files that every package has
+# ---- owners, Python only, and file names that every package has
 
 MODEL, NODE, RUN, CUSTOM = 1, 2, 3, 4
 made = Ledger()
@@ -94,7 +94,7 @@ assert folded("owned.mst", "--by=model",
                                'memstow: what holds less than 300 B is merged into "(n smaller)": 39 B\n'), folded(
                                    "owned.mst", "--by=model", "--min=300")
 
-# ---- what is small is merged where it is, by what reads the same
+# ---- small branches are merged in place, by name
 
 tree = Ledger()
 top = tree.node([tree.python("main", "/a.py", 1)])
@@ -147,7 +147,7 @@ assert said == ('memstow: what is more than 1,000 frames deep is merged into "(d
 assert stacks[deepest] == 1000 and deepest.count(";") == 1000, deepest.count(";")
 assert {stack.count(";"): bytes for stack, bytes in folded("deep.mst", "--min=0")[0].items()} == {9: 1000, 4999: 1000}
 
-# ---- whatever is asked for, and of whatever file, the lines add up to the same
+# ---- for all options and all files, the lines add up to the same sum
 
 OPTIONS = ((), ("--min=0",), ("--min=50K", "--by=node"), ("--python", "--by=model"), ("--python", "--min=0"),
            ("--top=3",))

@@ -1,5 +1,4 @@
-"""A call stack may name a frame that the file does not have: nothing is said of it, and nothing read that is
-nobody's."""
+"""A call stack may name a frame that the file does not have: there is no message, and no foreign memory is read."""
 from _ledger import Ledger
 from support import memstow, report
 

@@ -1,5 +1,5 @@
-"""Code that belongs to no file has the names that /tmp/perf-PID.map gives it, if that file is the process's own: of its
-user or ours, a regular file, written while it ran. It is taken line by line, however wrong the others are."""
+"""Code that belongs to no file gets its names from /tmp/perf-PID.map, if that file is the process's own: of its user or
+ours, a regular file, written while the process ran. Each good line is used, also beside bad ones."""
 import atexit, os, pathlib, subprocess, time
 from _ledger import Ledger
 from support import memstow, report
@@ -13,7 +13,7 @@ atexit.register(lambda: MAP.unlink(missing_ok=True))
 
 
 def names(*addresses, interrupted=True, file="x.mst", **header):
-    """What the functions at these addresses are called: in a process that began ten seconds ago, and ended now."""
+    """The names of the functions at these addresses, in a process that began ten seconds ago and ended now."""
     usual = dict(pid=ended.pid, boot_id=BOOT_ID, uid=os.geteuid(), start_wall_ns=time.time_ns() - 10 * SECOND,
                  start_ns=SECOND, end_ns=11 * SECOND)
     made = Ledger(**{**usual, **header})
@@ -50,7 +50,7 @@ found = names(0x6fff, 0x7180, 0x7200, 0x7400, 0xc000, 0, 2**64 - 1)
 assert found == [None] * 7, found
 found = names(0x80ff, 0x8100, 0x8110, 0x9000, 0xa7ff, 0xa800, 0xb7ff)
 assert found == ["outer", "inner", "outer", "new", "older", "newer", "newer"], found
-assert names(0x7100, interrupted=False) == ["first"] # the call is before the address that it comes back to
+assert names(0x7100, interrupted=False) == ["first"] # the call is in front of the address that it returns to
 assert names(0x7300) != [None]
 text = memstow("report", "x.mst").stdout
 assert "\x1b" not in text and "hidden" not in text, text
@@ -59,12 +59,12 @@ assert "py::second:/srv/a b.py  (no module)" in memstow("report", "x.mst").stdou
 folded = memstow("report", "x.mst", "--folded").stdout
 assert folded.startswith("py::second"), folded
 
-# Not of that process: written before or after it, while another has its pid, or before this boot.
+# Maps of another process: written before or after it, when another process had its pid, or before this boot.
 now = time.time_ns()
 assert names(0x7000, start_wall_ns=now + SECOND) == [None]
 assert names(0x7000, end_ns=2 * SECOND) == [None]
 assert names(0x7000, boot_id=bytes(16)) == [None]
-assert names(0x7000, end_ns=0) == ["first"] # killed: nobody knows when
+assert names(0x7000, end_ns=0) == ["first"] # killed: its end is not known
 mine = pathlib.Path(f"/tmp/perf-{os.getpid()}.map")
 atexit.register(lambda: mine.unlink(missing_ok=True))
 mine.write_text("7000 100 other\n")
@@ -74,7 +74,7 @@ assert names(0x7000, end_ns=0, pid=os.getpid(), start_ticks=ticks, state=1) == [
 os.utime(mine, (1, 1))
 assert names(0x7000, end_ns=0, pid=os.getpid(), start_ticks=ticks, state=1) == [None]
 
-# Not a file that can be trusted.
+# Files that cannot be trusted.
 MAP.rename("elsewhere")
 MAP.symlink_to(pathlib.Path("elsewhere").resolve())
 assert names(0x7000) == [None]
@@ -94,7 +94,7 @@ if os.geteuid() == 0:
     assert names(0x7000, uid=12345) == ["theirs"]
     os.chown(MAP, 0, 0)
 
-# Larger than what is read of it.
+# A file that is larger than the limit.
 with open(MAP, "w") as file:
     file.write("7000 100 first\n")
     file.truncate(100 << 20)

@@ -1,6 +1,6 @@
 # needs: cc
-"""Names as g++ and rustc (both of its manglings) write them into symbol tables come out as people write them: without
-parameters, which lines tell apart, and without hashes. What looks mangled and is not stays as it is."""
+"""Names that g++ and rustc (both of its manglings) write into symbol tables are shown as people write them: without
+hashes, and without parameters, because lines tell overloads apart. A name that only looks mangled stays as it is."""
 from _ledger import Ledger
 from _stacks import BIAS
 from support import compile, report, run

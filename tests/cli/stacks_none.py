@@ -1,4 +1,4 @@
-"""Without call sites a report says that none were recorded, and not that a module is unknown."""
+"""Without call sites, a report says that none were recorded, not that a module is unknown."""
 from support import memstow, track
 
 track("ls", "/", options=["--stacks=none"])

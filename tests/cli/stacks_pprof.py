@@ -11,7 +11,7 @@ if not shutil.which("protoc"):
 
 
 def profile(file, *options):
-    """A profile as {field: [value…]}, messages alike, by the text that protoc makes of it."""
+    """A profile as {field: [value…]}, also its messages, from the text that protoc makes of it."""
     packed = subprocess.run([MEMSTOW, "report", file, "--pprof", *options], capture_output=True, check=True).stdout
     text = subprocess.run(["protoc", f"-I{ROOT}/tools/export", "--decode=pprof.Profile",
                            f"{ROOT}/tools/export/pprof.proto"], input=gzip.decompress(packed), capture_output=True,
@@ -50,7 +50,7 @@ def text(message, name, strings=strings):
 
 
 def stacks_of(document):
-    """{functions, innermost first, and labels: bytes in use}; each location is written once."""
+    """{functions, innermost first, and labels: bytes in use}. Each location is written once."""
     strings = document["string_table"]
     names = {number(one, "id"): text(one, "name", strings) for one in document["function"]}
     locations = {number(one, "id"): [names[number(row, "function_id")] for row in one["line"]]
@@ -89,7 +89,7 @@ assert {number(one, "address") for one in document["location"] if number(one, "m
 churn = profile("x.mst", "--churn")
 assert churn["string_table"][number(churn, "default_sample_type")] == "alloc_space"
 
-# Whose a stack is, as its outermost frame; Python alone; what is small, or beyond --top, together: always all of it.
+# Owners as outermost frames; Python only; small stacks, or those beyond --top, together: the sum is always the whole.
 tree = Ledger()
 lib = tree.module("/opt/libx.so")
 top = tree.node([tree.frame(0x10, lib), tree.python("main", "/a.py", 1)])
@@ -114,7 +114,7 @@ assert stacks_of(profile("tree.mst", "--top=2", "--by=run")) == {
     (*IN, "py:large", *OUT, "(untagged)", "UNET"): 900, (*IN, "py:small", *OUT, "(untagged)", "UNET"): 60,
     ("(3 more)",): 97}
 
-# Opened by pprof itself, where there is a go.
+# Opened by pprof itself, if Go is installed.
 if shutil.which("go"):
     with open("x.pb.gz", "wb") as out:
         subprocess.run([MEMSTOW, "report", "x.mst", "--pprof"], stdout=out, check=True)

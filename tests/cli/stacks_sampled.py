@@ -1,5 +1,4 @@
-"""A ledger of samples: sites are estimates, with their errors, in every form; totals are what was counted; and what
-lies between is said."""
+"""A ledger of samples: sites are estimates with errors, in every form. Totals are exact. The difference is shown."""
 import gzip, json, math, subprocess
 from _ledger import MIB, Ledger
 from support import MEMSTOW, memstow, report
@@ -9,7 +8,7 @@ EVERY = 512 * KIB
 
 
 def expect(size, samples):
-    """What so many samples of this size stand for: bytes, blocks, standard error of the bytes."""
+    """The estimate from this many samples of this size: bytes, blocks, standard error of the bytes."""
     p = -math.expm1(-size / EVERY)
     return round(size * samples / p), round(samples / p), round(size * math.sqrt(samples * (1 - p)) / p)
 
@@ -98,12 +97,12 @@ assert "\n  /opt/library                 12.1 MiB     399.3 KiB           4     
 assert "Call stacks" in modules and "Call stacks" not in text("a.mst", "--by=thread")
 assert ["untagged", "16.0", "MiB", "50,014", "16.0", "MiB"] in map(str.split, text("a.mst", "--by=model").split("\n"))
 
-# More than there is.
+# More than exists.
 ledger(hot=60).save("b.mst")
 assert ": 26.1 MiB more than the exact sum." in " ".join(text("b.mst").split()), text("b.mst")
 assert report("b.mst")["estimates"]["live"]["remainder_bytes"] < -23 * MIB
 
-# Forms without a place for it have it on standard error; folded lines are whole numbers of bytes.
+# Forms without a place for it have it on standard error. Folded lines are whole numbers of bytes.
 for form in ("--folded", "--pprof"):
     done = memstow("report", "a.mst", form)
     assert done.stderr.startswith(
@@ -114,7 +113,8 @@ packed = subprocess.run([MEMSTOW, "report", "a.mst", "--pprof"], capture_output=
 assert "± 1.6 MiB: 1.1 MiB more than the exact sum." in gzip.decompress(packed).decode(errors="replace") # its comment
 assert f"program+0x1000;program+0x2000 {hot['live_bytes']}\n" in memstow("report", "a.mst", "--folded").stdout
 
-# By owner a report is exact. What grew is compared with the errors of both; the rest is a row, limits go by totals.
+# By owner, a report is exact. Growth is compared with the errors of both sides; the remainder is a row; limits use
+# totals.
 diff = memstow("diff", "a.mst", "b.mst", "--by=site").stdout
 assert diff.split("\n", 3)[3] == """\
     grew by     blocks   live in B  call stack, innermost first
@@ -135,7 +135,7 @@ assert [row["estimated"] for row in compared["rows"]] == [True, False], compared
 model = json.loads(memstow("diff", "a.mst", "b.mst", "--by=model", "--json").stdout)["rows"]
 assert [(row["name"], row["growth_bytes"], "error_bytes" in row) for row in model] == [("untagged", 3200, False)]
 
-# Nothing of it in a ledger that has all stacks.
+# None of this in a ledger with all stacks.
 Ledger().save("full.mst")
 document = report("full.mst")
 assert document["estimates"] is None and document["process"]["sample_bytes"] is None

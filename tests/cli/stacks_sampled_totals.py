@@ -1,7 +1,7 @@
 # needs: cc stacks deb:libjemalloc2
-"""Sampling changes no total: a program that does the same each time has the same sums in every mode, also by thread,
-while it runs, in a snapshot, in its children and over another allocator; and MEMSTOW_STACKS set by hand is read as it
-should be."""
+"""Sampling changes no total. A program that does the same each time has the same sums in every mode: also by thread,
+while it runs, in a snapshot, in its children, and over another allocator. MEMSTOW_STACKS that was set by hand is read
+correctly."""
 import os, pathlib
 from support import MEMSTOW, compile, features, memstow, report, start, track, wait_for
 
@@ -48,7 +48,7 @@ for command, options in allocators:
     for arguments, files in (((), 1), (("fork",), 2), (("exec",), 3)):
         (none, _), (sampled, document) = same(command, options, *arguments)
         for one in none + sampled:
-            one[0]["host"].pop("peak_bytes") # as near as threads tell
+            one[0]["host"].pop("peak_bytes") # threads make it differ a little
         assert none == sampled and len(none) == files, (options, arguments, none, sampled)
         assert document["process"]["foreign_allocator"] == (command == on_jemalloc)
         assert len(document["sites"]) > 2 and document["process"]["sample_bytes"] == 32768
@@ -56,7 +56,7 @@ for command, options in allocators:
         assert abs(live["remainder_bytes"]) < 6 * live["error_bytes"], live
         assert 0 < live["error_bytes"] < live["bytes"] / 5, live
 
-# While it runs, and a snapshot of it, which is as raw as the ledger.
+# While it runs; and a snapshot, which has the same raw data as the ledger.
 running = start(MEMSTOW, "run", "--quiet", "-o", "live.mst", "--stacks=sample:32K", "--", program, "wait",
                 stdout=(out := open("ready", "wb")))
 wait_for(lambda: os.path.getsize("ready"))

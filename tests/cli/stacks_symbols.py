@@ -1,6 +1,6 @@
 # needs: cc
-"""Frames get their functions, inlined ones too, and lines; from wherever the debug information is, if it is of that
-build."""
+"""Frames get their functions, also inlined ones, and lines, from all places where debug information may be, if it is of
+the same build."""
 import os, pathlib, shutil
 from _ledger import Ledger
 from _stacks import BIAS, build_id, ledger, line, program
@@ -14,7 +14,7 @@ NAMES = [("shop::Shelf<long>::fill", None, None), ("main", None, None)]
 
 
 def stack(**options):
-    """The stack of a ledger of the program as (function, file, line), and what was said about it."""
+    """The stack of a ledger of the program as (function, file, line), and the lines on standard error."""
     ledger(path, offsets, **options).save("x.mst")
     frames = report("x.mst")["sites"][0]["stack"]
     assert all(frame["kind"] == "native" and frame["module"] == str(path) for frame in frames), frames
@@ -26,12 +26,12 @@ def said():
 
 
 assert stack() == FULL, stack()
-assert stack(identity=b"") == FULL and said() == "" # nothing to compare with
+assert stack(identity=b"") == FULL and said() == "" # there is nothing to compare with
 assert stack(bias=0) == FULL
 assert stack(identity=bytes(20)) == [(None, None, None)] * 2
 assert said() == f"memstow: {path} is another build than the process ran: its functions are not named\n", said()
 
-# No debug information, then no symbol table either: what is left are no names, and no complaint.
+# No debug information, then no symbol table either: then there are no names, and no message.
 whole, identity = path.with_name("whole"), build_id(path)
 shutil.copy(path, whole)
 run("strip", "--strip-debug", path)
@@ -40,13 +40,13 @@ assert "No debug information, so no lines and nothing inlined:\n  shop\n" in mem
 run("strip", path)
 assert stack() == [(None, None, None)] * 2 and said() == ""
 
-# The debug information elsewhere: in debuginfod's cache, and beside the program.
+# The debug information is elsewhere: in debuginfod's cache, and beside the program.
 cache = pathlib.Path("cache") / identity.hex()
 cache.mkdir(parents=True)
 os.environ["DEBUGINFOD_CACHE_PATH"] = str(cache.parent.resolve())
 run("objcopy", "--only-keep-debug", whole, cache / "debuginfo")
 assert stack() == FULL, stack()
-(cache / "debuginfo").write_bytes(b"") # as debuginfod marks what no server had
+(cache / "debuginfo").write_bytes(b"") # debuginfod writes this if no server had the file
 assert stack() == [(None, None, None)] * 2
 os.environ["DEBUGINFOD_CACHE_PATH"] = "/nonexistent"
 pathlib.Path(".debug").mkdir()
@@ -58,7 +58,7 @@ path.rename("gone")
 assert stack(identity=b"") == [(None, None, None)] * 2
 assert said() == f"memstow: {path} cannot be opened: its functions are not named\n", said()
 
-# Other manglings, from the symbol table alone; and an interrupted frame, whose address is not behind a call.
+# Other manglings, from the symbol table alone; and an interrupted frame, whose address is not a return address.
 path = compile("""\
 int legacy(int a) __asm__("_ZN5crate3run17h0123456789abcdefE");
 int v0(int a) __asm__("_RNvCs1234_5crate4walk");

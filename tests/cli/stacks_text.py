@@ -1,5 +1,5 @@
-"""Call stacks in text: the sites with their innermost frames, and the tree with its hottest path first; Python is told
-apart."""
+"""Call stacks in text: the sites with their innermost frames, and the tree with its hottest path first. Python frames
+are marked."""
 from _ledger import MIB, Ledger
 from support import memstow
 
@@ -24,7 +24,7 @@ ledger.save("x.mst")
 
 
 def sections(*options):
-    """What is between the totals and the end."""
+    """The text between the totals and the end."""
     text = memstow("report", "x.mst", *options).stdout
     assert all(len(line) <= 80 for line in text.split("\n")), text
     return text[text.index("\nBy "):text.index("\nResident memory")]
@@ -61,7 +61,7 @@ By model
 assert sections("--by=module").startswith("\nBy module")
 assert "Call tree" not in sections("--by=model")
 
-# One row, another figure, and only what matches.
+# One row, another figure, and only matching stacks.
 top = sections("--by=site", "--top=1", "--churn")
 assert top.startswith("""
 By site
@@ -78,7 +78,7 @@ assert sections("--by=module", "--match=step").startswith('\nBy module, of call 
 
 
 def says(*options):
-    """Whether "at peak" is explained: where it is shown only."""
+    """Whether "at peak" is explained. It should be, only where it is shown."""
     text = memstow("report", "x.mst", *options).stdout
     assert all(len(line) <= 80 for line in text.split("\n")), text
     return "\nThe column" in text
@@ -87,7 +87,7 @@ def says(*options):
 assert says() and says("--by=model") and says("--by=site", "--peak")
 assert not says("--by=site") and not says("--churn") and not says("--by=thread", "--peak")
 
-# It is said only of what is.
+# Only shown notes are explained.
 ledger.header["total_peak"] = 200 * MIB
 ledger.header["picture"] = (100 * MIB, 100 * MIB, 2 * 10**9)
 ledger.save("x.mst")

@@ -1,5 +1,5 @@
-"""The call tree spends its lines on the largest branches; what reads the same is one branch; and what --top leaves out
-is said."""
+"""The call tree spends its lines on the largest branches. Frames with the same text are one branch. A line says what
+--top leaves out."""
 import re
 from _ledger import MIB, Ledger
 from support import memstow
@@ -9,7 +9,7 @@ program = ledger.module("[program]")
 
 
 def call(line, parent=0, name="work", file="/opt/app.py"):
-    """A new frame each time, as of another instruction of the same line."""
+    """A new frame each time, like another instruction of the same line."""
     return ledger.node([ledger.python(name, file, line)], parent)
 
 
@@ -17,7 +17,7 @@ def hold(node, size):
     ledger.count(ledger.site(program, stack=node), alloc=(size, 1))
 
 
-# 26 imports of 2.1 % each; and at the other end of it, behind divisions of their own, the leak.
+# 26 imports of 2.1 % each; and at the other end of the tree, behind branches of its own, the leak.
 main = call(1, name="main", file="/opt/main.py")
 imports = call(2, main, "import")
 for number in range(26):
@@ -55,7 +55,7 @@ usual = tree("--top=5")
 assert "py leak app.py:30" in functions(usual) and len(usual) <= 60, usual
 assert any(re.search(r" … \d+ more, one 2\.\d % \(--top=N shows more\)$", line) for line in usual), usual
 
-# What is inside of Python is counted; --all-frames shows it.
+# Frames inside of Python are counted; --all-frames shows them.
 ledger = Ledger()
 program = ledger.module("[program]")
 native = [ledger.frame(0x1000 * i, program) for i in range(1, 10)]
@@ -68,7 +68,7 @@ every = ["[program]+0x1000", "py a a.py:1", "[program]+0x2000", "py b b.py:1",
          *[f"[program]+0x{i}000" for i in range(3, 10)]]
 assert functions(tree("--all-frames")) == every, tree("--all-frames")
 
-# So it is in the list of sites.
+# The list of sites does the same.
 def sites(*options):
     text = memstow("report", "x.mst", "--by=site", *options).stdout
     lines = text.split("\nCall tree")[0].split("innermost first\n")[1].strip("\n").split("\n")

@@ -1,4 +1,4 @@
-"""Wrong usage is said in one line, and exits with 2; every subcommand has --help in 80 columns."""
+"""Wrong usage gives one line, and exit code 2. Every subcommand has --help in 80 columns."""
 from _ledger import simple
 from support import ROOT, memstow
 

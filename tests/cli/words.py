@@ -1,6 +1,6 @@
 # needs: cc
-"""Words that a new user reads: nothing is headed and then missing, no figure contradicts another, hints stand behind
-what they are about, and one is not called more."""
+"""Words for a new user: no heading without content, no figure that contradicts another, hints behind the subject,
+singular and plural."""
 import re
 import support
 from _ledger import MIB, RUNNING, Ledger
@@ -13,7 +13,8 @@ def text(*words, **more):
     return shown
 
 
-# A program that freed all: a list with nothing in it says so, and a peak that is too small to be noted is not 0.
+# A program that has freed everything: an empty list says so, and a peak that is too small to be noted is not shown as
+# 0.
 program = support.compile("""
 #include <stdlib.h>
 int main(int argc, char **argv) { /* BYTES */
@@ -45,7 +46,7 @@ assert "\n  both programs: " in done.stderr and "\n  more files     1: two.mst.*
 done = memstow("run", "-o", "three.mst", "--", "sh", "-c", f"{program} 1; {program} 1; exit 0")
 assert "\n  all 3 programs: " in done.stderr, done.stderr
 
-# What is left out of a list is said behind it, and before what its rows mean.
+# A line behind a list says what was left out of it, before the explanation of its rows.
 ledger = Ledger()
 site = ledger.site(ledger.module("/opt/program"))
 ledger.count(site, alloc=(9 * MIB, 1), thread=1)
@@ -59,7 +60,7 @@ assert shown.split("\nBy thread\n")[1].split("\n")[1:6] == [
     "  worker 1                                    2.0 MiB     +2.0 MiB", "  … and 1 more (--top=N shows N)",
     "  (mappings): the mappings of all threads."], shown
 
-# What belongs to nobody has one name.
+# Memory without an owner has one name.
 ledger = Ledger(state=RUNNING)
 ledger.count(ledger.site(tag=ledger.tag(model=ledger.owner(1, "unet"))), alloc=(MIB, 1))
 ledger.count(ledger.site(), alloc=(MIB, 1))
@@ -69,7 +70,7 @@ assert re.search(r" 50\.0 %  untagged\n",
                  text("owners", "owned.mst")) and "\n  untagged  " in text("report", "owned.mst", "--by=model")
 assert text("decisions", "owned.mst").startswith("Trigger 1: "), text("decisions", "owned.mst")
 
-# Help says what holds for the command.
+# Help tells the truth about the command.
 assert "no such owner" not in text("trigger", "--help") and "no such owner" in text("stow", "--help")
 done = memstow("reap", status=3)
 assert done.stderr == (

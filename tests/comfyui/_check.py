@@ -1,5 +1,5 @@
-"""What tests of memstow check --comfy share: a folder of ComfyUI with the node pack, and a node that keeps some of each
-run."""
+"""Shared by the tests of memstow check --comfy: a folder of ComfyUI with the node pack, and a node that keeps some
+memory of each run."""
 import json, os, pathlib
 
 import support
@@ -21,7 +21,7 @@ NODE_CLASS_MAPPINGS = {"KeepsSome": KeepsSome}
 folder = support.HERE / "comfyui"
 command = support.comfyui_command(0, folder)
 at = command.index("--port")
-del command[at:at + 2] # memstow check chooses one
+del command[at:at + 2] # memstow check chooses a port
 prepare(folder, ffn=4096)
 install_pack(folder)
 (folder / "custom_nodes/keeps_some.py").write_text(LEAK)
@@ -44,8 +44,8 @@ def check(name, *options, status=0):
 
 
 def compare_with_itself():
-    """A clean workflow without a baseline: the last runs against the first. The document, and what its total grew
-    by."""
+    """Compares the last runs of a clean workflow with its first runs. Returns the document, and the growth of its
+    total."""
     done = check(workflow("clean.json", 0), "--runs=9", "--warm-up=4", "--json=clean.out", "--text")
     document = json.loads(pathlib.Path("clean.out").read_text())
     assert document["baseline"] is None and document["baseline_runs"] == 3 and document["runs"] == 9, document

@@ -1,4 +1,4 @@
-"""What the tests of closing ComfyUI share."""
+"""Shared by the tests of closing ComfyUI."""
 import json, os, signal, time
 
 import support
@@ -43,7 +43,7 @@ def nap(seconds, kind="Nap"):
 
 
 def close(comfy, again_after=None):
-    """Ctrl-C while a workflow runs, and once more: the exit status."""
+    """Sends Ctrl-C while a workflow runs, and once more. Returns the exit status."""
     support.wait_for(lambda: "naps" in comfy.log(), 60, "the workflow")
     pid = comfy.pid()
     os.kill(pid, signal.SIGINT)
@@ -59,6 +59,6 @@ def log(comfy):
 
 
 def steps(comfy):
-    """Name → result, of the log."""
+    """Name → result, from the log."""
     return {line["name"]: line["result"] for line in log(comfy) if "result" in line
             and line["name"].startswith("ComfyUI")}

@@ -1,5 +1,5 @@
-"""A ComfyUI with the node pack in it, for the tests of this room: starts it under the test double, under memstow, or
-under neither, with small models; queues workflows; asks the pack's routes."""
+"""A ComfyUI with the node pack, for the tests of this room. It starts ComfyUI under the test double, under memstow, or
+under neither, with small models; it queues workflows, and calls the pack's routes."""
 import json, os, pathlib, shutil, sys, time, urllib.error, urllib.request
 
 import support
@@ -22,12 +22,12 @@ def unet_file(path, ffn):
 
 
 def vae_dim():
-    """A small VAE; older versions know one size only."""
+    """The dimension of a small VAE. Older versions know one size only."""
     return 8 if '["decoder.head.0.gamma"].shape' in (support.COMFYUI / "comfy/sd.py").read_text() else 96
 
 
 def prepare(folder, ffn=8192):
-    """Puts small models and the nodes of the tests below ComfyUI's folder. Returns the bytes of the UNET's weights."""
+    """Puts small models and the nodes of the tests into ComfyUI's folder. Returns the bytes of the UNET's weights."""
     import safetensors.torch
     import torch
     for name in ("vae", "text_encoders", "loras", "checkpoints"):
@@ -39,13 +39,13 @@ def prepare(folder, ffn=8192):
     vae = {
         "decoder.middle.0.residual.0.gamma": torch.ones(4 * dim, 1, 1, 1),
         "decoder.head.0.gamma": torch.ones(dim, 1, 1, 1),
-        # these for newer versions only
+        # only newer versions need these
         "encoder.conv1.weight": torch.zeros(dim, 3, 3, 3, 3), "decoder.head.2.weight": torch.zeros(3, dim, 3, 3, 3)
     }
     safetensors.torch.save_file({**{f"model.diffusion_model.{k}": v for k, v in unet.items()},
                                  **{f"vae.{k}": v for k, v in vae.items()}},
                                 folder / "models/checkpoints/tiny.safetensors")
-    # Of the VAE and the text encoder ComfyUI looks at a few keys, and makes the rest itself.
+    # ComfyUI looks at a few keys of the VAE and the text encoder, and makes the rest itself.
     safetensors.torch.save_file(vae, folder / "models/vae/tiny.safetensors")
     safetensors.torch.save_file({"text_model.encoder.layers.0.mlp.fc1.weight": torch.zeros(3072, 768)},
                                 folder / "models/text_encoders/tiny.safetensors")
@@ -61,8 +61,8 @@ def install_pack(folder):
 
 
 def around_pack(before, after):
-    """The text of a pack that does something, loads ours, and does more. By themselves packs are loaded in the order of
-    the folder, which nobody can choose."""
+    """The text of a pack that does something, loads ours, and does more. Otherwise packs are loaded in the order of the
+    folder, which a test cannot choose."""
     return f'''{before}
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location("memstow_pack", "{support.ROOT}/tools/comfyui/__init__.py")
@@ -73,7 +73,7 @@ NODE_CLASS_MAPPINGS = {{**globals().get("NODE_CLASS_MAPPINGS", {{}}), **module.N
 
 
 def has_real(*names):
-    """Whether the library of this build has these functions yet."""
+    """Whether the library of this build has these functions."""
     symbols = support.run("nm", "-D", "--defined-only", support.LIBRARY).stdout if support.LIBRARY.exists() else ""
     return all(f" memstow_{name}\n" in symbols for name in names)
 
@@ -87,7 +87,7 @@ def need_real(*names):
 
 
 def install_other_pack(folder, what):
-    """A folder of a pack, or the texts of its files by name."""
+    """Installs a pack: a folder, or texts of its files by name."""
     if not isinstance(what, dict):
         return os.symlink(what, folder)
     folder.mkdir()
@@ -96,8 +96,7 @@ def install_other_pack(folder, what):
 
 
 class Comfy:
-    """A running ComfyUI. under: "double", "memstow" or None. packs: others beside ours, by name, see
-    install_other_pack."""
+    """A running ComfyUI. under: "double", "memstow" or None. packs: other packs by name, see install_other_pack."""
 
     def __init__(self, under="double", env=None, arguments=(), ffn=8192, pack=True, name="comfyui", before=(),
                  options=(), preexec_fn=None, packs=None):
@@ -131,7 +130,7 @@ class Comfy:
         return support.http(self.port, path, document, timeout)
 
     def status_of(self, path, body=None, headers=None, method="POST"):
-        """The status of a request."""
+        """The HTTP status of a request."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body,
                                          {"Content-Type": "application/json", **(headers or {})}, method=method)
         try:
@@ -149,7 +148,7 @@ class Comfy:
         return support.wait_for(lambda: (self.get("/history") or {}).get(prompt_id), seconds, "the workflow")
 
     def run(self, workflow, status="success", extra=None, seconds=240):
-        """Runs a workflow and what follows it: returns its history, once the pack has looked at its end."""
+        """Runs a workflow. Returns its history after the pack has handled the end of the run."""
         done = self.wait(self.queue(workflow, extra), seconds)
         assert done["status"]["status_str"] == status, str(done["status"])[:3000]
         self.settle(done)
@@ -159,7 +158,7 @@ class Comfy:
         return self.get("/memstow/report") is not None or "memstow: models are registered" in self.log()
 
     def settle(self, done):
-        """Waits until the worker thread is through with the end of this run."""
+        """Waits until the worker thread has handled the end of this run."""
         if not self.has_pack():
             return
         prompt_id = done["prompt"][1]
@@ -170,7 +169,7 @@ class Comfy:
         return done["outputs"][node]["digest"][0]
 
     def free(self, **flags):
-        """What the buttons post; returns when the worker thread has done it."""
+        """Posts what the buttons post. Returns when the worker thread has done it."""
         assert self.status_of("/free", json.dumps(flags).encode()) == 200
         self.settled()
 
@@ -196,7 +195,7 @@ class Comfy:
         return int(pathlib.Path(f"/proc/{self.pid()}/statm").read_text().split()[1]) * 4096
 
     def tidy_rss(self):
-        """RSS, once garbage is collected and the C library has given back the free pages that it held."""
+        """RSS after a garbage collection, and after the C library has returned its free pages."""
         assert self.get("/test/tidy")
         return self.rss()
 
@@ -206,14 +205,14 @@ class Comfy:
         return int(children[0]) if is_memstow and children else self.server.pid
 
     def check_trace(self):
-        """The trace shows none of the known faults."""
+        """Asserts that the trace has none of the known faults."""
         support.memstow("decisions", self.pid(), "--check")
 
     def __enter__(self):
         return self
 
     def __exit__(self, _kind, error, _trace):
-        """Ends it; shows its log when the test fails, and fails when a hook of the pack did."""
+        """Ends ComfyUI. Shows its log if the test fails. Fails if a hook of the pack has failed."""
         if isinstance(error, Exception):
             print(self.log()[-6000:])
         self.stop()
@@ -221,7 +220,7 @@ class Comfy:
         assert error or "memstow.comfy.run_ended()" not in self.log(), "ComfyUI's own worker was not seen"
 
     def failed_hooks(self):
-        """The lines of tracebacks in the log that lie in the pack."""
+        """The lines of tracebacks in the log that are in the pack."""
         return [line for line in self.log().splitlines() if "tools/comfyui/" in line]
 
     def stop(self):
@@ -234,7 +233,7 @@ def link(node, output=0):
 
 
 def sample(model, seed=1, prefix=""):
-    """A KSampler on the model, and its digest."""
+    """A KSampler on the model, and a digest of its output."""
     return {
         f"{prefix}words": {"class_type": "RandomConditioning", "inputs": {"seed": 1}},
         f"{prefix}latent": {"class_type": "EmptyHunyuanLatentVideo",
@@ -256,7 +255,7 @@ def unet(name="tiny.safetensors"):
 
 
 def checkpoint(workflow):
-    """The workflow, with its UNET and its VAE out of one checkpoint."""
+    """The workflow with UNET and VAE from one checkpoint."""
     for node in workflow.values():
         for key, value in node["inputs"].items():
             if value in (link("unet"), link("vae")):
@@ -266,7 +265,7 @@ def checkpoint(workflow):
 
 
 def mixed(seed=1, unet_policy="free", clip_policy="keep", vae_policy=None):
-    """A UNET, a CLIP and a VAE from loaders of their own, each with a policy or none."""
+    """A UNET, a CLIP and a VAE, each with a loader of its own, and each with a policy or without."""
     clip, vae, model = ("clip", "vae", "unet")
     workflow = {"unet": unet(),
                 "clip": {"class_type": "CLIPLoader",

@@ -7,7 +7,7 @@ HERE = pathlib.Path(__file__).parent
 
 
 def library():
-    """The double, built in the current folder."""
+    """Builds the double in the current folder."""
     target = support.HERE / "libdouble.so"
     if not target.exists():
         support.run("cc", "-shared", "-fPIC", "-g", "-O1", "-pthread", HERE / "_double.c", "-o", target)
@@ -15,7 +15,7 @@ def library():
 
 
 def environment(**more):
-    """The environment of a process that has the double."""
+    """The environment of a process with the double."""
     return {**os.environ, "LD_PRELOAD": str(library()), "PYTHONPATH": python_path(), **more}
 
 

@@ -1,7 +1,8 @@
-"""Runs ComfyUI's main.py (argument 1: its folder) again and again, each time whole and in a process of its own: a fork
-of this one, which has imported what takes long, and has begun nothing.
+"""Runs ComfyUI's main.py (argument 1: its folder) many times. Each run is complete, and is a fork of this process,
+which has only imported slow modules.
 
-In: a line on standard input, the path of a log. Out: a line, the process that writes to it."""
+In: lines on standard input, each the path of a log. Out: for each, a line with the pid of the process that writes this
+log."""
 import os, runpy, signal, sys
 
 import torchvision_operators

@@ -1,13 +1,12 @@
-"""ComfyUI's modules in this process, on the CPU, with the node pack on top: for tests that need to get at objects.
-Imported by a test that runs under the double, or under memstow; `runs` is the pack's state, None when it found no
-memstow."""
+"""ComfyUI's modules and the node pack in this process, on the CPU, for tests that need access to objects. A test that
+imports it runs under the double, or under memstow. `runs` is the pack's state; None: the pack found no memstow."""
 import asyncio, importlib.util, os, sys
 
 import support
 
 
 def load():
-    import torchvision_operators # which takes PyTorch along
+    import torchvision_operators # it imports PyTorch
     sys.argv[1:] = []
     sys.path.insert(0, str(support.COMFYUI))
     torchvision_operators.ensure()
@@ -17,7 +16,7 @@ def load():
     (web / "index.html").write_text("<html></html>")
     args.cpu, args.front_end_root = True, str(web)
     args.base_directory = str(support.HERE)
-    # before nodes.py puts a folder with another utils into sys.path, as main.py does
+    # before nodes.py puts a folder with another utils into sys.path, as in main.py
     import utils.extra_config # noqa: F401
     import execution, nodes, server # noqa: F401
     loop = asyncio.new_event_loop()
@@ -45,7 +44,7 @@ def node(class_type, outputs, function, is_output=False, **inputs):
 
 
 class Queue:
-    """An executor and a queue as main.py's worker has them."""
+    """An executor and a queue, as main.py's worker has them."""
 
     def __init__(self, cache_type=None, **arguments):
         import execution
@@ -57,7 +56,7 @@ class Queue:
         self.count = 0
 
     def run(self, prompt, outputs, extra=None):
-        """What the worker does with one prompt. Returns the nodes that were cached."""
+        """Does what the worker does with one prompt. Returns the nodes that were cached."""
         self.count += 1
         self.executor.execute(prompt, f"prompt {self.count}", extra or {}, outputs)
         flags = self.queue.get_flags()
@@ -66,7 +65,7 @@ class Queue:
 
 
 def under_memstow(file):
-    """Runs the test again under memstow, unless it is."""
+    """Runs the test again under memstow, unless it is already."""
     import _double
     if "libmemstow" in os.environ.get("LD_PRELOAD", ""):
         return

@@ -1,4 +1,4 @@
-"""What tests of loops on a running ComfyUI share: a ComfyUI with nodes that count their runs, and small workflows with
+"""Shared by tests of loops on a running ComfyUI: a ComfyUI with nodes that count their runs, and small workflows with
 ports."""
 import json
 
@@ -98,17 +98,17 @@ class Loops(Comfy):
         super().__init__(under=under, pack=False, name=name, before=(text,), arguments=arguments, **options)
 
     def failed_hooks(self):
-        """Nodes of the pack may fail, and say why."""
+        """Nodes of the pack may fail; the log says why."""
         nodes = ("loops/nodes.py", "loops/images.py", "loops/describer.py")
         return [line for line in super().failed_hooks() if not any(f"tools/comfyui/{name}" in line for name in nodes)]
 
     def settle(self, done):
-        """Waits until the worker is through with a run: the report may be of a loop's run by now."""
+        """Waits until the worker has handled a run. The last report may already be of a loop's run."""
         if self.has_pack():
             assert self.get("/memstow/trigger", {"wait": True, "reason": "the test waits"})
 
     def post(self, **body):
-        """The status and the answer, or its words, of a request for a loop."""
+        """The status and the answer (or its text) of a request for a loop."""
         return self.request("POST", "/memstow/loops", body)
 
     def request(self, method, path, body=None):
@@ -132,13 +132,13 @@ class Loops(Comfy):
         return self.get(f"/memstow/loops?name={urllib.parse.quote(name)}{'&values=1' if values else ''}")
 
     def over(self, name, seconds=400):
-        """What the loop is when it has ended."""
+        """The state of the loop when it has ended."""
         support.wait_for(lambda: self.loop(name, False)["state"] in ("done", "failed", "cancelled"), seconds,
                          f"the end of {name}")
         return self.loop(name)
 
     def loop_of(self, *workflows, state="done", **body):
-        """Runs a loop to its end, and returns what it is then."""
+        """Runs a loop to its end. Returns its state then."""
         found = self.over(self.begin(*workflows, **body))
         assert found["state"] == state, found
         return found
@@ -147,7 +147,7 @@ class Loops(Comfy):
         return self.get(f"/test/ran{'?reset=1' if reset else ''}")
 
     def refused(self, *words, **body):
-        """The request is refused, with these words, and nothing was queued."""
+        """Asserts that the request is refused with these words, and that nothing was queued."""
         status, answer = self.post(**body)
         assert status == 400 and isinstance(answer, str), (status, answer, body)
         assert all(word in answer for word in words), (answer, words)

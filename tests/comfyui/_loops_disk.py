@@ -1,5 +1,5 @@
-"""A loop whose state lies in files takes no memory for it, however large it is: neither while it is put nor between
-iterations. It is compared with the same loop and a tiny state, in the same ComfyUI. Nothing is left of the files."""
+"""A loop whose state lies in files takes no memory for it, whatever its size: neither during a put nor between
+iterations. The test compares it with the same loop with a tiny state, in the same ComfyUI. Then no files are left."""
 import os, pathlib, shutil
 
 import support
@@ -62,7 +62,7 @@ def step(size):
 
 
 def measure(comfy, size, folder):
-    """What the loop with a state of so many bytes takes, from its second iteration on."""
+    """The memory of the loop with a state of this many bytes, from its second iteration on."""
     name = comfy.begin(step(size), inputs={"number": 0, "large": [0]}, iterations=ITERATIONS, use_ram=False)
     found = comfy.over(name, 600)
     assert found["state"] == "done" and found["committed"] == ITERATIONS, found
@@ -91,7 +91,7 @@ def held_on_disk(pid, folder):
 
 
 def run(size, beyond):
-    """With a state of so many bytes, and what it may take beyond the tiny one."""
+    """Runs the loop with a state of this many bytes. `most`: the bytes that it may take beyond the tiny loop."""
     folder = support.HERE / "stowed"
     folder.mkdir()
     if shutil.disk_usage(folder).free < 4 * size:
@@ -100,7 +100,7 @@ def run(size, beyond):
     if int(memory["MemAvailable"].split()[0]) * 1024 < 2 * size + 4096 * MB:
         support.skip(f"there is not enough memory for a tensor of {size / MB:.0f} MiB beside ComfyUI")
     with Loops(env={"MEMSTOW_STOW_DIR": str(folder)}) as comfy:
-        measure(comfy, 1000, folder) # what is there from the first loop on
+        measure(comfy, 1000, folder) # memory of the first loop, which stays
         tiny, large = measure(comfy, 1000, folder), measure(comfy, size, folder)
     assert not list(folder.iterdir()), "a file is left"
     base = max(one["between"] for one in tiny[1:])

@@ -1,10 +1,10 @@
-"""A loop of 121 iterations that carries a latent of a megabyte, a number and a text, and what memory it takes, with one
-of ComfyUI's node caches. Between iterations 20 and 120 what is live, and the resident set without what the allocator
-retains and without memstow's ledger file, grow by less than 1 MB each: of both and the three before them the least
-counts, because what an iteration lets go of late is no growth. What does grow is the node pack's list of the last 32
-runs' reports, of 4 KiB each, which is not full at iteration 20. The first two looks, which take memory themselves,
-do not count. The report names the values by loop and id while it runs; memstow leaks finds nothing of the loop; what
-the loop held is gone when it is forgotten."""
+"""The memory of a loop of 121 iterations that carries a latent of a megabyte, a number and a text, with one of
+ComfyUI's node caches. Between iterations 20 and 120 these grow by less than 1 MB each: live memory, and the resident
+set without memory that the allocator retains and without the ledger file. Of the last four readings the least counts,
+because an iteration may free its memory late. The list of the last 32 run reports (4 KiB each) still grows then,
+because it is not full at iteration 20. The first two readings do not count: they take memory themselves. While the loop
+runs, the report names its values by loop and id. memstow leaks finds nothing of the loop. Its values are gone when it
+is forgotten."""
 import json, time
 
 import support
@@ -56,8 +56,8 @@ _loops.NODES += MEASURE
 
 
 def run(*cache):
-    """With these options of ComfyUI, which choose its node cache."""
-    with Loops(*cache, options=("--python-objects",)) as comfy: # else a new arena of Python's counts, which is 1 MiB
+    """Runs the loop with these options of ComfyUI, which choose its node cache."""
+    with Loops(*cache, options=("--python-objects",)) as comfy: # otherwise Python's next arena of 1 MiB would count
         name = comfy.begin(BEGIN, STEP, inputs={"number": 0}, iterations=121, name="flat",
                            when=[{"port": "number", "op": "==", "value": 0}, None])
         support.wait_for(lambda: time.sleep(1) or comfy.loop(name, False)["committed"] > 30, 600, "thirty iterations")
@@ -65,7 +65,7 @@ def run(*cache):
         owners = {owner["name"]: owner for owner in report["owners"]}
         assert {"state:flat/latent", "state:flat/number", "state:flat/text"} <= set(owners), sorted(owners)
         assert owners["state:flat/latent"]["live_bytes"] >= MB, owners["state:flat/latent"]
-        # Rarely: on a busy machine it would be thousands of requests, and they are not what is measured.
+        # Seldom: on a busy machine there would be thousands of requests, which the test does not measure.
         support.wait_for(lambda: time.sleep(2) or comfy.loop(name, False)["state"] != "running", 1500, "its end")
         found = comfy.loop(name)
         assert found["state"] == "done" and found["committed"] == 121, found

@@ -1,6 +1,6 @@
-"""Loops with a prefix that are killed again and again go on each time from their last committed iteration, to the same
-result as a loop that nobody killed. The latent keeps every earlier iteration: one that is lost or runs twice changes
-all the later ones."""
+"""Loops with a prefix are killed many times. Each time they go on from their last committed iteration, and they come to
+the same result as a loop that nobody killed. The latent depends on every earlier iteration: one that is lost or runs
+twice changes all later ones."""
 import concurrent.futures, os, random, signal, subprocess, time
 
 import support
@@ -32,7 +32,7 @@ _loops.NODES += REMEMBER
 
 
 class Forks:
-    """Starts a ComfyUI again in its folder, under memstow as before, without importing everything anew each time."""
+    """Starts a ComfyUI again in its folder, under memstow, without importing everything anew each time."""
 
     def __init__(self, comfy):
         self.comfy = comfy
@@ -52,7 +52,7 @@ class Forks:
 
 
 class Process:
-    """A process that is no child of this one, with the functions of one that is."""
+    """A process that is no child of this one, with the methods of a child."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -68,7 +68,8 @@ class Process:
 
 
 def result(comfy, count):
-    """Runs the loop to this iteration: its values, the latent's digest, and the names of the prefix's files."""
+    """Runs the loop up to this iteration. Returns its values, the latent's digest, and the names of the prefix's
+    files."""
     found = comfy.over(comfy.begin(BEGIN, STEP, iterations=count, **LOOP), 400 + count)
     assert found["state"] == "done" and found["committed"] == count, found
     read = {"read": node("DiscomfortLoopResult", loop="killed", unique_id="latent"),
@@ -79,14 +80,15 @@ def result(comfy, count):
 
 
 def killed(name, kills, seed):
-    """Kills a loop so many times, at random moments. Returns ComfyUI, started again, and the iterations until then."""
+    """Kills a loop this many times, at random moments. Returns ComfyUI, started again, and the iterations until
+    then."""
     chance, done, comfy = random.Random(seed), 0, Loops(name=name)
     forks = Forks(comfy)
     for _turn in range(kills):
         comfy.begin(BEGIN, STEP, iterations=ENDLESS, **LOOP)
         resumed = comfy.loop("killed", False)["resumed_after"]
         assert resumed >= done, f"iteration {done} was committed, and the loop goes on after iteration {resumed}"
-        enough = max(1, resumed + chance.randrange(4)) # with 0 the first iteration of this turn may be hit
+        enough = max(1, resumed + chance.randrange(4)) # with 0 the kill may hit the first iteration of this turn
         support.wait_for(lambda: comfy.loop("killed", False)["committed"] >= enough, 60, f"iteration {enough}")
         time.sleep(0.3 * chance.random())
         now = comfy.loop("killed", False)
@@ -99,8 +101,8 @@ def killed(name, kills, seed):
 
 
 def run(kills, seed, beside=lambda comfy: None, servers=1):
-    """Kills loops so many times in all, on so many servers side by side, and compares them with one that nobody
-    killed. `beside` gets the ComfyUI of that one."""
+    """Kills loops this many times in all, side by side on this many servers, and compares them with a loop that nobody
+    killed. `beside` gets the ComfyUI of that loop."""
     begun = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(servers) as pool:
         lanes = list(pool.map(lambda lane: killed(f"killed{lane}", kills // servers, seed + lane), range(servers)))
@@ -113,7 +115,7 @@ def run(kills, seed, beside=lambda comfy: None, servers=1):
         expected = result(comfy, count)
         beside(comfy)
     for found in results:
-        assert found == expected, (found, expected) # also: one set of files for the prefix
+        assert found == expected, (found, expected) # this also compares the files: one set for the prefix
     print(f"{kills} kills on {servers} servers, {[done for _comfy, done in lanes]} iterations until the last one, "
           f"{count} in all: the same result, and one set of files, in {time.monotonic() - begun:.0f} s")
 

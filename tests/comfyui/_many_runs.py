@@ -1,5 +1,5 @@
-"""Many runs of a real ComfyUI under memstow, each of which loads a UNET, frees it, and keeps a CLIP: by how much they
-grow it. ComfyUI keeps a history of prompts, 28 KB for each of these: it is cleared after each run, as a client may."""
+"""The growth of a real ComfyUI under memstow over many runs. Each run loads a UNET, frees it, and keeps a CLIP.
+ComfyUI's history of prompts (28 KB for each of these) is cleared after each run, as a client may do."""
 import support
 from _comfy import MB, Comfy, link, mixed, need_real
 
@@ -7,7 +7,7 @@ need_real("trigger_begin", "trigger_end", "trace", "decisions")
 
 
 def workflow(seed):
-    """The text stays the same: its encoding, and the picture, are not what is in question."""
+    """The text stays the same, because the test is not about its encoding or the picture."""
     found = mixed(seed)
     found["text"]["inputs"]["text"] = "a text"
     del found["image"], found["image_digest"]
@@ -22,7 +22,7 @@ def runs(comfy, seeds):
 
 
 def held(comfy):
-    """The ledger's live bytes; RSS; what of it memstow itself has, and what glibc keeps although it was freed."""
+    """Live bytes of the ledger; RSS; memstow's own part of it; the freed part that glibc keeps."""
     support.memstow("snapshot", comfy.pid(), "-o", "now.mst")
     report = support.report("now.mst", "--top=1")
     parts = report["residency"]
@@ -30,14 +30,14 @@ def held(comfy):
 
 
 def folded(comfy):
-    """How many dead call stacks the ledger has counted at outer ones, to make room."""
+    """How many dead call stacks the ledger has counted at outer ones to make room."""
     return support.report(comfy.pid(), "--top=1")["lost"].get("folded", 0)
 
 
 def warm_up(comfy, least):
-    """At least so many runs, in which caches of libraries are filled; and until memstow gives what it keeps of earlier
-    runs to later ones. It does so when 32,768 call sites were made for runs: some 1,500 of these workflow's a run, 65
-    KB, are twenty runs."""
+    """Makes at least this many runs, in which libraries fill their caches, and goes on until memstow gives ids of
+    earlier runs to later runs. It begins to do so after 32,768 call sites of runs. One run of this workflow makes some
+    1,500 (65 KB), so that takes about twenty runs."""
     runs(comfy, range(1))
     before, count = folded(comfy), 1
     while count < least or folded(comfy) == before:
@@ -48,10 +48,10 @@ def warm_up(comfy, least):
 
 
 def measure(first, count, with_retained, windows=1):
-    """Warms up, and measures `count` runs, all of RSS together, `windows` times in a row, of which the least counts:
-    now and then Python takes one more arena, of 1 MiB, which is no growth unless it comes each time. Of what memstow
-    has, the trace of decisions is a ring of 1 MiB that fills once, by 4 KB a run. What glibc keeps goes up and down by
-    a megabyte in a few runs: whether it counts is `with_retained`."""
+    """Warms up. Then measures the growth of `count` runs, `windows` times in a row, and returns the least. Python now
+    and then takes one more arena of 1 MiB, which is no growth unless it happens each time. memstow's trace of decisions
+    is a ring of 1 MiB that fills once, by 4 KB a run. Memory that glibc keeps changes by a megabyte within a few runs;
+    `with_retained` says whether it counts."""
     with Comfy("memstow", ffn=4096) as comfy:
         warm_up(comfy, first)
         owner, grown = comfy.owners()["CLIP"]["id"], []
@@ -65,6 +65,6 @@ def measure(first, count, with_retained, windows=1):
             grown.append((ledger, rss if with_retained else rss - retained))
         assert min(ledger for ledger, _ in grown) < MB and min(counted for _, counted in grown) < MB, grown
         assert set(comfy.owners()) == {"CLIP", "VAE"} and comfy.owners()["CLIP"]["id"] == owner
-        # An arena that Python took in the scope of a model is that model's.
+        # An arena that Python took in the scope of a model counts as that model's.
         models = [o for o in support.report(comfy.pid())["owners"] if o["kind"] == "model" and o["live_bytes"] > 2 * MB]
         assert len(models) <= 2, models

@@ -1,4 +1,4 @@
-"""A node pack for the ComfyUI under test: what workflows need beside ComfyUI's own nodes, and nodes that misbehave."""
+"""A node pack for the ComfyUI under test: nodes that workflows need beside ComfyUI's own, and nodes that misbehave."""
 import asyncio
 import ctypes
 import gc
@@ -23,7 +23,7 @@ class Any(str):
 
 
 def node(outputs, is_output=False, **inputs):
-    """Makes a class of a function: a node with these inputs and outputs."""
+    """Makes a node class of a function, with these inputs and outputs."""
     def make(function):
         return type(function.__name__, (), {
             "RETURN_TYPES": outputs, "FUNCTION": "run", "CATEGORY": "test", "OUTPUT_NODE": is_output,
@@ -79,7 +79,7 @@ def Slow(self, value, seed):
 
 
 def note_who_looks():
-    """From now on a line in the log says on which thread holders are looked for, and on which nodes run."""
+    """From now on, lines in the log name the threads that look for holders and the threads that run nodes."""
     finder = sys.modules["memstow"].referrers()
     before, worker = finder.find, threading.get_ident()
 
@@ -120,7 +120,7 @@ def WriteLines(self, count):
 
 @node(("MODEL", "CLIP", "VAE"), name=("STRING", {}))
 def LoadThree(self, name):
-    """What a checkpoint loader does: three models come into being in one node."""
+    """Loads three models in one node, as a checkpoint loader does."""
     import comfy.sd
     import comfy.utils
     import folder_paths
@@ -133,7 +133,7 @@ def LoadThree(self, name):
 
 @node((), True, clip=("CLIP",), vae=("VAE",))
 def WriteWeights(self, clip, vae):
-    """All of them are written, so that their pages are there."""
+    """Writes all weights, so that their pages exist."""
     for model in (clip.cond_stage_model, vae.first_stage_model):
         for weight in model.parameters():
             weight.data.zero_()
@@ -147,8 +147,8 @@ async def tidy(_request):
 
 
 class AsyncPlant:
-    """Allocates between awaits, while another of its kind does: whose the memory is must not depend on who runs
-    when."""
+    """Allocates between awaits, while another node of this kind does the same. Each block must belong to the node that
+    allocated it."""
     RETURN_TYPES, FUNCTION, CATEGORY = ("LATENT",), "run", "test"
 
     @classmethod
@@ -164,7 +164,7 @@ class AsyncPlant:
 
 
 class AsyncLoad:
-    """A loader that is asynchronous: comfy.sd does the work in between."""
+    """An asynchronous loader; comfy.sd does the work in between."""
     RETURN_TYPES, FUNCTION, CATEGORY = ("MODEL",), "run", "test"
 
     @classmethod

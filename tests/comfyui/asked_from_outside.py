@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""Requests from outside reach the worker thread as they were asked: a trigger because memory is short says how much is
-missing; one that was taken back, or that names nobody, harms no other. No request is served while a run is on. A model
-is declared idle between two runs, and in none: not when the disk was full, nor when its policy has changed since."""
+"""Requests from outside reach the worker thread unchanged. A trigger because of short memory says how much is missing.
+A request that was withdrawn, or that names no owner, harms no other request. No request is served during a run. A model
+is declared idle between two runs, never during one, and not if the disk was full or its policy has changed since."""
 import ctypes
 
 import _inprocess
@@ -25,7 +25,7 @@ STOW = 2
 
 
 def answer(ticket):
-    """Waits until the thread that listens has queued it, and does what the worker does between two runs."""
+    """Waits until the listening thread has queued the request, and does what the worker does between two runs."""
     support.wait_for(lambda: not runs.tickets.empty(), 20, "the request")
     queue.queue.get_flags()
     return double.memstow_double_answer(ctypes.c_uint64(ticket))
@@ -40,7 +40,7 @@ assert answer(double.memstow_double_ask(STOW, 999, b"")) < 0, "there is no such 
 tell(memstow.Request("stow", 77, 1, ""), 5, "nobody waits for this one any more")
 assert answer(double.memstow_double_ask(1, 0, b"again")) >= 0
 
-# what is declared idle
+# models that are declared idle
 in_run = []
 
 

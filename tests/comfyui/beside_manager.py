@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui comfyui-manager
 # timeout: 300
-"""The real ComfyUI-Manager beside the pack, under memstow: both run, and what its two buttons send, by its own page,
-frees what is to be freed and leaves what is to be kept. Newer versions of ComfyUI start Manager in main.py; here a pack
-does the same."""
+"""The real ComfyUI-Manager beside the pack, under memstow. Both work. Its two buttons, as its own page sends them, free
+models that are to be freed and leave models that are to be kept. Newer versions of ComfyUI start Manager in main.py;
+here a pack starts it."""
 import re, urllib.request
 
 import support
@@ -40,7 +40,7 @@ def text_of(comfy, path):
 
 
 def buttons(comfy):
-    """What the page posts to /free: for "Unload Models", and for "Free model and node cache"."""
+    """Posts what the page posts to /free, for "Unload Models" and for "Free model and node cache"."""
     function = re.search(r"function free_models\(.*?\n}",
                          text_of(comfy, "/extensions/comfyui-manager-legacy/common.js"), re.S)[0]
     assert "fetchApi(`/free`" in function, function
@@ -78,10 +78,10 @@ with Comfy("memstow", packs={"manager": {"prestartup_script.py": BEFORE, "__init
                 "unet", "words"} and comfy.digest(done) == digest, cached(done)
     assert ids(comfy) == there and not comfy.lines("LOST"), comfy.lines("LOST")
 
-    # nothing was said: the buttons do what they always did
+    # no policy was set: the buttons work as in ComfyUI itself
     comfy.run(mixed(2, None, None))
     comfy.run(mixed(2, None, None), extra={"memstow": "free"})
     comfy.run(mixed(3, None, None))
     press(comfy, everything)
-    support.wait_for(lambda: not comfy.owners(), 30, "all models gone") # a collection comes every ten seconds
+    support.wait_for(lambda: not comfy.owners(), 30, "all models gone") # ComfyUI collects garbage every ten seconds
     comfy.check_trace()

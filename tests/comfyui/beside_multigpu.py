@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui comfyui-multigpu
 # timeout: 600
-"""The real ComfyUI-MultiGPU beside the pack, under memstow, in two versions. 2.5.0 sets its flag on what its loaders
-return, 2.5.10 on all models that are loaded when a loader of its own runs: what is flagged is freed, also behind a
-LoRA, what is to be kept survives both buttons and MultiGPU's own clean-up, and the trace says whose flag counted.
-COMFYUI_MULTIGPU=DIR:DIR… takes other versions, by hand."""
+"""The real ComfyUI-MultiGPU beside the pack, under memstow, in two versions. 2.5.0 sets its flag on the models that its
+loaders return. 2.5.10 sets it on all models that are loaded when one of its loaders runs. A flagged model is freed,
+also behind a LoRA. A model that is to be kept survives both buttons and MultiGPU's own clean-up. The trace says whose
+flag counted. COMFYUI_MULTIGPU=DIR:DIR… takes other versions, by hand."""
 import os, pathlib
 
 import support
@@ -37,7 +37,7 @@ NODE_CLASS_MAPPINGS = {"CleanUp": CleanUp}
 
 
 def by_multigpu(workflow, **options):
-    """The workflow, with MultiGPU's loaders in the place of ComfyUI's. options: of each, by the name of its node."""
+    """The workflow with MultiGPU's loaders instead of ComfyUI's. options: of each loader, by the name of its node."""
     for name, node in workflow.items():
         if node["class_type"] in ("UNETLoader", "CLIPLoader", "VAELoader"):
             node["class_type"] += "DisTorch2MultiGPU"
@@ -47,7 +47,7 @@ def by_multigpu(workflow, **options):
 
 
 def behind_lora(workflow):
-    """The sampler's model has a LoRA: what is loaded is a clone."""
+    """The sampler's model has a LoRA, so that a clone is loaded."""
     workflow["lora"] = {"class_type": "LoraLoaderModelOnly", "inputs": {
         "model": workflow["sample"]["inputs"]["model"], "lora_name": "tiny.safetensors", "strength_model": 0.5}}
     workflow["sample"]["inputs"]["model"] = link("lora")
@@ -67,7 +67,7 @@ def ids(comfy):
 
 
 def kept_by_flag(comfy):
-    """2.5.0: keep_loaded, of each loader."""
+    """2.5.0: keep_loaded of each loader."""
     comfy.run(behind_lora(by_multigpu(mixed(1, None, None), clip={"keep_loaded": True}, vae={"keep_loaded": False},
                                       unet={"keep_loaded": False})))
     rules = freed(comfy)
@@ -84,7 +84,7 @@ def kept_by_flag(comfy):
 
 
 def marked(comfy):
-    """From 2.5.1 on: eject_models, which marks all that is loaded when the loader runs."""
+    """From 2.5.1 on: eject_models, which marks all models that are loaded when the loader runs."""
     comfy.run(
         by_multigpu(mixed(1, None, "keep"), **{name: {"eject_models": False}
                                                for name in ("unet", "clip", "vae")}))
@@ -100,7 +100,7 @@ def marked(comfy):
             if line.get("flag")}
     assert seen[before["VAE"]] == seen[before["CLIP"]] == (0, "free", "unet"), seen
     assert ids(comfy)["MODEL"] != before["MODEL"] and comfy.owners()["MODEL"]["policy"] is None, comfy.owners()
-    assert ids(comfy)["CLIP"] == before["CLIP"] and comfy.owners()["CLIP"]["rule"] == "patcher" # a policy before a flag
+    assert ids(comfy)["CLIP"] == before["CLIP"] and comfy.owners()["CLIP"]["rule"] == "patcher" # a policy counts first
     line = read(comfy, before["CLIP"])
     assert (line["rule"], line["on_patcher"], line["on_inner"],
             line["from"]) == ("patcher", None, True, line["inner"]), line

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""In a real ComfyUI, on the test double: /free and unload_all_models(). As long as every model is to be kept they are
-ComfyUI's own; once one is to be stowed or freed, kept models and the outputs that lead to them stay, unless
-MEMSTOW_FREE_BUTTON=all; full_cleanup() is the button, at the end of the run."""
+"""/free and unload_all_models() in a real ComfyUI, on the test double. As long as every model is to be kept, they are
+ComfyUI's own. If one model is to be stowed or freed, kept models and the outputs that lead to them stay, unless
+MEMSTOW_FREE_BUTTON=all. full_cleanup() acts as the button, at the end of the run."""
 import support
 from _comfy import Comfy, link, mixed, sample, unet
 
@@ -13,7 +13,7 @@ def cached(done):
 
 
 def none_kept(comfy):
-    """No policies at all: the buttons are ComfyUI's own."""
+    """Without policies the buttons are ComfyUI's own."""
     plain = mixed(1, None, None)
     comfy.run(plain)
     assert len(comfy.owners()) == 3
@@ -21,13 +21,13 @@ def none_kept(comfy):
     assert len(comfy.owners()) == 3 and not any(o["is_loaded"] for o in comfy.owners().values()), comfy.owners()
     assert "unet" in cached(comfy.run(plain))
     comfy.free(free_memory=True)
-    support.wait_for(lambda: not comfy.owners(), 15, "all models gone") # a collection comes every ten seconds
+    support.wait_for(lambda: not comfy.owners(), 15, "all models gone") # ComfyUI collects garbage every ten seconds
     assert not cached(comfy.run(plain))
     assert not comfy.lines("LOST"), comfy.lines("LOST")
 
 
 def selective(comfy):
-    """A UNET that is stowed makes it selective: CLIP (kept) and VAE (nothing said) stay."""
+    """A UNET that is stowed makes the button selective: CLIP (kept) and VAE (without a policy) stay."""
     workflow = mixed(2, "stow", "keep")
     comfy.run(workflow)
     ids = {t: o["id"] for t, o in comfy.owners().items()}
@@ -39,7 +39,7 @@ def selective(comfy):
     assert {"clip", "clip_policy", "vae"} <= cached(done) and "words" not in cached(done), cached(done)
     assert {t: o["id"] for t,
             o in comfy.owners().items() if t != "MODEL"} == {t: i for t, i in ids.items() if t != "MODEL"}
-    # a node that asks in the middle of a run
+    # a node calls it in the middle of a run
     workflow = mixed(4, "stow", "keep")
     workflow["unload"] = {"class_type": "UnloadAll", "inputs": {"latent": link("sample"), "seed": 1}}
     workflow["image"]["inputs"]["samples"] = link("unload")
@@ -49,7 +49,7 @@ def selective(comfy):
 
 
 def all_of_it(comfy):
-    """MEMSTOW_FREE_BUTTON=all: the button takes what is kept, too; what a node asks for in a run is selective still."""
+    """MEMSTOW_FREE_BUTTON=all: the button also takes kept models. A call by a node in a run is still selective."""
     workflow = mixed(1, "stow", "keep")
     workflow["unload"] = {"class_type": "UnloadAll", "inputs": {"latent": link("sample"), "seed": 1}}
     workflow["image"]["inputs"]["samples"] = link("unload")
@@ -62,8 +62,7 @@ def all_of_it(comfy):
 
 def deferred(comfy):
     comfy.run({"unet": unet(), **sample("unet", 1), "ask": {"class_type": "AskCleanup", "inputs": {}}})
-    # CLIP was to be kept, in the workflow before: that is the owner's choice, and ComfyUI's own function knows nothing
-    # of it
+    # the workflow before kept the CLIP, by its user's choice; ComfyUI's own function does not know of it
     support.wait_for(lambda: set(comfy.owners()) == {"CLIP"}, 15, "the cleanup")
     assert not comfy.owners()["CLIP"]["is_loaded"] and not comfy.lines("LOST"), comfy.lines("LOST")
     assert "full cleanup: a node asks" in comfy.log()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
-"""The buttons in a real ComfyUI under memstow: unload, reset, collect, empty, in this order and no others, under each
-combination of flags, whatever was said of the models. With every model explicitly kept they are ComfyUI's own
-functions, and yet no model is lost: the next run finds all of them, and loads none; MEMSTOW_FREE_BUTTON=all takes
+"""The buttons in a real ComfyUI under memstow do four steps in this order: unload, reset, collect, empty. They do no
+others, under each combination of flags and with any policies. If every model is explicitly kept, they are ComfyUI's own
+functions, and yet no model is lost: the next run finds all of them and loads none. MEMSTOW_FREE_BUTTON=all takes
 them."""
 
 import support
@@ -70,7 +70,7 @@ def cached(done):
 
 
 def press(comfy, flags):
-    """Sets the flags, as the buttons do, and returns the steps that followed: the worker's, and those of ComfyUI's own
+    """Sets the flags, as the buttons do. Returns the steps that followed: the worker's, and those of ComfyUI's own
     functions."""
     comfy.get("/test/flags", flags)
     support.wait_for(lambda: "empty" in comfy.get("/test/steps") and "flags" in comfy.get("/test/steps"), 30,
@@ -99,7 +99,7 @@ with Comfy("memstow", pack=False, before=(around_pack(FIRST, LAST),)) as comfy:
     in_order(comfy, mixed(1, None, None), is_selective=False)
     support.wait_for(lambda: not comfy.owners(), 30, "all models gone")
 
-    # all of them are to be kept, and somebody said so
+    # all of them are explicitly kept
     kept = mixed(2, "keep", "keep", "keep")
     done = comfy.run(kept)
     there, digests = ids(comfy), [comfy.digest(done), comfy.digest(done, "image_digest")]
@@ -116,7 +116,7 @@ with Comfy("memstow", pack=False, before=(around_pack(FIRST, LAST),)) as comfy:
         assert models <= cached(done) and ("words" in cached(done)) == (not flags.get("free_memory")), (
             flags, cached(done))
         assert ids(comfy) == there, (flags, comfy.owners())
-        if flags.get("free_memory"): # what is cached is not shown again
+        if flags.get("free_memory"): # a cached image is not sent again
             assert digests == [comfy.digest(done), comfy.digest(done, "image_digest")], flags
     in_order(comfy, kept, is_selective=False)
 

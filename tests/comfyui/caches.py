@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The executor's caches of ComfyUI itself, in this process: what reaches a freed model goes, from each kind of cache
-and from subgraphs, through closures, conditioning and node objects; what does not stays cached. A cache of an unknown
-class is not touched: the model is stowed instead, and the report and the trace say so. A policy that a cached node
-stands for counts."""
+"""The caches of ComfyUI's executor, in this process. Outputs that reach a freed model go: from each kind of cache and
+from subgraphs, through closures, conditioning and node objects. Other outputs stay cached. A cache of an unknown class
+is not touched: the model is stowed instead, and report and trace say so. The policy of a cached node counts."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -100,7 +99,7 @@ for kind, arguments in ((execution.CacheType.CLASSIC, {}), (execution.CacheType.
         cached = queue.run(prompt(loader=loader), ENDS)
         assert {"plain", "kept", "end2"} <= cached and not cached & {"load", "policy", "wrapped", "cond"}, cached
         assert ran == ["x"] and models() == kept, (kind, loader, ran, models(), kept)
-        # keep → free → keep by a cached node: an LRU cache still has the first one's output
+        # keep → free → keep by a cached node: an LRU cache still has the output of the first one
         queue.run(prompt("keep", loader=loader), ENDS)
         owner = max(models(), key=lambda m: m[1])[1]
         queue.run(prompt("stow", loader=loader), ENDS)
@@ -108,7 +107,7 @@ for kind, arguments in ((execution.CacheType.CLASSIC, {}), (execution.CacheType.
         identity = runs.registry.by_owner(owner)
         assert runs.registry.ruling(identity, runs.registry.found(identity, [])).policy == "keep", (kind, cached)
         assert ("policy" in cached) == (kind != execution.CacheType.CLASSIC), cached
-        assert len(identity.outputs) in (3, 4), identity.outputs # of this prompt alone
+        assert len(identity.outputs) in (3, 4), identity.outputs # of this prompt only
         identity = None
         queue.run(prompt("free", loader=loader), ENDS)
         assert len(models()) == 1, models()
@@ -118,12 +117,12 @@ for kind, arguments in ((execution.CacheType.CLASSIC, {}), (execution.CacheType.
         gc.collect()
         assert not models(), models()
 
-# no cache at all
+# there is no cache
 queue = _inprocess.Queue(execution.CacheType.NONE)
 queue.run(prompt(), ENDS)
 assert not models() or {m[0] for m in models()} <= {"Load"}, models()
 
-# a cache that nobody knows
+# a cache of an unknown class
 import comfy_execution.caching
 
 
@@ -142,11 +141,11 @@ read = [line for line in memstow.decisions()[0] if line["kind"] == "READ" and li
 assert read["instead"] == "stow" and read["policy"] == "free" and "ClockworkCache" in read["because"], read
 assert len(queue.executor.caches.outputs.cache) == 9
 
-# a model behind the words of a tokenizer is found, and the search for it takes no memory for them
+# a model behind the words of a tokenizer is found, and the search takes no memory for these words
 import tracemalloc
 from memstow_pack import caches
 target, words = object(), {f"word {number}": number * 1000 for number in range(250_000)}
 tracemalloc.start()
 assert caches.reaches([words, [[[target]]]], {id(target)}) and not caches.reaches([words], {id(target)})
-assert tracemalloc.get_traced_memory()[1] < 5 << 20, tracemalloc.get_traced_memory() # the list of their numbers is 2 MB
+assert tracemalloc.get_traced_memory()[1] < 5 << 20, tracemalloc.get_traced_memory() # a list of all of them has 2 MB
 tracemalloc.stop()

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 300
-"""memstow.comfy, under memstow, with ComfyUI's own loaders in this process: a node of another pack says what becomes of
-models, and a program that drives PromptExecutor without ComfyUI's worker has it done by run_ended(). Where it does not
-call that, it hears of it, once. Without the node pack, and of what is no model, the calls do nothing and say why."""
+"""memstow.comfy under memstow, with ComfyUI's own loaders in this process. A node of another pack sets the policy of
+models. A program that drives PromptExecutor without ComfyUI's worker calls run_ended(), which applies it. If it does
+not call that, it is told so once. Without the node pack, or for an object that is no model, the calls do nothing and
+say why."""
 import _inprocess
 
 _inprocess.under_memstow(__file__)
@@ -21,7 +22,7 @@ listener = logging.Handler()
 listener.emit = lambda record: said.append(record.getMessage())
 logging.getLogger("memstow").addHandler(listener)
 
-# before the pack is there
+# before the pack is loaded
 import memstow
 import memstow.comfy
 from memstow.comfy import free_after_run, keep, run_ended, stow
@@ -42,7 +43,7 @@ for name in ("custom_nodes", "models/diffusion_models", "input", "output"):
 import _comfy
 
 _comfy.prepare(support.HERE, 4096)
-sys.path.remove(str(support.ROOT / "tests/real")) # it has a pytorch.py
+sys.path.remove(str(support.ROOT / "tests/real")) # this folder has a pytorch.py
 runs = _inprocess.load()
 
 import comfy.sd
@@ -60,7 +61,7 @@ def say(self, model, call, seed):
 
 
 def nest(self, model, seed):
-    """A pack with an executor of its own, inside of a node."""
+    """A pack with an executor of its own inside of a node."""
     try:
         return (model,)
     finally:
@@ -82,7 +83,7 @@ count = 0
 
 
 def drive(prompt, outcome=None, follow_up=True):
-    """What a program does that has no worker of ComfyUI's."""
+    """Does what a program without ComfyUI's worker does."""
     global count
     count += 1
     answers.clear()
@@ -120,14 +121,14 @@ def ends():
     return [line["text"] for line in lines("TRIGGER")]
 
 
-# what a node of another pack says is done
+# the policy that a node of another pack sets is applied
 assert drive(workflow()) and answers == [True] * 4, answers
 first = models()
 assert set(first) == {"CLIP", "VAE"} and ends() == ["run 1 ok"], (first, ends())
 action = {line["owner"]: (line["policy"], line["action"]) for line in lines("DECISION")}
 assert action[first["CLIP"]] == ("keep", "keep") and action[first["VAE"]] == ("stow", "stow"), action
 assert {line["node"] for line in lines("SET") if line.get("by") == "comfyui"} == {None}
-# it holds until something else is said, not only while a node says it
+# it holds until it is changed, not only while a node sets it
 assert drive(workflow(clip=None, vae=None)) and set(models()) == {"CLIP", "VAE"} and models() == first
 assert [line["policy"] for line in lines("READ") if line["owner"] == first["VAE"]] == ["stow", "stow"]
 assert drive(workflow(clip="free_after_run", vae="keep", seed=2)) and models() == {"VAE": first["VAE"]}
@@ -135,9 +136,9 @@ vae = next(identity for identity in runs.registry.all())
 assert keep(vae.model()) is True and stow(vae.held, priority=7) is True
 assert runs.registry.ruling(vae, vae.held).priority == 7
 
-# how it ended: PromptExecutor's own word counts before the caller's
+# the outcome of the run: PromptExecutor's own counts before the caller's
 assert not drive(workflow(last="Fail", seed=3), "ok") and ends()[-1] == "run 4 failed" and "MODEL" not in models()
-# inside of a run nothing is done: the model is still there when its run goes on
+# inside of a run nothing is applied: the run goes on with its model
 assert drive(workflow(last="Nest",
                       seed=4)) and answers[-1] is False and ends()[-1] == "run 5 ok" and "MODEL" not in models()
 
@@ -156,13 +157,13 @@ assert (lines("TRIGGER")[-1]["reason"], ends()[-1]) == ("run_ended", "another ex
 assert [line["action"] for line in lines("DECISION") if line["owner"] == owner] == ["free"]
 del model
 
-# what is no model
+# objects that are no models
 said.clear()
 for thing in (None, 5, "x", [vae.held], object()):
     assert keep(thing) is False
 assert len(said) == 5 and said[0] == "memstow: memstow.comfy cannot set keep on a NoneType: it is no model", said
 
-# nobody says that a run has ended
+# nobody reports the end of a run
 said.clear()
 count_of_ends = len(ends())
 drive(workflow(seed=5), follow_up=False)
@@ -171,7 +172,7 @@ drive(workflow(seed=7), follow_up=False)
 assert len(ends()) == count_of_ends and [line for line in said
                                          if "run_ended()" in line] == [running.NOT_FOLLOWED_UP], said
 assert run_ended() is True and len(ends()) == count_of_ends + 1 and "MODEL" not in models()
-# a program that runs one workflow and then waits hears of it, too
+# a program that runs one workflow and then waits is told, too
 said.clear()
 running.FOLLOW_UP_SECONDS, runs.has_complained = 0.5, False
 drive(workflow(seed=8))
@@ -179,7 +180,7 @@ time.sleep(2.5)
 assert not said, said
 drive(workflow(seed=9), follow_up=False)
 support.wait_for(lambda: said == [running.NOT_FOLLOWED_UP], 20, "the word to a program without a worker")
-# one with ComfyUI's worker does not, however long that is busy elsewhere
+# a program with ComfyUI's worker is not told, however long its worker is busy elsewhere
 said.clear()
 runs.has_complained = False
 runs.at_work = threading.main_thread()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
-"""memstow check --comfy: a workflow in a real ComfyUI passes, and one with a node that keeps 3 MB of each run fails and
-is blamed; by names that a baseline from another process has, too. Without a baseline the clean one passes as well."""
+"""memstow check --comfy with a real ComfyUI: a clean workflow passes. A workflow with a node that keeps 3 MB of each
+run fails, and the verdict names the node, also with a baseline from another process. Without a baseline the clean
+workflow passes, too."""
 import json, pathlib
 
 from _check import check, compare_with_itself, folder, workflow
@@ -26,5 +27,5 @@ assert "keeps_some.py,line=10" in pathlib.Path("o.github").read_text(), pathlib.
 document, growth = compare_with_itself()
 assert document["result"] == "pass" and growth < MB, growth
 done = check(clean, "--baseline=base.txt", "--runs=3", "--warm-up=6")
-# Python may have taken a mebibyte more for its objects than the other process had by then.
+# Python may have taken a mebibyte more for its objects than the other process had at that time.
 assert done.stdout.split("\n")[0] in ("clean.json: fine", "clean.json: a warning"), done.stdout

@@ -7,7 +7,7 @@ from _check import compare_with_itself
 
 found = []
 for repetition in range(10):
-    document, growth = compare_with_itself() # another exit status than 0 fails
+    document, growth = compare_with_itself() # any exit status but 0 is an error
     found.append((document["result"], growth))
 print(found)
 assert sum(result == "pass" for result, _ in found) >= 8, found

@@ -1,9 +1,9 @@
 # needs: comfyui
 # timeout: 300
-"""ComfyUI is closed by Ctrl-C while a workflow runs, and by a second one: what waits is dropped, what runs is
-interrupted at once, and it ends in order, with status 0. The daemon that runs workflows, and OpenMP's threads, are
-still there at the end, and nobody waits for them. The processes of other packs end with it, but for the one that
-MEMSTOW_SERVER_MODE names. That a workflow may come to its end is shown by ends/shutdown_no_leaks and closing_long."""
+"""ComfyUI is closed by Ctrl-C while a workflow runs, and by a second Ctrl-C. Waiting workflows are dropped, the running
+one is interrupted at once, and ComfyUI ends in order, with status 0. The daemon thread that runs workflows and OpenMP's
+threads are still there at the end; nobody waits for them. Processes of other packs end with it, except the one that
+MEMSTOW_SERVER_MODE names. ends/shutdown_no_leaks and closing_long show that a workflow may come to its end."""
 import os, pathlib, re, signal
 
 from _comfy import Comfy
@@ -35,7 +35,7 @@ with Comfy(under="memstow", options=("--stacks=none",), before=(CHILDREN, NAPS),
     assert "napped" not in comfy.log() and "is interrupted: ComfyUI closes" in comfy.log(), comfy.log()
     results = steps(comfy)
     assert results["ComfyUI: workflow"] < 0 and results["ComfyUI: interrupt"] == 0, results
-    # "thread": one that was waited for
+    # "thread": ComfyUI waited for it
     steps_of_threads = [line["step"] for line in log(comfy) if "thread" in line["step"]]
     assert len(steps_of_threads) >= 2 and set(steps_of_threads) == {"left thread"}, log(comfy)
     children = {name: int(pid) for name, pid in re.findall(r"child '(\w*)' (\d+)", comfy.log())}

@@ -1,9 +1,9 @@
 # needs: comfyui
 # timeout: 600
 # long
-"""Of workflows the one that runs comes to its end when ComfyUI closes, and the next one does not begin. One that takes
-longer than ten seconds is interrupted; one that cannot be interrupted is left where it is, and the process ends all the
-same, with status 1 and without an abort."""
+"""When ComfyUI closes, the running workflow comes to its end, and the next one does not begin. A workflow that takes
+longer than ten seconds is interrupted. One that cannot be interrupted is left, and the process ends nevertheless, with
+status 1 and without an abort."""
 import time
 
 from _comfy import Comfy

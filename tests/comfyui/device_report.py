@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The run report has what each model holds on the host and on CUDA devices side by side: before, at most and after,
-there and moved out, as JSON, as text and in the log. On the CPU, with a double of libmemstow that says what is on a
-device. No GPU has seen this."""
+"""The run report shows for each model its memory on the host and on CUDA devices, in place and moved out: before, at
+most and after, as JSON, as text and in the log. On the CPU, with a double of libmemstow that says what is on a device.
+No GPU has seen this."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -23,7 +23,7 @@ double.memstow_double_on_device.argtypes = [ctypes.c_uint32, ctypes.c_uint64]
 
 
 def model(name):
-    """A model that is loaded; returns it, and who it is."""
+    """A loaded model; returns it and its identity."""
     patcher = comfy.model_patcher.ModelPatcher(torch.nn.Sequential(torch.nn.Linear(4, 4)), cpu, cpu)
     mm.load_models_gpu([patcher])
     identity = runs.registry.find(patcher.model)
@@ -63,14 +63,14 @@ assert "CUDA" not in text[at + 1], text
 assert max(map(len, text)) <= 88, text
 assert "kept 2 (160 B and 20.0 MiB on CUDA devices)" in report.line(runs.last), report.line(runs.last)
 
-# Moved out it is the model's still, and the report says where it is.
+# Memory that was moved out still belongs to the model, and the report says where it is.
 memstow.stow(its.owner)
 found = trigger()
 assert found["unet"]["after_cuda_bytes"] == found["unet"]["device_stowed_bytes"] == 20 * MIB, found
 assert "20.0 MiB of it out of CUDA devices" in " ".join(report.text(runs.last).split()), report.text(runs.last)
 memstow.restore(its.owner)
 
-# What a model that is freed gave up is in the log's line: of the host, and of devices.
+# The log's line has the memory of a freed model, on the host and on devices.
 gone = {**runs.last, "owners": [found["vae"]], "freed": [{**found["unet"], "after_bytes": 0, "after_cuda_bytes": 0}]}
 assert "freed 1 (80 B and 20.0 MiB on CUDA devices)" in report.line(gone), report.line(gone)
 assert "on CUDA devices" in report.text(gone), report.text(gone)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 300
-"""The example that ./quickstart shows: without memstow, on the test double, and, where the library has what it takes,
-under memstow: what was to be freed is gone, what was to be kept is there, and all checksums still match."""
+"""The example that ./quickstart shows: without memstow, on the test double, and under memstow, if the library has the
+functions. Models that were to be freed are gone, models that were to be kept are there, and all checksums match."""
 import re
 
 import support
@@ -13,7 +13,7 @@ EXAMPLE = support.ROOT / "examples/models.py"
 
 
 def numbers(text):
-    """model → (policy, before, in memory, stowed), in MiB; and RSS at the four moments."""
+    """model → (policy, before, in memory, stowed) in MiB; and RSS at the four moments."""
     rows = re.findall(r"^(\w+) +(keep|stow|free) +(\d+) MiB +(\d+) MiB +(\d+) MiB$", text, re.M)
     return {name: (policy, *map(int, rest)) for name, policy,
             *rest in rows}, [int(n) for n in re.findall(r"RSS +(\d+) MiB", text)]

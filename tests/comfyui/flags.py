@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""Flags that other packs set on a model, with ComfyUI's own patchers, in this process: seen on a patcher, on what it
-was cloned from, and on the inner model, in this order, in whichever order they were set; a policy counts before all of
-them. The trace has them where they were set and where they were read, and `memstow decisions --check` finds one that
-was set elsewhere."""
+"""Flags that other packs set on a model, with ComfyUI's own patchers, in this process. A flag is looked for on the
+patcher, on the object that it was cloned from, and on the inner model, in this order, whatever was set first. A policy
+counts before all flags. The trace shows where a flag was set and where it was read. `memstow decisions --check` finds a
+flag that was set elsewhere."""
 import _inprocess
 
 _inprocess.under_memstow(__file__)
@@ -44,19 +44,19 @@ def lines(kind, p):
 
 
 def faults(p):
-    """What --check says of this model: (fault, text)."""
+    """The faults that --check finds for this model: (fault, text)."""
     found = json.loads(support.memstow("decisions", os.getpid(), "--check", "--json", status=None).stdout)["faults"]
     return [(f["fault"], f["text"]) for f in found if f["owner"] == registry.find(p.model).owner.id]
 
 
 def family():
-    """A model with a LoRA on another, and a sister of the first."""
+    """A model with a LoRA on another one, and a sister of the first."""
     base = patcher()
     clone, cousin = base.clone(), base.clone()
     return base, clone, cousin, clone.clone()
 
 
-# The nearest counts: the patcher, what it was cloned from, the inner model.
+# The nearest flag counts: on the patcher, on its origin, on the inner model.
 base, clone, cousin, grandchild = family()
 setattr(base.model, FLAG, False)
 assert rule(grandchild) == ("keep", "flag", f"{FLAG} on the inner model")
@@ -71,7 +71,7 @@ assert ruling(cousin).flag.members() == {"flag": FLAG, "on_patcher": True, "on_i
 registry.set(base.model, base, r.Setting("stow"))
 assert rule(grandchild)[:2] == ("stow", "parent") and ruling(grandchild).flag.source == id(base)
 
-# The order in which all of it is said makes no difference to those that it is said of.
+# The order of the flags makes no difference to the models that have them.
 def outcome(order):
     base, clone, cousin, grandchild = people = family()
     says = {"flag on the inner model": lambda: setattr(base.model, FLAG, True),
@@ -90,7 +90,7 @@ for words in (("flag on the inner model", "flag on the base", "flag on the clone
     assert all(found == outcomes[0] for found in outcomes), outcomes
 assert [policy for policy, *_ in outcomes[0][:-1]] == ["stow"] * 4 and outcomes[0][-1] == 2
 
-# What is not loaded is looked up by the patcher of which something was said, not by whichever comes first.
+# A model that is not loaded is looked up by the patcher with a policy, not by whichever comes first.
 for of in (0, 1, 2, 3):
     people = family()
     setattr(people[of], FLAG, True)
@@ -102,7 +102,7 @@ for of, word in ((1, "keep"), (3, "free"), (2, "stow"), (1, "free")):
     registry.set(people[0].model, people[of], r.Setting(word))
     assert registry.found(registry.find(people[0].model), []) is people[of], of
 
-# In the trace: who has it, and what was read, with both values and whose counted.
+# The trace has the object with the flag, and the look-up with both values and the one that counted.
 base, clone, cousin, grandchild = people = family()
 setattr(base, FLAG, True)
 setattr(base.model, FLAG, False)
@@ -137,12 +137,12 @@ runs.trigger("request", "the test asks")
 assert lines("SET", base)[-1]["policy"] == "none" and len(faults(base)) == 1, faults(base)
 setattr(cousin, FLAG, True)
 runs.registry.note_flags()
-del cousin, people # who had it is gone
+del cousin, people # the object with the flag is gone
 gc.collect()
 runs.trigger("request", "the test asks")
 assert lines("SET", base)[-1]["policy"] == "none" and len(faults(base)) == 1, faults(base)
 
-# What a flag says is done: what was set on the base frees what a clone has loaded.
+# A flag on the base model frees the memory that a clone has loaded.
 base, clone, cousin, grandchild = people = family()
 setattr(base, FLAG, True)
 unload.management().load_models_gpu([clone])

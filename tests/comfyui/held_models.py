@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""Models that are to be freed, and that a list keeps, one more each run, in this process: what holds each is looked for
-once, and a run with a dozen of them asks no more than one with two; what is cached is gone through once, however many
-there are. The log says how many, and not each by itself; in text models are told apart by their files. The reports of
-runs are kept, and a trigger since takes the place of none."""
+"""A list keeps one more model each run, although the models are to be freed; in this process. The holder of each model
+is looked for once, and a run with a dozen of them costs no more than one with two. Cached outputs are searched once,
+however many models there are. The log has their number, not a line for each. Text tells models apart by their files.
+Reports of runs are kept: a later trigger does not replace them."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -48,7 +48,7 @@ def reached_(root):
 
 
 def run(number):
-    """How often all objects were looked at, and how many cached outputs, after this run."""
+    """How often this run looked at all objects, and at how many cached outputs."""
     del asked[:], reached[:]
     queue.run({"load": {"class_type": "LoadOne", "inputs": {"name": str(number)}},
                "end": {"class_type": "End", "inputs": {"value": ["load", 0]}}}, ["end"])
@@ -59,14 +59,14 @@ runs.registry.defaults = {"": "free"}
 gc.get_referrers, caches._reached = referrers, reached_
 counts = [run(number) for number in range(MODELS)]
 print(counts)
-assert max(counts[-5:]) <= max(counts[1:4]), counts # as much with a dozen as with a few
+assert max(counts[-5:]) <= max(counts[1:4]), counts # a dozen cost as much as a few
 lines = [line for line in memstow.decisions()[0] if line["kind"] == "HELD"]
 assert len({line["owner"] for line in lines}) == MODELS == len(lines), "each is said once"
 assert all(line["place"] == "__main__.kept"
            and line["holders"][0].startswith("__main__.kept[") for line in lines), lines
 assert {line["pack"] for line in lines} == {"held_models.py"}, lines
 
-# what is not known is looked for again, ever more seldom; what is known after many runs
+# an unknown holder is looked for again, ever more seldom; a known one after many runs
 identities = runs.registry.all()
 assert all(known.holders and known.due == held.AGAIN for known in runs.held.known.values())
 kept_by_none = held.Held(runs.registry)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""A kept model is found again, and not loaded twice, whatever its loader returns beside it, and where it is: among the
-outputs of the prompt, or in the cache of a subgraph whose own output is no model. After another workflow, after
-ComfyUI's own reset, and after a selective one. What is kept for its sake is little: not the large tensor beside it."""
+"""A kept model is found again, and not loaded twice, whatever else its loader returns, and wherever it is: among the
+outputs of the prompt, or in the cache of a subgraph that does not return a model. This holds after another workflow,
+after ComfyUI's own reset, and after a selective one. Only small outputs are kept together with a model, not a large
+tensor."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -96,10 +97,10 @@ for kind, arguments in ((execution.CacheType.CLASSIC, {}), (execution.CacheType.
         queue.run(OTHER, ["end"])
         queue.run(workflow(2), ["end"])
         assert len(ran) == 2, (kind, workflow, "it was loaded twice", ran)
-        queue.executor.reset() # every model is kept: ComfyUI's own
+        queue.executor.reset() # every model is kept: this is ComfyUI's own reset
         queue.run(workflow(3), ["end"])
         assert len(ran) == 2 and there[0] in models(), (kind, workflow, "it was loaded twice", ran)
-        # a model that is stowed makes it selective; then what of which nothing was said stays, too
+        # a stowed model makes the reset selective; then models without a policy stay, too
         runs.registry.defaults = {}
         stowed = model()
         runs.registry.set(stowed.model, stowed, Setting("stow"))
@@ -112,7 +113,7 @@ for kind, arguments in ((execution.CacheType.CLASSIC, {}), (execution.CacheType.
         del stowed
         runs.registry.defaults = {"": "keep"}
 
-# what would keep much for the model's sake is not kept
+# large outputs are not kept together with the model
 queue = _inprocess.Queue()
 queue.run(by_load(1, "LoadMuch", "much"), ["end"])
 held = next(i for i in runs.registry.all() if i.origin == "LoadMuch")

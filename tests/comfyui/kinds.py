@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 300
-"""Models of kinds that the other tests do not load, by ComfyUI's own modules in a process under memstow: a ControlNet,
-and models that have no patcher, a T2I adapter and an upscaler. Each registers by itself, has the bytes of its weights,
-and is freed, by what was said of its type, with its memory back."""
+"""Kinds of models that no other test loads, with ComfyUI's own modules in a process under memstow: a ControlNet, and
+two models without a patcher (a T2I adapter and an upscaler). Each registers by itself and has the bytes of its weights.
+The policy for its type frees it, and its memory is back."""
 import _inprocess
 import support
 
@@ -20,14 +20,14 @@ folder.mkdir(parents=True)
 
 
 def save(name, model):
-    """The bytes of its weights, which lie in a file now."""
+    """Saves it to a file. Returns the bytes of its weights."""
     weights = {key: torch.randn_like(value) for key, value in model.state_dict().items()}
     safetensors.torch.save_file(weights, folder / name)
     return sum(value.numel() * value.element_size() for value in weights.values())
 
 
 class Descriptor:
-    """What loaders of upscalers return: an object around a bare module."""
+    """What loaders of upscalers return: an object around a plain module."""
 
     def __init__(self):
         self.model = torch.nn.Sequential(*(torch.nn.Conv2d(256, 256, 3) for _ in range(4)))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""Several workflows and loops at once. `when` takes both branches, `condition` stops at the iteration that it says, the
-bound holds; a batch goes on after an element that failed. Two loops and a user's prompts run in turns, and no loop's
-value reaches another. The user's node starts a loop and returns before it has run; another name, a saved workflow, and
-what the routes list and delete."""
+"""Several workflows and loops at once. `when` takes both branches; `condition` stops at the expected iteration; the
+bound holds; a batch goes on after an element that failed. Two loops and a user's prompts take turns, and no value of
+one loop reaches another. The node for users starts a loop and returns before it has run. Also: another name, a saved
+workflow, and the routes that list and delete."""
 import json
 
 import support
@@ -20,7 +20,7 @@ with Loops() as comfy:
     for iterations in range(1, 7):
         found = comfy.loop_of(UP, DOWN, inputs={"n": 4}, iterations=iterations, when=BRANCHES)
         seen.append((found["values_of_ports"]["n"], found["values_of_ports"]["branch"]))
-    # 4 → 7 → 10 → 0 … but the second branch looks at what the first has just given: 7 + 3 = 10 - 10 = 0
+    # 4 → 7 → 10 → 0 … but the second branch gets the new value of the first one: 7 + 3 = 10 - 10 = 0
     assert seen == [(7, "up4,"), (0, "down10,"), (3, "up0,"), (6, "up3,"), (9, "up6,"), (2, "down12,")], seen
     comfy.ran()
     found = comfy.loop_of(counter(1), inputs={"n": 0}, iterations=50, condition={"port": "n", "op": ">=", "value": 7})
@@ -28,7 +28,7 @@ with Loops() as comfy:
             and comfy.ran() == {"AddInts": 7}), found
     found = comfy.loop_of(counter(1), inputs={"n": 0}, iterations=5, condition={"port": "n", "op": ">=", "value": 7})
     assert found["committed"] == 5 and found["values_of_ports"] == {"n": 5}, found
-    # a batch: the third fails
+    # a batch: the third element fails
     batch = {"in": port("n"), "fail": node("FailInt", number=link("in"), fail_at=30), "out": port("m", "fail")}
     found = comfy.loop_of(batch, inputs={"n": [10, 20, 30, 40]}, independent=True)
     assert found["values_of_ports"] == {"m": [10, 20, None, 40]}, found
@@ -54,7 +54,7 @@ with Loops() as comfy:
         "DELETE", "/memstow/loops?name=first")[0] == 404
     assert comfy.request("GET", "/memstow/loops?name=first")[0] == 404
 
-    # the user's node: returns at once, also with a saved workflow, and with text lines as inputs
+    # the node for users returns at once, also with a saved workflow, and with lines of text as inputs
     saved = comfy.folder / "user/default/workflows"
     saved.mkdir(parents=True, exist_ok=True)
     (saved / "count up.json").write_text(json.dumps(slow))
@@ -66,7 +66,7 @@ with Loops() as comfy:
     again = comfy.run({"start": start, "show": node("Fingerprint", value=link("start"))})
     assert (comfy.over("by node")["seconds"]
             and again["outputs"]["show"]["digest"] == ["'by node'"]), "it starts each time it is queued"
-    # its page is not another's
+    # another client does not get its page
     other = {"Origin": "http://evil.example", "Host": f"127.0.0.1:{comfy.port}"}
     assert comfy.status_of("/memstow/loops", json.dumps({"workflows": [counter()], "inputs": {"n": 1}}).encode(),
                            other) == 403

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""A loop gives what its workflow gives without it. One iteration: IMAGE and STRING, bit for bit. A hundred iterations
-that carry a latent, a number and a text give the same as that chain written out as one graph, and each iteration's
-nodes ran. Nothing of it is in ComfyUI's history; a list of outputs is carried as a list."""
+"""A loop gives the same result as its workflow without a loop. One iteration: IMAGE and STRING, bit for bit. A hundred
+iterations that carry a latent, a number and a text give the same as one graph with the whole chain, and the nodes of
+each iteration ran. ComfyUI's history has nothing of the loop. A list of outputs is carried as a list."""
 from _comfy import link
 from _loops import Loops, node, port
 
@@ -67,7 +67,7 @@ with Loops() as comfy:
     assert len(set(comfy.get("/history")) - history) == 1, "of a loop's prompts nothing is in the history"
     print(f"{found['seconds'] / COUNT * 1000:.1f} ms an iteration")
 
-    # what a node writes into a loaded tensor changes neither the store nor what the next iteration loads
+    # a node that writes into a loaded tensor changes neither the store nor the tensor of the next iteration
     picture = {"image": node("NewImage", seed=5, size=32), "out": port("image", "image"),
                "n": node("AddInts", a=0, b=0), "n out": port("n", "n")}
     inverted = {"image": port("image"), "inverted": node("InvertInPlace", image=link("image")),
@@ -88,7 +88,7 @@ with Loops() as comfy:
         }))
     assert again["image"] == bare["image"] and again["inverted"] == once["inverted"], (again, once)
 
-    # a list of outputs goes on as a list
+    # a list of outputs is carried as a list
     lists = {"in": port("n"), "sum": node("SumList", numbers=link("in")), "three": node("Three", first=link("sum")),
              "out": port("n", "three")}
     found = comfy.loop_of(lists, inputs={"n": 1}, iterations=2)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui root
 # timeout: 400
-"""The disk that a loop's values lie on is full, without a prefix and with one, as a value is put and as an iteration is
-committed: the loop ends, its message names iteration, workflow, node and reason; the state is the last committed one;
-nothing temporary is left. The next loop runs, and one with a prefix goes on when there is room again."""
+"""The disk for a loop's values is full: without a prefix and with one, during a put and during a commit. The loop ends;
+its message names iteration, workflow, node and reason; the state is the last committed one; no temporary file is left.
+The next loop runs. A loop with a prefix goes on when there is room again."""
 import os, pathlib, shutil, sys
 
 import support
@@ -31,8 +31,8 @@ with _moving.mounted("ext4", 24, "small") as disk:
         support.wait_for(lambda: os.statvfs(disk).f_bfree == free, 30, "the disk as it was")
         assert comfy.loop_of(counter(), inputs={"n": 1}, use_ram=False)["values_of_ports"] == {"n": 2}
 
-# with a prefix: in the third iteration a second workflow fills the disk with files, and the commit cannot make one. The
-# blocks of a disk do not do: the file system always finds one more.
+# with a prefix: in the third iteration a second workflow fills the disk with files, so that the commit can create none.
+# Filling the blocks is not enough: the file system always finds one more.
 _loops.NODES += """
 import os
 @node((), True, number=INT, path=STRING)
@@ -54,7 +54,7 @@ with _moving.mounted("ext4", 24, str(folder / "memstow")) as disk:
                 "when": [None, {"port": "n", "op": "==", "value": 3}]}
 
         def tell():
-            """The loop's files, and the free blocks and inodes."""
+            """Prints the loop's files, and the free blocks and inodes."""
             found = {path.name: path.stat().st_size for path in (disk / "some").rglob("*") if path.is_file()}
             return found, os.statvfs(disk).f_bfree, os.statvfs(disk).f_ffree
 
@@ -62,7 +62,7 @@ with _moving.mounted("ext4", 24, str(folder / "memstow")) as disk:
         assert "iteration 3, workflow 1: node out (DiscomfortPort): the values cannot be kept" in found[
             "error"] and "the disk is full" in found["error"], found
         assert found["committed"] == 2 and found["values_of_ports"] == {"n": 2}, found
-        files, _blocks, inodes = tell() # the one of the value that was put is free again
+        files, _blocks, inodes = tell() # the inode of the value that was put is free again
         assert inodes == 1 and sorted(name.split(".")[0] for name in files) == [
             "lock", "manifest", "memstow%3A%20the%20inputs", "n"], files
         shutil.rmtree(filler)
@@ -71,7 +71,7 @@ with _moving.mounted("ext4", 24, str(folder / "memstow")) as disk:
         assert found["resumed_after"] == 2 and found["values_of_ports"] == {"n": 4}, found
         assert sorted(name.split(".")[0] for name in tell()[0]) == sorted(name.split(".")[0] for name in files)
         assert tell()[1:] == before, (tell(), before)
-        # a value that the disk has no room for
+        # a value that is too large for the disk
         large = {"inputs": {"n": 0}, "iterations": 10, "persist_prefix": "some/large", "name": "large"}
         found = comfy.loop_of(GROW, state="failed", **large)
         size = 300 * found["committed"]

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""How loops end otherwise: a node raises, the user interrupts, somebody deletes the loop or empties the queue, /free
-comes in between, a store fails. The message names iteration, workflow and node; the state is the last committed one;
-the next loop and the user's prompts run. Ctrl-C while a loop runs closes ComfyUI in order, and leaves no file
-behind."""
+"""Other ends of loops: a node raises an error, the user interrupts, somebody deletes the loop or empties the queue,
+/free comes in between, a store fails. The message names iteration, workflow and node; the state is the last committed
+one; the next loop and the user's prompts run. Ctrl-C while a loop runs closes ComfyUI in order, and leaves no file."""
 import json, os, signal, time
 
 import support
@@ -23,7 +22,7 @@ def files(comfy):
 
 
 with Loops() as comfy:
-    comfy.loop_of(counter(), inputs={"n": 0}) # everything is there that will be
+    comfy.loop_of(counter(), inputs={"n": 0}) # all files and threads that a loop needs exist now
     before = files(comfy)
     other = counter(100)
     found = comfy.loop_of(other | {"in": port("m"), "out": port("m", "add")}, FAIL, inputs={"n": 0, "m": 0},
@@ -55,7 +54,7 @@ with Loops() as comfy:
     middle(name)
     assert comfy.request("DELETE", f"/memstow/loops?name={name.replace(' ', '%20')}")[0] == 200
     ended(name, "cancelled")
-    # while a user's prompt runs, the loop's waits: it is taken out, and the user's is not touched
+    # the loop's prompt waits behind a user's prompt: deleting removes it, and leaves the user's alone
     name = comfy.begin(SLOW, inputs={"n": 0}, iterations=40, name="taken out")
     middle(name)
     user = comfy.queue({"a": node("Sleepy", number=7, seconds=3.0), "show": node("Fingerprint", value=link("a"))})

@@ -2,9 +2,9 @@
 # needs: comfyui
 # timeout: 900
 # long
-"""A loop comes to the same result when ComfyUI's RAM-pressure cache evicts all outputs again and again: its headroom is
-larger than any machine's memory. That it evicts is seen by a node that no iteration changes, which runs more than once
-then."""
+"""A loop comes to the same result if ComfyUI's RAM-pressure cache evicts all outputs again and again, because its
+headroom is larger than any machine's memory. The test sees the evictions by a node that no iteration changes: it runs
+more than once."""
 import support
 from _comfy import link
 from _loops import Loops, node, port

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""The examples of loops run as docs/loops.md says: the script makes their models, and each of the three is started by
-its workflow, as the editor saves it. Refined until it is wide enough; a picture of the folder for each element; one
+"""The examples of loops run as docs/loops.md says. The script makes their models. Each of the three is started by its
+workflow, as the editor saves it: refine until the picture is wide enough; a picture of the folder for each element; one
 branch, then the other."""
 import sys
 
@@ -26,7 +26,7 @@ with Loops() as comfy:
     info = comfy.get("/object_info")
 
     def start(name):
-        """Runs the workflow that starts an example; what its loop is at its end."""
+        """Runs the workflow that starts an example. Returns the state of its loop at the end."""
         comfy.run(memstow_loops.convert_workflow(str(EXAMPLES / f"start_{name}.json"), info))
         found = comfy.over(name.replace("_", " "), 200)
         assert found["state"] == "done" and not found["warnings"] and not found["failures"], found
@@ -34,7 +34,7 @@ with Loops() as comfy:
 
     refined = start("refine")
     widths, width = 0, 64
-    while width < 256: # 64 · 1.25 ten times over, rounded to whole eights by the VAE
+    while width < 256: # ten times 64 · 1.25, each rounded to a multiple of eight by the VAE
         width, widths = round(width // 8 * 8 * 1.25), widths + 1
     assert refined["values_of_ports"]["width"] == width and refined["committed"] == widths, (refined, width, widths)
     assert refined["values_of_ports"]["image"]["shape"] == [1, width, width, 3], refined

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""A script outside of ComfyUI gives a loop tensors and gets tensors, bit for bit, also in a batch, and where it has no
-PyTorch it is told what they are. A pickle is never read from a request, and damaged bytes start nothing."""
+"""A script outside of ComfyUI gives tensors to a loop and gets tensors, bit for bit, also in a batch. Without PyTorch
+it gets a description of them. A pickle is never read from a request, and damaged bytes start nothing."""
 import json, os, pickle, sys, urllib.error, urllib.request
 
 import support

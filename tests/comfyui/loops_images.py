@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 300
-"""The nodes beside loops. A folder's images: in the order of people, the first of mixed sizes against the rule that was
-chosen, damaged files named, a changed folder read again. The describer, against a local server that speaks OpenAI's
-chat API: what it sends, another try after a failure, the time limit, and the key, which is in no log, no history and no
-message."""
+"""The nodes beside loops. Images of a folder: in the order that people expect, the first of mixed sizes by the chosen
+rule, damaged files named, a changed folder read again. The describer, over a local server that speaks OpenAI's chat
+API: its requests, another try after a failure, the time limit. The key is in no log, no history and no message."""
 import base64, hashlib, http.server, io, json, struct, threading, time, zlib
 
 import support
@@ -68,7 +67,7 @@ def load(rule="refuse", path=folder, **more):
             "names": node("Fingerprint", value=link("load", 2))}
 
 
-with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # as a file from Windows has it
+with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # the end of a line in a file from Windows
     def shown(workflow, status="success"):
         done = comfy.run(workflow, status)
         return {name: of.get("digest") for name, of in done["outputs"].items()}

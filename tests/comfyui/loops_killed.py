@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""A loop with a prefix, killed twice: it goes on from the last committed iteration, to the same result, with one set of
-files. Two loops of one prefix at a time are refused, and so are a prefix that leads elsewhere, one whose files are
-damaged, and inputs that a prefix was not begun with."""
+"""A loop with a prefix is killed twice. It goes on from the last committed iteration, to the same result, with one set
+of files. These are refused: two loops of one prefix at the same time, a prefix outside of the folder, damaged files,
+and other inputs than the prefix was begun with."""
 import pathlib, shutil
 
 import _loops_killed

@@ -2,7 +2,7 @@
 # needs: comfyui
 # timeout: 7200
 # long
-"""A loop with a prefix, killed at 200 random moments: each time it goes on from the last committed iteration, to the
+"""A loop with a prefix is killed at 200 random moments. Each time it goes on from the last committed iteration, to the
 same result."""
 import _loops_killed
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
-"""Models in loops. A carried MODEL is loaded once, by whatever policy, and the result is the same: kept, stowed and
-freed between iterations, and with /free in the middle. The report says that a loop holds it; when the loop is forgotten
-it can go. With a prefix, or on disk, a model that comes at a wildcard's end is a clear error that names the port."""
+"""Models in loops. A carried MODEL is loaded once under each policy, and the result is the same: kept, stowed or freed
+between iterations, and with /free in the middle. The report says that a loop holds it. When the loop is forgotten, it
+can go. With a prefix or on disk, a model at a wildcard port is a clear error that names the port."""
 import json
 
 from _comfy import link, policy, sample, unet
@@ -52,7 +52,7 @@ with Loops() as comfy:
         elif word:
             comfy.run({"unet": unet(), "policy": policy("unet", "free"), **sample("policy", 99)})
     assert len({json.dumps(d) for d in digests.values()}) == 1, digests
-    # by a wildcard nobody sees that it is a model before it comes
+    # at a wildcard, nobody knows that it is a model before it comes
     wild = {"unet": unet(), "wire": node("DiscomfortLoopResult", loop="holder", unique_id="model"),
             "out": port("m", "wire")}
     holder = comfy.begin(begin(None), name="holder")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""What cannot be a loop is refused with one clear message, before anything is queued: types that do not meet, values
-that are missing or of the wrong type, ports that are isolated, without id or there twice, cycles, unknown classes, what
-ComfyUI itself would refuse in whole or in part, names that lead out of the folder of saved workflows, bodies that are
-none. A node key that another pack has is left to it."""
+"""A request that cannot become a loop is refused with one clear message, before anything is queued: types that do not
+match; values that are missing or of the wrong type; ports that are isolated, have no id, or have the id of another;
+cycles; unknown classes; workflows that ComfyUI itself refuses in whole or in part; names outside of the folder of saved
+workflows; bodies that are no JSON. A node key of another pack is left to that pack."""
 import json
 
 from _comfy import link
@@ -51,7 +51,7 @@ with Loops() as comfy:
             "a": node("AddInts", a=link("b"), b=1), "b": node("AddInts", a=link("a"), b=1), "o": port("n", "a")
         }])
     refused("node x (Mystery)", "no node class", workflows=[{**counter(), "x": node("Mystery")}], inputs={"n": 1})
-    # ComfyUI's own: a missing input, a value out of bounds, a type; also where another output is good
+    # ComfyUI's own checks: a missing input, a value out of bounds, a type; also if another output is good
     refused("ComfyUI refuses", "AddInts", "b",
             workflows=[{"in": port("n"), "add": node("AddInts", a=link("in")), "out": port("n", "add")}],
             inputs={"n": 1})
@@ -94,7 +94,7 @@ with Loops() as comfy:
         }], persist_prefix="p")
     assert comfy.get("/memstow/loops")["loops"] == [], "nothing is left of them"
 
-    # a port in an ordinary workflow: a wire; one that gets nothing says why
+    # a port in an ordinary workflow is a wire; without an input it says why it fails
     done = comfy.run(
         {"a": node("AddInts", a=1, b=2), "wire": port("x", "a"), "show": node("Fingerprint", value=link("wire"))})
     assert done["outputs"]["show"]["digest"] == ["3"]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 300
-"""Without memstow in the process ports are wires, the folder's loader works, and loops say how to start with memstow;
-their routes are not there."""
+"""Without memstow in the process, ports are wires, the folder's loader works, and loops say how to start with memstow.
+Their routes do not exist."""
 import json
 
 from _comfy import link

@@ -2,14 +2,14 @@
 # needs: comfyui
 # timeout: 600
 # alone
-"""A real ComfyUI under memstow. All free: what loading took is back, against before the first load. All keep: the
-trigger touches nothing. Parity: with nothing kept, /free with both flags gives back as much as in a ComfyUI without
-memstow, and our own trigger as much as that, by the ledger and by RSS.
+"""A real ComfyUI under memstow. All free: the memory of the load is back, compared with the time before the first load.
+All keep: the trigger changes nothing. Parity: without kept models, /free with both flags gives back as much as in a
+ComfyUI without memstow, and our own trigger as much as that, by the ledger and by RSS.
 
-RSS is read where it says what the program has: ComfyUI makes weights that nobody writes, and how many of their pages
-are there is chance, so that all are written; garbage and the C library's free pages are left out, with which two
-ComfyUIs without memstow differed by 28 MB. (With more than one arena glibc keeps what is free at the end of the others,
-whoever asks.)"""
+RSS is read at moments when it is comparable. ComfyUI makes weights that nobody writes, and chance decides how many of
+their pages exist, so the test writes all of them. Garbage and free pages of the C library are removed first: without
+that, two ComfyUIs without memstow differed by 28 MB. (With more than one arena, glibc keeps free memory at the end of
+the others.)"""
 import time
 
 import support
@@ -31,9 +31,9 @@ def written(seed):
 
 
 def loaded_and_freed(comfy, presses=1):
-    """By how much RSS is less when the button has taken three models: the second time, when libraries are warm. ComfyUI
-    itself overlooks for minutes what is asked while it collects garbage after a run: without memstow the button is
-    pressed again."""
+    """By how much the button lowers RSS when it takes three models: the second time, when libraries are warm. ComfyUI
+    itself may overlook the button for minutes while it collects garbage after a run, so without memstow it is pressed
+    again."""
     at_least = comfy.weights + CLIP
     for seed in (1, 2):
         comfy.run(written(seed))
@@ -83,7 +83,7 @@ with comfy:
     assert by_button >= comfy.weights + CLIP, f"/free gave back {by_button / MB:.1f} MB"
     assert ours >= 0.98 * by_button, f"the trigger gave back {ours / MB:.1f} MB, /free {by_button / MB:.1f} MB"
     print(f"by the ledger: /free {by_button / MB:.1f} MB, trigger {ours / MB:.1f} MB")
-    left = live(comfy) - unloaded # of all that the models and runs took, with what the first of them imported
+    left = live(comfy) - unloaded # of all that the models and runs took, including the imports of the first run
     assert left <= max(0.05 * (loaded - unloaded), 32 * MB), f"{left / MB:.1f} MB are left of what loading took"
     base = comfy.rss()
     comfy.run(mixed(8, None, None), extra={"memstow": "free"})

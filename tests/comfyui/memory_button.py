@@ -2,9 +2,10 @@
 # needs: comfyui
 # timeout: 600
 # alone
-"""A real ComfyUI under memstow, one model of which is stowed, one kept, and one nothing was said of. `memstow stow`,
-`restore` and `trigger` from outside move the stowed one, by its ledger and by RSS. The button Free leaves what is kept,
-with its memory, and the next run finds it; with MEMSTOW_FREE_BUTTON=all it takes all, and the memory is back."""
+"""A real ComfyUI under memstow with three models: one is stowed, one is kept, one has no policy. `memstow stow`,
+`restore` and `trigger` from outside move the stowed one, by its ledger and by RSS. The button Free leaves kept models
+with their memory, and the next run finds them. With MEMSTOW_FREE_BUTTON=all it takes all models, and the memory is
+back."""
 import support
 from _comfy import MB, Comfy, mixed, need_real
 
@@ -70,5 +71,5 @@ with Comfy("memstow", ffn=140_000, env={"MEMSTOW_FREE_BUTTON": "all"}, name="all
     support.wait_for(lambda: not comfy.owners(), 30, "all models gone")
     support.wait_for(lambda: rss - comfy.rss() >= 0.95 * comfy.weights, 30, "the UNET's memory coming back")
     live -= support.report(comfy.pid())["totals"]["live_bytes"]
-    assert live >= 0.95 * (comfy.weights + 230 * MB), live # of the text encoder not all pages were ever touched
+    assert live >= 0.95 * (comfy.weights + 230 * MB), live # some pages of the text encoder were never touched
     comfy.check_trace()

@@ -2,9 +2,9 @@
 # needs: comfyui
 # timeout: 600
 # alone
-"""A real ComfyUI under memstow, and a node that keeps a model alive which is to be freed: the report, the log and the
-trace name the variable that holds it, and its bytes; the report of the process names who allocated them. When it lets
-go, the memory comes back."""
+"""A real ComfyUI under memstow, with a node that keeps a model that is to be freed. The report, the log and the trace
+name the variable that holds it, and its bytes. The report of the process names the code that allocated them. When the
+node lets go, the memory comes back."""
 import support
 from _comfy import MB, Comfy, link, mixed, need_real
 

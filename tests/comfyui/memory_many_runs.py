@@ -2,8 +2,8 @@
 # needs: comfyui
 # timeout: 600
 # alone
-"""Ten runs of a real ComfyUI that each load a model and free it grow it by less than 1 MB, in the ledger and in RSS
-without freed memory, and leave no dead identity behind. memory_fifty_runs is the longer one, where all of RSS
+"""Ten runs of a real ComfyUI, each of which loads a model and frees it, grow it by less than 1 MB, in the ledger and in
+RSS without freed memory. No identity of a dead model is left. memory_fifty_runs is the longer test, in which all of RSS
 counts."""
 from _many_runs import measure
 

@@ -2,11 +2,11 @@
 # needs: comfyui
 # timeout: 600
 # alone
-"""A real ComfyUI under memstow, with a UNET of more than 256 MB: the memory of what is to be freed is back when the run
-has ended, by the ledger and by RSS, from loaders of their own and from one checkpoint; the others are found loaded by
-the next run; also after a node that fails, an interrupt and a node that runs out of memory, with a LoRA, and from a
-loader that is asynchronous. The run report has what was live of each model in each node and run before, at most and
-after, and what async nodes that take turns have is counted as theirs."""
+"""A real ComfyUI under memstow, with a UNET of more than 256 MB. The memory of models that are to be freed is back when
+the run has ended, by the ledger and by RSS, from separate loaders and from one checkpoint. The next run finds the other
+models loaded. All of this also holds after a node that fails, an interrupt, and a node that runs out of memory, with a
+LoRA, and with an asynchronous loader. The run report has the live memory of each model in each node and run: before, at
+most and after. Memory of async nodes that take turns counts for the right node."""
 import json
 
 import support
@@ -17,7 +17,7 @@ comfy = Comfy("memstow", ffn=140_000, env={"MEMSTOW_POLICY_MODEL": "free"})
 
 
 def is_back(least=0.95):
-    """The UNET of the run that has just ended is gone, and what it had is back."""
+    """Asserts that the UNET of the last run is gone, and its memory is back."""
     freed = [o for o in comfy.report()["freed"] if o["type"] == "MODEL"]
     assert len(freed) == 1 and "MODEL" not in comfy.owners(), comfy.report()
     assert freed[0]["before_bytes"] >= comfy.weights and freed[0]["after_bytes"] <= 0.05 * comfy.weights, freed
@@ -26,14 +26,15 @@ def is_back(least=0.95):
 
 
 def shares(owner):
-    """What the last report has of a model, by node and run, biggest first: names, then bytes before, at most, and
+    """What the last report has of a model, by node and run, the largest first: names, then bytes before, at most, and
     after."""
     return [(s["node_name"], s["run_name"], s["before_bytes"], s["peak_bytes"], s["after_bytes"])
             for s in comfy.report()["shares"] if s["model"] == owner]
 
 
 def is_reported(number):
-    """The UNET of the run that has just ended came in its loader, and went; the process had it for a while."""
+    """Asserts that the UNET of the last run came in its loader and went, and that the process had its memory for a
+    while."""
     report = comfy.report()
     freed = next(o for o in report["freed"] if o["type"] == "MODEL")
     assert freed["run_before_bytes"] == 0 and freed["run_peak_bytes"] >= comfy.weights, freed
@@ -91,7 +92,7 @@ with comfy:
     comfy.run(workflow)
     is_back()
 
-    # async nodes that take turns: each has what it allocated, and a loader's model is its own
+    # async nodes that take turns: each has the memory that it allocated, and a loader's model is the loader's
     counts = {"one": 20, "two": 30, "three": 40}
     plants = {name: {"class_type": "AsyncPlant", "inputs": {"size": 300_000, "blocks": count}} for name,
               count in counts.items()}
@@ -111,7 +112,7 @@ with comfy:
         assert share["model"] is None and share["before_bytes"] == 0, share
         assert 300_000 * count <= share["after_bytes"] < 300_000 * count + 100_000, share
 
-    # of one checkpoint: the VAE stays when the UNET goes, and is not loaded again with it
+    # from one checkpoint: the VAE stays when the UNET goes, and is not loaded again with it
     comfy.run(checkpoint(mixed(7)))
     is_back()
     vae = comfy.owners()["VAE"]

@@ -2,9 +2,9 @@
 # needs: comfyui
 # timeout: 600
 # alone
-"""A real ComfyUI under memstow, in a control group of its own: a UNET of more than 512 MB that is to be stowed is out
-after the run, by RSS and by the group's memory; the next run's output is the same to the bit, and what it uses is
-anonymous memory again."""
+"""A real ComfyUI under memstow, in a control group of its own. A UNET of more than 512 MB that is to be stowed is out
+after the run, by RSS and by the group's memory. The next run's output is the same to the bit, and the memory that it
+uses is anonymous again."""
 import pathlib, time
 
 import support
@@ -23,7 +23,7 @@ def field(file, name):
 
 
 def now():
-    """What there is: RSS, anonymous memory of it, and what the group uses, else what the machine has not left."""
+    """RSS, its anonymous part, and the memory of the group; without a group, the memory that the machine has used."""
     rollup = f"/proc/{comfy.pid()}/smaps_rollup"
     return (comfy.rss(), field(rollup, "Anonymous"), group.used() if group else -field("/proc/meminfo", "MemAvailable"))
 

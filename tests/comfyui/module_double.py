@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""The Python module on the test double: what it hands to the ABI, what it makes of the answers, and scopes that follow
-coroutines and threads. Runs itself again, with the double in the process."""
+"""The Python module on the test double: its calls of the ABI, its use of the answers, and scopes that follow coroutines
+and threads. It runs itself again, with the double in the process."""
 import asyncio, ctypes, errno, os, sys, threading
 
 if "libdouble" not in os.environ.get("LD_PRELOAD", ""):
@@ -149,10 +149,10 @@ for raised, outcome in ((KeyError(), "failed"), (MemoryError(), "out-of-memory")
         assert error is raised and run.outcome == outcome
 raises("ENOENT", run.end)
 
-# moving, triggers, the trace
+# moves, triggers, the trace
 second.assign(bytearray(70))
 assert memstow.Share(second.id, 0, 0, 70, 0, 0) in memstow.shares()
-many = [memstow.owner(f"many {i}") for i in range(300)] # more than there is room for at first
+many = [memstow.owner(f"many {i}") for i in range(300)] # more than the first buffer holds
 for one in many:
     one.assign(bytearray(9))
 assert {one.id for one in many} <= {share.model for share in memstow.shares()}

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # needs: torch
 # timeout: 300
-"""The Python module on the library itself: scopes of coroutines and threads count to the byte, assigned buffers,
-tensors and modules are their owner's, retired owners give back, and errors carry the library's words. Runs itself under
-memstow."""
+"""The Python module on the library itself. Scopes of coroutines and threads count to the byte; assigned buffers,
+tensors and modules belong to their owner; retired owners give back their memory; errors have the library's words. It
+runs itself under memstow."""
 import asyncio, errno, json, os, sys, threading
 
 if "libmemstow" not in os.environ.get("LD_PRELOAD", ""):
     import support
     support.memstow("run", "--quiet", "-o", "out.mst", "--", support.PYTHON, __file__,
                     env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")})
-    for command in ("owners", "report"): # how the runs ended
+    for command in ("owners", "report"): # the outcome of the runs
         owners = json.loads(support.memstow(command, "out.mst", "--json").stdout)["owners"]
         outcomes = {owner["name"]: owner["outcome"] for owner in owners if owner["kind"] == "run"}
         assert outcomes == {"a run": "ok", "one that fails": "failed", "one without memory": "out-of-memory",
@@ -30,7 +30,7 @@ def live(owner):
     return owner.figures().live_bytes
 
 
-# scopes, of this thread and of coroutines that take turns
+# scopes of this thread, and of coroutines that take turns
 first, second = memstow.owner("first"), memstow.owner("second", kind="custom")
 node = memstow.owner("node", kind="node")
 with first.scope(), node.scope():
@@ -71,7 +71,7 @@ assert 7 * MB <= live(workers[0]) - before < 7 * MB + 4096
 kept.clear()
 assert all(live(owner) < 40_000 for owner in workers)
 
-# memory that was there before
+# memory from before the scope
 buffer, tensor = bytearray(2 * MB), torch.ones(MB)
 module = torch.nn.Sequential(torch.nn.Linear(512, 1024), torch.nn.Linear(1024, 16))
 model = memstow.owner("assigned", policy="stow", priority=3)
@@ -93,7 +93,7 @@ del buffer, loaded
 module = None
 assert live(model) < 8192, live(model)
 
-# what fails says why
+# a failed call says why
 for call, number in ((lambda: memstow.figures(2**20 - 1), errno.ENOENT),
                      (lambda: first.scope().__exit__(), errno.EPERM),
                      (lambda: memstow.assign(first, (16, 10)), errno.ENXIO)):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""Packs that wrap the same functions of ComfyUI, one installed before ours and one after: everybody is called, policies
-hold, and failures are still told. A third sets MultiGPU's flag: on patchers or on inner models, before a LoRA, and in
-classes of its own that load a CLIP or a VAE as ComfyUI's do. beside_multigpu has the real one."""
+"""Packs that wrap the same functions of ComfyUI, one installed before ours and one after. Every wrapper is called,
+policies hold, and failures are reported. A third pack sets MultiGPU's flag: on patchers or inner models, before a LoRA,
+and in classes of its own that load a CLIP or a VAE as ComfyUI's do. beside_multigpu uses the real MultiGPU."""
 from _comfy import Comfy, around_pack, link, mixed, sample, unet
 
 WRAPS = '''
@@ -89,7 +89,7 @@ with comfy:
     comfy.run(flagged(False, False, 6))
     assert comfy.owners()["MODEL"]["policy"] == "keep"
 
-    # set before a LoRA, which makes a clone: the one that is loaded has no flag
+    # set before a LoRA, which makes a clone: the loaded object has no flag
     lora = {"class_type": "LoraLoaderModelOnly",
             "inputs": {"model": link("flag"), "lora_name": "tiny.safetensors", "strength_model": 0.5}}
     comfy.run({**flagged(False, True, 7), "lora": lora, **sample("lora", 7)})
@@ -102,7 +102,7 @@ with comfy:
     assert [(line["patcher"], line["policy"], line["node"])
             for line in seen][-1] == (read["from"], "free", "flag"), seen
 
-    # loaders of another pack's, which set it on what they return
+    # loaders of another pack, which set the flag on the models that they return
     def loaded_by(seed, keep_clip, keep_vae):
         workflow = mixed(seed, "keep", None)
         for name, keeps in (("clip", keep_clip), ("vae", keep_vae)):

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""In a real ComfyUI, on the test double: the moment after a run comes also when a node raises, when the run is
-interrupted, and when a node runs out of memory; the client still hears of the failure, and what was to be freed is
-freed. Async nodes that run side by side keep to their own scopes, and a loader that is asynchronous has its model
-registered."""
+"""A real ComfyUI on the test double. Policies are applied also after a run in which a node raises an error, after an
+interrupt, and after a node runs out of memory. The client gets the error, and models that were to be freed are freed.
+Async nodes that run side by side keep to their own scopes, and an asynchronous loader has its model registered."""
 from _comfy import Comfy, link, mixed, policy, sample, unet
 import support
 
@@ -57,7 +56,7 @@ with comfy:
     freed = comfy.report()["freed"]
     assert [(o["type"], o["origin"], o["rule"]) for o in freed] == [("MODEL", "tiny.safetensors", "patcher")], freed
 
-    # what a policy node says of a run that never got to it
+    # a policy node in a run that ended before it
     workflow = failing("Fail", 7)
     workflow["unet"] = unet("other.safetensors")
     comfy.run(workflow, status="error")

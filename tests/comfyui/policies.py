@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""In a real ComfyUI, on the test double: policies of three models from loaders of their own. What is to be freed goes,
-with what reaches it in the node cache, and nothing else; a policy stays over cached runs, until it is changed or its
-node is removed; a kept model is found again after another workflow."""
+"""Policies of three models from separate loaders, in a real ComfyUI on the test double. A model that is to be freed
+goes, with the cached outputs that reach it, and nothing else goes. A policy stays over cached runs until it is changed
+or its node is removed. A kept model is found again after another workflow."""
 from _comfy import Comfy, checkpoint, link, mixed, policy, sample, unet
 
 comfy = Comfy()
@@ -27,12 +27,12 @@ with comfy:
     assert first["CLIP"]["rule"] == "patcher" and first["VAE"]["policy"] is None and first["VAE"]["is_loaded"]
     assert first["CLIP"]["origin"] == "tiny.safetensors" and first["CLIP"]["live_bytes"] > 2e8
 
-    # the next run loads what was freed, and only that; what does not depend on it was cached
+    # the next run loads the freed models and no others; nodes that do not depend on them were cached
     done = comfy.run(mixed(2))
     assert cached(done) == {"clip", "clip_policy", "vae", "words", "latent"}, cached(done)
     assert {t: o["id"] for t, o in comfy.owners().items()} == {t: o["id"] for t, o in first.items()}
 
-    # ten cached runs: nothing is executed, and the policy stays
+    # ten cached runs: no node is executed, and the policy stays
     for _ in range(10):
         done = comfy.run(mixed(2))
         assert "text" in cached(done) and "unet" not in cached(done)
@@ -49,7 +49,7 @@ with comfy:
     assert comfy.report()["freed"][0]["rule"] == "extra_data of this run"
     assert reads(first["CLIP"]["id"]) == ("run", "free")
 
-    # a kept model outlives another workflow, and is found by the next one that wants it
+    # a kept model outlives another workflow, and the next workflow that needs it finds it
     comfy.run(mixed(3, unet_policy="keep"))
     kept = comfy.owners()
     done = comfy.run({"other": unet("other.safetensors"), **sample("other", 4)})
@@ -58,7 +58,7 @@ with comfy:
     assert {"unet", "unet_policy", "clip", "clip_policy"} <= cached(done), cached(done)
     assert comfy.owners()["MODEL"]["id"] == kept["MODEL"]["id"]
 
-    # a LoRA: the patcher that is loaded is not the one that the policy was set on
+    # a LoRA: the loaded patcher is not the one with the policy
     lora = {"unet": unet(), "unet_policy": policy("unet", "free", 3),
             "lora": {"class_type": "LoraLoaderModelOnly", "inputs": {
                 "model": link("unet_policy"), "lora_name": "tiny.safetensors", "strength_model": 0.5}}}
@@ -70,7 +70,7 @@ with comfy:
     assert reads(comfy.owners()["MODEL"]["id"]) == ("patcher", "keep")
     assert len([o for o in comfy.get("/memstow/owners")["owners"] if o["type"] == "MODEL"]) == 1
 
-    # of one checkpoint: when the UNET is freed the VAE stays, and is the same when the loader runs again
+    # from one checkpoint: when the UNET is freed the VAE stays, and is the same when the loader runs again
     comfy.run(checkpoint(mixed(8)))
     owners = comfy.owners()
     assert set(owners) == {"CLIP", "VAE"} and comfy.report()["freed"], owners
@@ -78,7 +78,7 @@ with comfy:
     assert comfy.owners() == owners and "ckpt" not in cached(done), comfy.owners()
     comfy.run(checkpoint(mixed(10, vae_policy="free")))
     assert set(comfy.owners()) == {"CLIP"} and len(comfy.report()["freed"]) == 2
-    # of another loader nobody knows how to load a part again: what was to be freed is stowed
+    # an unknown loader cannot load a part again: its model is stowed instead of freed
     three = {"all": {"class_type": "LoadThree", "inputs": {"name": "tiny.safetensors"}}, "p": policy("all", "free"),
              **sample("p", 11), "vae_digest": {"class_type": "Digest", "inputs": {"value": link("all", 2)}}}
     comfy.run(three)

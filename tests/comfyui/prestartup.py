@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
-"""A ComfyUI that nobody started under memstow starts itself again in place when its user says so: the same process,
-the same arguments, the same environment but for what memstow needs, once. Where the command does not fit, and where the
-user said no, it runs as always. One line says which."""
+"""A ComfyUI that was not started under memstow starts itself again in place if its user says so: the same process, the
+same arguments, and the same environment except memstow's variables, once. If the command does not fit, or the user said
+no, it runs as always. One line says which."""
 import json, pathlib, signal
 
 import support
@@ -19,7 +19,7 @@ def environment_of(pid):
 
 
 def started(name, expect, count=1, **env):
-    """A ComfyUI with this environment: whether memstow is in it, and what the log says of it."""
+    """Starts a ComfyUI with this environment. Returns whether memstow is in it, and the log's line about it."""
     is_new = not (support.HERE / name / "custom_nodes").exists()
     comfy = Comfy(under=None, name=name, pack=is_new, env={"MEMSTOW_COMMAND": str(support.MEMSTOW), **env})
     log = comfy.log()
@@ -33,7 +33,7 @@ comfy, preloaded = started("by-environment", AGAIN, MEMSTOW="1", MEMSTOW_OPTIONS
 assert preloaded
 done = comfy.run(mixed(1))
 assert done["status"]["status_str"] == "success" and comfy.owners(), comfy.log()[-3000:]
-pid = comfy.server.pid # the process that was started: nothing lies in between
+pid = comfy.server.pid # it is the process that was started: no other lies in between
 words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:-1]
 assert words[1:] == [str(word) for word in comfy.command[1:]], words
 env = environment_of(pid)
@@ -54,7 +54,7 @@ comfy, preloaded = started("by-setting", AGAIN)
 assert preloaded
 comfy.stop()
 for name, expect, count, env in (
-        ("by-setting", "ComfyUI was not started under memstow", 1, {"MEMSTOW": "0"}), # says more than the setting
+        ("by-setting", "ComfyUI was not started under memstow", 1, {"MEMSTOW": "0"}), # it counts before the setting
         ("misfit", "(memstow: does not fit); ComfyUI runs as always", 1,
          {"MEMSTOW": "1", "MEMSTOW_COMMAND": str(missing)}),
         ("again", "the library is not there; it runs as always", 1, {"MEMSTOW": "1", "MEMSTOW_RESTARTED": "1"})):

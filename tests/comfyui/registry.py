@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The registry, with ComfyUI's own patchers, in this process: the one look-up of policies and its order, ids that are
-used again by force, no leak over a thousand models, what is lost and what is not. flags is about those that other packs
-set."""
+"""The registry, with ComfyUI's own patchers, in this process: the one look-up of policies and its order; ids that are
+used again, by force; no leak over a thousand models; lost models and others. The test `flags` is about flags of other
+packs."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -51,7 +51,7 @@ base.model._mgpu_unload_distorch_model = False
 assert rule(grandchild) == ("keep", "flag")
 base.model._mgpu_unload_distorch_model = True
 assert rule(grandchild) == ("free", "flag")
-grandchild._mgpu_unload_distorch_model = False # the patcher's before the inner model's
+grandchild._mgpu_unload_distorch_model = False # the patcher's counts before the inner model's
 assert rule(grandchild) == ("keep", "flag") and rule(base) == ("free", "flag")
 registry.set(base.model, cousin, r.Setting("stow", 1, "9"))
 assert rule(grandchild) == ("stow", "inner") and rule(cousin) == ("stow", "patcher")
@@ -65,7 +65,7 @@ registry.this_run = {}
 registry.clear(registry.find(base.model), "7")
 assert rule(grandchild) == ("free", "parent")
 count = len(lines("SET"))
-registry.set(base.model, base, r.Setting("free", 2, "8")) # no news after the patcher's own
+registry.set(base.model, base, r.Setting("free", 2, "8")) # nothing new after the patcher's own
 registry.set(base.model, base, r.Setting("free", 2, "8"))
 assert len(lines("SET")) <= count + 1
 assert lines("SET")[0] == {"kind": "SET", "by": "comfyui", "owner": registry.find(base.model).owner.id,
@@ -74,7 +74,7 @@ assert r.defaults({"MEMSTOW_POLICY": " Keep ", "MEMSTOW_POLICY_VAE": "free", "ME
     {"": "keep", "VAE": "free"}
 assert r.for_one_run("free") == {"": "free"}
 
-# what cannot be meant is left out, and said
+# an impossible setting is left out, with a message
 said = []
 listener = logging.Handler()
 listener.emit = lambda record: said.append(record.getMessage())
@@ -92,7 +92,7 @@ for word, takes_all, part in ((None, False, None), ("", False, None), (" All ", 
 logging.getLogger("memstow").removeHandler(listener)
 registry.defaults = {}
 
-# ids that are used again: with the same addresses there are other models
+# ids that are used again: other models have the same addresses
 seen, again = {}, 0
 for _ in range(2000):
     model = torch.nn.Linear(4, 4)
@@ -109,14 +109,14 @@ assert again > 0, "no id was used twice: this showed nothing"
 assert len(registry.identities) == 1 and len(registry.settings) == 2, registry.identities
 assert registry.find(base.model).owner.figures().retired is False
 
-# the ids of a dead model, forced: a registry that remembers the id alone would find it
+# the ids of a dead model, by force: a registry that remembers only ids would find it
 victim = patcher()
 stale = registry.find(victim.model)
 registry.identities[id(victim)] = stale
 assert registry.find(victim) is None
 del registry.identities[id(victim)]
 
-# a kept model that dies is lost, with who dropped it; one that is freed is not
+# a kept model that dies is lost, with the code that dropped it; a freed model is not lost
 stale.kept, registry.phase, number = True, "the test", stale.owner.id
 del stale
 
@@ -132,7 +132,7 @@ lost = lines("LOST")
 assert [(line["owner"], line["phase"]) for line in lost] == [(number, "the test")] and any(
     "dropper registry.py" in frame for frame in lost[0]["stack"]), lost
 
-# the list of loaded models: dead entries compare equal, and entries go by themselves; what is kept is named, not
+# the list of loaded models: dead entries compare equal, and entries go by themselves; kept models are named, not
 # counted
 first, second, third = patcher(), patcher(), patcher()
 mm.load_models_gpu([first, second, third])
@@ -151,7 +151,7 @@ assert rule(base) == ("free", "patcher")
 mm.unload_all_models()
 assert [e.model for e in mm.current_loaded_models] == [first], "only what is kept stays"
 
-# who holds a model is told by what the program has, not by lists of ours
+# holders of a model are named by the program's objects, not by lists of ours
 inside = patcher()
 held, identity = [[[inside]]], registry.find(inside.model)
 del inside
@@ -161,7 +161,7 @@ for depth, end in ((2, "an object of type builtins.list[0][0]"), (12, "main__.he
     [found] = runs.held.look([identity]).values()
     assert len(found) == 1 and found[0].endswith(end), found
 
-# why a model is still there: each reason, and what glibc keeps
+# why a model is still there: each reason, and the memory that glibc keeps
 reasons = report.why_here(identity, "keep", [], [], False), report.why_here(identity, "stow", [], [], True)
 assert reasons == (["policy: keep"], ["policy: stow"]), reasons
 held[0][0][0].pinned = {"weight", "bias"}
@@ -186,14 +186,14 @@ next(e for e in mm.current_loaded_models if e.model is there).device = torch.dev
 assert unload.unload(lambda p: p is here or p is there) == 2
 assert [e.model for e in mm.current_loaded_models] == [first], mm.current_loaded_models
 
-# ComfyUI empties PyTorch's cache: what is cached for models alone may go first
+# ComfyUI empties PyTorch's cache: memory that is cached for models goes first
 import contextlib
 dropped, memstow.drop_pools = [], lambda: dropped.append("dropped")
 memstow.outside_pools = lambda: (dropped.append("outside"), contextlib.nullcontext())[1]
 mm.soft_empty_cache()
 assert dropped == ["dropped", "outside"], dropped
 
-# comfy-aimdo's ranges, as newer versions of ComfyUI hang them on a model: whose they are, and what is resident, after
+# comfy-aimdo's ranges, as newer versions of ComfyUI put them on a model: their owner, and their resident bytes after
 # each trigger
 import types
 class ModelVBAR:
@@ -201,14 +201,14 @@ class ModelVBAR:
     get_residency, loaded_size = (lambda self: [1, 0]), (lambda self: 32 << 20)
 module = sys.modules["comfy_aimdo.model_vbar"] = types.ModuleType("comfy_aimdo.model_vbar")
 module.ModelVBAR = ModelVBAR
-first.model.dynamic_vbars = {"cuda:1": object(), "cuda:0": ModelVBAR()} # the first is of a kind that nobody knows yet
+first.model.dynamic_vbars = {"cuda:1": object(), "cuda:0": ModelVBAR()} # the first is of an unknown kind
 runs.trigger("request", "the test asks again")
 noted = [line for line in memstow.decisions()[0] if line["kind"] == "VBARS"][-1]["vbars"]
 number = registry.find(first.model).owner.id
 assert [(v["owner"], v["bytes"], v["resident_bytes"]) for v in noted] == [(number, 10 << 30, 32 << 20)], noted
 del first.model.dynamic_vbars, sys.modules["comfy_aimdo.model_vbar"]
 
-# a module that nothing refers to weakly, a patcher without a model
+# a module without weak references, a patcher without a model
 assert list(r.patchers_in(None)) == [] and list(r.patchers_in([first])) == []
 assert list(r.patchers_in(first)) == [(first, first.model)]
 assert list(r.patchers_in(first.model)) == [(None, first.model)]

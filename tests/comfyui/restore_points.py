@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""Each way by which ComfyUI touches the weights of a model that is out of a device restores it before, or is refused
-and touches nothing. On the CPU, with doubles: of libmemstow, which says what is out, and of the device's memory,
-`Elsewhere`, a tensor that nothing may look into while it is. No GPU has seen this."""
+"""Every call of ComfyUI that touches the weights of a model that is out of its device restores the model first, or is
+refused and touches nothing. On the CPU, with two doubles: libmemstow, which says what is out, and `Elsewhere`, a tensor
+that stands for the device's memory and fails if it is read while it is out. No GPU has seen this."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -28,7 +28,7 @@ ModelPatcher = comfy.model_patcher.ModelPatcher
 
 
 class Elsewhere(torch.Tensor):
-    """Memory of a device, a double: while it is out, looking into it is what would break the device's context."""
+    """Memory of a device, a double. Reading it while it is out is an error, as it would break the device's context."""
     is_out = False
     broken = 0
     HARMLESS = {"numel", "nelement", "element_size", "dim", "size", "stride", "is_floating_point", "untyped_storage",
@@ -42,7 +42,7 @@ class Elsewhere(torch.Tensor):
         return super().__torch_function__(function, types, arguments, options or {})
 
 
-# The device part of the double: what is out comes back with memstow's answer.
+# The device part of the double: a model comes back with memstow's answer.
 restore = memstow.restore
 
 
@@ -96,7 +96,7 @@ def hook():
     return comfy.hooks.HookGroup()
 
 
-# Of a patcher: its methods with arguments for each.
+# The methods of a patcher, with arguments for each.
 METHODS = {"get_model_object": (KEY,), "add_patches": (DIFF,), "get_key_patches": (), "model_state_dict": (),
            "patch_weight_to_device": (KEY, cpu), "load": (cpu,), "patch_model": (cpu,), "unpatch_model": (cpu,),
            "partially_unload": (cpu, 1), "partially_load": (cpu, 1 << 20), "calculate_weight": ([], torch.ones(4), KEY),
@@ -107,7 +107,7 @@ METHODS = {"get_model_object": (KEY,), "add_patches": (DIFF,), "get_key_patches"
            "unpatch_hooks": (), "clean_hooks": (), "cleanup": ()}
 assert set(METHODS) == set(p.OF_PATCHERS)
 
-# Those that read and write no weights. A method that is in neither list is one that somebody has to look at.
+# Methods that read and write no weights. A method that is in neither list must be looked at by somebody.
 HARMLESS = {
     "__init__", "__del__", "model_size", "get_ram_usage", "loaded_size", "lowvram_patch_counter", "clone", "is_clone",
     "clone_has_same_weights", "memory_required", "add_object_patch", "set_model_compute_dtype", "add_weight_wrapper",
@@ -133,7 +133,7 @@ def with_injections(patcher):
 
 
 def other():
-    """What has this model in it, as a pipeline or a wrapper of a custom node has."""
+    """An object that contains this model, such as a pipeline or a wrapper of a custom node."""
     return torch.nn.ModuleList([patcher.model])
 
 
@@ -179,7 +179,7 @@ for name, way in WAYS.items():
     assert not Elsewhere.broken, name
     assert not any(module._forward_pre_hooks for module in patcher.model.modules()), name
 
-# The device has no memory for it: each way is refused before it has touched anything; the model stays out, and comes
+# The device has no memory for it: each call is refused before it has touched anything. The model stays out, and comes
 # back later.
 for name, way in WAYS.items():
     patcher, identity = loaded()
@@ -195,7 +195,7 @@ for name, way in WAYS.items():
     way()
     assert not points.out and not Elsewhere.broken, name
 
-# What touches no weights brings nothing back.
+# Calls that touch no weights bring nothing back.
 patcher, identity = loaded()
 clone = patcher.clone()
 assert patcher.is_clone(clone) and patcher.model_size() and patcher.loaded_size() is not None
@@ -211,7 +211,7 @@ del clone
 gc.collect()
 assert points.out and Elsewhere.is_out, "brought back in vain"
 
-# For who asks for it first, others make room: a model that is loaded goes, one that is out itself need not.
+# Other models make room for the first one that is used: a loaded model goes; a model that is out itself need not.
 double.memstow_double_device_full(1)
 calls, before = [], p.unload.unload
 
@@ -234,8 +234,8 @@ del patcher
 gc.collect()
 assert not points.out and not points.parts and not points.hooks
 
-# A rescue of memstow's takes out by itself what is idle and in a device. So what is in one is not idle, and what a
-# rescue took out again before it was in use comes back again.
+# A rescue of memstow's takes out idle models that are in a device. A model that is in one is not idle. A model that a
+# rescue took out again before its use comes back again.
 Elsewhere.is_out = False
 patcher, identity = loaded()
 identity.set_idle(True)
@@ -260,7 +260,7 @@ memstow.restore = beside_a_rescue
 patcher.get_model_object(KEY)
 assert not Elsewhere.is_out and not points.out and not report.figures_of(identity.owner).device_stowed_bytes
 
-# One takes it out just before it is said to be in use: it is known to be out.
+# A rescue takes the model out just before it is declared in use: the pack knows that it is out.
 patcher, identity = loaded()
 patcher.get_model_object(KEY)
 identity.set_idle(True)

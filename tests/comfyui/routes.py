@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The pack's routes: owners, decisions, report, snapshot and trigger; requests wait for the end of the run that is on
-and get their ticket; the last runs' reports are kept, whatever triggers came since; what cannot be meant is refused,
-and so are pages of other origins, as ComfyUI refuses them; a client never names a file but one that it was told of.
-There are at most 20 snapshots, which are listed, and deleted one by one."""
+"""The pack's routes: owners, decisions, report, snapshot and trigger. Requests wait for the end of the present run and
+get their ticket. Reports of the last runs are kept, whatever triggers came since. Invalid requests are refused. So are
+pages of other origins, as ComfyUI refuses them. A client can only name files that it was told of. There are at most 20
+snapshots, which are listed and deleted one by one."""
 import concurrent.futures, json, pathlib, threading, time, urllib.request
 
 import support
@@ -41,7 +41,7 @@ with comfy:
         found, following = found + lines, answer["next"]
     assert [line["line"] for line in found if line["kind"] == "PLANTED"] == list(range(12_000))
 
-    # a trigger while nothing runs, and one that has to wait for the end of a run
+    # a trigger between runs, and one that must wait for the end of a run
     done = comfy.get("/memstow/trigger", {"wait": True, "reason": "by hand"})
     assert done["done"] and "kept 2" in done["text"], done
     assert comfy.report()["about"] == "a trigger after run 2: request", comfy.report()
@@ -78,12 +78,12 @@ with comfy:
     assert [comfy.get(f"/memstow/ticket?id={number}") for number in (0, 99, "x", -1, "")] == [None] * 5
     assert comfy.wait(prompt)["status"]["status_str"] == "error"
 
-    # snapshots go where the server says, whatever a client says
+    # the server chooses the place of snapshots, whatever a client says
     answer = comfy.get("/memstow/snapshot", {"path": "/tmp/evil.mst", "file": "../../evil.mst"})
     file = comfy.folder / "output" / answer["file"]
     assert file.is_file() and file.parent == comfy.folder / "output/memstow", answer
     assert not list(pathlib.Path(comfy.folder).glob("**/evil*"))
-    (file.parent / "other.mst").touch() # by hand, and a link: neither is listed, nor counted, nor deleted
+    (file.parent / "other.mst").touch() # a file made by hand, and a link: neither is listed, counted or deleted
     (file.parent / "20260101-000000-1-000000.mst").symlink_to(file)
     listed = comfy.get("/memstow/snapshot")
     (one,) = listed["snapshots"]

@@ -2,8 +2,8 @@
 # needs: comfyui cc
 # timeout: 300
 """Without memstow in the process the pack hooks nothing: ComfyUI's functions are its own, outputs are the same, the
-policy node is a wire, the routes are not there, and one line in the log says how to start it. The module does nothing,
-and says so once."""
+policy node is a wire, the routes do not exist, and one line in the log says how to start memstow. The module does
+nothing, and says so once."""
 import shutil, subprocess, sys
 
 import support
@@ -76,7 +76,7 @@ assert used.returncode == 0 and used.stderr.count("not started under memstow") =
 imported = subprocess.run([sys.executable, "-c", "import memstow, sys; assert 'torch' not in sys.modules"], text=True,
                           env={"PYTHONPATH": str(support.ROOT / "tools/python")}, capture_output=True)
 assert imported.returncode == 0 and not imported.stderr, imported
-# the file alone, and the calls of other packs as the first ones
+# the module alone; the calls of other packs come first
 (support.HERE / "alone").mkdir()
 shutil.copy(support.ROOT / "tools/python/memstow.py", support.HERE / "alone")
 alone = "import memstow; assert not hasattr(memstow, 'comfy') and memstow.trigger() == 0"

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 300
-"""Instructions that the hooks add to a pair of cudaMallocAsync and cudaFreeAsync, counted by callgrind over a runtime
-whose functions do nothing but answer (a test double). Instructions of memstow's own, no time, and nothing of a GPU.
+"""The instructions that the hooks add to a pair of cudaMallocAsync and cudaFreeAsync. callgrind counts them over a
+runtime whose functions only answer (a test double). They are memstow's own instructions; the figure says nothing about
+time, or about a GPU.
 
-Each is the difference of a long and a short run. It may not grow by more than 5 % over tests/cost/cuda_budget.json,
-which `RECORD_COST=1 tests/check cost/cuda` writes."""
+Each figure is the difference of a long and a short run. It may not grow by more than 5 % over
+tests/cost/cuda_budget.json, which `RECORD_COST=1 tests/check cost/cuda` writes."""
 import json, os, pathlib, shutil
 
 import instructions, support
@@ -17,7 +18,7 @@ HERE = pathlib.Path(__file__).parent
 
 
 def build():
-    """The runtime that only answers, and the program."""
+    """Builds the runtime that only answers, and the program."""
     library = support.HERE / "libcudart.so.13"
     support.run("cc", "-O2", "-fPIC", "-shared", "-DEMPTY_RUNTIME", "-o", library, HERE.parent / "bench/cuda_pair.c")
     os.environ["LD_LIBRARY_PATH"] = str(support.HERE)

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 300
-"""Instructions for one malloc and one free in each mode, and with call stacks in the leaf cache, joined to the
-remembered one, and never seen before; and for a scope that is entered and left; counted by callgrind: the same on a
-loud machine and a quiet one.
+"""Instructions for one malloc and one free in each mode, and with three kinds of call stacks: found in the leaf cache,
+joined to the last stack, and new. Also for entering and leaving a scope. callgrind counts them, so a busy machine gives
+the same numbers.
 
-Each is the difference of a long and a short run, so that starting up does not count. It may not grow by more than 5 %
-over tests/cost/budget.json. `RECORD_COST=1 tests/check cost` writes what it counts there. The leaf cache adapts to the
-stacks that it sees, so that joined ones take one of two numbers, 12 % apart: the larger one is to be recorded."""
+Each figure is the difference of a long and a short run, so that the start does not count. It may not grow by more than
+5 % over tests/cost/budget.json. `RECORD_COST=1 tests/check cost` writes that file. The leaf cache adapts to the stacks
+that it sees, so joined stacks take one of two numbers, 12 % apart: record the larger one."""
 import json, os, pathlib, platform, re, shutil, subprocess, tempfile
 
 import support
 
 BUDGET = pathlib.Path(__file__).with_name("budget.json")
-SHORT, LONG = 24_000, 56_000 # no table of call stacks grows near either
+SHORT, LONG = 24_000, 56_000 # no table of call stacks grows near either of them
 ROOM = 1.05
 MODES = { # program, and options of `memstow run`
     "untracked": (["pairs"], None),
@@ -54,7 +54,7 @@ def measure():
 
 
 def toolchain():
-    """What the numbers depend on besides us."""
+    """What the numbers depend on beside memstow."""
     compiler = subprocess.run(["cc", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
     return f"glibc {platform.libc_ver()[1]}, cc {compiler}"
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # alone
 # timeout: 300
-"""A running process with a million sites and ten million live blocks: the snapshot from outside is exact, at most 30
-MB, and reading it takes at most 200 MB. What it took in seconds is printed; the goal is one second each, and no
-test."""
+"""A running process with a million sites and ten million live blocks. The snapshot from outside is exact and has at
+most 30 MB; reading it takes at most 200 MB. The test prints the seconds; the goal of one second each is not tested."""
 import os, pathlib, subprocess, time
 
 import support

@@ -1,4 +1,4 @@
-"""Runs _random_use.c with a few seeds; more of them, and more steps, in the long variant."""
+"""Runs _random_use.c with a few seeds. The long variant has more seeds and more steps."""
 import pathlib, sys
 
 import support, _simulated

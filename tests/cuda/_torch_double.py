@@ -1,13 +1,14 @@
-"""A double of PyTorch's torch.cuda, for tests: the part of its native allocator that memstow's pools rest on, over a
-CUDA driver that is asked through libcuda.so.1 (the simulated one, in tests). It is no PyTorch, and shows nothing about
-one but this:
+"""A double of PyTorch's torch.cuda, for tests: the part of its native allocator that memstow's pools need, over the
+CUDA driver in libcuda.so.1 (in tests, the simulated one). It is not PyTorch, and shows nothing about PyTorch except
+these rules:
 
-- requests of at most 1 MiB share segments of 2 MiB, those below 10 MiB segments of 20 MiB, others have their own;
-- a thread that is in a pool gets its memory from that; of two that it is in, from the one entered last;
-- a pool that is entered a second time, by any thread, is an error; so is one whose last user has let go of it;
-- what is cached in a pool is given back only once that has no user, and nothing is while any thread is in a pool;
-- cuBLAS's workspace, of 8 MiB, is made at a thread's first product on a stream, wherever the thread is then, and kept;
-- a pool's destructor ends the process while any thread is in a pool (here it says so in `destroyed`)."""
+- Requests of at most 1 MiB share segments of 2 MiB. Requests below 10 MiB share segments of 20 MiB. Others have
+  segments of their own.
+- A thread in a pool gets its memory from that pool. If it is in two pools, it gets it from the one entered last.
+- It is an error to enter a pool twice, on any thread, and to enter a pool whose last user has let go of it.
+- Cached memory of a pool is given back only when the pool has no user and no thread is in any pool.
+- cuBLAS's workspace of 8 MiB is made at a thread's first product on a stream, wherever the thread is then, and kept.
+- A pool's destructor ends the process if a thread is in a pool. Here it notes that in `destroyed`."""
 import ctypes
 import sys
 import threading
@@ -15,7 +16,7 @@ import types
 
 MIB = 1 << 20
 cuda_driver = ctypes.CDLL("libcuda.so.1")
-context = ctypes.c_void_p() # the primary one, which the runtime makes any thread's
+context = ctypes.c_void_p() # the primary context, which the runtime makes current on any thread
 destroyed = []
 
 
@@ -44,8 +45,8 @@ class Segment:
 class Allocator:
     def __init__(self):
         self.segments = []
-        self.users = {}     # of pools, by their ids
-        self.underway = []  # (id, thread) of those that are entered
+        self.users = {}     # users of each pool, by the pool's id
+        self.underway = []  # (id, thread) of pools that are entered
         self.lock = threading.RLock()
         self.last = 0
 
@@ -140,7 +141,7 @@ def blas_handle():
 
 
 def install(version="2.13.0", backend="native", initialized=True, blas=False):
-    """Puts the double into the place of PyTorch in this process, and begins CUDA."""
+    """Puts the double in the place of PyTorch in this process, and begins CUDA."""
     must(cuda_driver.cuInit(0))
     must(cuda_driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
     torch = types.ModuleType("torch")
@@ -150,7 +151,7 @@ def install(version="2.13.0", backend="native", initialized=True, blas=False):
                                      _cuda_releasePool=allocator.release)
     state = types.SimpleNamespace(initialized=initialized, capturing=False, counted=False)
 
-    def is_available(): # counts devices, after which a forked child has no CUDA
+    def is_available(): # it counts devices; after that a forked child has no CUDA
         state.counted = True
         return True
     torch.cuda = types.SimpleNamespace(

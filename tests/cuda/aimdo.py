@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: pip:comfy-aimdo
-# PyPI's comfy-aimdo, a client that nobody here wrote, over the simulated driver: it writes its jumps over the driver's
-# functions, as it does without memstow, and what the program takes is counted all the same.
+# PyPI's comfy-aimdo, a client by other authors, over the simulated driver. It writes its jumps over the driver's
+# functions, as it does without memstow, and the program's memory is counted nevertheless.
 import json, sys
 
 import support, _simulated
@@ -34,8 +34,8 @@ assert cuda["kinds"]["pool"]["live_bytes"] == 7 << 20, cuda["kinds"]
 assert cuda["foreign_frees"] == cuda["missed_frees"] == cuda["unknown_entries"] == 0
 print(alone)
 
-# Where memory of models is to move, it is the driver's beside comfy-aimdo, whichever came first; and what was served
-# before stays.
+# With comfy-aimdo, models whose memory is to move get the driver's memory, whichever of the two began first. Memory
+# that was served before stays.
 MOVES = """
 import ctypes, sys
 cuda, context, at = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# Machines on which CUDA is there and is of little use, over the simulated driver (a test double): no device, and a
-# driver of CUDA 11. Programs end as they do without memstow, and the ledger has what they had.
+# Machines whose CUDA is of little use, over the simulated driver (a test double): no device, and a driver of CUDA 11.
+# Programs end as they do without memstow, and the ledger has their memory.
 import support, _simulated
 
 DEVICE_KINDS = ("device", "pool", "managed", "array", "vmm", "pinned", "registered")

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # timeout: 1200
-# The hooks of CUDA and the simulated driver, a test double, under the sanitizers of this build (tests/check --preset
-# asan-ubsan,
-# --preset tsan): every line of the table, what the routes leave out, random use by four threads with errors, and memory
-# that moves. The library is linked, not preloaded, and has no hooks of malloc, mmap, fork and dlsym: a sanitizer has
-# its own. So what moves with the host's memory is not tried here, nor call stacks, for which memory is read that a
-# sanitizer guards.
+# The CUDA hooks and the simulated driver, a test double, under the sanitizers of this build (tests/check --preset
+# asan-ubsan, --preset tsan): every line of the table, events that no route leads to, random use by four threads with
+# errors, and memory that moves. The library is linked, not preloaded. It has no hooks of malloc, mmap, fork and dlsym,
+# because a sanitizer has its own. So memory that moves together with host memory is not tested here, and neither are
+# call stacks, because they read memory that a sanitizer guards.
 import os, sys, pathlib
 
 import support, _simulated
@@ -20,10 +19,10 @@ FOLDER = _simulated.BUILT / "checked"
 
 
 def run(program, *arguments, status=0, **more):
-    """What it says; its ledger is out.mst."""
+    """Runs it and returns its output. Its ledger is out.mst."""
     pathlib.Path("out.mst").unlink(missing_ok=True)
     environment = dict(os.environ, MEMSTOW_OUT=str(support.HERE / "out.mst"), MEMSTOW_STACKS="none",
-                       ASAN_OPTIONS="detect_leaks=0", **more) # the library and the driver stay until the end
+                       ASAN_OPTIONS="detect_leaks=0", **more) # library and driver stay loaded until the end
     done = support.run(FOLDER / program, *arguments, env=environment, status=None, timeout=600)
     assert done.returncode == status, (f"{program} {arguments}: exit status "
                                        f"{done.returncode}\n{done.stdout}{done.stderr}")
@@ -31,7 +30,7 @@ def run(program, *arguments, status=0, **more):
 
 
 def meets(output, name):
-    # without the hook of exit the ledger reads as that of a killed program, whose blocks have no age
+    # without the hook of exit, the ledger looks like that of a killed program, whose blocks have no age
     lines = [line for line in output.split("\n") if line.startswith("expect") and "age_seconds" not in line]
     wrong = _simulated.wrong(lines, "out.mst")
     assert lines and not wrong, f"{name}:\n" + "\n".join(wrong)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# The comparison with CUPTI, over the simulated driver and a simulated CUPTI (test doubles): what both see, what only
-# one of them sees and whose it is, and one line where there is nothing to compare.
+# The comparison with CUPTI, over the simulated driver and a simulated CUPTI (test doubles): memory that both see;
+# memory that only one sees, with its source; one line if there is nothing to compare.
 # needs: cc
 import os, pathlib
 
@@ -26,7 +26,7 @@ PROGRAMS = {g: _simulated.program(pathlib.Path(__file__).with_name("_cupti.c"), 
 
 
 def verify(case, generation=13, status=0, file="out.mst", **environment):
-    """What the report has of CUPTI, and the summary's line of it."""
+    """The report's part about CUPTI, and the summary's line about it."""
     done = support.memstow("run", "--verify-with-cupti", "-o", file, "--", PROGRAMS[generation], case, status=status,
                            env=_simulated.environment(generation, **environment))
     assert done.stdout == ("" if status or case == "none" else "done\n"), done.stdout
@@ -40,7 +40,7 @@ def sums(cupti):
             for name in ("same", "only_cupti", "only_ledger", "other_size")}
 
 
-# Records are read while another thread is in a library's constructor, which the loader lets nobody else in beside.
+# Records are read while another thread is in a library's constructor and holds the loader's lock.
 _simulated.program(pathlib.Path(__file__).with_name("_resets.c"), name="libresets.so", flags=("-shared", "-fPIC"))
 cupti, line = verify("loads", 12, SIMCUPTI_ROOM="512")
 assert sums(cupti)["same"] == (1, 3 * MB) and not cupti["differences"], cupti
@@ -62,7 +62,7 @@ for generation in (12, 13):
     assert "2 blocks, 5.0 MiB that only CUPTI saw: 5.0 MiB from libunseen.so" in line, line
     assert "from" in (text := support.memstow("report", "out.mst").stdout) and "libunseen.so" in text, text
 
-    # Physical memory, of which CUPTI has calls in place of records: three pieces, two of them mapped, and where.
+    # Physical memory: CUPTI reports it by calls instead of records. Three pieces, two of them mapped, and their places.
     cupti, line = verify("physical", generation)
     assert sums(cupti)["same"] == (1 + 3, 100 + 6 * 2 * MB) and not cupti["differences"], cupti
     assert cupti["addresses_same"] == {"blocks": 1 + 2, "bytes": 16 * MB + 2 * 2 * MB}, cupti["addresses_same"]
@@ -107,7 +107,7 @@ assert not cupti["differences"], cupti
 assert "without physical memory: CUPTI told of no calls (35)" in line, line
 cupti, line = verify("unseen", 12, SIMCUPTI_SOURCE="1", SIMCUPTI_VERSION="26")
 assert cupti["sources"][0]["source"].endswith("libunseen.so"), cupti
-# Who shares CUPTI is let be; who does not, or cannot, too. Then nothing is compared.
+# A client that shares CUPTI is left alone, and one that does not, or cannot, too. Then nothing is compared.
 cupti, line = verify("equal", SIMCUPTI_OTHER="several")
 assert cupti["state"] == "compared" and cupti["shared"] and not cupti["differences"], cupti
 assert sums(cupti)["same"][0] == 5, cupti
@@ -120,7 +120,7 @@ assert sums(cupti)["same"][0] == 5, cupti
 cupti, line = verify("equal", 12, SIMCUPTI_OTHER="several")
 assert cupti["state"] == "refused" and line.startswith("not compared: cuptiSubscribe returned 39"), line
 
-# Records of every version, a later one too, with others between them.
+# Records of every version, also of a later one, with others between them.
 for size in (112, 120, 128, 144):
     cupti, line = verify("equal", 12, SIMCUPTI_RECORD=str(size), SIMCUPTI_UNKNOWN="10")
     assert not cupti["differences"] and sums(cupti)["same"] == (5, 100 + 16 * MB), (size, cupti)
@@ -162,7 +162,7 @@ assert cupti is None and line.startswith("not compared: CUDA did not begin"), li
 cupti, line = verify("equal", CUDA_INJECTION64_PATH="/somebody/else.so")
 assert cupti is None and "names another library already" in line, line
 
-# Without the option nothing of it is there. And no CUPTI: said.
+# Without the option there is nothing of it. Without CUPTI, a line says so.
 support.track(PROGRAMS[13], "equal", env=_simulated.environment(13), file="plain.mst")
 assert support.report("plain.mst")["cuda"]["cupti"] is None
 support.track(PROGRAMS[13], "child", env=_simulated.environment(13), file="parent.mst", status=137)

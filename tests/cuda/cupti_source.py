@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# CUPTI as the source of a ledger where libmemstow.so is not preloaded, over the simulated driver and a simulated CUPTI
-# (test doubles): to the byte, in every way that a process ends; and whichever of the two libraries comes first has the
+# CUPTI as the source of a ledger if libmemstow.so is not preloaded, over the simulated driver and a simulated CUPTI
+# (test doubles). The ledger is exact to the byte, however the process ends. The library that comes first keeps the
 # ledger.
 # needs: cc
 import os, pathlib, subprocess, time
@@ -15,7 +15,7 @@ OLDER, PROGRAM = (_simulated.program(
 
 
 def listed(*argv, file="out.mst", status=0, generation=13, options=("--cupti",), **environment):
-    """Runs a program that nothing is preloaded into: its report, and what the summary says of CUPTI."""
+    """Runs a program without a preloaded library. Returns its report, and the summary's text about CUPTI."""
     done = support.memstow("run", *options, "-o", file, "--", *argv, status=status,
                            env=_simulated.environment(generation, **environment))
     line = done.stderr.split("  CUPTI ", 1)[-1].split("\n  next")[0].split("\n  lost")[0]
@@ -26,7 +26,7 @@ def kinds(report):
     return {name: sums for name, sums in _simulated.found(report).items() if sums[1]}
 
 
-# To the byte, whatever way to CUDA the program takes; the runtime in the program itself needs no symbol.
+# To the byte, on every route to CUDA. A runtime in the program itself needs no symbol.
 for generation, program in ((12, OLDER), (13, PROGRAM)):
     report, line = listed(program, "equal", generation=generation)
     assert kinds(report) == KINDS and report["totals"]["cuda"]["live_bytes"] == 100 + 15 * MB, kinds(report)
@@ -60,17 +60,17 @@ device, = report["cuda"]["devices"]
 assert kinds(report) == {"pool": (100 + 9 * MB, 4)} and device["pool_used_bytes"] == 5 * MB, (kinds(report), device)
 assert device["pool_reserved_bytes"] >= 5 * MB, device
 
-# Records late, out of order, in small buffers, not complete when they are asked for.
+# Records that come late, out of order, in small buffers, or that are incomplete when they are asked for.
 for environment in ({"SIMCUPTI_LATE_MS": "2"}, {"SIMCUPTI_ROOM": "60000"}, {"SIMCUPTI_COMPLETE_MS": "300"}):
     assert kinds(listed(PROGRAM, "equal", **environment)[0]) == KINDS, environment
 report, line = listed(PROGRAM, "equal", SIMCUPTI_UNKNOWN="100", SIMCUPTI_OTHER="several")
 assert kinds(report) == KINDS and report["lost"]["cuda"] == 48 and report["cuda"]["cupti"]["shared"], report["lost"]
 
-# They are read while another thread is in a library's constructor, which the loader lets nobody else in beside.
+# Records are read while another thread is in a library's constructor and holds the loader's lock.
 _simulated.program(pathlib.Path(__file__).with_name("_resets.c"), name="libresets.so", flags=("-shared", "-fPIC"))
 assert kinds(listed(OLDER, "loads", generation=12, SIMCUPTI_ROOM="512")[0]) == {"device": (3 * MB, 1)}
 
-# CUDA 11: each release's CUPTI has a name of its own, and shorter records.
+# CUDA 11: the CUPTI of each release has a name of its own, and shorter records.
 eleven = support.HERE / "eleven"
 eleven.mkdir()
 (eleven / "libcupti.so.11.8").write_bytes((_simulated.LIBRARIES / "12/libcupti.so.12").read_bytes())
@@ -111,7 +111,7 @@ done = support.memstow("run", "--cupti", "-o", "parent.mst", "--", PROGRAM, "in_
 child, = support.HERE.glob("parent.mst.*")
 assert kinds(support.report(child)) == {"device": (3 * MB, 1)} and not (support.HERE / "parent.mst").exists()
 
-# While it runs: a report, a snapshot, and what compares and lists them.
+# While it runs: a report, a snapshot, and the commands that compare and list them.
 process = support.start(support.MEMSTOW, "run", "--cupti", "--quiet", "-o", "live.mst", "--", PROGRAM, "waits",
                         env=_simulated.environment(13), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 assert process.stdout.readline() == "ready\n"
@@ -129,7 +129,7 @@ assert "On CUDA devices" in (text := support.memstow("diff", "less.mst", "live.m
 assert "13.0 MiB" in text, text
 assert "15.0 MiB" in (text := support.memstow("owners", "live.mst").stdout), text
 
-# One ledger a process: of who comes first.
+# One ledger for each process: that of the library that comes first.
 report, line = listed(PROGRAM, "late", LATE=str(support.LIBRARY))
 assert kinds(report) == {"device": (3 * MB, 2)} and report["process"]["source"] == "cupti", kinds(report)
 assert not list(support.HERE.glob("out.mst.*")), "two ledgers"
@@ -143,8 +143,8 @@ done = support.memstow("run", "--verify-with-cupti", "-o", "family.mst", "--", "
 report, = (r for r in map(support.report, support.HERE.glob("family.mst*")) if r["cuda"])
 assert report["process"]["source"] == "cupti" and kinds(report) == KINDS, "without LD_PRELOAD it is a source"
 
-# A program with a bit that the loader preloads nothing for, nor finds libraries by the environment. It needs root to
-# make.
+# A program with a privilege bit: the loader preloads nothing for it, and ignores paths of libraries in the environment.
+# Only root can make it.
 if os.getuid() == 0:
     folders = [f"-Wl,-rpath,{_simulated.LIBRARIES}{more}" for more in ("", "/13")]
     privileged = _simulated.program(pathlib.Path(__file__).with_name("_cupti.c"), _simulated.LIBRARIES / "libcuda.so.1",
@@ -157,7 +157,7 @@ if os.getuid() == 0:
     done = support.memstow("run", "--cupti", "-o", "bits.mst", "--", privileged, "equal", env=os.environ)
     assert kinds(support.report("bits.mst")) == KINDS and "untracked" not in done.stderr, done.stderr
 
-# Nothing to read from: the ledger says so. Nothing to begin: the summary does.
+# Nothing to read from: the ledger says so. CUPTI cannot begin: the summary says so.
 for environment, said in (({"SIMCUPTI_SUBSCRIBE": "39"},
                            "no source: cuptiSubscribe_v2 returned 39: another profiler has CUPTI"),
                           ({"SIMCUPTI_VERSION": "9"}, "no source: CUPTI's version is 9")):
@@ -172,7 +172,7 @@ assert "CUDA_INJECTION64_PATH=/else.so is set, and stays: there will be no ledge
 done = support.memstow("run", "--cupti", "--verify-with-cupti", "--", PROGRAM, status=2)
 assert "--cupti has nothing to compare CUPTI with" in done.stderr, done.stderr
 
-# By the environment alone.
+# By environment variables alone.
 done = support.run(PROGRAM, "equal",
                    env=_simulated.environment(13, CUDA_INJECTION64_PATH=str(support.BUILD / "libmemstow_cupti.so")))
 report, = map(support.report, support.HERE.glob("memstow.program13.*.mst"))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
-"""Host and devices side by side in report, owners and diff: live, kept by the pool, in use by the driver, and the
-difference explained, by NVML where there is one; what sort of device it is (MIG, MPS). Over the simulated driver and a
-simulated NVML, test doubles."""
+"""Host and devices side by side in report, owners and diff: live memory, memory that the pool keeps, memory that the
+driver has in use, and the rest, explained by NVML if it is there. Also the sort of a device (MIG, MPS). Over the
+simulated driver and a simulated NVML, test doubles."""
 import json, os, subprocess
 
 import support, _simulated
@@ -54,7 +54,7 @@ def document(*arguments, env=None):
     return json.loads(command(*arguments, "--json", env=env).stdout)
 
 
-# A program that runs: NVML is asked now. 8 MiB are the context's, 30 the pool keeps.
+# A running program: NVML is asked now. 8 MiB belong to the context, and the pool keeps 30.
 running = support.start(support.MEMSTOW, "run", "--quiet", "-o", "live.mst", "--", program, 20, "stay",
                         env=_simulated.environment(**devices), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 assert running.stdout.readline() == "there\n"
@@ -81,7 +81,7 @@ assert "60.0 MiB this process, of which 8.0 MiB are contexts, modules and fragme
 assert f"31.0 MiB 4 other processes: {init} (pid 1) 20.0 MiB, " in text and " and 1 more" in text, text
 assert "of some processes it does not say how much they have" in text and "4.0 MiB nobody's" in text, text
 
-# The same in owners and diff, a line for each device.
+# The same in owners and diff, one line for each device.
 lines = document("owners", pid, env=with_nvml(**says))["cuda_devices"]
 assert [(l["device"], l["live_bytes"], l["pool_reserved_bytes"], l["driver_used_bytes"], l["rest_bytes"])
         for l in lines] == [(0, 22 * MIB, 32 * MIB, 60 * MIB, 8 * MIB), (1, 4 * MIB, 0, 12 * MIB, 8 * MIB)], lines
@@ -99,7 +99,7 @@ assert diff["a"]["cuda_devices"][0]["others_bytes"] == 31 * MIB and diff["b"]["c
 text = command("diff", pid, "later.mst", env=with_nvml(**says)).stdout
 assert [line.split()[2] for line in text.split("\n") if line.startswith("device ")] == ["A", "B", "A", "B"], text
 
-# The first generation of NVML's lists; none at all; a process that it does not list, as in a container.
+# The first generation of NVML's lists; no list; a process that is not listed, as in a container.
 nvml = document("report", pid, env=with_nvml("nvml_first", **says))["cuda"]["devices"][0]["nvml"]
 assert (nvml["process_bytes"], nvml["others_bytes"], nvml["other_count"]) == (60 * MIB, 31 * MIB, 4), nvml
 nvml = document("report", pid, env=with_nvml(**says, SIMNVML_LISTS="3"))["cuda"]["devices"][0]["nvml"]
@@ -109,7 +109,7 @@ assert "it lists no processes of this device" in command("report", pid, env=with
 elsewhere = {**says, "SIMNVML_PROCESSES": f"1:{60 * MIB}"}
 nvml = document("report", pid, env=with_nvml(**elsewhere))["cuda"]["devices"][0]["nvml"]
 assert nvml["process_bytes"] is None and nvml["process_rest_bytes"] is None and nvml["others_bytes"] == 62 * MIB, nvml
-untold = {**says, "SIMNVML_PROCESSES": f"{pid}:-,1:{20 * MIB}"} # listed, with nothing said of it
+untold = {**says, "SIMNVML_PROCESSES": f"{pid}:-,1:{20 * MIB}"} # listed without a figure
 nvml = document("report", pid, env=with_nvml(**untold))["cuda"]["devices"][0]["nvml"]
 assert nvml["process_bytes"] is None and nvml["some_not_told"] is True and nvml["other_count"] == 2, nvml
 assert "this process is among those that NVML lists, without how much it has" in command(
@@ -118,14 +118,14 @@ shared = {**elsewhere, "SIMNVML_MPS": f"{pid}:{60 * MIB}"} # through MPS
 assert document("report", pid, env=with_nvml(**shared))["cuda"]["devices"][0]["nvml"]["process_bytes"] == 60 * MIB
 assert "is not among those that NVML lists" in command("report", pid, env=with_nvml(**elsewhere)).stdout
 
-# Absent, or broken: said plainly, and nothing else is different.
+# NVML is missing or broken: a line says so, and nothing else differs.
 nvml = document("report", pid)["cuda"]["devices"][0]["nvml"]
 assert (nvml["known"], nvml["why_not"]) == (False, "no libnvidia-ml.so.1"), nvml
 assert "whose that is, is not known: no libnvidia-ml.so.1" in command("report", pid).stdout
 nvml = document("report", pid, env=with_nvml(SIMNVML_INIT="9"))["cuda"]["devices"][0]["nvml"]
 assert nvml["why_not"] == "NVML answered with error 9", nvml
 
-# A snapshot keeps what NVML said then; a ledger of a program that has ended has nobody to ask.
+# A snapshot keeps NVML's answer of that time. For the ledger of a program that has ended, NVML cannot be asked.
 command("snapshot", pid, "-o", "then.mst", env=with_nvml(**says))
 running.communicate("\n")
 nvml = document("report", "then.mst")["cuda"]["devices"][0]["nvml"]
@@ -135,7 +135,7 @@ gone = document("report", "live.mst", env=with_nvml(**says))["cuda"]["devices"][
 assert gone["nvml"] is None and gone["rest_bytes"] == 8 * MIB, gone
 assert "NVML" not in command("report", "live.mst", env=with_nvml(**says)).stdout
 
-# What sort of device it is.
+# The sort of a device.
 assert (gone["uuid"], gone["mig"], gone["mps"]) == ("GPU-73696d75-6c61-7465-642d-646576696300", False, False), gone
 for key, mib in (("SIMCUDA_MIG", 5), ("SIMCUDA_MPS", 6)):
     support.track(program, mib, env=_simulated.environment(**devices, **{key: "1"}), file=f"{key}.mst")

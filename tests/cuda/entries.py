@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Failing calls, physical memory, graphs, contexts that end, several devices, owners: each case by itself over the
-# simulated driver, and what its report must say.
+# simulated driver, with its expected report.
 import pathlib
 
 import support, _simulated

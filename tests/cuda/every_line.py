@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# Every line of preload/cuda/cuda_table.h, by every route that has it, from four threads with streams of their own: what
-# the ledger has of each kind of memory, live and allocated, is what the program knows, to the byte. Over the simulated
-# driver, a test double. A line that no program calls fails here; one without a case does not link.
+# Every line of preload/cuda/cuda_table.h, on every route that has it, from four threads with streams of their own. For
+# each kind of memory, live and allocated, the ledger agrees with the program to the byte. Over the simulated driver, a
+# test double. A line that no program calls fails here. A line without a case does not link.
 import json, pathlib, re
 
 import support, _simulated
@@ -14,20 +14,19 @@ assert len(lines) == len(re.findall(r"^(?:ENTRY|RESOLVER)\(", TABLE, re.M)) > 10
 
 
 def is_of(version, line):
-    """Whether this line is what a version of CUDA means by its base name."""
+    """Whether a version of CUDA means this line by its base name."""
     _, base, since, own = line
     return base and since <= version and not any(
         b == base and since < s <= version and o <= own for _, b, s, o in lines.values())
 
 
 def has(route, line, generation):
-    """Whether a route has a line: resolvers know what has a base name, and the runtime asks for its own version of
-    it."""
+    """Whether a route has a line. Resolvers know lines with a base name; the runtime asks for its own version of it."""
     side, base, _, _ = line
     if route.startswith("getproc") or route.startswith("entry_point_version"):
         return bool(base)
     if route == "dlvsym":
-        return side == "RUNTIME" # the driver's symbols have no version to ask for
+        return side == "RUNTIME" # symbols of the driver have no version
     return is_of(generation * 1000, line) if route.startswith("entry_point") else True
 
 
@@ -72,8 +71,8 @@ for generation in (13, 12):
                                  flags=(*FLAGS, f"-DGENERATION={generation}"))
     for route in support.run(dynamic).stdout.split():
         reached |= check(dynamic, route, generation)
-# Linked: with the versions of either generation, and without any; run with the one that was linked, or has the
-# versions.
+# Linked with the versions of either generation, and without versions. Run with the runtime that was linked, or with one
+# that has the versions.
 for name, folder, generation in (("12", "12", 12), ("13", "13", 13), ("unversioned", "unversioned", 13)):
     runtime = _simulated.LIBRARIES / folder / f"libcudart.so.{generation}"
     linked = _simulated.program(SOURCE, *PARTS, driver, runtime, name=f"every_line_linked_{name}",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# What the simulated driver does not do: runtimes that are loaded late or deep in a tree of libraries, calls that are
-# left by longjmp, two threads within one call, addresses that come again. Each over small functions of its own that
-# only answer.
+# Cases that the simulated driver does not have: runtimes that are loaded late or deep in a tree of libraries, calls
+# that are left by longjmp, two threads within one call, addresses that are used again. Each has small functions of its
+# own that only answer.
 import os, pathlib, sys
 
 import support, _simulated
@@ -34,13 +34,13 @@ int cudaMalloc(void **at, size_t bytes) {{
 
 
 def same(program, *arguments):
-    """What the program says with memstow is what it says without."""
+    """Asserts that the program's output is the same with and without memstow."""
     plain = support.run(program, *arguments).stdout
     assert support.track(program, *arguments).stdout == plain, (plain, support.track(program, *arguments).stdout)
     return plain
 
 
-# A plugin that comes later is linked with a runtime of its own.
+# A plugin that is loaded later is linked with a runtime of its own.
 USE = "#include <stddef.h>\nint cudaMalloc(void **, size_t);\nlong use(void); long use(void) { void *at; " \
       "return cudaMalloc(&at, 4096) ? -1 : (long)at >> 40; }\n"
 library("plugin_a.so", USE, runtime("a/libcudart.so.12", 1))
@@ -62,7 +62,7 @@ os.environ["LD_LIBRARY_PATH"] = "a:b"
 assert same(support.compile(LATER, "later")) == "1 2 1\n"
 assert support.report()["totals"]["cuda"]["live_blocks"] == 3
 
-# A library looks by name for what only its dependencies' dependencies have, or what was loaded beside it.
+# A library looks up a name that only an indirect dependency has, or a library that was loaded beside it.
 PROBE = """
 #include <dlfcn.h>
 #include <stddef.h>
@@ -96,7 +96,7 @@ names = same(support.compile(NAMES, "names"), "./alone.so", "./alone.so", "./dee
 assert names == "./alone.so -2\n./deep.so 1\nbeside.so 2\n", names
 assert support.report()["totals"]["cuda"]["live_blocks"] == 2
 
-# The rest: a driver that only answers.
+# The other cases: a driver that only answers.
 (support.HERE / "fake").mkdir()
 support.run("cc", "-g", "-O1", "-D_GNU_SOURCE", "-pthread", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o",
             "fake/libcuda.so.1", FAKE)

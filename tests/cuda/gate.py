@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""A build fails over memory of CUDA devices as it does over the host's: check and diff, in all, by owner, by call site,
-at the peak, and suppressed. Over the simulated driver, a test double."""
+"""A build fails because of memory on CUDA devices as it does because of host memory: check and diff, in all, by owner,
+by call site, at the peak, and suppressed. Over the simulated driver, a test double."""
 import json, pathlib
 
 import support, _simulated
@@ -51,7 +51,7 @@ def check(*mib, status=0, options=(), baseline="base.txt"):
                            env=environment)
 
 
-# What a baseline has of devices; a program that uses no CUDA has the file that it always had.
+# The baseline's lines about devices. For a program without CUDA, the file is the same as before.
 done = check(8, 1, options=("--update-baseline",))
 assert "and 9.0 MiB on CUDA devices, " in done.stderr, done.stderr
 text = pathlib.Path("base.txt").read_text()
@@ -63,13 +63,13 @@ assert pathlib.Path("plain.txt").read_text().startswith("memstow-baseline 1\n"),
 check(8, 1, options=("--update-baseline",))
 assert pathlib.Path("base.txt").read_text() == text
 
-# Each by itself: the host did not grow, the device did, and not.
+# Each separately: the host did not grow and the device did, and the reverse.
 check(8, 1)
 check(4, 1)
 done = check(20, 1, options=("--fail-over=5M",), status=1)
 assert ("all memory on CUDA devices grew by 12.0 MiB and 0 blocks: over the limit of 5M; most of it (+12.0 MiB) at "
         "load_weights@(program)") in " ".join(done.stderr.split()), done.stderr
-done = check(20, 1, status=1) # the rule that holds where nothing is said
+done = check(20, 1, status=1) # the default rule
 done = check(20, 0, options=("--fail-over=owner:5M",), status=1)
 assert 'model the model (m.bin) on CUDA devices grew by 12.0 MiB' in done.stderr, done.stderr
 check(8, 20, options=("--fail-over=owner:5M",)) # nobody's
@@ -77,7 +77,7 @@ done = check(8, 20, options=("--fail-over=site:5M,site:1000x",), status=1)
 assert "scratch@(program) < main@(program) on CUDA devices grew by 19.0 MiB" in " ".join(
     done.stderr.split()), done.stderr
 
-# Known growth passes, and takes nothing off the host's.
+# Known growth passes, and changes nothing on the host.
 pathlib.Path("known.txt").write_text("function=load_weights module=(program)\n")
 done = check(20, 1, options=("--fail-over=5M,site:5M,owner:5M", "--suppressions=known.txt"))
 assert "without 12.0 MiB that is suppressed" in done.stdout, done.stdout
@@ -90,7 +90,7 @@ assert totals == [("total", "host", "fine", "all memory"),
                   ("total", "cuda", "over", "all memory on CUDA devices")], totals
 assert "memstow.cuda_total" in check(8, 1, options=("--junit=-",)).stdout
 
-# A baseline of before says nothing of devices: that is told, not judged.
+# An earlier baseline has nothing of devices: the verdict says so, and does not judge them.
 old = "".join(line for line in text.splitlines(True)
               if not line.startswith("cuda-")).replace("baseline 2", "baseline 1")
 pathlib.Path("old.txt").write_text(old)
@@ -104,7 +104,7 @@ assert "total, owner or site expected" in check(8, 1, baseline="wrong.txt", stat
 pathlib.Path("twice.txt").write_text(text + "cuda-total 1 1\n")
 assert "the total was said already" in check(8, 1, baseline="twice.txt", status=3).stderr
 
-# At most: devices as a whole.
+# The peaks: all devices together.
 check(8, 1, 4, options=("--peak", "--update-baseline"), baseline="peak.txt")
 assert "\ncuda-total 13631488 0\n" in pathlib.Path("peak.txt").read_text(), pathlib.Path("peak.txt").read_text()
 check(8, 1, 4, baseline="peak.txt", options=("--fail-over=5M",))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: pip:comfy-aimdo==0.6.0
 # timeout: 600
-"""The GPU suite before a GPU is seen: without one every part is skipped, with that reason; each part's Python is
-understood; its programs are right over the simulated driver, a test double, where no figure is shown; what fails is
-said; and the folder that is carried to another machine is complete."""
+"""The GPU suite without a GPU. Every part is skipped, with that reason. The Python code of each part compiles. Its
+programs are right over the simulated driver, a test double, where no figure is shown. Failures are reported. The folder
+that is carried to another machine is complete."""
 import importlib.machinery, importlib.util, os, re, sys
 
 import support, _simulated
@@ -15,7 +15,7 @@ WITHOUT = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "
 
 
 def suite(*names, folder=SUITE, build=support.BUILD, status=0, env=WITHOUT, python=sys.executable):
-    """What it said, line by line."""
+    """The output of the suite, line by line."""
     return support.run(folder / "run", "--build", build, "--python", python, *names, status=status, env=env,
                        timeout=500).stdout.splitlines()
 
@@ -37,7 +37,7 @@ support.run(SUITE / "run", "--build", support.BUILD, "--python", "./no-python", 
 loader = importlib.machinery.SourceFileLoader("gpu_run", str(SUITE / "run"))
 runner = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_run", loader))
 loader.exec_module(runner)
-runner.LOOK = "import time; time.sleep(600)" # in place of a driver that does not answer
+runner.LOOK = "import time; time.sleep(600)" # stands for a driver that does not answer
 try:
     raise AssertionError(f"devices are known: {runner.find_device(sys.executable, 1)}")
 except SystemExit as error:
@@ -50,7 +50,7 @@ for source in SUITE.glob("*.py"):
         spec = importlib.util.spec_from_file_location(f"part_{source.stem}", source)
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
-import speed # tests/gpu/speed.py: its arithmetic, on figures made up here
+import speed # tests/gpu/speed.py: its arithmetic, on invented figures
 speed.measure = lambda *words, options=None, **environment: {
     "pairs": {"pair": 1e-6 if options is None else 1.4e-6}, "kernels": {"kernels": 1.0},
     "moves": {"copy_out": 0.02, "first_out": 0.08, "later_out": 0.02, "copy_back": 0.02, "first_back": 0.02,
@@ -97,7 +97,7 @@ assert (f"libdw.so.1 => {carried}/build/dev/lib/" in linked
 lines = suite("graphs", folder=carried / "tests/gpu", build=carried / "build/dev", env=double)
 assert outcomes(lines) == {"graphs": "passed"}, lines
 
-# A part that does not come to its end leaves no process behind, which would have the GPU's memory while the next is
+# A part that does not end leaves no process behind: it would hold the GPU's memory during the next part.
 # run.
 (carried / "tests/gpu/hangs.py").write_text("""# timeout: 10
 import subprocess

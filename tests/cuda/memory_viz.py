@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: torch
-# What memstow_viz writes of a program that allocates with cudaMallocAsync is read by PyTorch's own code: segments,
+# PyTorch's own code reads the output of memstow_viz for a program that allocates with cudaMallocAsync: segments,
 # owners, stacks and sums.
 import pickle, sys
 

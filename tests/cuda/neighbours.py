@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# Two runtimes in one process: each library's calls go on to the runtime that it was linked with. And a library called
-# aimdo.so, which writes over what it is handed, is handed the driver's own functions.
+# Two runtimes in one process: each library's calls go to the runtime that it was linked with. A library called
+# aimdo.so, which writes over the functions that it gets, gets the driver's own functions.
 import support, _simulated
 
 LIBRARY = """
@@ -69,7 +69,7 @@ assert report["totals"]["cuda"]["live_bytes"] == 4 << 20 and report["cuda"]["ref
 modules = sorted(s["stack"][0]["module"].rsplit("/")[-1] for s in report["cuda"]["sites"])
 assert modules == ["a.so", "a.so", "b.so", "b.so"], modules
 
-# A program that asks what comes next: the runtime that it was linked with, and its memory counts.
+# A program that asks for the next definition gets the runtime that it was linked with, and its memory counts.
 NEXT = """
 #include <dlfcn.h>
 #include <stdio.h>

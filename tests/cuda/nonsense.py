@@ -1,5 +1,5 @@
 # needs: cc
-"""A driver that names more devices than there can be (a test double) is asked about no more than those."""
+"""A driver that claims more devices than there can be (a test double): only the possible ones are looked at."""
 import pathlib
 from support import HERE, PYTHON, compile, memstow
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# When a device has no memory for the program, a snapshot says who had it then: one, not for a program that only tries
-# how much it can get.
+# When a device has no memory for the program, a snapshot shows the owners at that time. There is one snapshot. A
+# program that only tries how much it can get causes none.
 import pathlib
 
 import support, _simulated
@@ -22,8 +22,8 @@ text = support.memstow("report", "plain.mst").stdout
 assert "no memory for 3 requests: the last was 100.0 GiB on device 0, with 5.0 MiB live" in text, text
 assert "plain.mst.oom1.mst" in text or "FILE.oom1.mst" in text, text
 
-# It has what NVML, here a simulated one, said then: its variables are not handed on, so that is 1 GiB, none of it in
-# use.
+# It has the answer of NVML at that time. NVML is simulated here, and its variables are not passed on, so that is 1 GiB,
+# none of it in use.
 beside = {**environment, "LD_LIBRARY_PATH": f"{_simulated.LIBRARIES / 'nvml'}:{environment['LD_LIBRARY_PATH']}"}
 support.track(program, "plain", env=beside, file="asked.mst")
 nvml = support.report("asked.mst.oom1.mst")["cuda"]["devices"][0]["nvml"]

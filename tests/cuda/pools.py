@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # timeout: 400
-"""A pool of PyTorch's for each model, over a double of torch.cuda (a test double: there is no PyTorch with CUDA here)
-and the simulated driver: without pools a segment mixes models, and the report shows each one's part; with them each has
-its own, whatever scopes, threads and coroutines do, and what was cached for a model can be given back."""
+"""A PyTorch pool for each model, over a double of torch.cuda (a test double: there is no PyTorch with CUDA here) and
+the simulated driver. Without pools, a segment mixes models, and the report shows the part of each. With pools, each
+model has its own segments, whatever scopes, threads and coroutines do, and cached memory of a model can be given
+back."""
 import asyncio, os, signal, sys, threading, types
 
 MIB = 1 << 20
@@ -15,7 +16,7 @@ def case(function):
 
 
 def begin(**options):
-    """The double, two models, and what each of them allocates."""
+    """The double, two models, and their allocations."""
     import _torch_double as double
     import memstow
     torch = double.install(**options)
@@ -28,7 +29,7 @@ def segments(double, *pools):
 
 @case
 def mixed():
-    """Without pools; each says what is its own."""
+    """Without pools: each model's memory is assigned to it."""
     torch, double, memstow, unet, clip = begin()
     double.allocator.allocate(2 * MIB)
     for owner, size in ((unet, 4), (clip, 2), (unet, 1.5)):
@@ -43,7 +44,7 @@ def apart():
     take = double.allocator.allocate
     with unet.scope():
         take(4 * MIB)
-        with memstow.owner("node", "node").scope(): # has no pool: it is the model's still
+        with memstow.owner("node", "node").scope(): # a node has no pool: this is still the model's
             take(1000)
         with clip.scope():
             take(2 * MIB)
@@ -113,7 +114,7 @@ def threads():
     for worker in workers:
         worker.start()
     inside.wait()
-    double.allocator.allocate(2 * MIB) # nobody's, while they are in theirs
+    double.allocator.allocate(2 * MIB) # nobody's memory, while the models are in their pools
     go_on.wait()
     for worker in workers:
         worker.join()
@@ -150,19 +151,19 @@ def given_back():
         weights, cached = take(4 * MIB), take(30 * MIB)
     free(cached)
     torch.cuda.empty_cache()
-    assert segments(double) == [(20, True), (30, True)] # a pool that may be used again keeps what it has
+    assert segments(double) == [(20, True), (30, True)] # a pool that may be used again keeps its segments
     unet.release()
     torch.cuda.empty_cache()
     assert segments(double) == [(20, True)]
     with unet.scope(): # goes on in a pool of its own
         more = take(4 * MIB)
-        memstow.drop_pools() # while it is in there
+        memstow.drop_pools() # while the thread is in it
         inside = take(3 * MIB)
     provisional = memstow.owner("loading")
     with provisional.scope():
         adopted = take(2 * MIB)
     unet.adopt(provisional)
-    with unet.scope(): # the provisional's pool is its own now
+    with unet.scope(): # the provisional owner's pool is now its own
         own = take(2 * MIB)
     assert double.allocator.last == 3, double.allocator.last
     for address in (weights, more, inside, adopted, own):
@@ -212,10 +213,10 @@ def scopes_outside():
 
 @case
 def in_a_finalizer():
-    """A model that dies while a pool is made, and one whose pool is about to be entered: what is done then drops
+    """A model dies while a pool is made, and another one when its pool is about to be entered. Both finalizers drop
     pools."""
     torch, double, memstow, unet, clip = begin()
-    signal.alarm(60) # a lock that is waited for in vain
+    signal.alarm(60) # ends the test if a lock never comes
     with clip.scope():
         double.allocator.allocate(2 * MIB)
     make, enter = double.MemPool.__init__, torch.cuda.use_mem_pool
@@ -231,7 +232,7 @@ def in_a_finalizer():
 
 @case
 def two_begin():
-    """Two threads that come to the first scope at once have the same pools."""
+    """Two threads that enter the first scope at the same time have the same pools."""
     torch, double, memstow, unet, clip = begin()
     inside, go_on = threading.Event(), threading.Event()
 
@@ -257,8 +258,8 @@ def two_begin():
 
 @case
 def refused_later():
-    """PyTorch refuses a pool while another thread is in one, which leaves it all the same; no call of the program's
-    fails."""
+    """PyTorch refuses a pool while another thread is in one. That thread can leave it nevertheless, and no call of the
+    program fails."""
     torch, double, memstow, unet, clip = begin()
     inside, go_on = threading.Event(), threading.Event()
 
@@ -272,7 +273,7 @@ def refused_later():
     torch.cuda.use_mem_pool = None
     with unet.scope():
         assert len(double.allocator.underway) == 1
-        memstow._innermost_model = None # it leaves also when it cannot be told what it is in
+        memstow._innermost_model = None # it leaves also if it is not known which pool it is in
         go_on.set()
         other.join()
         assert not double.allocator.underway
@@ -297,11 +298,11 @@ def forked():
         assert held.wait(60)
         child = os.fork()
         if not child:
-            # it must not be asked for
+            # this must not be called
             torch.cuda.use_mem_pool = torch.cuda.current_device = torch._C._cuda_releasePool = None
             signal.alarm(60)
             with clip.scope():
-                memstow.drop_pools() # another thread held the lock when it was forked
+                memstow.drop_pools() # another thread held the lock at the fork
                 os._exit(0 if len(double.allocator.underway) == 1 and not memstow._pools.is_over else 1)
         assert os.waitpid(child, 0)[1] == 0
         go_on.set()
@@ -311,10 +312,10 @@ def forked():
 @case
 def not_wanted():
     torch, double, memstow, unet, clip = begin(initialized=False)
-    with unet.scope(): # CUDA has not begun, and is not begun by a scope
+    with unet.scope(): # CUDA has not begun, and a scope does not begin it
         pass
     assert not torch.cuda.state.initialized and not torch.cuda.state.counted
-    torch.__spec__ = types.SimpleNamespace(_initializing=True) # it is being imported
+    torch.__spec__ = types.SimpleNamespace(_initializing=True) # as while PyTorch is being imported
     backend = torch.cuda.__dict__.pop("get_allocator_backend")
     with unet.scope():
         pass
@@ -325,7 +326,7 @@ def not_wanted():
     torch.cuda.state.capturing = False
     with unet.scope():
         assert len(double.allocator.underway) == 1
-    torch.cuda.use_mem_pool = None # PyTorch changes: scopes go on
+    torch.cuda.use_mem_pool = None # PyTorch has changed: scopes still work
     with clip.scope(), unet.scope():
         pass
 
@@ -379,11 +380,11 @@ for name in ("not_wanted", "refused_later"):
     errors = under(name, MEMSTOW_CUDA_POOLS="1")
     assert errors.count("no pools of PyTorch's for models any more") == 1, errors
 
-# Where segments are to move, each model has its own unless that is refused; and nothing where it cannot be.
+# If segments are to move, each model has its own pool, unless that is refused. If they cannot move, there are no pools.
 under("given_back", MEMSTOW_CUDA_MOVES="2M")
 under("workspaces", MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_POOLS="0")
 under("cannot", MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_POOLS="0", DOUBLE="{}")
-for moves in ("", "0", "0M", "much", "2 M"): # which the library does not take for a wish either
+for moves in ("", "0", "0M", "much", "2 M"): # the library does not accept these either
     under("cannot", MEMSTOW_CUDA_MOVES=moves, DOUBLE="{}")
 for options in ({"backend": "cudaMallocAsync"}, {"version": "2.9.1+cu130"}):
     assert not under("cannot", MEMSTOW_CUDA_POOLS="1", DOUBLE=repr(options))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# Each way to CUDA's entry points that libraries take, over the simulated driver: what the ledger has of each kind of
-# memory is what the program knows that it holds, to the byte.
+# Each route of libraries to CUDA's entry points, over the simulated driver: for each kind of memory, the ledger agrees
+# with the program to the byte.
 import support, _simulated
 
 DEVICE_KINDS = ("device", "pool", "managed", "array", "vmm")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# The tests that tests/simcuda/README.md names for each trap are there, and so are their cases.
+# tests/simcuda/README.md names tests for each trap: these tests and their cases exist.
 import re
 
 import runner, support

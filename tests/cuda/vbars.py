@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: pip:comfy-aimdo==0.6.0
-"""PyPI's comfy-aimdo, a client that nobody here wrote, over the simulated driver (a test double): what of its VBARs is
-resident, and whose each is, is in the report and among the owners. It is asked through its own functions, and handed
-nothing of memstow's."""
+"""PyPI's comfy-aimdo, a client by other authors, over the simulated driver (a test double). Report and owners show the
+resident part and the owner of each of its VBARs. memstow calls comfy-aimdo's own functions, and passes nothing of its
+own to it."""
 import gc, json, os, sys, weakref
 
 MIB = 1 << 20
@@ -22,10 +22,10 @@ def work():
     unet, clip, vae = (memstow.owner(name) for name in ("unet", "clip", "vae"))
     early = ModelVBAR(64 * MIB, 0) # before memstow looks
     half = ModelVBAR.__new__(ModelVBAR)
-    half._ptr = 1 # one that another thread makes just now
-    dead = weakref.proxy(type("Gone", (), {})()) # nothing may be asked of it
+    half._ptr = 1 # a VBAR that another thread is just making
+    dead = weakref.proxy(type("Gone", (), {})()) # it must not be asked for anything
     late, objects = [], gc.get_objects
-    gc.get_objects = lambda: (objects(), late.append(ModelVBAR(32 * MIB, 0)))[0] # another thread's, while memstow looks
+    gc.get_objects = lambda: (objects(), late.append(ModelVBAR(32 * MIB, 0)))[0] # from another thread, meanwhile
     assert [(v.owner, v.size // MIB) for v in memstow.vbars()] == [(0, 32), (0, 64)]
     gc.get_objects = objects
     late.pop().close()
@@ -63,7 +63,7 @@ def work():
 
 
 def many():
-    """More than a line of the trace has room for; the one that has something is among those in it."""
+    """More VBARs than a line of the trace has room for. The only one with resident memory is in it."""
     import ctypes
     import memstow
     cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
@@ -107,7 +107,7 @@ vbars = support.report("many.mst")["cuda"]["vbars"]
 assert [v["resident_bytes"] // MIB for v in vbars] == [32] + 23 * [0] and {v["owner"] for v in vbars} == {None}, vbars
 assert "  and 6 more\n" in support.memstow("report", "many.mst").stdout
 
-# Without comfy-aimdo nothing is said of it.
+# Without comfy-aimdo there is nothing about it.
 support.track("true", file="none.mst", env=environment)
 assert support.report("none.mst")["cuda"] is None and "comfy-aimdo" not in support.memstow("report", "none.mst").stdout
 print(text[text.index("  comfy-aimdo"):].split("\n\n")[0])

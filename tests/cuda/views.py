@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # CUDA memory in every view of the command: report and owners as text and JSON, diff and its limits, snapshots of a
-# process that runs.
+# running process.
 import json, subprocess
 
 import support, _simulated

@@ -1,6 +1,6 @@
-"""Lifecycles of a real ComfyUI on the CPU by the scenario that is shipped, as shutdown_no_leaks.py (6) and
-shutdown_no_leaks_long.py (102) want them. memstow's node pack ends it in order: by itself, ComfyUI 0.3.75 that is
-closed while a workflow runs aborts ("terminate called without an active exception")."""
+"""Lifecycles of a real ComfyUI on the CPU with the shipped scenario, for shutdown_no_leaks.py (6) and
+shutdown_no_leaks_long.py (102). memstow's node pack ends it in order. Without it, a ComfyUI 0.3.75 that is closed while
+a workflow runs aborts ("terminate called without an active exception")."""
 import json, os, pathlib, re, shlex, shutil, sys
 
 import support
@@ -38,7 +38,7 @@ EXAMPLE = support.ROOT / "examples/lifecycle"
 
 
 def scenario(program):
-    """The shipped one, of that program, which needs no folder."""
+    """The shipped scenario for this program, which needs no folder."""
     lines = (EXAMPLE / "comfyui.scenario").read_text().splitlines()
     kept = [line for line in lines if not line.startswith(("folder:", "program:"))]
     assert len(kept) == len(lines) - 2
@@ -46,7 +46,7 @@ def scenario(program):
 
 
 def prepare():
-    """A ComfyUI with what the scenario needs, below the present folder."""
+    """Prepares a ComfyUI with everything that the scenario needs, in the present folder."""
     folder = support.HERE / "comfyui"
     command = [word.replace("4711", "{port}") for word in map(str, support.comfyui_command(4711, folder))]
     _workflow.prepare(folder)
@@ -60,8 +60,8 @@ def prepare():
     shutil.copy(EXAMPLE / "child.json", ".")
     (folder / "custom_nodes/child_server.py").symlink_to(EXAMPLE / "child_server.py")
     text = scenario(shlex.join(command).replace("'{port}'", "{port}"))
-    # In place of one prompt two: on a busy machine the first of them may get to run. The program is closed during the
-    # nap, so that no more is left of the workflow than that, however slow the machine is.
+    # Two prompts instead of one: on a busy machine the first of them may get to run. The program is closed during the
+    # nap, so no more than the nap is left of the workflow, even on a slow machine.
     queued = "behind: prompt workflow.json within 2m\n"
     assert queued in text
     naps = f"behind: file {folder / 'output/naps-2'} within 2m\n"
@@ -71,16 +71,15 @@ def prepare():
 
 
 TESTS = ("T1", "T2", "T3", "T4", "T5", "T6")
-# What is said of a life that is no failure. That Python waits for a thread is so of any that is still draining after
-# five seconds.
+# Reasons that are no failure. Python waits for a thread: that is true of any life that still drains after five seconds.
 WARNINGS = re.compile(r"took [12]\d\.\d s to close, more than 10 s|"
                       r"grew by (\d+(\.\d+)? [KM]i?B|\d+ B), from 10 s after it was to be closed|"
                       r"\d+ Python threads? (is|are) no daemon: Python waits for (it|them) at its end")
 
 
 def check(life):
-    """It is gone within 30 s, with nothing left, and after the tenth second it did not grow by more than 5 MB or 10
-    %."""
+    """Asserts that the life is gone within 30 s, with nothing left, and that after the tenth second it did not grow by
+    more than 5 MB or 10 %."""
     assert not life["left_processes"] and not life["left_traces"] and life["exit_status"] == 0, life
     assert life["verdict"] != "failed" and life["gone_seconds"] is not None and life["gone_seconds"] <= 30, life
     assert life["growth_bytes"] <= 5 << 20 and life["growth_bytes"] <= max(1 << 20, life["close_bytes"] / 10), life
@@ -89,12 +88,12 @@ def check(life):
 
 
 def is_starved():
-    """Whether more than two programs want each processor: a shutdown of 3 s took 16 s then."""
+    """Whether more than two programs want each processor. On such a machine a shutdown of 3 s took 16 s."""
     return os.getloadavg()[0] > 2 * len(os.sched_getaffinity(0))
 
 
 def lifecycles(tests=TESTS):
-    """Runs each once, and checks their lives, all of which are complete."""
+    """Runs each test once, and checks their lives, all of which must be complete."""
     done = support.memstow("lifecycle", "--json", f"--test={','.join(tests)}", "--repeat=1", "--stacks=none",
                            "comfyui.scenario", status=None, timeout=600)
     document = json.loads(done.stdout or "null")

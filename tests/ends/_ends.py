@@ -1,4 +1,4 @@
-"""What the tests of endings share: a program with planted faults, and `memstow watch` on it."""
+"""Shared by the tests of endings: a program with planted faults, and `memstow watch` on it."""
 import pathlib, re, time
 
 import support
@@ -9,7 +9,7 @@ def faults():
 
 
 def watch(*words, grace="3s", options=(), status=0, **more):
-    """Runs the faults under watch: what it says, and the seconds that it took."""
+    """Runs the faults under watch. Returns its output, and the seconds that it took."""
     begun = time.monotonic()
     done = support.memstow("watch", "--quiet", f"--grace={grace}", *options, "--", *words, status=status, **more)
     return done.stderr, time.monotonic() - begun

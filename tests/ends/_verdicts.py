@@ -1,4 +1,4 @@
-"""A program that is slow to close in the ways that lifecycle judges, and its life: lifecycle_verdicts.py and
+"""A program that is slow to close in the ways that lifecycle judges, and one life of it, for lifecycle_verdicts.py and
 …_long.py."""
 import json, pathlib, subprocess
 
@@ -31,9 +31,9 @@ time.sleep(600)
 
 
 def begin(way, seconds, *options):
-    """Starts one life of it, which takes so long to close."""
+    """Starts one life of it, which takes this long to close."""
     name = f"{way}{len(options)}"
-    if not (app := pathlib.Path("app.py")).exists(): # a life that began before may be about to read it
+    if not (app := pathlib.Path("app.py")).exists(): # an earlier life may be about to read it
         app.write_text(WAYS)
     pathlib.Path(f"{name}.scenario").write_text(
         f"program: {PYTHON} {{here}}/app.py {way} {seconds}\nready: says ready\n")
@@ -42,6 +42,6 @@ def begin(way, seconds, *options):
 
 
 def end(process):
-    """Its exit status, verdict, reasons, and the whole of it."""
+    """The exit status, verdict, reasons, and whole JSON of a life."""
     life, = json.loads(process.communicate(timeout=100)[0])["lives"]
     return process.returncode, life["verdict"], life["reasons"], life

@@ -1,7 +1,7 @@
-"""What a kept process has started lives on with it, by one rule, whoever is asked: the coordinator, with and without
-memstow, `watch`, and `reap` after a crash. A worker of the server in the group of a launcher that ends, one that is
-itself registered as to end, and one behind a double fork in the server's group stay, and so does one in the session of
-a manager that the server has started; what else is in the group of the launcher ends."""
+"""Processes that a kept process has started live on with it. The rule is the same for the coordinator, with and without
+memstow, for `watch`, and for `reap` after a crash. These stay: a worker of the server in the group of a launcher that
+ends; one that is itself registered to end; one behind a double fork in the server's group; one in the session of a
+manager that the server has started. Other members of the launcher's group end."""
 import concurrent.futures, os, pathlib, re, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, memstow, wait_for
@@ -50,7 +50,7 @@ def life(name, *before, then="end", status=0):
 
 
 def check(folder, text):
-    """Who is there."""
+    """Asserts who is there."""
     left = {name: int((folder / name).read_text()) for name in STAY | END}
     try:
         wait_for(lambda: all(is_gone(left[name]) for name in END), 5, (folder, text, left))

@@ -1,5 +1,5 @@
-"""lifecycle: the six tests of a program, with verdicts by the rules: gone at once passes; a child that stays, what is
-left in the system, and a crash fail; what a scenario has no steps for is skipped."""
+"""lifecycle: the six tests of a program, and their verdicts. A program that ends at once passes. A child that stays,
+leftovers in the system, and a crash fail. A test whose steps the scenario lacks is skipped."""
 import json, pathlib, signal, subprocess
 
 
@@ -92,7 +92,7 @@ assert "FAILED" in text and "1 process left after 1.0 s" in text and "ended on S
 pathlib.Path("z.scenario").write_text("program: sh -c 'read line; exit 5'\nset: A=b\nexit: 5\nclose: input quit\n")
 assert "1 passed" in memstow("lifecycle", "--test=T1", "--repeat=1", "--untracked", "z.scenario").stdout
 
-# Servers that leave the connection open, and one that cuts its output short while it is read; a line that nobody reads.
+# Servers that leave the connection open, and one that cuts its answer short; a line that nobody reads.
 pathlib.Path("open.py").write_text("""
 import os, socket, sys, threading, time
 def cut():
@@ -115,7 +115,7 @@ text = memstow("lifecycle", "--test=T2,T3", "--repeat=1", "--untracked", "open.s
 assert "line 3, load: says never: not within 3.0 s" in text, text
 assert "the program does not read it" in text and "2 failed" in text, text
 
-# Whoever interrupts it, has the program ended, and no ledgers are left.
+# An interrupt ends the program, too, and leaves no ledgers.
 pathlib.Path("w.scenario").write_text("program: sh -c 'echo $$ >pid.txt; exec sleep 600'\nready: says never\n")
 process = start(MEMSTOW, "lifecycle", "--test=T1", "w.scenario", stdout=subprocess.DEVNULL)
 pid = int(wait_for(lambda: pathlib.Path("pid.txt").exists() and pathlib.Path("pid.txt").read_text(), 30))

@@ -1,5 +1,5 @@
-"""The scenario that is shipped for ComfyUI has all six tests, which are run three times each; it is the one in
-docs/endings.md. (A program takes ComfyUI's place that ends at once: shutdown_no_leaks.py is about ComfyUI itself.)"""
+"""The scenario that is shipped for ComfyUI has all six tests, which are run three times each, and is the one in
+docs/endings.md. (A program that ends at once takes ComfyUI's place. shutdown_no_leaks.py uses ComfyUI itself.)"""
 import json, pathlib, re
 
 from _comfyui import EXAMPLE, scenario

@@ -1,4 +1,4 @@
-"""A scenario that is damaged, or means harm, gives one message with line and column, and starts nothing."""
+"""A damaged or hostile scenario gives one message with line and column, and starts nothing."""
 import os, pathlib
 
 from support import memstow
@@ -38,7 +38,7 @@ assert "not a regular file" in memstow("lifecycle", "fifo", status=3).stderr
 assert "No such file" in memstow("lifecycle", "none", status=3).stderr
 pathlib.Path("long").write_text("# " + "x" * (1 << 20))
 assert "long: longer than 1 MiB" in memstow("lifecycle", "long", status=3).stderr
-# Suppressions are read by the same function, with another limit.
+# The same function reads suppressions, with another limit.
 pathlib.Path("long").write_text("# " + "x" * (16 << 20))
 assert "long: longer than 16 MiB" in memstow("check", "--baseline=base", "--suppressions=long", "--", "true",
                                              status=3).stderr

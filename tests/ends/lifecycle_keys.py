@@ -1,5 +1,5 @@
-"""What a scenario's keys say comes to pass: folder, variables, a port of its own, how often; and the steps file, run,
-says and input."""
+"""The keys of a scenario work: folder, variables, a port of its own, repetitions; and the steps file, run, says and
+input."""
 import os, pathlib, stat
 
 from support import free_port, memstow

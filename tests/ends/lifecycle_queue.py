@@ -1,6 +1,7 @@
-"""lifecycle's T3 closes a program while one workflow runs and another one waits behind it, when the scenario has steps
-for that (`behind`); no other test does these steps. A workflow that has nothing to wait behind is said at once to be
-so, one that does not come to wait when its time is over. (A server takes ComfyUI's place.)"""
+"""lifecycle's T3 closes a program while one workflow runs and another one waits behind it, if the scenario has steps
+for that (`behind`). No other test makes these steps. If no workflow runs, a message says at once that the second one
+cannot wait behind it. If the second one does not begin to wait, a message says so when the time is over. (A server
+takes ComfyUI's place.)"""
 import json, pathlib
 
 from support import PYTHON, memstow
@@ -37,7 +38,7 @@ BEHIND = "behind: prompt workflow.json\nbehind: waiting within 2s\n"
 
 
 def lives(tests, running, pending, status=0, steps="queue: running\n" + BEHIND):
-    """The document, and how many prompts each life was sent."""
+    """The document, and the number of prompts that each life got."""
     pathlib.Path("prompts.txt").unlink(missing_ok=True)
     pathlib.Path("x.scenario").write_text(f"""program: {PYTHON} {{here}}/server.py {{port}} {running} {pending}
 ready: http GET / within 60s
@@ -52,7 +53,7 @@ cancel: wait 10ms
 
 found, sent = lives("T3,T4,T5", 1, 1)
 assert [life["verdict"] for life in found] == ["passed"] * 3 and sent == ["2", "1", "1"], (found, sent)
-found, sent = lives("T3", 1, 1, steps="queue: running\n") # as before there was such a key
+found, sent = lives("T3", 1, 1, steps="queue: running\n") # as before this key existed
 assert [life["verdict"] for life in found] == ["passed"] and sent == ["1"], (found, sent)
 (life,), sent = lives("T3", 2, 0, status=4)
 assert life["reasons"] == ["line 6, behind: waiting: not within 2.0 s"], life

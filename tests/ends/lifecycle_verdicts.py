@@ -1,6 +1,6 @@
-"""lifecycle's verdicts by time and growth: more than 10 s to close is a warning, and with --strict 1; so is a Python
-thread that is no daemon five seconds after the close, but not one that is; growth from the tenth second on is a warning
-or, over 5 MiB, a failure."""
+"""lifecycle's verdicts by time and growth. More than 10 s to close is a warning, and with --strict exit status 1. So is
+a Python thread that is no daemon and still runs five seconds after the close; a daemon is not. Growth from the tenth
+second on is a warning, or above 5 MiB a failure."""
 from _verdicts import begin, end
 from support import PYTHON, run
 

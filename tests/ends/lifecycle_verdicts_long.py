@@ -1,5 +1,5 @@
 # long
-"""A program that takes more than 30 s to close fails, though it was gone in the end."""
+"""A program that takes more than 30 s to close fails, although it is gone at the end."""
 from _verdicts import begin, end
 
 status, verdict, reasons, life = end(begin("slow", 33))

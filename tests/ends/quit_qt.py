@@ -1,10 +1,10 @@
 # needs: pip:PyQt5==5.15.11 deb:libglib2.0-0
 # timeout: 200
-"""quit_qt ends the event loop of a real Qt application when everything else is done. Threads have ended by then, also
-one that needs an answer of the loop's, and a QThread. Events that wait are delivered, and what is to be deleted is
-deleted. All that happens on the application's own thread, whether the shutdown runs on a thread of the program's, in
-the loop itself, after a signal or at the program's exit. Code behind the loop, and slots of aboutToQuit, still run. A
-loop that does not answer is given up. Without an application, and without Qt, nothing happens. (PyQt5; no window and no
+"""quit_qt ends the event loop of a real Qt application after everything else. Threads have ended by then: also a
+QThread, and a thread that needs an answer of the loop. Waiting events are delivered, and objects that are to be deleted
+are deleted. All of this happens on the application's own thread, whether the shutdown runs on another thread, in the
+loop itself, after a signal or at the program's exit. Code behind the loop, and slots of aboutToQuit, still run. A loop
+that does not answer is given up. Without an application, and without Qt, nothing happens. (PyQt5; no window and no
 screen are needed.)"""
 import concurrent.futures, json, os, pathlib, signal, subprocess
 
@@ -122,7 +122,7 @@ with concurrent.futures.ThreadPoolExecutor(2) as pool:
              for how in (*expected, "busy")}
 for (how, tracked), one in lives.items():
     status, lines, folder = one.result()
-    if how == "busy": # what the loop has to answer, and its end, come too late
+    if how == "busy": # the loop's answer and its end come too late
         assert "result ['worker', 'qt'] ('Thread-1 (work)',)" in lines and status == 0, (tracked, status, lines)
         continue
     any_order = anywhere.get(how, set())

@@ -1,5 +1,6 @@
-"""reap finds what a program left that is gone, by pid and start: dry run by default; --end ends it, its children and
-its group, SIGKILL for who ignores SIGTERM; what is to be kept, a recycled pid, and all while the program runs, stay."""
+"""reap finds processes that a gone program left, by pid and start time. By default it only lists them. --end ends them,
+their children and their groups; a process that ignores SIGTERM gets SIGKILL. Processes that are to be kept, and a
+recycled pid, are left alone; so are all of them while the program runs."""
 import json, os, pathlib, signal, subprocess, time
 
 from _ends import faults
@@ -47,7 +48,7 @@ write(*everybody, boot_id=boot.translate(str.maketrans("0123456789abcdef", "1234
 assert "before this machine was started" in memstow("reap", "--end").stdout
 assert all(p.poll() is None for p in (stubborn, group, kept, recycled))
 
-write(*everybody, entry(os.getpid()))  # whoever called it is not ended, whatever is registered
+write(*everybody, entry(os.getpid()))  # the process that called reap is not ended, whatever is registered
 process = subprocess.Popen([os.environ["MEMSTOW"], "reap", "--end"], stdout=subprocess.PIPE, text=True)
 out = process.communicate(timeout=60)[0]
 assert process.returncode == 0, out

@@ -1,6 +1,6 @@
 """A folder with the lists of several programs: one that crashed and was started again, two that run side by side, a
-forked child, many that begin at once. None writes over the list of another, and reap finds what all of them left; a
-list of which nobody is left is replaced, and piles up nothing."""
+forked child, many that begin at once. None writes over the list of another, and reap finds the processes of all of
+them. A list without any process left is replaced, so that lists do not pile up."""
 import json, os, pathlib, signal, subprocess
 
 from support import MEMSTOW, ROOT, compile, is_gone, memstow, start, wait_for
@@ -97,12 +97,12 @@ for _ in range(3):
 aside = [f"process_registry.{pid}.json" for pid, _ in lives[:2]]
 assert lists() == sorted([*aside, MAIN.name]), lists()
 assert "nothing was ended" in memstow("reap", status=1).stdout and not any(is_gone(child) for _, child in lives)
-third = memstow("reap", "--end", MAIN.name).stdout # a file that is named is read alone
+third = memstow("reap", "--end", MAIN.name).stdout # a list that is named is read alone
 assert f"pid {lives[2][1]}, " in third and f"pid {lives[0][1]}, " not in third, third
 ended(*(child for _, child in lives[:2]))
 assert lists() == [MAIN.name], lists()
 
-# A life that goes on with a process of the one before has it: reap leaves it alone while that runs.
+# A running life takes over a process of an earlier life: reap leaves it alone while that life runs.
 life = Life()
 old = life.do("child")
 life.crash()
@@ -115,7 +115,7 @@ life.crash()
 memstow("reap", "--end")
 wait_for(lambda: is_gone(old), 10)
 
-# Of the life before only one is there that is to be kept: its list is replaced, and so is damaged text.
+# Only a process that is to be kept is left of the earlier life: its list is replaced, and so is damaged text.
 life = Life()
 gone, kept = life.do("child"), life.do("kept")
 life.crash()
@@ -132,7 +132,8 @@ life = Life()
 life.do("child")
 assert lists() == [MAIN.name], lists()
 
-# A second program beside it, and a forked child of that; the first goes on to write its own, and ends in order.
+# A second program beside the first, and a forked child of the second. The first goes on to write its list, and ends in
+# order.
 second = Life()
 of_second = second.do("child")
 beside = f"process_registry.{second.pid}.json"
@@ -150,7 +151,7 @@ wait_for(lambda: is_gone(forked), 10)
 ended(of_second, of_forked)
 assert lists() == [], lists()
 
-# One that goes on as another program, which registers some more.
+# A program that becomes another by exec, which registers more processes.
 life = Life()
 before = life.do("child")
 assert life.do("exec") == life.pid
@@ -159,7 +160,7 @@ assert pids_in(MAIN) == [after] and pids_in(f"process_registry.{life.pid}.json")
 life.crash()
 ended(before, after)
 
-# Many at once, where a list of nobody is.
+# Many programs at once, beside a list without any process.
 assert lists() == [MAIN.name]
 crowd = [Life() for _ in range(8)]
 for life in crowd:
@@ -171,8 +172,8 @@ for life in crowd:
     life.crash()
 ended(*children)
 
-# What is no list, or means harm, is neither followed nor a reason to fail; what cannot be replaced stays, and the list
-# is beside it.
+# A file that is no list, or is hostile, is not followed, and is no reason to fail. If it cannot be replaced it stays,
+# and the list is written beside it.
 boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 

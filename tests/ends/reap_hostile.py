@@ -1,4 +1,4 @@
-"""A registry that is damaged, or means harm, gives a message with line and column, and ends nobody."""
+"""A damaged or hostile registry gives a message with line and column, and no process is ended."""
 import os, pathlib, resource, subprocess
 
 from support import memstow
@@ -32,7 +32,7 @@ for text, place, message in (
     assert done.stderr.endswith(
         "\nmemstow: no process was ended: this list may name processes to be left alone\n"), done.stderr
     assert done.stderr.count("\n") == 2 and not done.stdout
-# who cannot be looked at for want of descriptors of our own is not gone
+# a process that cannot be looked at, because we have no descriptors left, does not count as gone
 sleeper = subprocess.Popen(["sleep", "100"])
 ticks = pathlib.Path(f"/proc/{sleeper.pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
 boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()

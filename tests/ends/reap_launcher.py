@@ -1,7 +1,7 @@
-"""A program started its servers through launcher scripts, which have ended, and then crashed: reap finds and ends them,
-also in a session of their own, by what they have inherited. Not so what is to be kept, what has another program's mark,
-or another number, what is in another PID namespace, and a program that came by way of such a launcher and keeps a list
-of its own."""
+"""A program started its servers through launcher scripts, which have ended, and then crashed. reap finds and ends the
+servers by their inherited mark, also in a session of their own. These are left alone: processes that are to be kept,
+those with another program's mark or another number, those in another PID namespace, and a program that was started
+through such a launcher and keeps a list of its own."""
 import json, os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, memstow, start, wait_for
@@ -44,7 +44,7 @@ environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools/python")}
 
 
 def crash(*words):
-    """A life, up to its crash: who it left."""
+    """One life up to its crash. Returns the processes that it left."""
     for name in (*NAMES, "again", "below"):
         pathlib.Path(name).unlink(missing_ok=True)
     life = start(MEMSTOW, "run", "--quiet", "-o", "%p.mst", "--", PYTHON, HERE / "parent.py", *words,
@@ -65,11 +65,11 @@ mark = "{pid}.{start_ticks}.".format(**document["parent"])
 
 
 def marked(text, *command):
-    """What carries that mark, but was started by nobody of the list."""
+    """Processes with that mark that no process of the list has started."""
     return start(*(command or ("sleep", "600")), env={**os.environ, "MEMSTOW_STARTED": text}, stdout=subprocess.DEVNULL)
 
 
-# Other numbers, other programs, no number; and one that is none.
+# Other numbers, other programs, no number; and a bad number.
 strangers = [marked(f"{mark}{first['number']}0"), marked(f"{mark}0"), marked(f"1{mark}{first['number']}"), marked(mark),
              marked(f"{mark}{first['number']}x"), start("sleep", "600")]
 hidden = None
@@ -82,7 +82,7 @@ if subprocess.run(["unshare", "-p", "-f", "true"], stderr=subprocess.DEVNULL).re
     wait_for(lambda: os.readlink(f"/proc/{inside}/exe").endswith("sleep"))
 done = memstow("reap", status=1).stdout
 assert all(f"pid {left[name]}, " in done for name in ("server", "apart")) and f"pid {left['kept']}, " not in done, done
-if hidden: # that is of ours, and would be ended
+if hidden: # it is our own, and would be ended
     assert f"pid {hidden.pid}, " in done, done
     os.kill(hidden.pid, signal.SIGKILL), hidden.wait()
 done = memstow("reap", "--end").stdout
@@ -97,13 +97,13 @@ assert "nothing of it is left" in memstow("reap", "--end").stdout
 for name in ("kept", "wiped"):
     os.kill(left[name], signal.SIGKILL)
 
-# One launcher has started the program anew, which has a list of its own: neither it nor what it started is touched.
+# A launcher has started the program anew, and it has a list of its own: neither it nor its descendants are touched.
 left = crash("again")
 done = memstow("reap", "--end").stdout
 assert "still runs: left alone" in done and f"pid {left['server']}, " in done, done
 wait_for(lambda: is_gone(left["server"]) and is_gone(left["apart"]), 10)
 assert not is_gone(left["again"]) and not is_gone(left["below"])
-os.kill(left["again"], signal.SIGKILL) # and when that has ended, too, the mark is what is left
+os.kill(left["again"], signal.SIGKILL) # after its end only the mark connects its descendants
 wait_for(lambda: is_gone(left["again"]), 10)
 for name in ("kept", "wiped"):
     os.kill(left[name], signal.SIGKILL)

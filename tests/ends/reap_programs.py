@@ -1,6 +1,7 @@
-"""Programs that run, and keep a list where another's was left: what the other registered is ended all the same, though
-it is in a session or group that one of them began; what one has taken over lives on with all that its mark is found by,
-and so does whoever is with such a program and carries but a mark."""
+"""Running programs keep lists beside the list of a crashed program. Processes of the crashed program are ended,
+although they are in a session or group that a running program began. A process that a running program has taken over
+lives on with everything that its mark leads to. So does any process that is with a running program and has only a
+mark."""
 import json, os, pathlib, signal
 
 from support import is_gone, memstow, start, wait_for
@@ -20,7 +21,7 @@ def write(name, *processes, parent):
 
 
 def behind(name, number=0):
-    """A leader, and who is in its session without being its child: it carries the mark of that number."""
+    """A leader, and a process in its session that is not its child, with the mark of that number."""
     script = f"(sh -c 'echo $$ > new; mv new {name}; sleep 600; :' &); exec sleep 600"
     environment = {**os.environ, "MEMSTOW_STARTED": "4194303.1.%d" % number}
     leader = start("sh", "-c", script, start_new_session=True, env=environment if number else None)
@@ -28,7 +29,7 @@ def behind(name, number=0):
     return leader, int(pathlib.Path(name).read_text())
 
 
-# The program began the session in which another one that is gone had a worker.
+# The running program began the session in which the crashed program had a worker.
 program, worker = behind("worker")
 write("", parent=entry(program.pid))
 write("4194303.", entry(worker), parent=GONE)
@@ -38,7 +39,8 @@ wait_for(lambda: is_gone(worker), 10)
 assert program.poll() is None
 os.killpg(program.pid, signal.SIGKILL), program.wait()
 
-# It came by way of a launcher of the other's; who is in its session has inherited the mark, too.
+# The running program was started through a launcher of the crashed one. Processes in its session have inherited the
+# mark, too.
 program, daemon = behind("daemon", 7)
 launcher = start("sleep", "600")
 write("", parent=entry(program.pid))
@@ -48,8 +50,8 @@ assert f"pid {launcher.pid}, " in text and launcher.wait(10) == -15, text
 assert program.poll() is None and not is_gone(daemon)
 os.killpg(program.pid, signal.SIGKILL), program.wait()
 
-# It has taken a server over, by its pid: what that has left in a session of its own carries the mark that the other
-# gave.
+# The running program has taken over a server by its pid. A process that the server left in a session of its own has the
+# mark of the crashed program.
 server, its = behind("its", 7)
 apart = start("sleep", "600", start_new_session=True, env={**os.environ, "MEMSTOW_STARTED": "4194303.1.7"})
 other = start("sleep", "600", start_new_session=True, env={**os.environ, "MEMSTOW_STARTED": "4194303.1.8"})

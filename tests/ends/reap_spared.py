@@ -1,6 +1,7 @@
-"""What reap does not end: what is to be kept, whatever else is said of it, and what that has started; all, while the
-program runs, if only in a second thread, or as process 1; what is another user's, which is named, and counts as left.
-What one list says of that holds for all that are read; where one of them cannot be read nobody is ended."""
+"""Processes that reap does not end: those that are to be kept, whatever else is said of them, and their descendants;
+all of them while the program runs, if only in its second thread, or as process 1; those of another user, which are
+named and count as left. What one list says of a process holds for all lists that are read. If one of them cannot be
+read, no process is ended."""
 import json, os, pathlib, subprocess
 
 from _ends import faults
@@ -50,7 +51,7 @@ text = reap(entry(worker.pid), entry(server), entry(server, keep=True))
 assert f"pid {worker.pid}, " in text and f"pid {server}," not in text and f"pid {child}," not in text, text
 assert stat(server)[0] not in "ZX" and stat(child)[0] not in "ZX"
 
-# Of two lives that crashed the second had it to be kept; and a program that runs has it, whose list is damaged.
+# Two lives crashed; the second one wanted to keep it. Then a running program has it, whose list is damaged.
 kept = start("sh", "-c", "sleep 600 & wait")
 below = wait_for(lambda: pathlib.Path(f"/proc/{kept.pid}/task/{kept.pid}/children").read_text().split())[0]
 for number, other in (("", "4194302."), ("4194302.", "")): # in the first list that is read, and in the second
@@ -65,17 +66,17 @@ assert done.stderr.startswith("memstow: process_registry.json:1:2: this is not J
 assert done.stderr.endswith("\nmemstow: no process was ended: this list may name processes to be left alone "
                             "(remove it, or name the other lists)\n"), done.stderr
 assert not done.stdout and stat(kept.pid)[0] not in "ZX"
-assert f"pid {kept.pid}, " in memstow("reap", status=3).stdout # without --end it is told
+assert f"pid {kept.pid}, " in memstow("reap", status=3).stdout # without --end it is shown
 damaged = write(number="4194301.")
 damaged.write_text("[")
 done = memstow("reap", "--end", status=3).stderr # each is told
 assert ("process_registry.json:1:2: " in done and "4194301.json:1:1: " in done
         and "no process was ended: these lists may" in done), done
 damaged.unlink()
-assert f"pid {kept.pid}, " in memstow("reap", "--end", aside).stdout and kept.wait(10) == -15 # named, it is read alone
+assert f"pid {kept.pid}, " in memstow("reap", "--end", aside).stdout and kept.wait(10) == -15 # named: read alone
 aside.unlink()
 
-# What a kept process left in its group by way of one that has ended stays with it, though it is registered as to end.
+# A kept process left a process in its group through another that has ended. It stays, although it is registered to end.
 leader = start("sh", "-c", "(sleep 600 & echo $! > new; mv new behind); exec sleep 600", start_new_session=True)
 wait_for(lambda: pathlib.Path("behind").exists())
 behind = int(pathlib.Path("behind").read_text())
@@ -100,7 +101,7 @@ if os.getuid() == 0:
         other.kill(), other.wait()
 memstow("reap", "--end", status=0)
 
-# Where the boot cannot be told a list may be of this one, and stays.
+# If the boot is not known, a list may be of this boot, so its processes stay.
 empty = pathlib.Path("empty")
 empty.touch()
 hide = ["unshare", "-m", "sh", "-c", f'mount --bind {empty.resolve()} /proc/sys/kernel/random/boot_id && exec "$@"',

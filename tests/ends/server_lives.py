@@ -1,7 +1,7 @@
-"""Server mode across several lives of a program in one folder, with memstow and without: whom the first life left alive
-neither the next ones end, nor reap when one of them crashes, also when a later life is in no server mode; one that
-takes the server over by its pid ends it. MEMSTOW_SERVER_MODE is not handed on by start(): a server that lives on ends
-its own children when it is ended."""
+"""Server mode over several lives of a program in one folder, with and without memstow. A process that the first life
+left alive is ended neither by later lives nor by reap after a crash of one, also if a later life is not in server mode.
+A life that takes the server over by its pid ends it. start() does not pass MEMSTOW_SERVER_MODE on: a server that lives
+on ends its own children when it is ended."""
 import json, os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, memstow, start, wait_for
@@ -51,7 +51,7 @@ for tracked in (True, False):
         assert mode == "None", mode
         end(first)
         assert not is_gone(server) and not is_gone(below)
-        for mode in ("all", ""): # who has no name ends
+        for mode in ("all", ""): # a process without a name ends
             life, worker = begin("live", tracked=tracked, mode=mode)
             end(life)
             assert is_gone(worker) and not is_gone(server) and not is_gone(below)
@@ -64,7 +64,7 @@ for tracked in (True, False):
             assert not is_gone(server) and not is_gone(below)
         life, _ = begin("take", str(server), tracked=tracked)
         end(life)
-        wait_for(lambda: is_gone(server) and is_gone(below), 10) # it ended its own, for it is in no server mode
+        wait_for(lambda: is_gone(server) and is_gone(below), 10) # without server mode it has ended its own
     finally:
         for pid in (server, below):
             if not is_gone(pid):

@@ -1,6 +1,6 @@
-"""Under --server-mode, what is named lives on with all that it started, behind a launcher script, too, and so does what
-the program registered as to be kept: it is not ended, not counted as left, and one line says so. The others are ended
-as ever."""
+"""Under --server-mode, named processes live on with their descendants, also those behind a launcher script, and so do
+processes that the program registered to be kept. They are neither ended nor counted as left, and one line names them.
+Other processes are ended as always."""
 import atexit, concurrent.futures, json, os, pathlib, re, signal
 
 from _ends import pids, watch
@@ -45,7 +45,7 @@ def kill(pid):
 
 
 def spared(text):
-    """The pids of the one line that says who was left alive; all of them are."""
+    """The pids in the line that names the exempt processes. All of them must be alive."""
     found = re.findall(r"^ *(?:memstow: )?left alive, as asked: (.*)$", text, re.M)
     left = pids(found[0]) if found else []
     for pid in left:
@@ -55,7 +55,7 @@ def spared(text):
 
 
 def write_list(folder):
-    """Of a program that runs, which is this one."""
+    """Writes the list of a running program, which is this one."""
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     start = int(pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     pathlib.Path(folder, "process_registry.json").write_text(
@@ -66,8 +66,8 @@ def write_list(folder):
 
 
 def watched(name, words, mode="--server-mode=server.py,listed one", status=0, beside=False):
-    """In a folder of its own, where the program's list of processes is; beside that of another that runs it has a
-    number."""
+    """Runs it in a folder of its own with a list of processes. Beside the list of another running program, the list has
+    a number."""
     os.mkdir(name)
     if beside:
         write_list(name)
@@ -98,14 +98,14 @@ with concurrent.futures.ThreadPoolExecutor() as pool:
     failed = pool.submit(lived, "--json", observe="6s", status=1)
 
 text = all_named.result()
-assert len(spared(text)) == 4 and text.count("\n") == 1, text # server.py, its sleep, and the two registered ones
+assert len(spared(text)) == 4 and text.count("\n") == 1, text # server.py, its sleep, and the two registered processes
 text = one_other.result()
 kept, (ended,) = spared(text), map(int, re.findall(r"sleep, pid (\d+): ended on SIGTERM", text))
 assert len(kept) == 3 and ended not in kept and is_gone(ended), text
 assert re.search(r"ended, 1 process is still there\n  sleep, pid ", text), text
 text = no_names.result()
 assert len(spared(text)) == 1 and len(set(pids(text))) == 4 and text.count(": ended on SIGTERM\n") == 3, text
-assert len(spared(elsewhere.result())) == 1 # the list lies where the program was started
+assert len(spared(elsewhere.result())) == 1 # the list is in the folder where the program was started
 assert len(spared(beside.result())) == 1 and len(list(pathlib.Path("beside").glob("process_registry.*"))) == 2
 text = alike.result()
 assert len(spared(text)) == 1 and text.count(": ended on SIGTERM\n") == 1, text
@@ -114,7 +114,7 @@ text = life.result()
 assert len(spared(text)) == 2 and "1 passed" in text, text
 life, = json.loads(document.result())["lives"]
 assert life["kept_processes"] == 2 and life["left_processes"] == 0 and life["gone_seconds"] < 30, life
-for folder in pathlib.Path("/proc").glob("[0-9]*"): # that life does not say who they are
+for folder in pathlib.Path("/proc").glob("[0-9]*"): # this life does not print their pids
     try:
         if os.readlink(folder / "cwd") == str(HERE) and int(folder.name) != os.getpid():
             atexit.register(kill, int(folder.name))

@@ -1,7 +1,7 @@
-"""The audit of a shutdown: the log has the memory and the number of descriptors as each stage begins, and what is open
-at the end: each descriptor, what it is for, since when, and which functions opened it, as far as the ledger knows. It
-is there, too, when the time is over. Without memstow Result has the memory, and what is open. The room that writes it
-needs nothing of the ledger."""
+"""The audit of a shutdown. The log has the memory and the number of descriptors at the beginning of each stage. At the
+end it has each open descriptor: its purpose, its age, and the functions that opened it, if the ledger knows them. It is
+also there if the time is over. Without memstow, Result has the memory and the open descriptors. The room that writes
+the audit needs nothing of the ledger."""
 import json, os, pathlib, re
 
 from support import BUILD, HERE, MEMSTOW, PYTHON, ROOT, compile, free_port, memstow, run
@@ -40,7 +40,7 @@ environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools/python")}
 
 
 def life(word, *options, status=0):
-    """The steps of its log, and what it printed; an inherited descriptor is a folder."""
+    """The steps of its log, and its output. One inherited descriptor is a folder."""
     pathlib.Path("shutdown.log").unlink(missing_ok=True)
     before = options[0] if options and not options[0] else [MEMSTOW, "run", "--quiet", "-o", "x.mst", *options, "--"]
     inherited = os.open(HERE, os.O_RDONLY | os.O_DIRECTORY)
@@ -112,7 +112,7 @@ assert handles[inherited] == str(HERE) and str(HERE / "kept.txt") in handles.val
 assert sum(what.startswith("socket:")
            for what in handles.values()) == 3 and not any("gone.txt" in what for what in handles.values()), handles
 
-# A program of C, whose functions have addresses; what memstow has open for itself is not the program's.
+# A program in C, whose functions have addresses. memstow's own descriptors are not the program's.
 program = compile(r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -143,7 +143,7 @@ assert set(found) == {"unix ./named.socket", "/etc/group",
 place = re.match(r"opener\+(0x[0-9a-f]+), opener\+0x", found["/etc/passwd"]["opened_by"])[1]
 assert run("addr2line", "-f", "-e", program, place).stdout.split()[0] == "opens", found["/etc/passwd"]
 
-# By the linker: what the room takes of the library is nothing of the ledger's (hook_ has what else is libc's).
+# By the linker: the room uses nothing of the ledger's (hook_ are functions of libc).
 objects = BUILD / "CMakeFiles/libmemstow.dir/preload"
 symbols = {path.name[:-4]: run("nm", path).stdout for path in objects.rglob("*.o")}
 defined = {name: path for path, text in symbols.items() for name in re.findall(r" [TDBR] (\w+)", text)}

@@ -1,7 +1,7 @@
-"""The shutdown coordinator for C: stages and dependencies in order, what may runs side by side, who takes too long is
-left, a drain that failed brings the cancel, processes end with SIGTERM or SIGKILL and with their groups, threads that
-said so are waited for; every step is in the log, and has the time that the documents say. What holds the process up for
-ever ends at the limit, with the status asked for."""
+"""The shutdown coordinator for C. Stages and dependencies run in order. Independent handlers run side by side. A
+handler that takes too long is left. A failed drain brings the cancel. Processes end with SIGTERM or SIGKILL, with their
+groups. Registered threads are waited for. Every step is in the log and takes the documented time. If something never
+ends, the process ends at the limit with the requested status."""
 import json, os, pathlib, time
 
 from support import compile, is_gone, memstow, wait_for
@@ -188,7 +188,7 @@ os.kill(int(out.split()[out.split().index("kept") + 1]), 9)
 
 done = memstow("run", "--quiet", "-o", "y.mst", "--", program, "crash", status=137)
 text = memstow("reap", status=1).stdout
-# the last is a child
+# the last one is a child
 assert [text.count(f"coordinated{name}, pid") for name in (" (plain)", " (stubborn)", "")] == [1, 1, 1], text
 memstow("reap", "--end")
 assert "nothing of it is left" in memstow("reap").stdout

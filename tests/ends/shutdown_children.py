@@ -1,8 +1,8 @@
-"""The processes of a Python program, under memstow and without: one that was started by start() ends with all that is
-behind it, also when it is a launcher script that has ended before, and who ignores SIGTERM is killed. In server mode,
-by argument or by MEMSTOW_SERVER_MODE, those live on that have a name, or the names that are said; who has none ends. So
-it is, too, where the list cannot be written; where there are too many to register one more it ends at once, with what
-it has started."""
+"""The processes of a Python program, with and without memstow. A process from start() ends with all of its descendants,
+also if it is a launcher script that has already ended; one that ignores SIGTERM is killed. In server mode (an argument,
+or MEMSTOW_SERVER_MODE) processes with a name live on, or only those with the given names; a process without a name
+ends. This also holds if the list cannot be written. If the table is full, a new process is ended at once with its
+descendants."""
 import os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, start, wait_for
@@ -57,7 +57,7 @@ print(result.killed, sorted(result.failed))
 
 
 def begin(name, *words, tracked=True, **environment):
-    """A life in a folder of its own; several are under way at once."""
+    """A life in a folder of its own. Several run at once."""
     folder = HERE / name
     folder.mkdir()
     before = [MEMSTOW, "run", "--quiet", "-o", "x.mst", "--"] if tracked else []
@@ -66,7 +66,7 @@ def begin(name, *words, tracked=True, **environment):
 
 
 def end(life):
-    """What it said, and the pids in its files."""
+    """Its output, and the pids in its files."""
     folder, process = life
     out = process.communicate(timeout=60)[0]
     assert process.returncode == 0, out

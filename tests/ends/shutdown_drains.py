@@ -1,6 +1,6 @@
-"""Drains run side by side, and have ten seconds together, in C, in Python and in both at once: then comes the cancel.
-Who asks for less or for more has that; who has not begun by then does not begin any more. Who waits for one that asks
-for more has its time, too."""
+"""Drains run side by side and have ten seconds together, in C, in Python and in both at once; then comes the cancel. A
+drain may ask for less or more time. A drain that has not begun by then does not begin. A handler that depends on a
+drain with more time gets its own time, too."""
 import json, os, pathlib, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, compile, start
@@ -79,7 +79,7 @@ print(len(shutdown.run("the test").failed))
 
 
 def begin(name, *command, tracked=True):
-    """A life in a folder of its own; several are under way at once."""
+    """A life in a folder of its own. Several run at once."""
     folder = HERE / name
     folder.mkdir()
     before = [MEMSTOW, "run", "--quiet", "-o", "x.mst", "--"] if tracked else []

@@ -1,5 +1,6 @@
-"""Handlers in Python, under memstow and without: a listener stops before anything else, those that may run side by side
-do and others do not, a queue without a cancel fails by itself, and what can only be closed, or is closed, is closed."""
+"""Handlers in Python, with and without memstow. A listener stops before everything else. Handlers that may run side by
+side do so; others do not. A queue without a cancel fails on its own. shutdown.close() needs
+nothing of an object but close(), and accepts one that is closed already."""
 import json, os, pathlib
 
 from support import PYTHON, ROOT, memstow, run

@@ -1,6 +1,5 @@
-"""The coordinator where things are short or shared: no descriptor left, no file may grow, a full disk, a forked child,
-two threads that run the same stage, a group whose leader ends before its members, or that one is in who is to be
-kept."""
+"""The coordinator under bad conditions: no descriptor left, no file may grow, a full disk, a forked child, two threads
+that run the same stage, a group whose leader ends before its members, and a group with a process that is to be kept."""
 import json, os, pathlib
 
 from support import ROOT, compile, is_gone, memstow, wait_for
@@ -156,7 +155,7 @@ def member(out, word="member"):
 out, lines = life("group")
 wait_for(lambda: is_gone(member(out)), 5)
 assert [line["ended"] for line in lines if line["step"] == "process"] == ["SIGTERM, its group SIGKILL"], lines
-out, lines = life("polite") # who heeds SIGTERM has its time, though its leader is gone
+out, lines = life("polite") # a process that reacts to SIGTERM gets its time, although its leader is gone
 assert pathlib.Path("polite").exists() and "result 0" in out, out
 assert [line["ended"] for line in lines if line["step"] == "process"] == ["SIGTERM"], lines
 
@@ -175,13 +174,13 @@ assert steps[0] == "begin" and "process" in steps and steps[-1] == "end", lines
 assert lines[-1]["processes_left"] == lines[-1]["threads_left"] == 0, lines[-1]
 out, lines = life("limit", status=77)
 wait_for(lambda: is_gone(member(out)), 5)
-# but for /dev/null nothing is open
+# only /dev/null is open
 assert [line["step"] for line in lines] == ["begin", "forced", "left thread", "process"], lines
 
 out, lines = life("size")
 assert not lines and not list(pathlib.Path().glob("*.new"))
 out, lines = life("full")
-life("moved", status=137) # a list that is written stays where it is, and is kept up to date there
+life("moved", status=137) # the list stays where it is, and is updated there
 listed = json.loads(pathlib.Path("process_registry.json").read_text())["processes"]
 assert [one["name"] for one in listed] == ["parent again"], listed
 assert sorted(path.name for path in pathlib.Path().glob("*.json*")) == ["process_registry.json"]

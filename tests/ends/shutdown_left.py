@@ -1,7 +1,7 @@
-"""What the coordinator says is left of a C program, registered or not: children and what they have started; a process
-that was one of these when a stage began, though its parent has ended; one in the program's group or session; one that
-inherited the program's mark; threads of all kinds. What lives on is not left, nor are the rest of a pipeline and
-strangers, however much their mark is like the program's. Each is in the log, with how it is known."""
+"""What the coordinator reports as left of a C program, registered or not: children and their descendants; a process
+that was a descendant when a stage began, although its parent has ended; one in the program's group or session; one that
+inherited the program's mark; threads of all kinds. Not reported are processes that live on, the rest of a pipeline, and
+strangers, even if their mark resembles the program's. The log has each process and how it is known."""
 import json, os, pathlib, subprocess, time
 
 from support import MEMSTOW, ROOT, compile, memstow, start
@@ -138,7 +138,7 @@ def begin(word):
 
 
 def life(word, status=0, process=None):
-    """What it printed, and the lines of its log."""
+    """Its output, and the lines of its log."""
     process = process or begin(word)
     out = process.communicate("\n", timeout=60)[0]
     assert process.returncode == status, (word, process.returncode, out)
@@ -169,7 +169,7 @@ assert len(threads) == 3, threads
 assert all(line["name"] == "left" and line["age_ms"] < 60000
            and "left+0x" in line["started_by"] for line in threads), threads
 
-out, lines, left = life("limit", 77) # what it ends itself is not what is left
+out, lines, left = life("limit", 77) # a process that the coordinator ends itself is not left
 assert [(line["name"], line["known_by"]) for line in left] == [("left", BY_PARENT)], left
 os.kill(left[0]["process"], 9)
 
@@ -182,7 +182,7 @@ kill -9 %1""")
 _, left = steps()
 assert pathlib.Path("out.txt").read_text() == "0 0\n" and not left, left
 
-# Who comes later, in the same session, and with a mark that is nearly the same.
+# A process that comes later, in the same session, and with a mark that is nearly the same.
 process = begin("strangers")
 pid = process.stdout.readline().strip()
 began = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]

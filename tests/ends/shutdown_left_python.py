@@ -1,6 +1,7 @@
-"""What run() says is left of a Python program, under memstow and without: processes that nobody registered, and what
-they started, also behind a launcher that has ended; threads. With a process left it was no clean end; with one that was
-to live on, or one that ended meanwhile, it was. Threads that nobody waits for are counted apart, and are no fault."""
+"""What run() reports as left of a Python program, with and without memstow: processes that nobody registered, and their
+descendants, also behind a launcher that has ended; threads. If a process is left, the end was not clean. It was clean
+if the process was to live on, or has ended meanwhile. Threads that nobody waits for are counted separately, and are no
+fault."""
 import json, os, pathlib
 
 from support import MEMSTOW, PYTHON, ROOT, run

@@ -2,9 +2,9 @@
 # timeout: 900
 # alone
 """Six lifecycles of a real ComfyUI on the CPU end with nothing left, in time, and without growth: start, load, queue
-(one workflow runs, and one waits that never is run), run to completion, cancel, child server. A life that took more
-than ten seconds has to do better when it is lived again. On a machine that has more than twice the work that it can do
-each has its thirty seconds, as in any case."""
+(one workflow runs, another waits and never runs), run to completion, cancel, child server. A life that took more than
+ten seconds is repeated, and must be faster then. On a machine with twice the work that it can do, each life has thirty
+seconds."""
 from _comfyui import is_starved, lifecycles, prepare
 
 prepare()

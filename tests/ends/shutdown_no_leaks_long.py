@@ -2,8 +2,9 @@
 # timeout: 7200
 # long
 # alone
-"""102 lifecycles of a real ComfyUI on the CPU, one after the other, end with nothing left, in time, and without growth:
-each within thirty seconds, and of each kind most within ten, of those that the machine had time for."""
+"""102 lifecycles of a real ComfyUI on the CPU, one after the other, end with nothing left, in time, and without growth.
+Each takes at most thirty seconds. Of each test, most lives take at most ten seconds; lives on a busy machine do not
+count."""
 import statistics
 
 from _comfyui import TESTS, is_starved, lifecycles, prepare

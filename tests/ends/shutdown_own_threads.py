@@ -1,5 +1,5 @@
-"""Threads of memstow's own are not what is left of a program: the one that listens for requests to its owners has to be
-told by name, the one that watches the limit before it has one."""
+"""memstow's own threads are not reported as left of a program. The thread that listens for requests is known by its
+name; the thread that watches the limit is known before it has a name."""
 import json, pathlib
 
 from support import MEMSTOW, ROOT, compile, run

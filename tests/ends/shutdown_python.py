@@ -1,7 +1,7 @@
 # timeout: 300
-"""The shutdown coordinator for Python: the ready-made handlers, dependencies and time limits, a queue that does not
-drain is cancelled, processes and threads end or are named; the limit holds though Python's lock is never given back;
-without memstow handlers run all the same."""
+"""The shutdown coordinator for Python: the ready-made handlers, dependencies and time limits. A queue that does not
+drain is cancelled. Processes and threads end or are named. The limit holds also if Python's lock is never given back.
+Without memstow, handlers run nevertheless."""
 import json, os, pathlib, signal, sqlite3, subprocess, time
 
 from support import MEMSTOW, PYTHON, ROOT, compile, is_gone, memstow, run, start, wait_for
@@ -145,7 +145,7 @@ assert "('stuck', 'stuck too')" in text, text
 assert [(line["name"], line["result"]) for line in steps
         if line["step"] == "thread"] == [("stuck", -110), ("stuck too", -110)], steps
 before, *_, after = [line["ms"] for line in steps if line["step"] in ("process", "thread")]
-assert 2900 < after - before < 4900, steps # three seconds, for both
+assert 2900 < after - before < 4900, steps # three seconds for both together
 assert steps[-1]["step"] in ("forced", "left thread"), steps[-1]
 pids, text, steps = life("exit")
 assert steps[0]["step"] == "begin" and steps[-1]["step"] == "end" and all(map(is_gone, pids)), steps
@@ -153,7 +153,7 @@ assert steps[0]["step"] == "begin" and steps[-1]["step"] == "end" and all(map(is
 pids, text, steps = life("gone")
 assert text == "[] 0 () ['fine'] True" and steps[-1]["step"] == "end", (text, steps)
 pids, text, steps = life("recycled", tracked=False)
-assert is_gone(pids[0]) and not is_gone(pids[1]) and text == "[] 0 () ['fine'] False", text # it is a child that is left
+assert is_gone(pids[0]) and not is_gone(pids[1]) and text == "[] 0 () ['fine'] False", text # the child is left
 os.kill(pids[1], signal.SIGKILL)
 pids, text, steps = life("drain")
 assert "('1 handlers in C', 'drain')" in text and "'cancelled'" in text, text

@@ -1,7 +1,7 @@
 # needs: root
-"""A registered process has ended, and its pid and group are another's by now, before the shutdown or in the middle of
-it: the coordinator touches neither that one nor its group, nor does the forced end; it is left, and not by the
-registered one's name."""
+"""A registered process has ended, and another process has its pid and group, before the shutdown or in the middle of
+it. Neither the coordinator nor the forced end touches the other process or its group. It is reported as left, not by
+the name of the registered one."""
 import json, os, pathlib, signal
 
 from support import ROOT, compile, is_gone, memstow, skip

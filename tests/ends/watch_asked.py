@@ -1,5 +1,5 @@
-"""Who ignores SIGTERM is named while it is still there, and ended by SIGKILL under --end; who is asked by watch's own
-SIGTERM gets it passed on."""
+"""A process that ignores SIGTERM is named while it is still there, and gets SIGKILL under --end. watch passes its own
+SIGTERM on."""
 import re, signal, subprocess, time
 
 from _ends import faults, pids
@@ -17,7 +17,7 @@ assert re.search(r"\S+ s after faults was asked to end, 1 process is still there
 assert re.search(r"\d+ stuck, since \S+ s: in futex", text) and "ended on SIGKILL" in text, text
 assert is_gone(pids(text)[0])
 
-# Who asks again while that goes on need not wait for the five seconds of it, within which this one ends by itself.
+# A second request while that goes on ends the five seconds of waiting; this process would end by itself within them.
 process = start(MEMSTOW, "watch", "--quiet", "--grace=0s", "--end", "--", program, "here", "ignore", "seconds=5",
                 stderr=subprocess.PIPE, text=True)
 for _ in range(2):

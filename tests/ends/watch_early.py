@@ -1,4 +1,4 @@
-"""watch ends as soon as nothing is left; a program that leaves nothing is said to; leftovers change the exit code only
+"""watch ends as soon as nothing is left. It says so if a program leaves nothing. Leftovers change the exit code only
 under --strict."""
 
 from _ends import faults, watch

@@ -1,5 +1,5 @@
-"""docs/endings.md shows what watch says of examples/lingers.py: it still says that, but for figures, the functions of
-C, and which files of the system are mapped."""
+"""docs/endings.md shows the output of watch for examples/lingers.py. It is still the same, except for figures,
+functions of C, and mapped files of the system."""
 import pathlib, re
 
 from support import MEMSTOW, PYTHON, ROOT, run, skip
@@ -14,7 +14,7 @@ done = run(MEMSTOW, *words[1:])
 
 
 def shapes(text):
-    """The lines without their figures; none of frames in C, of mapped files, and of what was left out."""
+    """The lines without their figures; without frames in C, mapped files, and left-out lines."""
     lines = [re.sub(r"python3(\.\d+)?", "python", line) for line in text.splitlines()]
     lines = [line for line in lines if not re.match(r" {9}| {6}/|\s*…", line)]
     lines = [re.sub(r"\d[\d.]*( [KMG]iB| B)?", "N", line) for line in lines]
@@ -24,5 +24,5 @@ def shapes(text):
 
 said = iter(shapes(done.stderr))
 for line in shapes(shown[2]):
-    # the lines that it is not are passed over
+    # lines that differ are passed over
     assert line in said, f"{line!r} is not said, or not there:\n{done.stderr}"

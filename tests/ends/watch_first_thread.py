@@ -1,4 +1,4 @@
-"""A process whose first thread has ended runs on in its others: it is there, and is ended; also when it is the
+"""A process whose first thread has ended runs on in its other threads. It is shown, and ended, also if it is the
 program."""
 import re
 
@@ -9,7 +9,7 @@ text, _ = watch(faults(), "first-ends", grace="1s", options=("--end", "--strict"
 assert re.search(r"ended, 1 process is still there\n  faults, pid \d+ ", text), text
 assert re.search(r"2 threads\n +\d+ faults \(main thread\), since \S+ s: has ended\n +\d+ faults, since", text), text
 head = re.search(r"pid \d+ .*\): (\S+ \S+), \S+ s old", text)
-# its memory is there, and its ledger
+# its memory is shown, and its ledger is read
 assert head and head[1] != "0 B" and "is not known" not in text and ".mst" not in text, text
 assert re.search(r": has ended\n +\d+ faults, since \S+ s: .*\n +started .* ago:\n(.*\n)*? +thread  _faults\.c:",
                  text), text

@@ -1,5 +1,5 @@
-"""Where a lingerer grows is told by model, node, run and call stack, of a program that says who its memory is for; what
-others allocate meanwhile is not laid at their door."""
+"""The growth of a process is shown by model, node, run and call stack, if the program registers its owners. Memory that
+other owners allocate meanwhile does not count for them."""
 import pathlib, re, signal, subprocess
 
 from support import MEMSTOW, PYTHON, ROOT, start, wait_for
@@ -39,5 +39,5 @@ rows = re.findall(r"^ +(\S+) KiB/s, (.*)\n((?: {8,}.*\n)*)", text, re.M)
 assert owners == "model UNET, node KSampler, run third" and others == "run third", rows
 assert "py remember  app.py:12\n" in stack, text
 assert "py aside  app.py:" in aside, text
-assert 75 < float(much) < 200 and 15 < float(little) < 40, rows # 150 and 30, on a machine that is not too busy
+assert 75 < float(much) < 200 and 15 < float(little) < 40, rows # 150 and 30 on a quiet machine
 assert "VAE" not in text, text

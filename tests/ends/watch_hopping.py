@@ -1,4 +1,4 @@
-"""Who forks and ends all the time, so that a look may miss it, is waited for."""
+"""A process that forks and ends all the time, so that a look may miss it, is waited for."""
 import subprocess, time
 
 from _ends import faults
@@ -13,8 +13,8 @@ def hop(*before):
 
 begun = time.monotonic()
 done = hop()
-assert time.monotonic() - begun > 2.9, done # it hops for 3 to 4 seconds, and is waited for to its end
+assert time.monotonic() - begun > 2.9, done # it hops for 3 to 4 seconds, and watch waits until its end
 assert done.returncode == 0 and (not done.stderr or "memstow: nothing is left, " in done.stderr), done
-# With a child that an exec brought along, which is none of it.
+# With a child that an exec brought along, and that is none of the program's.
 done = hop("sh", "-c", "sleep 30 >/dev/null 2>&1 & exec \"$@\"", "sh")
 assert done.returncode == 0 and "sleep" not in done.stderr, done

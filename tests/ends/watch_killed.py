@@ -1,4 +1,4 @@
-"""kill -9 of memstow leaves the program and what it started unharmed: they go on to their end."""
+"""kill -9 of memstow leaves the program and its processes unharmed: they go on to their end."""
 import pathlib, subprocess, time
 
 from support import MEMSTOW, start, wait_for

@@ -1,5 +1,5 @@
-"""An orphan in a session of its own that leaks 150 KB/s is named within 10 s, with the call stack that grows; with what
-its threads wait in, its socket, file, shared memory; and is ended by --end. The exit code is the program's own."""
+"""An orphan in a session of its own that leaks 150 KB/s is named within 10 s, with the call stack that grows, the
+system calls of its threads, its socket, file and shared memory. --end ends it. The exit code is that of the program."""
 import re
 
 from _ends import faults, pids, watch
@@ -12,7 +12,7 @@ after, left = re.match(r"(\S+) s after faults ended, (\d+) process", first).grou
 assert left == "1" and float(after) < 10, text
 grows = float(re.search(r"old, grows by (\S+) KiB/s", first)[1])
 live = float(re.search(r"its live memory grows by (\S+) KiB/s", first)[1])
-assert 75 < grows < 200 and 75 < live < 200, text # 150, on a machine that is not too busy
+assert 75 < grows < 200 and 75 < live < 200, text # 150 on a quiet machine
 assert "leak_some" in first and "linger" in first, text
 assert "(orphan: what started it has ended): " in first, text  # before it could be seen
 assert re.search(r"\d+ stuck, since \S+ s: in futex", first), text
@@ -22,7 +22,7 @@ assert re.search(r"1 open file\n +descriptor \d+: \S*/held.txt", first), text
 assert re.search(r"1 piece of shared memory\n +mapped: /dev/shm/memstow-ends-\d+", first), text
 assert "ended on SIGTERM" in text, text
 assert is_gone(pids(first)[0])
-# and what outlives it, is named, too
+# things that outlive it are named, too
 assert re.search(r"left behind in the system:\n  shared memory /dev/shm/memstow-ends-\d+, 1.0 MiB, of faults",
                  text), text
 import pathlib

@@ -1,5 +1,5 @@
-"""More processes than memstow may have descriptors are ended all the same; who is stopped is, by SIGTERM; nobody is
-said to have been started by memstow."""
+"""More processes than memstow may have descriptors are ended nevertheless. A stopped process ends with SIGTERM. No
+process is shown as started by memstow."""
 import pathlib, re
 
 from _ends import faults, pids

@@ -1,5 +1,5 @@
-"""Where /proc is not there, or numbers the processes of another PID namespace, what is left is not said to be gone, and
-nobody is ended."""
+"""If /proc is missing, or has the processes of another PID namespace, watch does not say that everything is gone, and
+ends no process."""
 import os, pathlib, subprocess
 
 import support
@@ -18,7 +18,7 @@ for options, before in (("-m", "umount -l /proc && "), ("-pf", "")):
         command = f"{before} $MEMSTOW watch --quiet --stacks=none --grace=1s {strict} -- sh -c 'sleep 3 & sleep 0.1'"
         done = subprocess.run(["unshare", options, "sh", "-c", command], capture_output=True, text=True, timeout=60,
                               env={**os.environ, "MEMSTOW": support.MEMSTOW, "MEMSTOW_LIBRARY": str(support.LIBRARY)})
-        if "LeakSanitizer has encountered a fatal error" in done.stderr:  # which reads /proc, its options too
+        if "LeakSanitizer has encountered a fatal error" in done.stderr:  # it needs /proc, even for its options
             status = done.returncode
         assert done.returncode == status, (options, strict, done)
         assert "something is left, and /proc cannot be read" in done.stderr, (options, strict, done)

@@ -1,6 +1,6 @@
-"""What is left is told with the call stack that opened or started it: descriptors of each kind by each way, memory that
-is only mapped, threads. A number that was closed and used again has the newer stack; what came in a way that was not
-seen, or by somebody else who shares the program's memory, has none."""
+"""What is left is shown with the call stack that opened or started it: descriptors of each kind, opened in each way;
+mapped memory; threads. A number that was closed and used again has the newer stack. A descriptor that came unseen, or
+from another process that shares the program's memory, has none."""
 import os, re, signal, subprocess
 
 from support import HERE, MEMSTOW, compile, run, start
@@ -122,12 +122,12 @@ missing = ""
 
 
 def asked(*command, options=(), inherits=()):
-    """What watch says of a program that goes on when it is asked to end."""
+    """The output of watch for a program that goes on although it is asked to end."""
     global missing
     process = start(MEMSTOW, "watch", "--quiet", "--grace=1s", "--end", *options, "--", *command,
                     stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=inherits)
     while (line := process.stdout.readline()) not in ("there\n", ""):
-        missing += line # what this machine has not
+        missing += line # kinds that this machine does not have
     process.send_signal(signal.SIGTERM)
     return process.communicate(timeout=90)[1]
 
@@ -182,7 +182,7 @@ if "no terminals" not in missing:
 if "no queues" not in missing:
     expect(text, r"descriptor \d+: /memstow-origins", "by_mq", "open_more")
 assert stack_of(text, r"descriptor 181: \S+/inherited.txt, inherited$")[1] == "", text
-# as it was closed, and used again
+# it was closed and used again
 assert stack_of(text, r"descriptor 180: \S+/again.txt, opened unseen$")[1] == "", text
 assert text.count(", inherited") == 1 and text.count(", opened unseen") == 1, text
 
@@ -190,8 +190,8 @@ text = asked(program, options=("--stacks=none",))
 assert "what opened and started these is not known: no call stacks are recorded" in text and "by_open" not in text, text
 assert "unseen" not in text.replace("unseen.txt", "") and "inherited" not in text, text
 
-# Under a filter that kills who calls statx, as some containers have; and who calls fstat for a copy, which may be one
-# of a file whose server is dead.
+# Under two filters: one kills a process that calls statx, as in some containers. The other kills it for fstat on a
+# copied descriptor, because the file server of that file may be dead.
 filtered = compile(r"""
 #include <linux/filter.h>
 #include <linux/seccomp.h>

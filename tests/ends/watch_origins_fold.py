@@ -1,5 +1,5 @@
-"""Where something was opened, or a thread started, is known to the end, also when so many stacks have come since that
-those at which nothing lives made room."""
+"""The origin of a descriptor or a thread is known to the end, also if so many stacks came since that stacks without
+live blocks made room."""
 import os, re, signal, subprocess
 
 from support import MEMSTOW, ROOT, compile, report, start

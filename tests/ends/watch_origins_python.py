@@ -1,4 +1,4 @@
-"""Threads, sockets and files that a Python program leaves are told with the function and line that made them."""
+"""Threads, sockets and files that a Python program leaves are shown with the function and line that made them."""
 import pathlib, re, signal, subprocess
 
 from support import MEMSTOW, PYTHON, start, wait_for

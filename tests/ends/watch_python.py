@@ -1,5 +1,5 @@
-"""Threads that keep Python from ending are named while the program is still there: what they are called, whether Python
-waits for them, and the function that each is in; and the file that it has mapped, by name and size."""
+"""Threads that keep Python from ending are named while the program is still there: with their names, whether Python
+waits for them, and their functions. A file that the program has mapped is shown by name and size."""
 import pathlib, re, signal, subprocess
 
 from support import MEMSTOW, PYTHON, run, skip, start, wait_for

@@ -1,4 +1,4 @@
-"""Where a process grows is named also when it shrinks on the whole, and it is not said to grow then."""
+"""A process that shrinks on the whole is not shown as growing, but places in it that grow are named."""
 from _ends import faults, watch
 
 text, _ = watch(faults(), "shrink", "leak", grace="3s", options=("--end",))

@@ -1,5 +1,5 @@
-"""Shared memory, temporary files, named sockets and System V segments that outlive a program are named; files that it
-was asked to write, that its output was sent to, its own folder, and those of others are not."""
+"""Shared memory, temporary files, named sockets and System V segments that outlive a program are named. These are not:
+files on its command line, the file of its output, files in its working directory, and files of other programs."""
 import os, pathlib, re, subprocess
 
 import support

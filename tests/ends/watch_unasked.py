@@ -1,7 +1,7 @@
-"""A program that runs on after its main thread has come to its end is named meanwhile, though nobody asked it to end,
-with what grows, and goes on to its own end, also under --end: Python that waits for a thread or for a child of
-multiprocessing, behind a launcher script, too, and a program whose first thread has ended. Who waits for a thread in
-the midst of its program is not named. --pid tells the same of a process that runs, now."""
+"""A program that runs on after its main thread has come to its end is named, with its growth, although nobody asked it
+to end. It goes on to its own end, also under --end. This holds for Python that waits for a thread or for a child of
+multiprocessing, also behind a launcher script, and for a program whose first thread has ended. A program that waits for
+a thread in the middle of its work is not named. --pid shows the same of a running process at once."""
 import pathlib, re, subprocess
 
 from _ends import faults
@@ -9,7 +9,7 @@ from support import MEMSTOW, PYTHON, memstow, run, skip, start, wait_for
 
 if run(PYTHON, "-c", "import sys; print(sys.version_info[:2])").stdout.strip() not in ("(3, 11)", "(3, 12)"):
     skip("threads are read of Python 3.11 and 3.12")
-SECONDS = 30 # a look that takes long is taken less often
+SECONDS = 30 # the slower a look is, the less often there is one
 pathlib.Path("app.py").write_text(f"""
 SECONDS = {SECONDS}""" + """
 import multiprocessing, sys, threading, time
@@ -48,7 +48,7 @@ texts = {name: (told if name == "thread" else "") + process.stderr.read() for na
 assert all(process.wait(30) == 0 for process in processes.values()), texts
 assert all(pathlib.Path(f"{name}.over").exists() for name in ("thread", "process", "joins", "script"))
 for text in (texts["thread"], now):
-    # Its live memory, where its resident memory did not grow between two looks.
+    # Its live memory grew, if its resident memory did not grow between two looks.
     assert re.search(r"pid \d+ \(the program itself\): .*(, |\n +its live memory )grows by \d+\.\d KiB/s", text), text
     assert "py pump  app.py:7\n" in text and "in _shutdown (threading.py)" in text, text
     assert "Python waits for it at its end, 'pump', in pump (app.py)" in text, text

@@ -1,10 +1,10 @@
-"""Seeds for the CFI reader: functions of real objects, chosen so that every instruction and every kind of CIE occurs,
-each in tables of its own; some without index."""
+"""Seeds for the CFI reader: functions of real objects, each in tables of its own, chosen so that every instruction and
+every kind of CIE occurs. Some have no index."""
 import os, pathlib, re, struct
 
 MAPPED = re.findall(r"/\S+\.so\S*", pathlib.Path("/proc/self/maps").read_text())
 OBJECTS = sorted({os.environ["MEMSTOW"], os.environ["MEMSTOW_BUILD"] + "/libmemstow.so", *MAPPED})
-CODE = 0x1000 # where a function lies, from the header
+CODE = 0x1000 # the address of a function, from the header on
 
 
 def load(path):
@@ -37,7 +37,7 @@ def entries(image, header):
 
 
 def tables(shared, function, index):
-    """.eh_frame of one function and .eh_frame_hdr: (where the header is, bytes). Its address is pcrel sdata4."""
+    """.eh_frame of one function and .eh_frame_hdr: (address of the header, bytes). Addresses are pcrel sdata4."""
     frame = struct.pack("<I", len(shared)) + shared
     entry = len(frame)
     header = entry + 4 + len(function) + 4

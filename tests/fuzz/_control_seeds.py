@@ -1,4 +1,4 @@
-"""Seeds for the control socket's parser: each kind of message, and some that are none."""
+"""Seeds for the control socket's parser: each kind of message, and invalid ones."""
 import pathlib, struct
 
 

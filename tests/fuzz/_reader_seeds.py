@@ -1,5 +1,5 @@
-"""Seeds for the reader: a finished ledger, a snapshot of a running program, and ledgers with call stacks, all and
-sampled, and with a trace of decisions."""
+"""Seeds for the reader: a finished ledger, a snapshot of a running program, and ledgers with call stacks (all, and
+sampled) and with a trace of decisions."""
 import os, pathlib, struct, subprocess, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
@@ -34,7 +34,7 @@ decisions.trace = lambda: struct.pack("<QQQQ", len(ring) - 32, 8 * 5, 8 * 5 + le
     -8 * 5:] + ring[32:-8 * 5]
 decisions.save("round.ledger")
 
-# CUDA memory (snapshot.h): a head, a device, two sites, two blocks; and the same with numbers that nothing has.
+# CUDA memory (snapshot.h): a head, a device, two sites, two blocks; and the same with ids that do not exist.
 cuda = Ledger()
 cuda.count(cuda.site(cuda.module("/opt/program")), alloc=(100, 1))
 plain = cuda.sections
@@ -51,7 +51,7 @@ for name, number in (("cuda", 2), ("cuda_odd", 0xFFFFFFFF)):
     cuda.sections = lambda number=number: cuda_sections(number)
     cuda.save(f"{name}.ledger")
 
-# Where descriptors were opened, threads started and shared memory mapped; and the same with numbers that nothing has.
+# Origins of descriptors, threads and shared memory; and the same with ids that do not exist.
 births = Ledger()
 module = births.module("/opt/program", bias=0x10000, build_id=bytes(range(20)))
 births.count(births.site(module), alloc=(100, 1))
@@ -69,7 +69,7 @@ for name, number, sequence in (("births", 3, 2), ("births_odd", 0xFFFFFFFF, 2), 
     births.sections = lambda number=number, sequence=sequence: birth_sections(number, sequence)
     births.save(f"{name}.ledger")
 
-# Blocks that were freed twice; and the same with numbers that nothing has.
+# Blocks that were freed twice; and the same with ids that do not exist.
 for name, number in (("misuse", 3), ("misuse_odd", 0xFFFFFFFF)):
     places = 3 * struct.pack("<IIII", number, number, number, number)
     record = struct.pack("<IHHQQQII", number, number & 0xFFFF, number & 0xFFFF, number, number, 2 * 10**9, number,

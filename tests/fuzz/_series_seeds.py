@@ -1,4 +1,4 @@
-"""Seeds for series: readings in which sites grow, fluctuate and stay; and what was cut short."""
+"""Seeds for series: readings in which sites grow, fluctuate and stay; and truncated ones."""
 import pathlib
 
 

@@ -1,4 +1,4 @@
-"""Seeds for the file of suppressions: a whole one, and lines of odd kinds."""
+"""Seeds for the file of suppressions: a whole one, and unusual lines."""
 import pathlib
 
 whole = """# known

@@ -1,4 +1,4 @@
-"""Seeds for the trace: lines as programs write them, and some that are none."""
+"""Seeds for the trace: lines as programs write them, and invalid ones."""
 import pathlib
 
 LINES = [

@@ -1,4 +1,4 @@
-"""What the Python parts of the GPU suite share. A part runs itself again under memstow, with a word for what to do
+"""Shared by the Python parts of the GPU suite. A part runs itself again under memstow, with a word that says what to do
 there."""
 import functools, glob, hashlib, os, pathlib, subprocess, sys
 
@@ -8,7 +8,7 @@ MIB = 1 << 20
 
 
 def under_memstow(part, *words, options=(), file="out.mst", status=0, **environment):
-    """Runs the part under memstow; returns it completed. What it skips is skipped."""
+    """Runs the part under memstow and returns it completed. If it skips, so does this process."""
     done = support.track(support.PYTHON, part, *words, options=options, file=file, status=None, timeout=280,
                          env={**os.environ, **environment})
     if done.returncode == 77:
@@ -20,7 +20,7 @@ def under_memstow(part, *words, options=(), file="out.mst", status=0, **environm
 
 
 def main(part, outside, **inside):
-    """outside() by itself; under memstow the function that the first word names."""
+    """Without a word, calls outside(). Under memstow, calls the function that the first word names."""
     if len(sys.argv) > 1:
         inside[sys.argv[1]](*sys.argv[2:])
     else:
@@ -28,14 +28,14 @@ def main(part, outside, **inside):
 
 
 def keep(*things):
-    """They are there when the process ends, so that the report has them."""
+    """Keeps these objects alive until the process ends, so that the report has them."""
     import ctypes
     for thing in things:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 def torch_with_cuda():
-    """PyTorch, or the part is skipped."""
+    """Returns PyTorch, or skips the part."""
     import torch
     if not torch.cuda.is_available():
         support.skip(f"PyTorch {torch.__version__} has no CUDA here")
@@ -51,7 +51,7 @@ def is_double():
 
 @functools.lru_cache(None)
 def library_folders(name):
-    """Where a library of CUDA's lies: on the search path, in the packages of this Python, in the usual places."""
+    """The folder of a CUDA library: on the search path, in the packages of this Python, or in a usual place."""
     code = "import site, sysconfig; print(*site.getsitepackages(), sysconfig.get_paths()['purelib'], sep='\\n')"
     places = subprocess.run([support.PYTHON, "-c", code], capture_output=True, text=True).stdout.split()
     folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
@@ -62,8 +62,8 @@ def library_folders(name):
 
 
 def search_path(*names):
-    """LD_LIBRARY_PATH with the folder of each library that was found after what is in it; and the names of the
-    others."""
+    """LD_LIBRARY_PATH with the folder of each library that was found behind the present value; and the names of the
+    libraries that were not found."""
     folders = {name: library_folders(name) for name in names}
     path = [p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":")
             if p] + [found[0] for found in folders.values() if found]
@@ -71,7 +71,7 @@ def search_path(*names):
 
 
 def digest(*tensors):
-    """Of the bytes of tensors, in order."""
+    """A digest of the bytes of tensors, in order."""
     import torch
     total = hashlib.sha256()
     for tensor in tensors:

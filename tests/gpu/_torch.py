@@ -1,4 +1,4 @@
-"""The same for both backends of PyTorch: models that leave the device and come back, and what PyTorch itself does
+"""Shared by the tests of both PyTorch backends: models that leave the device and come back, and PyTorch's own work
 meanwhile."""
 import json, pickle
 
@@ -9,7 +9,7 @@ WIDTH, LAYERS = 2048, 6 # 16 MiB each
 
 
 def models(torch, memstow):
-    """A model in its own scope, one that is assigned, and an input."""
+    """A model in its own scope, a model that is assigned, and an input."""
     torch.manual_seed(5)
     unet, clip = memstow.owner("unet"), memstow.owner("clip")
     torch.empty(1, device="cuda") # CUDA has begun
@@ -22,7 +22,7 @@ def models(torch, memstow):
 
 
 def captured(torch, net, given):
-    """The network as a graph, and where its result is."""
+    """The network as a graph, and the tensor of its result."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream), torch.no_grad():
         for _ in range(3):
@@ -35,7 +35,7 @@ def captured(torch, net, given):
 
 
 def convolve(torch):
-    """cuDNN tries its algorithms, for which PyTorch asks how much memory there is."""
+    """cuDNN tries its algorithms; for that, PyTorch asks how much memory there is."""
     torch.backends.cudnn.benchmark = True
     layer = torch.nn.Conv2d(16, 32, 3, padding=1).cuda()
     out = layer(torch.ones(8, 16, 64, 64, device="cuda", requires_grad=True))
@@ -102,7 +102,7 @@ def work(backend):
 
 
 def check_report(backend):
-    """What the ledger says at the end, and PyTorch's viewer of it."""
+    """Checks the ledger at the end, and what PyTorch's viewer shows of it."""
     report = support.report()
     has = {o["name"]: o["cuda_bytes"] for o in report["owners"]}
     assert has["unet"] >= LAYERS * WIDTH * WIDTH * 4 and has["clip"] >= WIDTH * WIDTH * 4, has

@@ -1,7 +1,7 @@
 # needs: torch safetensors
 # timeout: 900
-"""A real ComfyUI on the GPU, with both backends of PyTorch: a small diffusion model in the shape of Wan leaves the
-device after a run, and the next run's output is the same to the bit."""
+"""A real ComfyUI on the GPU, with both backends of PyTorch. A small diffusion model in the shape of Wan leaves the
+device after a run, and the output of the next run is the same to the bit."""
 import json, os, sys
 
 import support
@@ -20,7 +20,7 @@ def stowed_on_device(comfy):
 
 
 def check(comfy, workflow):
-    """The output of two seeds before, and after the model was out."""
+    """Compares the output for two seeds, before and after the model was out."""
     expected = [comfy.digest(comfy.run(workflow("keep", seed))) for seed in (1, 2)]
     again = [comfy.digest(comfy.run(workflow("keep", seed))) for seed in (1, 2)]
     assert again == expected, "the output differs from run to run without memstow's doing"
@@ -29,7 +29,7 @@ def check(comfy, workflow):
     refusals = {line["because"] for line in comfy.lines("REFUSED")}
     if not out and any("comfy-aimdo" in because for because in refusals):
         support.skip("this ComfyUI has comfy-aimdo, beside which nothing moves")
-    assert out >= 0.4 * comfy.weights, (out, comfy.weights, refusals) # ComfyUI may have halved their precision
+    assert out >= 0.4 * comfy.weights, (out, comfy.weights, refusals) # their precision may be halved
     assert [comfy.digest(comfy.run(workflow("keep", seed))) for seed in (1, 2)] == expected, "the output changed"
     assert stowed_on_device(comfy) == 0
     comfy.check_trace()

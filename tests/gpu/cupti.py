@@ -1,12 +1,12 @@
 # shows
-"""The hooks against NVIDIA's CUPTI: at the end of a program of each kind both list the same memory."""
+"""The hooks and NVIDIA's CUPTI: at the end of a program of each kind, both list the same memory."""
 import json, os
 
 import _gpu, support
 
 
 def work():
-    """PyTorch, where there is one, with both its ways to take memory."""
+    """PyTorch, if it is installed, with both of its allocators."""
     torch = _gpu.torch_with_cuda()
     kept = [torch.empty(size << 20, dtype=torch.uint8, device="cuda") for size in (1, 3, 30)]
     pinned = torch.empty(1 << 20, dtype=torch.uint8).pin_memory()
@@ -16,7 +16,7 @@ def work():
 
 
 def verify(name, *command, **environment):
-    """What was compared; None: this program cannot run here."""
+    """The result of the comparison. None: this program cannot run here."""
     done = support.memstow("run", "--quiet", "--verify-with-cupti", "-o", f"{name}.mst", "--", *command, status=None,
                            env={**os.environ, **environment})
     if done.returncode == 77:

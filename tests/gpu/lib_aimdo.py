@@ -1,6 +1,6 @@
 # needs: comfy_aimdo
-"""comfy-aimdo, which manages device memory by itself: what of its ranges is resident is in the report, with whose each
-is; nothing moves beside it, and nothing that it maps is the ledger's."""
+"""comfy-aimdo, which manages device memory itself. The report shows the resident part and the owner of each of its
+ranges. Nothing moves beside it, and memory that it maps is not counted in the ledger."""
 import ctypes, json
 
 import _gpu, support

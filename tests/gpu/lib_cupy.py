@@ -1,5 +1,5 @@
 # needs: cupy
-"""CuPy, which carries the runtime in itself: its memory is in the ledger, with Python's call stacks, and moves."""
+"""CuPy, which contains the runtime: its memory is in the ledger, with Python's call stacks, and it moves."""
 import _gpu, support
 from _gpu import MIB
 

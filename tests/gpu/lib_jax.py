@@ -1,5 +1,5 @@
 # needs: jax
-"""JAX, which opens the driver by itself and looks each function up: its memory is in the ledger."""
+"""JAX, which opens the driver itself and looks each function up: its memory is in the ledger."""
 import _gpu, support
 from _gpu import MIB
 
@@ -12,7 +12,7 @@ def work():
     with model.scope():
         weights = jax.numpy.arange(16 * MIB, dtype="float32").block_until_ready()
     assert float(weights[-1]) == 16 * MIB - 1
-    memstow.snapshot("inside.mst") # JAX gives all back before the process ends
+    memstow.snapshot("inside.mst") # JAX gives all memory back before the process ends
     print("cuda bytes:", sum(share.cuda_bytes for share in memstow.shares()))
 
 

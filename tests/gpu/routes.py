@@ -1,6 +1,6 @@
 # timeout: 600
-"""Each way to CUDA's entry points: the programs of tests/simcuda/clients on a real driver, with the runtimes that
-PyTorch brought. What the ledger has of each kind of memory is what the program knows that it holds, to the byte."""
+"""Each route to CUDA's entry points: the programs of tests/simcuda/clients on a real driver, with the runtimes that
+PyTorch brought. For each kind of memory, the ledger agrees with the program to the byte."""
 import os
 
 import _gpu, support
@@ -14,7 +14,7 @@ def said(output):
 
 
 def compare(client, environment):
-    """Why it cannot run here, or None once its report was compared with what it says."""
+    """Why it cannot run here; None if its report agrees with its output."""
     alone = support.run(client, env=environment, status=None)
     if alone.returncode:
         return (alone.stdout + alone.stderr).strip().split("\n")[-1]
@@ -36,7 +36,7 @@ def outside():
     clients = sorted(p for p in (support.BUILD / "tests/simcuda/clients").iterdir() if os.access(p, os.X_OK))
     left_out = {client.name: why for client in clients if (why := compare(client, environment))}
     for name, why in left_out.items():
-        is_old_driver = why.endswith("error 35") # the runtime is of a younger CUDA than it
+        is_old_driver = why.endswith("error 35") # the driver is of an older CUDA than the runtime
         assert is_old_driver or any(library in why for library in missing), f"{name}: {why}"
         print(f"not run: {name}: {why}")
     assert len(left_out) < len(clients)

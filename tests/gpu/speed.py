@@ -1,8 +1,8 @@
 # timeout: 900
 # shows
-"""The speed table: what the hooks add to a pair of cuMemAllocAsync and cuMemFreeAsync, work that the device is busy
-with, and moves against the driver's own copies of as much pinned memory in the same run. A goal that is missed
-fails."""
+"""The speed table. What the hooks add to a pair of cuMemAllocAsync and cuMemFreeAsync; what they add while the device
+is busy; and moves, compared with the driver's own copies of the same amount of pinned memory in the same run. A missed
+goal fails."""
 import os, pathlib, statistics
 
 import _gpu, support
@@ -12,7 +12,7 @@ PROGRAM = support.BUILD / "tests/gpu/speed"
 
 
 def parse(output):
-    """{name: seconds}; over a test double, where no figure is shown, {}."""
+    """{name: seconds}. Over a test double, where no figure is shown, {}."""
     words = [line.split() for line in output.split("\n")]
     return {w[0]: float(w[1]) for w in words if len(w) == 2 and w[1].replace(".", "", 1).isdigit()}
 
@@ -61,7 +61,7 @@ def rows(sizes):
 
 
 def fits(size):
-    """Twice in the host's memory, with room."""
+    """Whether the host's memory has room for it twice."""
     available = next(int(line.split()[1]) << 10 for line in pathlib.Path("/proc/meminfo").read_text().split("\n")
                      if line.startswith("MemAvail"))
     return 3 * size <= available

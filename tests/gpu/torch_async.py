@@ -1,5 +1,5 @@
 # needs: torch numpy
-"""PyTorch's backend cudaMallocAsync, ComfyUI's default: about one call a tensor, out of the driver's pool."""
+"""PyTorch's backend cudaMallocAsync, ComfyUI's default: about one call for each tensor, from the driver's pool."""
 import _torch
 
 if __name__ == "__main__":

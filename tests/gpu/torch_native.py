@@ -1,5 +1,5 @@
 # needs: torch numpy
-"""PyTorch's native allocator: segments that several tensors share, from pools that are one model's each."""
+"""PyTorch's native allocator: several tensors share a segment; segments come from pools of one model each."""
 import _torch
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # needs: torch
-"""A pool of PyTorch's for each model, on PyTorch itself: segments that are one model's, in nested scopes and two
-threads; what was cached comes back with drop_pools(); a graph that is captured in a scope has its own memory."""
+"""A PyTorch pool for each model, on PyTorch itself. In nested scopes and two threads, each segment belongs to one
+model. drop_pools() gives cached memory back. A graph that is captured in a scope has its own memory."""
 import threading
 
 import _gpu, support
@@ -53,7 +53,7 @@ def work():
         with memstow.outside_pools():
             torch.cuda.empty_cache()
     assert torch.cuda.memory_reserved() <= reserved, (torch.cuda.memory_reserved(), reserved)
-    for tensor in kept: # what was let go of is still there
+    for tensor in kept: # released tensors: their memory is still cached
         assert int(tensor.fill_(3).sum(dtype=torch.int64)) == 3 * tensor.numel()
     graph.replay()
     torch.cuda.synchronize()

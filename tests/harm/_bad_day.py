@@ -1,9 +1,9 @@
-"""What the tests of bad days share: a program that makes its ledger grow, with and without memstow."""
+"""Shared by the tests of bad conditions: a program that makes its ledger grow, with and without memstow."""
 import pathlib, resource
 
 import support
 
-LARGE, PAGES, MAPS = 1500 * 70000, 1500 * 4096, 750 * 8192 # what grow.c leaves live
+LARGE, PAGES, MAPS = 1500 * 70000, 1500 * 4096, 750 * 8192 # the memory that grow.c leaves live
 
 
 def program():
@@ -12,7 +12,7 @@ def program():
 
 
 def same(argv, file="out.mst", status=7, options=(), before=None, **more):
-    """Runs argv alone (after `before`) and under memstow: exit status and output are the same. Returns memstow's
+    """Runs argv alone (after `before`) and under memstow. Exit status and output must be the same. Returns memstow's
     standard error, with the summary."""
     before and before()
     alone = support.run(*argv, status=None, **more)
@@ -26,7 +26,7 @@ def same(argv, file="out.mst", status=7, options=(), before=None, **more):
 
 
 def is_exact(report, program):
-    """Whether the program's own blocks and mappings are all counted."""
+    """Whether all of the program's own blocks and mappings are counted."""
     live = sum(m["live_bytes"] for m in report["modules"] if m["module"] == str(program))
     return live == LARGE + PAGES + MAPS
 

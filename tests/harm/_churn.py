@@ -1,4 +1,4 @@
-"""What the tests with churn.c share: its truth file, and how far a report may be from it."""
+"""Shared by the tests with churn.c: its truth file, and how far a report may differ from it."""
 import pathlib, struct
 
 import support
@@ -15,7 +15,7 @@ def program():
 
 
 def read(path):
-    """One dictionary a process that has begun: sums over its threads."""
+    """A dictionary for each process that has begun: sums over its threads."""
     words = struct.unpack(f"{PROCESSES * WORDS}q", pathlib.Path(path).read_bytes()[:PROCESSES * WORDS * 8])
     found = []
     for at in range(0, len(words), WORDS):
@@ -29,7 +29,7 @@ def read(path):
 
 
 def held(report, program):
-    """What the program itself holds by its report: (heap bytes, heap blocks, mapped bytes, mapped blocks)."""
+    """The memory of the program itself, by its report: (heap bytes, heap blocks, mapped bytes, mapped blocks)."""
     module = [m for m in report["modules"] if m["module"] == str(program)]
     mapped = report["totals"]["mapped"]
     total = (module[0]["live_bytes"], module[0]["live_blocks"]) if module else (0, 0)
@@ -38,7 +38,7 @@ def held(report, program):
 
 
 def compare(report, program, truth):
-    """Complains when the report is further from the truth than what was in flight."""
+    """Fails if the report differs from the truth by more than the operations in flight."""
     wrong = []
     for found, name in zip(held(report, program), ("heap_bytes", "heap_blocks", "mapped_bytes", "mapped_blocks")):
         flight = name.replace("_bytes", "_flight").replace("blocks", "flight_blocks")

@@ -1,4 +1,4 @@
-"""A tracked Python program that does what it is told, line by line, and raw talk with its control socket."""
+"""A tracked Python program that is told line by line what to do, and raw messages to its control socket."""
 import os, pathlib, socket, struct, subprocess, sys
 
 from support import MEMSTOW, memstow, start, wait_for
@@ -35,7 +35,7 @@ WAITING, WORKING, DONE = 16, 17, 18
 
 
 class Program:
-    """tell() sends a line and gives back its value; after(), which has to follow begin(), does so later."""
+    """tell() sends a line and returns its value. begin() sends a line, and after() returns its value later."""
 
     def __init__(self, *options, runtime=None, **more):
         self.runtime = pathlib.Path(runtime or "run").resolve()
@@ -68,13 +68,13 @@ class Program:
         return self.runtime / "memstow" / f"{self.pid}.{start_ticks(self.pid)}"
 
     def listening(self):
-        """Waits until it does, and gives the path of its socket."""
+        """Waits until the program listens. Returns the path of its socket."""
         path = self.socket_path()
         wait_for(lambda: connected(path), what="listening")
         return path
 
     def held(self):
-        """Descriptors of the thread that listens."""
+        """The descriptors of the listening thread."""
         for thread in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
             if (thread / "comm").read_text() == "memstow\n":
                 return len(os.listdir(thread / "fd"))
@@ -91,7 +91,7 @@ def connected(path):
     """A connection, or None."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        connection.connect(str(path)) # waits for its turn, as it would not with a time-out
+        connection.connect(str(path)) # it waits for its turn; with a time-out it would not
         connection.settimeout(20)
     except OSError:
         connection.close()
@@ -118,7 +118,7 @@ GOOD = [pack(TRIGGER, text=b"because"), pack(STOW, 1), pack(RELEASE, 1), pack(RE
 
 
 def send_garbage(path, dice):
-    """A connection with up to three messages, some good, some not, some cut, which may stay open."""
+    """A connection with up to three messages: good, bad, or cut. It may stay open."""
     connection = connected(path)
     for _ in range(dice.randrange(4)):
         message = bytearray(dice.choice(GOOD))

@@ -1,4 +1,4 @@
-"""What the fork tests share: a C program whose children say what they hold, and the check of every report."""
+"""Shared by the fork tests: a C program whose children print what they hold, and the check of every report."""
 import pathlib
 
 import support
@@ -27,8 +27,8 @@ FLAGS = ("-w", "-O1", "-g", "-pthread", "-fno-builtin")
 
 
 def run(text, name, count=None, **more):
-    """Runs the program, which says `count` lines; checks, for each line `who pid live blocks inherited freed` of it,
-    the report of that pid: what the program's module holds, and what it inherited (-1: not looked at). Returns the
+    """Runs the program, which prints `count` lines `who pid live blocks inherited freed`. Checks each line against the
+    report of that pid: the memory of the program's module, and the inherited memory (-1: not checked). Returns the
     reports by who."""
     program = support.compile(START + text, name, flags=FLAGS)
     done = support.track(program, **more)

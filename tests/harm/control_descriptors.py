@@ -1,5 +1,5 @@
-"""A program that closes all descriptors closes none of ours, its numbers are its own, and a pipe that it closes has
-ended; the other way round, none of ours is in its way when it has few."""
+"""A program that closes all descriptors closes none of ours. Its descriptor numbers are its own, and a pipe that it
+closes has ended. If it may have few descriptors, ours do not reduce them."""
 from _control import *
 
 program = Program()
@@ -12,7 +12,7 @@ for _ in range(3):
     program.ask("trigger")
 assert os.path.getsize("own") == 0 and program.tell("descriptors()") == list(range(0, 43))
 
-# Closed by the program is closed: we hold no other end.
+# A pipe that the program closes is closed: we do not hold its other end.
 program = Program()
 program.tell("ends = os.pipe()")
 program.tell("owner('a')")
@@ -37,7 +37,8 @@ for few in (0, 3, 4):
     assert "no control socket: " in program.ask("trigger", status=3).stderr
     program.end()
 
-# Fewer than the control thread could hold: it can be asked. With none at all it waits, and does not ask without end.
+# Fewer descriptors than the control thread could hold: it still answers. Without any, it waits, and does not try again
+# without end.
 program = Program("-ofewer.mst")
 program.tell("owner('a')")
 program.listening()

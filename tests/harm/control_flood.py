@@ -1,5 +1,5 @@
-"""Clients that hang, send garbage, send half, connect a thousand times or leave at any time harm nobody: the program
-goes on, others are answered, and nothing piles up."""
+"""Clients that hang, send garbage or half a message, connect a thousand times, or leave at any time do no harm: the
+program goes on, other clients get answers, and nothing piles up."""
 import random
 
 from _control import *
@@ -8,10 +8,10 @@ program = Program()
 program.tell("owner('a')")
 path = program.listening()
 held = program.held
-few = 4 # three that fill the numbers of standard input and output, and the socket
+few = 4 # three for the numbers of standard input, output and error, and the socket
 wait_for(lambda: held() == few, what="the end of a connection")
 
-# Each kind of nonsense is answered once, and the connection is closed.
+# Each kind of nonsense gets one answer, and the connection is closed.
 EPROTO, EPROTONOSUPPORT, EILSEQ = -71, -93, -84
 for nonsense, error in ((b"x", EPROTO), (pack(TRIGGER)[:-1], EPROTO), (pack(TRIGGER) + b"x" * 1000, EPROTO),
                         (pack(STOW), EPROTO), (pack(TRIGGER, 3), EPROTO), (pack(99), EPROTO), (pack(DONE), EPROTO),
@@ -31,7 +31,7 @@ connection.send(pack(TRIGGER))
 connection.send(pack(TRIGGER))
 assert last(connection)[0] == DONE
 
-# A thousand that say nothing, and stay.
+# A thousand clients that send nothing and stay.
 silent = []
 for _ in range(1000):
     if connection := connected(path):
@@ -43,7 +43,7 @@ wait_for(lambda: held() == few, what="dropping those who say nothing")
 for connection in silent:
     connection.close()
 
-# Garbage, and clients that do not stay for the answer.
+# Garbage, and clients that do not wait for the answer.
 seed = random.SystemRandom().randrange(1 << 32)
 print("seed", seed)
 dice = random.Random(seed)
@@ -52,14 +52,14 @@ for _ in range(3000):
 program.ask("trigger")
 wait_for(lambda: held() == few, what="closing")
 
-# Clients that ask and do not read: their requests are answered, and they are let go.
+# Clients that send requests and do not read: their requests are handled, and they are disconnected.
 program.tell("take(0)")
 asking = []
 for _ in range(8):
     connection = connected(path)
     connection.send(pack(STOW, 1))
     asking.append(connection)
-waiting = start(MEMSTOW, "trigger", program.pid, stdout=subprocess.PIPE, text=True) # has no place yet
+waiting = start(MEMSTOW, "trigger", program.pid, stdout=subprocess.PIPE, text=True) # it has no entry yet
 tickets = [program.tell("take()")[2] for _ in range(8)]
 assert program.process.poll() is None and len(set(tickets)) == 8
 for ticket in tickets:
@@ -70,7 +70,8 @@ assert "gave back 1.0 MiB" in waiting.communicate(timeout=60)[0]
 for connection in asking:
     assert last(connection)[2] == 0
 
-# Those who leave while the program is at it: their places are taken until it has answered, and then free.
+# Clients that leave while the program works on their request: their entries are taken until it has answered, and free
+# after that.
 for _ in range(16):
     connection = connected(path)
     connection.send(pack(STOW, 1))

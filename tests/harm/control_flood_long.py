@@ -1,6 +1,6 @@
 # timeout: 900
 # long
-"""Ten minutes of what control_flood does with garbage: the program goes on, answers, and nothing piles up."""
+"""control_flood with garbage for ten minutes: the program goes on, answers, and nothing piles up."""
 import random, time
 
 from _control import *

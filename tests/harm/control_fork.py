@@ -1,5 +1,5 @@
-"""A forked child begins without the thread, has a socket of its own at its first owner, and does nothing to its
-parent's; forks in the middle of requests harm neither."""
+"""A forked child begins without the control thread, has a socket of its own from its first owner on, and does nothing
+to its parent's. Forks in the middle of requests do no harm to either."""
 from _control import *
 
 program = Program()
@@ -14,7 +14,7 @@ for end in ("os._exit(0)", "sys.exit(0)"):
     assert program.tell("os.waitpid(child, 0)[1]") == 0
     assert path.exists() and connected(path)
 
-# A child with an owner: a thread and a socket of its own; requests are memstow's to answer again.
+# A child with an owner: it has a thread and a socket of its own, and memstow answers its requests.
 LINE = "child = os.fork() or (owner('inner'), time.sleep(100))"
 program.tell(LINE)
 child = program.tell("child")
@@ -34,7 +34,7 @@ for each in (child, second):
     program.tell(f"os.kill({each}, 15), os.waitpid({each}, 0)")
 assert path.exists()
 
-# Forks from several threads, while others ask.
+# Forks from several threads while clients send requests.
 program.tell("stop = threading.Event()")
 program.tell(
     "answering = threading.Thread(target=lambda: [(r := take(100)) and done(r[2], 7) for _ in iter(stop.is_set, True)])"

@@ -1,6 +1,6 @@
 # timeout: 200
-"""Who asks a process that is being killed hears that it has ended, at whichever moment that is: not that it is not
-tracked, or that it went on as another program. Its memory takes a while to go."""
+"""A client that asks a process while it is killed is told that the process has ended, at whatever moment: not that it
+is not tracked, nor that it became another program. Freeing its memory takes a while."""
 import signal, time
 
 from _control import *
@@ -9,7 +9,7 @@ TRUE = ("has ended", "no such process", "does not answer: it has ended")
 heard = []
 for turn in range(3):
     program = Program()
-    program.tell("[owner('one'), block := bytearray(600 << 20)][0]") # written to: bytearray clears it
+    program.tell("[owner('one'), block := bytearray(600 << 20)][0]") # its pages exist: bytearray clears them
     program.tell("[block.__setitem__(i, 1) for i in range(0, len(block), 4096)][0]")
     program.listening()
     asked = []

@@ -1,5 +1,5 @@
-"""The control thread ends before the program leaves its main thread, so that the process still ends with the last of
-its own; and before it goes into a sandbox, which kills who listens to a socket."""
+"""The control thread ends before the program's main thread leaves, so that the process ends with the last of its own
+threads. It also ends before the process goes into a sandbox that kills a thread that listens to a socket."""
 import os, pathlib
 
 import support

@@ -1,5 +1,6 @@
-"""Requests through the control socket: memstow answers by itself until the program asks for them, then the program
-does; each is answered once, with its result and text; who goes away takes back what nobody began."""
+"""Requests through the control socket. memstow answers by itself until the program asks for requests; then the program
+answers. Each request is answered once, with its result and text. A client that leaves takes back its request if nobody
+has begun it."""
 import pathlib, re, signal, sys, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
@@ -41,7 +42,7 @@ assert begun.communicate(
     timeout=60)[1] == f"memstow: process {program.pid}: not done: No space left on device: no room\n"
 assert begun.returncode == 1
 
-# Nobody comes to it, or nobody ends it.
+# Nobody handles the request, or nobody ends its move.
 done = program.ask("stow", "one", "--timeout=0.3", status=1)
 assert "nobody came to it in time: taken back" in done.stderr, done.stderr
 assert program.tell("take(0)") == 0
@@ -50,7 +51,7 @@ ticket = program.tell("take()")[2]
 assert "not finished in time: it goes on" in begun.communicate(timeout=60)[1] and begun.returncode == 1
 assert program.tell(f"done({ticket}, 0)") == 0
 begun = start(MEMSTOW, "stow", program.pid, "one", stderr=subprocess.PIPE, text=True)
-connection = connected(program.socket_path()) # a client that says nothing is in nobody's way
+connection = connected(program.socket_path()) # a client that sends nothing is in nobody's way
 wait_for(lambda: caught(begun.pid) & 2, what="a handler of SIGINT")
 begun.send_signal(signal.SIGINT)
 assert "not stowed: cancelled" in begun.communicate(timeout=60)[1] and begun.returncode == 1
@@ -63,9 +64,9 @@ killed.kill()
 killed.wait()
 wait_for(lambda: program.tell("take(0)") == 0, what="taking back")
 
-# Two SIGINTs at once are one Ctrl-C, from the terminal and from who watches over the command: it waits for the answer
-# to its wish to end. Another one later leaves what the program does to the program. A machine that halts between the
-# two may part them.
+# Two SIGINTs at the same time are one Ctrl-C: from the terminal, and from a supervisor of the command. The command then
+# waits for the answer to its cancel. A later SIGINT leaves the request to the program. A machine that stops between the
+# two may separate them.
 def interrupted_twice():
     begun = start(MEMSTOW, "stow", program.pid, "one", stderr=subprocess.PIPE, text=True)
     ticket = program.tell("take()")[2]
@@ -90,7 +91,7 @@ wait_for(lambda: begun.send_signal(signal.SIGINT) or time.sleep(0.7) or begun.po
 assert "left alone: it goes on in the process" in begun.communicate(timeout=60)[1] and begun.returncode == 1
 assert program.tell(f"done({ticket}, 0)") == 0
 
-# On a terminal it tells how far it is, and leaves nothing of that behind.
+# On a terminal it shows the progress, and removes that line at the end.
 _terminal.need()
 program.begin("[r := take(), time.sleep(1.5), done(r[2], 1 << 20)][2]")
 shown = _terminal.shown(80, MEMSTOW, "stow", str(program.pid), "one")
@@ -98,7 +99,7 @@ assert program.after() == 0
 assert f"\r\x1b[Kcustom {one} 'one (test)': stowing (1 s)\r" in shown, shown
 assert shown.endswith(f"\r\x1b[Kcustom {one} 'one (test)': stowed 1.0 MiB\r\n"), shown
 
-# Somebody else at its place, and nobody.
+# Another program has the socket's place; then nobody has.
 path = program.socket_path()
 os.rename(path, path.with_name("aside"))
 assert "its control socket is gone" in program.ask("trigger", status=3).stderr

@@ -1,14 +1,14 @@
-"""With an owner there is one thread more, which takes no signals, and nothing else: no descriptor, no handler, no mask,
-no child; what it leaves in the file system is its user's alone, and goes with it."""
+"""A program with an owner has one thread more, which takes no signals. It has nothing else: no descriptor, no handler,
+no mask, no child. Its files in the file system belong to its user only, and go with it."""
 import re
 
 from _control import *
 
 
 def state():
-    """Of the program, without what its threads are."""
+    """The state of the program, without its threads' names and numbers."""
     status = pathlib.Path(f"/proc/{program.pid}/status").read_text()
-    # the rest is glibc's
+    # the others belong to glibc
     masks = [int(mask, 16) & 0x7fffffff for mask in re.findall(r"Sig(?:Blk|Ign|Cgt):\s*(\w+)", status)]
     return (program.tell("descriptors()"), masks, re.findall(r"Umask:.*", status),
             [os.readlink(f"/proc/{program.pid}/fd/{n}") for n in (0, 1, 2)])
@@ -32,12 +32,12 @@ for task in mine:
     status = pathlib.Path(f"/proc/{program.pid}/task/{task}/status").read_text()
     blocked = int(re.search(r"SigBlk:\s*(\w+)", status)[1], 16)
     free = {n for n in range(1, 65) if not blocked >> n - 1 & 1}
-    assert free == {4, 5, 7, 8, 9, 11, 19, 31, 32, 33}, free # faults, and what cannot be blocked; 32 and 33 are glibc's
+    assert free == {4, 5, 7, 8, 9, 11, 19, 31, 32, 33}, free # faults, signals that cannot be blocked, glibc's 32 and 33
     held = [os.readlink(f"/proc/{program.pid}/task/{task}/fd/{n}")
             for n in os.listdir(f"/proc/{program.pid}/task/{task}/fd")]
     assert all(name.startswith("socket:") for name in held), held
 assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
-program.tell("os.umask(0o777)") # its own: what it sets later, as before, is not the socket's mode
+program.tell("os.umask(0o777)") # the program's umask, which is not the socket's mode
 program.end()
 assert os.listdir(path.parent) == []
 
@@ -65,7 +65,7 @@ program.listening()
 assert connected(path), "but not what is in use"
 program.tell("__import__('sys').stdout.flush()")
 program.begin(f"os.execv(sys.executable, [sys.executable, '-S', '-c', {LOOP!r}])")
-wait_for(lambda: len(os.listdir(f"/proc/{program.pid}/task")) == 1, what="another image") # which reads the next line
+wait_for(lambda: len(os.listdir(f"/proc/{program.pid}/task")) == 1, what="another image") # it reads the next line
 assert program.tell("os.getpid()") == program.pid
 assert "no owner yet" in program.ask("trigger", status=3).stderr
 program.tell("owner('again')")

@@ -1,7 +1,8 @@
 # needs: root
-"""Only the user of the process may ask: others cannot reach the socket, and who can, like root, is refused by the
-process. A process that changes its user does so in all its threads, and one that changes its root is still reached. A
-folder that others could have made is not used; where no thread can be made, the program goes on without."""
+"""Only the user of the process may send requests. Other users cannot reach the socket. A user who can, such as root, is
+refused by the process. A process that changes its user does so in all its threads. A process that changes its root can
+still be reached. A folder that others could have made is not used. If no thread can be made, the program goes on
+without one."""
 import re, support
 from _control import *
 
@@ -15,7 +16,7 @@ os.chmod(home, 0o700)
 
 
 def by_nobody(mode="listen"):
-    """Started by the user nobody; the pid of the program."""
+    """Starts it as the user nobody. Returns the pid of the program."""
     process = start(command, "run", "--quiet", "-o", home / "%p.mst", "--", listen, mode, stdin=subprocess.PIPE,
                     preexec_fn=support.as_nobody, env={**os.environ, "XDG_RUNTIME_DIR": str(home)}, cwd=home)
     children = f"/proc/{process.pid}/task/{process.pid}/children"
@@ -25,7 +26,7 @@ def by_nobody(mode="listen"):
 
 
 def as_other(function):
-    """Its value, as the user nobody sees it."""
+    """The value of the code, run as the user nobody."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -59,7 +60,7 @@ done = memstow("trigger", pid, status=3)
 assert "it runs as another user" in done.stderr, done
 assert "gave back" in support.run(command, "trigger", pid, preexec_fn=support.as_nobody).stdout
 
-# Nobody asks root, even where the file system would let it.
+# Nobody may ask root, even if the file system allows it.
 program = Program()
 program.tell("owner('a')")
 path = program.listening()
@@ -84,7 +85,7 @@ program.end()
 pid = by_nobody("no_thread")
 done = wait_for(lambda: "a thread failed with error 11" in memstow("trigger", pid, status=3).stderr, what="a note")
 
-# A folder that is not ours alone.
+# A folder that belongs to others, too.
 os.chmod(home / "memstow", 0o777)
 fallback = pathlib.Path("/tmp/memstow-65534")
 if not fallback.exists():

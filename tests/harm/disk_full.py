@@ -1,5 +1,6 @@
 # needs: root
-"""A full disk, from the start or during the run: the program is the same, the file opens or its absence is said."""
+"""A full disk, from the start or during the run: the program's behaviour is the same; the file can be read, or a line
+says that it is missing."""
 import contextlib, os, pathlib
 
 import _bad_day, support

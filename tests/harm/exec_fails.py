@@ -1,5 +1,5 @@
-"""An exec that fails, as every search along PATH has some: the process goes on and so does its ledger, also in a forked
-child that has threads of its own."""
+"""An exec fails, as in every search along PATH. The process and its ledger go on, also in a forked child with threads
+of its own."""
 import _fork, support
 
 reports = _fork.run(r'''
@@ -40,6 +40,6 @@ int main(void) {
 ''', "execs", count=2)
 assert all(r["process"]["state"] == "exited" for r in reports.values())
 
-# Found at last: the new image has a file, that of the old one is kept beside it.
+# Then it succeeds: the new image has a file, and the file of the old image is kept beside it.
 support.track("sh", "-c", "PATH=/nowhere:/absent:/usr/bin:/bin exec env true", file="found.mst")
 assert support.report("found.mst")["process"]["name"] == "true"

@@ -1,5 +1,5 @@
-"""How often a process replaced itself is known whatever the files are named, whichever call of exec it was; and the
-summary names the last program."""
+"""The number of times that a process replaced itself is known, whatever the names of the files, and for each function
+of exec. The summary names the last program."""
 import json, pathlib
 
 import support
@@ -27,7 +27,7 @@ assert [support.report(f"x{i}.mst")["process"]["name"] for i in range(5)] == NAM
 support.memstow("run", "--quiet", "-o", "%n-%x.mst", "sh", "-c", CHAIN)
 assert sorted(p.name for p in pathlib.Path(".").glob("*-?.mst")) == sorted(f"{n}-{i}.mst" for i, n in enumerate(NAMES))
 
-# Each way to exec; and children, forked or vforked, which begin at none.
+# Each function of exec; and children, forked or vforked, which begin at 0.
 every = support.compile(r'''
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -68,6 +68,6 @@ assert sorted(p["exec_generation"] for p in main) == list(range(9)), json.dumps(
 children = {p["name"]: p["exec_generation"] for p in reports.values() if "forked" in p["name"]}
 assert children == {"vforked": 0, "forked": 0}, children
 
-# A program that is given an environment without the library gets nothing added to it.
+# A program that gets an environment without the library gets nothing added to it.
 done = support.memstow("run", "--quiet", "-o", "clean.mst", "sh", "-c", "exec env -i env")
 assert "MEMSTOW" not in done.stdout and "LD_PRELOAD" not in done.stdout, done.stdout

@@ -1,6 +1,6 @@
 # timeout: 200
-"""Hundreds of thousands of page-aligned and large blocks: all of them are counted, listed and found again, from several
-threads; the ledger grows through many pieces of address space meanwhile."""
+"""Hundreds of thousands of page-aligned and large blocks are all counted, listed and found again, from several threads,
+while the ledger grows through many pieces of address space."""
 import support
 
 program = support.compile(r'''

@@ -1,6 +1,6 @@
 # timeout: 200
-"""More pieces of mappings than there are records for, by mprotect and by munmap of single pages: bytes are exact, or
-what is not is counted as lost; and giving all of them back takes little time."""
+"""More pieces of mappings than records, by mprotect and by munmap of single pages. Bytes are exact, or counted as lost.
+Unmapping all of them takes little time."""
 import support
 
 program = support.compile(r'''

@@ -1,7 +1,7 @@
 # timeout: 200
 # alone
-"""Two thousand threads alive at once, then as many again: every block is counted, and the slots of the first are used
-again by the second."""
+"""Two thousand threads that live at the same time, then as many again: every block is counted, and the second ones use
+the slots of the first."""
 import support
 
 program = support.compile(r'''

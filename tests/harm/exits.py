@@ -1,4 +1,5 @@
-"""However a program ends, its status is what it is without us, and its file says as much as can be known."""
+"""A program ends with the same status as without us, in every way, and its file says as much about the end as can be
+known."""
 import sys
 
 import support

@@ -1,6 +1,6 @@
-"""A handler that forks interrupts malloc and free anywhere; parent and children run on. The few instructions that count
-an event are run on by both when the handler comes between them: then the parent is off by one operation, not by
-more."""
+"""A handler that forks interrupts malloc and free anywhere. Parent and children go on. If the handler comes within the
+few instructions that count an event, both processes run the rest of them. Then the parent is wrong by one operation,
+not by more."""
 import _fork
 
 FORKS, LARGEST = 150, 1900

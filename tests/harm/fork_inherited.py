@@ -1,4 +1,4 @@
-"""The bytes that a child inherited are exact, with its parent's threads standing still; its child inherits in turn."""
+"""The inherited bytes of a child are exact if the threads of its parent stand still. Its own child inherits in turn."""
 import _fork
 
 reports = _fork.run(r'''

@@ -1,4 +1,4 @@
-"""Children by raw clone, vfork, posix_spawn, system, and from a child that is gone at once: each ledger is exact, and a
+"""Children by raw clone, vfork, posix_spawn and system, and from a child that ends at once. Each ledger is exact. A
 process that only goes on to exec leaves no file of its own before that."""
 import pathlib
 

@@ -1,6 +1,6 @@
-"""A child of a threaded program: what it inherited is known to the byte, what it frees of that and what it allocates is
-counted in its own file, and the parent's stays exact. The threads hold blocks of all kinds, and stand still
-meanwhile."""
+"""A child of a threaded program. Its inherited bytes are known exactly; its frees of inherited blocks and its own
+allocations are counted in its own file; the parent's ledger stays exact. The threads hold blocks of all kinds, and
+stand still meanwhile."""
 import _fork
 
 _fork.run(r'''

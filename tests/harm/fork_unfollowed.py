@@ -1,5 +1,4 @@
-"""A child that is not to be followed leaves no file, and gives back what it inherited as if nobody had ever counted
-it."""
+"""A child that is not followed leaves no file, and frees its inherited blocks as if nobody had ever counted them."""
 import pathlib
 
 import support

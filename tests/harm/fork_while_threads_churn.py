@@ -1,5 +1,5 @@
-"""Forks in the middle of other threads' allocations: every child runs, is exact about what it does itself, and inherits
-what there was, but for what was in flight; the parent is exact."""
+"""Forks in the middle of other threads' allocations. Every child runs, and is exact about its own memory. Its inherited
+bytes are exact except for operations in flight. The parent is exact."""
 import _fork
 
 reports = _fork.run(r'''

@@ -1,6 +1,6 @@
 # timeout: 300
-"""Killed at a random moment, every process leaves a file that opens, and that differs from the truth which the program
-kept itself by no more than what was in flight."""
+"""A process that is killed at a random moment leaves a file that can be read. The file differs from the program's own
+record by no more than the operations in flight."""
 import os, pathlib, random, signal, sys, time
 
 import _churn, support
@@ -35,7 +35,7 @@ def check(program, folder, truth, file):
             freed = report["process"]["inherited"]["freed_bytes"]
             if abs(freed - process["inherited_freed"]) > process["heap_flight"]:
                 wrong.append(f"{path.name}: inherited freed {freed}, truth {process['inherited_freed']}")
-    for path in folder.glob("*.mst*"): # also those of processes that the truth does not know
+    for path in folder.glob("*.mst*"): # also those of processes that the program's record does not have
         support.report(path)
     return wrong, operations
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 200
-"""Killed while it begins, a process leaves no file, or one that opens and may be replaced by the next run."""
+"""A process that is killed at its start leaves no file, or a file that can be read and that the next run may
+replace."""
 import os, random, time
 
 from support import HERE, LIBRARY, memstow, report, start

@@ -1,12 +1,12 @@
-"""RLIMIT_AS: a program that runs within its limit does so with memstow, which takes little of it; at a limit that is
-too tight for it anyway memory is refused, and nothing else happens."""
+"""RLIMIT_AS: a program that fits into its limit also fits with memstow, which takes little address space. If the limit
+is too tight for the program itself, memory is refused, and nothing else happens."""
 import os, resource
 
 import _bad_day, support
 
 MIB = 1 << 20
 LOADED = 16 # with less, the loader has no room for the memstow command
-os.environ["MALLOC_ARENA_MAX"] = "1" # how many glibc makes depends on who comes first, at 64 MiB each
+os.environ["MALLOC_ARENA_MAX"] = "1" # the number of arenas depends on which thread comes first; each takes 64 MiB
 program = _bad_day.program()
 
 
@@ -21,7 +21,7 @@ def refused(limit, tracked, inside=False):
 
 
 def fits(limit, **how):
-    """What its threads need at once differs from run to run: enough is what three runs find enough."""
+    """Whether this limit is enough. Threads need a different amount in each run, so three runs must find it enough."""
     return [refused(limit, **how) for _ in range(3)]
 
 

@@ -1,4 +1,4 @@
-"""With no descriptor left the ledger cannot grow: what does not fit is counted as lost, blocks stay exact."""
+"""Without any descriptor left the ledger cannot grow: what does not fit is counted as lost, and blocks stay exact."""
 import _bad_day, support
 
 program = _bad_day.program()

@@ -1,5 +1,5 @@
-"""RLIMIT_FSIZE: no SIGXFSZ; what does not fit into the file is counted as lost, and with no room at all nothing is kept
-and that is said."""
+"""RLIMIT_FSIZE: there is no SIGXFSZ, and what does not fit into the file is counted as lost. Without any room there is
+no ledger, and a line says so."""
 import resource
 
 import _bad_day, support

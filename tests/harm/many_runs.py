@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
-"""Hundreds of runs on two threads, each of which leaves something for some time, at call stacks that are new each time:
-dead stacks make room, and what each owner has is exact. Many runs take no more memory than some, whether memory is
-short or not."""
+"""Hundreds of runs on two threads. Each leaves something for some time, at call stacks that are new each time. Stacks
+without live blocks make room, and the figures of each owner are exact. Many runs take no more memory than a few,
+whether memory is short or not."""
 import json, pathlib
 
 import support
@@ -33,18 +33,18 @@ assert size_of_many < size_of_few + (4 << 20), (size_of_few, size_of_many)
 _some, size_of_some = measured(120, memory="64M")
 many, size_of_many = measured(800, memory="64M")
 assert many["lost"]["folded"] > 100_000 and many["lost"]["stacks"] == 0, many["lost"]
-assert size_of_many < size_of_some + (8 << 20), (size_of_some, size_of_many) # of the 64 that it may be
+assert size_of_many < size_of_some + (8 << 20), (size_of_some, size_of_many) # of 64 MB at most
 
 
 def own_bytes(runs):
-    """What memstow has for itself after so many short runs: tables and ledger, without the headers of blocks."""
+    """memstow's own memory after this many short runs: tables and ledger, without the headers of blocks."""
     report, _size = measured(runs, arguments=(1, 1))
     assert report["lost"]["stacks"] == 0, report["lost"]
     return report["residency"]["memstow_bytes"] - report["residency"]["memstow_header_bytes"]
 
 
-# An owner stays, and its tags, 16 bytes for each pair of node and model that it met; what it had, and has no more,
-# joins that of other runs. Some 270 bytes for each run here, which has five tags.
+# An owner and its tags stay: 16 bytes for each pair of node and model. Its counts without live blocks join those of
+# other old runs. Here that is some 270 bytes for each run, which has five tags.
 FEW, MANY, EACH_RUN = 20_000, 80_000, 340
 grown = own_bytes(MANY) - own_bytes(FEW)
 assert grown < (MANY - FEW) * EACH_RUN, f"{grown / (MANY - FEW)} bytes for each run"

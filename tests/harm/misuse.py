@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc stacks deb:libjemalloc2
 # timeout: 300
-"""A block that is freed twice, a header that was overwritten, a pointer to no block: the program ends as it does
-without memstow, with glibc's own message, each time. Of the first two a line says what is known of the block, and the
-report where it was allocated, freed first, and freed again."""
+"""A block that is freed twice, an overwritten header, a pointer to no block: each time the program ends as it does
+without memstow, with glibc's own message. For the first two, a line says what is known of the block, and the report
+shows where it was allocated, freed first, and freed again."""
 import os, pathlib, re, signal, subprocess
 
 import support
@@ -11,7 +11,7 @@ import support
 program = support.compile(pathlib.Path(__file__).with_name("misuse.c"),
                           flags=("-O1", "-g", "-pthread", "-w", "-fno-builtin", "-fno-optimize-sibling-calls"))
 ABORTED = -signal.SIGABRT
-# Runs a command that may not look into memory by a system call.
+# Runs a command that may not read memory by a system call.
 REFUSES = r'''
 #include <errno.h>
 #include <linux/filter.h>
@@ -34,7 +34,7 @@ int main(int count, char **arguments) {
 
 
 def run(which, mode, options=()):
-    """Exit status, output and standard error without memstow; the same with it, memstow's own lines; and the report's
+    """Exit status, output and standard error without memstow; the same with it; memstow's own lines; the report's
     misuses."""
     arguments = [program, which, mode]
     alone = support.run(*arguments, status=None)
@@ -57,7 +57,8 @@ def function(place):
 
 
 def check(which, mode="", times=3, message=True, **wanted):
-    """How it ends is the same each time, with glibc's message where it has one: the very same with message=True."""
+    """Asserts that the end is the same, with glibc's message if it has one; with message=True, exactly the same
+    message."""
     for _ in range(times):
         alone, tracked, ours, misuses = run(which, mode)
         told = f"{which}: alone {alone}, tracked {tracked}, {ours}, {misuses}"
@@ -72,7 +73,7 @@ def check(which, mode="", times=3, message=True, **wanted):
     return ours
 
 
-# Freed twice: glibc finds it in each of its places. Of what a thread's cache keeps, the size is gone.
+# Freed twice: glibc finds the block in each of its lists. The size of a block in a thread's cache is not known.
 cached = {"kind": "double_free", "call": "free", "size_bytes": None, "allocated": "make", "freed_first": "drop",
           "now": "drop_again"}
 check("tiny", **cached)
@@ -88,8 +89,7 @@ check("aligned", message=False, **cached | {"size_bytes": 100, "allocated": "fre
 check("page", **cached | {"size_bytes": 5000, "allocated": "freed_twice"})
 check("large", **cached | {"size_bytes": 300000})
 check("thread", **cached)
-# A large one is a mapping of its own, of which nothing is left: reading what was in front of it is what ends the
-# program.
+# A large block is a mapping of its own, and is gone: reading its header is what ends the program.
 mapped = cached | {"size_bytes": 300000}
 check("mapped", **mapped)
 check("mapped calloc", **mapped | {"allocated": "freed_twice"})
@@ -100,14 +100,14 @@ check("mapped, a model's", **mapped)
 check("mapped, resized", **mapped | {"freed_first": "resize"})
 check("mapped again", **mapped | {"call": "realloc", "now": "resize"})
 check("mapped child", **mapped | {"allocated": None})
-check("child", **cached | {"allocated": None, "freed_first": None}) # it is the parent's ledger that knows
-# A realloc that moves a block frees its old place; where, is not known.
+check("child", **cached | {"allocated": None, "freed_first": None}) # the parent's ledger has the record
+# A realloc that moves a block frees its old place. It is not known where.
 check("resized", **cached | {"allocated": None, "freed_first": None})
 check("resized again", message=False, **cached | {"call": "realloc", "now": "resize"})
 _, (status, _, out), _, _ = run("asked its size", "")
 assert (status, out) == (0, "as large as it was\nsurvived\n")
 
-# In front of a block glibc has its size. What is written there it finds; what lies before that is not the block's.
+# glibc has a size in front of a block. glibc finds what is written there; bytes before that do not belong to the block.
 front = {"kind": "damaged_header", "call": "free", "size_bytes": 100, "harmless": False, "allocated": "make",
          "freed_first": None, "now": "drop"}
 for which in ("one byte", "eight bytes"):
@@ -120,9 +120,9 @@ check("before too", "front", **harmless)
 check("all before", "front", **harmless | {"allocated": None})
 check("resized before", "front", **harmless | {"call": "realloc", "now": "resize"})
 check("spoilt large", "front", **harmless | {"call": "none", "size_bytes": 300000, "now": None})
-_, (status, _, out), _, _ = run("asked spoilt", "front") # not what the spoilt word says
+_, (status, _, out), _, _ = run("asked spoilt", "front") # not the size in the damaged word
 assert (status, out) == (0, "as large as it is\nsurvived\n"), (status, out)
-# Where glibc made a mapping for a large block, glibc's header lies there, and in front of that nothing, as without us.
+# If glibc made a mapping for a large block, its header lies there, and nothing lies in front of that, as without us.
 for which in ("malloc", "calloc", "grown", "moved"):
     check(f"{which}-17-1-free", "large")
     check(f"{which}-32-32-keep", "large")
@@ -140,7 +140,7 @@ for which in ("malloc", "calloc", "grown", "moved"):
     for end in ("resize", "shrink"):
         check(f"{which}-8-1-{end}", "large", times=1, **there)
         check(f"{which}-16-16-{end}", "large", times=1, **there)
-# Our header is in front of a block with a small alignment, and of one in the heap.
+# Our header lies in front of a block with a small alignment, and in front of one in the heap.
 for which in ("32", "64"):
     for n, count in ((8, 1), (16, 1), (16, 16), (32, 32)):
         check(f"{which}-{n}-{count}-free", "large", message=False, **large)
@@ -148,22 +148,22 @@ for which in ("32", "64"):
 for n in (1, 4, 6, 8):
     check(f"heap-{n}-1-free", "large", message=False, **large | {"allocated": "make"})
 
-# A 0 that a program writes there too often changes nothing: neither does it with memstow.
+# A program that writes one 0 too many there changes nothing, as without memstow.
 check("end of text", "front")
 check("int of zero", "front")
 
-# What lies where a large block was is asked of the kernel, which may refuse that to a whole container.
+# For a former large block, the kernel is asked what lies there. In a container it may refuse the answer.
 check("reused")
 refuse = support.compile(REFUSES, name="refuse")
 tracked = support.run(refuse, support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", program, "reused")
 assert (tracked.stdout, tracked.stderr) == ("survived\n", ""), tracked
 assert support.report()["misuses"] == []
 
-# Pointers to no block are glibc's alone.
+# Pointers to no block are left to glibc.
 for which in ("stack", "static", "inside", "odd", "odd by eight"):
     check(which, "none", message=False)
 
-# Without call stacks it is told what it is, not where. The built-in mimalloc would say nothing.
+# Without call stacks the line says what happened, not where. The built-in mimalloc would say nothing.
 alone, tracked, ours, misuses = run("small", "", ["--stacks=none"])
 assert tracked[:2] == alone and alone[0] == ABORTED and len(ours) == 1, (alone, tracked, ours)
 assert [m["allocated"] for m in misuses] == [None], misuses
@@ -173,7 +173,7 @@ if support.features()["mimalloc"]:
         assert tracked[0] == ABORTED and "invalid pointer" in tracked[1], tracked
         assert [m["kind"] for m in misuses] == ["double_free"] and function(misuses[0]["now"]) == "drop_again", misuses
 
-# Over another allocator of the program's, that one gets its own pointer. jemalloc says nothing of it.
+# Over another allocator of the program, that allocator gets its own pointer. jemalloc says nothing about it.
 jemalloc = {**os.environ, "LD_PRELOAD": "libjemalloc.so.2"}
 alone = support.run(program, "small", env=jemalloc)
 tracked = support.track(program, "small", file="jemalloc.mst", env=jemalloc)
@@ -183,7 +183,7 @@ twice, = support.report("jemalloc.mst")["misuses"]
 assert (function(twice["allocated"]), function(twice["freed_first"]),
         function(twice["now"])) == ("make", "drop", "drop_again"), twice
 
-# A process that goes on can be asked: text, and a snapshot of it, say the same.
+# A process that goes on can be looked at: its report and a snapshot say the same.
 waits = support.start(support.MEMSTOW, "run", "--quiet", "-o", "waits.mst", "--", program, "before", "front", "wait",
                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 pid = int(waits.stdout.readline())

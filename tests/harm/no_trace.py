@@ -1,5 +1,5 @@
-"""A plain run leaves no trace in the process: no thread, no descriptor, no signal handler or mask, no variable in the
-environment but ours."""
+"""A plain run leaves no trace in the process: no thread, no descriptor, no signal handler or mask, and no variable in
+the environment but ours."""
 
 import support
 

@@ -1,4 +1,4 @@
-"""The directory of the output is removed while the program runs: it runs on, and the loss is said."""
+"""The directory of the output is removed while the program runs: the program goes on, and a line reports the loss."""
 import pathlib, shutil
 
 import _bad_day

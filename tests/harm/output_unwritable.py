@@ -1,5 +1,5 @@
 # needs: root
-"""An output directory that may not be written to, or lies on a read-only file system: refused, exit 2."""
+"""An output directory that may not be written to, or that lies on a read-only file system, is refused: exit 2."""
 import os, pathlib
 
 import support

@@ -1,7 +1,7 @@
 # timeout: 200
-"""A report or snapshot that is taken from outside, of a program that runs on, is never off by what was not in flight.
-The program holds the same total at every moment, but for one block a thread, however fast its counters grow. A site
-whose counters did not hold still while they were read is said to be inexact: then what was freed meanwhile is
+"""A report or snapshot of a running program, taken from outside, is wrong by no more than the operations in flight. The
+program holds the same total at every moment, except for one block a thread, however fast its counters grow. If the
+counters of a site changed while they were read, the site is marked as inexact, and blocks that were freed meanwhile are
 missing."""
 import pathlib, subprocess, time
 

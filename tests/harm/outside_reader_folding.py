@@ -1,6 +1,6 @@
 # timeout: 200
-"""A report or snapshot that is taken from outside while call stacks make room for each other is exact: nothing is seen
-twice, or not at all, or at another's stack, because it was just being moved. The program says what it has done before
+"""A report or snapshot from outside is exact while call stacks make room for each other: no block is seen twice,
+missed, or shown at another stack because its counts were just being moved. The program prints what it has done before
 and after each reading."""
 import os, pathlib, struct, subprocess, time
 
@@ -8,7 +8,7 @@ import support
 
 THREADS = 2
 READINGS = 40
-BEFORE_MAIN = 100 # blocks that others allocate
+BEFORE_MAIN = 100 # blocks that other code allocates
 program = support.compile(pathlib.Path(__file__).with_name("folding.c"), flags=("-O1", "-g", "-pthread", "-w",
                                                                               "-fno-builtin-malloc"))
 told = support.HERE / "told"

@@ -1,4 +1,5 @@
-"""What cannot be tracked is said, and runs as it would without us; what cannot run has the exit status of a shell."""
+"""A program that cannot be tracked runs as it would without us, and a line says so. A program that cannot run has the
+exit status that a shell gives."""
 import os, pathlib, shutil
 
 import support

@@ -1,5 +1,5 @@
 # needs: deb:musl-tools
-"""A musl program cannot be preloaded: that is said, and it runs as without us."""
+"""A musl program cannot be preloaded: it runs as without us, and a line says so."""
 import shutil
 
 import support

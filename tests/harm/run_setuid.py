@@ -1,5 +1,5 @@
 # needs: root
-"""A setuid program ignores preloading: that is said, and it runs with its privileges as without us."""
+"""A setuid program ignores preloading: it runs with its privileges as without us, and a line says so."""
 import os, pathlib
 
 import support
@@ -24,6 +24,6 @@ assert not (folder / "out.mst").exists()
 done = support.run(memstow, "run", "-o", folder / "sh.mst", "--", "sh", "-c", f"{program}; exit 4", status=4,
                    preexec_fn=support.as_nobody)
 assert done.stdout == alone.stdout and (folder / "sh.mst").exists(), done
-# by root itself it is an ordinary program
+# for root it is an ordinary program
 support.track(program, status=6, file="root.mst")
 assert support.report("root.mst")["process"]["state"] == "exited"

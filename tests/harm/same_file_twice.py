@@ -1,4 +1,4 @@
-"""Processes that want one file at the same time: it is of the first, and none loses its ledger."""
+"""Several processes want one file at the same time: the first one gets it, and none loses its ledger."""
 import os, pathlib, re, subprocess
 
 from support import LIBRARY, MEMSTOW, report, start, wait_for
@@ -19,7 +19,7 @@ files = list(pathlib.Path(".").glob("same.mst*"))
 assert len({report(f)["process"]["run_id"] for f in files}) == len(files) == [
     r.returncode for r in runs].count(0), files
 
-# For certain at the same time: the second has not looked before.
+# Certainly at the same time: the second has not looked before.
 first = start(MEMSTOW, "run", "--quiet", "-o", "one.mst", "sleep", "60")
 wait_for(pathlib.Path("one.mst").exists, what="the file")
 before = report("one.mst")["process"]["pid"]

@@ -1,4 +1,4 @@
-"""A program that forbids itself system calls lives as long as without us, by whatever way it went into its sandbox."""
+"""A program that forbids system calls to itself lives as long as without us, whichever way it went into its sandbox."""
 import pathlib, shutil
 
 import support

@@ -1,4 +1,4 @@
-"""A program in a sandbox that owns memory there, under an owner from before or a new one, lives as long as without
+"""A program in a sandbox that has memory of owners, under an earlier owner or a new one, lives as long as without
 us."""
 import os, pathlib
 

@@ -1,6 +1,6 @@
-"""Who only asks for a sandbox, or is refused one, is not in it: the ledger goes on growing, the control thread is
-there, a forked child has a ledger of its own. Nor is a parent in the sandbox of its vfork child. Who then does go in
-lives as without us."""
+"""A process that only probes for a sandbox, or is refused one, is not in it: the ledger grows, the control thread is
+there, and a forked child has a ledger of its own. A parent is not in the sandbox of its vfork child. A process that
+then goes into a sandbox lives as long as without us."""
 import os, pathlib
 
 import support

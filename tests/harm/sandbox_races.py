@@ -1,6 +1,6 @@
-"""A thread that probes for sandboxes, in vain, harms nobody: another thread that goes into a real one stays alive
-there, forked children have ledgers, a handler in the middle of a probe does not wait for its own thread, and addresses
-that lead nowhere are not read."""
+"""A thread that probes for sandboxes in vain harms nobody. Another thread that goes into a real sandbox stays alive
+there; forked children have ledgers; a handler in the middle of a probe does not wait for its own thread; invalid
+addresses are not read."""
 import pathlib
 
 import support
@@ -13,7 +13,7 @@ for way, times in (("enters", 3), ("forks", 1), ("handler", 1), ("blocks", 3)):
         support.skip("no sandbox here")
     assert alone.returncode == 5, (way, alone)
     for _ in range(times):
-        options = ["--stacks=none"] if way == "forks" else [] # a hundred reports name no functions
+        options = ["--stacks=none"] if way == "forks" else [] # function names for a hundred reports would take long
         tracked = support.track(program, way, status=None, timeout=60, options=options)
         assert tracked.returncode == 5, (way, tracked)
         ledgers = list(support.HERE.glob("out.mst*"))

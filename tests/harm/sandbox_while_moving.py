@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""A program that goes into a sandbox while memstow moves memory, and the disk hangs. Where the sandbox is its own
-thread's, it does not wait for the disk. Where it is for all threads, the move is over before. Nobody is killed."""
+"""A program goes into a sandbox while memstow moves memory and the disk hangs. If the sandbox is for its own thread, it
+does not wait for the disk. If it is for all threads, the move has ended before. Nobody is killed."""
 import os, pathlib, subprocess
 
 import support

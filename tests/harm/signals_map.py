@@ -1,5 +1,5 @@
-"""A handler that maps, unmaps and advises at a high rate, in the middle of threads that do the same (these are plain
-system calls, which handlers may make): totals are exact at the end."""
+"""A handler maps, unmaps and advises at a high rate, in the middle of threads that do the same (these are plain system
+calls, which handlers may make). At the end totals are exact."""
 import support
 
 program = support.compile(r'''

@@ -1,5 +1,5 @@
-"""Threads with the smallest stack allowed allocate for the first time, from code not seen before, fork, and exit: there
-is room for what we do on it."""
+"""Threads with the smallest allowed stack allocate for the first time, from new code, then fork and exit: our functions
+fit on that stack."""
 import support
 
 program = support.compile(r'''

@@ -1,5 +1,5 @@
-"""Killed while threads write the trace, a process leaves whole lines, numbered without a gap; so does a reader find
-them that reads meanwhile, and a snapshot."""
+"""A process that is killed while threads write the trace leaves whole lines, numbered without a gap. A reader meanwhile
+finds such lines, too, and so does a snapshot."""
 import json, os, random, signal, time
 
 from support import HERE, MEMSTOW, compile, memstow, start, wait_for
@@ -35,7 +35,7 @@ int main(void) {
 
 
 def lines_of(what):
-    """The lines of a file or a process, which must be whole and in order."""
+    """The lines of a file or a process. They must be whole and in order."""
     document = json.loads(memstow("decisions", what, "--json").stdout)
     lines = document["lines"]
     assert not document["faults"] and document["lines_lost"] == 0, document["faults"]

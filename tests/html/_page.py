@@ -1,4 +1,4 @@
-"""A page of the command: its data read without a browser, and the page itself in a headless Chromium.
+"""A page of the command: its data, read without a browser; and the page itself, in a headless Chromium.
 
 A test that opens a browser needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0"""
 import atexit, base64, collections, json, pathlib, re, sys, zlib
@@ -11,12 +11,12 @@ KINDS = ["python", "import", "allocator", "unnamed", "interpreter"] # bits of a 
 
 
 def report(file, *options, to="page.html"):
-    """Writes the page of a ledger and returns its path."""
+    """Writes the page of a ledger. Returns its path."""
     support.memstow("report", file, "--html", "-o", to, *options)
     return pathlib.Path(to).resolve()
 
 
-# ---- the data, as docs/html.md has it
+# ---- the data, as in docs/html.md
 
 def numbers(data):
     value = shift = 0
@@ -77,12 +77,12 @@ class Data:
         return self.texts[get("function")], self.texts[get("file")], get("line"), self.texts[get("module")], kinds
 
     def stacks(self):
-        """For each site its lines, innermost first."""
+        """The lines of each site, innermost first."""
         ends, at = [], 0
         for length in self.columns["segments.length"]:
             ends.append((at, at + length))
             at += length
-        open_nodes = [] # [children that are still to come, lines]
+        open_nodes = [] # [number of children that still come, lines]
         for segment, children, sites in zip(*(self.columns[f"tree.{name}"]
                                               for name in ("segment", "children", "sites"))):
             while open_nodes and not open_nodes[-1][0]:
@@ -102,7 +102,7 @@ class Data:
 # ---- the browser
 
 class Browser:
-    """One headless Chromium; what it asked anybody for and what it complained of are kept."""
+    """One headless Chromium. It notes the addresses that it requested, and its complaints."""
 
     def __init__(self, width=1280, height=900, dark=False):
         from selenium import webdriver
@@ -139,7 +139,7 @@ class Browser:
         support.wait_for(lambda: self.js(f"return Boolean({condition})"), what=condition)
 
     def settled(self):
-        """The view that the address asks for is there, and all of the picture that can be seen is drawn."""
+        """Waits until the view of the address is there, and the visible part of the picture is drawn."""
         self.wait("document.querySelector('main').dataset.shown === location.hash")
         self.wait("(() => { const flame = document.querySelector('.flame'); return !flame || flame.dataset.finished "
                   "=== 'yes' })()")
@@ -160,7 +160,7 @@ class Browser:
         self.settled()
 
     def type(self, selector, text):
-        """In place of what is there."""
+        """Types the text in place of the present one."""
         field = self.one(selector)
         self.js("arguments[0].value = ''", field)
         field.send_keys(text or " \b")
@@ -177,7 +177,7 @@ class Browser:
         return self.js("return location.hash")
 
     def asked_for(self):
-        """Addresses that the browser asked for, besides files that the test opened; since the last time."""
+        """Addresses that the browser requested since the last call, without files that the test opened."""
         events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         urls = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
         return [url for url in urls if not url.startswith(("file:", "data:", "blob:", "about:", "chrome:"))]
@@ -192,25 +192,25 @@ class Browser:
     # ---- views
 
     def details(self):
-        """Of the chosen frame or site: {"total": "12.3 MiB, 4.5 %", …}."""
+        """Details of the chosen frame or site: {"total": "12.3 MiB, 4.5 %", …}."""
         return self.js("return Object.fromEntries([...document.querySelectorAll('.details [data-detail]')].map("
                        "(one) => [one.dataset.detail, one.textContent]))")
 
     def total(self):
-        """What the flame graph holds, as a number."""
+        """The total of the flame graph, as a number."""
         return int(self.js("return document.querySelector('.flame-view').dataset.total"))
 
     def chosen(self):
-        """What the chosen frame holds."""
+        """The figure of the chosen frame."""
         return int(self.js("return document.querySelector('.flame-view .details').dataset.weight"))
 
     def calls(self):
-        """[(name, figure)] of what the chosen frame calls."""
+        """[(name, figure)] of the functions that the chosen frame calls."""
         return [tuple(pair) for pair in self.js("return [...document.querySelectorAll('.calls .row')].map((row) => "
                 "[row.querySelector('.name').textContent, row.querySelector('b').textContent])")]
 
     def open_first(self):
-        """The first row of a table; rows are drawn anew at any time."""
+        """Opens the first row of a table. Rows may be drawn anew at any time."""
         self.js("document.querySelector('.open').click()")
         self.settled()
 
@@ -221,7 +221,7 @@ class Browser:
 
 
 def size_text(value):
-    """As the page writes sizes."""
+    """A size in the form that the page uses."""
     units = ["B", "KiB", "MiB", "GiB", "TiB"]
     sign, value, unit = "−" if value < 0 else "", abs(value), 0
     while value >= 1023.95 and unit < 4:

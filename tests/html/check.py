@@ -1,7 +1,7 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
-"""The page of a check: the verdict and what was compared, as --json says, and the report of the last run; Markdown and
-JUnit say where it is."""
+"""The page of a check: the verdict and the comparison as in --json, and the report of the last run. Markdown and JUnit
+name the page."""
 import json, pathlib
 import xml.etree.ElementTree
 
@@ -29,7 +29,7 @@ check(30_000_000, "--html=page.html", "--json=o.json", "--markdown=o.md", "--jun
 document = json.loads(pathlib.Path("o.json").read_text())
 page = Data("page.html")
 assert page.documents["check"] == document and document["result"] == "fail"
-assert page.documents["report"]["totals"]["live_bytes"] > 30_000_000 # of two processes the one that holds most
+assert page.documents["report"]["totals"]["live_bytes"] > 30_000_000 # of two processes, the one that holds most
 assert "To look at: ` page.html `" in pathlib.Path("o.md").read_text()
 properties = {one.get("name"): one.get("value") for one in xml.etree.ElementTree.parse("o.xml").iter("property")}
 assert properties["page"] == "page.html" and "program.py" in properties["command"], properties
@@ -46,7 +46,7 @@ browser.click("[data-view=flame]")
 assert browser.total() == page.figure("live_bytes")
 browser.is_clean()
 
-# A pass has a page, too; nothing is left of the runs; without --html nobody speaks of one.
+# A verdict without a fault has a page, too. Nothing is left of the runs. Without --html there is no page.
 check(2_000_000, "--html=fine.html", "--markdown=fine.md")
 assert Data("fine.html").documents["check"]["result"] == "pass"
 check(2_000_000, "--markdown=none.md")

@@ -1,5 +1,5 @@
-"""What a page has of a comparison is what --json says: each site with its call stack, owners, and what it had before
-and has after, on the host and on devices; sites that changed least are put together, at sums that stay exact."""
+"""The data of a page for a comparison is that of --json: each site with its call stack, owners, and its figures before
+and after, on the host and on devices. Sites that changed least are merged; sums stay exact."""
 import collections, json, pathlib
 
 import support
@@ -10,7 +10,7 @@ MIB = 1 << 20
 
 
 def made(file, factor, more):
-    """A ledger; that of the later one has grown at some sites, shrunk at others, and lost a few."""
+    """A ledger. In the later one some sites have grown, some have shrunk, and a few are gone."""
     ledger = Ledger(stacks=2)
     libx, main = ledger.module("/lib/libx.so", bias=0x10000 * factor,
                                build_id=b"x" * 20), ledger.module("/bin/main", bias=0x100000)
@@ -76,7 +76,7 @@ assert few.documents["page"]["sites_folded"] == len(figures) - 4 == sum(few.colu
 assert all(few.figure(name) == page.figure(name)
            for name in ("before_bytes", "before_blocks", "after_bytes", "after_blocks"))
 
-# A limit, modes without call stacks, the same file twice, and what goes together.
+# A limit, modes without call stacks, the same file twice, and options that go together.
 assert "over the limit" in support.memstow("diff", "a.mst", "b.mst", "--html", "-o", "page.html", "--fail-over=1KiB",
                                            status=1).stderr
 assert Data("page.html").documents["diff"]["over"] == "1KiB"

@@ -1,6 +1,6 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
-"""A comparison in a browser: both totals, what grew and shrank in the flame graph and the table, as --json says."""
+"""A comparison in a browser: both totals, growth and shrinkage in the flame graph and the table, as in --json."""
 import json
 
 import support

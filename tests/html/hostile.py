@@ -1,7 +1,7 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
-"""Names from a file are text in a page, whatever is in them: markup, scripts, control characters, marks of direction,
-bytes that are no UTF-8, a megabyte. None of it runs, none of it hides, and the page asks nobody for anything."""
+"""Names from a file are text in a page, whatever they contain: markup, scripts, control characters, marks of direction,
+bytes that are no UTF-8, a megabyte. None of it runs or hides, and the page requests nothing."""
 import pathlib
 
 from _page import Browser, Data, report
@@ -33,7 +33,7 @@ for view in ("overview", "flame", "flame?owners=1", "flame?inverted=1&lines=1", 
                    or ord(c) in (0x202e, 0x2066, 0x200b) for c in shown), view
 assert browser.driver.title == "<b>␛[2J</b> — memstow", browser.driver.title
 
-# They are there as text: in the list of calls, whole as far as they are kept.
+# They are there as text, in the list of calls, whole as far as they are kept.
 browser.open(page, "#flame?kinds=python")
 browser.press(".flame", "ARROW_DOWN")
 calls = [name for name, _ in browser.calls()]
@@ -48,7 +48,7 @@ assert "\ufffd\ufffd no UTF-8" in row[-1], row
 browser.open(page, "#sites?find=right")
 assert "right ⟨U+202E⟩ to ⟨U+202C⟩ left ⟨U+2066⟩ and ⟨U+200B⟩ nothing" in browser.rows()[0][-1], browser.rows()[0]
 
-# Nor does the address run anything, or break the page.
+# The address does not run anything or break the page either.
 for fragment in ("#<img src=x onerror=window.hit=7>",
                  "#flame?zoom=1.2.99999.-1.x&focus=1e9&measure=%00&owner=__proto__",
                  "#sites?sort=__proto__&site=99999999&find=%E0%80", "#constructor?x=1",

@@ -1,7 +1,7 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:axe-core-python==0.1.0
 # timeout: 300
-"""A page is for keys and screen readers, too: axe finds nothing wrong with any view, light, dark or narrow; all that a
-mouse does in the flame graph keys do, and what is chosen is said; on paper it is light."""
+"""A page works with keys and screen readers. axe finds no fault in any view: light, dark or narrow. Keys do everything
+that a mouse does in the flame graph, and the choice is announced. On paper the page is light."""
 import importlib.util, json, pathlib
 
 from selenium.webdriver.common.action_chains import ActionChains
@@ -60,7 +60,7 @@ for file, fragment in views:
 browser.size(1280, 900)
 browser.theme(False)
 
-# The flame graph by keys alone: into the largest, beside it, back; zoom, out, all; what is chosen is said.
+# The flame graph by keys alone: into the largest frame, to the next one, back; zoom, out, all. The choice is announced.
 browser.open(page, "#flame?kinds=python")
 chosen = lambda: browser.text(".flame-view .details h2")
 said = lambda: browser.text("[aria-live]")
@@ -82,7 +82,7 @@ browser.click("[data-toggle=upwards]")
 browser.press(".flame", "ARROW_UP")
 assert chosen() == "py main"
 
-# Tab goes through the controls in order, and one can always tell where it is.
+# Tab goes through the controls in order, and the focus is always visible.
 browser.open(page, "#flame")
 browser.js("document.body.focus()")
 order = []

@@ -1,7 +1,7 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
-"""The page of leaks: what grows from run to run with its curve, what a model that is gone left behind, and the report
-of the same file, all as --json has them."""
+"""The page of leaks: growth from run to run with its curve, memory that a gone model left, and the report of the same
+file, all as in --json."""
 import json, os
 
 import support
@@ -58,7 +58,7 @@ browser.click("[data-view=flame]")
 assert browser.total() == page.figure("live_bytes")
 browser.is_clean()
 
-# What goes together; a page is written whatever was found; the exit status says that.
+# Options that go together. A page is written whatever was found; the exit status says what was found.
 for words in (["-o", "x.html"], ["--html", "--json"]):
     support.memstow("leaks", "out.mst", *words, status=2)
 support.track(sys.executable, "-c", "pass", file="clean.mst")

@@ -1,8 +1,8 @@
 # alone
 # needs: cc stacks deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 400
-"""A million call stacks and ten million blocks: a page of at most 5 MB, exact, whatever the stacks are like, made in at
-most 300 MB; and a browser opens it, searches, filters, turns it around, and sorts it."""
+"""A million call stacks and ten million blocks: a page of at most 5 MB, exact for any stacks, made in at most 300 MB. A
+browser opens it, searches, filters, inverts and sorts it."""
 import os, pathlib, subprocess
 
 import support
@@ -15,7 +15,7 @@ total = sum(size(number, k) for number in range(112) for k in range(EACH)) * (ST
 
 
 def page_of(file, to):
-    """Writes it, and returns the memory that took, in bytes."""
+    """Writes the page. Returns the memory that this took, in bytes."""
     command = subprocess.Popen([support.MEMSTOW, "report", file, "--html", "-o", to], stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(command.pid, 0)
     assert status == 0
@@ -26,7 +26,7 @@ def page_of(file, to):
     return usage.ru_maxrss * 1024
 
 
-# Stacks of a real program: all of them are in the page one by one.
+# Stacks of a real program: the page has all of them.
 program = support.compile(support.ROOT / "tests/cost/paths.c", flags=("-O1", "-g"))
 support.track(program, STACKS, EACH, options=["--stack-memory=256M"])
 memory = page_of("out.mst", "page.html")
@@ -36,7 +36,7 @@ assert page.figure("live_bytes") == total and page.figure("live_blocks") == STAC
 assert page.documents["page"]["sites_folded"] == 0, page.documents["page"]
 assert len(page.columns["sites.live_bytes"]) == STACKS, page.documents["page"]
 
-# The forms for other tools are bounded, too, but for the table, which has a line for each site.
+# The forms for other tools are bounded, too, except the table, which has a line for each site.
 for form, most in (("--folded", 2), ("--pprof", 6), ("--speedscope", 4), ("--massif", 1), ("--csv", 200)):
     with open("form.out", "wb") as out:
         command = subprocess.Popen([support.MEMSTOW, "report", "out.mst", form], stdout=out, stderr=subprocess.DEVNULL)
@@ -72,7 +72,7 @@ browser.wait("document.querySelectorAll('.rows tr[data-row]').length > 5")
 browser.is_clean()
 browser.driver.quit()
 
-# Stacks that are as random as can be: what holds least is put together.
+# Stacks that are as random as possible: the smallest are merged.
 support.run(support.BUILD / "tests/cost/deep", "deep.mst", STACKS, 1)
 page_of("deep.mst", "deep.html")
 deep, document = Data("deep.html"), support.report("deep.mst", "--top=0")

@@ -1,7 +1,6 @@
 # needs: deb:nodejs
-"""The page's modules by themselves: each can be imported, so that every name that one takes of another is there, and
-uses what it takes; rows come in order however many are asked for; numbers and hidden characters are written as they
-should be."""
+"""The page's modules by themselves. Each can be imported: every name that it imports exists, and it uses every import.
+Rows come in order, however many are requested. Numbers and hidden characters are written correctly."""
 import json, re
 
 import support

@@ -1,6 +1,6 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
-"""Owners, their history and what triggers did, in a browser; and the flame graph by owner, or of one."""
+"""Owners, their history and their triggers in a browser; and the flame graph by owner, or of one owner."""
 import support
 from _page import Browser, report, size_text
 from _ledger import MIB
@@ -34,7 +34,7 @@ history = browser.text(".details .stack")
 assert ("policy free" in history and "blocked: 256.0 MiB before" in history
         and "trigger 2, memory was short" in history), history
 
-# Its call stacks: what the owner has, as --json says.
+# Its call stacks: the owner's memory, as in --json.
 next(button for button in browser.all(".actions button") if button.text == "Its call stacks").click()
 browser.settled()
 assert browser.total() == sums(model="clip.safetensors") and "owner=" in browser.fragment
@@ -55,7 +55,7 @@ for name, kinds in (("node KSampler", dict(node="KSampler")),
     next(row for row in browser.all(".calls .row") if name in row.text).click()
 assert [name for name, _ in browser.calls()] == ["py work"], browser.calls()
 
-# What each trigger did.
+# The decisions of each trigger.
 browser.open(page, "#decisions")
 cards = [card.text for card in browser.all(".trigger")]
 assert cards[0].startswith("Trigger 2: memory was short") and cards[1].startswith("Trigger 1: a run ended"), cards

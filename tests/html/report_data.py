@@ -1,7 +1,7 @@
 # needs: cc
-"""What a page has of a report is what --json has: each site with its call stack, owners and figures, and the documents;
-also where what holds least is put together, at sums that stay exact. A page is written whole or not at all, and never
-over a ledger."""
+"""The data of a page for a report is that of --json: each site with its call stack, owners and figures, and the
+documents. This also holds if the smallest sites are merged, with exact sums. A page is written whole or not at all, and
+never over a ledger."""
 import collections, json, os, pathlib
 
 import support
@@ -47,7 +47,7 @@ def same(file):
     page = Data(report(file))
     names = {owner["id"]: owner["name"] for owner in document["owners"] if owner["id"]}
     of_file, of_data = of_json(document), of_page(page, names)
-    # --json has what is live
+    # --json has live memory
     of_data = collections.Counter({key: count for key, count in of_data.items() if key[4][0] or key[4][1]})
     for one, other in ((of_file, of_data), (of_data, of_file)):
         assert not one - other, str(next(iter(one - other)))[:2000]
@@ -58,7 +58,7 @@ def same(file):
     return page, document
 
 
-# Owners, native and Python frames, frames that read the same in two nodes, a stack without any.
+# Owners, native and Python frames, frames with the same text in two nodes, a stack without frames.
 ledger = Ledger(start_ns=10**9, end_ns=9 * 10**9, stacks=2, picture=(5 * MIB, 5 * MIB, 2 * 10**9), total_peak=5 * MIB)
 libx, main = ledger.module("/lib/libx.so", bias=0x10000), ledger.module("/bin/main", bias=0x100000)
 frames = [ledger.frame(0x100000 + 0x1100, main), ledger.python("work", "/src/work.py", 12),
@@ -84,7 +84,7 @@ assert kinds["work"] == {"python"} and kinds["_find_and_load"] == {"python", "im
 assert sum(line[0] == "work" for stack in page.stacks() for line in stack) > 8
 assert len(page.texts) == len(set(page.texts)) and page.columns["tree.segment"][0] == 0
 
-# Few sites by themselves: the sums are the same, by owner, too; and each is at a stack that the others go on from.
+# With few sites of their own, sums are the same, by owner, too; and each merged site is at an outer part of its stack.
 few = Data(report("made.mst", "--top=5"))
 left_out = len(page.columns["sites.live_bytes"]) - 5
 assert few.documents["page"]["sites_folded"] == sum(
@@ -118,7 +118,8 @@ assert page.columns["blocks.size"][0] == 9 << 20 and page.columns["blocks.age"][
 stack = list(page.stacks())[page.columns["blocks.site"][0] - 1]
 assert [line[0] for line in stack[:2]] == ["take", "main"] and stack[0][1].endswith("<stdin>"), stack
 
-# The file: whole or not at all, as readable as any; to standard output, too. Data is never over a ledger.
+# The file is written whole or not at all, and anybody may read it; it may go to standard output. A page never replaces
+# a ledger.
 assert pathlib.Path("page.html").read_text().startswith("<!DOCTYPE html>")
 assert pathlib.Path("page.html").read_text().endswith("</html>\n")
 assert os.stat("page.html").st_mode & 0o777 == 0o666 & ~os.umask(os.umask(0o022))

@@ -1,7 +1,7 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
-"""The page of a real program in a browser: what its views show is what --json says; search, zoom, inversion, filters
-and links; and nothing is asked for from anywhere."""
+"""The page of a real program in a browser. Its views show what --json has: search, zoom, inversion, filters and links.
+The page requests nothing."""
 import re
 
 import support
@@ -17,7 +17,7 @@ browser = Browser()
 
 
 def holds(test, key="live_bytes", of=sites):
-    """What the sites hold in whose stack a frame passes the test."""
+    """The memory of sites with a frame in their stack that passes the test."""
     return sum(site[key] for site in of if any(test(frame) for frame in site["stack"]))
 
 
@@ -40,7 +40,7 @@ browser.wait("document.querySelector('.card-body').dataset.ready")
 first = browser.text(".ranking li .name")
 assert first and browser.text(".ranking li b"), first
 
-# Flame graph: all of it, then the innermost Python function that keeps the pictures.
+# Flame graph: the whole, then the innermost Python function that keeps the pictures.
 browser.click("[data-view=flame]")
 assert browser.total() == live, (browser.total(), live)
 assert browser.details()["total"].startswith(size_text(live))
@@ -54,7 +54,7 @@ browser.click("[data-choice=blocks]")
 assert browser.total() == sum(site["live_blocks"] for site in sites)
 browser.click("[data-choice=bytes]")
 
-# Search: the sum of the stacks in which it is found.
+# Search: the sum of the stacks that contain the text.
 browser.type("[type=search]", "shrink")
 browser.wait("document.querySelector('.found').dataset.sum")
 found = int(browser.js("return document.querySelector('.found').dataset.sum"))
@@ -67,7 +67,7 @@ link = browser.fragment
 browser.type("[type=search]", "")
 assert browser.total() == live and "only" not in browser.fragment
 
-# Frames of Python alone: from the module inwards; zoomed into by the list of calls and the key.
+# Python frames only, from the module inwards. Zoomed by the list of calls and by key.
 browser.click("[data-choice=python]")
 assert browser.total() == live
 module = [name for name, _ in browser.calls() if "gallery.py" in name]
@@ -86,7 +86,7 @@ assert browser.text(".flame-view .details h2") == "py visit"
 browser.press(".flame", "ESCAPE")
 assert browser.chosen() == live and "zoom" not in browser.fragment
 
-# Inverted: who takes the memory; the sum is the same, and so is that of the functions in front.
+# Inverted: the functions that allocate come first. The sum is the same, and so is the sum of the functions in front.
 browser.click("[data-toggle=inverted]")
 assert browser.total() == live
 innermost = {}
@@ -111,11 +111,11 @@ next(button for button in browser.all(".actions button") if button.text == "All 
 browser.settled()
 assert browser.total() == holds(named("shrink")) and "focus=" in browser.fragment
 
-# A link shows the same again.
+# A link shows the same view again.
 browser.open(page, link)
 assert browser.total() == found and browser.one("[type=search]").get_attribute("value") == "shrink"
 
-# Table: all sites, the largest first; sorted by another column, filtered, the stack of one.
+# Table: all sites, the largest first; sorted by another column; filtered; the stack of one site.
 browser.open(page, "#sites")
 rows = browser.rows()
 assert rows[0][0] == size_text(max(site["live_bytes"] for site in sites)), rows[0]
@@ -138,7 +138,7 @@ stack = [item.text for item in browser.all(".stack .name")]
 assert stack and any("gallery.py" in item.text for item in browser.all(".stack .place")), stack
 assert "site=" in browser.fragment
 
-# Blocks: as the report lists them.
+# Blocks: the same list as in the report.
 browser.open(page, "#blocks")
 listed = sorted((item["size_bytes"] for item in document["large_blocks"] + document["mappings"]), reverse=True)
 assert [row[0] for row in browser.rows()] == [size_text(size) for size in listed[:len(browser.rows())]]

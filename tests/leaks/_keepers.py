@@ -1,5 +1,5 @@
-"""Modules that keep what another allocated, each in another way: sources by name, for programs and for node packs. Each
-has a function keep(thing, run)."""
+"""Modules that keep memory that another module allocated, each in another way: sources by name, for programs and for
+node packs. Each has a function keep(thing, run)."""
 
 KEEPERS = {
     "dictionary": """

@@ -1,4 +1,4 @@
-"""Nodes that leak as real ones did, for the ComfyUI under test."""
+"""Nodes that leak as real nodes did, for the ComfyUI under test."""
 import torch
 
 kept = []
@@ -6,7 +6,7 @@ backups = {}
 
 
 class KeepWeights:
-    """A few weights of a model, in a list that outlives it: the model is freed, they are not."""
+    """Keeps a few weights of a model in a list that outlives it: the model is freed, the weights are not."""
     RETURN_TYPES, FUNCTION, CATEGORY = ("MODEL",), "keep", "test"
 
     @classmethod
@@ -20,7 +20,7 @@ class KeepWeights:
 
 
 class PatchWithoutEnd:
-    """Copies of the original weights, for patches that are never put back."""
+    """Copies the original weights for patches that are never undone."""
     RETURN_TYPES, FUNCTION, CATEGORY = ("MODEL",), "patch", "test"
 
     @classmethod
@@ -34,7 +34,7 @@ class PatchWithoutEnd:
 
 
 class FeatureCache:
-    """Features that are cleared at the end, unless the end is an error."""
+    """A cache of features that is cleared at the end, but not after an error."""
     RETURN_TYPES, FUNCTION, CATEGORY = ("LATENT",), "encode", "test"
     features = []
 

@@ -1,4 +1,4 @@
-"""What the tests of this room share: a program of _plants.py under memstow, and what memstow leaks says of it."""
+"""Shared by the tests of this room: a program of _plants.py under memstow, and the findings of memstow leaks."""
 import json, pathlib, subprocess
 
 import support
@@ -34,7 +34,7 @@ def plant(name, runs, step=0, readings=0, **more):
 
 
 def record(program, file):
-    """Starts to follow a program that waits; returns once its ledger is open."""
+    """Starts to follow a waiting program. Returns once its ledger is open."""
     recorder = support.start(support.MEMSTOW, "leaks", program.pid(), f"--series={file}", "--json",
                              stdout=subprocess.DEVNULL)
     ledger = str(support.HERE / program.file)
@@ -43,7 +43,7 @@ def record(program, file):
 
 
 def leaks(*arguments, status=None):
-    """The JSON document of memstow leaks; its exit code is checked against it."""
+    """The JSON document of memstow leaks. The exit code is checked against it."""
     done = support.memstow("leaks", *arguments, "--json", status=None)
     assert done.returncode in STATUS.values(), (done.returncode, done.stderr)
     document = json.loads(done.stdout)
@@ -58,7 +58,7 @@ def functions(stack):
 
 
 def brief(document):
-    """What was found, in few words."""
+    """The findings in few words."""
     return ([
         f"{r['name']}: {r['live_bytes']} of {r['allocated_bytes']}, {r['holders']}"
         for r in document["retired"] if r["leak"]

@@ -1,9 +1,9 @@
-"""Programs that leak, each as a real one did, and one that does not: _plants.py NAME RUNS [STEP [READINGS]]. Each does
-RUNS runs of small nodes, one of which leaks; then says "ready" and waits for a line. With STEP it also says "step"
-after so many runs, and waits. With READINGS the nodes go on so many times, outside of runs: each time is followed by a
-run that is empty, and by "step".
+"""Programs that leak as real ones did, and one that does not: _plants.py NAME RUNS [STEP [READINGS]]. Each makes RUNS
+runs of small nodes, one of which leaks. Then it prints "ready" and waits for a line. With STEP it also prints "step"
+after this many runs, and waits. With READINGS the nodes then run this many times outside of runs; each time is followed
+by an empty run and "step".
 
-The table below names who is to be blamed: the owner, and the function whose call stack the memory has."""
+The table at the end has the expected owner and function of each leak."""
 import asyncio, functools, gc, json, logging, mmap, os, pathlib, re, sys, threading, weakref
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -21,7 +21,7 @@ def tensor(size):
     return bytearray(size)
 
 
-# ---- the leaks: what ComfyUI's issues had, by the number in facts about it or by their nature
+# ---- the leaks: those of ComfyUI's issues, with their numbers, and leaks of other kinds
 
 class Patcher:
     def __init__(self, weights):
@@ -36,7 +36,7 @@ real_model = Patcher(tensor(WEIGHTS))
 
 
 def popped_clones(run):
-    """9979: a clone is taken off the list; the finalizer that was made with it is not, and waits for the real model."""
+    """9979: a clone is removed from the list. Its finalizer is not, and waits for the real model."""
     owner = memstow.owner("UNET", "model", "tiny.safetensors")
     with memstow.scope(owner):
         loaded.append(real_model.clone())
@@ -72,7 +72,7 @@ vae = Vae()
 
 
 def feature_cache(run):
-    """10141, 10308: an error leaves a cache of features behind, on an object that the node cache keeps."""
+    """10141, 10308: an error leaves a cache of features on an object that the node cache keeps."""
     try:
         vae.encode()
     except ValueError:
@@ -84,7 +84,7 @@ def backup(weights):
 
 
 def lora_backups(run):
-    """1462, 7176: each patch is known by an id of its own, and so never put back."""
+    """1462, 7176: each patch has an id of its own, so it is never undone."""
     model = memstow.owner("UNET", "model", "base.safetensors", keys=(7, 7))
     with memstow.scope(model):
         table.setdefault("weights", tensor(WEIGHTS))
@@ -96,7 +96,7 @@ def pin(address):
 
 
 def never_unpinned(run):
-    """11775: a table of pinned memory by address: the weights have moved when they are to be unpinned."""
+    """11775: a table of pinned memory by address: the weights have moved before they are unpinned."""
     address, moved = 2 * run, 2 * run + 1
     pin(address)
     table.pop(moved, None)
@@ -120,7 +120,7 @@ def mapped_twice(run):
 
 
 class Session:
-    """Half of a cycle, which will not die: its __del__ puts it among what is to be cleaned up."""
+    """Half of a cycle that does not die: its __del__ adds it to the list of objects to clean up."""
     def __init__(self):
         self.buffer, self.me = tensor(50 * KB), self
 
@@ -146,7 +146,7 @@ def preview():
 
 
 def pending_tasks(run):
-    """Tasks that wait for what never comes."""
+    """Tasks that wait for something that never comes."""
     async def node():
         kept.append(asyncio.ensure_future(wait_for_ever(preview())))
         await asyncio.sleep(0)
@@ -168,7 +168,7 @@ pool = Pool()
 
 
 def connection_pool(run):
-    """What a pool is asked by is never the same."""
+    """A connection pool whose key is never the same."""
     host = f"server?token={run}"
     pool.give_back(host, pool.connect(host))
 
@@ -191,7 +191,7 @@ def listener(image):
 
 
 def listeners(run):
-    """A callback a run, each with what its closure has."""
+    """One callback a run, each with the variables of its closure."""
     kept.append(listener(tensor(16 * KB)))
 
 
@@ -205,7 +205,7 @@ class Handler(logging.Handler):
 
 
 def log_records(run):
-    """A log of all that ever was."""
+    """A log of everything."""
     if run == 0:
         logging.getLogger("plants").addHandler(Handler())
         logging.getLogger("plants").propagate = False
@@ -221,7 +221,8 @@ patterns: list = []
 
 
 def clean(run):
-    """What an honest node does: initialises once, fills a cache that ends, replaces what it had, and comes and goes."""
+    """Does what an honest node does: it initialises once, fills a limited cache, replaces old memory, and uses memory
+    for a while."""
     if not initialised:
         initialised["tables"] = [tensor(10 * KB) for _ in range(50)]
     recent.append(tensor(100 * KB))
@@ -255,7 +256,7 @@ def clean(run):
     model.retire()
 
 
-# name: (owner's name or None, function, whether an owner is gone that still has memory)
+# name: (owner's name or None, function, whether a gone owner still has memory)
 LEAKS = {
     "popped_clones": ("UNET", "Patcher.clone", True),
     "pinned_by_a_traceback": (None, "decode", False),

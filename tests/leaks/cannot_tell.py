@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""Whether there is a leak cannot be told after too few runs, nor while Python has not looked at the garbage of most: a
-verdict and an exit status of their own, with a reason and what to do. A running program is asked to look at its
-garbage, which it does between two runs: whoever asks waits for that, and is told so on a terminal. Then what was
-garbage is no leak, and what is a leak is found. What the program cannot be asked for, and a run that goes on, leave it
-at that."""
+"""There is no verdict after too few runs, or while Python has not collected the garbage of most runs. This has an exit
+status of its own, a reason, and advice. A running program is asked to collect its garbage, which it does between two
+runs. The command waits for that, and says so on a terminal. Then garbage is no leak, and real leaks are found. A
+program that cannot be asked, or a run that goes on, leaves the answer as it is."""
 import os, pathlib, re, subprocess
 
 import support
@@ -65,7 +64,7 @@ assert ("\nCannot tell: 3 runs have ended, and 9 are the least.\nWhat to do: let
 assert "No leak found" not in text, text
 end(few)
 
-# ---- garbage: of a program that is asked, of one that is not, and of a file
+# ---- garbage: in a program that is asked, in one that is not asked, and in a file
 
 CLEAN, LEAKY = program("clean", 14), program("leaks", 14)
 for started in (CLEAN, LEAKY):
@@ -82,7 +81,7 @@ assert leak["stack"] and any(frame["function"] == "leak" for frame in leak["stac
 end(CLEAN)
 end(LEAKY)
 
-# ---- in the middle of a run: it is waited for, and a terminal hears of it
+# ---- in the middle of a run: the command waits for its end, and says so on a terminal
 
 busy = program("clean", 14)
 busy.go_on()

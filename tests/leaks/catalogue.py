@@ -1,9 +1,9 @@
 # needs: cc
 # timeout: 300
-"""Twelve programs that leak as real ones did, and four that do so in C and C++, two of them with a CUDA device
-(simulated, a test double): each leak is found in a process that runs, in a snapshot, and, as what it does outside of
-runs, in a series; it is blamed on the right owner and call stack, and nothing else is found. Two that only look like a
-leak have none, in any of these."""
+"""Twelve programs that leak as real ones did, and four that leak in C and C++, two of them on a CUDA device (simulated,
+a test double). Each leak is found in a running process, in a snapshot, and outside of runs in a series. The finding
+names the right owner and call stack, and there is no other finding. Two programs that only look like leaks have
+none."""
 import json, signal, sys, time
 
 import support
@@ -29,7 +29,7 @@ def check(document, node, model, function, retired, where, on_cuda=False):
 
 
 class Plant:
-    """A program, and who is to be blamed for what it leaks."""
+    """A program, and the owner and function of its leak."""
 
     def __init__(self, name, program, model, function, retired=False, on_cuda=False):
         self.name, self.program, self.function = name, program, function
@@ -40,7 +40,7 @@ class Plant:
         check(document, *self.blamed, f"{self.name}, {where}", self.on_cuda)
 
     def look(self):
-        """While it runs; and in a snapshot, and what is said for people names owner and function."""
+        """Looks at the running process and at a snapshot; the text names owner and function."""
         self.program.wait_for("ready")
         self.check(leaks(self.program.pid()), "live")
         support.memstow("snapshot", self.program.pid(), "-o", f"{self.name}.mst")
@@ -52,7 +52,7 @@ class Plant:
         assert ("memory of CUDA devices" in text) is self.on_cuda and max(map(len, text.split("\n"))) <= 80, text
 
     def look_at_series(self):
-        """No run owns what was allocated meanwhile: it is found by what the readings say."""
+        """No run owns memory from outside of runs: it is found by the readings."""
         document = leaks(f"{self.name}.series")
         self.check(document, "series")
         assert all(leak["judged_by"] == "readings" for leak in document["leaks"]), (self.name, brief(document))
@@ -60,7 +60,7 @@ class Plant:
 
 
 class LookAlike(Plant):
-    """A program that does not leak. `kept`: bytes that the allocator keeps, of what was freed."""
+    """A program that does not leak. `kept`: freed bytes that the allocator keeps."""
 
     def __init__(self, name, program, kept=0):
         super().__init__(name, program, None, "")

@@ -1,8 +1,8 @@
 # long
 # timeout: 3000
 """A hundred repetitions of a program that does not leak, of twenty runs each, looked at while it runs and in a
-snapshot; and one that goes on for a hundred times outside of runs, looked at after each and by a series: not one false
-finding."""
+snapshot. Also one that works a hundred times outside of runs, looked at after each time and by a series. There is no
+false finding."""
 import support
 from _leaks import brief, leaks, plant, record
 

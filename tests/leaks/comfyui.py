@@ -2,9 +2,9 @@
 # needs: comfyui
 # timeout: 600
 # alone
-"""A real ComfyUI under memstow. A dozen runs of honest nodes: no leak is found. Then as many with three nodes that
-leak: weights of a model that was freed, which a list has; copies of weights; features that an error leaves behind. Each
-is found, and blamed on its model or node and its function; of the weights it is said who has them. The example in
+"""A real ComfyUI under memstow. After a dozen runs of honest nodes no leak is found. Then come as many runs with three
+nodes that leak: a list keeps weights of a freed model; copies of weights; features that an error leaves behind. Each
+leak is found, with its model or node and its function; for the weights, the holder is named. The example in
 docs/leaks.md is such a run."""
 import re, sys
 
@@ -41,7 +41,7 @@ def repeat(make, first, status="success"):
 
 
 def blamed(document, **owner):
-    """The functions of what was found at this node or model, and their bytes a run."""
+    """The functions of the findings at this node or model, and their bytes a run."""
     found = [l for l in document["leaks"] if all(l[key] == value for key, value in owner.items())]
     return {name for l in found for name in functions(l["stack"])[:1]}, sum(l["bytes_per_run"] for l in found)
 
@@ -68,7 +68,7 @@ try:
                            (support.ROOT / "docs/leaks.md").read_text(), re.S)
     text = support.memstow("leaks", comfy.pid(), "--top=1", status=1).stdout
     print(text)
-    # a run may lack a row of what is no leak
+    # a run may lack a row about memory that is no leak
     said, rows = set(support.shapes(text)), (support.ROOT / "tools/leaks/leaks_text.c").read_text()
     missing = [line for line in support.shapes(example) if line not in said and f'"{line.lstrip("# ")}"' not in rows]
     assert not missing, f"docs/leaks.md shows what is not said: {missing}"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
-"""A real ComfyUI under memstow, and models that stay. Two that are used in turn, which the node cache keeps by design:
-no leak. Then one that is to be freed after each run, whose inner model a node keeps while its patcher is gone: a leak,
-of that model, and who holds it is said."""
+"""A real ComfyUI under memstow, with models that stay. Two models are used in turn, and the node cache keeps both by
+design: no leak. Then a model is to be freed after each run, but a node keeps its inner model while its patcher is gone:
+a leak of that model, and its holder is named."""
 import sys
 
 import support
@@ -12,7 +12,7 @@ from _leaks import brief, leaks
 sys.path.insert(0, str(support.ROOT / "tests/comfyui"))
 from _comfy import MB, Comfy, link, policy, sample, unet # noqa: E402
 
-RUNS, CACHE = 12, 12 # node results, which is full after some runs
+RUNS, CACHE = 12, 12 # node results; the cache is full after some runs
 KEEP_INNER = '''
 inner = []
 class KeepInner:

@@ -1,6 +1,7 @@
 # timeout: 200
-"""As few runs as can be judged: a program that does not leak, whose cache of seven results became full in them, has no
-finding, nor with each of Python's objects looked at; and each program that leaks has its own, and nobody else's."""
+"""The smallest number of runs that can be judged. A program that does not leak, whose cache of seven results becomes
+full in them, has no finding, with --python-objects neither. Each program that leaks has its own finding and no
+other."""
 import _plants
 from _leaks import brief, functions, leaks, plant
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: torch pip:numpy pip:pillow
 # timeout: 600
-"""A program whose one module allocates, and others keep it, each in another way and each another thing: what a
-dictionary, a closure, a thread that waits and a dozen others have is found, and who keeps it comes first, in text and
-in JSON. On demand, and once: what is known is not asked for again. A snapshot has it, too. Nothing is asked where
---timeout=0 says so."""
+"""A program with one module that allocates, and others that keep the memory, each in another way. Each holder is found:
+a dictionary, a closure, a waiting thread and a dozen others. It is named first, in text and in JSON. The program is
+asked on demand and once: known holders are not asked for again. A snapshot has them, too. With --timeout=0 nothing is
+asked."""
 import pathlib
 
 import support
@@ -12,7 +12,7 @@ from _keepers import KEEPERS
 from _leaks import Program, brief, functions, leaks
 
 RUNS, SIZE = 14, 40_000
-# What is kept in each way: by another line each, in the function that allocates.
+# The objects that are kept. Each is allocated by another line of the function.
 THINGS = {"dictionary": "bytearray(SIZE)", "module_list": "bytes(SIZE)", "closure": "numpy.ones(SIZE // 8)",
           "thread": "torch.zeros(SIZE // 4)", "class_attribute": "'x' * SIZE", "lru_cache": "numpy.ones(SIZE // 8)[8:]",
           "instance": "Image.new('RGB', (120, 120))", "slots": "[float(run) for run in range(SIZE // 8)]",
@@ -51,7 +51,7 @@ def look(program, *options):
 
 
 def made(leak):
-    """Which of the things it is: the function that allocated it."""
+    """Identifies the object: the function that allocated it."""
     return next(name.removeprefix("make_").split(".")[0] for name in functions(leak["stack"])
                 if name.startswith("make_"))
 
@@ -76,7 +76,7 @@ for options, file in (((), "out.mst"), (("--python-objects",), "objects.mst")):
     assert "memstow leaks" in support.memstow(
         "leaks", program.pid(), status=1).stdout.split("What holds this: ")[1].split("\n")[0]
     assert not any(leak["held_by"] for leak in look(program, "--timeout=0")["leaks"])
-    for _attempt in range(5): # on a loaded machine there may be no time for all at once
+    for _attempt in range(5): # on a loaded machine there may not be enough time for all of them at once
         if "no time for all" not in support.memstow("leaks", program.pid(), "--holders", status=1).stderr:
             break
     check(look(program, "--holders"), f"live {options}")
@@ -92,7 +92,7 @@ for options, file in (((), "out.mst"), (("--python-objects",), "objects.mst")):
     blocks = text.split("Growing\n")[1].split("Not counted as leaks\n")[0].split("held by ")[1:]
     assert {block.split("\n")[0].split(".")[0].split(":")[0]
             for block in blocks} == {f"keep_{name}" for name in KEEPERS}, blocks
-    for block in blocks: # who keeps it comes before who allocated it
+    for block in blocks: # the holder comes before the code that allocated
         assert "node Maker (node 1)" in block, block
     assert max(map(len, text.split("\n"))) <= 80, text
     program.end()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
-"""A real ComfyUI under memstow, and node packs that keep latents of others, each in another way: a dictionary that
-never evicts, a closure in a list of callbacks and a thread that waits those of KSampler, and their siblings those that
-another pack makes. Each is one finding, and is named first, in text and in JSON, before the node that allocated them.
-The pack looks for that unasked, once."""
+"""A real ComfyUI under memstow, with node packs that keep latents of other nodes, each in another way. A dictionary
+that never evicts, a closure in a list of callbacks and a waiting thread keep latents of KSampler; the others keep
+latents of another pack. Each is one finding. Its holder is named first, in text and in JSON, before the node that
+allocated. The pack looks for holders by itself, once."""
 import sys
 
 import support
@@ -42,7 +42,7 @@ KSAMPLER = ("dictionary", "closure", "thread")
 
 
 def pack(number, name):
-    """Some keep the tensor, and others the dictionary that it lies in."""
+    """The source of a pack. Some keep the tensor, others the dictionary that contains it."""
     return NODE.format(keeper=KEEPERS[name], name=name, part="['samples']" if number % 2 else "")
 
 
@@ -82,7 +82,7 @@ files = {name: {"__init__.py": text} for name, text in {**packs, "maker": MAKER}
 with Comfy("memstow", ffn=4096, packs=files) as comfy:
     for run in range(RUNS):
         comfy.run(workflow(run))
-    for _attempt in range(5): # on a loaded machine there may be no time for all at once
+    for _attempt in range(5): # on a loaded machine there may not be enough time for all of them at once
         if "no time for all" not in support.memstow("leaks", comfy.pid(), status=1).stderr:
             break
     check(look(comfy.pid()))

@@ -1,5 +1,6 @@
-"""Models that died in ComfyUI: who holds what they left is asked for a bounded time after each run, however many they
-are, and of each in the end; who is most likely at fault comes first. The clock and the answers are made up."""
+"""Models that died in ComfyUI. After each run there is a limited time for the search for holders of their remaining
+memory, however many models there are; in the end every model gets its turn. The most likely culprit comes first. Clock
+and answers are invented."""
 import importlib, logging, sys, types
 
 import support

@@ -1,6 +1,6 @@
-"""Who holds an object, as memstow.held() and the node pack say it: names that can be looked up in the source; never so
-many objects looked for at once that Python stands still meanwhile, and none when the time is over. And a program that
-says so itself."""
+"""Holders of an object, as memstow.held() and the node pack name them: by names that can be looked up in the source. So
+few objects are searched at once that Python does not stand still, and none when the time is over. A program can also
+name holders itself."""
 import gc, pathlib, sys
 
 import support
@@ -22,20 +22,20 @@ class Cache:
 
 
 def make(place):
-    """A model that lies at the place only."""
+    """A model that lies only at that place."""
     model = Model()
     place(model)
     return model
 
 
 def holders(target, ignored, deadline=None):
-    """In words: what holds it, but for the variables of this function."""
+    """The holders in words, without the variables of this function."""
     found, _ = referrers.find([target], {*ignored, id(sys._getframe())}, deadline, all_of_them=True)
     return [holder.words for holder in found[0]]
 
 
 def held(place):
-    """Who holds it: the list is nobody's but this function's."""
+    """The holders, if the list belongs to this function only."""
     models = [make(place)]
     return holders(models[0], {id(models), id(sys._getframe())})
 
@@ -54,7 +54,8 @@ assert line.startswith(f"{name}.callbacks[0]") and "closure" in line, line
 assert line.startswith(f"{name}.Cache") and line.endswith("['x']"), line
 assert held(lambda model: None) == [], "nobody"
 
-# Thousands hold it, and nobody whose name could be found: what is asked for at once is bounded all the same.
+# Thousands of objects hold it, none with a name: the number of objects that are searched at once is limited
+# nevertheless.
 asked, original = [], gc.get_referrers
 
 
@@ -79,7 +80,7 @@ gc.get_referrers = original
 assert asked[0] == 1 and max(asked) <= referrers.AT_ONCE and len(asked) > 2, asked
 assert found and all(line.startswith("an object of type builtins.") for line in found), found
 
-# What was asked for takes no longer than it may, and what is said of it fits into a line of the trace.
+# The search takes no longer than it may, and its answer fits into a line of the trace.
 gc.get_referrers = counting
 del asked[:]
 assert holders(here[0], {id(here)}, referrers.Deadline(-1)) == [] and not asked, asked
@@ -88,7 +89,7 @@ lines = referrers.for_trace(["a", "a", "b" * 1000, *("\u2028" * 1000 + str(i) fo
 assert lines[:2] == ["a", "b" * 300] and len(lines) == 3, lines
 assert referrers.for_trace(map(str, range(20))) == list("01234567")
 
-# ---- a program that asks who holds what its owners left
+# ---- a program that asks for the holders of what its owners left
 
 PROGRAM = pathlib.Path("program.py")
 PROGRAM.write_text(f"""

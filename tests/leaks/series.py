@@ -1,8 +1,8 @@
 # timeout: 300
-"""A series of a program that leaks between its runs, where no run owns the memory: the leak is found, by readings
-alone, and read again from the file, which is a snapshot for everybody else. A recorder that is killed leaves the
-program unharmed, and the file whole; what is no memstow file is not written over; and a program that becomes another by
-exec is followed there."""
+"""A series of a program that leaks between its runs, so that no run owns the memory. The leak is found by readings
+alone, and again from the file, which is a snapshot for all other commands. A recorder that is killed leaves the program
+unharmed and the file whole. A file that is not memstow's is not replaced. A program that becomes another by exec is
+followed."""
 import json, pathlib, signal, subprocess, time
 
 import support
@@ -41,7 +41,7 @@ def record(pid, file, *options, status=1):
     return json.loads(done.stdout) if done.stdout else done.stderr
 
 
-# On a busy machine several runs are one reading: then the program is made to take its time.
+# On a busy machine several runs are one reading: then the program is slowed down.
 for pace in (0.1, 0.5, 2.0):
     program = Program(support.PYTHON, PROGRAM, pace, "again", file=f"{pace}.mst")
     program.wait_for("ready")

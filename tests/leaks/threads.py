@@ -1,5 +1,6 @@
-"""A node that starts threads which wait for ever: what the C library takes for each of them is no leak of the node, and
-is counted apart. What Python keeps of them is one finding, though it was allocated by many call stacks."""
+"""A node that starts threads that wait for ever. Memory that the C library takes for each thread is not a leak of the
+node, and is counted separately. Memory that Python keeps for them is one finding, although many call stacks allocated
+it."""
 import pathlib
 
 import support

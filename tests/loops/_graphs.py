@@ -1,4 +1,4 @@
-"""What the tests of loops share: node classes as a server describes them, and workflows."""
+"""Shared by the tests of loops: node classes as a server describes them, and workflows."""
 import sys
 
 import support
@@ -36,7 +36,7 @@ def node(kind, **inputs):
 
 
 def refused(function, *words):
-    """The function raises one clear LoopError, which has these words."""
+    """Asserts that the function raises one LoopError with these words."""
     import memstow_loops
     try:
         result = function()

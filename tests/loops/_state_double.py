@@ -1,5 +1,5 @@
-"""A double of memstow_state, for tests of loops alone: values are kept in a dictionary, tensors are copied on their way
-in and out. It has the interface of the store and none of its virtues: nothing is counted, nothing persists."""
+"""A double of memstow_state, for tests of loops alone. Values are kept in a dictionary; tensors are copied on their way
+in and out. It has the interface of the store, but it counts nothing and keeps nothing in files."""
 import copy, threading
 
 

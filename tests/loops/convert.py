@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The editor's format as API format: widgets by position, controls beside seeds, upload buttons, inputs that were
-widgets; reroutes, primitives and notes; muted and bypassed nodes; subgraphs, also in each other, with links and widgets
-of their own. What cannot be converted is named: unknown classes, group nodes, a subgraph in itself, documents that are
-none."""
+"""Conversion of the editor's format to API format: widgets by position, controls beside seeds, upload buttons, inputs
+that were widgets; reroutes, primitives and notes; muted and bypassed nodes; subgraphs, also nested, with links and
+widgets of their own. If something cannot be converted, the error names it: unknown classes, group nodes, a subgraph in
+itself, documents that are no workflow."""
 from _graphs import CLASSES, refused
 import memstow_loops
 
@@ -29,7 +29,7 @@ def convert(*nodes, **more):
     return memstow_loops.convert_workflow(document(*nodes, **more), CLASSES)
 
 
-# widgets by position; a seed's control and an upload button are the editor's alone
+# widgets by position; the control of a seed and an upload button exist in the editor only
 found = convert(shape(1, "Image", ["b.png", "image"], outputs=["IMAGE", "MASK"]),
                 shape(2, "Encode", inputs=[("pixels", 1), ("mask", None)]),
                 shape(3, "Sample", [42, "randomize", 20, "heun", 0.5], [("latent", 2)], title="Mine"),
@@ -37,7 +37,7 @@ found = convert(shape(1, "Image", ["b.png", "image"], outputs=["IMAGE", "MASK"])
 assert inputs(found) == {"1": {"image": "b.png"}, "2": {"pixels": ["1", 0]},
                          "3": {"latent": ["2", 0], "seed": 42, "steps": 20, "sampler": "heun", "denoise": 0.5}}, found
 assert found["3"]["_meta"]["title"] == "Mine" and found["1"]["_meta"]["title"] == "Image"
-# without the control, with an input that was a widget, with named widgets, and with a default
+# without the control; with an input that was a widget; with named widgets; with a default
 found = convert(shape(1, "Number", [7]),
                 shape(2, "Sample", [42, 20, "heun"], [("latent", None), ("seed", 5, "INT", True)]),
                 shape(3, "Blur", {"radius": 2.5, "hidden": 1}), shape(4, "Blur"), shape(5, "Text", ["fixed"]),
@@ -53,7 +53,7 @@ found = memstow_loops.convert_workflow(
      "links": [{"id": n, "origin_id": o, "origin_slot": 0, "target_id": t, "target_slot": s, "type": "INT"} for n, o, t,
                s in ((1, 1, 2, 0), (2, 2, 3, 0), (3, 3, 5, 0), (4, 4, 5, 1))]}, CLASSES)
 assert inputs(found) == {"1": {"value": 7}, "5": {"a": ["1", 0], "b": 9}}, found
-# bypassed: past it by type; muted: nothing comes from it
+# bypassed: the link goes past it, by type; muted: nothing comes from it
 links = [(1, 1, 0, 2, 0, "IMAGE"), (2, 2, 0, 3, 0, "IMAGE")]
 for mode, expected in ((0, {"image": ["2", 0]}), (4, {"image": ["1", 0]}), (2, {})):
     found = convert(shape(1, "Image", ["a.png"], outputs=["IMAGE"]),
@@ -68,7 +68,7 @@ assert found["3"]["inputs"] == {}, "a bypassed node without an input of that typ
 assert inputs(convert(shape(1, "Text", [["a", 1]])))["1"] == {"text": {"__value__": ["a", 1]}}
 
 
-# subgraphs: an input by link, one by widget, one that nothing is said of; one in another
+# subgraphs: an input by link, one by widget, one without either; one subgraph in another
 def subgraph(id, nodes, links, **more):
     keys = ("id", "origin_id", "origin_slot", "target_id", "target_slot")
     return {"id": id, "name": id, "nodes": nodes, "links": [dict(zip(keys, link), type="INT") for link in links],

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The driver by itself, over a double of the store and of ComfyUI's queue: what a value is looked up in, when and
-condition, bounds, batches, failures, cancelling, resuming, and plans that are refused before anything is queued."""
+"""The driver by itself, over a double of the store and of ComfyUI's queue: the order in which a value is looked up,
+when and condition, bounds, batches, failures, cancelling, resuming, and plans that are refused before anything is
+queued."""
 import functools, threading
 
 from _graphs import CLASSES, node, port, refused
@@ -13,7 +14,7 @@ MORE = {**CLASSES, "MemstowLoopLoad": {"input": {}, "output": ["*"]},
 
 
 class Queue:
-    """Computes prompts as ComfyUI would: no cache, one after the other, on the thread that asks."""
+    """Computes prompts as ComfyUI would, without a cache, one after the other, on the thread that asks."""
 
     def __init__(self):
         self.classes, self.prompts, self.ended, self.fail = InfoClasses(MORE), [], [], {}
@@ -96,18 +97,19 @@ generations = {n["generation"] for n in loaders}
 assert len(generations) == len(loaders) == 50, "each iteration's loader is another one to the node cache"
 assert all(p.fresh == {"1", "2", "3"} and not p.constant for p in queue.prompts) and len(queue.ended) == 3
 
-# this iteration's earlier workflow, then the last committed iteration, then inputs; a wire is seen, and carries nothing
+# first this iteration's earlier workflow, then the last committed iteration, then inputs; a wire is visible, and
+# carries nothing
 TWICE = {"1": port("n"), "2": node("Add", a=["1", 0], b=["1", 0]), "wire": port("seen", ["2", 0]),
          "3": port("double", ["wire", 0])}
 BACK = {"1": port("double"), "4": port("seen"), "2": node("Add", a=["1", 0], b=["4", 0]), "3": port("n", ["2", 0])}
 assert run(TWICE, BACK, inputs={"n": 1, "seen": 1}, iterations=3) == {"seen": 14, "double": 14, "n": 15}
 assert run({"1": node("Number", value=5), "2": port("x", ["1", 0]), "3": node("Add", a=["2", 0]),
             "4": port("x", ["3", 0])}) == {"x": 6}
-# constants stay in the node cache, and so does what depends on them alone
+# constants stay in the node cache, and so do nodes that depend on constants only
 run({"1": port("n"), "2": port("k"), "3": node("Add", a=["2", 0]), "4": node("Add", a=["1", 0], b=["3", 0]),
      "5": port("n", ["4", 0])}, inputs={"n": 0, "k": 1}, iterations=3)
 assert all(p.constant == {"2", "3"} and p.fresh == {"1", "4", "5"} for p in queue.prompts)
-# when: both branches, in the order of the list; a port without a value is not met
+# when: both branches, in the order of the list; a condition on a port without a value is false
 UP, DOWN = ({"1": port("n"), "2": node("Add", a=["1", 0], b=b), "3": port("n", ["2", 0]), "t": node("Text", text=t),
              "4": port("branch", ["t", 0])} for b, t in ((1, "up"), (-10, "down")))
 branches = [{"port": "n", "op": "<", "value": 3}, {"port": "n", "op": ">=", "value": 3}]
@@ -154,7 +156,7 @@ for inputs in ({}, {"n": 1}, {"n": []}):
 refused_before(lambda: run({**STEP, "9": port("m"), "8": node("Show", value=["9", 0])}, inputs={"n": [1], "m": [1, 2]},
                            independent=True), "n: 1", "m: 2")
 
-# what goes wrong: iteration, workflow and node are named, and the state is the last committed one
+# failures: iteration, workflow and node are named, and the state is the last committed one
 queue.fail = {5: "as planted"}
 failing = memstow_loops.start_loop([STEP], {"n": 1}, 10, name="failing")
 assert (failing.wait(10) and failing.state == "failed"
@@ -168,7 +170,7 @@ queue.checked = 0
 assert memstow_loops.start_loop([STEP], {"n": 1}, 2, name="failing").wait(10), "its name is free again"
 assert queue.checked == 1, "the plan that was made before the old loop was closed is made again"
 assert failing.closed and loops.remove("failing") and not loops.remove("failing")
-# what cannot be committed: the nodes are named, and nothing of that iteration is seen; a batch goes on
+# values that cannot be committed: the nodes are named, and nothing of that iteration is visible; a batch goes on
 queue.before = lambda prompt: setattr(next(iter(_state_double._open.values())), "full", len(queue.prompts) == 3)
 queue.prompts.clear()
 full = memstow_loops.start_loop([STEP], {"n": 1}, 10, name="full")
@@ -179,7 +181,7 @@ assert full.error == ("iteration 3, workflow 1: node 3 (DiscomfortPort): the val
 assert loops.remove("full")
 assert run(STEP, inputs={"n": [1, 2, 3, 4]}, independent=True) == {"n": [3, 4, None, 6]}
 queue.before = lambda prompt: None
-# cancelled in the middle of the second of two workflows: nothing of that iteration is seen
+# cancelled in the middle of the second of two workflows: nothing of that iteration is visible
 second = {"1": port("m"), "2": node("Add", a=["1", 0], b=1), "3": port("m", ["2", 0])}
 queue.before = lambda prompt: loops.remove("c") if len(queue.prompts) == 6 else None
 queue.prompts.clear()
@@ -188,7 +190,7 @@ assert loop.wait(10) and loop.state == "cancelled" and loop.values() == {"n": 4,
 assert "iteration 3, workflow 2" in loop.error, loop.error
 assert loops.remove("c") and not _state_double._open
 queue.before = lambda prompt: None
-# one name, one loop at a time
+# only one loop of a name at a time
 gate = threading.Event()
 queue.before = lambda prompt: gate.wait(10)
 slow = memstow_loops.start_loop([STEP], {"n": 0}, 1, name="slow")
@@ -205,7 +207,7 @@ refused(lambda: run(STEP, inputs={"n": 0}), "closes")
 loops = Loops(queue, _state_double.open)
 memstow_loops.serve(Pack())
 
-# resumed: from the store's generation on; enough already, at once
+# resumed: from the store's generation on; at once if there are enough iterations already
 kept = {}
 
 
@@ -224,7 +226,7 @@ assert run(STEP, iterations=4, name="p", persist_prefix="p") == {"n": 9} and not
 kept["p"].closed = False
 assert run(STEP, iterations=100, condition={"port": "n", "op": ">", "value": 8}, name="p",
            persist_prefix="p") == {"n": 9} and not queue.prompts
-# other inputs than those it was begun with would be ignored, and are refused; none, or those of new ports, are not
+# inputs other than the first ones would be ignored, and are refused; no inputs, or inputs of new ports, are not refused
 for other in ({"n": 2}, {"n": 1, "k": 1}):
     kept["p"].closed = False
     words = ("'k'",) if "k" in other else ("another value of n", "after iteration 4", "another prefix")
@@ -238,7 +240,7 @@ kept["p"].closed = False
 assert run(ADDS, inputs={"k": 5}, iterations=6, name="p", persist_prefix="p") == {"n": 19}
 kept["p"].closed = False
 refused(lambda: run(STEP, inputs={"n": [1]}, independent=True, name="p", persist_prefix="p"), "no batch")
-# a batch goes on with its own inputs alone
+# a batch goes on only with its own inputs
 queue.fail = {2: "as planted"}
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True, name="b", persist_prefix="b") == {"n": [3, None, 5]}
 queue.fail = {}
@@ -253,7 +255,7 @@ assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True, name="b", persist_pr
 assert len(queue.prompts) == 1, "of a batch only the element that failed runs again"
 loops.open_store = _state_double.open
 
-# plans that cannot be
+# plans that cannot work
 refused_before(lambda: run(STEP), "workflow 1", "port n", "no value", "inputs")
 refused_before(lambda: run(STEP, inputs={"n": 1, "m": 2}), "'m'", "no workflow")
 for value in ("1", 1.5, True, None, [1]):
@@ -283,14 +285,14 @@ for options, word in (({"use_ram": False}, "use_ram=False"), ({"persist_prefix":
     refused_before(lambda: run({"1": node("Load"), "2": port("model", ["1", 0])}, **options), "port model", "MODEL",
                    word)
 
-# a loop that has ended lets go of its prefix when it is asked for again, by whatever name
+# a loop that has ended lets go of its prefix when a loop asks for it again, by whatever name
 prefixed = memstow_loops.start_loop([STEP], {"n": 1}, 2, persist_prefix="again")
 assert prefixed.wait(10) and prefixed.result() == {"n": 5}
 another = memstow_loops.start_loop([STEP], {"n": 1}, 2, persist_prefix="again")
 assert another.wait(10) and prefixed.closed and loops.find(prefixed.name) in (None, another)
 loops.drop(another)
 
-# what no editor writes
+# texts that no editor writes
 for damaged in ({"nodes": [{"id": 1, "type": "Add", "inputs": "s"}], "links": []}, {"nodes": 5, "links": []},
                 {"nodes": [{"id": 1, "type": "Add", "widgets_values": 7}], "links": [[1, 2]]}):
     refused(lambda: memstow_loops.discover_ports(damaged, MORE), "")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""discover_ports: mode by what a port is connected to, types from consumers and producers, also through other ports,
-tags, the order of execution; consumers that disagree are named in a warning; cycles, unknown classes, ports without id
-or connections, and two of one id and mode are errors that name the nodes. The caller's document is not changed."""
+"""discover_ports: the mode of a port from its connections; types from consumers and producers, also through other
+ports; tags; the order of execution. A warning names consumers that disagree. These are errors that name the nodes:
+cycles, unknown classes, ports without id or connections, two ports of one id and mode. The caller's document is not
+changed."""
 import copy, json
 
 from _graphs import CLASSES, node, port, refused
@@ -35,7 +36,7 @@ assert json.loads(json.dumps(found.document()))["ports"][0].keys() == {"node", "
 numbers = {"prompt": {1: port("x"), "2": port("y", [1, 0])}}
 assert [p.mode for p in ports(numbers).ports] == ["INPUT", "OUTPUT"]
 assert ports(json.dumps({"1": port("x"), "2": port("y", ["1", 0])})).ports[1].type == "*"
-# through several wires, to a class of choices
+# through several wires, to a class with choices
 chain = {"1": port("a"), "2": port("b", ["1", 0]), "3": port("c", ["2", 0]),
          "4": node("Sample", latent=["3", 0], seed=0, steps=1), "5": port("choice"),
          "6": node("Sample", latent=["4", 0], sampler=["5", 0])}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""stitch_workflows: ids of several workflows made disjoint, an OUTPUT joined to the INPUT of its id in a later
-workflow, ports without a partner stay ports, one port for each id and mode; types that do not meet are an error. Of the
-editor's format: titles and positions survive, links are consistent on both of their ends, and what it gives converts to
-what API format gives."""
+"""stitch_workflows: ids of several workflows are made distinct. An OUTPUT is joined to the INPUT of its id in a later
+workflow. Ports without a partner stay ports, one for each id and mode. Types that do not match are an error. In the
+editor's format, titles and positions survive, links are consistent at both ends, and the result converts to the same
+graph as in API format."""
 import copy, itertools, json
 
 from _graphs import CLASSES, node, port, refused
@@ -21,7 +21,7 @@ def modes(graph):
 
 
 def producer(graph, kind, name):
-    """The class that gives a node its input, past ports."""
+    """The class of the node that feeds an input, past ports."""
     (found,) = [n for n in graph.values() if n["class_type"] == kind]
     source = graph[found["inputs"][name][0]]
     while source["class_type"] == "DiscomfortPort" and "input_data" in source["inputs"]:
@@ -39,7 +39,7 @@ assert modes(both) == [("latent", "INPUT", "LATENT"), ("picture", "OUTPUT", "IMA
                        ("start", "INPUT", "INT"), ("x", "PASSTHRU", "INT")], modes(both)
 assert len(both) == 8 and producer(both, "Sample", "seed")["class_type"] == "Add"
 assert [n["_meta"]["title"] for n in both.values() if n["class_type"] == "Sample"] == ["The sampler"]
-# a variable that goes through three: one OUTPUT at the end, one wire at most
+# a variable through three workflows: one OUTPUT at the end, one wire at most
 step = {"1": port("x"), "2": node("Add", a=["1", 0], b=1), "3": port("x", ["2", 0])}
 for count in (1, 2, 3, 5):
     chain = stitch(*[step] * count)
@@ -92,7 +92,7 @@ def editor_step(amount, pos=(0, 0)):
 
 
 def check_links(document):
-    """Each link is known to both of its nodes, and each node's links are there."""
+    """Asserts that both nodes of each link know it, and that each node's links exist."""
     nodes = {n["id"]: n for n in document["nodes"]}
     links = {link[0]: link for link in document["links"]}
     assert len(nodes) == len(document["nodes"]) and len(links) == len(document["links"])
@@ -134,7 +134,7 @@ assert json.loads(json.dumps(result)) == result
 # one of them in API format: so is the result
 assert essence(stitch(first, as_api[1])) == essence(stitch(*as_api[:2]))
 
-# subgraphs of one id that differ, as copies of a workflow that were edited have them; one of them within another
+# different subgraphs with one id, as in edited copies of a workflow; one of them within another
 
 
 def with_subgraphs(amount):

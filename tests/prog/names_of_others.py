@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A library that has functions of its own by names of libc's that are plain words: they get and give what they do
-without memstow, whatever their parameters; also when they are called before memstow has begun."""
+"""A library has functions of its own with names of libc's that are plain words. They get the same arguments and return
+the same values as without memstow, whatever their parameters, also if they are called before memstow has begun."""
 import support
 
 DECLARED = """
@@ -62,7 +62,7 @@ void use(const char *when) {
     fflush(stdout);
 }
 """
-# Of these the first call of all is one of a library's constructor: whatever is passed to it must arrive.
+# For these functions, the first call of all comes from a library's constructor: all arguments must arrive.
 EARLY = r"""
 #include <stdio.h>
 %s
@@ -93,7 +93,7 @@ def library(name, text, *linked):
 library("others", OTHERS)
 library("use", USE, "./libothers.so")
 for first, (declared, called) in FIRST.items():
-    # Its constructor runs before ours: of libraries that ask to be first, the one that is loaded last is.
+    # Its constructor runs before ours: of libraries that ask to be first, the last one that is loaded is first.
     library("early", EARLY % (declared + "\nvoid use(const char *);", called + " use(\"constructor\");"), "./libuse.so",
             "./libothers.so", "-Wl,-z,initfirst")
     (support.HERE / "program.c").write_text(PROGRAM)

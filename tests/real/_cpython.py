@@ -11,7 +11,7 @@ LINE = re.compile(r"\[ *\d+(?:/\d+)+\] (test\S+) (.+)")
 
 
 def file_of(case, files):
-    """The test file that a case like test.test_json.Class.name or ctypes.test.test_x.Class.name belongs to."""
+    """The test file of a case such as test.test_json.Class.name or ctypes.test.test_x.Class.name."""
     parts = case.split(".")
     prefixes = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
     return next((name for name in (*prefixes, *parts[1:2], f"test_{parts[0]}") if name in files), None)
@@ -28,7 +28,7 @@ def cases(file, files):
 
 
 def suite(default, arguments, seconds):
-    """A function as _suite.compare wants it. default: the tests that stand for all; none: really all."""
+    """A function for _suite.compare. default: the tests that stand for all; none: really all of them."""
     def execute(tests, tracked):
         argv = command([PYTHON, "-m", "test", "-j2", "--timeout", "600", "--junit-xml", support.HERE / "cases.xml",
                         *arguments, *(tests or default)], tracked, "ledgers")

@@ -1,5 +1,5 @@
-"""A program that saves a small model and loads it again, and plants tensors of sizes that nothing else has. What it
-prints is the sign that all are there; it ends, with all of them alive, when its standard input does."""
+"""A program that saves a small model, loads it again, and plants tensors of unique sizes. It prints a line when all of
+them exist, and ends, with all of them alive, when its standard input ends."""
 import os, sys
 
 import torch

@@ -1,5 +1,5 @@
-"""A node pack for the ComfyUI under test: nodes that plant a tensor of a size that nothing else has, and that load a
-file as ComfyUI's own nodes do; both keep what they get."""
+"""A node pack for the ComfyUI under test. One node plants a tensor of a unique size; another loads a file as ComfyUI's
+own nodes do. Both keep their memory."""
 import comfy.utils
 import torch
 

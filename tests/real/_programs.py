@@ -1,5 +1,5 @@
-"""The table of real/broad: real programs, how to get them, and what each does that takes memory and says the same each
-time."""
+"""The table of real/broad: real programs, how to install them, and a task for each that takes memory and has the same
+output each time."""
 import dataclasses, pathlib
 
 MIMALLOC = "build/deps/cmeel-mimalloc/cmeel.prefix/lib/mimalloc-3.4/libmimalloc.a"
@@ -13,10 +13,10 @@ class Program:
     script: str
     prepare: str = ""       # for bash -e, once, in the folder $MADE, without memstow
     names: tuple = ()       # processes whose ledgers must say that they allocated; by default the name's first word
-    unseen: str = ""        # the reason where these have allocated nothing, or have no ledger
+    unseen: str = ""        # the reason why these have allocated nothing, or have no ledger
     frames: str = ""        # the reason why call stacks end early
-    killed: tuple = ()      # processes that a signal ends in the ordinary course, or, as Go's do, a raw system call
-    differs: tuple = ()     # (pattern, in its place, reason) of what differs between two runs without memstow
+    killed: tuple = ()      # processes that normally end by a signal, or, as Go's do, by a raw system call
+    differs: tuple = ()     # (pattern, replacement, reason) of text that differs between two runs without memstow
     exit: int = 0
     as_nobody: bool = False # it refuses to run as root
     timeout: int = 300      # seconds for each run, on a machine that does other things, too
@@ -25,10 +25,10 @@ class Program:
         self.names = self.names or (self.name.split()[0],)
 
 
-# What of _exerciser.c is live at its end depends on which of its threads was faster.
+# The order of _exerciser.c's threads decides what it holds at its end.
 EXERCISER = ((r"^\d+ \d+$", "bytes blocks", "its threads free each other's blocks, in an order by chance"),)
 
-# Functions of all scripts: await COMMAND… tries for a minute; answers PORT is such a command.
+# Functions for all scripts: await COMMAND… tries for a minute; answers PORT is such a command.
 SHARED = r"""
 await() { for _ in $(seq 600); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; echo "no success: $*"; return 1; }
 answers() { (exec 3<>/dev/tcp/127.0.0.1/"$1"); }
@@ -604,7 +604,7 @@ CARGO = [
 
 
 def sanitized(name, flags, env="", needs=()):
-    """A program that a sanitizer finds nothing in, and the same with a fault that it finds."""
+    """A program in which a sanitizer finds nothing, and the same with a fault that it finds."""
     compiler, sanitizer = name.split()[:2]
     return Program(name, [f"deb:{compiler}", *needs], rf"""
         {env}
@@ -648,7 +648,7 @@ int main(int count, char **arguments) {
 END
 """
 CLANG = ["deb:libclang-rt-14-dev"]
-BEHIND = "export ASAN_OPTIONS=verify_asan_link_order=0" # as a library it insists on being the first
+BEHIND = "export ASAN_OPTIONS=verify_asan_link_order=0" # as a library it must be the first one
 SANITIZERS = [
     sanitized("gcc address static", "-static-libasan"),
     sanitized("gcc address", "", BEHIND),
@@ -667,7 +667,7 @@ SANITIZERS = [
 
 
 def on_allocators():
-    """_exerciser.c on each allocator: linked, preloaded, and linked in statically."""
+    """_exerciser.c on each allocator: linked, preloaded, and linked statically."""
     libraries = {"jemalloc": ("libjemalloc2", "libjemalloc.so.2", ["deb:libjemalloc-dev"],
                               "-l:libjemalloc.a -lm -lstdc++"),
                  "tcmalloc": ("libtcmalloc-minimal4", "libtcmalloc_minimal.so.4", ["deb:libgoogle-perftools-dev"],

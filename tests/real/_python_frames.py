@@ -1,6 +1,6 @@
-"""Run by each installed Python (python_frames.py): whether what preload/stacks/python.c sees is what Python itself
-says, in every way in which Python code can come to run. argv: the probe library. Prints how many chains and frames were
-compared."""
+"""Run by each installed Python (python_frames.py). Compares the frames that preload/stacks/python.c sees with those
+that Python itself reports, in every way in which Python code can run. argv: the probe library. Prints how many chains
+and frames were compared."""
 import asyncio, atexit, contextlib, ctypes, functools, gc, itertools, os, re, signal
 import sys, threading, time, weakref
 
@@ -54,7 +54,7 @@ def check(*unused):
     return 1
 
 
-# ---- ways for Python code to run
+# ---- ways in which Python code runs
 
 def plain_calls():
     check()
@@ -249,7 +249,7 @@ def classes():
         def __init__(self, x):
             self.x = check()
 
-    for _ in range(40):  # long enough to be specialised: then __init__, [] and properties run in the same loop
+    for _ in range(40):  # often enough to be specialised: then __init__, [] and properties run in the same loop
         body = Body()
         body.method(), body.computed, body.missing, body[1], body + 1, body == 2
         {body: 1}, len(body), body(), repr(body)
@@ -279,7 +279,8 @@ def compiled_code():
 
 
 def dying_code():
-    """Code objects at the same addresses, again and again. What was seen before is found again, not recorded anew."""
+    """Code objects at the same addresses, again and again. Code that was seen before is found again, not recorded
+    anew."""
     for i in range(10000):
         space = {"check": check}
         exec("\n" * (i % 7) + f"def f{i % 50}():\n  {'x = 1;' * (i % 3)} check()\nf{i % 50}()", space)
@@ -394,7 +395,7 @@ def threads():
 
 
 def threads_from_c():
-    """Python on a thread that Python did not make, below no Python of its own."""
+    """Python on a thread that Python did not make, without outer Python frames."""
     failed = []
 
     @ctypes.CFUNCTYPE(ctypes.c_void_p)
@@ -409,7 +410,7 @@ def threads_from_c():
 
 
 def subinterpreters():
-    """Frames of the subinterpreter are there; those of the interpreter that called it only in 3.11."""
+    """Frames of the subinterpreter are seen. Those of the interpreter that called it are seen only in 3.11."""
     names = {(3, 11): "_xxsubinterpreters", (3, 12): "_xxsubinterpreters"}
     module = __import__(names.get(sys.version_info[:2], "_interpreters"))
     interpreter = module.create(isolated=False) if sys.version_info < (3, 13) else module.create("legacy")

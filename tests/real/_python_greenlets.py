@@ -7,7 +7,8 @@ looks = 0
 
 
 def check():
-    """What Python tells is seen, and no more: what lies outside of a greenlet on the native stack is another's."""
+    """Asserts that the frames are those that Python reports, and no more: other parts of the native stack belong to
+    other greenlets."""
     global looks
     for library in (probe, with_gil):
         status, want = seen(library), expected(sys._getframe())
@@ -33,7 +34,7 @@ def body(n):
 
 
 def deep(n):
-    """Switches from anywhere, so that the parts of the stack are never the same."""
+    """Switches at any depth, so that the parts of the stack always differ."""
     if n:
         return max([1], key=lambda _: deep(n - 1))
     check()

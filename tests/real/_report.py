@@ -1,7 +1,7 @@
-"""What the report of any real program must say of itself."""
+"""Checks that the report of any real program must pass."""
 
 def check_report(report, frames=1000):
-    """The numbers agree with each other, and nothing was lost but some frames of some call stacks: fewer than
+    """The numbers agree with each other, and nothing was lost except some frames of call stacks: fewer than
     `frames`."""
     totals = report["totals"]
     for part in (totals, totals["host"], totals["mapped"]):
@@ -9,11 +9,11 @@ def check_report(report, frames=1000):
     assert totals["live_bytes"] == sum(totals[k]["live_bytes"] for k in ("host", "mapped", "cuda")), totals
     listed = sum(site["live_bytes"] for site in report["sites"]) + report["sites_omitted"]["live_bytes"]
     assert totals["live_bytes"] == listed, "the sites add up to the total"
-    # MKL's kernels say of no place in them who called it. There is more than 64 MB of call stacks: dead ones make room,
-    # early enough for nearly all new ones.
+    # MKL's kernels do not tell their callers. There are more than 64 MB of call stacks: stacks without live blocks make
+    # room, early enough for nearly all new stacks.
     lost = report["lost"]
     assert lost["stacks"] <= lost["folded"] / 100, lost
-    assert lost["frames"] < frames and lost["python"] < 100, lost # frames of Python that were on their way in or out
+    assert lost["frames"] < frames and lost["python"] < 100, lost # Python frames that were just being entered or left
     assert not [kind for kind, n in lost.items() if n
                 and kind not in ("frames", "python", "stacks", "folded", "reasons")], lost
 

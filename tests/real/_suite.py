@@ -5,9 +5,9 @@ import support
 
 
 def compare(execute, repeats=2):
-    """execute(tests, tracked) runs the tests named (None: all) and returns {name: outcome}; an outcome is anything that
-    can be compared. A test that differs is repeated: it is excused if it differs from itself without memstow, too, or
-    if each repetition under memstow is as without it. Prints what was excused; fails on the rest."""
+    """execute(tests, tracked) runs the named tests (None: all of them) and returns {name: outcome}; outcomes are
+    compared. A test that differs is repeated. It is excused if it also differs from itself without memstow, or if all
+    repetitions under memstow are as without it. Prints the excused tests; fails if there are others."""
     plain, tracked = execute(None, False), execute(None, True)
     assert plain, "the suite ran nothing"
     suspects = sorted(t for t in plain.keys() | tracked.keys() if plain.get(t) != tracked.get(t))
@@ -43,7 +43,7 @@ def command(argv, tracked, folder):
 
 
 def check_ledgers(folder):
-    """Each process of the suite left a file, and each file opens."""
+    """Each process of the suite left a file that can be read."""
     files = sorted(pathlib.Path(folder).iterdir())
     assert len(files) > 1, files
     for file in files:

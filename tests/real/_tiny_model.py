@@ -1,4 +1,4 @@
-"""The weights of a diffusion model in the shape of Wan 2.1, in small: ComfyUI loads it as a real one."""
+"""The weights of a small diffusion model in the shape of Wan 2.1: ComfyUI loads it like a real one."""
 import torch
 
 LAYERS, DIM = 2, 128
@@ -17,7 +17,8 @@ def attention(weights, name):
 
 
 def tiny_wan(ffn=65536):
-    """Nearly all of it is in the feed-forward layers: 130 MB. ComfyUI reads sizes from the tensors; random ones do."""
+    """Nearly all of its 130 MB are in the feed-forward layers. ComfyUI takes the sizes from the tensors, so random ones
+    will do."""
     w = {"patch_embedding.weight": torch.randn(DIM, 16, 1, 2, 2) * 0.02, "patch_embedding.bias": torch.zeros(DIM),
          "head.modulation": torch.randn(1, 2, DIM)}
     for name, outputs, inputs in (("text_embedding.0", DIM, 4096), ("text_embedding.2", DIM, DIM),

@@ -1,5 +1,5 @@
-"""A training run as people write them: a data set, a DataLoader with workers that fork, a model, an optimizer, and a
-leak: a tensor of 64 MiB that nobody will ever let go."""
+"""A usual training run: a data set, a DataLoader with workers that fork, a model, an optimizer, and a leak: a tensor of
+64 MiB that is never freed."""
 import ctypes
 
 import torch

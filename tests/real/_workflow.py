@@ -1,4 +1,5 @@
-"""Workflows for a running ComfyUI, and what they need below its folder: as a program, it puts that there."""
+"""Workflows for a running ComfyUI, and the files that they need in its folder. Run as a program, it writes these
+files."""
 import pathlib, shutil, sys
 
 import support

@@ -22,29 +22,29 @@ import support
 from _programs import PROGRAMS, SHARED
 from _report import check_report
 
-SECOND = 1.0      # of processor time, user and system: what a report may take, whatever else the machine does
+SECOND = 1.0      # of processor time, user and system: the limit for a report, however busy the machine is
 SKIPPED = 77
-ENDS_IN = 5       # seconds that what a program leaves running has to end by itself
+ENDS_IN = 5       # seconds that processes which a program leaves running have to end by themselves
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ENDED = {"exited", "abrupt_exit", "raw_exit", "execed"}
-OPTIONS = shlex.split(os.environ.get("RUN_OPTIONS", "")) # of memstow run, by hand, such as --allocator=mimalloc
-VENV = support.ROOT / "build/venv/bin/python" # where cmake/setup.sh puts what is of PyPI
+OPTIONS = shlex.split(os.environ.get("RUN_OPTIONS", "")) # options of memstow run, by hand, such as --allocator=mimalloc
+VENV = support.ROOT / "build/venv/bin/python" # cmake/setup.sh puts packages of PyPI there
 CARGO = support.ROOT / "build/cargo"
 DEBIAN = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Wrong(Exception):
-    """Memstow's fault."""
+    """A fault of memstow."""
 
 
 class Unfit(Exception):
-    """The table's fault: the program does not work here without memstow."""
+    """A fault of the table: the program does not work here without memstow."""
 
 
-# ---- having a program
+# ---- installing a program
 
 def missing(needs):
-    """Those of the needs that are not there."""
+    """The needs that are not there."""
     return [need for need in needs if not is_there(*need.split(":", 1))]
 
 
@@ -61,7 +61,8 @@ def is_there(kind, name):
 
 
 def install(needs):
-    """All of a kind at once; where that fails, one by one, so that one that cannot be had takes no other along."""
+    """Installs all needs of a kind at once. If that fails, installs them one by one, so that one that cannot be had
+    does not stop the others."""
     for kind, step in (("deb", "need_packages"), ("pip", "need_pip"), ("cargo", "need_cargo")):
         names = sorted({n.split(":", 1)[1] for n in needs if n.startswith(kind + ":")})
         if names and not call_setup(step, names):
@@ -70,7 +71,7 @@ def install(needs):
 
 
 def call_setup(step, names):
-    """One of cmake/setup.sh's steps; whether it succeeded."""
+    """Runs one of cmake/setup.sh's steps. Returns whether it succeeded."""
     done = subprocess.run(["bash", "-euc", ". cmake/setup.sh; " + step + ' "$@"', "bash", *names], cwd=support.ROOT,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
     return done.returncode == 0
@@ -79,7 +80,7 @@ def call_setup(step, names):
 # ---- running it
 
 def environment(program, folder):
-    """What a program sees: the same with and without memstow, and nothing of the home of the caller."""
+    """The environment of a program: the same with and without memstow, without the caller's home."""
     names = {"HOME": folder / "home", "TMPDIR": folder / "tmp", "XDG_RUNTIME_DIR": folder / "tmp",
              "MADE": folder / "made", "ROOT": support.ROOT, "PORT": support.free_port(),
              "PYTHON": VENV if VENV.exists() else support.PYTHON, "PATH": f"{CARGO}/bin:{DEBIAN}",
@@ -89,8 +90,8 @@ def environment(program, folder):
 
 
 def execute(argv, folder, env, seconds, user):
-    """(exit status, output, errors) of a command in a fresh folder run/; None for the status where it did not end in
-    time. What it leaves running is ended."""
+    """(exit status, output, errors) of a command in a fresh folder run/. The status is None if it did not end in time.
+    Processes that it leaves running are ended."""
     for name in ("run", "home", "tmp"):
         fresh(folder / name, user)
     options = {"user": 65534, "group": 65534, "extra_groups": []} if user else {}
@@ -103,7 +104,7 @@ def execute(argv, folder, env, seconds, user):
             status = None
         end_all(0 if status is None else ENDS_IN)
         if status is not None and status < 0:
-            status = 128 - status # as memstow run hands it on
+            status = 128 - status # as memstow run passes it on
         out.seek(0), err.seek(0)
         return status, out.read().decode(errors="replace"), err.read().decode(errors="replace")
 
@@ -116,12 +117,12 @@ def fresh(folder, user):
 
 
 def children():
-    """Those of this process; orphans below it become its own."""
+    """The children of this process. Orphans below it become its children."""
     return [int(pid) for pid in pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
 
 
 def end_all(seconds):
-    """Waits for what is left of a program, and kills what does not end."""
+    """Waits for the remaining processes of a program, and kills those that do not end."""
     end = time.monotonic() + seconds
     while pids := children():
         for pid in pids:
@@ -136,7 +137,7 @@ def end_all(seconds):
 
 
 def result_of(program, folder, env, tracked):
-    """{what: value} of one run, without what differs from run to run by a rule of the table."""
+    """{part: value} of one run, without text that differs from run to run by a rule of the table."""
     argv = ["bash", "-uc", SHARED + program.script]
     if tracked:
         command = support.command_for_others() if program.as_nobody else support.MEMSTOW
@@ -156,7 +157,7 @@ def settled(program, text):
 
 
 def differences(plain, other):
-    """What differs, with as much of it as can be read."""
+    """The differences, as far as people can read them."""
     text = []
     for what in plain:
         if plain[what] != other[what]:
@@ -168,8 +169,8 @@ def differences(plain, other):
 # ---- its ledgers
 
 def check_ledgers(program, folder):
-    """Each process's ledger opens and is plausible, and those of the program itself say that it allocated. Returns
-    words on them."""
+    """Checks that the ledger of each process opens and is plausible, and that the program itself has allocated. Returns
+    words about them."""
     checked = [check_ledger(program, file) for file in sorted((folder / "ledgers").iterdir())]
     sizes, noted = {}, set()
     for report, _ in checked:
@@ -221,7 +222,7 @@ def timed(*arguments):
     return text, usage.ru_utime + usage.ru_stime
 
 
-# ---- one program, in a process of its own, which what it starts cannot leave
+# ---- one program, in a process of its own, which its descendants cannot leave
 
 def compare(program, show):
     folder = support.HERE / "it"
@@ -258,7 +259,7 @@ def prepare(program, made, env):
 
 
 def one(name, show):
-    """Prints what became of it; exits as a test does, 2 for an error in the table."""
+    """Prints the outcome. The exit status is that of a test, or 2 for an error in the table."""
     program = next(p for p in PROGRAMS if p.name == name)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     atexit.register(end_all, 0)
@@ -276,7 +277,7 @@ def one(name, show):
         sys.exit(2)
 
 
-# ---- all of them
+# ---- all programs
 
 def run_one(program, show):
     """(outcome, words, seconds)"""
@@ -302,9 +303,9 @@ def selected(names):
 
 
 def run_all(programs, jobs, show):
-    """{outcome: [program's name]}, each printed as it is known."""
+    """{outcome: [program's name]}. Prints each outcome when it is known."""
     install(missing({need for p in programs for need in p.needs}))
-    os.chmod(support.HERE, 0o755) # for those that do not run as root
+    os.chmod(support.HERE, 0o755) # for programs that do not run as root
     outcomes, runnable = {}, []
     for program in programs:
         if lacks := missing(program.needs):

@@ -1,20 +1,21 @@
 # needs: cc
 # timeout: 300
-"""Threads, coroutines, libraries, children, signals and exceptions come and go at random while there is room for some
-of their call stacks only, which make room for each other all the time. What lives is exact to the byte all the while;
-and each stack is libunwind's, or, for want of room, the outer part of it. tests/long real/churn_long does it for ten
+"""Threads, coroutines, libraries, children, signals and exceptions come and go at random, with room for a part of their
+call stacks only, so that stacks make room for each other all the time. Live memory is exact to the byte throughout.
+Each stack is libunwind's, or an outer part of it if there was no room. tests/long real/churn_long does it for ten
 minutes."""
 import os, pathlib, shutil, struct, subprocess
 
 import support
 
 REAL = pathlib.Path(__file__).resolve().parent
-MEMORY = 4_000_000 # bytes for stacks, of which there are more
-NOISE = 20_000 # what libraries keep for themselves, once they have been used
+MEMORY = 4_000_000 # bytes for stacks, which is too little for all of them
+NOISE = 20_000 # memory that libraries keep after their first use
 
 
 def build():
-    """The program, and libraries of which some have the same layout, and so come to lie where others were."""
+    """Builds the program and its libraries. Some libraries have the same layout, so that they get the addresses of
+    others."""
     support.run("c++", "-O1", "-g", "-fno-builtin-malloc", "-pthread", "-o", "churn", REAL / "_churn.cc", timeout=300)
     libraries = []
     for number in (1, 2, 3, 4):
@@ -25,7 +26,7 @@ def build():
 
 
 def told(process, word):
-    """The rest of the line that the program has stopped at."""
+    """The rest of the line at which the program has stopped."""
     line = process.stdout.readline().split()
     assert line and line[0] == word, (word, line, process.stderr.read())
     return [int(n) for n in line[1:]]
@@ -74,7 +75,7 @@ def check_stacks(program, libraries, seconds):
     done = support.run(*program, seconds, 0, *libraries, env=environment, input="\n\n\n", timeout=seconds + 200)
     compared, wrong, short, left_out, outer = struct.unpack("<5Q", next(counts.iterdir()).read_bytes()[:40])
     print(f"{compared} stacks, {wrong} wrong, {short} short, {outer} the outer part for want of room")
-    assert compared > 10_000, done.stderr # how many depends on the machine, and on what else it does
+    assert compared > 10_000, done.stderr # the number depends on the machine and its load
     assert wrong == short == 0, done.stderr
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""A real ComfyUI under `memstow run`: it loads a diffusion model, runs a workflow three times, frees it, ends; asked
-while it runs and afterwards, the report adds up and explains the resident set."""
+"""A real ComfyUI under `memstow run`: it loads a diffusion model, runs a workflow three times, frees it and ends. While
+it runs and afterwards, the report adds up and explains the resident set."""
 import json, os, pathlib, signal
 
 import support
@@ -18,7 +18,8 @@ def child_of(process):
 
 
 def check_seen(pid):
-    """Others see that it is tracked, and take a snapshot that says what a report of the process itself says."""
+    """Asserts that others see that it is tracked, and can take a snapshot that agrees with a report of the process
+    itself."""
     processes = json.loads(support.memstow("ps", "--json").stdout)["processes"]
     assert [p["name"] for p in processes if p["pid"] == pid] == ["python"], processes
     support.memstow("snapshot", pid, "-o", "taken.mst")

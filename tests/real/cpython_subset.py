@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: deb:libpython3.11-testsuite
 # timeout: 400
-"""CPython's tests of memory, threads, processes and signals have the same outcomes under memstow as without it, and
-every process that they start leaves a ledger that opens. tests/long has the whole suite: cpython_suite."""
+"""CPython's tests of memory, threads, processes and signals have the same outcomes with and without memstow. Each of
+their processes leaves a ledger that can be read. tests/long has the whole suite: cpython_suite."""
 from _cpython import suite
 from _suite import check_ledgers, compare
 

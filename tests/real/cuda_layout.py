@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# What cuda_table.h, cuda_abi.h and vram_driver.h say of CUDA in our own words is what NVIDIA's headers of CUDA 12 and
-# 13 say: each entry's arguments, as they are passed (pointers are alike, and so are whole numbers of a size),
+# cuda_table.h, cuda_abi.h and vram_driver.h describe CUDA in our own words. They agree with NVIDIA's headers of CUDA 12
+# and 13: each entry's arguments as they are passed (all pointers are alike, and so are whole numbers of one size),
 # structures and numbers.
 # needs: cc pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12
 import importlib.util, pathlib, re
@@ -100,7 +100,7 @@ NUMBER(CU_MEMPOOL_ATTR_USED_MEM_HIGH, CUDA_POOL_USED + 1)
 NUMBER(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, CUDA_GRAPH_USED)
 NUMBER(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CUDA_GRAPH_RESERVED)
 """
-# Lies in the package of the compiler, of which nothing else is needed.
+# It is in the package of the compiler; nothing else of that package is needed.
 HOST_DEFINES = """
 #define __device_builtin__
 #define __device_builtin_texture_type__
@@ -112,7 +112,7 @@ HOST_DEFINES = """
 #define __device__
 #define CUDARTAPI
 """
-# Numbers that files of ours have by names of their own.
+# Numbers to which our files give names of their own.
 NUMBERS = {
     "vram_block.c": {"PINNED": "CU_MEM_ALLOCATION_TYPE_PINNED", "DEVICE": "CU_MEM_LOCATION_TYPE_DEVICE",
                      "READ_WRITE": "CU_MEM_ACCESS_FLAGS_PROT_READWRITE", "NO_ACCESS": "CU_MEM_ACCESS_FLAGS_PROT_NONE",
@@ -139,7 +139,7 @@ NUMBERS = {
 
 
 def numbers():
-    """NUMBER lines of them."""
+    """The NUMBER lines for them."""
     for file, names in NUMBERS.items():
         text = next(PRELOAD.rglob(file)).read_text()
         for ours, theirs in names.items():
@@ -150,7 +150,7 @@ def numbers():
 
 def prototypes():
     """What each line of the table says: (side, name, base, since, per_thread, parameters); and the functions of the
-    driver that moving takes, which have no base."""
+    driver that moves need, which have no base."""
     (support.HERE / "names.c").write_text("""
 #define ENTRY(side, name, base, since, per_thread, parameters, ...) @side@name@base@since@per_thread@parameters@
 #define RESOLVER ENTRY
@@ -165,13 +165,13 @@ VRAM_FUNCTIONS(F)
 
 
 def theirs(entry):
-    """The type that NVIDIA's headers have for it: of the driver's entries by the version that they are there from."""
+    """The type in NVIDIA's headers; for entries of the driver, of the version from which they exist."""
     side, name, base, since, per_thread, _ = entry
     return f"PFN_{base}_v{since}{'_ptsz' if per_thread == '1' else ''}" if base else name
 
 
 def compare(include, entries, *options):
-    """Compiles; what differs is an error of the compiler that names it."""
+    """Compiles it. Each difference is an error of the compiler that names it."""
     types = [theirs(entry) if entry[2] else f"decltype({entry[1]})" for entry in entries]
     lines = [f"FUNCTION({type_}, {entry[5]})" for type_, entry in zip(types, entries)]
     (support.HERE / "compare.cc").write_text("\n".join(

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# PyPI's CUDA runtimes on a machine without a driver: loaded under memstow, they answer as without it.
+# PyPI's CUDA runtimes on a machine without a driver: under memstow they answer as without it.
 # needs: pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12
 import importlib.util, pathlib, sys
 

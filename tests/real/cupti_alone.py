@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # PyPI's CUPTI of CUDA 12 and 13 on a machine without a driver: under memstow it answers as without it, and
-# libmemstow_cupti.so takes its answer for what it is.
+# libmemstow_cupti.so understands its answer.
 # needs: pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12
 import importlib.util, pathlib, sys
 
@@ -41,7 +41,7 @@ for library in found:
     assert cupti["state"] == "refused" and (cupti["failed_call"], cupti["result"]) == wanted, (cupti, alone)
     assert cupti["version"] == version, cupti
     assert pathlib.Path(cupti["library"]).name == library.name, cupti["library"]
-    # The same where nothing is preloaded: what would be the source of a ledger has nothing to say, and says why.
+    # The same if nothing is preloaded: CUPTI as the source of a ledger has no records, and the reason is given.
     done = support.memstow("run", "--cupti", "-o", "source.mst", "--", sys.executable, "-c", INJECTED, library,
                            support.BUILD / "libmemstow_cupti.so")
     source = support.report("source.mst")

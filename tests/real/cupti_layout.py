@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# What cupti/abi.h says of CUPTI in our own words is what NVIDIA's headers of CUDA 12 and 13 say.
+# cupti/abi.h describes CUPTI in our own words. It agrees with NVIDIA's headers of CUDA 12 and 13.
 # needs: cc pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12 pip:nvidia-cuda-runtime>=13,<14
 # needs: pip:nvidia-cuda-runtime-cu12
 import importlib.util, pathlib
@@ -84,7 +84,7 @@ NUMBER(CUPTI_API_EXIT, CUPTI_EXIT)
 NUMBER(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_DOMAIN_RESOURCE)
 NUMBER(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, CUPTI_CONTEXT_DESTROY_STARTING)
 """
-# Lies in the package of the compiler, of which nothing else is needed.
+# It is in the package of the compiler; nothing else of that package is needed.
 HOST_DEFINES = """
 #define __device_builtin__
 #define __device_builtin_texture_type__
@@ -108,7 +108,7 @@ checked = 0
 for includes in generations:
     if not (includes[0] / "cupti.h").exists() or not (includes[-1] / "cuda.h").exists():
         continue
-    # in CUDA 13.0 nobody can ask to be one of several subscribers, or for the source of an allocation
+    # CUDA 13.0 allows neither several subscribers nor the source of an allocation
     several = ["-DSEVERAL"] if "allowMultipleSubscribers" in (includes[0] / "cupti_callbacks.h").read_text() else []
     support.run("cc", "-std=gnu11", "-fsyntax-only", *several, f"-I{support.ROOT}", f"-I{support.ROOT / 'cupti'}",
                 *(f"-I{i}" for i in includes), "-I.", "layout.c")

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc deb:libjemalloc2 deb:libmimalloc2.0 deb:libtcmalloc-minimal4
 # timeout: 300
-"""A program on jemalloc, mimalloc or tcmalloc, linked against it or with it preloaded behind memstow, keeps its
-allocator, works, and is counted to the byte, its resident set explained; so it is with --allocator=mimalloc in their
-place."""
+"""A program with jemalloc, mimalloc or tcmalloc, linked against it or preloaded behind memstow, keeps its allocator and
+works. It is counted to the byte, and its resident set is explained. The same holds with --allocator=mimalloc."""
 import os, pathlib
 
 import support

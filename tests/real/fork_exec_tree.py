@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A tree of shells, interpreters and forks under `memstow run`: each image that ran leaves a file, the summary adds the
-tree up, an image that another replaced under the same pid is kept as FILE.x0, and --follow chooses who is tracked."""
+"""A tree of shells, interpreters and forks under `memstow run`. Each image that ran leaves a file. The summary adds up
+the tree. The file of an image that another replaced under the same pid is kept as FILE.x0. --follow chooses which
+processes are tracked."""
 import re, sys
 
 import support

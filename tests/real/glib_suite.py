@@ -3,16 +3,16 @@
 # timeout: 3600
 # long
 """GLib's own tests, as Debian installs them (nearly 280 programs: threads, spawn, sockets, every allocating container,
-plugins): each ends as it does without memstow, with the same test cases passed and skipped, and leaves a ledger that
-opens."""
+plugins). Each ends as it does without memstow, with the same test cases passed and skipped, and leaves a ledger that
+can be read."""
 import concurrent.futures, os, pathlib, re, shlex, signal, subprocess, tempfile
 
 import support
 from _suite import check_ledgers, command, compare
 
 TESTS = pathlib.Path("/usr/share/installed-tests/glib")
-UNFIT = {"memory-monitor-dbus", "memory-monitor-portal", "power-profile-monitor-dbus", # want mocked system services
-         "power-profile-monitor-portal", "static-link", # wants the development package
+UNFIT = {"memory-monitor-dbus", "memory-monitor-portal", "power-profile-monitor-dbus", # need mocked services
+         "power-profile-monitor-portal", "static-link", # needs the development package
          "slice-known-pages", "performance", "performance-threaded", # measure time
          "gsocketclient-slow"} # replaces LD_PRELOAD
 ENVIRONMENT = {**os.environ, "G_TEST_SRCDIR": "/usr/libexec/installed-tests/glib", "GIO_USE_VFS": "local",
@@ -26,12 +26,12 @@ def programs():
 
 
 def case_of(line):
-    """Result and name, without number, random seed, and why it was skipped: these change from run to run."""
+    """Result and name, without the number, the random seed and the reason of a skip: these change from run to run."""
     return re.sub(r"seed:\d+", "seed", re.sub(r" # SKIP.*", " # SKIP", re.sub(r"ok \d+ ", "ok ", line))).strip()
 
 
 def outcome(argv, tracked):
-    """The status (None: it did not end), and what each test case said."""
+    """The status (None: it did not end), and the result of each test case."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(command([*argv, "--tap"], tracked, support.HERE / "ledgers"), cwd=folder,
                                    stdout=output,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
-"""A real ComfyUI starts and runs a workflow with the library that compares each call stack with libunwind's. Some
-libraries of NVIDIA's have code without unwind data, where libunwind guesses: there ours may end early, if the report
+"""A real ComfyUI starts and runs a workflow with a library that compares each call stack with libunwind's. Some of
+NVIDIA's libraries have code without unwind data, where libunwind guesses. There our stack may end early if the report
 says so."""
 import os, pathlib, signal, struct
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""A program that defines malloc itself runs as it does without memstow, and the report says that its heap is not seen;
-what it maps is counted all the same."""
+"""A program that defines malloc itself runs as without memstow. The report says that its heap is not seen, and counts
+its mappings."""
 import support
 
 PROGRAM = r"""

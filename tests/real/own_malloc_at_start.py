@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
-"""A program whose malloc maps its first memory under a lock starts, although a library allocates before anybody else
-has begun; before memstow has, too. No hook calls the program's allocator: not when it begins a ledger, in a forked
-child neither, nor when a thread has its first event."""
+"""A program whose malloc maps its first memory under a lock starts, although a library allocates before everything
+else, even before memstow. No hook calls the program's allocator: neither at the beginning of a ledger, nor in a forked
+child, nor at the first event of a thread."""
 import support
 
 PROGRAM = r"""
@@ -93,7 +93,7 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
 WAYS = {
     "before others": [],
     "before memstow": ["-Wl,-z,initfirst"],
-    "before memstow, with many keys": ["-Wl,-z,initfirst", "-DKEYS=100"], # for the later ones glibc allocates
+    "before memstow, with many keys": ["-Wl,-z,initfirst", "-DKEYS=100"], # glibc allocates memory for the later keys
 }
 for way, flags in WAYS.items():
     support.run("cc", "-O1", "-fno-builtin", "-shared", "-fPIC", "-DKEYS=0", *flags, "early.c", "-o", "libearly.so")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 120
-"""In a running ComfyUI a tensor that a custom node plants, and the weights of the model that its own loader loads, are
-found at their lines of Python and at the operators of C++ that allocated them."""
+"""In a running ComfyUI, a tensor that a custom node plants, and the weights that its own loader loads, are found at
+their Python lines and at the C++ operators that allocated them."""
 import pathlib, shutil
 
 import safetensors.torch

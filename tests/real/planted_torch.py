@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: torch
 # timeout: 60
-"""Tensors that a PyTorch program plants, and the model that it loads, are found at their line of Python and at the
-operator of C++ that allocated them: while it runs, and afterwards."""
+"""Tensors that a PyTorch program plants, and the model that it loads, are found at their Python line and at the C++
+operator that allocated them, while it runs and afterwards."""
 import pathlib, subprocess
 
 import support

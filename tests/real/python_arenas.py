@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Small Python objects that are made in a model's scope: the arenas that they lie in are everybody's, and not the
-model's, as later objects of others lie there, too. What is larger is the model's."""
+"""Small Python objects that are made in a model's scope: their arenas do not belong to the model, because later objects
+of others lie there, too. Larger objects belong to the model."""
 import os
 
 if "libmemstow" not in os.environ.get("LD_PRELOAD", ""):

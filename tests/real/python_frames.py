@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc deb:libunwind-dev
 # timeout: 400
-"""The Python frames that preload/stacks/python.c finds, without the GIL and in the middle of anything, are those that
-Python itself tells: same functions, files, lines and instructions (_python_frames.py), in each Python that is installed
-here. Then again while each seventh malloc looks at them too, wherever it is called."""
+"""The Python frames that preload/stacks/python.c finds, without the GIL and at any moment, are those that Python itself
+reports: the same functions, files, lines and instructions (_python_frames.py), in each installed Python. Then the same
+again while every seventh malloc looks at them, too, wherever it is called."""
 import os, re
 
 import support
@@ -13,7 +13,7 @@ found = pythons()
 if not found:
     support.skip(f"no Python {' or '.join(VERSIONS)} here")
 probe = build_probe()
-os.environ["PYTHONWARNINGS"] = "ignore" # 3.12 warns of a fork while another thread is still on its way out
+os.environ["PYTHONWARNINGS"] = "ignore" # 3.12 warns of a fork while another thread is still ending
 for python in found:
     done = support.run(python, HERE / "_python_frames.py", probe, timeout=120)
     print(f"{python}: {done.stdout.strip()}")

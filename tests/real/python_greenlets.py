@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: cc deb:libunwind-dev pip:greenlet
-"""In a greenlet, Python's frames are those of the greenlet, although the native stack goes on with remains of
+"""In a greenlet, the Python frames are those of the greenlet, although the native stack goes on with remains of
 others."""
 import os
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""Where preload/stacks/python_layout.c says that CPython keeps things is where its headers say so, for each shared
-Python that is installed here with its internal headers."""
+"""preload/stacks/python_layout.c agrees with the headers of CPython, for each installed shared Python with its internal
+headers."""
 import pathlib
 
 import support

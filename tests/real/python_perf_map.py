@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""With -X perf CPython makes a piece of code for each Python function, and tells perf of it: that is its name in the
-report, while it runs and afterwards."""
+"""With -X perf CPython makes a piece of code for each Python function, and writes its name for perf. The report uses
+this name, while the program runs and afterwards."""
 import atexit, pathlib, subprocess
 
 import support

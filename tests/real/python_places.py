@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # timeout: 200
-"""Blocks of two kinds, from 1,024 chains of Python lines in random order, some through native code: each is counted at
-its own chain, whatever the thread remembered of those before. The size of a block says which chain made it."""
+"""Blocks of two kinds, from 1,024 chains of Python lines in random order, some through native code. Each is counted at
+its own chain, whatever the thread remembered of earlier ones. The size of a block tells its chain."""
 import re
 
 import support
 from _pythons import pythons
 
 LEVELS, ROUNDS = 5, 12_000
-FIRST, SECOND = 1_000, 4_000 # sizes of the two kinds, but for the number of the chain
+FIRST, SECOND = 1_000, 4_000 # sizes of the two kinds, without the number of the chain
 LEAF = "def level0(chain):\n    held.append(bytes(FIRST + chain)); held.append(bytearray(SECOND + chain))\n"
 LEVEL = """\
 def level{0}(chain):
@@ -22,11 +22,11 @@ def level{0}(chain):
     else:
         {2}
 """
-WAYS = [4, 6, 8, 10] # lines of a level, from its first
+WAYS = [4, 6, 8, 10] # lines of a level
 
 
 def program():
-    """Its source, and for each level the number of the line before it."""
+    """The source of the program, and for each level the number of the line before it."""
     source = f"import os, random\nheld, FIRST, SECOND = [], {FIRST}, {SECOND}\n" + LEAF
     starts = []
     for level in range(1, LEVELS + 1):
@@ -57,7 +57,7 @@ for python, version in found.items():
                   if frame["kind"] == "python" and re.match("level", frame["function"])]
         if not frames or not FIRST < size < 2 * SECOND: # the list that holds them is larger
             continue
-        chain = size - FIRST - 33 if size < SECOND else size - SECOND - 1 # what an object of the kind has besides
+        chain = size - FIRST - 33 if size < SECOND else size - SECOND - 1 # the rest of an object of this kind
         if frames == lines(int(chain), starts):
             seen += site["live_blocks"]
         else:

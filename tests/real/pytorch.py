@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: torch
 # timeout: 300
-"""A real PyTorch training run on the CPU, with DataLoader workers: the same losses as without memstow, a report that
-adds up, one file a worker, and a resident set that is explained."""
+"""A real PyTorch training run on the CPU with DataLoader workers: the same losses as without memstow, a report that
+adds up, one file a worker, and an explained resident set."""
 import pathlib
 
 import support

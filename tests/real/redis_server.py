@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: deb:redis-server
 # timeout: 120
-"""redis-server, which brings jemalloc along and uses every byte of malloc_usable_size, serves under memstow as it does
-without; what it stores shows as live, from outside while it runs, its forked child saves all keys and leaves a file of
-its own, and the files open after their end."""
+"""redis-server, which contains jemalloc and uses every byte of malloc_usable_size, serves under memstow as without it.
+Its data is shown as live, from outside while it runs. Its forked child saves all keys and leaves a file of its own. All
+files can be read after the end."""
 import os, signal, socket
 
 import support
@@ -13,7 +13,7 @@ KEYS, VALUE = 5000, b"x" * 1000
 
 
 class Redis:
-    """As much of the protocol as this test needs: strings, integers, errors."""
+    """The part of the protocol that this test needs: strings, integers, errors."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), 10)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc deb:clang deb:libclang-rt-14-dev
 # timeout: 300
-"""Programs that are built with a sanitizer start under memstow, and what the sanitizer finds in them it finds there,
-too: GCC's and Clang's, in the executable or as a library. memstow-run(1) says what it does not find."""
+"""Programs that are built with a sanitizer start under memstow, and the sanitizer finds the same faults: GCC's and
+Clang's, in the executable or as a library. memstow-run(1) names the exceptions."""
 import os, re, shutil
 
 import support
@@ -41,9 +41,9 @@ int main(int count, char **arguments) {
 FOUND = {"o": "heap-buffer-overflow", "b": "heap-buffer-overflow", "u": "heap-use-after-free", "d": "double-free",
          "l": "detected memory leaks", "r": "data race", "s": "signed integer overflow",
          "m": "use-of-uninitialized-value", "n": "end "}
-# Compiler, flags, and what is tried. Behind memstow (a shared library), AddressSanitizer sees blocks that begin 16
-# bytes earlier: a write below the program's block hits memstow's header, and a second free is of an address that it
-# does not know.
+# Compiler, flags, and cases. Behind memstow (as a shared library), AddressSanitizer sees blocks that begin 16 bytes
+# earlier: a write below the program's block hits memstow's header, and a second free has an address that it does not
+# know.
 BUILDS = [
     ("gcc", "address", ["-static-libasan"], "obudln"),
     ("gcc", "address", [], "ouln"),
@@ -62,13 +62,13 @@ PLAIN = {k: v for k, v in os.environ.items() if not k.endswith("SAN_OPTIONS")}
 
 
 def leaked(errors):
-    """Bytes and blocks that it found leaked."""
+    """The bytes and blocks that it reports as leaked."""
     found = re.search(r"SUMMARY: \w+: (\d+) byte\(s\) leaked in (\d+)", errors)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def same(plain, tracked, fault, behind):
-    """Same status and output, same fault; a block behind memstow has a header more."""
+    """Same status and output, same fault. A block behind memstow has a header more."""
     assert tracked.returncode == plain.returncode, f"{plain.returncode} without memstow\n{tracked}"
     assert tracked.stdout == plain.stdout
     assert FOUND[fault] in tracked.stderr + tracked.stdout, tracked.stderr
@@ -101,8 +101,8 @@ def check(compiler, sanitizer, flags, faults):
 
 
 def refused(program, env):
-    """AddressSanitizer as a library insists on being first: one line says what to do, and no more is said when that is
-    done."""
+    """AddressSanitizer as a library must be the first one: one line says what to do, and there is no line after
+    that."""
     ended = support.track(program, "n", status=None, env=env)
     hint = (f"memstow: {program}: AddressSanitizer refuses to start behind memstow: set "
             f"ASAN_OPTIONS=verify_asan_link_order=0\n")

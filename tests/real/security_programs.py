@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc mimalloc-bench
 # timeout: 600
-"""The security programs of mimalloc-bench: each misuses a block in one way, and ends under memstow as it does without,
-by the same signal or status, with the same output, and with glibc's own message. Where it does not, DIFFERS says how;
-docs/misuse.md says why. MIMALLOC_BENCH=DIR takes a checkout of your own."""
+"""The security programs of mimalloc-bench: each misuses a block in one way, and ends under memstow as without it, with
+the same signal or status, the same output, and glibc's own message. DIFFERS has the exceptions; docs/misuse.md explains
+them. MIMALLOC_BENCH=DIR takes another checkout."""
 import concurrent.futures, os, pathlib, re, signal
 
 import support
@@ -15,14 +15,14 @@ if not FOLDER.is_dir():
 FLAGS = ["-O3", "-w", "-fno-inline", "-fno-builtin-inline", "-fno-inline-small-functions", "-fno-ipa-pure-const"]
 SIZES = {"small": "8", "medium": "4096", "large": "256*1024"}
 SEGV, ABORT = -signal.SIGSEGV, -signal.SIGABRT
-# How each ends: status, output, and standard error without memstow's own lines.
+# The end of each: status, output, and standard error without memstow's own lines.
 DIFFERS = {"invalid_array_delete_string": ((ABORT, "", "free(): invalid pointer\n"),
                                            (ABORT, "", "munmap_chunk(): invalid pointer\n")),
            **dict.fromkeys(["one_byte_underflow_small", "one_byte_underflow_medium"],
                            ((ABORT, "", "double free or corruption (out)\n"),
                             (ABORT, "", "free(): invalid pointer\n"))),}
 TOLD = {"one_byte_underflow_small", "one_byte_underflow_medium", "one_byte_underflow_large"}
-# A megabyte away from a block lies nothing, as a rule. What lies there is the loader's, at an address of its choice.
+# A megabyte away from a block there usually is nothing. If there is something, the loader chose the address.
 FAR = re.compile(r"one_mbyte_\w+_large")
 
 
@@ -44,7 +44,7 @@ def outcome(*argv):
 
 
 def compare(name):
-    """What is wrong with it; None: nothing."""
+    """What is wrong with it, or None."""
     for attempt in range(3 if FAR.fullmatch(name) else 1):
         (alone, _), (tracked, ours) = outcome(f"./{name}"), outcome(
             support.MEMSTOW, "run", "--quiet", "-o", f"{name}.mst", "--", f"./{name}")

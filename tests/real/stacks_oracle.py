@@ -1,5 +1,5 @@
 # timeout: 600
-"""Every call stack that is recorded is libunwind's: a library made for this compares each of them as it happens, in
+"""Every recorded call stack is libunwind's. A library made for this test compares each of them when it is recorded: in
 small C and C++ programs, a threaded one, lua, sqlite3, jq, and in Python with each object from malloc."""
 import os, shutil, struct, sys
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc deb:gdb
-"""A tracked program can be debugged: gdb, itself tracked, runs one to its end, stops it inside malloc, and shows its
-stack through our frames."""
+"""A tracked program can be debugged: gdb, itself tracked, runs a program to its end, stops it inside malloc, and shows
+its stack through our frames."""
 import support
 
 PROGRAM = r"""

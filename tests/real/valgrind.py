@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 300
-"""Under Valgrind a program that has no errors still has none, for Memcheck, Helgrind and DRD: not in what memstow asks
-the kernel, nor in what its threads share without a lock, nor in blocks of functions that Valgrind does not replace. A
-program that has one still has it."""
+"""A program without errors has none under Valgrind either, for Memcheck, Helgrind and DRD: not in memstow's system
+calls, nor in data that its threads share without a lock, nor in blocks of functions that Valgrind does not replace. A
+program with an error still has it."""
 import shutil
 
 import support
@@ -95,7 +95,7 @@ for tool, (fault, said) in ERRORS.items():
     faulty = support.track(*valgrind, program, fault, status=9)
     assert said in faulty.stderr, (tool, faulty)
 
-# Tools that leave the heap alone leave it to memstow.
+# Tools that leave the heap alone also do so under memstow.
 support.track("valgrind", "-q", "--tool=none", program)
 report = support.report()
 assert not report["process"]["notes"], (report["process"], report["totals"])

@@ -1,4 +1,4 @@
-"""What the tests of the simulated CUDA driver share: where its libraries, clients and programs are, and how to run
+"""Shared by the tests of the simulated CUDA driver: the paths of its libraries, clients and programs, and how to run
 one."""
 import json
 import os
@@ -26,7 +26,8 @@ def client(route):
 
 
 def run_client(route, *before, **more):
-    """Runs a client, behind the words `before`; returns what it says is live: kind → (bytes, blocks)."""
+    """Runs a client, with the words `before` in front. Returns the memory that it says is live: kind → (bytes,
+    blocks)."""
     result = subprocess.run([*before, client(route)], env=environment(**more), capture_output=True, text=True,
                             timeout=100)
     assert result.returncode == 0, f"{route}: status {result.returncode}\n{result.stdout}{result.stderr}"
@@ -40,8 +41,7 @@ def expected(route):
 
 
 def run_cases(name, count, wish, killed=(), without=()):
-    """Runs each of so many cases of a program by itself, with the settings that `wish` has for it, and its ledger in
-    CASE.mst."""
+    """Runs each case of a program by itself, with the settings of `wish` for it, and its ledger in CASE.mst."""
     program = BUILD / name
     cases = support.run(program, env=environment()).stdout.split()
     assert len(cases) == count, cases
@@ -55,6 +55,6 @@ def run_cases(name, count, wish, killed=(), without=()):
 
 
 def refusals(file):
-    """What the trace says that stayed: {reason: bytes}."""
+    """What the trace reports as not moved: {reason: bytes}."""
     lines = json.loads(support.memstow("decisions", file, "--json").stdout)["lines"]
     return {line["because"]: line["bytes"] for line in lines if line["kind"] == "REFUSED"}

@@ -1,6 +1,6 @@
 # needs: pip:comfy-aimdo==0.6.0
-# comfy-aimdo, a client that nobody here wrote, over the simulated driver: its pages of 32 MiB come and go under one
-# address, it patches the driver's exported functions, and gives way when the program allocates.
+# comfy-aimdo, a client by other authors, over the simulated driver. Its pages of 32 MiB come and go at one address. It
+# patches the driver's exported functions, and makes room when the program allocates.
 import ctypes
 import os
 import sys
@@ -31,14 +31,14 @@ must(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), "cuDevicePrimaryCt
 must(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent")
 assert control.init("cuda") and control.init_device(0), "aimdo does not begin"
 
-from comfy_aimdo.model_vbar import ModelVBAR # binds to the library that init has loaded
+from comfy_aimdo.model_vbar import ModelVBAR # it uses the library that init has loaded
 
 model = ModelVBAR(256 * MIB, 0)
 model.prioritize()
 _, address, size = model.alloc(96 * MIB)
 assert model.get_residency() == [0] * 8
 
-# It faults three pages in: each is a handle, mapped.
+# It maps three pages: each is a handle.
 assert model.fault(address, size) is not None
 assert model.get_residency() == [3, 3, 3] + [0] * 5
 assert calls("cuMemCreate", "cuMemMap", "cuMemUnmap") == [3, 3, 0]

@@ -1,6 +1,6 @@
-# Where models go that leave a device: to pinned memory, ordinary memory and a disk, each within its limit; disks that
-# fail; a kill on the way; a fork while something is out. Over the simulated driver (a test double): each case of
-# _backups.c by itself.
+# Where models go when they leave a device: to pinned memory, ordinary memory and a disk, each within its limit. Also
+# disks that fail, a kill during a move, and a fork while a model is out. Over the simulated driver (a test double):
+# each case of _backups.c by itself.
 import errno, json, pathlib, re, sys
 
 import support
@@ -48,7 +48,7 @@ for child in children: # it has none of its parent's device memory
     assert not seen["totals"]["cuda"]["live_bytes"], child
     assert not any(owner["stowed_bytes"] for owner in seen["owners"]), child
 
-# What does not fit anywhere, and what nothing takes, stays on the device.
+# Memory that fits nowhere stays on the device.
 for file, why, answer, wish in (("nowhere", "no host memory to move it to", -errno.ENOMEM,
                                  {"MEMSTOW_CUDA_HOST": "12M"}),
                                 ("too_large", "no host memory to move it to", -errno.ENOMEM,
@@ -62,11 +62,11 @@ for file, why, answer, wish in (("nowhere", "no host memory to move it to", -err
 
 case("whose_reason", **{**DISK, "MEMSTOW_STOW_DIR": str(support.HERE / "not there")})
 
-# Where each is, in the report: nothing of it is unexplained, and of what is on a disk next to nothing is in memory.
+# The report shows where each model is: nothing is unexplained, and a model on a disk has hardly any memory.
 case("stays_out", MEMSTOW_CUDA_VERIFY="0")
 residency = support.report("stays_out.mst")["residency"]
 assert residency["device_stowed_bytes"] == 30 << 20, residency
-assert residency["device_buffer_bytes"] == 20 << 20, residency # of 2 x 32 MiB what copies went through
+assert residency["device_buffer_bytes"] == 20 << 20, residency # buffers for copies, of 2 x 32 MiB
 text = support.memstow("report", "stays_out.mst").stdout
 assert "moved out of devices" in text and "pinned buffers for devices (memstow's)" in text, text
 case("stays_out", file="on_disk.mst", **{**DISK, "MEMSTOW_CUDA_VERIFY": "0"})
@@ -74,7 +74,7 @@ there = support.report("on_disk.mst")["residency"]
 assert 10 << 20 <= there["device_stowed_bytes"] < 12 << 20, there
 assert abs(there["rest_bytes"] - residency["rest_bytes"]) < 4 << 20, (there, residency)
 
-# What does not leave, with each reason, how much, and who else has part of it.
+# Memory that does not leave: each reason, the amount, and the other owners of a part.
 case("others_know")
 trace = json.loads(support.memstow("decisions", "others_know.mst", "--check", "--json").stdout)
 owner = {o["name"]: o["id"] for o in trace["owners"]}
@@ -102,7 +102,7 @@ who = trace["owners"][0]["id"]
 assert refusals(trace) == 2 * [(who, HANDLE, block, []),
                                (who, "no host memory to move it to", 20 << 20, [])], refusals(trace)
 
-# Words that are no amounts count as not set, and the report says so.
+# Texts that are no amounts count as not set, and the report says so.
 for key in ("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_DISK"):
     case("not_pinned", file="word.mst", **{key: "much"})
     notes = support.report("word.mst")["process"]["notes"]

@@ -1,6 +1,6 @@
 # needs: root
-# Disks that take no more, or fail, while a model leaves a device for them: it stays there, whole, and the answer says
-# why. Over the simulated driver (a test double).
+# The disk is full or fails while a model leaves a device for it: the model stays there, whole, and the answer says why.
+# Over the simulated driver (a test double).
 import errno, json, pathlib, sys
 
 import support
@@ -13,7 +13,7 @@ program = BUILD / "backups"
 
 
 def refused(image, mib, name, answers):
-    """The 20 MiB of a model on a disk of so much, whose image may have no room to grow."""
+    """A model of 20 MiB on a disk of this size, whose image may have no room to grow."""
     place = support.HERE / name
     place.mkdir()
     with open(image, "wb") as file:
@@ -38,9 +38,9 @@ def refused(image, mib, name, answers):
     return [line["because"] for line in lines if line["kind"] == "REFUSED"]
 
 
-# All its room is asked for first.
+# All of the space is requested first.
 assert refused(support.HERE / "full.image", 16, "full", [errno.ENOSPC]) == ["the disk has no room for it"]
-# It has the room, and the disk below it has not: the error comes while it is written.
+# The file system has room, but the disk below it has none: the error comes during a write.
 with _moving.mounted("tmpfs", 12, "small") as small:
     because = refused(small / "image", 64, "failing", [errno.EIO, errno.ENOSPC])
     assert because and set(because) <= {"the disk answered with an error", "the disk has no room for it"}, because

@@ -1,5 +1,5 @@
-# Models whose device memory memstow serves move out of the device and back, over the simulated driver (a test double),
-# while there are several contexts, and while some end: each case of _contexts.c by itself.
+# Models whose device memory memstow serves move out of the device and back while there are several contexts, and while
+# some of them end. Over the simulated driver (a test double): each case of _contexts.c by itself.
 import pathlib, sys
 
 import support
@@ -13,7 +13,7 @@ WISH = {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_STOW_DIR": str(folder), "MEMSTOW_CU
         "MEMSTOW_CUDA_VERIFY": "1"}
 run_cases("contexts", 5, lambda case: WISH)
 
-# What is freed after a reset of another context was known.
+# Memory that was freed after the reset of another context was known.
 cuda = support.report("reset_beside_another.mst")["cuda"]
 assert not cuda["foreign_frees"] and not cuda["kinds"]["device"]["live_blocks"], cuda
 assert not cuda["kinds"]["pool"]["live_blocks"], cuda

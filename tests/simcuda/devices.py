@@ -1,6 +1,6 @@
 # needs: cc
-# Models on several devices, over the simulated driver (a test double): what memstow serves moves out of its own device
-# and context and back there, and other devices may use it as they could before. Each case of _devices.c by itself.
+# Models on several devices. Memory that memstow serves moves out of its own device and context and back there, and
+# other devices may use it as before. Over the simulated driver (a test double): each case of _devices.c by itself.
 import support
 from _simcuda import refusals, run_cases
 

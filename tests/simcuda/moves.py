@@ -1,5 +1,5 @@
-# Models whose device memory memstow serves move out of the device and back, over the simulated driver (a test double):
-# each case of _moves.c by itself, and what the report of it says.
+# Models whose device memory memstow serves move out of the device and back, and what their report says. Over the
+# simulated driver (a test double): each case of _moves.c by itself.
 import json, os, pathlib, subprocess, sys
 
 import support
@@ -34,7 +34,7 @@ assert unet["device_stowed_bytes"] == 14 << 20 and unet["cuda_bytes"] == 15 << 2
 assert "14.0 MiB" in support.memstow("restore", pid, "unet").stdout
 assert process.communicate(timeout=60)[0] == "ok\n" and process.returncode == 0
 
-# Each reason why memory is not served, with as much as stayed for it.
+# Each reason why memory is not served, with the amount.
 below = "below MEMSTOW_CUDA_MOVES, of an explicit pool, a library's own, or part of another owner's block"
 kind = "managed, arrays, graphs, or mapped by the program"
 assert refusals("not_served.mst") == {below: 5 << 20, kind: 3 << 20}, refusals("not_served.mst")
@@ -48,7 +48,7 @@ for key, word in (("MEMSTOW_CUDA_MOVES", "2m"), ("MEMSTOW_CUDA_MOVES", "64MB"), 
     notes = support.report("word.mst")["process"]["notes"]
     assert any(note.startswith(f"{key} is no amount") for note in notes), (key, word, notes)
 
-# A model with nothing on the host is decided about, and what it left is in the trace.
+# A model without host memory is decided about, too, and the trace has what it left.
 lines = json.loads(support.memstow("decisions", "by_policy.mst", "--check", "--json").stdout)["lines"]
 unet = 2
 categories = [(line["category"], line["before_bytes"], line.get("device_before_bytes")) for line in lines
@@ -58,13 +58,13 @@ assert [c[0] for c in categories] == ["blocked", "blocked", "stowed",
 assert [line["why"] for line in lines if line["kind"] == "DECISION"
         and line["owner"] == unet] == ["cannot", "cannot", "policy", "retired"], lines
 
-# A process that was killed in a move had what it had.
+# A process that was killed during a move had its memory.
 for name, out in (("killed_on_the_way_out", 0), ("killed_on_the_way_back", 14 << 20)):
     owner = json.loads(support.memstow("owners", f"{name}.mst", "--json").stdout)["owners"][0]
     assert (owner["cuda_bytes"], owner["device_stowed_bytes"]) == (15 << 20, out), (name, owner)
     support.memstow("decisions", f"{name}.mst", "--check")
 
-# What was served is counted once, as what the program asked for; memstow's own buffers are not the program's.
+# Served memory is counted once, at the size that the program requested. memstow's own buffers are not the program's.
 for name in ("out_and_back", "off", "killed_on_the_way_out", "killed_on_the_way_back"):
     kinds = support.report(f"{name}.mst")["cuda"]["kinds"]
     found = {kind: (sums["live_bytes"], sums["live_blocks"]) for kind, sums in kinds.items() if sums["live_blocks"]}
@@ -76,12 +76,12 @@ for name, because in (("out_and_back", "the owner is not declared idle"),
     lines = support.memstow("decisions", f"{name}.mst", "--json").stdout
     assert f'"{because}"' in lines, f"{name}: {lines}"
 
-# What nobody knew was passed on, and is counted.
+# Unknown pointers are passed on to the driver, and counted.
 cuda = support.report("foreign_pointers.mst")["cuda"]
 assert cuda["foreign_frees"] == 5 and not cuda["missed_frees"], cuda
 
-# What is out is in the ledger, and not in use by the driver: the rest is the context's 8 MiB, and 1 MiB that `small` is
-# rounded up by.
+# Memory that is out is in the ledger, but the driver does not have it in use. The rest is the context's 8 MiB, and 1
+# MiB by which `small` is rounded up.
 report = support.report("stays_out.mst")
 device = report["cuda"]["devices"][0]
 assert device["live_bytes"] == 23 << 20 and device["driver_used_bytes"] == 18 << 20, device

@@ -1,8 +1,8 @@
 # long
 # timeout: 14400
-# A million random steps of serving, using, moving and freeing device memory by one thread, and as many by three, with
-# an error of the driver's at every call in turn, over the simulated driver (a test double): contents right, nothing
-# left in the driver.
+# A million random steps of serving, using, moving and freeing device memory by one thread, and as many by three
+# threads, with an error of the driver at every call in turn, over the simulated driver (a test double). The contents
+# are right, and nothing is left in the driver.
 import os
 
 import support

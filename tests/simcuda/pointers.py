@@ -1,5 +1,5 @@
-# What is said of a pointer to memory that memstow serves, over the simulated driver (a test double): attribute by
-# attribute as the driver says of its own memory of that kind, whether it is there, out or back.
+# Attributes of pointers to memory that memstow serves, over the simulated driver (a test double): each is what the
+# driver reports for its own memory of that kind, whether the memory is in place, out or back.
 import support
 from _simcuda import BUILD, environment
 

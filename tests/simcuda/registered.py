@@ -1,5 +1,6 @@
-# The host's memory that a device was told of does not move, nor what a busy device may read without being told; over
-# the simulated driver (a test double): each case of _registered.c by itself, and the reasons that the trace says.
+# Host memory that is registered with a device does not move; neither does memory that a busy device may read without
+# registration. Over the simulated driver (a test double): each case of _registered.c by itself, and the reasons in the
+# trace.
 import pathlib, sys
 
 from _simcuda import refusals, run_cases

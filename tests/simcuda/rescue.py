@@ -1,5 +1,5 @@
-# A device has no memory for a request, and idle models have it: they leave, by policy, and the program hears nothing of
-# it. Over the simulated driver (a test double): each case of _rescue.c by itself, and what the trace says was decided.
+# A device has no memory for a request, and idle models have it: they leave, by policy, and the program does not notice.
+# Over the simulated driver (a test double): each case of _rescue.c by itself, and the decisions in the trace.
 import json
 
 import support
@@ -10,7 +10,7 @@ names = support.run(program, env=environment()).stdout.split()
 assert len(names) == 25, names
 
 WISH = {"turned_off": "0", "kept_is_taken": "kept"}
-# The rescues of each case: what was decided of which owner, and why. All others have none.
+# The rescues of each case: the decisions by owner, and their reasons. All other cases have none.
 STOWED, CANNOT = ("stow", "policy"), ("keep", "cannot")
 DECIDED = {"makes_room": [[STOWED]], "asked_twice": [[STOWED]], "other_entries": 3 * [[STOWED]], "in_use": [[CANNOT]],
            "is_kept": [[("keep", "policy")]], "nothing_said": [[("keep", "nothing_said")]],
@@ -22,7 +22,7 @@ DECIDED = {"makes_room": [[STOWED]], "asked_twice": [[STOWED]], "other_entries":
 
 
 def rescues(lines):
-    """Of each trigger that was a rescue: [(action, why), …], and that it was finished."""
+    """Each trigger that was a rescue: [(action, why), …]. It must be finished."""
     found = []
     for line in lines:
         if line["kind"] == "TRIGGER" and line["reason"] == "rescue":
@@ -44,7 +44,7 @@ for name in names:
     assert trace.returncode == 0, f"{name}: {trace.stdout}{trace.stderr}"
     lines = json.loads(trace.stdout)["lines"]
     expected = DECIDED.get(name, [])
-    if name == "not_again_at_once": # 100 refusals, and those until it is time again
+    if name == "not_again_at_once": # 100 refusals, and those until the next rescue is allowed
         found = rescues(lines)
         assert len(found) <= 6 and found[:-1] == [[CANNOT]] * (len(found) - 1) and found[-1] == [STOWED], found
         continue
@@ -54,12 +54,12 @@ text = support.memstow("decisions", "makes_room.mst").stdout
 assert "rescue (no device memory was left)" in text, text
 assert "stowed because a device had no memory left" in support.memstow("decisions", "to_be_freed.mst").stdout
 
-# The program saw no error: no refusal is noted, and no snapshot is taken of one.
+# The program saw no error: no refusal is noted, and there is no snapshot.
 cuda = support.report("makes_room.mst")["cuda"]
 assert not cuda["refused"] or not cuda["refused"]["requests"], cuda["refused"]
 assert not list(support.HERE.glob("makes_room.mst.oom*"))
 
-# A word that cannot be read counts as not set, and the report says so.
+# A value that cannot be read counts as not set, and the report says so.
 support.track(program, "turned_off", file="word.mst", status=None, 
               env=environment(SIMCUDA_CAPACITY="48M", MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_RESCUE="maybe"))
 notes = support.report("word.mst")["process"]["notes"]

@@ -1,4 +1,4 @@
-# Every client reaches the simulated driver by its own route, and has the same live in the end.
+# Every client reaches the simulated driver by its own route, and has the same live memory at the end.
 import subprocess
 
 from _simcuda import ROUTES, client, expected, run_client
@@ -13,7 +13,7 @@ def needed(route):
     return subprocess.run(["objdump", "-p", client(route)], capture_output=True, text=True, check=True).stdout
 
 
-# The routes differ in how they are linked, or they would prove nothing.
+# The routes must differ in how they are linked, or the test would prove nothing.
 for route, library in {"driver_linked": "libcuda.so.1", "driver_entry_point": "libcudart.so.13",
                        "runtime_versioned_12": "libcudart.so.12", "runtime_versioned_13": "libcudart.so.13",
                        "runtime_unversioned": "libcudart.so.13"}.items():

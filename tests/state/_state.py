@@ -1,4 +1,4 @@
-"""What the tests of the store share: a program and Python code under the library, and a folder on a disk."""
+"""Shared by the tests of the store: a program and Python code under the library, and a folder on a disk."""
 import os, pathlib, subprocess, sys, textwrap
 
 import support
@@ -25,20 +25,20 @@ def environment(folder):
 
 
 def start(*argv, folder, **options):
-    """A command under the library, with its output to be read."""
+    """Starts a command under the library; its output can be read."""
     command = [support.MEMSTOW, "run", "--quiet", "-o", support.HERE / "out.%p.mst", "--", *argv]
     return subprocess.Popen([str(a) for a in command], env=environment(folder), stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True, **options)
 
 
 def python(code, folder, status=0):
-    """Runs Python code with the store at hand; `folder` is its variable, too. Returns the output."""
+    """Runs Python code with the store; it also has the variable `folder`. Returns the output."""
     head = f"import errno, os, pathlib, sys\nimport memstow, memstow_state\nfolder = pathlib.Path({str(folder)!r})\n"
     return support.memstow("run", "--quiet", "-o", support.HERE / "python.mst", "--", sys.executable, "-c",
                            head + textwrap.dedent(code), env=environment(folder), status=status)
 
 
 def listing(folder):
-    """All that is below a folder, with what it holds."""
+    """All files in a folder, with their contents."""
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
             for path in sorted(folder.rglob("*"))}

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # needs: root
-"""A disk that is full: put says so, keeps nothing of it, and the last iteration is there, below a prefix and without
-one."""
+"""A full disk: put fails and keeps nothing, and the last iteration is still there, with a prefix and without one."""
 import sys
 
 import _state, support

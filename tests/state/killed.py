@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""kill -9 at 200 random moments of a loop below a prefix: the next process goes on from the last iteration that
-committed, with all of its values and no others, and there is one set of files."""
+"""kill -9 at 200 random moments of a loop with a prefix. The next process goes on from the last committed iteration,
+with all of its values and no others, and there is one set of files."""
 import os, random, signal, time
 
 import _state
@@ -14,7 +14,7 @@ chance = random.Random(seed)
 
 
 def one(last, wait):
-    """Kills it after so long. Returns the last generation that it said had committed."""
+    """Kills it after this time. Returns the last generation that it reported as committed."""
     process = _state.start(program, "persist", folder=folder)
     try:
         line = process.stdout.readline()
@@ -38,7 +38,7 @@ for moment in range(MOMENTS):
 names = sorted(path.name for path in (folder / "a loop/of two.state").iterdir())
 print(last, "iterations", names)
 assert last > MOMENTS / 4, last
-# What the next process finds is one set; it removes what the killed one was about to name.
+# The next process finds one set; it removes the files that the killed one was about to name.
 left = _state.python("""
     store = memstow_state.open("after", persist_prefix="a loop/of two", directory=folder)
     print(store.generation, *sorted(os.listdir(folder / "a loop/of two.state")))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A hundred iterations beside a policy: what lives is the same after each, no call stack or descriptor is added,
-`memstow leaks` finds nothing, the report names the values, and a trigger and `memstow stow` from outside move them."""
+"""A hundred iterations beside a policy. Live memory is the same after each; no call stack or descriptor is added;
+`memstow leaks` finds nothing; the report names the values; a trigger and `memstow stow` from outside move them."""
 import json
 
 import _state, support

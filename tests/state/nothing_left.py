@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""Without a prefix nothing is left of a loop: not after an end, an error, a Ctrl-C or a kill, in memory or in files;
-and below a prefix an iteration that was on leaves nothing, and the last one that committed."""
+"""Without a prefix nothing is left of a loop, in memory or in files: not after an end, an error, a Ctrl-C or a kill.
+With a prefix the unfinished iteration leaves nothing, and the last committed one is left."""
 import os, signal
 
 import _state, support
@@ -35,7 +35,7 @@ for where in ("ram", "file", "prefix"):
                 store.close()
                 """, folder)
         assert not list(folder.iterdir()), (where, ending, list(folder.iterdir()))
-# a value's file that somebody has made shorter is an error, and no SIGBUS
+# a value's file that somebody has shortened is an error, not a SIGBUS
 _state.python("""
     store = memstow_state.open("loop", persist_prefix="p", directory=folder)
     store.begin(); store.put("x", b"1" * 3000000); store.commit()

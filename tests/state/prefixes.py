@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""Prefixes: what lies below one goes on in another process, with 0600 and no links; a second loop is refused; prefixes
-that lead out of the directory, links, other people's files and damaged ones are one clear error each, and nothing is
-written or removed."""
+"""Prefixes. Values with a prefix live on in another process; their files have mode 0600 and no links. A second loop of
+the prefix is refused. Prefixes outside of the directory, links, files of other users and damaged files are one clear
+error each, and nothing is written or removed."""
 import os, shutil, stat
 
 import _state, support
@@ -46,7 +46,7 @@ resumed = """
     """
 _state.python(resumed + "store.close(keep=True)", folder)
 
-# --- a holder that was killed leaves no lock, though a child that it forked lives on; one that lives is respected
+# --- a killed holder leaves no lock, although a child that it forked lives on; a living holder is respected
 holder = _state.start(support.PYTHON, "-c", f"""if True:
     import memstow_state, os, sys, time
     store = memstow_state.open("holder", persist_prefix="my loop", directory={str(folder)!r})
@@ -78,7 +78,7 @@ shutil.copytree(home, good / "my loop.state")
 
 
 def refused(number, words, prefix="my loop", change=None):
-    """A folder as it was, but for one change: opening says why, and leaves all as it was."""
+    """Makes one change to the folder: opening fails with this reason, and leaves everything as it was."""
     shutil.rmtree(folder)
     shutil.copytree(good, folder, symlinks=True)
     if change:
@@ -141,7 +141,7 @@ _state.python("""
     assert not os.listdir(folder), os.listdir(folder)
     """, folder)
 
-# --- nor of the folders of the prefix, as far as they are empty and as the store makes them
+# --- nor of the prefix's folders, if they are empty and the store made them
 (folder / "mine").mkdir(mode=0o755)
 (folder / "link").symlink_to(outside)
 _state.python("""

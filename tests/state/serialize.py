@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: torch
 # timeout: 200
-"""Values come back as they went in: tensors of each type, shape and stride, arrays, nested ones, texts, numbers,
-pickles; what is to pass by reference does, and says why; what comes back as another type is a warning; bytes that are
-none of ours are an error."""
+"""Values come back unchanged: tensors of each type, shape and stride, arrays, nested values, texts, numbers, pickles.
+Values that must pass by reference do so, and the reason is given. A value that comes back as another type gives a
+warning. Foreign bytes are an error."""
 import os
 
 import support

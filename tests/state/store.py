@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""The store as a C program uses it: what becomes visible when, views, owners and moves, limits, bad arguments, forks,
-threads, two gibibytes in a file. What each case checks is in _store.c; here: that it ends well, leaves no file, and
-that its ledger is right."""
+"""The store used by a C program: when values become visible, views, owners and moves, limits, bad arguments, forks,
+threads, two gibibytes in a file. _store.c has the checks of each case. This file checks that the program ends well,
+leaves no file, and has a correct ledger."""
 import _state, support
 
 program, folder = _state.program(), _state.real_disk()
@@ -13,7 +13,7 @@ for case in support.run(program).stdout.split():
     report = support.report(f"{case}.mst")
     assert report["totals"]["live_bytes"] == sum(site["live_bytes"] for site in report["sites"]), case
 
-# What a loop has when its process ends is its owner's, once.
+# The owner of a loop's value has it once when the process ends.
 states = {owner["name"]: owner for owner in support.report("generations.mst")["owners"] if owner["kind"] == "state"}
 assert all(owner["live_bytes"] == 0 for owner in states.values()), states
 owners = {owner["name"]: owner for owner in support.report("ram_limit.mst")["owners"] if owner["kind"] == "state"}

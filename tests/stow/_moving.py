@@ -1,5 +1,5 @@
-"""What the tests of moving memory share: programs that run under the library with the stow engine's functions exported,
-and directories to move to."""
+"""Shared by the tests of moving memory: programs under the library with the stow engine's functions exported, and
+directories to move to."""
 import contextlib, os, pathlib, signal, subprocess
 
 import support
@@ -30,7 +30,7 @@ def real_disk():
 
 
 def execute(argv, directory, timeout=110, **options):
-    """Runs a program under the library. SIGKILL ends it: a mover holds other signals back."""
+    """Runs a program under the library. SIGKILL ends it, because a mover holds other signals back."""
     process = subprocess.Popen([str(a) for a in argv], env=environment(directory, **options.pop("env", {})),
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
     try:
@@ -42,8 +42,8 @@ def execute(argv, directory, timeout=110, **options):
 
 
 def run_cases(*names, only=None, **options):
-    """Runs every case of programs that list their cases, each in a process of its own. What is skipped in some is
-    said."""
+    """Runs every case of programs that list their cases, each in a process of its own. Prints the cases that are
+    skipped."""
     folder, skipped = real_disk(), []
     folder.chmod(0o777)
     for name in names:
@@ -63,7 +63,7 @@ def run_cases(*names, only=None, **options):
 
 @contextlib.contextmanager
 def mounted(kind, size_mib, name="disk"):
-    """A small file system; skips where this user cannot mount one."""
+    """A small file system. Skips the test if this user cannot mount one."""
     if os.geteuid() != 0:
         support.skip("needs root, to mount a small file system")
     place, image = support.HERE / name, support.HERE / f"{name}.image"

@@ -1,5 +1,5 @@
-"""Moves that are asked for through the control socket: memory is the same afterwards, and who takes a trigger back ends
-all of it, not only the move of the owner that it is at."""
+"""Moves that are requested through the control socket: memory is the same afterwards. A client that takes a trigger
+back ends all of it, not only the present owner's move."""
 import json, pathlib, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harm"))
@@ -44,7 +44,7 @@ assert last(connection)[2] >= 0
 left = stowed()
 assert left.count(0) > 1, f"only the move that was on was ended: {left}"
 
-# The wish to end was that request's. A later one moves all.
+# The cancel was for that request. A later one moves everything.
 program.ask("trigger")
 assert all(stowed()), stowed()
 assert program.tell("[zlib.crc32(block) for block in blocks]") == sums

@@ -1,6 +1,6 @@
 # timeout: 200
-"""Moves that the program makes itself, for a request that it answers: how far they are is told, also on a terminal, and
-who takes the request back ends them; what the program moves for itself afterwards goes to its end."""
+"""The program answers a request by moves that it makes itself. Their progress is reported, also on a terminal, and a
+client that takes the request back ends them. Later moves of the program for itself run to their end."""
 import pathlib, sys
 
 for room in ("harm", "cli"):
@@ -27,7 +27,7 @@ threading.Thread(target=serve, daemon=True).start()
 
 
 def asked(kind, ended_at_first_progress=False):
-    """The progress that is told, as (moved, of how many), and the answer."""
+    """The reported progress as (moved, of how many), and the answer."""
     connection, told = connected(path), []
     connection.send(pack(kind, model))
     while (answer := receive(connection))[0] != DONE:
@@ -44,7 +44,7 @@ program.tell(f"exec({SETUP!r})")
 model, total = program.tell("model"), program.tell("zlib.crc32(block)")
 path = program.listening()
 
-# On a disk that takes all of it in a quarter of a second nothing is told of that.
+# On a disk that takes everything in a quarter of a second, no progress is reported.
 for attempt in range(8):
     told, moved = asked(STOW, ended_at_first_progress=True)
     if 0 < moved < SIZE:
@@ -60,7 +60,7 @@ told, moved = asked(STOW)
 assert moved == SIZE and all(a <= b == SIZE for a, b in told) and told == sorted(told), (told, moved)
 assert program.tell("zlib.crc32(block)") == total
 
-# The line on a terminal: from a socket in the place of ours that says what it has to.
+# The line on a terminal, with a socket in the place of ours that sends the messages.
 _terminal.need()
 PLAY = f"""
 import socket, struct

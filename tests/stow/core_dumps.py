@@ -1,17 +1,17 @@
 # needs: deb:gdb
 # timeout: 240
-"""Core dumps of a program with stowed memory, by the kernel and by gcore: what is in them, and that they come to an
-end, also when the disk cannot be read, and in the middle of a move."""
+"""Core dumps of a program with stowed memory, by the kernel and by gcore: their contents are right and they end, also
+if the disk cannot be read, and in the middle of a move."""
 import os, pathlib, random, resource, signal, struct, subprocess
 
 import _moving, support
 
-ANONYMOUS, PRIVATE_FILES = 0x33, 0x37 # /proc/PID/coredump_filter: the usual one, and with private mappings of files
+ANONYMOUS, PRIVATE_FILES = 0x33, 0x37 # coredump_filter: the usual one, and with private mappings of files
 program, folder = _moving.program("dumped"), _moving.real_disk()
 
 
 class Core:
-    """A core file; content() is what it has of a range: None when that is not in it, else all of it."""
+    """A core file. content() is its part of a range; None if the range is not in it."""
 
     def __init__(self, path):
         self.file = open(path, "rb")
@@ -21,7 +21,7 @@ class Core:
         self.file.seek(offset)
         table = self.file.read(size * count)
         parts = [struct.unpack_from("<IIQQQQQQ", table, i * size) for i in range(count)]
-        self.parts = [(p[3], p[5], p[2]) for p in parts if p[0] == 1 and p[5]] # address, bytes in the file, where
+        self.parts = [(p[3], p[5], p[2]) for p in parts if p[0] == 1 and p[5]] # address, bytes in the file, offset
 
     def content(self, start, length):
         found = b""
@@ -54,7 +54,7 @@ class Dumped:
         return word == "abort" or self.process.stdout.readline().strip()
 
     def end(self):
-        """Its core file; None: there is none."""
+        """The core file; None: there is none."""
         self.tell("abort")
         assert self.process.wait(60) == -signal.SIGABRT, self.process.returncode
         assert not os.listdir(folder), os.listdir(folder)
@@ -70,7 +70,7 @@ class Dumped:
         return Core(f"gcore.{self.process.pid}")
 
     def in_it(self, core):
-        """For each area: whether the core has it. What it has is right."""
+        """Whether the core has each area. Areas that it has must be right."""
         there = {name: core.content(*area) for name, area in self.areas.items()}
         for name, content in there.items():
             assert content in (None, pathlib.Path(f"{name}.expected").read_bytes()), f"{name} is another"
@@ -78,7 +78,7 @@ class Dumped:
 
 
 def by_kernel():
-    """None where cores go elsewhere, or nowhere."""
+    """None if cores go elsewhere or nowhere."""
     pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text()
     if not pattern.startswith("core") or "/" in pattern:
         return f"cores of the kernel's own: they go to {pattern.strip()}"
@@ -86,7 +86,7 @@ def by_kernel():
         return "cores of the kernel's own: RLIMIT_CORE"
     dumped = Dumped()
     dumped.keep(ANONYMOUS)
-    # Of what was written to since, the whole mapping.
+    # An area that was written to since: the whole mapping.
     assert dumped.in_it(dumped.end()) == {"plain": True, "stowed": False, "written": True, "back": True}
     dumped = Dumped()
     dumped.keep(PRIVATE_FILES)
@@ -108,7 +108,7 @@ def by_kernel():
 
 untested = by_kernel()
 dumped = Dumped()
-# What lies in a removed file is found nowhere else: gcore reads it.
+# A removed file is found nowhere else: gcore reads its content.
 assert all(dumped.in_it(dumped.by_gcore()).values())
 assert dumped.tell("check") == "whole"
 dumped.end()

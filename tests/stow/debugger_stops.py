@@ -1,6 +1,6 @@
-"""A debugger stops all threads of a program whose memory moves all the time, in any order, again and again: each stops,
-and memory is whole. A thread that waits in the kernel for another one, which has been stopped, would not stop; gcore
-would wait for ever. What sees to that is a process, which may be killed, and ends with the program."""
+"""A debugger stops all threads of a program again and again, in any order, while its memory moves all the time. Each
+thread stops, and memory is whole. A thread that waits in the kernel for another, stopped thread would not stop, and
+gcore would wait for ever. A process of memstow's prevents that; it may be killed, and ends with the program."""
 import ctypes, os, pathlib, signal, subprocess, time
 
 import _moving, support

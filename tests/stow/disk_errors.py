@@ -1,7 +1,7 @@
 # needs: root
 # timeout: 200
-"""A disk that fails: writing (a file system on a sparse image that has no room to grow), and reading (an image that
-lost its end). Memory stays whole, and is stowed for as long as it cannot be read."""
+"""A disk that fails: during writes (a file system on a sparse image without room to grow) and during reads (an image
+that lost its end). Memory stays whole, and stays stowed as long as it cannot be read."""
 import errno, shutil, subprocess
 
 import _moving, support
@@ -37,7 +37,7 @@ with _moving.mounted("tmpfs", 12, "small") as small:
         support.run("umount", "-l", place)
 assert status == 0, f"exit status {status}\n{output}"
 moved = output.split()[0]
-assert int(moved) in (-errno.EIO, -errno.ENOSPC), output # as the kernel names it
+assert int(moved) in (-errno.EIO, -errno.ENOSPC), output # in the kernel's order
 
 image = sparse(support.HERE / "image", 48)
 place = loop_mount(image, "reading")

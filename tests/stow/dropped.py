@@ -1,4 +1,5 @@
-"""Mappings of files are dropped, with the page cache, and never copied; what was written to a private one stays."""
+"""Pages of mapped files are dropped, from the page cache, too, and never copied. Pages of a private mapping that were
+written to stay."""
 import _moving
 
 folder = _moving.real_disk()

@@ -1,6 +1,6 @@
 # needs: root deb:bindfs deb:fuse3
-"""A directory on FUSE: memory does not move there, whatever lies behind it, and nothing is left there; nor does it by
-way of an overlay."""
+"""A directory on FUSE, whatever lies behind it: memory does not move there, nor through an overlay above it, and no
+file is left there."""
 import errno, os, shutil
 
 import _moving, support
@@ -10,7 +10,7 @@ behind, place, merged = (support.HERE / name for name in ("behind", "fuse", "mer
 
 
 def answer(directory):
-    """It is refused there, stays whole, and then moves elsewhere."""
+    """Asserts that a move there is refused, memory stays whole, and then moves elsewhere."""
     status, output = _moving.execute([program, "32", elsewhere], directory)
     assert status == 0, f"exit status {status}\n{output}"
     moved, _, text = output.strip().split(" ", 2)
@@ -18,7 +18,7 @@ def answer(directory):
 
 
 def mount_fuse():
-    """A process that hands on what is asked for to a real disk."""
+    """A process that passes all requests on to a real disk."""
     behind.mkdir(), place.mkdir()
     if not os.path.exists("/dev/fuse") or not shutil.which("bindfs"):
         support.skip("needs /dev/fuse and bindfs")
@@ -28,7 +28,7 @@ def mount_fuse():
 
 
 def overlay_over_fuse():
-    """The kernel wants more of an upper file system than bindfs has: usually there is none."""
+    """The kernel wants more of an upper file system than bindfs has, so usually there is no such overlay."""
     for folder in (place / "upper", place / "work", support.HERE / "lower", merged):
         folder.mkdir()
     options = f"lowerdir={support.HERE}/lower,upperdir={place}/upper,workdir={place}/work"

@@ -1,8 +1,8 @@
 # needs: root
 # timeout: 200
 # alone
-"""What is stowed is given back: the control group's memory falls by at least 95 % of it, and RSS does; and chunk by
-chunk while it moves, not in the end only."""
+"""Stowed memory is given back: the control group's memory falls by at least 95 % of it, and so does RSS, chunk by chunk
+during the move and not only at the end."""
 import _moving, support
 
 group = support.MemoryGroup.make() or support.skip("cannot make a control group with the memory controller")

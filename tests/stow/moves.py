@@ -1,6 +1,6 @@
 # timeout: 600
 # alone
-"""Moving memory out and back, each way that there is, and what the program may do to it meanwhile and afterwards."""
+"""Moves out and back, by each method, and what the program may do to its memory meanwhile and afterwards."""
 import _moving
 
 _moving.run_cases("cases")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 200
-"""Moves that a program makes for itself, out, back and for a trigger: `memstow owners` shows how far they are, and
-`--cancel` ends them from outside after the chunk that they are at, with the rest of the trigger. What is moved later is
-moved whole. A move that somebody else asked for ends so, too, and who asked is told."""
+"""Moves that a program makes for itself: out, back and for a trigger. `memstow owners` shows their progress. `--cancel`
+ends them from outside after the present chunk, with the rest of the trigger. Later moves are complete. A move that
+another client requested ends in the same way, and this client is told."""
 import json, pathlib, re, subprocess, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harm"))
@@ -40,7 +40,7 @@ def owners():
 
 
 def seen_moving(way):
-    """Of model0, half way: what is told, as JSON and as text."""
+    """Half way, for model0: the progress as JSON and as text."""
     def look():
         owner = owners()["model0"]
         return owner if owner["moving"] == way and 0 < owner["moved_bytes"] < owner["to_move_bytes"] else None
@@ -53,7 +53,7 @@ def seen_moving(way):
 
 
 def cancel(verb, *owner):
-    """Until a move is hit. What it says of it: bytes, and of how many."""
+    """Cancels until a move is hit. Returns the reported bytes, and of how many."""
     def attempt():
         done = memstow(verb, program.pid, *owner, "--cancel", status=None)
         if done.returncode:
@@ -95,7 +95,7 @@ for verb, way, owner in (("stow", "out", ()), ("restore", "back", ("model0",)), 
     assert program.tell("abi.memstow_stow(models[0])") == SIZE, "what was cancelled was another call"
     assert program.tell("abi.memstow_restore(models[0])") == SIZE
 
-# A trigger moves them one after the other: what it has not begun stays.
+# A trigger moves owners one after the other: those that it has not begun stay.
 program.begin(f"until_cut_short(('trigger', trigger, {SIZE * MODELS}), *(back(i) for i in range({MODELS})))")
 seen_moving("out")
 cancel("stow")
@@ -107,7 +107,7 @@ assert program.tell("abi.memstow_trigger(1, None)") >= SIZE * MODELS - sum(left)
 assert [owners()[f"model{i}"]["stowed_bytes"] for i in range(MODELS)] == [SIZE] * MODELS
 assert program.tell("sums()") == before
 
-# Where the next move begins at once, what is told of the one that was ended is its own.
+# If the next move begins at once, the report about the cancelled move is still about that one.
 assert all(program.tell(f"abi.memstow_restore(models[{i}])") == SIZE for i in range(MODELS))
 for _ in range(3):
     program.begin(
@@ -116,7 +116,7 @@ for _ in range(3):
     said, (name, moved) = cancel("stow"), program.after()
     assert said == text_of(moved), (moved, said)
 
-# Who asked from outside hears that somebody else has ended it.
+# The client that requested a move is told that another one has ended it.
 for verb, way in (("stow", "out"), ("restore", "back")):
     program.tell(f"abi.memstow_{'restore' if verb == 'stow' else 'stow'}(models[0])")
     asked = start(MEMSTOW, verb, program.pid, "model0", stdout=subprocess.PIPE, text=True)
@@ -128,7 +128,7 @@ for verb, way in (("stow", "out"), ("restore", "back")):
     assert re.fullmatch(rf"model {models[0]} 'model0': {PAST[verb]} \d+\.\d MiB: the move was cancelled\n", told), told
     assert asked.returncode == 0
 
-# What the trace has as not moved is what is not there: an earlier move took the rest.
+# The trace reports as not moved what is not there: an earlier move took the rest.
 program.tell("abi.memstow_stow(models[0])")
 LOCKED = 4 << 20
 program.tell("abi.mlock(ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(blocks[0])) + (100 << 20)), "

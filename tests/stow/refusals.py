@@ -1,5 +1,5 @@
 # timeout: 600
-"""What may not be moved is refused with its reason, and stays whole: one case for each reason."""
+"""Memory that may not be moved is refused with the reason, and stays whole: one case for each reason."""
 import _moving
 
 _moving.run_cases("refusals")

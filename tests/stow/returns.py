@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 600
 # alone
-"""Memory that comes back as a whole, by request, or because the program does what no stowed memory can be there for."""
+"""Memory that comes back as a whole: by request, or because the program makes a call that is impossible with stowed
+memory."""
 import _moving
 
 _moving.run_cases("returns")

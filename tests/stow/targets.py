@@ -1,6 +1,6 @@
 # needs: root
 # timeout: 200
-"""Directories that memory moves to, or does not: full and real ones, tmpfs, ramfs, overlays over either, none."""
+"""Directories that memory moves to or does not: full and real ones, tmpfs, ramfs, overlays over either, none."""
 import errno, os
 
 import _moving, support
@@ -55,7 +55,7 @@ moved, text = answer("/proc")
 assert moved == -errno.ENOTSUP, (moved, text)
 elsewhere.rmdir()
 
-# Where nothing is said: the user's cache, and /var/tmp where that is in memory.
+# By default: the user's cache, and /var/tmp if the cache is in memory.
 home = support.HERE / "home"
 home.mkdir()
 unsaid = {"MEMSTOW_STOW_DIR": "", "XDG_CACHE_HOME": "", "HOME": str(home)}

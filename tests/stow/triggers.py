@@ -1,7 +1,7 @@
 # timeout: 200
-"""Triggers that nobody asks for, in programs that run: what was not used for long goes out by itself, and so it does
-when memory is short, of the machine or of a control group; the trace says why. A kept model stays, and without a wish
-all of it does."""
+"""Triggers that nobody requests, in running programs: an owner that was not used for long goes out, and so it does when
+memory is short, of the machine or of a control group. The trace says why. A kept model stays. Without the options every
+model stays."""
 import json, pathlib, re, sys, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harm"))
@@ -33,7 +33,7 @@ def trace(program):
 
 
 def goes_out(folder, wish, reason, **more):
-    """The model whose policy is to stow it goes out for that reason; what it holds is the same."""
+    """Asserts that the model with the policy stow goes out for that reason, and that its content is the same."""
     program = Program(wish, env={"MEMSTOW_STOW_DIR": str(folder)}, **more)
     program.tell(f"exec({SETUP!r})")
     sums = program.tell("zlib.crc32(unet), zlib.crc32(clip)")
@@ -59,7 +59,7 @@ goes_out(folder, f"--pressure={available + 1}G", "pressure") # more than the mac
 assert not list(folder.iterdir())
 group = support.MemoryGroup.make()
 if group:
-    group.limit(300 << 20) # of which two models are 43 %, and one is 22 %
+    group.limit(300 << 20) # two models are 43 % of it, and one is 22 %
     goes_out(folder, "--pressure=40%", "pressure", preexec_fn=group.join)
 assert not list(folder.iterdir())
 folder.rmdir()

@@ -1,7 +1,7 @@
 # timeout: 300
 # alone
-"""No write is lost while memory is moved out and back: three million of three threads in each atomic way, and
-by comparing, for owners that are idle while it moves."""
+"""No write is lost while memory is moved out and back: three million writes of three threads with each atomic method,
+and by comparing, for owners that are idle during the move."""
 import _moving, support
 
 

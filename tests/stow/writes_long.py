@@ -1,7 +1,7 @@
 # long
 # timeout: 7200
 # alone
-"""writes, ten million in each way."""
+"""writes, with ten million writes by each method."""
 import writes
 
 writes.main(10_000_000, 3500)
