@@ -1,6 +1,6 @@
-/* cuda_pair.c — what a hook costs for a pair of cudaMallocAsync and cudaFreeAsync, both as a library, which does
- * nothing but count addresses, and as the program that calls it: nanoseconds, the least of many short turns. The
- * library stands for CUDA's runtime, and is no driver: the time is memstow's own, and says nothing of a GPU. */
+/* cuda_pair.c — the cost of a hook for a pair of cudaMallocAsync and cudaFreeAsync, in nanoseconds: the least of many
+ * short turns. It is both the library, which only counts addresses, and the program that calls it. The library stands
+ * for CUDA's runtime and is no driver: the time is memstow's own, and says nothing about a GPU. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
-/* empty.c — the floor: a preloaded library that passes every call on to the next allocator in line, and does nothing
- * else. It never allocates by itself. */
+/* empty.c — the floor of the benchmark: a preloaded library that only passes every call on to the next allocator. It
+ * never allocates. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* measure.c — measure FILE PROGRAM ARG…: runs a program and writes "SECONDS KIBIBYTES STATUS" to FILE, wall time and
- * largest resident set. A launcher of its own because a child's resident set starts as its parent's: this one is small.
- */
+/* measure.c — measure FILE PROGRAM ARG…: runs a program and writes "SECONDS KIBIBYTES STATUS" to FILE: wall time and
+ * largest resident set. It is a program of its own because a child's resident set starts as large as its parent's, and
+ * this parent is small. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
         perror(argv[2]);
         _exit(127);
     }
-    signal(SIGINT, SIG_IGN); /* meant for a server that it measures */
+    signal(SIGINT, SIG_IGN); /* the signal is meant for the server that it measures */
     int status;
     struct rusage usage;
     if (wait4(child, &status, 0, &usage) != child) return 1;

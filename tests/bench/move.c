@@ -1,4 +1,5 @@
-/* move.c — seconds that so many MiB take out, back whole for an idle owner, and back whole in use: move MIB. */
+/* move.c — move MIB: the seconds to move this many MiB out, to bring them back whole for an idle owner, and to bring
+ * them back whole while in use. */
 #include "../stow/moving.h"
 
 #include <time.h>

@@ -1,4 +1,4 @@
-/* scopes.c — what scopes cost: nanoseconds, the least of many short turns, because machines are noisy. */
+/* scopes.c — the cost of scopes in nanoseconds: the least of many short turns, because machines are noisy. */
 #include "../prog/abi.h"
 
 #include <stdio.h>

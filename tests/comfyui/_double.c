@@ -1,8 +1,7 @@
-/* A test double of libmemstow.so: the registration ABI with tables behind it and no memory. It counts what is assigned,
- * and nothing that is allocated; what is retired counts as freed, what is stowed stays where it is. It lets the Python
- * module and the node pack be tested where they must be told things (requests, full tables) that the library says only
- * in places hard to reach; what memory does is tested with the library itself. memstow_double_* is what only tests
- * call. */
+/* A test double of libmemstow.so: the registration ABI over tables, without memory. It counts assigned memory, but no
+ * allocations. Retired memory counts as freed; stowed memory stays where it is. With it, tests of the Python module and
+ * the node pack reach cases that are rare in the library, such as requests and full tables. Tests of the library itself
+ * show what happens to memory. Only tests call memstow_double_*. */
 #define _GNU_SOURCE
 #include "../../include/memstow.h"
 #include <errno.h>
@@ -120,7 +119,7 @@ int32_t memstow_owner_figures(uint32_t id, struct memstow_figures *out) {
     return 0;
 }
 
-/* The double does not know in which node and run. */
+/* The double does not know nodes and runs. */
 int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t size) {
     uint32_t found = 0;
     if (size != sizeof *out) return fail(EINVAL, "shares of another size");
@@ -134,7 +133,7 @@ int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t size) 
     return found;
 }
 
-/* The most of a while: what is live. */
+/* The peak of an interval: the live bytes. */
 int64_t memstow_peak(uint32_t anew) {
     int64_t live = 0;
     (void)anew;
@@ -203,8 +202,8 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
     return memstow_owner_retire(run);
 }
 
-/* So much of the owner's memory is a device's; the device has no memory for what comes back, or the disk for what goes
- * there; restores so far. */
+/* How much of the owner's memory is on a device; whether the device or the disk is full; the number of restores so far.
+ * */
 static int device_is_full, disk_is_full, restores;
 void memstow_double_on_device(uint32_t id, uint64_t bytes) { owner_of(id)->on_device = bytes; }
 void memstow_double_device_full(int full) { device_is_full = full; }
@@ -273,7 +272,7 @@ int64_t memstow_trigger(uint32_t reason, const char *text) {
     return begun < 0 ? begun : memstow_trigger_end();
 }
 
-/* With the line's number in front, from 1. */
+/* Each line with its number in front, from 1. */
 int32_t memstow_trace(const char *json) {
     if (strlen(json) > 4000) return fail(E2BIG, "the line is too long");
     pthread_mutex_lock(&lock);
@@ -322,7 +321,7 @@ int32_t memstow_snapshot(const char *path) {
     return 0;
 }
 
-/* What `memstow trigger PID` and others would do: returns the ticket. */
+/* Makes a request, as `memstow trigger PID` and others do. Returns the ticket. */
 uint64_t memstow_double_ask(uint32_t kind, uint32_t owner, const char *text) {
     struct memstow_request *made = &requests[asked].asked;
     *made = (struct memstow_request){.size = sizeof *made, .kind = kind, .owner = owner, .ticket = asked + 1};
@@ -330,7 +329,7 @@ uint64_t memstow_double_ask(uint32_t kind, uint32_t owner, const char *text) {
     return ++asked;
 }
 
-/* What memstow itself would ask for when memory is short. */
+/* Makes the request that memstow itself makes when memory is short. */
 uint64_t memstow_double_ask_trigger(uint32_t reason, uint64_t needed) {
     struct memstow_request *made = &requests[asked].asked;
     *made = (struct memstow_request){
@@ -338,11 +337,11 @@ uint64_t memstow_double_ask_trigger(uint32_t reason, uint64_t needed) {
     return ++asked;
 }
 
-/* What the last trigger was begun with. */
+/* The reason of the last trigger. */
 uint32_t memstow_double_reason(void) { return last_reason; }
 uint64_t memstow_double_needed(void) { return last_needed; }
 
-/* The answer's result; INT64_MIN while there is none. */
+/* The result of the answer; INT64_MIN: there is no answer yet. */
 int64_t memstow_double_answer(uint64_t ticket) {
     return requests[ticket - 1].done ? requests[ticket - 1].result : INT64_MIN;
 }

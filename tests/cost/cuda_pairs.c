@@ -1,5 +1,5 @@
-/* cuda_pairs.c — N times cudaMallocAsync and cudaFreeAsync, with 3,000 blocks alive: what tests/cost/cuda.py counts.
- * The runtime is that of tests/bench/cuda_pair.c, whose functions do nothing but answer. */
+/* cuda_pairs.c — N pairs of cudaMallocAsync and cudaFreeAsync with 3,000 live blocks, for tests/cost/cuda.py. The
+ * runtime is that of tests/bench/cuda_pair.c, whose functions only answer. */
 #include <stddef.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* A ledger file of as many sites as it is asked for, each with a call stack of some ninety frames, as a program with a
- * large interpreter in it has them: deep FILE SITES SEED. Stacks fan out towards the inside and share their pieces. */
+/* deep FILE SITES SEED: writes a ledger file with this many sites. Each has a call stack of some ninety frames, as in a
+ * program with a large interpreter. Stacks branch towards the inside and share their pieces. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ static void add_frames(struct builder *builder) {
     free(frames);
 }
 
-/* Pieces of 5 to 15 frames; `starts` says where each begins. */
+/* Pieces of 5 to 15 frames; `starts` has the beginning of each. */
 static void add_segments(struct builder *builder, uint32_t *starts) {
     uint32_t *words = malloc(SEGMENTS * 16 * sizeof *words), used = 0;
     assert(words);
@@ -43,7 +43,7 @@ static void add_segments(struct builder *builder, uint32_t *starts) {
     free(words);
 }
 
-/* Each level has more nodes than the one outside it; the sites are the last nodes. Returns the number of nodes. */
+/* Each level has more nodes than the one outside of it; the last nodes are the sites. Returns the number of nodes. */
 static uint32_t add_nodes(struct builder *builder, const uint32_t *starts, uint32_t sites) {
     static const double shares[LEVELS] = {0.00001, 0.0001, 0.001, 0.01, 0.03, 0.08, 0.15, 0.3, 0.73};
     struct snap_node *nodes = calloc(2 * (size_t)sites + LEVELS + 1, sizeof *nodes);
@@ -70,7 +70,7 @@ static void add_sites(struct builder *builder, uint32_t sites, uint32_t nodes) {
     free(table);
 }
 
-/* Every fourth is wide. */
+/* Every fourth site has wide counters. */
 static void add_counters(struct builder *builder, uint32_t sites) {
     enum { ADDRESS = 1 << 30 };
     uint32_t count = (sites + SNAP_SITE_FIRST) / SNAP_CHUNK_SITES + 1;
@@ -102,7 +102,7 @@ int main(int count, char **arguments) {
     if (count != 4) return 2;
     uint32_t sites = (uint32_t)atol(arguments[2]);
     builder_begin(&builder, SNAP_LEDGER);
-    state = 1; /* the same stacks whatever the seed: it is for the counters */
+    state = 1; /* the same stacks for each seed: the seed is for the counters */
     add_modules(&builder);
     add_frames(&builder);
     add_segments(&builder, starts);

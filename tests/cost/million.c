@@ -1,5 +1,5 @@
-/* A process whose ledger holds as many sites and live blocks as it is asked for, made through the library's own parts
- * without the hooks: million FILE SITES BLOCKS_EACH. Prints "ready" and waits to be killed. */
+/* million FILE SITES BLOCKS_EACH: a process whose ledger has this many sites and live blocks, made with the library's
+ * own parts without the hooks. Prints "ready" and waits to be killed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

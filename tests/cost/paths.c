@@ -1,12 +1,12 @@
-/* A program with as many call stacks as it is asked for, that keeps blocks from each: paths STACKS BLOCKS_EACH. Stacks
- * are some thirty frames deep and part in the innermost seven. It ends by _exit, so that all is live. */
+/* paths STACKS BLOCKS_EACH: a program with this many call stacks that keeps blocks from each. Stacks are some thirty
+ * frames deep and differ in the innermost seven. It ends by _exit, so that all blocks are live. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 enum { OUTER = 20, LEVELS = 7 };
 
-static void **blocks; /* each block begins with the one before it: nothing else is needed to keep them */
+static void **blocks; /* each block contains the address of the one before it, so nothing else is needed to keep them */
 
 static void keep(long number, long each) {
     for (long k = 0; k < each; k++) {
@@ -19,7 +19,7 @@ static void keep(long number, long each) {
 
 static void descend(long number, int level, long each);
 
-/* Each way is a function of its own. The compiler must not make a jump of the last call. */
+/* Each way is a function of its own. The compiler must not turn the last call into a jump. */
 #define WAY(n)                                                                                                         \
     __attribute__((noinline, noclone)) static void way##n(long number, int level, long each) {                         \
         descend(number, level, each);                                                                                  \

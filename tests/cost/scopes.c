@@ -1,4 +1,4 @@
-/* scopes.c — N times the scope of a node entered and left: scopes N. */
+/* scopes N: enters and leaves the scope of a node N times. */
 #include "../prog/abi.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* stacks.c — N times free and malloc at the end of a call stack of some thirty frames: what tests/cost/instructions.py
- * counts. What flows in: which stacks, and N. "leaf": the same one always. "join": 4,096 in turn, more than the leaf
- * cache has room for; all are known after the first turn, and most differ from the one before in the innermost call
- * only. "new": each was never there before. What flows out: nothing. The program does the same work in all three. */
+/* stacks.c — N times free and malloc at the end of a call stack of some thirty frames, for tests/cost/instructions.py.
+ * In: the kind of stacks, and N. "leaf": always the same stack. "join": 4,096 stacks in turn, more than the leaf cache
+ * has room for. All are known after the first turn, and most differ from the last one only in the innermost call.
+ * "new": each stack is new. Out: nothing. The program does the same work in all three cases. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,14 +9,14 @@ enum { OUTER = 20, LEVELS = 6, KNOWN = 4096 };
 
 static void *volatile blocks[64];
 
-/* The compiler must not make one call of several, nor a jump of the last. */
+/* The compiler must not merge calls, nor turn the last one into a jump. */
 #define WAY(n)                                                                                                         \
     case n:                                                                                                            \
         block = descend(path, level - 1, size);                                                                        \
         __asm__ volatile("# way " #n : "+r"(block));                                                                   \
         break;
 
-/* Three bits of the path choose the call at each level, the lowest at the innermost. */
+/* Three bits of the path choose the call at each level; the lowest bits are for the innermost level. */
 __attribute__((noinline, noclone)) static void *descend(long path, int level, size_t size) {
     void *block = NULL;
     if (level == 0) return malloc(size);

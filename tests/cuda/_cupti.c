@@ -1,4 +1,4 @@
-/* What a program does with CUDA that the comparison with CUPTI is tested with; the first argument says which. */
+/* The CUDA calls of a program in the tests of the comparison with CUPTI. The first argument chooses the case. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -49,7 +49,7 @@ static void *device(size_t bytes) {
     return at;
 }
 
-/* Addresses come again and again, with other sizes. */
+/* The same addresses are used again and again, with other sizes. */
 static void *churn(void *from) {
     void *at[40];
     for (int round = 0; round < 20; round++) {
@@ -94,8 +94,8 @@ static void *churn_physical(void *from) {
     return from;
 }
 
-/* Of three pieces one has its handle alone, one its mapping, the third both, and a second handle: then it has had one
- * too many released. What fails changes nothing. */
+/* Three pieces of physical memory: one has only a handle, one only a mapping, the third both and a second handle. Then
+ * a handle is released once too often. Calls that fail change nothing. */
 static void physical(void) {
     uint64_t at, memory[4], again;
     pthread_t threads[3];
@@ -113,7 +113,7 @@ static void physical(void) {
     for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
 }
 
-/* One pool that stays, one that is destroyed, and one that is destroyed while there is something of it. */
+/* Three pools: one stays, one is destroyed empty, and one is destroyed while it has a live block. */
 static void pools(void) {
     static const struct pool_properties on_device_0 = {.type = 1, .location_type = 1};
     uint64_t at;
@@ -136,7 +136,7 @@ static void unseen_in_pool(void) {
     if (allocate(&at, 2 << 20, NULL)) abort();
 }
 
-/* By another way than the hooks have. */
+/* On a route that the hooks do not have. */
 static void unseen_physical(void) {
     void *(*inner)(const char *) = (void *(*)(const char *))dlsym(RTLD_DEFAULT, "sim_inner_entry");
     __typeof__(&cuMemCreate) create = inner("cuMemCreate");
@@ -149,12 +149,12 @@ static void unseen_physical(void) {
 }
 
 static void reset(void) {
-    device(1 << 20), device(3 << 20); /* at one of the addresses nothing comes afterwards */
+    device(1 << 20), device(3 << 20); /* device(1 << 20), device(3 << 20); */
     if (cudaDeviceReset()) abort();
     device(2 << 20);
 }
 
-/* What the child does at its exit, or a profiler in it, is nothing of the parent's, which has none. */
+/* The parent has no profiler. A profiler in the child, and the child's exit, do not concern the parent. */
 static void forks(void) {
     device(1 << 20);
     void *cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
@@ -165,7 +165,7 @@ static void forks(void) {
     _exit(3);
 }
 
-/* The first that a child does. Its parent ends before it could mend what the child had written to its ledger. */
+/* The first actions of a child. Its parent ends before it could repair what the child had written to its ledger. */
 static void child(void) {
     __typeof__(&memstow_cupti_begin) begin = dlsym(RTLD_DEFAULT, "memstow_cupti_begin");
     struct cupti_place place;
@@ -177,7 +177,7 @@ static void child(void) {
     raise(SIGKILL);
 }
 
-/* Until CUDA is over. */
+/* Goes on until CUDA is over. */
 static void *go_on(void *from) {
     void *at;
     while (!cudaMalloc(&at, 1 << 16)) cudaFree(at);
@@ -200,7 +200,7 @@ static void served(void) {
     device(8 << 20);
 }
 
-/* The first half of a second is long enough for it to be read, the last instant is not. */
+/* Records of the first half second are read in time; those of the last moment are not. */
 static void killed_later(void) {
     device(1 << 20);
     usleep(900000);
@@ -208,7 +208,7 @@ static void killed_later(void) {
     raise(SIGKILL);
 }
 
-/* Live for as long as who started it wants. */
+/* Lives as long as the program that started it wants. */
 static void waits(void) {
     equal();
     puts("ready");
@@ -216,14 +216,14 @@ static void waits(void) {
     getchar();
 }
 
-/* Comes when CUPTI's library has a ledger. */
+/* Called when CUPTI's library has a ledger. */
 static void late(void) {
     device(1 << 20);
     if (!dlopen(getenv("LATE"), RTLD_NOW)) fputs(dlerror(), stderr), abort();
     device(2 << 20);
 }
 
-/* While a library's constructor runs nobody else is let at the loader's list; meanwhile records of it are read. */
+/* While a library's constructor runs, it holds the loader's lock. Meanwhile its records are read. */
 static void loads(void) {
     alarm(20);
     device(1 << 20);

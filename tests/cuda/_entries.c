@@ -1,6 +1,6 @@
-/* What the routes' clients leave out: failing calls, frees of what is not there, physical memory and its handles, other
- * processes, graphs, contexts that end, several devices, owners and parts of blocks. Each case begins with nothing and
- * says what the report must have at the end. Over the simulated driver, a test double. */
+/* Cases that the clients of the routes do not have: failing calls, frees of unknown pointers, physical memory and its
+ * handles, other processes, graphs, contexts that end, several devices, owners and parts of blocks. Each case begins
+ * without memory and prints the expected report. Over the simulated driver, a test double. */
 #include "expect.h"
 
 #include <dlfcn.h>
@@ -80,7 +80,7 @@ static CUcontext first_context(void) {
     return context;
 }
 
-/* A free that fails leaves the block; one of a pointer that nobody has is passed on, and noted. */
+/* A free that fails leaves the block. A free of an unknown pointer is passed on and noted. */
 static void frees(void) {
     CUdeviceptr at, other;
     void *host = aligned_alloc(4096, 8192);
@@ -141,7 +141,7 @@ static void physical(void) {
     EXPECT("cuda.foreign_frees", 1);
 }
 
-/* What the driver maps for itself and for pinned memory is not the program's mapping. */
+/* The driver's own mappings, and those of pinned memory, are not the program's. */
 static void pinned(void) {
     void *at, *gone;
     first_context();
@@ -169,7 +169,7 @@ static void arrays(void) {
     EXPECT("cuda.kinds.array.live_blocks", 2);
 }
 
-/* What a captured stream is asked for is a node of a graph: no memory until that runs. */
+/* A request on a captured stream becomes a node of a graph: there is no memory until the graph runs. */
 static void graphs(void) {
     CUstream stream;
     CUgraph captured, made, kept;
@@ -196,8 +196,8 @@ static void graphs(void) {
     EXPECT("totals.cuda.live_bytes", 3 * MIB);
 }
 
-/* An end that fails ends no other's capture; a capture ends with its stream, and with its context. While there is one,
- * what its stream gets is a node of a graph, and the driver is not asked. */
+/* A failed end of one capture does not end another. A capture ends with its stream and with its context. During a
+ * capture, requests on its stream become nodes of a graph, and the driver is not asked for figures. */
 static void captures(void) {
     CUstream streams[4], other;
     CUcontext own, first = first_context();
@@ -217,7 +217,7 @@ static void captures(void) {
     OK(cuStreamDestroy_v2(streams[1]));
     OK(cuStreamBeginCapture_v2(streams[2], CU_CAPTURE_RELAXED));
     OK(cuMemAllocAsync(&at, 11 * MIB, streams[2]));
-    MUST(cuStreamQuery(streams[2]) != 0); /* which makes the capture invalid: its end fails, and ends it */
+    MUST(cuStreamQuery(streams[2]) != 0); /* this makes the capture invalid: its end fails, and ends it */
     MUST(cuStreamEndCapture(streams[2], &graph) != 0);
     OK(cuStreamEndCapture(streams[0], &graph));
     OK(cuCtxCreate_v2(&own, 0, 0));
@@ -239,7 +239,7 @@ static void waits_for(CUstream stream, CUstream other) {
     OK(cuStreamWaitEvent(stream, event, 0));
 }
 
-/* A stream that was drawn into another's capture ends, and what it was asked for is in the graph, and ends with it. */
+/* A stream that joined another stream's capture ends. Its requests are in the graph, and end with the graph. */
 static void joined(void) {
     CUstream origin, drawn;
     CUdeviceptr at;
@@ -264,7 +264,7 @@ static void joined(void) {
     EXPECT("cuda.kinds.graph.allocated_bytes", 8 * MIB);
 }
 
-/* The default streams of two threads have one name; what each was asked for is its own graph's. */
+/* The default streams of two threads have the same name. The requests of each belong to its own graph. */
 static void *capture_own(void *context) {
     CUdeviceptr at;
     CUgraph graph;
@@ -297,7 +297,7 @@ static CUstream captured_stream(void) {
     return stream;
 }
 
-/* A capture that cannot begin, and a stream that cannot be destroyed, leave the capture what it was asked for. */
+/* If a capture cannot begin, or a stream cannot be destroyed, the capture keeps its requests. */
 static void captured_once(void) {
     CUstream stream = captured_stream();
     CUdeviceptr at;
@@ -321,7 +321,7 @@ static void kept_stream(void) {
     LIVE("graph", 12 * MIB);
 }
 
-/* Physical memory is mapped where a capture's memory was, before the hook knows that the capture has ended. */
+/* Physical memory is mapped where the memory of a capture was, before the hook knows that the capture has ended. */
 static void *end_broken(void *stream) {
     CUgraph graph;
     first_context();
@@ -353,7 +353,7 @@ static void mapped_again(void) {
     say("expect cuda.blocks[kind=vmm].exported == 1");
 }
 
-/* The legacy stream cannot be captured: who tries has begun none. */
+/* The legacy stream cannot be captured: an attempt begins no capture. */
 static void legacy_stream(void) {
     CUdeviceptr at;
     first_context();
@@ -365,7 +365,7 @@ static void legacy_stream(void) {
     LIVE("device", 100 * MIB);
 }
 
-/* More captures at once than memstow has room for. */
+/* More captures at the same time than memstow has room for. */
 static void many_captures(void) {
     enum { STREAMS = 70 };
     CUstream streams[STREAMS];
@@ -384,7 +384,7 @@ static void many_captures(void) {
     LIVE("graph", 0);
 }
 
-/* What the driver says is about the device of the thread's context, whose memory ever is made. */
+/* The driver's figures are about the device of the thread's present context, whichever memory is allocated. */
 static void figures(void) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
@@ -400,8 +400,8 @@ static void figures(void) {
     EXPECT("cuda.devices[device=0].total_bytes", (size_t)3 << 30);
 }
 
-/* The reset of a device leaves another's physical memory, and its handle. It is that of the device that the thread has
- * chosen, also while it has no context there. */
+/* The reset of a device does not end another device's physical memory, nor its handle. The memory belongs to the device
+ * that the thread has chosen, also while the thread has no context there. */
 static void resets(void) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
     CUmemGenericAllocationHandle handle;
@@ -422,7 +422,7 @@ static void resets(void) {
     LIVE("device", 8 * MIB);
 }
 
-/* An entry that memstow does not know is passed on, and said to be there, however it was asked for. */
+/* An entry that memstow does not know is passed on and noted, on every route. */
 static void unknown(void) {
     CUdeviceptr at;
     int status, (*conjure)(CUdeviceptr *, size_t);
@@ -433,7 +433,7 @@ static void unknown(void) {
     EXPECT("cuda.unknown_entries", 2);
     MUST(conjure = (int (*)(CUdeviceptr *, size_t))dlsym(library, "cuMemConjure"));
     OK(conjure(&at, MIB));
-    OK(cuMemFree_v2(at)); /* of what nobody knows came */
+    OK(cuMemFree_v2(at)); /* frees memory of the unknown entry */
     OK(cuGetProcAddress_v2("cuMemConjure", (void **)&conjure, 13000, 0, &status));
     MUST(conjure);
     OK(conjure(&at, MIB));
@@ -442,7 +442,7 @@ static void unknown(void) {
     LIVE("device", 0);
 }
 
-/* Of a context that ends only what is its own goes. */
+/* When a context ends, only its own memory ends. */
 static void contexts(void) {
     CUcontext own;
     CUdeviceptr at;
@@ -470,7 +470,8 @@ static void contexts(void) {
     EXPECT("cuda.devices[device=2].live_bytes", 7 * MIB);
 }
 
-/* What the driver answers may be the error of an earlier kernel, and the release done: a second were the program's. */
+/* The driver's answer may be the error of an earlier kernel although the release was done. A second release would
+ * belong to the program. */
 static void released_once(void) {
     CUdeviceptr at;
     abi_find();
@@ -485,7 +486,7 @@ static void released_once(void) {
     LIVE("device", 2 * MIB);
 }
 
-/* Two threads release the primary context at once: it is the last of them that ends it. */
+/* Two threads release the primary context at the same time: the last one ends it. */
 static void *release_slowly(void *unused) {
     OK(cuDevicePrimaryCtxRelease_v2(0));
     return unused;
@@ -506,7 +507,7 @@ static void two_releases(void) {
     LIVE("device", 0);
 }
 
-/* A reset ends the primary context: not one that the program made, no pool, no physical memory. */
+/* A reset ends the primary context, but no context of the program, no pool, and no physical memory. */
 static void reset_of_one(void) {
     CUcontext own;
     CUdeviceptr at, plain, pooled, managed;
@@ -534,7 +535,7 @@ static void reset_of_one(void) {
     EXPECT("cuda.missed_frees", 0);
 }
 
-/* What each block says of itself: they are told apart by their sizes. */
+/* The properties of each block. Blocks are told apart by their sizes. */
 static void blocks(void) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
     CUcontext first = first_context(), second;
@@ -554,12 +555,12 @@ static void blocks(void) {
     OK(cuMemAllocFromPoolAsync(&at, 3145728, pool, stream));
     EXPECT("cuda.blocks[size_bytes=3145728].pool", (uintptr_t)pool);
     OK(cuMemAllocAsync_ptsz(&at, 4194304, NULL));
-    EXPECT("cuda.blocks[size_bytes=4194304].stream", 2); /* the thread's own */
+    EXPECT("cuda.blocks[size_bytes=4194304].stream", 2); /* the thread's own stream */
     OK(cuDevicePrimaryCtxRetain(&second, 2));
     OK(cuCtxSetCurrent(second));
     OK(cuStreamCreate(&far, CU_STREAM_NON_BLOCKING));
     OK(cuCtxSetCurrent(first));
-    OK(cuMemAllocAsync(&at, 5242880, far)); /* out of the pool of the stream's device */
+    OK(cuMemAllocAsync(&at, 5242880, far)); /* from the pool of the stream's device */
     EXPECT("cuda.blocks[size_bytes=5242880].device", 2);
     EXPECT("cuda.blocks[size_bytes=5242880].stream", (uintptr_t)far);
     say("expect cuda.blocks[size_bytes=5242880].age_seconds < 100");
@@ -586,7 +587,7 @@ static void pools(void) {
     say("expect cuda.blocks[size_bytes=%zu].exported == 1", 3 * MIB);
 }
 
-/* No memory: noted, with what was asked for. */
+/* No memory: the request is noted. */
 static void refused(void) {
     CUdeviceptr at;
     size_t available, total;
@@ -655,7 +656,7 @@ static void owners(void) {
     OK(abi_memstow_release_range((void *)segment, MIB / 4));
     MUST(abi_memstow_assign(a, (void *)(segment + 20 * MIB), MIB) == -6);
     whose(tensor + 100, tensor, 3 * MIB, a, node);
-    whose(segment + 5 * MIB, segment + 4 * MIB, 2 * MIB, b, 0); /* a part of another's block */
+    whose(segment + 5 * MIB, segment + 4 * MIB, 2 * MIB, b, 0); /* a part of another model's block */
     whose(segment + 18 * MIB, segment, 20 * MIB, 0, 0);
     whose(segment + 20 * MIB, 0, 0, 0, 0);
     OK(abi_memstow_run_end((uint32_t)run, MEMSTOW_OK));

@@ -1,10 +1,11 @@
-/* Calls every line of preload/cuda/cuda_table.h, found by the route that the first argument names, by four threads with
- * streams of their own; then, one after the other, what ends contexts and devices. The cases of the lines are in
- * _every_line_runtime.c, _every_line_driver.c and _every_line_alone.c, those of resolvers here; a line without a case
- * does not link. It prints "called NAME" for each line that the route has, and what a report must have of each kind of
- * memory, live and allocated, to the byte; every size is asked for once. Over the simulated driver, a test double.
+/* Calls every line of preload/cuda/cuda_table.h, found by the route in the first argument, from four threads with
+ * streams of their own. Then it calls the entries that end contexts and devices, one after the other. The cases are in
+ * _every_line_runtime.c, _every_line_driver.c and _every_line_alone.c, those of resolvers here. A line without a case
+ * does not link. It prints "called NAME" for each line that the route has, and the expected report of each kind of
+ * memory, live and allocated, to the byte. Every size is requested once. Over the simulated driver, a test double.
  *
- * GENERATION is that of the runtime, 12 or 13. Compiled with LINKED the entries are called as the loader binds them. */
+ * GENERATION is that of the runtime, 12 or 13. Compiled with LINKED, the entries are called as the loader binds them.
+ * */
 #include "_every_line.h"
 
 #include <dlfcn.h>
@@ -61,7 +62,7 @@ CASE(cudaGetDriverEntryPointByVersion) {
     keep_by(found, w);
 }
 
-/* The thread's own stream is the default one of what they find. */
+/* The thread's default stream, in these entries, is its own stream. */
 typedef int allocate_async(cuda_address *, size_t, cuda_handle);
 
 static void keep_in_own_stream_by(allocate_async *call, struct worker *w) {
@@ -102,7 +103,7 @@ static struct line {
 };
 enum { LINES = sizeof lines / sizeof *lines };
 
-/* Those that only one thread does, in this order. */
+/* These are called by one thread only, in this order. */
 static const char *const alone[] = {"cuStreamBeginCapture",
                                     "cuStreamBeginCapture_ptsz",
                                     "cuCtxCreate_v2",
@@ -158,7 +159,7 @@ static void *by_getproc_v2(const struct line *line) {
     if (!*line->base || get(line->base, &found, line->since, line->per_thread ? OWN_STREAM : 0, &status)) return NULL;
     return found;
 }
-/* The resolvers that the resolver gives. */
+/* The resolvers that the resolver itself returns. */
 static void *by_getproc_again(const struct line *line) {
     get_v2 *get = (get_v2 *)dlsym(driver, "cuGetProcAddress_v2"), *young;
     get_v1 *old;
@@ -173,7 +174,7 @@ static void *by_getproc_again(const struct line *line) {
     return found;
 }
 
-/* The runtime's own version is asked for: neither older lines of the same name are to be had, nor younger ones. */
+/* The runtime asks for its own version: it gets neither older nor newer lines of the same name. */
 static bool is_of_runtime(const struct line *line) {
     enum { VERSION = GENERATION * 1000 };
     for (int i = 0; i < LINES; i++)
@@ -269,7 +270,7 @@ static bool tracked(void) {
     return known == 2;
 }
 
-/* With memstow, every line leads to it, whatever the route is. */
+/* With memstow, every line leads to memstow, on every route. */
 static void is_hooked(const struct line *line, void *found) {
     Dl_info in;
     if (!tracked()) return;
@@ -278,7 +279,7 @@ static void is_hooked(const struct line *line, void *found) {
     exit(1);
 }
 
-/* What the route does not have, a case may need nevertheless. */
+/* A case may need entries that the route does not have. */
 static void find_lines(const char *route) {
     void *(*find)(const struct line *) = NULL;
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
@@ -295,8 +296,8 @@ static void find_lines(const char *route) {
 
 /* --- running --- */
 
-/* In a process of its own, which memstow is not in: the handles of what it has go to standard output; it ends with its
- * standard input. */
+/* In a process of its own, without memstow. The handles of its memory go to standard output. It ends with its standard
+ * input. */
 static int export(void) {
     struct cuda_ipc_memory handle;
     cuda_handle context;
@@ -369,10 +370,10 @@ static void work_alone(void) {
             if (lines[k].by_route && !strcmp(lines[k].name, alone[i])) lines[k].run(&w);
 }
 
-/* While memstow knows of a capture it asks the driver for no figures, as it does after so much. */
+/* While memstow knows of a capture it does not ask the driver for figures, although it would after this many bytes. */
 static void no_capture_is_left(void) {
     cuda_address at;
-    usleep(200000); /* it asks again after a while only */
+    usleep(200000); /* it asks again only after a while */
     h.sim_count_reset();
     OK(f.cuMemAlloc_v2(&at, 100 * MIB));
     kept(DEVICE, 100 * MIB);

@@ -1,5 +1,6 @@
-/* _every_line.h — what the parts of every_line share: the lines of preload/cuda/cuda_table.h, found by a route, what is
- * held, and how a case is written. Every line has a case in one of the parts: a line without one does not link. */
+/* _every_line.h — shared by the parts of every_line: the lines of preload/cuda/cuda_table.h, found by a route; the
+ * memory that is held; the form of a case. Every line has a case in one of the parts: a line without one does not link.
+ * */
 #ifndef CUDA_EVERY_LINE_H
 #define CUDA_EVERY_LINE_H
 
@@ -17,7 +18,7 @@ extern struct entries {
 #include "preload/cuda/cuda_table.h"
 } f;
 
-/* What else of the driver's the cases need; by dlsym, whatever the route is. */
+/* Other entries of the driver that the cases need; by dlsym on every route. */
 extern struct others {
     int (*cuInit)(unsigned);
     int (*cuCtxSetCurrent)(cuda_handle);
@@ -44,7 +45,7 @@ extern uint64_t live_bytes[KINDS], live_blocks[KINDS], made_bytes[KINDS], made_b
 struct worker {
     int number;
     cuda_handle stream, pool, shared_pool, imported_pool;
-    uint64_t sizes, granules; /* asked for so far */
+    uint64_t sizes, granules; /* requested so far */
     uint64_t handles;
 };
 
@@ -61,7 +62,7 @@ static inline void kept(enum kind kind, uint64_t bytes) {
     add(&live_blocks[kind], 1);
 }
 
-/* A size that nobody else asks for; a page's multiple plus something. */
+/* A size that nobody else requests: a multiple of a page plus a small number. */
 static inline size_t odd(struct worker *w) { return 8192 + w->sizes++ * 64 + (size_t)w->number * 8; }
 
 /* --- what several cases do --- */
@@ -94,7 +95,7 @@ static inline cuda_handle new_pool(int handle_types) {
     return pool;
 }
 
-/* What a captured stream is asked for is a node's, until its graph ends. */
+/* Requests on a captured stream belong to a node until its graph ends. */
 static inline void ask_captured(cuda_handle stream, bool own, size_t bytes) {
     cuda_address at;
     OK(own ? f.cuMemAllocAsync_ptsz(&at, bytes, stream) : f.cuMemAllocAsync(&at, bytes, stream));
@@ -112,7 +113,7 @@ static inline void keep_captured(struct worker *w, cuda_handle stream, bool own)
     kept(GRAPH, bytes);
 }
 
-/* Memory of another process (see `export`): each handle is for one case. */
+/* Memory of another process (see `export`). Each handle is for one case. */
 enum { HANDLES = THREADS * 8, EXPORTED = 4096 };
 extern struct cuda_ipc_memory of_another[HANDLES];
 
@@ -121,7 +122,7 @@ static inline struct cuda_ipc_memory next_handle(struct worker *w) {
     return of_another[(size_t)w->number * (HANDLES / THREADS) + w->handles++];
 }
 
-/* A block in the report that is marked. */
+/* A block in the report that is marked as exported. */
 static inline void is_exported(size_t bytes) { say("expect cuda.blocks[size_bytes=%zu].exported == true", bytes); }
 
 static inline void *own_memory(size_t bytes) { return aligned_alloc(4096, (bytes + 4095) / 4096 * 4096); }
@@ -134,7 +135,7 @@ static inline void keep_in(cuda_handle pool, struct worker *w) {
     say("expect cuda.blocks[size_bytes=%zu].pool == %zu", bytes, (size_t)pool);
 }
 
-/* Of a pool that was made to be shared. */
+/* From a pool that was made to be shared. */
 static inline cuda_address in_shared_pool(struct worker *w, size_t *bytes) {
     cuda_address at;
     *bytes = odd(w);
@@ -149,7 +150,7 @@ static inline struct cuda_alloc_node asking(size_t bytes) {
     return node;
 }
 
-/* The graph that a capture has become takes with it what was asked for. */
+/* The graph that a capture became takes its requests with it. */
 static inline void end_graph(struct worker *w, cuda_handle stream, bool own, int (*ends)(cuda_handle, cuda_handle *)) {
     size_t bytes = odd(w);
     cuda_handle graph;
@@ -160,7 +161,7 @@ static inline void end_graph(struct worker *w, cuda_handle stream, bool own, int
     made(GRAPH, bytes);
 }
 
-/* A capture is over with its stream (see `no_capture_is_left`), and its nodes; what is in a pool stays. */
+/* A capture ends with its stream (see `no_capture_is_left`), and so do its nodes. Memory of a pool stays. */
 static inline void end_stream(struct worker *w, int (*ends)(cuda_handle)) {
     size_t bytes = odd(w), captured = odd(w);
     cuda_handle stream = new_stream();

@@ -1,5 +1,5 @@
-/* _every_line_alone.c — cases that one thread does alone, because they would disturb the others: captures in global
- * mode, and what ends contexts and devices, each on a device of its own; see _every_line.c. */
+/* _every_line_alone.c — cases that one thread runs alone, because they would disturb the others: captures in global
+ * mode, and entries that end contexts and devices, each on a device of its own; see _every_line.c. */
 #include "_every_line.h"
 
 CASE(cuStreamBeginCapture) {
@@ -26,7 +26,7 @@ static cuda_handle take_device(int *device) {
 
 static void back_to_first(void) { OK(h.cudaSetDevice(0)); }
 
-/* Memory of the context goes with it, the pool's does not. */
+/* Memory of the context ends with it; memory of a pool does not. */
 static void fill_context(struct worker *w) {
     size_t bytes = odd(w);
     cuda_address at;

@@ -322,7 +322,7 @@ CASE(cuMemGetHandleForAddressRange) {
     cuda_address at = range_of(bytes);
     cuda_memory memory;
     int shared;
-    room.more[9] = 1; /* allocFlags.gpuDirectRDMACapable, as no other memory can be had so */
+    room.more[9] = 1; /* allocFlags.gpuDirectRDMACapable: no other memory has this flag */
     OK(f.cuMemCreate(&memory, bytes, &room.properties, 0));
     OK(f.cuMemMap(at, bytes, 0, memory, 0));
     kept(VMM, bytes);

@@ -1,5 +1,5 @@
-/* A driver that only answers, for what the simulated one does not do; a test double. Memory is numbers. Each call
- * leaves a mark in errno, also those that memstow makes, and sees whether memstow has left one before it. */
+/* A driver that only answers, for cases that the simulated driver does not have; a test double. Memory is only numbers.
+ * Each call, also one by memstow, leaves a mark in errno, and checks whether memstow has left one before it. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -74,7 +74,7 @@ API(cuCtxDestroy_v2, void *context) {
     return done();
 }
 
-/* What memstow asks. */
+/* Entries that memstow calls. */
 static int answer(void) {
     errno = ERROR_OF_A_QUESTION;
     return 0;

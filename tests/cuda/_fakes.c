@@ -1,4 +1,4 @@
-/* Programs over a driver that only answers (_fake_driver.c): each case says what its report must have at the end. */
+/* Programs over a driver that only answers (_fake_driver.c). Each case prints its expected report. */
 #include "abi.h"
 #include "expect.h"
 
@@ -38,7 +38,7 @@ __attribute__((noinline)) static void allocate(size_t bytes) {
     MUST(errno == ERROR_AFTER);
 }
 
-/* At a place deeper than the call that was left, over whose frame it writes. */
+/* Called deeper than the call that was left, so that it writes over the frame of that call. */
 __attribute__((noinline)) static void allocate_deeper(size_t bytes, int depth) {
     volatile char room[512];
     for (size_t i = 0; i < sizeof room; i++) room[i] = (char)depth;
@@ -64,7 +64,7 @@ static void left(void) {
     EXPECT("totals.cuda.live_bytes", (1 + 4 + 2 + 4) * MIB);
 }
 
-/* So is one in which its thread ends; what is called for the thread's own data is not within it. */
+/* So is a call in which its thread ends. Destructors of the thread's own data are not within the call. */
 static pthread_key_t key;
 
 static void at_end(void *value) {
@@ -87,15 +87,15 @@ static void ended(void) {
     EXPECT("totals.cuda.live_bytes", 4 * MIB);
 }
 
-/* What the driver leaves in errno is there, and what the program left is there for the driver. */
+/* The driver's errno reaches the program, and the program's errno reaches the driver. */
 static void errors(void) {
     allocate(MIB);
-    allocate(128 * MIB); /* so much that the driver is asked what is left */
+    allocate(128 * MIB); /* so much that the driver is asked how much is left */
     MUST(fake_errors == 0);
     EXPECT("totals.cuda.live_bytes", 129 * MIB);
 }
 
-/* Two threads release a reference each, at once. */
+/* Two threads release a reference each at the same time. */
 static void *release(void *memory) {
     MUST(cuMemRelease((uint64_t)(uintptr_t)memory) == 0);
     return NULL;
@@ -121,7 +121,7 @@ static void released(void) {
     EXPECT("cuda.foreign_frees", 0);
 }
 
-/* One memory of another process's, opened twice: at one address. */
+/* Memory of another process is opened twice, at one address. */
 static void opened(void) {
     struct shared shared = {{0}};
     uint64_t at, again;
@@ -135,7 +135,7 @@ static void opened(void) {
     EXPECT("cuda.foreign_frees", 1);
 }
 
-/* A context that is made after another has ended may have its address, on another device. */
+/* A context that is made after another has ended may have the same address on another device. */
 static void contexts(void) {
     allocate(MIB);
     MUST(!cuCtxDestroy_v2((void *)0x1234));
@@ -145,7 +145,7 @@ static void contexts(void) {
     EXPECT("cuda.devices[device=1].live_bytes", 2 * MIB);
 }
 
-/* A driver that takes pinned memory from a mapping which the ledger takes for a model's: it stays where it is. */
+/* The driver takes pinned memory from a mapping that the ledger counts as a model's: it does not move. */
 static void pinned(void) {
     void *at;
     abi_find();
@@ -161,8 +161,8 @@ static void pinned(void) {
     EXPECT("owners[name=model].stowed_bytes", MIB);
 }
 
-/* comfy-aimdo's calls pass by the hooks. Where the kernel cannot say which pages a device holds (userfaultfd is not for
- * this user), nothing of the host's moves beside it. */
+/* comfy-aimdo's calls bypass the hooks. If the kernel cannot say which pages a device has pinned (this user has no
+ * userfaultfd), host memory does not move beside it. */
 static void beside_aimdo(void) {
     abi_find();
     uint32_t model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);
@@ -182,8 +182,8 @@ static void beside_aimdo(void) {
     EXPECT("owners[name=model].stowed_bytes", 0);
 }
 
-/* MEMSTOW_CUDA_MOVES is set, and this driver has no pools, and no memory to be mapped: nothing is served, nothing
- * moves. */
+/* MEMSTOW_CUDA_MOVES is set, but this driver has neither pools nor memory that can be mapped: nothing is served and
+ * nothing moves. */
 static void old(void) {
     abi_find();
     uint32_t model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);

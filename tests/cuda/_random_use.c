@@ -1,5 +1,5 @@
-/* Random allocations and frees of every kind from several threads, with errors of the driver's in between: what the
- * program knows that it holds is what the report must say. Over the simulated driver, a test double. */
+/* Random allocations and frees of every kind from several threads, with errors of the driver in between. The report
+ * must agree with what the program knows it holds. Over the simulated driver, a test double. */
 #include "expect.h"
 
 #include <pthread.h>
@@ -84,12 +84,12 @@ static void *churn(void *argument) {
     unsigned seed = (unsigned)(uintptr_t)argument;
     CUstream stream;
     MUST(!cuCtxSetCurrent(context) && !cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    pthread_barrier_wait(&begun); /* errors of the driver's are for whoever calls it */
+    pthread_barrier_wait(&begun); /* an error of the driver is for whichever thread calls it */
     for (int i = 0; i < steps; i++) {
         struct held *slot = &held[rand_r(&seed) % SLOTS];
         if (rand_r(&seed) % INJECT_EVERY == 0) sim_fail("*", 1 + rand_r(&seed) % 3, rand_r(&seed) % 2 ? 999 : 2, 1);
         if (slot->bytes) {
-            if (let_go(slot, stream) == 0) slot->bytes = 0; /* else it stays */
+            if (let_go(slot, stream) == 0) slot->bytes = 0; /* otherwise it stays */
         } else {
             *slot =
                 (struct held){.kind = (enum kind)(rand_r(&seed) % KINDS), .bytes = 4 + rand_r(&seed) % 40000 / 4 * 4};

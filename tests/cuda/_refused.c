@@ -1,5 +1,5 @@
-/* Asks a device for more than it has, in the ways that programs do: `pool` once, `plain` twice for the same, as
- * PyTorch's native allocator does, `probe` for less each time until it gets something. */
+/* Asks a device for more than it has, as programs do. `pool`: once. `plain`: twice for the same size, as PyTorch's
+ * native allocator does. `probe`: for less each time until it gets something. */
 #include "expect.h"
 
 #include "cuda_abi.h"

@@ -1,4 +1,4 @@
-/* A library whose constructor fills buffers of CUPTI's and ends its context, slowly enough for them to be read. */
+/* A library whose constructor fills CUPTI's buffers and ends its context, slowly enough for the buffers to be read. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>

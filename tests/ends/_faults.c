@@ -1,6 +1,5 @@
-/* The faults that the tests of endings plant, one a word on the command line; the program ends at once, or on "stay"
- * runs until it is asked to end. Faults are of a process that outlives it: an orphan, its parent gone, in a session of
- * its own. */
+/* The faults that the tests of endings plant, one for each word on the command line. The program ends at once, or with
+ * "stay" runs until it is asked to end. Each fault is a process that outlives it: an orphan in a session of its own. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -19,7 +18,7 @@
 #include <unistd.h>
 
 static volatile unsigned long turns;
-void *kept[100000]; /* not static: what nobody reads is not allocated */
+void *kept[100000]; /* not static: the compiler would drop memory that nobody reads */
 
 static void *endless(void *context) {
     pthread_setname_np(pthread_self(), "endless");
@@ -104,7 +103,7 @@ static void plant(const char *word) {
 static int leak, first_ends;
 static void *large[200]; /* one is freed a turn */
 
-/* There is always one, and it is never the same for long. */
+/* There is always one process, and it is never the same for long. */
 static void hop(void) {
     time_t end = time(NULL) + seconds;
     while (time(NULL) < end) {
@@ -138,7 +137,7 @@ static void linger(char **words) {
     pthread_exit(NULL);
 }
 
-/* Forks twice, so that who is left has nobody. The first words are for this process: here, stay, orphan. */
+/* Forks twice, so that the last process is an orphan. The first words are for this process: here, stay, orphan. */
 int main(int argc, char **argv) {
     int status = 0, stay = 0;
     if (argc > 1 && !strcmp(argv[1], "here")) linger(argv + 2);

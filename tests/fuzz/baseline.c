@@ -1,5 +1,5 @@
-/* baseline.c — fuzz target: whatever a baseline says, it is refused with line and column, or read; what was read is
- * written so that it reads the same again, and can be compared with. */
+/* baseline.c — fuzz target: any baseline is refused with line and column, or read. A baseline that was read is written
+ * so that it reads the same again, and can be compared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* cfi.c — fuzz target: whatever an object's unwind tables hold, the CFI reader answers from within them.
- * An input is the address asked for (4 bytes, relative to the header), where the header is in the tables (4 bytes), and
- * the tables. Besides that address, those that the index names are asked for. */
+/* cfi.c — fuzz target: for any unwind tables, the CFI reader's answers stay inside them. An input is the requested
+ * address (4 bytes, relative to the header), the position of the header in the tables (4 bytes), and the tables. The
+ * addresses in the index are requested, too. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* control.c — fuzz target: whatever comes through the control socket, its parser ends without harm, what it lets
- * through is as the protocol says, and what is written out comes back the same. */
+/* control.c — fuzz target: the parser of the control socket ends without harm for any input. Messages that it accepts
+ * follow the protocol, and come back the same after being written. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void check_round_trip(const struct wire_message *message,
     must(memcmp(&again, message, sizeof again) == 0);
 }
 
-/* What a program may put into an answer is any text. */
+/* A program may put any text into an answer. */
 static void check_any_text(const uint8_t *data, size_t size) {
     struct wire_message message = {.type = WIRE_DONE, .number = -EIO}, again;
     uint8_t bytes[WIRE_MOST];

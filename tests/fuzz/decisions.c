@@ -1,5 +1,5 @@
-/* decisions.c — fuzz target: whatever the lines of a trace say, they are read, checked and printed without harm. An
- * input is lines of text; those that are no JSON objects are left out, and leave a gap in the numbers. */
+/* decisions.c — fuzz target: any lines of a trace are read, checked and printed without harm. An input is lines of
+ * text. Lines that are no JSON objects are left out, and leave a gap in the numbers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Appends a record to the trace that the reader would have made of it. */
+/* Appends a record to the trace, as the reader would. */
 static void append(struct image *image, uint64_t number, const char *text, size_t length) {
     struct snap_line head = {.length = (uint32_t)length, .number = number};
     memcpy(image->trace + image->trace_size, &head, sizeof head);

@@ -1,5 +1,5 @@
-/* reader.c — fuzz target: whatever the bytes, the reader, the split of resident memory, the groups, the call stacks,
- * the decisions, the search for leaks and the writer end without harm. */
+/* reader.c — fuzz target: for any bytes, these end without harm: the reader, the parts of resident memory, the groups,
+ * the call stacks, the decisions, the search for leaks, and the writer. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Down the hottest path, as the report goes. */
+/* Down the hottest path, as the report does. */
 static void use_tree(const struct image *image) {
     struct calltree tree;
     struct branches roots = {0}, next;

@@ -1,4 +1,4 @@
-/* registry.c — fuzz target: whatever a process registry says, it is read or refused, with a place that is in it. */
+/* registry.c — fuzz target: any process registry is read, or refused with a place inside of it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct registry registry;
-    char *text = malloc(size + 1); /* a sanitizer sees each byte too far */
+    char *text = malloc(size + 1); /* a sanitizer notices each byte beyond the end */
     if (!text) return 0;
     memcpy(text, data, size);
     int result = registry_parse(&registry, "fuzz", text, size);

@@ -1,4 +1,4 @@
-/* scenario.c — fuzz target: whatever a scenario says, it is read or refused, and what was read can be relied on. */
+/* scenario.c — fuzz target: any scenario is read or refused, and a scenario that was read is valid. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static struct scenario scenario;
-    char *text = malloc(size + 1); /* a sanitizer sees each byte too far */
+    char *text = malloc(size + 1); /* a sanitizer notices each byte beyond the end */
     if (!text) return 0;
     memcpy(text, data, size);
     text[size] = 0;

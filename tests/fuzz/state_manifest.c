@@ -1,5 +1,5 @@
-/* state_manifest.c — fuzz target: whatever the manifest in a loop's folder says, it is read or refused, names no file
- * outside of the folder, and the folder can be removed. The checksum is made right here, so that what is behind it is
+/* state_manifest.c — fuzz target: any manifest of a loop's folder is read or refused, names no file outside of the
+ * folder, and the folder can be removed. The target makes the checksum right, so that the code behind that check is
  * reached. */
 #include <stdlib.h>
 #include <unistd.h>

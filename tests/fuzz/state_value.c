@@ -1,5 +1,5 @@
-/* state_value.c — fuzz target: whatever a file of a loop's value holds, it is read or refused, and what is read stays
- * within it. The checksum is made right here, so that what is behind it is reached. */
+/* state_value.c — fuzz target: any file of a loop's value is read or refused, and reads stay inside of it. The target
+ * makes the checksum right, so that the code behind that check is reached. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ static void must(bool condition) {
     if (!condition) abort();
 }
 
-/* Bytes of any length, of whole pages, with the sum that they have. */
+/* Bytes of any length, padded to whole pages, with their checksum. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static _Alignas(8) char bytes[16 * OS_PAGE];
     struct state_bytes value;

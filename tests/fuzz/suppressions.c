@@ -1,5 +1,5 @@
-/* suppressions.c — fuzz target: whatever a file of suppressions says, it is read or refused with line and column, and
- * its patterns are matched. */
+/* suppressions.c — fuzz target: any file of suppressions is read, or refused with line and column, and its patterns are
+ * matched. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* trace.c — fuzz target: whatever a program hands to memstow_trace, it is refused, or comes back as one line of JSON
- * with a number and a time; and what walks through it ends. */
+/* trace.c — fuzz target: any text that a program passes to memstow_trace is refused, or comes back as one line of JSON
+ * with a number and a time. A walk through the trace ends. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* gpu.h — what the programs of the GPU suite share: the driver, found at run time, a device that is ready, kernels, and
- * contents that can be told apart. No toolkit is needed, and nothing of CUDA is linked: the same program runs on a GPU,
- * and over the simulated driver of tests/simcuda, a test double, where it shows that the program itself is right.
- * Functions: what is not as it must be ends the program with a message and status 1. Device 0, one thread. */
+/* gpu.h — shared by the programs of the GPU suite: the driver, found at run time; a device that is ready; kernels;
+ * contents with a seed. No toolkit is needed, and nothing of CUDA is linked: the same program runs on a GPU, and over
+ * the simulated driver of tests/simcuda, a test double, where the program itself is tested. A failed check ends the
+ * program with a message and status 1. Device 0, one thread. */
 #ifndef GPU_H
 #define GPU_H
 
@@ -65,8 +65,8 @@ static void gpu_ok(int result, const char *what, const char *file, int line) {
 #define GPU_MEMBER(member, symbol, parameters) CUresult(*member) parameters;
 static struct { GPU_FUNCTIONS(GPU_MEMBER) } cu;
 
-/* Both kernels go over all 32-bit words, however many threads there are. The simulated driver has them by their names,
- * and looks at no text. */
+/* Both kernels go over all 32-bit words, with any number of threads. The simulated driver knows them by their names,
+ * and ignores the text. */
 static const char gpu_ptx[] = ".version 6.0\n.target sm_52\n.address_size 64\n"
                               ".visible .entry sim_fill(.param .u64 at, .param .u64 words, .param .u64 value)\n"
                               "{\n"
@@ -98,7 +98,7 @@ static CUcontext gpu_context;
 static CUfunction gpu_fill_kernel, gpu_add_kernel;
 static bool gpu_is_double; /* the simulated driver: no figure is shown */
 
-/* The driver, device 0, its primary context, and memstow's ABI where there is one. Without a device: status 77. */
+/* The driver, device 0, its primary context, and memstow's ABI if it is there. Without a device: status 77. */
 __attribute__((unused)) static void gpu_begin(void) {
     CUmodule module;
     char name[128] = "";
@@ -122,7 +122,7 @@ static inline void gpu_kernel(CUfunction kernel, uint64_t a, uint64_t b, uint64_
     void *arguments[] = {&a, &b, &c};
     OK(cu.launch(kernel, 1024, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
 }
-/* `words` of 32 bits are `value`. */
+/* Sets `words` words of 32 bits to `value`. */
 static inline void gpu_fill(CUdeviceptr at, size_t words, uint32_t value, CUstream stream) {
     gpu_kernel(gpu_fill_kernel, at, words, value, stream);
 }
@@ -176,7 +176,7 @@ static inline uint32_t gpu_model(const char *name) {
     return (uint32_t)id;
 }
 
-/* In the model's scope; in the order of a stream where one is given. */
+/* In the model's scope; on a stream if one is given. */
 static inline CUdeviceptr gpu_alloc_for(uint32_t model, size_t bytes, const CUstream *stream) {
     CUdeviceptr at = 0;
     MUST(!abi_memstow_scope_enter(model));

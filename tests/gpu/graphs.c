@@ -1,6 +1,6 @@
 // env: MEMSTOW_CUDA_MOVES=2M
-/* graphs.c — CUDA graphs that were captured before a model left the device replay after it has come back; nothing moves
- * while one is being captured, and what is allocated in a capture is the graph's. */
+/* graphs.c — CUDA graphs that were captured before a model left the device can be replayed after it has come back.
+ * Nothing moves during a capture, and memory of a capture belongs to the graph. */
 #include "gpu.h"
 
 enum { BYTES = 16 << 20, WORDS = BYTES / 4 };
@@ -40,7 +40,7 @@ static void replays(void) {
     OK(cu.graph_end(exec));
 }
 
-/* A capture in the model's scope: its memory has nothing to do with the model's, and moves with nobody. */
+/* A capture in the model's scope: its memory is not the model's, and does not move. */
 static void of_the_graph(void) {
     CUgraph graph;
     CUgraphExec exec;
@@ -72,7 +72,7 @@ int main(void) {
     OK(cu.stream(&stream, 1));
     weights = gpu_alloc_for(model, BYTES, NULL);
     sums = gpu_alloc_for(model, BYTES, &stream);
-    MUST(!abi_memstow_owner_idle(model, 1)); /* but for what this program itself launches, and waits for */
+    MUST(!abi_memstow_owner_idle(model, 1)); /* except for work that this program itself launches and waits for */
     replays();
     of_the_graph();
     puts("ok");

@@ -1,6 +1,6 @@
 // env: MEMSTOW_CUDA_MOVES=2M MEMSTOW_CUDA_VERIFY=1
-/* moves.c — what models have on the device leaves it and comes back: the same bytes at the same addresses, the device's
- * memory in between for others, and refusals that change nothing. */
+/* moves.c — a model's memory leaves the device and comes back: the same bytes at the same addresses. In between, others
+ * can have the device's memory. Refusals change nothing. */
 #include "gpu.h"
 
 enum { PLAIN = 96 << 20, POOLED = 34 << 20 };
@@ -47,13 +47,13 @@ static void out_and_back(void) {
     CUdeviceptr start;
     size_t bytes, before;
     load();
-    MUST(abi_memstow_stow(model) == -EBUSY); /* nobody said that it is idle */
+    MUST(abi_memstow_stow(model) == -EBUSY); /* it is not declared idle */
     look();
     for (int round = 0; round < 3; round++) {
         before = gpu_free_bytes();
         leave();
         MUST(gpu_free_bytes() >= before + PLAIN + POOLED);
-        OK(cu.range(&start, &bytes, plain + 12345)); /* answered while it is out */
+        OK(cu.range(&start, &bytes, plain + 12345)); /* it answers while the memory is out */
         MUST(start == plain && bytes == PLAIN);
         come_back();
         look();
@@ -61,7 +61,7 @@ static void out_and_back(void) {
     unload();
 }
 
-/* What comes back can be used by kernels, and what they wrote leaves with the rest. */
+/* Kernels can use memory that came back, and what they wrote leaves with it the next time. */
 static void used_in_between(void) {
     CUdeviceptr ones = 0;
     load();
@@ -69,7 +69,7 @@ static void used_in_between(void) {
     gpu_fill(ones, POOLED / 4, 1, stream);
     gpu_fill(pooled, POOLED / 4, 40, stream);
     gpu_add(pooled, ones, POOLED / 4, stream);
-    leave(); /* which waits for the kernels */
+    leave(); /* this waits for the kernels */
     come_back();
     MUST(gpu_all_are(pooled, POOLED / 4, 41));
     gpu_add(pooled, ones, POOLED / 4, stream);
@@ -92,7 +92,7 @@ static void freed_while_out(void) {
     MUST(!abi_memstow_owner_retire(model));
 }
 
-/* Somebody else has the memory meanwhile: an error, and it stays out until there is room. */
+/* Another owner has the device's memory: restore fails, and the model stays out until there is room. */
 static void no_room_to_come_back(void) {
     CUdeviceptr taken[64], small;
     int count = 0;
@@ -111,7 +111,7 @@ static void no_room_to_come_back(void) {
     unload();
 }
 
-/* Of a block that is two models' nothing leaves; nor what is below the size that was asked for, nor what is shared. */
+/* These do not leave: a block of two models, memory below the given size, and shared memory. */
 static void refused(void) {
     CUipcMemHandle handle;
     uint32_t other;
@@ -132,7 +132,7 @@ static void refused(void) {
     unload();
 }
 
-/* Another thread's kernels go on beside the moves. */
+/* Kernels of another thread go on during the moves. */
 static bool stop;
 
 static void *work(void *unused) {

@@ -1,7 +1,7 @@
 // env: MEMSTOW_CUDA_MOVES=2M
 // has: MEMSTOW_CUDA_RESCUE
-/* rescue.c — a request for which the device has no room is served, because what an idle model has there leaves it
- * first; the model comes back afterwards as it was. A request that nothing could serve still fails. */
+/* rescue.c — the device has no room for a request. An idle model leaves the device, and the request is served. Later
+ * the model comes back unchanged. A request that nothing could serve still fails. */
 #include "gpu.h"
 
 int main(void) {
@@ -19,7 +19,7 @@ int main(void) {
     MUST(!abi_memstow_owner_idle(model, 1));
     MUST(cu.alloc(&more, (size_t)1 << 50) == CUDA_ERROR_OUT_OF_MEMORY);
     int result = CUDA_ERROR_OUT_OF_MEMORY;
-    for (int i = 0; i < 3 && result; i++) result = cu.alloc(&more, wanted); /* as PyTorch asks again */
+    for (int i = 0; i < 3 && result; i++) result = cu.alloc(&more, wanted); /* PyTorch asks again, too */
     OK(result);
     MUST(gpu_out_of(model) == bytes);
     gpu_fill(more, MIB, 1, NULL);

@@ -1,6 +1,6 @@
 // only: speed.py
-/* speed.c — what tests/gpu/speed.py measures: speed pairs | kernels | moves BYTES. It prints "NAME SECONDS" lines, and
- * over the simulated driver, a test double, only that it ran. */
+/* speed.c — the measured program of tests/gpu/speed.py: speed pairs | kernels | moves BYTES. It prints "NAME SECONDS"
+ * lines; over the simulated driver, a test double, it prints only that it ran. */
 #include "gpu.h"
 
 enum { TURNS = 200, EACH = 500, LIVE = 1000, STEPS = 400, WORDS = 16 << 20 };
@@ -39,7 +39,7 @@ static void pairs(void) {
     say("pair", least);
 }
 
-/* Work that the device is busy with: an allocation, a kernel over 64 MiB, a free, again and again. */
+/* Work that keeps the device busy: an allocation, a kernel over 64 MiB, a free, again and again. */
 static void kernels(void) {
     CUdeviceptr from, to;
     int steps = gpu_is_double ? 2 : STEPS;
@@ -58,7 +58,7 @@ static void kernels(void) {
     say("kernels", gpu_seconds() - begin);
 }
 
-/* The driver's own copies of as much between pinned memory and the device: what moves are held against. */
+/* The driver's own copies of the same size between pinned memory and the device. Moves are compared with them. */
 static void copies(CUdeviceptr at, size_t bytes) {
     void *pinned;
     double to_host = 1e9, to_device = 1e9;

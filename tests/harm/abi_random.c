@@ -1,7 +1,7 @@
-/* abi_random.c — threads that call the registration ABI in random order, with arguments that are good, wrong, or
- * garbage, and allocate, resize, assign and free meanwhile, and what owners have is stowed and brought back. Each knows
- * whose its blocks are, and what is in them; at the end the sums must be those of memstow. Arguments: seed, threads,
- * seconds; a fourth one: it ends in the middle of it all. */
+/* abi_random.c — threads call the registration ABI in random order, with good, wrong and garbage arguments. Meanwhile
+ * they allocate, resize, assign and free, and memory of owners is stowed and restored. Each thread knows the owners and
+ * contents of its blocks. At the end memstow's sums must agree. Arguments: seed, threads, seconds. With a fourth one it
+ * ends in the middle. */
 #include "../prog/abi.h"
 #include "../prog/expect.h"
 
@@ -15,25 +15,25 @@
 enum { THREADS = 8, OWNERS = 512, BLOCKS = 512, MOST = 3000, HUGE = 600000, DEPTH = 8, PAGE = 4096 };
 enum { FORKS = 10, SNAPSHOTS = 3 };
 
-static uint32_t owners[OWNERS]; /* that were ever opened, of any kind */
+static uint32_t owners[OWNERS]; /* all that were ever opened, of any kind */
 static uint8_t kinds[OWNERS];
 static uint32_t owner_count = 1;
-static uint64_t live[OWNERS]; /* by place in owners[]; [0] is nobody's */
+static uint64_t live[OWNERS]; /* by index in owners[]; [0]: no owner */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static time_t end_time;
 static uint64_t stowed;        /* bytes, in all */
-static bool moves_in_one_step; /* userfaultfd: else what is called idle, and is not, would lose what is written to it */
+static bool moves_in_one_step; /* userfaultfd; otherwise writes to memory that is wrongly declared idle would be lost */
 
 struct block {
     char *start;
     size_t size;
-    uint32_t model, node; /* places in owners[] */
+    uint32_t model, node; /* indices in owners[] */
 };
 
 struct worker {
     uint64_t random;
     struct block blocks[BLOCKS];
-    uint32_t scopes[DEPTH], depth; /* places in owners[] */
+    uint32_t scopes[DEPTH], depth; /* indices in owners[] */
 };
 
 static uint32_t next_random(struct worker *self, uint32_t below) {
@@ -81,7 +81,7 @@ static void change_block(struct worker *self) {
     size_t size = any_size(self);
     if (!block->start) {
         put(self, block, next_random(self, 8) ? malloc(size) : aligned_alloc(256, (size + 255) & ~(size_t)255), size);
-        if ((uintptr_t)block->start % 256 == 0) { /* it may be the aligned one */
+        if ((uintptr_t)block->start % 256 == 0) { /* it may be the aligned block */
             count(block, -1);
             free(block->start);
             block->start = NULL;
@@ -103,7 +103,7 @@ static void must_be(int32_t result, const char *of) {
     MUST(result == 0);
 }
 
-/* All of a block, or it and back. */
+/* Assigns a whole block, or does so and takes it back. */
 static void assign_block(struct worker *self) {
     struct block *block = &self->blocks[next_random(self, BLOCKS)];
     uint32_t owner = any_owner(self);
@@ -115,10 +115,10 @@ static void assign_block(struct worker *self) {
     } else if (!owns(owner)) {
         MUST(abi_memstow_assign(owners[owner], block->start, block->size) < 0);
         return;
-    } else if (next_random(self, 3) == 0 && block->size > 8) { /* part of it, and then all */
+    } else if (next_random(self, 3) == 0 && block->size > 8) { /* a part of it, and then all */
         uint32_t from = next_random(self, (uint32_t)block->size - 4);
         int32_t done = abi_memstow_assign(owners[owner], block->start + from, 4);
-        MUST(done == 0 || (from && block->size < 65536)); /* the inside of a small block is found by nobody */
+        MUST(done == 0 || (from && block->size < 65536)); /* nobody finds the inside of a small block */
         must_be(abi_memstow_assign(owners[owner], block->start, block->size), "assign");
     } else {
         must_be(abi_memstow_assign(owners[owner], block->start, block->size), "assign");
@@ -181,7 +181,7 @@ static void garbage(struct worker *self) {
     abi_memstow_owner_open(MEMSTOW_MODEL, pointer, pointer, 0, number);
 }
 
-/* Policies, idleness and figures of owners that are, were, or never are anybody's. */
+/* Policies, idleness and figures of owners: present ones, former ones, and invalid ids. */
 static void others(struct worker *self) {
     uint32_t owner = any_owner(self), other = any_owner(self);
     struct memstow_figures figures = {.size = sizeof figures};
@@ -218,7 +218,7 @@ static void trip(struct worker *self) {
     uint32_t size = next_random(self, 8) ? sizeof *decisions : next_random(self, 100);
     abi_memstow_trigger_begin(reason, text, next_random(self, 2) ? 0 : next_random(self, UINT32_MAX),
                               size <= sizeof *decisions ? decisions : NULL, room, size);
-    if (next_random(self, 4)) abi_memstow_trigger_end(); /* else the next one does, or nobody */
+    if (next_random(self, 4)) abi_memstow_trigger_end(); /* otherwise the next trigger ends it, or nothing does */
 }
 
 static void trace_and_read(struct worker *self) {
@@ -231,7 +231,7 @@ static void trace_and_read(struct worker *self) {
     MUST(strlen(abi_memstow_error()) < 10000);
 }
 
-/* Blocks of this thread, and what is none. */
+/* Blocks of this thread, and addresses that are no block. */
 static void look_up(struct worker *self) {
     uint64_t addresses[] = {(uintptr_t)self->blocks[next_random(self, BLOCKS)].start, next_random(self, UINT32_MAX),
                             (uintptr_t)&addresses, (uintptr_t)self};
@@ -251,7 +251,7 @@ static void answer(struct worker *self) {
     abi_memstow_request_done(next_random(self, 100), next_random(self, 100), garbage_pointer(self));
 }
 
-/* A child has what its parent has, in the middle of whatever other threads are at. */
+/* A child has the same owners as its parent, also in the middle of other threads' work. */
 static void fork_one(struct worker *self) {
     static int forks;
     int status;
@@ -275,10 +275,10 @@ static void take_picture(void) {
     if (__atomic_add_fetch(&pictures, 1, __ATOMIC_RELAXED) <= SNAPSHOTS) abi_memstow_snapshot("picture.mst");
 }
 
-/* What acts on what owners have, and tells of it. */
+/* Calls that act on memory of owners and report on it. */
 static void act(struct worker *self) {
     uint32_t place = any_owner(self);
-    for (int i = 0; i < 4 && !owns(place); i++) place = any_owner(self); /* of the others nothing moves */
+    for (int i = 0; i < 4 && !owns(place); i++) place = any_owner(self); /* memory of other owners does not move */
     uint32_t owner = next_random(self, 10) ? owners[place] : next_random(self, UINT32_MAX);
     struct memstow_scopes scopes = {.size = sizeof scopes};
     switch (next_random(self, 12)) {
@@ -352,7 +352,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* Who has it in the end; the sums of those that were adopted go there. */
+/* The final owner; the sums of adopted owners count for it. */
 static uint32_t final_place(uint32_t place) {
     struct memstow_figures figures = {.size = sizeof figures};
     MUST(abi_memstow_owner_figures(owners[place], &figures) == 0);

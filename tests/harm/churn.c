@@ -1,10 +1,10 @@
-/* churn.c — allocates, threads and forks, and keeps its own truth in a shared file that outlives it.
+/* churn.c — allocates, starts threads and forks, and keeps its own record in a shared file that outlives it.
  *
- *   churn TRUTH THREADS CHILDREN SECONDS
+ * churn TRUTH THREADS CHILDREN SECONDS
  *
- * TRUTH holds one struct truth a process, in the order of their starts (the first is the parent's). Around each
- * operation a thread says how much of it is in flight, so that whoever reads the file at any moment knows by how
- * much a ledger may differ. All counted calls are made here, in the program's own module. */
+ * TRUTH has one struct truth for each process, in the order of their starts (the first is the parent's). Around each
+ * operation a thread notes how much is in flight. So a reader of the file knows at any moment by how much a ledger may
+ * differ. All counted calls are made in this file, in the program's own module. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <malloc.h>
@@ -36,7 +36,7 @@ struct block {
 
 static struct truth *file, *mine;
 static _Atomic(struct block *) exchange[SLOTS];
-static struct block *held[HELD]; /* made before any fork, freed in children */
+static struct block *held[HELD]; /* made before all forks, freed in children */
 static volatile int stop;
 static int thread_count;
 
@@ -138,7 +138,7 @@ static void *churn(void *argument) {
     return NULL;
 }
 
-/* Threads come and go: each of them lives a fraction of a second. */
+/* Threads come and go: each lives a fraction of a second. */
 static void run(double seconds) {
     struct timespec start, now;
     clock_gettime(CLOCK_MONOTONIC, &start);
@@ -174,7 +174,7 @@ int main(int count, char **arguments) {
     int fd = open(arguments[1], O_RDWR | O_CREAT, 0600), children = atoi(arguments[3]);
     size_t length = PROCESSES * sizeof *file;
     if (fd < 0 || ftruncate(fd, (off_t)length)) return 3;
-    /* Mapped by a raw call: the truth is no part of itself. */
+    /* Mapped by a raw call, so that it is not counted itself. */
     file = mine =
         (void *)syscall(9 /* mmap */, 0L, length, (long)(PROT_READ | PROT_WRITE), (long)MAP_SHARED, (long)fd, 0L);
     close(fd);

@@ -1,7 +1,6 @@
-/* Has an owner, and leaves its main thread, as a program may: by pthread_exit, by thrd_exit, or by returning from main.
- * The thread that is left over says so at the end, into a buffer that only an orderly end empties. Or it goes into a
- * sandbox that forbids all that a control thread does; or waits for the end of its input, with or without leave to make
- * threads. */
+/* Has an owner, and leaves its main thread: by pthread_exit, by thrd_exit, or by returning from main. The last thread
+ * reports at the end, into a buffer that only an orderly end empties. Or the program goes into a sandbox that forbids
+ * all calls of a control thread. Or it waits for the end of its input, with or without permission to make threads. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* Threads whose call stacks are new all the time, more than there is memory for, so that dead ones make room. What they
- * have done so far is in a file for others to look at: blocks allocated, and bytes kept. Goes on for ever. */
+/* Threads whose call stacks are always new, more than there is memory for, so that stacks without live blocks make
+ * room. A file for other processes has what they have done so far: allocated blocks and kept bytes. It never ends. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* fork_heaps.c — threads open owners, fill and empty their heaps and retire them, while the program forks: children do
- * the same. Argument: how many forks. */
+/* fork_heaps.c — threads open owners, fill and empty their heaps and retire them, while the program forks. Children do
+ * the same. Argument: the number of forks. */
 #include "../prog/abi.h"
 #include "../prog/expect.h"
 

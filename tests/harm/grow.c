@@ -1,9 +1,9 @@
-/* grow.c — makes the ledger grow in every way: threads, large blocks, page-aligned blocks, mappings, modules.
- * First it gets itself into the trouble that its arguments name:
+/* grow.c — makes the ledger grow in every way: threads, large blocks, page-aligned blocks, mappings, modules. First it
+ * makes the bad conditions that its arguments name:
  *
- *   fsize=N as=N nofile (no descriptor is left)  rmdir=DIR (with all in it)  fill=FILE (until the disk is full)
+ * fsize=N, as=N, nofile (no descriptor is left), rmdir=DIR (with its contents), fill=FILE (until the disk is full)
  *
- * Prints what it did, "failed" where memory was refused, and ends with status 7. */
+ * Prints what it did, "failed" if memory was refused, and ends with status 7. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

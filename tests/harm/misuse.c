@@ -1,5 +1,5 @@
-/* misuse.c — a program that frees a block twice, or writes in front of it: misuse CASE. What it prints, and how it
- * ends, is the allocator's. */
+/* misuse.c — misuse CASE: a program that frees a block twice, or writes in front of it. Its output and its end are
+ * those of the allocator. */
 #include "../prog/abi.h"
 
 #include <malloc.h>
@@ -48,7 +48,7 @@ static void twice(char *p) {
     drop_again(p);
 }
 
-/* Eight blocks of a size fill a thread's cache, and the last is kept elsewhere. */
+/* Eight blocks of a size fill a thread's cache; the next one goes elsewhere. */
 static void fill_cache(size_t size) {
     char *blocks[7];
     for (int i = 0; i < 7; i++) blocks[i] = make(size);
@@ -64,19 +64,19 @@ static void freed_twice(void) {
     if (is("calloc")) twice(calloc(5, 20));
     if (is("aligned")) twice(memalign(256, 100));
     if (is("page")) twice(valloc(5000));
-    if (is("between")) { /* freed blocks around it, and not the last of the heap */
+    if (is("between")) { /* freed blocks around it; it is not the last one of the heap */
         char *p = make(3000), *q = make(3000);
         kept = make(3000);
         drop(p);
         free(q);
         drop_again(p);
     }
-    if (is("binned")) { /* by itself, between blocks that are in use */
+    if (is("binned")) { /* alone, between blocks in use */
         char *p = make(3000);
         kept = make(3000);
         twice(p);
     }
-    if (is("joined")) { /* to what was freed before it */
+    if (is("joined")) { /* merged with the freed block before it */
         char *p = make(3000), *q = make(3000);
         kept = make(3000);
         free(p);
@@ -87,18 +87,18 @@ static void freed_twice(void) {
         fill_cache(100);
         twice(p);
     }
-    if (is("large")) { /* in the heap: else it is a mapping of its own, and gone */
+    if (is("large")) { /* in the heap; a mapping of its own would be gone */
         mallopt(M_MMAP_THRESHOLD, 1 << 24);
         char *p = make(300000);
         kept = make(100);
         twice(p);
     }
-    if (is("mapped")) twice(make(300000)); /* a mapping of its own, and gone */
+    if (is("mapped")) twice(make(300000)); /* a mapping of its own, which is gone */
     if (is("mapped calloc")) twice(calloc(5, 60000));
     if (is("mapped, aligned a little")) twice(memalign(64, 300000));
     if (is("mapped, aligned")) twice(memalign(512, 300000));
     if (is("mapped, on a page")) twice(valloc(300000));
-    if (is("mapped, another there")) { /* other memory lies there by now */
+    if (is("mapped, another there")) { /* other memory is there now */
         char *p = make(300000);
         drop(p);
         kept =
@@ -110,7 +110,7 @@ static void freed_twice(void) {
         char *q = resize(p, 30000000);
         if (q != p) drop_again(p);
     }
-    if (is("mapped, a model's")) { /* with memstow a mapping of the model's own */
+    if (is("mapped, a model's")) { /* with memstow, a mapping of the model's own */
         uint32_t model = (uint32_t)CALL(0, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);
         CALL(0, memstow_scope_enter, model);
         char *p = make(300000);
@@ -127,13 +127,13 @@ static void freed_twice(void) {
 
 static void in_threads(void) {
     pthread_t thread;
-    if (is("thread")) { /* made here, freed there, and here again */
+    if (is("thread")) { /* allocated here, freed there, and here again */
         char *p = make(5000);
         pthread_create(&thread, NULL, drop_in_thread, p);
         pthread_join(thread, NULL);
         drop_again(p);
     }
-    if (is("child")) { /* freed here, and in a forked child again */
+    if (is("child")) { /* freed here, and again in a forked child */
         char *p = make(100);
         int status = 0;
         drop(p);
@@ -154,18 +154,18 @@ static void in_threads(void) {
     }
 }
 
-/* No misuse: small blocks where a large one was. */
+/* No misuse: small blocks in the place of a large one. */
 static void reused(size_t place) {
     char *p = make(100000);
     for (int i = 0; i < 300 && (uintptr_t)p % 4096 != place; i++) {
         free(p);
-        make(16); /* moves the heap's end on */
+        make(16); /* moves the end of the heap */
         p = make(100000);
     }
     if ((uintptr_t)p % 4096 != place) puts("not to be had there");
     drop(p);
     for (int i = 0; i < 2; i++) {
-        char *q = make(1200); /* larger than what caches keep */
+        char *q = make(1200); /* too large for caches */
         if (q != p) puts("elsewhere");
         drop(q);
     }
@@ -196,7 +196,7 @@ static void used_again(void) {
     }
 }
 
-/* The program's end finds what is written in front of a large block, too. */
+/* The end of the program finds writes in front of a large block, too. */
 static void asked_when_spoilt(void) {
     char *p = make(300000);
     memset(p - 16, 'A', 16);
@@ -216,7 +216,7 @@ PLACE static char *made_large(const char *how) {
     return p;
 }
 
-/* HOW-N-COUNT-END: changes `count` bytes, from N bytes in front of a large block on. */
+/* HOW-N-COUNT-END: changes `count` bytes, beginning N bytes in front of a large block. */
 static void written_over_large(void) {
     char how[16], end[16];
     int n, count;

@@ -1,6 +1,6 @@
-/* runs.c — many runs of a program with threads that allocate at many call stacks in scopes of their own; of each run
- * something stays for some time. Arguments: runs, threads, and how often each node allocates in a run (200). At the end
- * it prints what each owner must have. */
+/* runs.c — many runs of a program with threads that allocate at many call stacks in scopes of their own. Each run
+ * leaves something for some time. Arguments: runs, threads, and how often each node allocates in a run (200). At the
+ * end it prints what each owner must have. */
 #include "../prog/abi.h"
 #include "../prog/expect.h"
 
@@ -17,7 +17,7 @@ struct block {
     size_t size;
     uint32_t node, model;
 };
-static struct block *kept[THREADS][AGE]; /* of the last runs */
+static struct block *kept[THREADS][AGE]; /* blocks of the last runs */
 static uint64_t live_nodes[NODES], live_models[MODELS];
 
 /* Different bits lead to different call stacks. */

@@ -1,6 +1,6 @@
-/* sandbox.c HOW MODULE... — goes into a sandbox (strict; prctl, seccomp or syscall: a filter that kills at calls which
- * the program itself does not make), then allocates from modules that have not allocated before, from new threads and
- * in a forked child. Ends with status 5. */
+/* sandbox.c HOW MODULE... — goes into a sandbox (strict; prctl, seccomp or syscall: a filter that kills at calls that
+ * the program itself does not make). Then it allocates from modules that have not allocated before, from new threads,
+ * and in a forked child. Ends with status 5. */
 #define _GNU_SOURCE
 #include "sandbox.h"
 
@@ -26,10 +26,10 @@ static void *allocate(void *argument) {
     return q ? argument : NULL;
 }
 
-/* After a write nothing but read, write, exit and sigreturn is allowed: what fits into the heap that is there. */
+/* After a write, only read, write, exit and sigreturn are allowed: allocations must fit into the present heap. */
 static void be_strict(void) {
     static void *blocks[100];
-    free(malloc(50000)); /* the heap has room from now on */
+    free(malloc(50000)); /* from now on the heap has room */
     for (int i = 0; i < 100; i++) free(malloc(500));
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)) _exit(77);
     for (int i = 0; i < 100; i++) blocks[i] = malloc(400);
@@ -49,7 +49,7 @@ int main(int count, char **arguments) {
         if (!functions[i - 2]) return 91;
     }
     setvbuf(stdout, NULL, _IOFBF, 1000); /* no ioctl */
-    mallopt(M_ARENA_MAX, 4);             /* glibc does not count the processors, which it does by opening a file */
+    mallopt(M_ARENA_MAX, 4);             /* otherwise glibc counts the processors, and opens a file for that */
     sandbox_enter(arguments[1], killed, sizeof killed / sizeof *killed);
     for (int i = 2; i < count; i++)
         if (!functions[i - 2](1000 + (size_t)i)) return 92;

@@ -1,4 +1,5 @@
-/* sandbox.h — a sandbox that kills at the calls which it is given. Without one here the program ends with status 77. */
+/* sandbox.h — a sandbox that kills at the given calls. If there is no sandbox on this machine, the program ends with
+ * status 77. */
 #ifndef SANDBOX_H
 #define SANDBOX_H
 

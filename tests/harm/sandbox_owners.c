@@ -1,6 +1,6 @@
-/* sandbox_owners.c WHEN — goes into a sandbox that kills at calls which the program itself does not make, and uses the
- * registration ABI there; its owner is opened before or after, or has had memory stowed, which is freed in the sandbox.
- * Ends with status 5. */
+/* sandbox_owners.c WHEN — goes into a sandbox that kills at calls that the program itself does not make, and uses the
+ * registration ABI there. Its owner is opened before or after that, or has stowed memory, which is freed in the
+ * sandbox. Ends with status 5. */
 #define _GNU_SOURCE
 #include "../prog/abi.h"
 #include "../prog/expect.h"
@@ -35,7 +35,7 @@ static void ask(uint32_t model, uint64_t live) {
     __typeof__(memstow_trigger) *trigger = (__typeof__(trigger))dlsym(RTLD_DEFAULT, "memstow_trigger");
     struct memstow_figures figures = {.size = sizeof figures};
     MUST(abi_memstow_owner_figures(model, &figures) == 0 && figures.live_bytes == live);
-    MUST(figures.resident_bytes == UINT64_MAX); /* it cannot be told */
+    MUST(figures.resident_bytes == UINT64_MAX); /* it is not known */
     MUST(abi_memstow_stow(model) == -ENOTSUP && abi_memstow_restore(model) == -ENOTSUP);
     MUST(abi_memstow_release(model) >= 0 && trigger(MEMSTOW_REQUEST, "") >= 0);
 }

@@ -1,8 +1,8 @@
-/* sandbox_probes.c WAY — asks for sandboxes that it does not get: by probes that cannot succeed (libseccomp's,
- * systemd's, Chromium's), by filters that the kernel refuses, with a thread that cannot follow; or a vfork child goes
- * into one of its own. Prints what each call said. All is then as it was: owners can be registered, which takes files,
- * the control thread is there, a forked child has a ledger. With "then in" the process goes into a real one afterwards.
- * Ends with status 5. */
+/* sandbox_probes.c WAY — asks for sandboxes and does not get them: by probes that cannot succeed (libseccomp's,
+ * systemd's, Chromium's), by filters that the kernel refuses, or with a thread that cannot follow. Or a vfork child
+ * goes into a sandbox of its own. Prints the result of each call. Everything is as before then: owners can be
+ * registered (which takes files), the control thread is there, and a forked child has a ledger. With "then in" the
+ * process finally goes into a real sandbox. Ends with status 5. */
 #define _GNU_SOURCE
 #include "../prog/abi.h"
 #include "../prog/expect.h"
@@ -52,7 +52,7 @@ static void be_refused(void) {
 
 static int ready, over;
 
-/* Past everybody: nobody knows of it but the kernel. */
+/* Bypasses memstow: only the kernel knows of it. */
 static long quietly(long number, long a, long b, long c) {
     long result;
     __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
@@ -90,7 +90,7 @@ static void let_child_in(void) {
     say("child %d", status);
 }
 
-/* It listens once it has been started again. */
+/* The control thread listens again once it has been started again. */
 static void look_for_control(void) {
     char name[32] = "";
     int there = 0;

@@ -1,8 +1,13 @@
-/* sandbox_races.c WAY — a thread probes for sandboxes all the time, in vain, while something else goes on:
- *   enters    another thread goes into a real one, where opening a file kills, and needs memory there
- *   forks     children are forked, and each needs a ledger of its own
- *   handler   the probes are a signal handler's as well, in the middle of its own thread's
- *   blocks    addresses are asked about that lead nowhere
+/* sandbox_races.c WAY — a thread probes for sandboxes all the time, in vain, while something else happens:
+ *
+ * enters: another thread goes into a real sandbox, where opening a file kills, and needs memory there
+ *
+ * forks: children are forked, and each needs a ledger of its own
+ *
+ * handler: a signal handler of the same thread probes, too, in the middle of a probe
+ *
+ * blocks: look-ups of invalid addresses
+ *
  * Ends with status 5. */
 #define _GNU_SOURCE
 #include "../prog/abi.h"
@@ -18,7 +23,7 @@
 static int over, probes;
 
 static void ask(void) {
-    MUST(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (void *)8, 0, 0) < 0); /* a filter at no address */
+    MUST(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (void *)8, 0, 0) < 0); /* a filter at an invalid address */
     __atomic_fetch_add(&probes, 1, __ATOMIC_RELAXED);
 }
 

@@ -1,7 +1,7 @@
-/* sandbox_while_moving.c HOW — goes into a sandbox while memstow's worker is in the middle of a move, and waits for a
- * disk that does not answer (another filter makes fdatasync wait for us). The sandbox is this thread's alone, and the
- * disk answers afterwards; or it is for all threads, and the disk answers while we wait; or the first is followed by
- * the second ("both"). In the end the worker is gone. Prints its pid when it can be asked for a move. Ends with
+/* sandbox_while_moving.c HOW — goes into a sandbox while memstow's worker is in the middle of a move and waits for a
+ * disk that does not answer (another filter makes fdatasync wait for us). Either the sandbox is for this thread only,
+ * and the disk answers afterwards. Or it is for all threads, and the disk answers while we wait. Or the second follows
+ * the first ("both"). At the end the worker is gone. Prints its pid when it can get a request for a move. Ends with
  * status 5. */
 #define _GNU_SOURCE
 #include "../prog/abi.h"
@@ -18,7 +18,7 @@ enum { SIZE = 8 << 20, PATIENCE_MS = 60000 };
 static const int killed[] = {SYS_open,   SYS_fallocate, SYS_fdatasync, SYS_unlink, SYS_gettid,
                              SYS_tgkill, SYS_clone3,    SYS_socket,    SYS_fcntl,  SYS_sched_yield};
 
-/* By inline assembly: memstow does not know of it. Returns a descriptor on which calls of fdatasync wait for an
+/* By inline assembly, so that memstow does not see it. Returns a descriptor on which calls of fdatasync wait for an
  * answer. */
 static int make_disk_hang(void) {
     struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -41,7 +41,7 @@ static useconds_t answer_us = 300000;
 static void *answer(void *disk) {
     struct seccomp_notif call = {0};
     MUST(ioctl(*(int *)disk, SECCOMP_IOCTL_NOTIF_RECV, &call) == 0);
-    usleep(answer_us); /* the other thread waits by then, or has gone on: both end well */
+    usleep(answer_us); /* by then the other thread waits or has gone on: both end well */
     struct seccomp_notif_resp go_on = {.id = call.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
     MUST(ioctl(*(int *)disk, SECCOMP_IOCTL_NOTIF_SEND, &go_on) == 0);
     return NULL;

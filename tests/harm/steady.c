@@ -1,7 +1,10 @@
-/* steady.c — many operations, the same total: each thread replaces a block by one of the same size, over and over, and
- * blocks wander between threads. So at any moment the program holds BASE bytes, and at most one block more a thread.
+/* steady.c — many operations with the same total: each thread replaces a block by one of the same size, again and
+ * again, and blocks wander between threads. So at any moment the program holds BASE bytes, and at most one block more
+ * for each thread.
  *
- *   steady THREADS SECONDS      prints "ready BASE SPAN MAPPED MAPPED_SPAN" */
+ * steady THREADS SECONDS
+ *
+ * prints "ready BASE SPAN MAPPED MAPPED_SPAN" */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Each run takes sixty megabytes in small blocks, and frees them all; one block that lies above them stays, so that
- * glibc cannot give them back. */
+/* Each run takes sixty megabytes in small blocks and frees them all. One block above them stays, so that glibc cannot
+ * give them back. */
 #include "_runs.h"
 
 #include <string.h>

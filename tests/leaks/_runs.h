@@ -38,7 +38,7 @@ static inline int wait(const char *word) {
     return getchar() == EOF;
 }
 
-/* PROGRAM RUNS [READINGS]: as _plants.py. Work of a reading is done outside of runs, before one that is empty. */
+/* PROGRAM RUNS [READINGS]: as in _plants.py. Work for a reading is done outside of runs, before an empty run. */
 static inline int do_runs(int count, char **arguments, void (*work)(int)) {
     int runs = count > 1 ? atoi(arguments[1]) : 1, readings = count > 2 ? atoi(arguments[2]) : 0;
     for (int run = 0; run < runs; run++) {

@@ -1,4 +1,4 @@
-/* A thread a run, each with memory of its own that nobody frees when the thread ends: its key has no destructor. */
+/* One thread for each run, with memory that nobody frees when the thread ends: its key has no destructor. */
 #include "_runs.h"
 
 #include <pthread.h>

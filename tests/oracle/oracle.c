@@ -1,7 +1,7 @@
-/* oracle.c — part of the test build libmemstow_oracle.so: compares the stack that was recorded for every allocation
- * with what libunwind says, as it happens. Where the variable MEMSTOW_ORACLE names a folder, each process has a file
- * there, NAME.PID, of five 64-bit counters: stacks compared; wrong (another frame); short (one of the two ends before
- * the other); left out (libunwind itself allocates, or there is no site); only the outer part of the stack, for want of
+/* oracle.c — part of the test build libmemstow_oracle.so: compares the recorded stack of every allocation with
+ * libunwind's, at once. If the variable MEMSTOW_ORACLE names a folder, each process has a file NAME.PID there, of five
+ * 64-bit counters. They count stacks that were compared; that are wrong (another frame); that are short (one of the two
+ * ends earlier); that were left out (libunwind itself allocates, or there is no site); and outer stacks, for want of
  * room. Details of the first few go to standard error. */
 #define UNW_LOCAL_ONLY
 #include <dlfcn.h>
@@ -38,7 +38,7 @@ enum { PYTHON = 1 }; /* in the place of an evaluation loop's frame */
 static __thread uint64_t ours[DEPTH];
 static __thread void *all_theirs[DEPTH];
 
-/* The native frames that were recorded, innermost first. */
+/* The recorded native frames, innermost first. */
 static size_t recorded(uint32_t site, uint64_t *out) {
     size_t n = 0;
     for (uint32_t at = snap_site_stack(site_record(site)); at != TREE_ROOT && n < DEPTH; at = tree_outer(at)) {
@@ -53,8 +53,7 @@ static size_t recorded(uint32_t site, uint64_t *out) {
     return n;
 }
 
-/* Whether a frame of ours and the one at *j of theirs are the same; loops that run one in the other look like one to
- * us. */
+/* Whether our frame and theirs at *j are the same. Nested evaluation loops look like one loop in our stack. */
 static bool same(uint64_t frame, void **theirs, size_t *j, size_t m) {
     if (frame != PYTHON) return frame == (uint64_t)theirs[(*j)++];
     size_t loops = 0;
@@ -68,7 +67,7 @@ static bool equal(size_t n, void **theirs, size_t m, size_t *i, size_t *j) {
     return *i == n && *j == m;
 }
 
-/* Whether ours is an outer part of theirs, or none. */
+/* Whether our frames are an outer part of theirs, or none. */
 static bool is_outer(size_t n, void **theirs, size_t m) {
     size_t i, j;
     for (size_t inner = 1; inner < m; inner++)
@@ -90,8 +89,8 @@ static void say(const char *what, size_t n, void **theirs, size_t m) {
     }
 }
 
-/* The slow way of libunwind, which has no memory of code that has gone; the fast way remembers for each thread how to
- * get on from an address, cannot be told to forget it, and then reads anywhere. */
+/* libunwind's slow way, which remembers nothing of removed code. The fast way remembers for each thread how to go on
+ * from an address, cannot be told to forget it, and then reads invalid memory. */
 static int step_by_step(void **out) {
     unw_context_t context;
     unw_cursor_t cursor;
@@ -101,7 +100,7 @@ static int step_by_step(void **out) {
     do {
         unw_word_t address;
         unw_get_reg(&cursor, UNW_REG_IP, &address);
-        if (!address) break; /* the end, behind which it goes on */
+        if (!address) break; /* the end, but libunwind goes on behind it */
         out[n++] = (void *)address;
     } while (n < DEPTH && unw_step(&cursor) > 0);
     return n;
@@ -109,7 +108,7 @@ static int step_by_step(void **out) {
 
 enum verdict { EQUAL, SHORT, OUTER, WRONG, TOO_DEEP };
 
-/* n frames of ours, and all of theirs, which begin inside the library. *first, *m: those that are to be compared. */
+/* n frames of ours, and all of theirs, which begin inside the library. *first, *m: the part to compare. */
 static enum verdict judge(const struct caller *caller, size_t n, int all, size_t *first, size_t *m) {
     size_t i, j;
     *first = 0;
@@ -161,7 +160,7 @@ void oracle_check(const struct caller *caller, uint32_t site) {
     int error = errno;
     busy = true;
     if (counting_pid != os_pid()) open_counts();
-    if (generation != generation_of_code) { /* libunwind keeps what it read of code that has gone */
+    if (generation != generation_of_code) { /* libunwind keeps data about removed code */
         generation = generation_of_code;
         unw_flush_cache(unw_local_addr_space, 0, 0);
     }

@@ -67,7 +67,7 @@ __attribute__((unused)) static void abi_find(void) {
     ABI(ABI_FIND)
 }
 
-// The call's result with memstow, and what it ought to be without.
+// The result of the call with memstow, and the expected one without.
 #define CALL(otherwise, name, ...) (has_memstow ? abi_##name(__VA_ARGS__) : (otherwise))
 
 #endif

@@ -1,5 +1,5 @@
 // build: -no-pie -fno-pic
-// A program at a fixed address, in which the address of a function of libc's is a jump of the program's own: for
+// In a program at a fixed address, the address of a function of libc's is a jump in the program itself. This is so for
 // everybody, us included, and also for the functions by which libc itself is found.
 #include "expect.h"
 

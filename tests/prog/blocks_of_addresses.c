@@ -1,4 +1,4 @@
-// Whose the blocks at some addresses are: owners, call stack and size of each, and nothing where there is none.
+// Owners, call stack and size of the blocks at some addresses, and nothing where there is no block.
 // run:
 // run: --stacks=none
 // run: --allocator=mimalloc
@@ -23,7 +23,7 @@ static struct memstow_block at(const void *address, uint32_t how) {
     return block;
 }
 
-// What a block at the address is known as: its start and size, and whose.
+// Checks the known start, size and owner of a block at the address.
 static struct memstow_block must_be(const void *address, uint32_t how, const void *start, uint64_t size) {
     struct memstow_block block = at(address, how);
     MUST(block.start == (uintptr_t)start && block.size == size);
@@ -41,7 +41,7 @@ __attribute__((noinline)) static char *take(size_t size) {
 
 __attribute__((noinline)) static char *take_again(void) { return take(100); }
 
-// One stack for both, and another for the third.
+// One stack for two blocks, and another one for the third.
 static void stacks_are_told_apart(bool recorded) {
     char *same[2], *other = take(100);
     for (volatile int i = 0; i < 2; i++) same[i] = take_again();
@@ -68,7 +68,7 @@ static void mappings(void) {
     char *map = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MUST(map != MAP_FAILED);
     must_be(map + MIB - 1, MEMSTOW_INSIDE, map, MIB);
-    MUST(!at(map, 0).size); // it is no block of the heap
+    MUST(!at(map, 0).size); // // it is no block of the heap
     MUST(munmap(map, MIB) == 0 && !at(map, MEMSTOW_INSIDE).size);
     map = mmap(NULL, MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MUST(!at(map, MEMSTOW_INSIDE).size); // only reserved
@@ -93,7 +93,7 @@ static void owners(void) {
     free(given);
 }
 
-// Addresses that lead nowhere, or into the middle of anything; structures of other versions; pointers that cannot be.
+// Invalid addresses, and addresses in the middle of something; structures of other versions; invalid pointers.
 static void nonsense(void) {
     struct memstow_block block = {0};
     char shorter[16];

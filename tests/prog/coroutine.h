@@ -1,11 +1,11 @@
-/* coroutine.h — coroutines as libraries have them: a switch that pushes registers and exchanges stack pointers. */
+/* coroutine.h — coroutines as in libraries: a switch that pushes registers and exchanges stack pointers. */
 #ifndef COROUTINE_H
 #define COROUTINE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Leaves the present stack, whose pointer is put at `save_here`, for the other one. */
+/* Leaves the present stack for the other one. The present stack pointer is stored at `save_here`. */
 void exchange(void **save_here, void *go_there) __asm__("exchange");
 __asm__(
     ".text\n.globl exchange\n.type exchange,@function\n"
@@ -19,14 +19,14 @@ __asm__(
     ".cfi_restore %rbp\n"
     "ret\n.cfi_endproc\n.size exchange, . - exchange");
 
-/* Where to go so that the code begins to run with its stack pointer at `top`. */
+/* The stack pointer to switch to, so that the code begins to run with its stack pointer at `top`. */
 static inline void *begin_at(void *top, void (*code)(void)) {
     uintptr_t *at = (uintptr_t *)top;
     *--at = (uintptr_t)code;
     return at - 6;
 }
 
-/* The same for a function, with nobody's address where it would return to. */
+/* The same for a function. Its return address is nobody's. */
 static inline void *begin_function(void *end, void (*function)(void)) {
     uintptr_t *top = (uintptr_t *)end;
     *--top = 0;

@@ -1,4 +1,4 @@
-// C++ that leans on the allocator goes on as without memstow, and every block of it is counted: exceptions across
+// C++ code with many uses of the allocator runs as without memstow, and every block is counted: exceptions across
 // libraries and threads, bad_alloc and new handlers, longjmp, coroutines, new and delete of every kind.
 // run:
 // run: --stacks=none
@@ -177,7 +177,7 @@ struct Derived : Polymorphic {
 };
 
 static void kinds_of_new() {
-    std::unique_ptr<Polymorphic> object(new Derived); /* deleted sized and aligned, through the base */
+    std::unique_ptr<Polymorphic> object(new Derived); /* sized and aligned delete, through the base class */
     MUST((uintptr_t)&static_cast<Derived &>(*object).wide % 128 == 0);
     Wide *wide = new Wide[7];
     MUST((uintptr_t)wide % 128 == 0);
@@ -205,7 +205,7 @@ int main() {
     void (*const steps[])() = {exceptions, no_memory, jumps, coroutines, kinds_of_new};
     for (auto step : steps)
         step();
-    kept = (char *)operator new(3 << 20); /* a new expression might be left out */
+    kept = (char *)operator new(3 << 20); /* a new expression might be optimised away */
     say("expect totals.host.live_bytes >= %d", 3 << 20);
     /* libstdc++'s reserve for exceptions, the loader's */
     say("expect totals.host.live_bytes < %d", (3 << 20) + 200000);

@@ -1,5 +1,5 @@
-// What opens descriptors does what it does without memstow: modes, flags, arguments, errno; in a signal handler on a
-// small stack, between vfork and exec, as a cancellation point, and at once in many threads. run: run: --stacks=none
+// Functions that open descriptors do what they do without memstow: modes, flags, arguments, errno; in a signal handler
+// on a small stack, between vfork and exec, as a cancellation point, and in many threads at once.
 #include "expect.h"
 
 #include <dirent.h>
@@ -56,7 +56,7 @@ static void errors(void) {
     MUST(fcntl(-1, F_DUPFD, 0) == -1 && errno == EBADF);
 }
 
-/* As small as the kernel lets it be: there is no room for anything but the call. */
+/* As small as the kernel allows: there is only room for the call. */
 static volatile sig_atomic_t handled;
 static void handle(int number) {
     (void)number;
@@ -134,7 +134,7 @@ static void in_threads(void) {
 
 static void *nothing(void *argument) { return argument; }
 
-/* Where no thread comes of it, nothing is left behind of it; there is room for 256 that are about to begin. */
+/* A thread that cannot be started leaves nothing behind. There is room for 256 threads that are about to begin. */
 static void threads_that_fail(void) {
     struct rlimit before, little;
     pthread_attr_t attributes;

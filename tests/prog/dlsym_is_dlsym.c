@@ -1,5 +1,5 @@
-// dlsym and dlvsym answer as without memstow: RTLD_NEXT is what comes after the caller, an entry point of CUDA is only
-// found where there is one, and dlerror says the same.
+// dlsym and dlvsym answer as without memstow: RTLD_NEXT is the definition after the caller, an entry point of CUDA is
+// only found if there is one, and dlerror is the same.
 // build: -rdynamic
 #include "expect.h"
 

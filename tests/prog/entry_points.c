@@ -1,4 +1,4 @@
-// Every entry point of the malloc family serves usable, aligned memory, and is counted as asked for.
+// Every entry point of the malloc family serves usable, aligned memory, and is counted with the requested size.
 // run:
 // run: --stacks=none
 // run: --allocator=mimalloc

@@ -1,4 +1,4 @@
-// free never changes errno, and successful calls leave it alone, on the slow paths too.
+// free never changes errno, and successful calls do not either, also on the slow paths.
 #include "expect.h"
 
 #include <errno.h>

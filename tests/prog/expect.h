@@ -1,5 +1,5 @@
-/* expect.h — how a program test says what its report must show (the protocol is in tests/expectations.py).
- * Nothing here allocates, so that a program can know its own live bytes to the byte. */
+/* expect.h — how a program test states the expectations of its report (tests/expectations.py has the protocol). Nothing
+ * here allocates, so that a program knows its own live bytes exactly. */
 #ifndef EXPECT_H
 #define EXPECT_H
 
@@ -21,7 +21,7 @@ __attribute__((format(printf, 1, 2), unused)) static void say(const char *format
 
 #define EXPECT(path, value) say("expect " path " == %llu", (unsigned long long)(value))
 
-/* Ends the program with a message when something is not as it must be. */
+/* Ends the program with a message if a condition is false. */
 #define MUST(condition)                                                                                                \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \

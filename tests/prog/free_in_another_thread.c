@@ -26,7 +26,8 @@ int main(void) {
     pthread_join(thread, NULL);
     pthread_create(&thread, NULL, drop, NULL);
     pthread_join(thread, NULL);
-    /* what pthread_create itself keeps for a thread (its TLS vector) is counted too: leave it out by module */
+    /* pthread_create itself keeps memory for a thread (its TLS vector), which is counted, too: the module leaves it out
+     * */
     EXPECT("sites[stack[0].module=*free_in_another_thread].live_bytes", COUNT);
     EXPECT("sites[stack[0].module=*free_in_another_thread].live_blocks", 1);
     return 0;

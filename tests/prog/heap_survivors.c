@@ -1,6 +1,6 @@
-// Of a retired owner's heap little stays when a few of its blocks live on, as a log line does that was made while a
-// model was loaded: the free page that mimalloc keeps of each size goes, whoever frees what was in it, before or after
-// the owner is retired; and what lives on is as it was.
+// Little of a retired owner's heap stays if a few of its blocks live on, such as a log line that was made while a model
+// was loaded. The free page that mimalloc keeps for each size goes, whoever frees its blocks, before or after the owner
+// is retired. Blocks that live on are unchanged.
 // run:
 // run: --stacks=none
 // needs: mimalloc
@@ -21,7 +21,7 @@ static struct blocks made[1 + WAYS * (OWNERS + 1) + TOGETHER];
 static size_t length(int size) { return ((size_t)size + 1) * 200; }
 static bool survives(int size, int i) { return size == SURVIVING_SIZE && i >= EACH - SURVIVORS; }
 
-/* An owner of which these are the blocks, filled with a number of its own. */
+/* An owner with these blocks, filled with its own number. */
 static uint32_t live(uint32_t number) {
     uint32_t owner = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "test", number, 0);
     CALL(0, memstow_scope_enter, owner);
@@ -57,7 +57,8 @@ static void live_and_go(uint32_t number, bool retired_first, bool in_another_thr
     if (!retired_first) CALL(0, memstow_owner_retire, owner);
 }
 
-/* What is freed after owners were retired, by another thread, and when no heap is made any more: a trigger does it. */
+/* Memory that another thread frees after owners were retired, when no heap is made any more: a trigger gives it back.
+ * */
 static long given_back_by_a_trigger(uint32_t first) {
     for (uint32_t i = first; i < first + TOGETHER; i++) {
         uint32_t owner = live(i);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/utsname.h>
 
-/* Whether the kernel is of that version or a later one. */
+/* Whether the kernel has this version or a later one. */
 static bool kernel_is(int major, int minor) {
     struct utsname name;
     int its_major = 0, its_minor = 0;

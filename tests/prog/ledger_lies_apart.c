@@ -1,5 +1,5 @@
-// What memstow maps lies far from what the program maps: a write beyond the end of a large block, in either direction,
-// does not meet the ledger.
+// memstow's mappings lie far from the program's: a write beyond the end of a large block, in either direction, does not
+// reach the ledger.
 #include "expect.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
-// Libraries that look for libc's malloc before ours (RTLD_DEEPBIND, another namespace): blocks pass through unharmed,
-// also those that libc allocates for them (strdup) and they free.
+// Libraries that find libc's malloc before ours (RTLD_DEEPBIND, another namespace): blocks pass through unharmed, also
+// those that libc allocates for them (strdup) and they free.
 // run:
 // run: --allocator=mimalloc
 #include "expect.h"
@@ -19,12 +19,12 @@ int main(void) {
     void *(*deep)(size_t) = grab_of(dlopen(PROG_LIB "/one.so", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND));
     void *(*apart)(size_t) = grab_of(dlmopen(LM_ID_NEWLM, PROG_LIB "/two.so", RTLD_NOW));
     for (int i = 0; i < 2000; i++) {
-        unsigned char *p = deep((size_t)i * 37 + 1); /* glibc's block, given to our realloc and free */
+        unsigned char *p = deep((size_t)i * 37 + 1); /* glibc's block goes to our realloc and free */
         memset(p, 7, malloc_usable_size(p));
         p = realloc(p, (size_t)i * 53 + 1);
         MUST(p && p[0] == 7);
         free(p);
-        MUST(apart((size_t)i + 1)); /* of another libc: only its own free could take it */
+        MUST(apart((size_t)i + 1)); /* from another libc: only its own free can take it */
     }
     say("ok");
     return 0;

@@ -1,6 +1,5 @@
-// A C program loads C++ when an owner's heap has long been in use: `operator new` is libstdc++'s own, not that of the
-// allocator behind owners' heaps, and what it allocates is counted, the owner's in a scope of it, and freed from
-// anywhere.
+// A C program loads C++ after an owner's heap has been in use for long. `operator new` is libstdc++'s own, not that of
+// the allocator behind owners' heaps. Its memory is counted, for the owner in a scope of it, and can be freed anywhere.
 // run:
 // run: --stacks=none
 // run: --allocator=mimalloc
@@ -47,7 +46,7 @@ static void use_heap(void) {
     for (int i = 0; i < MANY; i++) free(blocks[i]);
 }
 
-/* The name of the object that the module's own calls of operator new end in. */
+/* The object in which the module's own calls of operator new end. */
 static void resolves_in_libstdcxx(void) {
     void *(*address_of_new)(void) = (void *(*)(void))find("address_of_new");
     Dl_info info;
@@ -55,7 +54,7 @@ static void resolves_in_libstdcxx(void) {
     MUST(!dlsym(RTLD_DEFAULT, "mi_malloc"));
 }
 
-/* In a scope, and freed in that of another, and in none. */
+/* Allocated in one scope, and freed in another scope or in none. */
 static void come_and_go(void) {
     struct {
         const char *make, *drop;
@@ -76,7 +75,7 @@ static void come_and_go(void) {
     MUST(figures_of(other).live_bytes == 0);
 }
 
-/* What C allocated C++ frees, and the other way: one allocator is behind both. */
+/* C++ frees memory that C allocated, and the reverse: one allocator is behind both. */
 static void mixed(void) {
     void *p, *q;
     IN(model, p = malloc(PLAIN); q = make("make_plain", PLAIN));

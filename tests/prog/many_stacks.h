@@ -1,4 +1,4 @@
-/* many_stacks.h — a small block of each of many call stacks, so that a picture of the peak takes several steps. */
+/* many_stacks.h — a small block from each of many call stacks, so that a picture of the peak takes several steps. */
 #ifndef MANY_STACKS_H
 #define MANY_STACKS_H
 

@@ -1,4 +1,4 @@
-// The mmap family, piece by piece: partial unmap, growth, moves, fixed placement, access withdrawn, files, the break.
+// The mmap family, piece by piece: partial unmap, growth, moves, fixed placement, withdrawn access, files, the break.
 #include "expect.h"
 
 #include <fcntl.h>

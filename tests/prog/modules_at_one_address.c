@@ -1,4 +1,4 @@
-// A module that is unloaded leaves its address to the next one: blocks stay with the module that made them.
+// A module that is unloaded leaves its address to the next one: blocks still belong to the module that allocated them.
 #include "expect.h"
 
 #include <dlfcn.h>
@@ -29,7 +29,7 @@ int main(void) {
         kept[2 * i] = grab_from(PROG_LIB "/one.so", 1000);
         kept[2 * i + 1] = grab_from(PROG_LIB "/two.so", 10);
     }
-    MUST(kept[0] && same_address > ROUNDS); /* else this test shows nothing */
+    MUST(kept[0] && same_address > ROUNDS); /* otherwise this test shows nothing */
     EXPECT("sites[stack[0].module=*/one.so].live_bytes", ROUNDS * 1000);
     EXPECT("sites[stack[0].module=*/two.so].live_bytes", ROUNDS * 10);
     return 0;

@@ -1,5 +1,5 @@
-// Two threads of which each has one owner adopt the other: one of them is refused, and whoever has memory of either
-// goes on. timeout: 60
+// Two threads, each of which has one owner adopt the other: one of them is refused, and threads with memory of either
+// owner go on.
 #include "abi.h"
 #include "expect.h"
 

@@ -1,4 +1,5 @@
-// Memory that exists becomes an owner's: a block, part of one, part of a mapping; again somebody else's; and is freed.
+// Existing memory is assigned to an owner: a block, a part of a block, a part of a mapping. Then it is assigned to
+// another owner, and freed.
 // run: --stacks=full
 // run: --stacks=none
 #include "abi.h"
@@ -25,13 +26,13 @@ static void *parts(void) {
     uint64_t before[2] = {has_memstow ? live(unet) : 0, has_memstow ? live(vae) : 0};
     MUST(block);
     assign(unet, block + PART, 3 * PART);
-    assign(vae, block + 2 * PART, PART);     /* out of the middle of it */
+    assign(vae, block + 2 * PART, PART);     /* from the middle of it */
     assign(unet, block + 2 * PART + 10, 10); /* and back */
     MUST(!has_memstow || (live(unet) == before[0] + 2 * PART + 10 && live(vae) == before[1] + PART - 10));
     return block;
 }
 
-/* Of what does not begin or end with a page only the whole ones can be moved, and are looked at. */
+/* If a range does not begin and end with a page, only its whole pages can be moved, and are looked at. */
 static void odd_part(void) {
     struct memstow_figures before = {.size = sizeof before}, after = before;
     char *map = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -48,7 +49,7 @@ static void odd_part(void) {
     munmap(map, MAPPED);
 }
 
-/* What is allocated in a run and for a node is theirs, whose model it becomes. */
+/* Memory that is allocated in a run and for a node keeps them, whichever model gets it. */
 static void in_a_run(void) {
     uint32_t node = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_NODE, "node", "", 3, 0);
     int64_t run = CALL(1, memstow_run_begin, "run");
@@ -69,11 +70,11 @@ int main(void) {
     vae = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_CUSTOM, "vae", "", 2, 0);
     char *block = parts();
     odd_part();
-    char *copy = realloc(block, 2 * LARGE); /* what is resized is one whole again */
+    char *copy = realloc(block, 2 * LARGE); /* after realloc it is one whole again */
     MUST(copy && (!has_memstow || (live(unet) == 0 && live(vae) == 0)));
     free(copy);
     block = parts();
-    assign(vae, block, LARGE); /* as is what is assigned whole */
+    assign(vae, block, LARGE); /* so it is after all of it is assigned */
     MUST(!has_memstow || (live(unet) == 0 && live(vae) == LARGE));
     free(block);
     block = parts();

@@ -1,16 +1,15 @@
-// What glibc leaves in free memory is not taken for a block: the header of a freed one, over whose size glibc wrote
-// that of a chunk, lies in a live block, and that place is assigned. run: --stacks=none run: --stacks=full
+// Remains in free memory are not taken for a block. The header of a freed block, over whose size glibc wrote the size
+// of a chunk, lies in a live block, and that place is assigned.
 #include "abi.h"
 #include "expect.h"
 
 #include <stdint.h>
 
-// Larger than what glibc keeps for the thread, so that what is freed at the end of the heap is one with what lies
-// behind it. The chunk of FIRST ends 16 bytes before FREED's header, that of LONGER where it begins, and CHUNK follows
-// there.
+// Too large for the thread's cache, so that a freed block at the end of the heap is merged with the one behind it. The
+// chunk of FIRST ends 16 bytes before FREED's header, that of LONGER at its beginning, and CHUNK follows there.
 enum { FIRST = 2000, FREED = 2993, LONGER = FIRST + 16, CHUNK = FREED / 16 * 16, BETWEEN = CHUNK - 40, WHOLE = 10000 };
 
-static void *volatile kept; // the compiler keeps what is never used
+static void *volatile kept; // the compiler keeps it, although it is never used
 
 static char *allocate(size_t size) {
     kept = malloc(size);
@@ -33,7 +32,7 @@ int main(void) {
     give_back(longer, between);
     char *whole = allocate(WHOLE);
     MUST(whole == first && freed < whole + WHOLE - 64);
-    // Where a header of CHUNK's chunk would be: FREED's with another size.
+    // Where a header of CHUNK's chunk would be: FREED's header with another size.
     for (char *inside = freed - 32; inside <= freed + 32; inside += 16)
         MUST(CALL(-1, memstow_assign, owner, inside, 4) < 0);
     MUST(CALL(0, memstow_assign, owner, whole, WHOLE) == 0);

@@ -1,5 +1,5 @@
-// A mapped file that a model was given, as safetensors are: its clean pages are given back, and read again when they
-// are used.
+// A mapped file that was assigned to a model, like a safetensors file: its clean pages are given back, and read again
+// when they are used.
 #include "abi.h"
 #include "expect.h"
 

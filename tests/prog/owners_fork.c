@@ -1,5 +1,5 @@
-// Owners, scopes and the run go on in a forked child, whose ledger knows those that it needs. What it says of them is
-// not its parent's, also when that is the first thing it does.
+// Owners, scopes and the run go on in a forked child. Its ledger has the owners that it needs. The child's changes to
+// them do not reach its parent, even if a change is its first action.
 #include "abi.h"
 #include "expect.h"
 
@@ -30,7 +30,7 @@ static void say_at_once(uint32_t model) {
     end_well(child);
 }
 
-/* Where the parent's block was, of which a part was given away, there is another one. */
+/* In the place of the parent's block, a part of which was assigned, there is another block. */
 static void give_part_again(uint32_t owner, char *block) {
     free(block);
     block = allocate(LARGE);

@@ -1,5 +1,5 @@
-// A child that was forked while another thread went through the list of what is loaded, under the loader's lock, puts
-// memory away and brings it back: nobody lets go of that lock there.
+// A child was forked while another thread held the loader's lock and walked the list of loaded objects. Nobody releases
+// that lock in the child. It stows memory and brings it back nevertheless.
 #include "abi.h"
 #include "expect.h"
 
@@ -25,7 +25,7 @@ static void *hold_the_lock(void *context) {
 }
 
 static void in_child(uint32_t model, const char *block) {
-    alarm(20); /* it would wait for ever */
+    alarm(20); /* otherwise it would wait for ever */
     MUST(abi_memstow_stow(model) >= 0 && abi_memstow_restore(model) >= 0);
     for (int i = 0; i < SIZE; i += 4096) MUST(block[i] == 7);
     _exit(0);

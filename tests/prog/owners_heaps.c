@@ -1,5 +1,5 @@
-// Memory of an owner's own: blocks of all sizes and alignments from its heap, freed and resized from anywhere, and back
-// with the system as soon as the last block of a retired owner is freed, while other threads go on allocating.
+// Memory of an owner's own heap: blocks of all sizes and alignments, freed and resized anywhere. It is back with the
+// system as soon as the last block of a retired owner is freed, while other threads go on allocating.
 // run: --stacks=full
 // run: --stacks=none
 // run: --stacks=none --allocator=mimalloc
@@ -51,7 +51,7 @@ static void *free_half(void *scope) {
     return NULL;
 }
 
-/* Some 200 MB, the halves freed by two threads, one in the scope of another owner. */
+/* Some 200 MB. Two threads free a half each, one of them in the scope of another owner. */
 static void come_and_go(uint32_t other) {
     uint32_t model = open_model("model", 1);
     uint64_t before = resident();
@@ -70,8 +70,8 @@ static void come_and_go(uint32_t other) {
     MUST(!has_memstow || after < before + (with - before) / 10);
 }
 
-/* Two that have filled the owner's heap sleep while the last of it is freed elsewhere: what their part of it holds goes
- * back, too, and they go on with other heaps. */
+/* Two threads that have filled the owner's heap sleep while the last block is freed elsewhere. Their part of the heap
+ * goes back, too, and they go on with other heaps. */
 static pthread_barrier_t all;
 static uint32_t slept_in;
 

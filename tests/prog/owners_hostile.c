@@ -1,4 +1,4 @@
-// Arguments that cannot be meant: each call says no, changes nothing, and keeps errno.
+// Invalid arguments: each call refuses them, changes nothing, and keeps errno.
 #include "abi.h"
 #include "expect.h"
 
@@ -74,7 +74,7 @@ static void scopes(uint32_t model, uint32_t other, uint32_t node) {
     refuse(abi_memstow_scope_leave(model));
 }
 
-/* A text that ends where the memory does, and one that does not end there. */
+/* A text that ends exactly at the end of memory, and one that does not end there. */
 static void texts_at_the_border(void) {
     char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MUST(pages != MAP_FAILED && munmap(pages + 4096, 4096) == 0);

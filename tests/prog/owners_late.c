@@ -1,5 +1,4 @@
-// The registration ABI at the worst of times: in a signal handler, in a thread that is about to end, at exit, and after
-// it.
+// The registration ABI at bad moments: in a signal handler, in a thread that is about to end, at exit, and after it.
 #include "abi.h"
 #include "expect.h"
 

@@ -1,5 +1,5 @@
-// A client built against the header of the version before (1.2), and one that knows less of a structure than any had:
-// both get as much as they have room for, and nothing behind that is touched.
+// A client built against the header of the version before (1.2), and one that knows less of a structure than any
+// version had. Both get as much as they have room for, and nothing behind that is touched.
 #include "expect.h"
 #include "lib/memstow-1.2.h"
 
@@ -14,7 +14,7 @@ _Static_assert(MEMSTOW_ABI_VERSION == 0x00010002, "an earlier header");
 
 enum { BYTES = 123, MARK = 0x5a };
 
-/* A structure of the client's, and what lies behind it. */
+/* A structure of the client, and the memory behind it. */
 #define ROOM(type)                                                                                                     \
     struct {                                                                                                           \
         type is;                                                                                                       \
@@ -33,7 +33,7 @@ static void figures(uint32_t owner) {
     MUST(room.is.kind == MEMSTOW_MODEL && room.is.policy == MEMSTOW_STOW && room.is.live_bytes == BYTES);
     MUST(room.is.stowed_bytes == 0);
     untouched(room.behind);
-    room.is.size = 8; /* the kind, and no more */
+    room.is.size = 8; /* only the kind */
     room.is.policy = 77;
     MUST(memstow_owner_figures_(owner, &room.is) == 0 && room.is.kind == MEMSTOW_MODEL && room.is.policy == 77);
 }
@@ -56,7 +56,7 @@ static void requests(void) {
     MARKED(&room);
     MUST(memstow_request_next_(&room.is, 0) == 0 && room.is.size == sizeof room.is);
     untouched(room.behind);
-    room.is.size = offsetof(struct memstow_request, needed); /* since the first version */
+    room.is.size = offsetof(struct memstow_request, needed); /* it exists since the first version */
     memset(&room.is.needed, MARK, sizeof room.is.needed);
     MUST(memstow_request_next_(&room.is, 0) == 0 && room.is.needed == 0x5a5a5a5a5a5a5a5a);
     room.is.size = offsetof(struct memstow_request, needed) - 1;

@@ -1,5 +1,5 @@
-// Who a block belongs to: scopes of models and nodes on several threads, the run, what is adopted, and what happens to
-// blocks that another thread frees or resizes.
+// The owners of a block: scopes of models and nodes on several threads, the run, adopted owners, and blocks that
+// another thread frees or resizes.
 // run: --stacks=full
 // run: --stacks=none
 // run: --stacks=sample:4096
@@ -27,7 +27,7 @@ static uint32_t open_owner(uint32_t kind, const char *name, uint64_t key) {
     return (uint32_t)CALL(1, memstow_owner_open, kind, name, "test", key, 0);
 }
 
-// What is live under one tag, by memstow_shares: where there is too little room, only how many there are is told.
+// The live bytes under one tag, by memstow_shares. With too little room it only returns the number of shares.
 static uint64_t share(uint32_t model, uint32_t node, uint32_t run) {
     struct memstow_share shares[64];
     int64_t count = abi_memstow_shares(shares, 64, sizeof *shares);
@@ -44,7 +44,7 @@ static void enter(uint32_t owner) { MUST(CALL(0, memstow_scope_enter, owner) == 
 static void leave(uint32_t owner) { MUST(CALL(0, memstow_scope_leave, owner) == 0); }
 
 static void *elsewhere(void *scopes) {
-    void *theirs = allocate(THREAD); /* no scope of another thread is ours */
+    void *theirs = allocate(THREAD); /* a scope of another thread is not ours */
     MUST(CALL(0, memstow_scope_swap, scopes, NULL) == 0);
     kept[8] = allocate(THREAD);
     MUST(CALL(0, memstow_scope_swap, NULL, NULL) == 0);
@@ -64,7 +64,7 @@ int main(void) {
     kept[0] = allocate(MODEL);
     enter(sampler);
     kept[1] = allocate(BOTH);
-    leave(unet); /* kinds are left in any order */
+    leave(unet); /* kinds may be left in any order */
     kept[2] = allocate(NODE);
     leave(sampler);
 
@@ -77,7 +77,7 @@ int main(void) {
     enter(provisional);
     kept[5] = allocate(ADOPTED);
     MUST(CALL(0, memstow_owner_adopt, clip, provisional) == 0);
-    kept[6] = allocate(ADOPTED); /* what is loaded later is, too */
+    kept[6] = allocate(ADOPTED); /* later allocations are adopted, too */
     leave(provisional);
 
     struct memstow_scopes scopes = {.size = sizeof scopes};
@@ -89,7 +89,7 @@ int main(void) {
     leave(sampler);
     leave(unet);
     enter(clip);
-    kept[10] = realloc(kept[10], 4 * RESIZED); /* it is whose scope it is resized in */
+    kept[10] = realloc(kept[10], 4 * RESIZED); /* it belongs to the scope in which it is resized */
     leave(clip);
     pthread_t thread;
     MUST(pthread_create(&thread, NULL, elsewhere, &scopes) == 0);
@@ -113,7 +113,7 @@ int main(void) {
     uint32_t parts = open_owner(MEMSTOW_MODEL, "parts", 5);
     char *block = malloc(3 * 4096);
     MUST(block && CALL(0, memstow_assign, parts, block, 4096) == 0);
-    MUST(!has_memstow || share(parts, 0, 0) == 4096); /* bytes of no block */
+    MUST(!has_memstow || share(parts, 0, 0) == 4096); /* bytes of a part, without a block */
     free(block);
     MUST(CALL(0, memstow_owner_figures, provisional, &figures) == 0);
     MUST(!has_memstow || (figures.live_bytes == 0 && figures.adopted_by == clip && figures.retired));

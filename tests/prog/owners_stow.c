@@ -1,5 +1,5 @@
-// A model's memory is moved out and back: large blocks, mappings and assigned memory; small ones stay. What it holds is
-// there when it is used again, and what is freed or resized meanwhile is as if it had never been away.
+// A model's memory is moved out and back: large blocks, mappings and assigned memory; small blocks stay. Its content is
+// there when it is used again. Blocks that are freed or resized meanwhile behave as if they had never been away.
 // run: --stacks=full
 // run: --stacks=none
 #include "abi.h"
@@ -63,7 +63,7 @@ static void stow(void) {
     MUST(after.stowed_bytes == before.movable_bytes && after.live_bytes == before.live_bytes);
 }
 
-/* A block of the one's, of which the other has a part: each moves what is its own. */
+/* A block of one model, a part of which belongs to another: each moves its own part. */
 static void part_of_a_block(void) {
     struct memstow_figures before[2] = {figures_of(model), figures_of(other)};
     unsigned char *block = malloc(8 * MIB);
@@ -84,9 +84,9 @@ static void part_of_a_block(void) {
     MUST(figures_of(other).stowed_bytes == before[1].stowed_bytes);
 }
 
-/* In memory is what the process has: neither the zero page nor what a file's pages wait for in the page cache. */
+/* Resident are only the process's own pages: neither the zero page nor pages of a file that wait in the page cache. */
 static void resident_is_what_the_process_has(void) {
-    if (!kernel_is(6, 7)) return; /* older ones do not tell the zero page from others */
+    if (!kernel_is(6, 7)) return; /* older kernels do not tell the zero page from others */
     unsigned char *p = mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MUST(p != MAP_FAILED && madvise(p, 8 * MIB, MADV_NOHUGEPAGE) == 0);
     MUST(abi_memstow_assign(model, p, 8 * MIB) == 0);
@@ -110,7 +110,7 @@ int main(void) {
         part_of_a_block();
         MUST(abi_memstow_stow(0) == -ENOENT && abi_memstow_stow(4711) == -ENOENT);
         stow();
-        all_is_there(); /* brought back by use */
+        all_is_there(); /* use brings it back */
         MUST(abi_memstow_restore(model) >= 0);
         MUST(figures_of(model).stowed_bytes == 0);
         all_is_there();
@@ -125,7 +125,7 @@ int main(void) {
     MUST(blocks[2] && holds(blocks[2], BLOCK, 2));
     free(blocks[2]);
     blocks[2] = NULL;
-    blocks[3][7] = 9; /* as it was, less a byte */
+    blocks[3][7] = 9; /* unchanged except for one byte */
     MUST(munmap(mapping + MIB, MIB) == 0);
     MUST(madvise(mapping + 2 * MIB, MIB, MADV_DONTNEED) == 0);
     MUST(mapping[2 * MIB] == 0 && mapping[3 * MIB - 1] == 0);

@@ -1,4 +1,4 @@
-// Page-aligned blocks have no header and are known by address: thousands of them, freed in another order.
+// Page-aligned blocks have no header and are found by address: thousands of them, freed in another order.
 // run:
 // run: --allocator=mimalloc
 #include "expect.h"

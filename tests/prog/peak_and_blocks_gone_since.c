@@ -1,5 +1,5 @@
-// A picture of the peak that takes several steps: a block of the peak is in it though it was resized meanwhile, or
-// freed when others had come, as large as what was freed before.
+// A picture of the peak that takes several steps has a block of the peak although it was resized meanwhile, or was
+// freed after as many bytes had come as were freed before.
 #include "expect.h"
 #include "many_stacks.h"
 

@@ -1,4 +1,4 @@
-// The peak is known within 1 MiB, and the ledger is pictured near it once live bytes have fallen.
+// The peak is known within 1 MiB, and the library takes a picture of the ledger near it when live bytes have fallen.
 #include "expect.h"
 
 #include <pthread.h>

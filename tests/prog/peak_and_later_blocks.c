@@ -1,5 +1,5 @@
-// A picture of the peak that takes several steps, because there are many call stacks: what is allocated between them is
-// not in it, whether it stays, goes or is resized; what was there at the same call stack is.
+// A picture of the peak takes several steps, because there are many call stacks. Blocks that are allocated between the
+// steps are not in it, whether they stay, go or are resized. Earlier blocks at the same call stack are.
 #include "expect.h"
 #include "many_stacks.h"
 

@@ -1,4 +1,5 @@
-// A program that falls once and then grows: what it holds at its end is its peak, and not the picture of the first.
+// A program whose memory falls once and then grows: its memory at the end is the peak, not the picture of the first
+// one.
 #include "expect.h"
 
 enum { MIB = 1 << 20 };

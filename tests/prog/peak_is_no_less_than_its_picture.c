@@ -1,5 +1,5 @@
-// The peak is no less than what the ledger's picture of it shows: with small blocks that came since the total was noted
-// last, in one thread and in several, and with others that come while the picture is taken. run: run: --stacks=none
+// The peak is no less than the ledger's picture of it: with small blocks that came after the total was noted last, in
+// one thread and in several, and with blocks that come while the picture is taken.
 // build: -fno-builtin
 #include "expect.h"
 
@@ -14,8 +14,8 @@ static uint64_t next_random(uint64_t *state) {
     return *state;
 }
 
-/* Each round is higher than the last by some small blocks, which are not noted yet when the large one goes: a thread
- * holds back what it has moved until that is much. */
+/* Each round is higher than the last by some small blocks. They are not noted yet when the large block goes, because a
+ * thread holds back its events until they are many. */
 static void *churn(void *seed) {
     uint64_t state = 88172645463325252u + 77 * (uint64_t)(uintptr_t)seed;
     void *slots[SLOTS] = {0};
@@ -32,7 +32,7 @@ static void *churn(void *seed) {
     return NULL;
 }
 
-/* First in a child, with one thread. */
+/* First in a child with one thread. */
 int main(void) {
     pthread_t threads[THREADS];
     pid_t child = fork();

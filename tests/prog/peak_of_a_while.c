@@ -1,4 +1,4 @@
-// The most of a while: what was live at once since it began, whatever was live at once before.
+// The peak of an interval: the most that was live since the interval began, whatever was live before.
 // run:
 // run: --stacks=none
 #include "expect.h"
@@ -42,9 +42,9 @@ int main(void) {
         take_and_free(8 * MIB);
         take_and_free(5 * MIB);
         within(peak(0) - live, 8 * MIB);
-        within(peak(1) - live, 8 * MIB); // the while that ends is what is told
+        within(peak(1) - live, 8 * MIB); // the interval that ends is reported
         within(peak(0), live);
-        for (int i = 0; i < 1000; i++) take_and_free(100); // small ones are held back, and told all the same
+        for (int i = 0; i < 1000; i++) take_and_free(100); // small ones are held back, and reported nevertheless
         within(peak(0), live);
         void *map = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         MUST(map != MAP_FAILED && munmap(map, 16 * MIB) == 0);

@@ -1,4 +1,4 @@
-// A hundred million of random_operations.c.
+// A hundred million operations of random_operations.c.
 // long
 // run:
 // run: --allocator=mimalloc

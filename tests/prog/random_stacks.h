@@ -51,7 +51,7 @@ static void *allocate(uint64_t *state, size_t size) {
     return walk.block;
 }
 
-/* Of a thread, by its number. */
+/* The state of a thread, from its number. */
 static uint64_t first_state(uintptr_t number) { return number * 0x9E3779B97F4A7C15u + 1; }
 
 #endif

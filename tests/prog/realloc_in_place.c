@@ -1,4 +1,4 @@
-// realloc keeps contents, counts old and new, fails without harm, and frees at size 0, for every kind of block.
+// realloc keeps contents, counts old and new block, fails without harm, and frees at size 0, for every kind of block.
 // run:
 // run: --allocator=mimalloc
 #include "expect.h"

@@ -1,4 +1,4 @@
-/* resident.h — what the process has in memory, asked of the kernel without the heap. Needs expect.h. */
+/* resident.h — the resident memory of the process, asked of the kernel without using the heap. Needs expect.h. */
 #ifndef RESIDENT_H
 #define RESIDENT_H
 

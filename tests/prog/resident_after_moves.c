@@ -1,6 +1,6 @@
-// Where the report says that memory is after it was moved out: pages of files that were dropped are nowhere, until they
-// are used; what was stowed and is used again is told as that, with what was written to it; what was brought back as a
-// whole is a live block again, and nothing else is taken for one.
+// Where the report says that memory is after it was moved out. Dropped pages of files are nowhere until they are used.
+// Stowed memory that is used again is a part of its own, including what was written to it. Memory that was brought back
+// as a whole is a live block again, and no other memory is mistaken for one.
 #include "abi.h"
 #include "expect.h"
 
@@ -12,7 +12,7 @@ enum { PAGE = 4096, MIB = 1 << 20, FILES = 6 * MIB, BLOCK = 10 * MIB, MAPPED = 8
 
 static uint32_t model, other;
 
-/* A file's mapping, all of it read. */
+/* A mapping of a file, all of it read. */
 static char *map_file(const char *name) {
     static char part[MIB];
     int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -40,7 +40,7 @@ static void use(const char *p, size_t size) {
     __asm__ volatile("" : : "r"(sum));
 }
 
-/* Freed memory of the allocator's own, which is not to be taken for live blocks. */
+/* Free memory of the allocator, which is no live block. */
 static void fill_heap(void) {
     static char *blocks[4 * MIB / SMALL];
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) memset(blocks[i] = malloc(SMALL), 1, SMALL);
@@ -63,7 +63,7 @@ int main(void) {
     use(used, FILES), use(read, BLOCK), use(back, BLOCK), use(mapping, MAPPED);
     memset(written + MIB, 2, BLOCK / 2);
     memset(mapping, 2, MAPPED / 2);
-    MUST(away[0] == 1); /* its first page, which its header shares, was never away */
+    MUST(away[0] == 1); /* its first page, which it shares with its header, was never away */
     const unsigned long back_again = BLOCK + BLOCK / 2 + MAPPED, header_pages = 3 * 2 * PAGE;
     EXPECT("residency.files[file=*/dropped].resident_bytes", 0);
     EXPECT("residency.files[file=*/used].resident_bytes", FILES);

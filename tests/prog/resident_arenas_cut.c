@@ -1,4 +1,4 @@
-// What a thread's heap keeps of freed memory is found although madvise has cut its mapping into several, as numpy does.
+// Free memory that a thread's heap keeps is found although madvise has cut its mapping into several, as numpy does.
 // build: -pthread
 #include "expect.h"
 
@@ -11,7 +11,7 @@ enum { MIB = 1 << 20, BLOCK = 12 * MIB, THREADS = 3 };
 
 static void *work(void *unused) {
     char *block = malloc(BLOCK), *pages = (char *)(((uintptr_t)block + 4095) & ~(uintptr_t)4095);
-    MUST(block && madvise(pages, 4 * MIB, MADV_DONTDUMP) == 0); /* as good as any that is kept with the mapping */
+    MUST(block && madvise(pages, 4 * MIB, MADV_DONTDUMP) == 0); /* any advice that is kept with the mapping will do */
     memset(block, 1, BLOCK);
     free(block);
     return unused;

@@ -1,4 +1,4 @@
-// What the allocator adds to live blocks is not freed memory, and static data is no file.
+// The allocator's overhead for live blocks is not freed memory, and static data is no file.
 #include "expect.h"
 
 enum { MIB = 1 << 20, BLOCKS = 1000000 };

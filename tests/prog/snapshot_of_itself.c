@@ -1,6 +1,6 @@
-// A program writes snapshots of itself, and notices nothing else of the command that does it: no SIGCHLD, no child that
-// a wait would find, no descriptor, no change of errno; whether it ignores SIGCHLD, has a handler, or many threads that
-// wait.
+// A program writes snapshots of itself, and does not notice the command that does it: no SIGCHLD, no child that a wait
+// would find, no descriptor, no change of errno. This holds if it ignores SIGCHLD, has a handler, or has many waiting
+// threads.
 #include "expect.h"
 
 #include <dirent.h>
@@ -30,7 +30,7 @@ static int descriptors(void) {
     return n;
 }
 
-/* As one that waits for any child does. */
+/* As a thread does that waits for any child. */
 static void *wait_for_any(void *nothing) {
     while (!stop) {
         MUST(waitpid(-1, NULL, 0) == -1 && errno == ECHILD);

@@ -1,6 +1,6 @@
-/* stacks.h — how a program test says which call stack each of its blocks has (tests/expectations.py has the protocol).
- * Functions whose frames count are FRAME: neither inlined nor cloned nor, with STAY behind the call, left by a jump.
- * Each block has a size of its own, by which the report's site is found. */
+/* stacks.h — how a program test states the expected call stack of each of its blocks (tests/expectations.py has the
+ * protocol). Functions that must be on the stack are FRAME: they are neither inlined nor cloned, and with STAY behind
+ * the call they are not left by a jump. Each block has a size of its own, by which the report's site is found. */
 #ifndef STACKS_H
 #define STACKS_H
 
@@ -19,7 +19,7 @@
 static void *volatile stacks_kept[64];
 static unsigned stacks_count;
 
-/* A macro, so that no frame of ours is between. */
+/* A macro, so that no frame of ours is in between. */
 #define KEEP(size) ((void)(stacks_kept[__atomic_fetch_add(&stacks_count, 1, __ATOMIC_RELAXED)] = malloc(size)))
 
 #define EXPECT_STACK(size, chain) say("expect stack %u %s", (unsigned)(size), chain)

@@ -1,4 +1,4 @@
-// rbp may hold anything in code without frame pointers: -8, here, where deep recursion has many stacks looked up.
+// rbp may have any value in code without frame pointers: here -8, in a deep recursion that looks up many stacks.
 // needs: stacks
 // build: -O2 -fno-optimize-sibling-calls
 #include "stacks.h"
@@ -25,7 +25,7 @@ __asm__(".text\n"
         ".cfi_endproc\n"
         ".size with_index, . - with_index\n");
 
-/* alloca: its CFA is known by rbp. */
+/* alloca: its CFA is found by rbp. */
 FRAME static void *bottom(size_t size) {
     char *volatile room = alloca(size % 64 + 16);
     room[0] = 1;

@@ -1,5 +1,5 @@
-// Call stacks through hand-written assembly: with unwind data of every kind that a caller can have, and without
-// any, where the stack ends and no caller is made up.
+// Call stacks through hand-written assembly: with unwind data of every kind that a caller can have, and without any.
+// Without it the stack ends, and no caller is made up.
 // needs: stacks
 // build: -O2
 #include "stacks.h"
@@ -46,12 +46,12 @@ void frame_pointer(void (*call)(void));
 __asm__(FUNCTION("frame_pointer") ".cfi_startproc\n"
                                   "pushq %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\n"
                                   "movq %rsp, %rbp\n.cfi_def_cfa_register %rbp\n"
-                                  "subq $256, %rsp\nandq $-256, %rsp\n" /* rsp is anywhere from here on */
+                                  "subq $256, %rsp\nandq $-256, %rsp\n" /* rsp can be anywhere from here on */
                                   "call *%rdi\n"
                                   "leave\n.cfi_def_cfa %rsp, 8\n.cfi_restore %rbp\n"
                                   "ret\n.cfi_endproc\n" END("frame_pointer"));
 
-/* CFA = *(rbp - 8), rbp at rbp + 0: as GCC realigns. */
+/* CFA = *(rbp - 8), rbp at rbp + 0: GCC realigns the stack in this way. */
 void by_expression(void (*call)(void));
 __asm__(FUNCTION("by_expression") ".cfi_startproc\n"
                                   "leaq 8(%rsp), %r10\n.cfi_def_cfa %r10, 0\n"
@@ -68,7 +68,7 @@ __asm__(FUNCTION("by_expression") ".cfi_startproc\n"
                                   "leaq -8(%r10), %rsp\n.cfi_def_cfa %rsp, 8\n"
                                   "ret\n.cfi_endproc\n" END("by_expression"));
 
-/* rbp far from the return address, below other things. */
+/* rbp far from the return address, below other data. */
 void saved_elsewhere(void (*call)(void));
 __asm__(FUNCTION("saved_elsewhere") ".cfi_startproc\n"
                                     "subq $520, %rsp\n.cfi_def_cfa_offset 528\n"
@@ -79,7 +79,7 @@ __asm__(FUNCTION("saved_elsewhere") ".cfi_startproc\n"
                                     "addq $520, %rsp\n.cfi_def_cfa_offset 8\n"
                                     "ret\n.cfi_endproc\n" END("saved_elsewhere"));
 
-/* A way out in the middle; the call lies behind it. */
+/* A return in the middle; the call comes behind it. */
 void remembered(void (*call)(void));
 __asm__(FUNCTION("remembered") ".cfi_startproc\n"
                                "subq $24, %rsp\n.cfi_def_cfa_offset 32\n"
@@ -89,14 +89,14 @@ __asm__(FUNCTION("remembered") ".cfi_startproc\n"
                                "addq $24, %rsp\n.cfi_def_cfa_offset 8\n"
                                "ret\n.cfi_endproc\n" END("remembered"));
 
-/* Nothing is known of this one, and its frame holds return addresses that are none. */
+/* This one has no unwind data, and its frame contains false return addresses. */
 void without(void (*call)(void));
 __asm__(FUNCTION("without") "subq $24, %rsp\n"
                             "leaq without(%rip), %rax\nmovq %rax, (%rsp)\nmovq %rax, 8(%rsp)\nmovq %rax, 16(%rsp)\n"
                             "call *%rdi\n"
                             "addq $24, %rsp\nret\n" END("without"));
 
-/* Its caller is undefined, it says: a bottom of the stack. */
+/* Its unwind data says that its caller is undefined: a bottom of the stack. */
 void bottom(void (*call)(void));
 __asm__(FUNCTION("bottom") ".cfi_startproc\n.cfi_undefined %rip\n"
                            "subq $8, %rsp\ncall *%rdi\naddq $8, %rsp\nret\n.cfi_endproc\n" END("bottom"));

@@ -1,4 +1,4 @@
-// Call stacks of what runs without main: constructors, initialisers of C++, what atexit was told, destructors.
+// Call stacks of code that runs outside of main: constructors, initialisers of C++, functions of atexit, destructors.
 // needs: stacks
 // build: -O2 -fno-builtin
 #include "stacks.h"

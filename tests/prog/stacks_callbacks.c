@@ -1,4 +1,4 @@
-// Call stacks through libc and back: what it calls for a program, and what it allocates for it.
+// Call stacks through libc and back: functions that libc calls, and memory that it allocates for the program.
 // needs: stacks
 // build: -O2
 #include "stacks.h"
@@ -57,14 +57,14 @@ FRAME static void walks(void) {
     STAY;
 }
 
-/* strdup allocates on the program's behalf. */
+/* strdup allocates for the program. */
 FRAME static void copies(void) {
     static char text[COPY];
     memset(text, 'x', COPY - 1);
     stacks_kept[60] = strdup(text);
     STAY;
 }
-/* A block belongs to who gave it its size. */
+/* A block belongs to the function that gave its size. */
 FRAME static void *small(void) { return malloc(100); }
 FRAME static void resizes(void) {
     stacks_kept[61] = realloc(small(), RESIZED);

@@ -1,5 +1,5 @@
-// Call stacks on stacks that the program made: swapcontext coroutines that take turns, a switch written in
-// assembly, and code that borrows another stack and returns. Nothing of one stack is ever seen on another.
+// Call stacks on stacks that the program made: swapcontext coroutines that take turns, a switch in assembly, and code
+// that borrows another stack and returns. Frames of one stack are never seen on another.
 // needs: stacks
 // build: -O2
 #include "stacks.h"

@@ -1,6 +1,6 @@
-// Call stacks of coroutines whose stacks come and go: mapped and from malloc, given back in the middle, at once another
-// coroutine's, of another size at the same place, resumed by another thread than the one that suspended them. What a
-// thread remembers of a stack is worth nothing then, and reading it must do no harm.
+// Call stacks of coroutines whose stacks come and go: mapped or from malloc, freed in the middle, used at once by
+// another coroutine, of another size at the same place, resumed by another thread than the one that suspended them.
+// Then a thread's memory of a stack is worthless, and reading the stack must do no harm.
 // needs: stacks
 // build: -O2
 // timeout: 300
@@ -16,7 +16,7 @@ enum { CLIMBED = 10007, LATER = 10037, IN_THREAD = 10039 };
 
 static struct coroutine {
     int taken;
-    void *at, *back; /* its own stack pointer, and that of who resumed it */
+    void *at, *back; /* its own stack pointer, and that of the code that resumed it */
     char *stack;
     size_t size;
     bool mapped;

@@ -1,4 +1,4 @@
-// Call stacks of 200,000 frames: whole, on the way down and on the way up again.
+// Call stacks of 200,000 frames are whole, on the way down and on the way up again.
 // timeout: 300
 // needs: stacks
 // build: -O2

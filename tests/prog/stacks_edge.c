@@ -1,5 +1,5 @@
-// Call stacks of code that begins at the very end of its stack: where its unwind tables say that its return address is,
-// there is memory of somebody else, and then there is none.
+// Call stacks of code that begins at the very end of its stack. At the place of the return address by its unwind
+// tables, there is first foreign memory, and then none.
 // needs: stacks
 // build: -O2
 #include "stacks.h"

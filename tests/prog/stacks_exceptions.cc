@@ -1,5 +1,5 @@
-// Call stacks while C++ unwinds: the exception's own memory, destructors that allocate on the way, catch clauses,
-// exceptions within exceptions, and what is called once all is over.
+// Call stacks while C++ unwinds: memory of the exception itself, destructors that allocate on the way, catch clauses,
+// exceptions within exceptions, and calls after everything is over.
 // needs: stacks
 // build: -O2 -fno-builtin
 #include "stacks.h"
@@ -117,6 +117,6 @@ int main(void) {
     EXPECT_STACK(AFTER, "after_all<catcher*<main");
     EXPECT_STACK(NEW, "operator new*<news<main");
     EXPECT_STACK(PAYLOAD + 128,
-                 "__cxa_allocate_exception<keep_thrower*{3}<keep_payload*<main"); /* and what libstdc++ adds */
+                 "__cxa_allocate_exception<keep_thrower*{3}<keep_payload*<main"); /* libstdc++ adds some bytes */
     return 0;
 }

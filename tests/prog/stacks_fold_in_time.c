@@ -1,5 +1,5 @@
-// Where nearly all stacks are dead, room is made before there is none: no stack is lost, however many there are. (Some
-// are where the thread that makes room has to wait for the processor and others go on: nobody waits for it.)
+// If nearly all stacks are dead, room is made before there is none: no stack is lost, however many there are. (Some are
+// lost if the thread that makes room waits for the processor while others go on: nobody waits for it.)
 // env: MEMSTOW_STACK_MEMORY=8000000
 // needs: stacks
 // timeout: 300

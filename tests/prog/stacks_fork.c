@@ -1,4 +1,4 @@
-// Call stacks in a forked child: it goes on in the frames that its parent made.
+// Call stacks in a forked child: it goes on in frames that its parent made.
 // needs: stacks
 // build: -O2
 #include "stacks.h"

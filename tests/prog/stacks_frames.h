@@ -1,4 +1,4 @@
-/* stacks_frames.h — the frames that compilers make; the programs that include it differ in their flags. */
+/* stacks_frames.h — the frames that compilers make. The programs that include it differ in their flags. */
 #include "stacks.h"
 
 #include <alloca.h>
@@ -19,7 +19,7 @@ enum {
     BELOW = 10099
 };
 
-static volatile int one = 1; /* what the compiler cannot know */
+static volatile int one = 1; /* a value that the compiler cannot know */
 
 FRAME static void plain_inner(void) {
     KEEP(PLAIN);
@@ -81,7 +81,7 @@ FRAME static void both_outer(size_t size, int a, int b, int c, int d, int e, int
     STAY;
 }
 
-/* More values over the call than there are registers to keep them. */
+/* More live values during the call than registers. */
 FRAME static int many_inner(int n) {
     KEEP(MANY);
     return n * one;
@@ -92,7 +92,7 @@ FRAME static int many_outer(int a, int b, int c, int d) {
     return e + f * 2 + g * 3 + h * 4 + i * 5 + j * 6 + k * 7 + l;
 }
 
-/* The frame is set up only where it is needed, behind a test. */
+/* The frame is set up only where it is needed, after a test. */
 FRAME static void early_inner(void) {
     KEEP(EARLY);
     STAY;
@@ -104,7 +104,7 @@ FRAME static int early_outer(int n) {
     return kept + one;
 }
 
-/* A part that is seldom run may lie elsewhere: function.cold. */
+/* A rarely used part may lie elsewhere: function.cold. */
 __attribute__((noinline, cold)) static void cold_inner(void) {
     KEEP(COLD);
     STAY;

@@ -1,4 +1,4 @@
-// Call stacks through a procedure linkage table that is bound as it is used.
+// Call stacks through a procedure linkage table that is bound at the first use.
 // needs: stacks
 // build: -O2 -fplt -Wl,-z,lazy
 #include "stacks_frames.h"

@@ -1,6 +1,6 @@
-// A signal handler that leaves by longjmp, thousands of times, whatever the library is doing at that moment. (Not out
-// of the allocator itself, whose lock would never be let go.) Nothing is left locked: new stacks are recorded as
-// before, and as fast, and hardly a block is miscounted. needs: stacks timeout: 300
+// A signal handler that leaves by longjmp, thousands of times, at any moment in the library. (Not inside of the
+// allocator itself, because its lock would never be released.) Nothing stays locked: new stacks are recorded as before
+// and as fast, and hardly any block is miscounted.
 #include "stacks.h"
 
 #include <dlfcn.h>
@@ -79,7 +79,7 @@ static double now(void) {
     return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
 }
 
-/* Blocks in which the handler may leave the allocation, or the freeing: each jump loses one at most. */
+/* In these blocks the handler may leave an allocation or a free: each jump loses one block at most. */
 static void be_left(uint64_t *state, double until) {
     sigsetjmp(place, 1);
     while (jumps < JUMPS && now() < until) {
@@ -102,7 +102,7 @@ static void *beside(void *unused) {
     return unused;
 }
 
-/* It never gets a signal. */
+/* This thread never gets the signal. */
 static pthread_t start_thread(void) {
     pthread_t thread;
     sigset_t alarm, before;

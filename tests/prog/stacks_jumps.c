@@ -1,5 +1,5 @@
-// Call stacks after longjmp: what lay below the place that was returned to is forgotten, and what is called next
-// is seen where it is.
+// Call stacks after longjmp: frames below the place that was returned to are forgotten, and later calls are seen in
+// their own places.
 // needs: stacks
 // build: -O2
 #include "stacks.h"
@@ -27,7 +27,7 @@ FRAME static void deep(int depth) {
     if (one) longjmp(place, 1);
 }
 
-/* Other frames where the deep ones were. */
+/* Other frames in the place of the deep ones. */
 FRAME static void again(int depth) {
     volatile char room[72] = {0};
     if (depth)

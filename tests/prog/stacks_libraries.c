@@ -1,5 +1,4 @@
-// Call stacks through libraries that come and go at one address: what was known of the code of one says nothing of
-// the next.
+// Call stacks through libraries that come and go at one address: data about the code of one is not used for the next.
 // needs: stacks
 // build: -O2
 #include "stacks.h"
@@ -37,7 +36,7 @@ int main(void) {
         through(PROG_LIB "/stacks_one.so", ONE);
         through(PROG_LIB "/stacks_two.so", TWO);
     }
-    MUST(same_address > ROUNDS); /* else this test shows nothing */
+    MUST(same_address > ROUNDS); /* otherwise this test shows nothing */
     EXPECT_STACK(ONE, "allocate<back<call_back<through<main");
     EXPECT_STACK(TWO, "allocate<back<call_back<through<main");
     EXPECT("sites[stack[2].module=*/stacks_one.so].live_bytes", 3 * ROUNDS * ONE);

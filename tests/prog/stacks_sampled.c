@@ -1,5 +1,5 @@
-// --stacks=sample: estimates lie around what the program knows, and mappings and all sums are exact, from several
-// threads, with blocks that move, are freed elsewhere and are inherited by a child.
+// --stacks=sample: estimates are near the program's own figures; mappings and all sums are exact; with several threads,
+// and with blocks that move, are freed elsewhere and are inherited by a child.
 // needs: stacks
 // build: -O2 -lm
 // run: --stacks=sample:16K
@@ -16,7 +16,7 @@
 enum { SMALL = 48, SMALLS = 400000, MIDDLE = 3000, MIDDLES = 30000, LARGE = 100000, LARGES = 600 };
 enum { GROWN = 700, GROWNS = 20000, MAPPED = 123 * 4096, THREADS = 3, SIGMAS = 5 };
 
-/* Of all threads; the first half of each kind is freed, by the next thread. */
+/* Of all threads. The next thread frees the first half of each kind. */
 static void *small[SMALLS], *middle[MIDDLES], *large[LARGES], *grown[GROWNS];
 
 #define MAKES(name, size)                                                                                              \
@@ -61,7 +61,7 @@ static void in_threads(void *(*function)(void *), long shift) {
 static double mean;
 
 /* Each block is a sample with chance p, and then stands for 1/p: n(1-p)/p is the variance of their number. The report
- * rounds each site. Where hardly a block is missed, how many are is no normal distribution: hence some more. */
+ * rounds each site. If hardly any block is missed, their number has no normal distribution: hence some tolerance. */
 static void expect(const char *function, const char *what, double bytes, double blocks) {
     double size = bytes / blocks, p = -expm1(-size / mean), off = SIGMAS * (sqrt(blocks * (1 - p) / p) + 1) * size + 8;
     say("expect sites[stack[0].function=%s].%s >= %.0f", function, what, bytes - off);
@@ -89,7 +89,7 @@ int main(void) {
     MUST(waitpid(child, &status, 0) == child && status == 0);
     expect_all("make_middle", MIDDLE, MIDDLES, MIDDLES / 2);
     expect_all("make_large", LARGE, LARGES, LARGES / 2);
-    /* Small ones that grew are of another call of make_small, which holds nothing and is left out. */
+    /* Small blocks that grew come from another call of make_small, which holds nothing and is left out. */
     expect_all("make_small", SMALL, SMALLS, SMALLS / 2);
     expect_all("grow", GROWN, GROWNS, GROWNS);
     EXPECT("sites[stack[0].function=main].live_bytes", MAPPED);

@@ -1,4 +1,4 @@
-// Call stacks in signal handlers: the handler, and what it interrupted, whether by a call or in the middle of an
+// Call stacks in signal handlers: the handler, and the code that it interrupted, at a call or in the middle of an
 // instruction, on this stack or on another.
 // needs: stacks
 // build: -O2
@@ -52,7 +52,7 @@ FRAME static int faults(int n) {
 }
 FRAME static void fault_it(void) { MUST(faults(1) == 2); }
 
-/* The very first instruction of a function faults: the byte before it is another function's. */
+/* The first instruction of a function faults: the byte before it belongs to another function. */
 void faults_at_once(void);
 __asm__(".text\n.globl faults_at_once\n.type faults_at_once,@function\n"
         "nop\nfaults_at_once: .cfi_startproc\nud2\nret\n.cfi_endproc\n.size faults_at_once, . - faults_at_once");

@@ -1,4 +1,4 @@
-// Call stacks where a call is a jump: the function that jumped is not on the stack, and no other stands for it.
+// Call stacks where a call is a jump: the function that jumped is not on the stack, and no other takes its place.
 // needs: stacks
 // build: -O2 -foptimize-sibling-calls
 #include "stacks.h"
@@ -29,7 +29,7 @@ FRAME static void outer_by_pointer(int size) {
     STAY;
 }
 
-/* malloc itself is jumped to: its caller is ours. */
+/* malloc is reached by a jump: its caller is our caller. */
 FRAME static void *allocate(size_t size) { return malloc(size * (size_t)one); }
 FRAME static void outer_of_malloc(size_t size) {
     stacks_kept[60] = allocate(size);

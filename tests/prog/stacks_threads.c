@@ -1,5 +1,4 @@
-// Call stacks of threads: many at once, with stacks that they were given, their destructors, and threads that
-// clone made without telling libc.
+// Call stacks of threads: many at once, with given stacks, their destructors, and threads that clone made without libc.
 // needs: stacks
 // build: -O2
 #include "stacks.h"
@@ -36,7 +35,7 @@ FRAME static void descend(unsigned depth, unsigned size) {
     room[0] = room[1];
 }
 
-/* The same functions at other depths, over and over: memories of one depth are wrong at another. */
+/* The same functions at other depths, over and over: what is remembered for one depth is wrong for another. */
 static void *work(void *number) {
     unsigned n = (unsigned)(uintptr_t)number;
     for (unsigned i = 0; i < 2000; i++) {
@@ -81,7 +80,7 @@ static void *new_stack(void) {
     return stack;
 }
 
-/* The new thread has this one's thread-local memory, so this one waits in the kernel until it is gone. */
+/* The new thread has this thread's thread-local memory, so this one waits in the kernel until it is gone. */
 FRAME static void clone_and_wait(void) {
     static volatile pid_t alive = 1;
     int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;

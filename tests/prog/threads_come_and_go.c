@@ -1,4 +1,4 @@
-// Thousands of short threads: their slots are reused, what they leave behind stays counted.
+// Thousands of short threads: their slots are used again, and memory that they leave behind stays counted.
 // run:
 #include "expect.h"
 
@@ -7,7 +7,7 @@
 enum { ROUNDS = 300, AT_ONCE = 16 };
 static pthread_key_t key;
 
-/* Runs while the thread dies, after the library let go of its slot. */
+/* Runs while the thread dies, after the library has given up its slot. */
 static void late(void *value) { free(value); }
 
 static void *work(void *unused) {

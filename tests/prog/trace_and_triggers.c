@@ -1,5 +1,5 @@
-// The entry points for triggers and the trace: what they answer, also to arguments that make no sense; errno is kept; a
-// forked child has a trace of its own.
+// The entry points for triggers and the trace: their answers, also to invalid arguments. errno is kept. A forked child
+// has a trace of its own.
 #include "expect.h"
 
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ static __typeof__(memstow_owner_open) *owner_open;
 static __typeof__(memstow_owner_policy) *owner_policy;
 
 static char *const nowhere = (char *)8;
-static char *page_end; /* behind it there is nothing */
+static char *page_end; /* there is nothing behind it */
 
 #define FAILS(call, code)                                                                                              \
     do {                                                                                                               \
@@ -99,7 +99,7 @@ static void triggers(void) {
     MUST(trigger_begin(MEMSTOW_REQUEST, "", 0, NULL, 0, 0) == 0 && trigger_end() == 0);
 }
 
-/* Decisions of another size than the library's; nothing is written behind the room. */
+/* Decisions of another size than the library's; nothing is written beyond the array. */
 static void sizes(void) {
     struct {
         struct memstow_decision decision;

@@ -1,7 +1,6 @@
-/* _cfi_oracle.c — every row of the unwind tables of the ELF files that are named, read by cfi_find and by elfutils.
- * Both are asked where CFA, return address and caller's rbp are, for registers and memory made up at random, so that no
- * form of rule or expression has to be the same. Out: a line of figures for each file; exit status 1 when one differs.
- */
+/* _cfi_oracle.c — reads every row of the unwind tables of the named ELF files with cfi_find and with elfutils. Both
+ * compute CFA, return address and the caller's rbp for random registers and memory, so the forms of rules and
+ * expressions need not be the same. Out: a line of figures for each file; exit status 1 if one differs. */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <fcntl.h>
@@ -38,7 +37,7 @@ static struct figures {
 
 /* --- a machine made up --- */
 
-static uint64_t world; /* another one for each question */
+static uint64_t world; /* different for each row */
 
 static uint64_t mix(uint64_t n) {
     n = (n ^ world) * 0x9e3779b97f4a7c15;
@@ -52,7 +51,7 @@ static uint64_t register_value(uint64_t number, uint64_t pc) { return number == 
 
 /* --- what elfutils says --- */
 
-/* Where an expression ends up; `is_value` when what it leaves is the thing itself, not where it lies. */
+/* The result of an expression; `is_value`: the result is the value itself, not its address. */
 static bool compute(const Dwarf_Op *ops, size_t count, uint64_t pc, uint64_t cfa, uint64_t *out, bool *is_value) {
     uint64_t stack[64], top;
     size_t depth = 0;
@@ -125,12 +124,12 @@ enum state { PLACED, SAME, UNDEFINED, OTHERWISE };
 
 struct answer {
     bool cfa_known, signal;
-    bool usual; /* of the forms that compilers use: CFA is register + offset, and what is saved is at CFA + offset */
+    bool usual; /* the usual forms of compilers: CFA is register + offset, and saved registers are at CFA + offset */
     uint64_t cfa, ra_at, bp_at;
     enum state ra, bp;
 };
 
-/* Where the caller's register lies; `usual` stays as it is when that is at CFA + offset. */
+/* The address of the caller's register. `usual` stays true if it is CFA + offset. */
 static enum state ask_register(Dwarf_Frame *frame, int number, uint64_t pc, uint64_t cfa, uint64_t *at, bool *usual) {
     Dwarf_Op room[3], *ops;
     size_t count;
@@ -181,7 +180,7 @@ static bool agrees(struct cfi_rule rule, const struct answer *answer, uint64_t p
         cfa = memory(bp + (uint64_t)(int64_t)rule.cfa);
         break;
     default:
-        return !answer->usual; /* refused: only what is unusual may be */
+        return !answer->usual; /* refused: allowed for unusual rows only */
     }
     if (answer->signal || !answer->cfa_known || cfa != answer->cfa || answer->ra != PLACED || answer->ra_at != cfa - 8)
         return false;
@@ -194,7 +193,7 @@ static void compare(const char *name, const struct cfi_object *object, uintptr_t
     world++;
     uintptr_t pc = base + address;
     struct cfi_rule rule = cfi_find(object, pc);
-    struct answer answer = answer_of(frame, pc); /* the made-up rip is ours, so that PLT rows can be compared */
+    struct answer answer = answer_of(frame, pc); /* the random rip is ours, so that PLT rows can be compared */
     one.asked++;
     one.kinds[rule.kind]++;
     one.whys[rule.why]++;
@@ -212,7 +211,7 @@ struct file {
     const char *name;
 };
 
-/* Maps the segments as the loader would. */
+/* Maps the segments as the loader does. */
 static bool map(struct file *file, int fd) {
     size_t count, span = 0;
     GElf_Phdr segment;
@@ -251,7 +250,7 @@ static void compare_function(const struct file *file, Dwarf_CFI *cfi, uint64_t a
     while (address < next) {
         Dwarf_Frame *frame;
         Dwarf_Addr start, end;
-        if (dwarf_cfi_addrframe(cfi, address, &frame)) break; /* the function ends before the next begins */
+        if (dwarf_cfi_addrframe(cfi, address, &frame)) break; /* the function ends before the next one begins */
         dwarf_frame_info(frame, &start, &end, NULL);
         one.rows++;
         compare(file->name, &file->object, file->base, frame, address);

@@ -1,8 +1,8 @@
-/* Everything that comes and goes in a program, at once and at random: threads, coroutines and their stacks, libraries,
- * children, signals, exceptions, deep recursion, and blocks that wander between all of these.
+/* Everything that comes and goes in a program, at random and at the same time: threads, coroutines and their stacks,
+ * libraries, children, signals, exceptions, deep recursion, and blocks that wander between all of these.
  *
- * _churn SECONDS CHILDREN LIBRARY… It writes a line "warm", "quiet" or "final BYTES BLOCKS", and waits for an answer:
- * after each thing has been done once; when it holds no block of its own any more; and when it holds just these. */
+ * _churn SECONDS CHILDREN LIBRARY… It writes a line "warm", "quiet" or "final BYTES BLOCKS", and waits for an answer.
+ * warm: each thing has been done once. quiet: it holds no block of its own. final: it holds exactly these. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,7 +23,7 @@
 enum { THREADS = 3, SLOTS = 600, LIBRARIES = 8, COROUTINES = 12, STACK = 1 << 17, BIG = 70000 };
 enum { PLAIN, LIBRARY, COROUTINE, SIGNAL, ALTERNATE, EXCEPTION, DEEP, KINDS };
 
-/* What is to be done, passed through all of it down to the allocation. */
+/* The present task, passed down to the allocation. */
 struct job {
     uint64_t random;
     int kind, outer, inner;
@@ -52,7 +52,7 @@ struct coroutine {
     struct job *job;
 };
 
-/* What a thread has of its own. */
+/* The data of one thread. */
 struct worker {
     struct coroutine coroutines[COROUTINES];
     struct job *signalled;
@@ -164,7 +164,7 @@ FRAME static void in_library(struct job *job) {
     __atomic_store_n(&library->held, false, __ATOMIC_RELEASE);
 }
 
-/* It knows itself only by its worker, who was on another thread's stack if at all. */
+/* A coroutine finds itself only through its worker, which may be on another thread's stack. */
 static __thread struct coroutine *resumed;
 
 FRAME static void run_coroutine(void) {
@@ -283,7 +283,7 @@ static void end_worker(struct worker *worker) {
 
 static double deadline;
 
-/* Until it has had enough: then another one takes its place. */
+/* Ends after a while; then another thread takes its place. */
 static void *work(void *seed) {
     uint64_t random = (uint64_t)(uintptr_t)seed * 0x9E3779B97F4A7C15u | 1;
     self = begin_worker();
@@ -298,7 +298,7 @@ static void *work(void *seed) {
     return NULL;
 }
 
-/* One that allocates and frees what it inherited, and one that becomes another program. */
+/* One child allocates and frees inherited blocks; another becomes another program. */
 static void have_child(uint64_t random) {
     pid_t child = fork();
     must(child >= 0, "fork");

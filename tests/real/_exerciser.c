@@ -1,5 +1,5 @@
-// Uses every way into the allocator, alone and from threads that free each other's blocks, writes every usable byte,
-// and prints how many bytes and blocks of its own are live at the end. Which allocator it gets is the test's choice.
+// Uses every way into the allocator, alone and from threads that free each other's blocks, and writes every usable
+// byte. Prints how many bytes and blocks of its own are live at the end. The test chooses the allocator.
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <pthread.h>

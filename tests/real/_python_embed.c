@@ -1,6 +1,5 @@
-/* A program that opens two libpythons, each with RTLD_LOCAL, and lets Python of one call Python of the other, and that
- * the first again. argv: library and home of the one, library and home of the other. Prints the frames that are seen.
- */
+/* A program that opens two libpythons, each with RTLD_LOCAL. Python in one calls Python in the other, which calls the
+ * first again. argv: library and home of the one, library and home of the other. Prints the frames that are seen. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

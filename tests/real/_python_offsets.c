@@ -1,4 +1,4 @@
-/* Compiled with the headers of one Python: what offsetof() says against preload/stacks/python_layout.c. argv: its
+/* Compiled with the headers of one Python: compares offsetof() with preload/stacks/python_layout.c. argv: its
  * libpython. Prints each difference. */
 #define Py_BUILD_CORE 1
 #include <Python.h>

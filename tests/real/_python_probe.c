@@ -1,5 +1,5 @@
-/* What the Python frames of the calling thread are by preload/stacks/python.c, for python_frames.py: a library that
- * Python loads with ctypes. Native frames come from libunwind; the records are read back from a ledger in memory. */
+/* A library that Python loads with ctypes, for python_frames.py: the Python frames of the calling thread by
+ * preload/stacks/python.c. Native frames come from libunwind. The records are read from a ledger in memory. */
 #define UNW_LOCAL_ONLY
 #include <errno.h>
 #include <libunwind.h>
@@ -37,7 +37,7 @@ EXPORT void probe_child_begins(void) {
     begin();
 }
 
-/* Record `id` of a type, found as a reader of the file finds it. */
+/* Record `id` of a type, as a reader of the file finds it. */
 static const void *record(uint32_t type, uint64_t id) {
     const char *start = (const char *)ledger_head;
     for (uint64_t at = SNAP_HEADER_SIZE; at < ledger_head->size;) {
@@ -51,7 +51,7 @@ static const void *record(uint32_t type, uint64_t id) {
 
 static const char *text(uint32_t string) { return string ? record(SNAP_STRINGS, string) : ""; }
 
-/* A stack: the evaluation loops on it, and all their frames in a row. */
+/* A stack: its evaluation loops, and all their frames in a row. */
 struct stack {
     size_t evals, count;
     struct {
@@ -97,8 +97,8 @@ static bool same(const struct stack *stack, size_t eval) {
                        stack->eval[eval].count);
 }
 
-/* Whether each loop's frames are still what they were; when `damaged` is a frame, its loop must be found to differ and
- * no other. */
+/* Whether the frames of each loop are unchanged. If `damaged` is a frame, its loop must be found to differ, and no
+ * other. */
 static bool verify(struct stack *stack, size_t damaged) {
     bool right = true;
     if (damaged < stack->count) stack->frame[damaged].instruction += 2;
@@ -111,7 +111,7 @@ static bool verify(struct stack *stack, size_t damaged) {
     return right;
 }
 
-/* Not when frames are missing or too many. */
+/* Not if frames are missing or are too many. */
 static bool verify_last(struct stack *stack) {
     size_t i = stack->evals - 1;
     if (!stack->evals || !stack->eval[i].anchor) return true;
@@ -148,7 +148,7 @@ EXPORT long probe_chain(char *to, size_t room) {
     return result;
 }
 
-/* Preloaded and with PROBE_EVERY=N, it looks at each N-th malloc, wherever the program is then. */
+/* Preloaded with PROBE_EVERY=N, it looks at every N-th malloc, wherever the program is then. */
 extern void *__libc_malloc(size_t);
 static unsigned long every, calls, looks, seen_frames, wrong;
 static __thread bool looking;
@@ -190,7 +190,7 @@ EXPORT void probe_code_moved(void) { generation_of_code++; }
 EXPORT unsigned probe_generation(void) { return generation_of_stacks; }
 EXPORT unsigned long probe_ledger_size(void) { return ledger_head->size; }
 
-/* A thread that calls back from C, without Python below it. */
+/* A thread that calls back from C, without outer Python frames. */
 static void *(*callback)(void);
 static void *call(void *unused) {
     (void)unused;

@@ -1,5 +1,5 @@
-/* _backups.c — a program whose models leave a device for pinned memory, ordinary memory and a disk, over the simulated
- * driver (a test double), with 64 MiB. The first argument is the case; what limits there are is the environment's. */
+/* _backups.c — a program whose models leave a device of 64 MiB for pinned memory, ordinary memory and a disk, over the
+ * simulated driver (a test double). The first argument is the case. The environment has the limits. */
 #include "_model.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static void back(const struct model *self) {
     MUST(memstow_restore_(self->owner) == (int64_t)self->bytes && !model_out(self) && model_holds(self));
 }
 
-/* Bytes of mappings of files that memory was stowed to. */
+/* Bytes of mappings of stow files. */
 static uint64_t in_files(void) {
     char line[512];
     uint64_t sum = 0;
@@ -35,7 +35,8 @@ static uint64_t in_files(void) {
     return sum;
 }
 
-/* MEMSTOW_CUDA_PINNED=24M: the first is pinned, the second has no room there; both are whole, also after a reset. */
+/* MEMSTOW_CUDA_PINNED=24M: the first model is pinned, the second has no room there. Both are whole, also after a reset.
+ * */
 static void pinned(void) {
     load();
     out(&first);
@@ -49,10 +50,10 @@ static void pinned(void) {
     MUST(usage().registered == 10 * MIB);
     back(&second);
     out(&first);
-    MUST(!cudaFree(first.at) && !usage().registered); /* freed where it is */
+    MUST(!cudaFree(first.at) && !usage().registered); /* freed while it is out */
 }
 
-/* By default none is. */
+/* By default none is pinned. */
 static void not_pinned(void) {
     load();
     out(&first);
@@ -62,7 +63,7 @@ static void not_pinned(void) {
     back(&second);
 }
 
-/* The driver does not take it: it is ordinary memory. */
+/* The driver does not pin it: it is in ordinary memory. */
 static void cannot_be_pinned(void) {
     load();
     sim_fail("cuMemHostRegister_v2", 1, OUT_OF_MEMORY, 1);
@@ -71,7 +72,7 @@ static void cannot_be_pinned(void) {
     back(&first);
 }
 
-/* MEMSTOW_CUDA_HOST=12M, MEMSTOW_CUDA_DISK=40M: what has no room in memory goes to a disk. */
+/* MEMSTOW_CUDA_HOST=12M, MEMSTOW_CUDA_DISK=40M: what does not fit into memory goes to a disk. */
 static void to_disk(void) {
     load();
     out(&first);
@@ -85,25 +86,25 @@ static void to_disk(void) {
     MUST(!cudaFree(first.at) && !in_files());
 }
 
-/* The same, and that is looked at: both are out when it ends. */
+/* The same; the ledger is looked at: both are out at the end. */
 static void stays_out(void) {
     load();
     out(&first);
     out(&second);
 }
 
-/* A disk, or a limit, that does not take it: the answer is the argument, the memory is where it was, and whole. */
+/* A disk or a limit refuses it: the answer is the argument, and the memory stays where it was, whole. */
 static int64_t expected;
 static void refused(void) {
     load();
     int64_t answer = memstow_stow_(first.owner);
     if (answer != expected) fprintf(stderr, "%lld: %s\n", (long long)answer, memstow_error_());
     MUST(answer == expected && !model_out(&first) && !in_files() && model_holds(&first));
-    out(&second); /* has room in memory */
+    out(&second); /* it has room in memory */
     back(&second);
 }
 
-/* What a device answered is no reason of a later move that has nothing there. */
+/* An error of a device is not given as the reason of a later move without device memory. */
 static void whose_reason(void) {
     struct model host = model_open("host");
     load();
@@ -113,7 +114,7 @@ static void whose_reason(void) {
     MUST(memstow_stow_(host.owner) == -ENOTSUP && strstr(memstow_error_(), "the trace has the reasons"));
 }
 
-/* The simulated device is a file itself, so it is for the move alone. */
+/* The simulated device is a file itself, so the limit is set for the move alone. */
 static void file_limit(void) {
     struct rlimit before, small;
     load();
@@ -123,7 +124,7 @@ static void file_limit(void) {
     MUST(!setrlimit(RLIMIT_FSIZE, &before) && !model_out(&first) && model_holds(&first));
 }
 
-/* The file loses its end: that is an error, of which nobody dies; it is out, and what is not is used. */
+/* The file loses its end: that is an error, and kills nobody. The lost memory stays out; the rest can be used. */
 static void unreadable(void) {
     char line[512], path[64] = "";
     load();
@@ -136,7 +137,7 @@ static void unreadable(void) {
     }
     fclose(maps);
     MUST(*path);
-    if (truncate(path, 10 * MIB)) return; /* may not reach the file */
+    if (truncate(path, 10 * MIB)) return; /* the test may not be able to reach the file */
     uint64_t used = usage().used;
     MUST(memstow_restore_(first.owner) == -EIO && model_out(&first) == 20 * MIB && usage().used == used);
     MUST(memstow_restore_(first.owner) == -EIO && model_holds(&second));
@@ -161,7 +162,7 @@ static void killed(void) {
 
 /* --- fork, while something is out --- */
 
-/* Of the parent's, without a call that could hang. */
+/* Checks the parent's memory without a call that could hang. */
 static int is_mapped(uintptr_t at) {
     unsigned char there;
     return !mincore((void *)(at & ~(uintptr_t)4095), 4096, &there);
@@ -177,7 +178,7 @@ static void in_child(uintptr_t backup) {
     MUST(!is_mapped(backup) && !in_files());
 }
 
-/* Where memstow keeps what is out, by a copy of its beginning that is nowhere else. */
+/* Finds memstow's copy by its first bytes, which are nowhere else. */
 static uintptr_t find_backup(const struct model *self) {
     char line[512], start_of[64];
     uintptr_t found = 0;
@@ -226,7 +227,7 @@ static int why_is(int64_t result, const char *text) {
     return 0;
 }
 
-/* Each reason alone, and what memstow_error says; then all of them, and one block that can go. */
+/* Each reason alone, and the text of memstow_error; then all of them, and one block that can leave. */
 static void others_know(void) {
     static const char *const names[] = {"handle", "range", "attribute", "token"};
     struct model each[4], mixed = model_open("mixed"), vae = model_open("vae"), all = model_open("all");
@@ -256,7 +257,8 @@ static void others_know(void) {
     MUST(!memstow_owner_idle_(all.owner, 1) && memstow_stow_(all.owner) == BLOCK && model_out(&all) == BLOCK);
 }
 
-/* MEMSTOW_CUDA_HOST=12M: one block never moves, one does, and one has no room: each reason is said, with its bytes. */
+/* MEMSTOW_CUDA_HOST=12M: one block never moves, one does, and one has no room: each reason is reported, with its bytes.
+ * */
 static void two_reasons(void) {
     struct model all = model_open("all");
     CUmemGenericAllocationHandle handle;

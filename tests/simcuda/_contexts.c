@@ -1,9 +1,9 @@
-/* _contexts.c — a program whose model's device memory moves while there are several contexts, and while some end; over
- * the simulated driver (a test double). The first argument is the case. What is not as it must be ends it with a
+/* _contexts.c — a program whose model's device memory moves while there are several contexts, and while some of them
+ * end; over the simulated driver (a test double). The first argument is the case. A failed check ends it with a
  * message. */
 #include "_unet.h"
 
-/* A context that was reset has the same handle; what runs in it is waited for as before. */
+/* A context that was reset has the same handle. Its work is waited for as before. */
 static void context_again(void) {
     CUcontext first, second;
     void *at;
@@ -18,7 +18,7 @@ static void context_again(void) {
     MUST(sim_count("cuCtxSynchronize") == waits + 2);
 }
 
-/* A context that never allocates anything: what runs in it is waited for, too. */
+/* A context that never allocates anything: its work is waited for, too. */
 static void other_context(void) {
     CUcontext first, idle;
     CUstream stream;
@@ -41,7 +41,8 @@ static void other_context(void) {
     MUST(!cudaMemcpy(back, plain, 8, 2) && !back[0] && !back[7]);
 }
 
-/* Out when the device is reset: what is the context's is gone with it, what is in place of a pool is not. */
+/* The memory is out when the device is reset: memory of the context is gone with it; memory in place of a pool's is
+ * not. */
 static void reset(void) {
     size_t available, total;
     load();
@@ -56,7 +57,8 @@ static void reset(void) {
     look();
 }
 
-/* A reset ends the primary context, and what a model had in it; what it had in another stays, and can be put away. */
+/* A reset ends the primary context and a model's memory in it. Its memory in another context stays, and can be stowed.
+ * */
 static void reset_beside_another(void) {
     CUcontext first, second;
     void *at;
@@ -73,7 +75,7 @@ static void reset_beside_another(void) {
     MUST(!cudaFree(plain) && !cudaFree(pooled) && !cudaFree(small) && !cudaFree(outside));
 }
 
-/* With a context that is destroyed what is its own goes; what came in place of a pool does not, as cuda.h says. */
+/* When a context is destroyed, its own memory goes. Memory in place of a pool's does not, as cuda.h says. */
 static void destroyed(void) {
     CUcontext first, second;
     void *at;

@@ -1,5 +1,5 @@
 /* _devices.c — a program whose models are on several devices, over the simulated driver (a test double). The first
- * argument is the case; what is not as it must be ends it with a message. devices.py runs it. */
+ * argument is the case. A failed check ends it with a message. devices.py runs it. */
 #include "_model.h"
 
 int cudaDeviceEnablePeerAccess(int, unsigned);
@@ -11,7 +11,7 @@ static void begin(void) {
     MUST(!memstow_owner_idle_(model, 1));
 }
 
-/* In the model's scope, on a device; the thread stays on it. */
+/* Allocates in the model's scope, on a device; the thread stays on that device. */
 static void *plain_on(int device, size_t bytes) {
     void *at;
     MUST(!cudaSetDevice(device) && !memstow_scope_enter_(model) && !cudaMalloc(&at, bytes));
@@ -26,7 +26,7 @@ static void *pooled_on(int device, size_t bytes) {
     return at;
 }
 
-/* By the memory's own device: the thread is on that from then on. */
+/* Fills memory through its own device; the thread stays on that device. */
 static void fill_on(int device, void *at, size_t bytes, uint32_t seed) {
     MUST(!cudaSetDevice(device));
     fill(at, bytes, seed);
@@ -37,7 +37,7 @@ static int holds_on(int device, void *at, size_t bytes, uint32_t seed) {
     return holds(at, bytes, seed);
 }
 
-/* A kernel on the thread's device reads all of it: 0, or the error that breaks the context. */
+/* A kernel on the thread's device reads all of it. Returns 0, or the error that breaks the context. */
 static int touch(void *at, size_t bytes) {
     CUmodule module;
     CUfunction function;
@@ -60,8 +60,8 @@ static void back(size_t bytes) { MUST(memstow_restore_(model) == (int64_t)bytes)
 
 /* --- each to its own */
 
-/* Primary contexts of two devices, and one that the program made: each block goes back to its own device and context,
- * and the pinned buffers change contexts as seldom as can be. */
+/* Primary contexts of two devices, and one that the program made. Each block goes back to its own device and context,
+ * and the pinned buffers change contexts as seldom as possible. */
 static void each_to_its_own(void) {
     CUcontext made, now;
     void *first = plain_on(0, 8 * MIB), *second = plain_on(1, 6 * MIB), *pooled = pooled_on(1, 4 * MIB), *third, *more;
@@ -85,17 +85,17 @@ static void each_to_its_own(void) {
     sim_count_reset();
     back(30 * MIB);
     MUST(usage_of(0).used == used[0] && usage_of(1).used == used[1]);
-    MUST(sim_count("cuMemHostAlloc") == 2 * 2); /* the last context is the first */
+    MUST(sim_count("cuMemHostAlloc") == 2 * 2); /* the last context is the first one */
     MUST(!cuCtxGetCurrent(&after) && after == now);
     MUST(holds_on(0, first, 8 * MIB, 1) && holds_on(1, second, 6 * MIB, 2) && holds_on(1, pooled, 4 * MIB, 3));
     MUST(holds_on(1, third, 10 * MIB, 4) && holds_on(0, more, 2 * MIB, 5));
     MUST(!cuCtxDestroy_v2(made) &&
-         usage_of(1).used == used[1] - 10 * MIB - usage_of(0).contexts); /* its own goes with it */
+         usage_of(1).used == used[1] - 10 * MIB - usage_of(0).contexts); /* its own context ends with it */
     MUST(holds_on(1, second, 6 * MIB, 2) && !cudaFree(second) && !cudaFree(first) && !cudaFree(more));
     MUST(!cudaFreeAsync(pooled, NULL) && !usage_of(0).faults);
 }
 
-/* Memory is the stream's device's, whichever the thread is on. */
+/* Memory belongs to the stream's device, whichever device the thread is on. */
 static void stream_of_another(void) {
     CUstream stream;
     void *at;
@@ -111,7 +111,7 @@ static void stream_of_another(void) {
     MUST(!cudaFreeAsync(at, stream) && !cuStreamSynchronize(stream));
 }
 
-/* What is free, and what a pool has, is each device's. */
+/* Free memory and the figures of pools are separate for each device. */
 static void figures(void) {
     size_t available, total, before, all;
     uint64_t used;
@@ -129,7 +129,7 @@ static void figures(void) {
     back(10 * MIB);
 }
 
-/* One device is reset: what was there in place of cudaMalloc is gone, and nothing else. */
+/* One device is reset: its memory in place of cudaMalloc's is gone, and nothing else. */
 static void reset_of_one(void) {
     void *first = plain_on(0, 8 * MIB), *second = plain_on(1, 6 * MIB), *pooled = pooled_on(1, 4 * MIB);
     fill_on(0, first, 8 * MIB, 1);
@@ -142,7 +142,8 @@ static void reset_of_one(void) {
     MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize() && !cudaFree(first));
 }
 
-/* What came in place of a pool goes on when the context ends in which it was asked for: in its own device's. */
+/* Memory in place of a pool's outlives the context in which it was requested: it goes on in its own device's context.
+ * */
 static void heir_on_its_device(void) {
     CUcontext made;
     void *pooled;
@@ -170,7 +171,7 @@ static void peer_before(void) {
     MUST(!touch(at, 4 * MIB) && access_of(1, at) == CU_MEM_ACCESS_READWRITE && holds_on(0, at, 4 * MIB, 1));
 }
 
-/* The other device is told that it may while there is nothing to map. */
+/* The other device gets access while there is nothing to map. */
 static void peer_while_out(void) {
     void *at = plain_on(0, 4 * MIB);
     out(4 * MIB);
@@ -179,7 +180,7 @@ static void peer_while_out(void) {
     MUST(!touch(at, 4 * MIB));
 }
 
-/* Memory of cudaMalloc is copied from any device, also one that the program begins to work on later. */
+/* Memory of cudaMalloc can be copied from any device, also from one that the program uses later. */
 static void copied_without_asking(void) {
     void *at = plain_on(0, 4 * MIB), *other;
     fill_on(0, at, 4 * MIB, 1);
@@ -190,7 +191,7 @@ static void copied_without_asking(void) {
     MUST(!cudaMemcpy(other, at, 4 * MIB, 3) && holds_on(1, other, 4 * MIB, 1) && !usage_of(0).faults);
 }
 
-/* Memory of a pool is its own device's until the program says otherwise, and again afterwards. */
+/* Only its own device can use memory of a pool, until the program changes that, and after it changes it back. */
 static void pool_access(void) {
     void *at = pooled_on(0, 4 * MIB);
     CUmemoryPool pool;
@@ -211,7 +212,7 @@ static void pool_access(void) {
     MUST(access_of(1, next) == 0 && touch(next, 2 * MIB) == 0);
 }
 
-/* The same when nothing more is served, as from when comfy-aimdo is loaded: what was served stays. */
+/* The same when nothing more is served, as after comfy-aimdo was loaded: memory that was served stays. */
 static void access_beside_aimdo(void) {
     void *at = pooled_on(0, 4 * MIB), *plain = plain_on(0, 2 * MIB);
     CUmemoryPool pool;
@@ -224,7 +225,7 @@ static void access_beside_aimdo(void) {
     MUST(!cudaSetDevice(1) && !cudaDeviceEnablePeerAccess(0, 0) && !touch(plain, 2 * MIB) && !touch(at, 4 * MIB));
 }
 
-/* The driver does not give access to what is served: the program is told, and can ask again. */
+/* The driver does not give access to served memory: the program gets the error, and can ask again. */
 static void access_fails(void) {
     void *at = plain_on(0, 4 * MIB);
     sim_fail("cuMemSetAccess", 1, CUDA_ERROR_OPERATING_SYSTEM, 2);
@@ -234,7 +235,8 @@ static void access_fails(void) {
     MUST(!touch(at, 4 * MIB));
 }
 
-/* SIMCUDA_PEERS=0: memory of cudaMalloc is left to the driver, which copies it by way of the host; pools' is served. */
+/* SIMCUDA_PEERS=0: memory of cudaMalloc is left to the driver, which copies it through the host. Memory of pools is
+ * served. */
 static void no_peers(void) {
     void *at = plain_on(0, 4 * MIB), *pooled = pooled_on(1, 6 * MIB), *other;
     MUST(!cudaSetDevice(1) && !cudaMalloc(&other, 4 * MIB));

@@ -1,6 +1,5 @@
-/* _model.h — what programs share whose models move over the simulated driver (a test double): memstow's entry points,
- * as a program finds them, and memory whose content is known. What is not as it must be ends the program with a
- * message. */
+/* _model.h — shared by programs whose models move over the simulated driver (a test double): memstow's entry points, as
+ * a program finds them, and memory with known content. A failed check ends the program with a message. */
 #ifndef SIMCUDA_MODEL_H
 #define SIMCUDA_MODEL_H
 
@@ -63,7 +62,7 @@ static inline void find_memstow(void) {
 #undef F
 }
 
-/* Content of a device's memory that is told by its seed. */
+/* Fills device memory with content that follows from the seed. */
 static inline void fill(void *at, size_t bytes, uint32_t seed) {
     char *data = malloc(bytes);
     for (size_t i = 0; i < bytes; i++) data[i] = (char)(i * 13 + seed + i / 4096);
@@ -87,7 +86,7 @@ static inline struct sim_usage usage_of(int device) {
 }
 static inline struct sim_usage usage(void) { return usage_of(0); }
 
-/* Until sim_release_kernels. */
+/* Runs until sim_release_kernels. */
 static inline void launch_endless(CUstream stream) {
     CUmodule module;
     CUfunction function;
@@ -96,7 +95,7 @@ static inline void launch_endless(CUstream stream) {
     MUST(!cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, none, NULL));
 }
 
-/* A model with so much of a device's memory, whose content is known. */
+/* A model with this much device memory, with known content. */
 struct model {
     uint32_t owner;
     void *at;
@@ -133,7 +132,7 @@ struct model_case {
     void (*run)(void);
 };
 
-/* Without an argument it prints the names of its cases. `begin` comes before each of them; NULL: nothing does. */
+/* Without an argument it prints the names of its cases. `begin` is called before each of them; NULL: nothing is. */
 static inline int model_main(int argc, char **argv, const struct model_case *cases, size_t count, void (*begin)(void)) {
     for (size_t i = 0; i < count; i++) {
         if (argc < 2) puts(cases[i].name);

@@ -1,10 +1,10 @@
 /* _moves.c — a program whose model's device memory moves, over the simulated driver (a test double). The first argument
- * is the case. It prints lines that moves.py looks at; what is not as it must be ends it with a message. */
+ * is the case. It prints lines for moves.py. A failed check ends it with a message. */
 #include "_unet.h"
 
 #include <signal.h>
 
-/* The ledger is looked at while something is out. */
+/* The ledger is looked at while memory is out. */
 static void stays_out(void) {
     size_t available, total;
     load();
@@ -19,7 +19,7 @@ static void out_and_back(void) {
     load();
     MUST(sim_count_ok("cuMemCreate") == 2);
     uint64_t used = usage().used;
-    MUST(memstow_stow_(model) == -EBUSY); /* nobody said that it is idle */
+    MUST(memstow_stow_(model) == -EBUSY); /* it is not declared idle */
     MUST(usage().used == used);
     MUST(!memstow_owner_idle_(model, 1));
     MUST(!cudaMemGetInfo(&before, &total));
@@ -35,8 +35,8 @@ static void out_and_back(void) {
     MUST(!usage().faults);
 }
 
-/* Another model takes the room that one left: what is free and what the program uses are never more than there is in
- * all, which PyTorch's allocator insists on. */
+/* Another model takes the room that one left. Free memory and the program's memory never add up to more than the
+ * device's, which PyTorch's allocator insists on. */
 static void room_is_used(void) {
     size_t available, total, used = 23 * MIB;
     void *second;
@@ -56,11 +56,12 @@ static void room_is_used(void) {
     look();
 }
 
-/* Plain and pooled memory, live and out, is freed as it was asked for, or refused as the driver refuses it. */
+/* Plain and pooled memory, in place and out, is freed by its own kind of call; other calls are refused as the driver
+ * refuses them. */
 static void frees(void) {
     uint64_t empty = usage().used;
     load();
-    MUST(cudaFreeAsync(plain, NULL) == 1); /* is no pool's */
+    MUST(cudaFreeAsync(plain, NULL) == 1); /* it is not a pool's */
     MUST(!cudaFree(plain) && cudaFree(plain) == 1);
     MUST(!cudaFreeAsync(pooled, NULL) && cudaFreeAsync(pooled, NULL) == 1);
     MUST(!cudaFree(small) && !cudaFree(outside));
@@ -73,7 +74,7 @@ static void frees(void) {
     MUST(usage().used - usage().contexts == empty && !usage().blocks && !usage().faults);
 }
 
-/* Freed on another stream than it was allocated on, while that still works on it. */
+/* Freed on another stream than it was allocated on, while that stream still works on it. */
 static void other_stream(void) {
     CUstream stream;
     load();
@@ -85,7 +86,7 @@ static void other_stream(void) {
     MUST(usage().used == used);
     sim_set_latency_us(0);
     MUST(!cudaDeviceSynchronize());
-    load(); /* whoever comes by gives it back */
+    load(); /* any thread that comes by gives it back */
     MUST(!usage().faults);
 }
 
@@ -97,17 +98,17 @@ static void no_vram(void) {
     MUST(!memstow_scope_enter_(model) && (host = malloc(4 * MIB)) && !memstow_scope_leave_(model));
     memset(host, 1, 4 * MIB);
     MUST(!memstow_owner_idle_(model, 1));
-    MUST(memstow_stow_(model) >= 14 * (int64_t)MIB); /* the host's memory, too, where there is a disk for it */
+    MUST(memstow_stow_(model) >= 14 * (int64_t)MIB); /* host memory moves, too, if there is a disk for it */
     MUST(!cudaMemGetInfo(&available, &total));
-    MUST(!cudaMalloc(&rest, available - 6 * MIB)); /* 6 MiB are left, of 14 */
-    MUST(memstow_restore_(model) == -ENOMEM);      /* not the part that would fit, nor the host's as if it were all */
+    MUST(!cudaMalloc(&rest, available - 6 * MIB)); /* 6 MiB of 14 are left */
+    MUST(memstow_restore_(model) == -ENOMEM);      /* it brings back neither the part that fits, nor host memory only */
     MUST(stowed_bytes() == 14 * MIB);
     MUST(!cudaFree(rest));
     MUST(memstow_restore_(model) == 14 * (int64_t)MIB && !stowed_bytes());
     look();
 }
 
-/* 8 MiB of the host's memory, by MEMSTOW_CUDA_HOST, do not hold both blocks; what stays can be used. */
+/* 8 MiB of host memory, by MEMSTOW_CUDA_HOST, do not hold both blocks. The one that stays can be used. */
 static void no_host(void) {
     load();
     MUST(!memstow_owner_idle_(model, 1));
@@ -119,7 +120,7 @@ static void no_host(void) {
     look();
 }
 
-/* All that is left is taken, freed while the stream still works, and asked for again: a pool would give it. */
+/* All remaining memory is taken, freed while the stream still works, and requested again: a pool would serve this. */
 static void freed_memory_comes_back(void) {
     void *at;
     size_t available, total;
@@ -141,7 +142,7 @@ static void freed_memory_comes_back(void) {
     MUST(!usage().faults);
 }
 
-/* The figures are those of a driver that has everything back: after a wait, and after the pool was told to trim. */
+/* The figures are those of a driver that has everything back: after a wait, and after the pool was trimmed. */
 static void freed_memory_is_shown(void) {
     size_t before, after, total;
     CUmemoryPool pool;
@@ -156,14 +157,14 @@ static void freed_memory_is_shown(void) {
     MUST(usage().used == used - 6 * MIB);
 }
 
-/* Stream 0 of a thread's own: the legacy stream would wait for all others. */
+/* A thread's own stream 0: the legacy stream would wait for all others. */
 static void own_stream(void) {
     CUstream blocking;
     load();
     MUST(!cudaStreamCreateWithFlags(&blocking, 0));
     launch_endless(blocking);
     MUST(!cuMemFreeAsync_ptsz((CUdeviceptr)pooled, NULL));
-    MUST(!cuStreamSynchronize(CU_STREAM_PER_THREAD)); /* would not come back */
+    MUST(!cuStreamSynchronize(CU_STREAM_PER_THREAD)); /* it would not come back */
     uint64_t used = usage().used;
     size_t available, total;
     MUST(!cudaMemGetInfo(&available, &total));
@@ -185,7 +186,7 @@ static void captures(void) {
     MUST(!memstow_scope_enter_(model));
     MUST(!cudaMallocAsync(&at, 8 * MIB, stream));
     MUST(!memstow_scope_leave_(model));
-    MUST(!cuStreamEndCapture(stream, &graph)); /* nothing of ours has broken it */
+    MUST(!cuStreamEndCapture(stream, &graph)); /* our calls have not broken it */
     MUST(sim_count("cuMemCreate") == served);
     MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
     MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
@@ -217,7 +218,7 @@ static void captures_meanwhile(void) {
     int moved = 0;
     load();
     MUST(!memstow_owner_idle_(model, 1) && !cuCtxGetCurrent(&context));
-    sim_slow("cuCtxSynchronize", 2000); /* between what memstow looks at and what the driver does */
+    sim_slow("cuCtxSynchronize", 2000); /* between memstow's look and the driver's action */
     MUST(!pthread_create(&thread, NULL, capture_often, context));
     for (int i = 0; i < 100000 && moved < 40; i++) {
         int64_t out = memstow_stow_(model);
@@ -234,7 +235,7 @@ static void captures_meanwhile(void) {
     look();
 }
 
-/* A graph that was captured before writes to the same addresses after. */
+/* A graph that was captured before the move writes to the same addresses after it. */
 static void replays(void) {
     CUstream stream;
     CUgraph graph;
@@ -262,7 +263,7 @@ static void adopted(void) {
     look();
 }
 
-/* What is assigned moves with the model that it was assigned to; where a block is several models', it stays. */
+/* Assigned memory moves with its model. A block of several models stays. */
 static void assigned(void) {
     load();
     uint32_t heir = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "heir", "", 3, 0);
@@ -282,7 +283,7 @@ static void assigned(void) {
     look();
 }
 
-/* A model that has nothing on the host is put away when a run has ended, and is known to have something. */
+/* A model without host memory is stowed when a run has ended, and is known to have memory. */
 static void by_policy(void) {
     struct memstow_figures figures = {.size = sizeof figures};
     uint32_t loader = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "loader", "", 2, 0);
@@ -301,7 +302,7 @@ static void by_policy(void) {
     MUST(memstow_trigger_(MEMSTOW_RUN_ENDED, "retired") >= 0); /* left behind */
 }
 
-/* It is asked from outside to put the model away, and then to bring it back. */
+/* Requests from outside to stow the model, and then to restore it. */
 static void asked(void) {
     load();
     MUST(!memstow_owner_idle_(model, 1));
@@ -310,10 +311,10 @@ static void asked(void) {
     while (stowed_bytes() != 14 * MIB) usleep(1000);
     while (stowed_bytes()) usleep(1000);
     look();
-    while (getchar() != EOF) continue; /* whoever asked has had an answer */
+    while (getchar() != EOF) continue; /* the client has had its answer */
 }
 
-/* What somebody outside has a hold of stays; the other block moves. */
+/* Memory that others have a hold of stays; the other block moves. */
 static void known(void) {
     CUmemGenericAllocationHandle handle;
     int shared;
@@ -342,8 +343,8 @@ static void is_device_pointer(void *at) {
     MUST(start == (CUdeviceptr)at && bytes == 6 * MIB);
 }
 
-/* Whether it is there or out, an address is what it was when it was allocated; of others the driver says what it knows.
- */
+/* For memory in place or out, an address has the properties that it was allocated with. For other addresses the driver
+ * answers. */
 static void pointers(void) {
     unsigned type;
     load();
@@ -361,7 +362,7 @@ static uint64_t figure(int which) {
     return value;
 }
 
-/* What PyTorch's memory_stats() reads of the pool that it thinks its memory comes from, also of what is out. */
+/* What PyTorch's memory_stats() reads of the pool that seems to serve its memory, also for memory that is out. */
 static void pool_figures(void) {
     CUmemoryPool pool;
     void *more;
@@ -380,7 +381,7 @@ static void pool_figures(void) {
     MUST(figure(CU_POOL_USED_HIGH) == 6 * MIB && figure(CU_POOL_RESERVED_HIGH) >= 10 * MIB);
 }
 
-/* kill -9 as soon as the driver has this call: the move has begun, and takes a while. */
+/* kill -9 as soon as the driver gets this call: the move has begun, and takes a while. */
 static void *kill_at(void *name) {
     uint64_t before = sim_count(name);
     while (sim_count(name) == before) usleep(100);
@@ -410,13 +411,13 @@ static void killed_on_the_way_back(void) {
     killed_at("cuMemcpyHtoDAsync_v2", memstow_restore_);
 }
 
-/* An error at each call in turn that a move makes of the driver: nothing is lost, figures and driver agree, and what
- * failed can be tried again. */
+/* An error at each of a move's calls of the driver in turn: nothing is lost, figures and driver agree, and the failed
+ * move can be tried again. */
 static void half_way(void) {
     load();
     MUST(!memstow_owner_idle_(model, 1));
     MUST(memstow_stow_(model) == 14 * (int64_t)MIB &&
-         memstow_restore_(model) == 14 * (int64_t)MIB); /* the ring is there */
+         memstow_restore_(model) == 14 * (int64_t)MIB); /* the ring exists already */
     uint64_t used = usage().used, before = sim_count("*");
     MUST(memstow_stow_(model) == 14 * (int64_t)MIB && memstow_restore_(model) == 14 * (int64_t)MIB);
     uint64_t calls = sim_count("*") - before;
@@ -439,7 +440,8 @@ static void half_way(void) {
     MUST(!cudaMemGetInfo(&available, &total) && !usage().reserved_va);
 }
 
-/* Nobody's pointers, and those that were freed already, are the driver's to refuse, also beside memory that is out. */
+/* Foreign pointers, and pointers that were freed already, are left to the driver to refuse, also while memory is out.
+ * */
 static void foreign_pointers(void) {
     void *at;
     load();
@@ -453,7 +455,7 @@ static void foreign_pointers(void) {
     MUST(memstow_restore_(model) == 6 * (int64_t)MIB && holds(pooled, 6 * MIB, 2) && holds(outside, 8 * MIB, 4));
 }
 
-/* Whom nobody knows is not moved; who is gone leaves what can be moved, and brought back. */
+/* An unknown owner is not moved. A retired owner's memory can be moved and brought back. */
 static void unknown_and_retired(void) {
     load();
     MUST(memstow_stow_(12345) == -ENOENT && memstow_restore_(12345) == -ENOENT && memstow_stow_(0) == -ENOENT);
@@ -463,7 +465,8 @@ static void unknown_and_retired(void) {
     look();
 }
 
-/* Memory of another pool than the device's first has that one's properties, whoever made it the device's. */
+/* Memory of another pool than the device's first has the properties of that pool, whichever code made it the device's.
+ * */
 static void another_pool(void) {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
     CUmemoryPool pool, first;
@@ -477,7 +480,7 @@ static void another_pool(void) {
     MUST(sim_count_ok("cuMemCreate") == served + 1 && !memstow_scope_leave_(model));
 }
 
-/* Memory that is not served: too little, of an explicit pool, and managed. It stays, and the trace says why. */
+/* Memory that is not served: too small, from an explicit pool, or managed. It stays, and the trace says why. */
 static void not_served(void) {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
     CUmemoryPool pool;
@@ -492,7 +495,7 @@ static void not_served(void) {
     look();
 }
 
-/* Without being asked for, nothing is served and nothing moves. */
+/* Without the setting, nothing is served and nothing moves. */
 static void off(void) {
     load();
     MUST(sim_count("cuMemCreate") == 0);

@@ -1,6 +1,6 @@
-/* _pointers.c — what the simulated driver (a test double) and memstow say of the same kinds of pointers: memory that
- * the driver serves beside memory that memstow serves, while that is there, out, and back. Each attribute by itself and
- * all at once, with the bytes that were written. What is not as it must be ends it with a message. */
+/* _pointers.c — answers of the simulated driver (a test double) and of memstow about the same kinds of pointers: memory
+ * that the driver serves, beside memory that memstow serves, while the latter is in place, out, and back. Each
+ * attribute alone and all at once, with the bytes that were written. A failed check ends it with a message. */
 #include "_model.h"
 
 struct attributes { /* cudaPointerAttributes of CUDA 13 */
@@ -15,7 +15,7 @@ static uint32_t model;
 enum { P2P_TOKENS = 5, ATTRIBUTES = 22, WIDEST = 16, LAST = CU_POINTER_DECOMPRESS_CAPABLE };
 enum { LARGE = 150 /* MiB: three pieces */, INSIDE = 140 };
 
-/* What is answered: the result, and which bytes are written, with what. */
+/* An answer: the result, which bytes are written, and their values. */
 struct answer {
     int result;
     unsigned width;
@@ -53,7 +53,7 @@ struct answers {
 static struct answers ask_all(void *at, size_t offset) {
     struct answers found = {0};
     CUdeviceptr address = (CUdeviceptr)at + offset;
-    for (int which = 1; which <= LAST; which++) /* who asks for tokens registers the memory, and it stays */
+    for (int which = 1; which <= LAST; which++) /* asking for tokens registers the memory, so that it stays */
         for (int all = 0; which != P2P_TOKENS && all < 2; all++) found.each[all][which] = ask(which, address, all);
     found.runtime_result = cudaPointerGetAttributes(&found.runtime, (char *)at + offset);
     MUST(!cuMemGetAddressRange_v2(&found.start, &found.size, address));
@@ -75,7 +75,7 @@ static void differ(const char *what, int all, int which, const struct answer *is
     exit(1);
 }
 
-/* Whatever it is that only the driver's memory has, or that must be another address's. */
+/* Attributes that only the driver's memory has, or that differ for another address. */
 static int is_apart(int which) {
     return which == CU_POINTER_IPC_CAPABLE || which == CU_POINTER_DEVICE_POINTER || which == CU_POINTER_RANGE_START ||
            which == CU_POINTER_MAPPING_BASE || which == CU_POINTER_BUFFER_ID || which == CU_POINTER_MEMORY_BLOCK_ID ||
@@ -139,7 +139,8 @@ static void *pooled(size_t bytes) {
     return cudaMallocAsync(&at, bytes, NULL) ? NULL : at;
 }
 
-/* What is about to be registered with a network card stays: it asks for tokens, or for copies to be synchronous. */
+/* Memory that is about to be registered with a network card stays: the program asks for tokens, or for synchronous
+ * copies. */
 static void registered(void) {
     void *at;
     unsigned yes = 1;

@@ -1,6 +1,6 @@
-/* _registered.c — a program whose model has host memory that a device was told of, or reads without being told; over
- * the simulated driver (a test double). The first argument is the case. What is not as it must be ends it with a
- * message. */
+/* _registered.c — a program whose model has host memory that is registered with a device, or that a device reads
+ * without registration; over the simulated driver (a test double). The first argument is the case. A failed check ends
+ * it with a message. */
 #include "_model.h"
 
 #include <sys/mman.h>
@@ -11,7 +11,7 @@ int cudaHostUnregister(void *);
 static uint32_t model;
 static char *host;
 
-/* 4 MiB of a model's, the driver's context being there. */
+/* 4 MiB of a model, with the driver's context. */
 static void load_host(void) {
     void *at;
     MUST(!cudaMalloc(&at, MIB));
@@ -41,7 +41,7 @@ static void moves_now(void) {
     look_at_host();
 }
 
-/* What a device was told of stays where it is, all of it and a part; from then on until the device has forgotten it. */
+/* Registered memory stays where it is, all of it or a part, from the registration until the device has forgotten it. */
 static void registered(void) {
     load_host();
     MUST(!cudaHostRegister(host, 4 * MIB, 0));
@@ -50,7 +50,7 @@ static void registered(void) {
     does_not_move();
     MUST(!cudaHostUnregister(host) && cudaHostUnregister(host));
     moves_now();
-    MUST(!cuMemHostRegister_v2(host + MIB, MIB, 0)); /* is back whole first */
+    MUST(!cuMemHostRegister_v2(host + MIB, MIB, 0)); /* it comes back whole first */
     MUST(host_stowed() == 3 * MIB);
     look_at_host();
     MUST(memstow_restore_(model) == 3 * (int64_t)MIB);
@@ -59,7 +59,7 @@ static void registered(void) {
     moves_now();
 }
 
-/* Who never said that a device may forget it has a context, or a device, that ends. */
+/* The program never unregisters it, but its context or its device ends. */
 static void registered_until_the_end(void) {
     CUcontext context;
     load_host();
@@ -73,7 +73,7 @@ static void registered_until_the_end(void) {
     moves_now();
 }
 
-/* Cuts the file behind it, of which there is no name. */
+/* Cuts the file behind it, which has no name. */
 static void lose_file_of_host(void) {
     char line[512], path[64];
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -87,10 +87,10 @@ static void lose_file_of_host(void) {
     fclose(maps);
 }
 
-/* What does not come back is not registered: the driver is not asked. */
+/* Memory that cannot come back is not registered: the driver is not called. */
 static void registered_what_is_lost(void) {
     load_host();
-    if (geteuid()) return; /* may not reach the file */
+    if (geteuid()) return; /* it may not reach the file */
     moves_now();
     lose_file_of_host();
     uint64_t asked = sim_count("cuMemHostRegister_v2") + sim_count("cuMemHostRegister");
@@ -113,7 +113,7 @@ static void many_registered(void) {
     moves_now();
 }
 
-/* SIMCUDA_PAGEABLE: a device that reads all of the host's memory is waited for, and it moves for idle owners only. */
+/* SIMCUDA_PAGEABLE: a device that reads all host memory is waited for, and memory moves for idle owners only. */
 static void read_by_the_device(void) {
     load_host();
     MUST(!memstow_owner_idle_(model, 0));
@@ -125,7 +125,7 @@ static void read_by_the_device(void) {
     sim_release_kernels(1);
     MUST(!cudaDeviceSynchronize());
     for (int i = 0; i < 500 && memstow_stow_(model) == -ENOTSUP; i++)
-        usleep(10000); /* who was left waiting comes back */
+        usleep(10000); /* the thread that was left waiting comes back */
     MUST(host_stowed() == 4 * MIB && memstow_restore_(model) == 4 * (int64_t)MIB);
     uint64_t waits = sim_count("cuCtxSynchronize");
     moves_now();
@@ -152,7 +152,7 @@ static void read_in_own_context(void) {
     moves_now();
     MUST(sim_count("cuCtxSynchronize") == waits + 1);
     MUST(memstow_restore_(model) == 4 * (int64_t)MIB && !cuCtxDestroy_v2(own));
-    moves_now(); /* it is known that there is none any more */
+    moves_now(); /* it is known that the context is gone */
     MUST(sim_count("cuCtxSynchronize") == waits + 2);
 }
 

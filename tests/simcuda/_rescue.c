@@ -1,5 +1,5 @@
-/* _rescue.c — a program that asks a device for more than is left of it, while models that nobody uses have the rest;
- * over the simulated driver (a test double), with 48 MiB. The first argument is the case. */
+/* _rescue.c — a program that asks a device of 48 MiB for more than is left, while unused models have the rest; over the
+ * simulated driver (a test double). The first argument is the case. */
 #include "_model.h"
 
 #include <time.h>
@@ -14,7 +14,7 @@ static void is_whole_again(const struct model *self) {
     MUST(model_holds(self) && !usage().faults);
 }
 
-/* A model that is loaded takes the room of one that nobody uses. */
+/* A model that is loaded takes the room of an unused one. */
 static void makes_room(void) {
     struct model self = held(MEMSTOW_STOW, 1), next = model_open("next");
     void *at;
@@ -24,7 +24,7 @@ static void makes_room(void) {
     is_whole_again(&self);
 }
 
-/* Plain memory: who asks once may have a cache of its own to let go of first, as PyTorch has. */
+/* Plain memory: a program that asks once may have a cache of its own to free first, as PyTorch has. */
 static void asked_twice(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     void *at;
@@ -34,7 +34,7 @@ static void asked_twice(void) {
     is_whole_again(&self);
 }
 
-/* Who tries how much there is gets what there is. */
+/* A program that tries how much it can get is given what is there. */
 static void probe(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     size_t bytes = 36 * MIB;
@@ -44,7 +44,7 @@ static void probe(void) {
     MUST(bytes == 18 * MIB && !model_out(&self) && sim_count("cuCtxSynchronize") == waits);
 }
 
-/* By each entry that asks for memory of a device. */
+/* By each entry that requests device memory. */
 static void other_entries(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
@@ -65,7 +65,7 @@ static void other_entries(void) {
     is_whole_again(&self);
 }
 
-/* Memory of the host's, of which there would be less for what leaves the device. */
+/* A request for host memory. A rescue would leave less of that. */
 static void of_the_host(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     CUmemAllocationProp physical = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_HOST, 0}};
@@ -93,7 +93,7 @@ static void kept_is_taken(void) {
     is_whole_again(&self);
 }
 
-/* What is to be freed is stowed: nobody is there to drop it. */
+/* A model that is to be freed is stowed, because nobody is there to drop it. */
 static void to_be_freed(void) {
     struct model self = held(MEMSTOW_FREE, 1);
     void *at;
@@ -101,7 +101,7 @@ static void to_be_freed(void) {
     is_whole_again(&self);
 }
 
-/* The model that asks is not put away for itself. */
+/* The model that requests is not put away for itself. */
 static void own_scope(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     MUST(!memstow_scope_enter_(self.owner));
@@ -136,7 +136,7 @@ static void in_callback(void) {
     MUST(result_in_callback && !model_out(&self) && sim_count("cuCtxSynchronize") == waits);
 }
 
-/* As few as it takes, the first in the order first. */
+/* As few owners as needed, in their order. */
 static void in_order(void) {
     struct model later = model_load("later", 10 * MIB, MEMSTOW_STOW, 1);
     struct model first = model_load("first", 10 * MIB, MEMSTOW_STOW, 1);
@@ -149,7 +149,7 @@ static void in_order(void) {
     is_whole_again(&first);
 }
 
-/* Several threads are refused at once: one rescue serves all. */
+/* Several threads are refused at the same time: one rescue serves all. */
 static pthread_barrier_t together;
 static int results[4];
 
@@ -170,7 +170,7 @@ static void threads(void) {
     MUST(model_out(&self) == 20 * MIB);
 }
 
-/* Another thread is at moving out what it takes: that is waited for. */
+/* Another thread is moving out the memory that it needs: the request waits for that. */
 static struct model moving;
 static void *stow_it(void *unused) {
     MUST(memstow_stow_(moving.owner) == 20 * (int64_t)MIB);
@@ -190,7 +190,7 @@ static void beside_a_move(void) {
     MUST(!pthread_join(thread, NULL) && model_out(&moving) == 20 * MIB);
 }
 
-/* The same, and it does not end: the answer comes all the same. */
+/* The same, and the move does not end: the answer comes nevertheless. */
 static void behind_a_long_move(void) {
     pthread_t thread;
     void *at;
@@ -204,7 +204,7 @@ static void behind_a_long_move(void) {
     MUST(!pthread_join(thread, NULL) && model_out(&moving) == 20 * MIB);
 }
 
-/* A kernel does not end, for which the program may be waiting with its locks held: the answer comes all the same. */
+/* A kernel does not end, and the program may wait for it while it holds its locks: the answer comes nevertheless. */
 static void a_kernel_does_not_end(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     CUstream stream;
@@ -220,7 +220,7 @@ static void a_kernel_does_not_end(void) {
     MUST(!cudaDeviceSynchronize() && model_holds(&self));
 }
 
-/* One that gave nothing is not made again at once: a program may ask a thousand times. */
+/* A rescue that gave nothing is not repeated at once: a program may ask a thousand times. */
 static void not_again_at_once(void) {
     struct model self = held(MEMSTOW_STOW, 0);
     void *at;
@@ -230,7 +230,8 @@ static void not_again_at_once(void) {
     MUST(model_out(&self) == 20 * MIB);
 }
 
-/* Who declares a model in use while it is on its way out gets it whole: out, or in; and nothing moves from then on. */
+/* A program declares a model in use while it is on its way out: it is whole, either out or in, and does not move from
+ * then on. */
 static struct model wanted;
 static void *ask_slowly(void *unused) {
     void *at;
@@ -266,14 +267,14 @@ static void in_a_trigger(void) {
     MUST(memstow_trigger_end_() >= 20 * (int64_t)MIB && model_out(&self) == 20 * MIB);
 }
 
-/* No program gives memstow's reason. */
+/* A program cannot give memstow's own reason. */
 static void not_by_the_program(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     MUST(memstow_trigger_(5, "") == -EINVAL && memstow_trigger_begin_(5, "", 0, NULL, 0, 0) == -EINVAL);
     MUST(!model_out(&self));
 }
 
-/* What leaves does not suffice: the program hears of it, and what is out comes back when it is asked for. */
+/* Moving models out is not enough: the program gets the error, and the models come back on request. */
 static void too_much(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     void *at;
@@ -281,7 +282,7 @@ static void too_much(void) {
     is_whole_again(&self);
 }
 
-/* What lies in another device is of no help. */
+/* Memory on another device does not help. */
 static void other_device(void) {
     struct model self = held(MEMSTOW_STOW, 1), other;
     void *at;

@@ -1,4 +1,4 @@
-/* _unet.h — what the programs of moves.py and contexts.py share: one model that has each kind of device memory, with
+/* _unet.h — shared by the programs of moves.py and contexts.py: one model that has each kind of device memory, with
  * known content. */
 #ifndef SIMCUDA_UNET_H
 #define SIMCUDA_UNET_H
@@ -15,7 +15,7 @@ static inline uint64_t stowed_bytes(void) {
     return figures.device_stowed_bytes;
 }
 
-/* A model with 8 MiB of plain memory, 6 MiB in the order of streams, and 1 MiB, which is too small to be served. */
+/* A model with 8 MiB of plain memory, 6 MiB of stream-ordered memory, and 1 MiB, which is too small to be served. */
 static inline void load(void) {
     model = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "unet", "unet.safetensors", 1, 0);
     MUST(!cudaMalloc(&outside, 8 * MIB));

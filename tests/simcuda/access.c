@@ -1,5 +1,5 @@
-/* access.c — from an address that an operation uses to the host memory behind it, as of the time of execution. What is
- * not mapped, not this device's to use, or not live yet, is a fault. */
+/* access.c — from an address that an operation uses to the host memory behind it, at the time of execution. Memory that
+ * is not mapped, that this device may not use, or that is not live yet, is a fault. */
 #include "sim.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* array.c — arrays and mipmapped arrays: device memory in rows, at addresses that the program is not told. */
+/* array.c — arrays and mipmapped arrays: device memory in rows, at addresses that the program does not get. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@ struct sim_array {
     struct sim_array *next;
     struct sim_context *ctx;
     CUDA_ARRAY3D_DESCRIPTOR shape;
-    struct block *block; /* a level of a mipmap has the mipmap's */
+    struct block *block; /* a level of a mipmap has the mipmap's block */
     CUdeviceptr at;
     size_t pitch, height;
     struct sim_mipmap *mipmap;

@@ -1,6 +1,7 @@
-/* call.c — the way in and out of every entry of the simulated driver: is it alive in this process and thread, does a
- * test want an error, is the call allowed now; afterwards it goes into the journal. In: an entry's name and needs. Out:
- * the lock, held while the entry works. A forked child and a process that has ended take no lock. */
+/* call.c — the beginning and the end of every entry of the simulated driver. At the beginning it checks whether the
+ * driver is alive in this process and thread, whether a test wants an error, and whether the call is allowed now. At
+ * the end the call goes into the journal. In: an entry's name and needs. Out: the lock, held while the entry works. A
+ * forked child and a process that has ended take no lock. */
 #include "sim.h"
 
 #include <dlfcn.h>
@@ -53,7 +54,7 @@ void call_pool(uint64_t pool, uint64_t reserved, uint64_t used, uint64_t thresho
     of_pool[3] = threshold;
 }
 
-/* What an entry answers before it looks at its arguments. */
+/* The answer of an entry before it looks at its arguments. */
 static CUresult refusal(const char *name, int needs) {
     if (in_callback && !(needs & IN_CALLBACK)) return CUDA_ERROR_NOT_PERMITTED;
     CUresult wanted = inject_error(name);
@@ -109,14 +110,14 @@ CUresult call_leave(const char *name, CUresult result) {
     return result;
 }
 
-/* As the real one does within cuInit: a library that is not there, or not made for it, changes nothing. It may call the
+/* As the real driver does within cuInit: a library that is missing or unsuitable changes nothing. It may call the
  * driver. */
 static void inject_library(void) {
     const char *path = getenv("CUDA_INJECTION64_PATH");
     void *library = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     int (*initialise)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
     if (initialise) initialise();
-    locked = true; /* as cuInit has it: calls in between have ended */
+    locked = true; /* as in cuInit: calls in between have ended */
 }
 
 API(cuInit, IN_CALLBACK, (unsigned flags), (flags)) {

@@ -1,5 +1,5 @@
 /* capture.c — streams that record instead of executing. A capture in global mode forbids unsafe calls to every thread,
- * one of this thread's own to it; a forbidden call breaks the captures that forbid it. */
+ * other captures forbid them to their own thread. A forbidden call breaks the captures that forbid it. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -81,7 +81,7 @@ void capture_forget_stream(struct sim_stream *stream) {
     if (stream->capture && stream->capture->origin == stream) drop(stream->capture);
 }
 
-/* Into a new graph, or behind what is in the one that is given, which stays the caller's. */
+/* Into a new graph, or behind the nodes of the given graph, which stays the caller's. */
 static CUresult begin(CUstream handle, int mode, CUgraph given) {
     struct sim_stream *stream = stream_get(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;

@@ -1,5 +1,5 @@
-/* context.c — contexts, primary and created; each thread's stack of them. A context dies with all that was made in it.
- */
+/* context.c — contexts, primary and created; each thread's stack of them. A context dies with everything that was made
+ * in it. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static __thread struct sim_context *pushed[DEPTH];
 static __thread int depth;
 static uint64_t next_id = 1;
 
-/* Contexts are never freed, so that a stale handle is known to be one. */
+/* Contexts are never freed, so that a stale handle can be recognised. */
 bool context_valid(const struct sim_context *self) {
     for (struct sim_context *at = context_list; at; at = at->next)
         if (at == self) return true;
@@ -44,8 +44,8 @@ static CUresult wake(struct sim_context *self) {
     return CUDA_SUCCESS;
 }
 
-/* Work that was begun is finished first, as far as it can be. Pools, and physical memory, are no context's: cuda.h says
- * so of cuCtxDestroy, cuda_runtime_api.h of cudaDeviceReset. */
+/* Work that has begun is finished first, as far as possible. Pools and physical memory do not belong to a context, as
+ * cuda.h says about cuCtxDestroy, and cuda_runtime_api.h about cudaDeviceReset. */
 static void die(struct sim_context *self) {
     call_context_ends(self);
     if (!self->sticky) engine_drain_context(self);
@@ -57,7 +57,7 @@ static void die(struct sim_context *self) {
     self->device->contexts -= self->reserved;
     device_give(self->device, self->reserved);
     self->alive = false;
-    self->id = next_id++; /* a primary context that is used again is another one */
+    self->id = next_id++; /* a primary context that is used again is a new one */
 }
 
 /* ---- primary contexts */
@@ -83,7 +83,7 @@ static CUresult primary_release(CUdevice id) {
 SAME(cuDevicePrimaryCtxRelease, NEEDS_INIT, (CUdevice id), primary_release(id))
 SAME(cuDevicePrimaryCtxRelease_v2, NEEDS_INIT, (CUdevice id), primary_release(id))
 
-/* Who has it still holds it: the next use finds it new and empty, at the same handle. */
+/* Its holders still hold it: their next use finds it new and empty, at the same handle. */
 static CUresult primary_reset(CUdevice id) {
     struct device *device = device_get(id);
     if (!device) return CUDA_ERROR_INVALID_DEVICE;

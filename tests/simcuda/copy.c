@@ -1,5 +1,5 @@
-/* copy.c — copies and fills, as they are asked for. Pinned memory is read when the operation is executed, as a real
- * device's copy engine does; pageable memory is read before the call returns, and written before it returns. */
+/* copy.c — copies and fills. Pinned memory is read when the operation is executed, as by a real device's copy engine.
+ * Pageable memory is read before the call returns, and written before it returns. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static size_t extent_of(const struct shape *s, size_t pitch, size_t slice) {
     return (s->depth - 1) * slice + (s->height - 1) * pitch + s->width;
 }
 
-/* Asynchronous copies of pageable memory: from it, the driver takes a copy of its own first. */
+/* For an asynchronous copy from pageable memory, the driver first makes a copy of its own. */
 static CUresult stage(struct op *op) {
     const struct shape *s = &op->copy.shape;
     size_t bytes = extent_of(s, s->spitch, s->sslice);
@@ -48,7 +48,7 @@ static struct op flat(uint64_t to, uint64_t from, size_t bytes) {
 
 enum { TO_DEVICE = 1, FROM_DEVICE = 2, BETWEEN_DEVICES = 4, WAIT = 8 };
 
-/* An address that must be a device's: in its space, or pinned memory of the host. */
+/* An address of a device: in its space, or pinned memory of the host. */
 static bool is_device(uint64_t at) { return space_inside(at) || host_find((void *)(uintptr_t)at); }
 
 static CUresult linear(uint64_t to, uint64_t from, size_t bytes, CUstream handle, int how) {

@@ -109,7 +109,7 @@ static const struct {
              {"cuMemFreeHost", CUPTI_RELEASE, CUPTI_MEMORY_PINNED, false},
              {"cuArrayDestroy", CUPTI_RELEASE, CUPTI_MEMORY_ARRAY, false}};
 
-/* With the lock, which the client's function is called without. */
+/* Called with the lock. The client's function is called without it. */
 static void hand_over(struct lane lane) {
     handing++;
     pthread_mutex_unlock(&lock);
@@ -153,7 +153,7 @@ static size_t record_size(const void *record) {
     return (size_t)setting("SIMCUPTI_RECORD", SIMCUDA_RUNTIME < 12000 ? 112 : sizeof(struct cupti_memory));
 }
 
-/* What is behind the known fields is no zeros. */
+/* The bytes behind the known fields are not zeros. */
 static void write_record(uint8_t *to, const void *record, size_t size) {
     memset(to, 0xA5, size);
     bool pool = *(const uint32_t *)record == CUPTI_KIND_MEMORY_POOL;
@@ -221,7 +221,7 @@ static void observe_call(const struct sim_event_of_memory *event, size_t i) {
                                            .size = event->pool_reserved,
                                            .used = event->pool_used}};
     const char *source = caller(&record.pc);
-    record.source = wants_source ? source : (const char *)8; /* what is behind an older record is none of its own */
+    record.source = wants_source ? source : (const char *)8; /* the bytes behind an older record are not its own */
     pthread_mutex_lock(&lock);
     record.timestamp = ++clock_ns;
     put(&record);
@@ -295,7 +295,7 @@ int cuptiSubscribe(cupti_subscriber *out, cupti_callback *call, void *data) {
 static void *of_driver(const char *name) {
     void *found = dlsym(RTLD_DEFAULT, name);
     if (found) return found;
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); /* that was opened with RTLD_LOCAL */
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); /* it was opened with RTLD_LOCAL */
     return driver ? dlsym(driver, name) : NULL;
 }
 
@@ -353,7 +353,7 @@ static int enable_kind(int kind) {
     return CUPTI_OK;
 }
 
-/* Who is one of several has functions of its own. */
+/* One of several clients uses other functions. */
 int cuptiActivityEnable(int kind) { return several ? INVALID_PARAMETER : enable_kind(kind); }
 
 int cuptiActivityDisable(int kind) {
@@ -384,7 +384,7 @@ int cuptiActivityGetNumDroppedRecords(cupti_context context, uint32_t stream, si
     return several ? INVALID_PARAMETER : take_dropped(context, stream, out);
 }
 
-/* What the library has of its own is taken down at exit, before handlers that were registered earlier run. */
+/* The library's own data is removed at exit, before handlers that were registered earlier run. */
 static bool gone;
 static void take_down(void) { gone = true; }
 __attribute__((constructor)) static void load(void) { atexit(take_down); }

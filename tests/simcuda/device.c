@@ -23,7 +23,7 @@ bool device_take(struct device *self, size_t bytes, bool small) {
 
 void device_give(struct device *self, size_t bytes) { self->used -= bytes; }
 
-/* Room for addresses is larger than the capacity: a real device's page tables never fail for want of a run of pages. */
+/* There is more room for addresses than memory: a real device's page tables never lack a run of pages. */
 static CUresult begin(struct device *self, int id) {
     size_t room = sim_config.capacity * 4 + 64 * GRANULE;
     *self = (struct device){.id = id, .capacity = sim_config.capacity, .fragmented = sim_config.fragmented};
@@ -60,7 +60,7 @@ API(cuDeviceGetName, NEEDS_INIT, (char *out, int room, CUdevice device), (out, r
     return CUDA_SUCCESS;
 }
 
-/* An instance of a device (MIG) has one of its own, and only the later entry says it. */
+/* An instance of a device (MIG) has a uuid of its own, and only the later entry returns it. */
 static CUresult uuid(CUuuid *out, CUdevice device, bool of_instance) {
     if (!device_get(device)) return CUDA_ERROR_INVALID_DEVICE;
     memcpy(out->bytes, of_instance ? "simulated-slice" : "simulated-device", 16);
@@ -89,7 +89,7 @@ API(cuDeviceComputeCapability, NEEDS_INIT, (int *major, int *minor, CUdevice dev
     return CUDA_SUCCESS;
 }
 
-/* Numbers of cuda.h's CUdevice_attribute; what is not here is 0. */
+/* Numbers of cuda.h's CUdevice_attribute; others are 0. */
 static int attribute(int which, const struct device *device) {
     switch (which) {
     case 1:
@@ -111,7 +111,7 @@ static int attribute(int which, const struct device *device) {
     case 89:
         return 1; /* managed memory, also concurrently */
     case 88:
-        return sim_config.pageable; /* reads the host's memory that it was told nothing of */
+        return sim_config.pageable; /* whether it reads host memory that was not registered */
     case 102:
         return 1; /* virtual memory management */
     case 103:

@@ -1,6 +1,6 @@
-/* engine.c — the thread that executes what is on the streams, one operation at a time and as late as the latency says.
- * In: operations in the order of each stream. Out: their effects; marks that are done. Blocking streams wait for the
- * legacy stream and it waits for them; non-blocking ones wait for nobody. */
+/* engine.c — the thread that executes the operations of the streams, one at a time and as late as the latency says. In:
+ * operations in the order of each stream. Out: their effects, and marks for those that are done. Blocking streams wait
+ * for the legacy stream, and it waits for them. Non-blocking streams wait for nothing. */
 #include "sim.h"
 
 #include <signal.h>
@@ -51,12 +51,12 @@ static bool ordered(const struct op *op) {
     return true;
 }
 
-/* In a broken context nothing waits for anything any more. */
+/* In a broken context nothing waits any more. */
 static bool ready(const struct op *op) {
     return op->ctx->sticky || (ordered(op) && (!op->wait || op->wait->done) && !op_blocked(op));
 }
 
-/* The operation that is ready and due first; when the first of the others will be due. */
+/* The ready operation that is due first. *wake: when the next one will be due. */
 static struct op *choose(uint64_t *wake) {
     uint64_t now = engine_now();
     *wake = 0;

@@ -1,5 +1,5 @@
-/* execute.c — what one operation does when the engine gets to it. In: an operation. Out: its effect, or the error that
- * breaks its context from then on. Host functions of the program run without the lock. */
+/* execute.c — executes one operation for the engine. In: an operation. Out: its effect, or the error that breaks its
+ * context from then on. Host functions of the program run without the lock. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static CUresult kernel(struct op *op) {
     return result ? fault() : CUDA_SUCCESS;
 }
 
-/* The program's own function: it may wait for others, but must not call us. */
+/* The program's own function: it may wait for others, but must not call the driver. */
 static CUresult host(struct op *op) {
     CUresult status = op->ctx->sticky;
     pthread_mutex_unlock(&sim_lock);
@@ -102,7 +102,7 @@ CUresult op_run(struct op *op) {
         gmem_dead(op->memory.gmem);
         return CUDA_SUCCESS;
     default:
-        return CUDA_SUCCESS; /* pools do theirs in pool_executed, also when the context is broken */
+        return CUDA_SUCCESS; /* pool_executed does the work of pools, also if the context is broken */
     }
 }
 

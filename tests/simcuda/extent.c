@@ -1,5 +1,5 @@
-/* extent.c — free pieces of a range of numbers, in order, never touching each other. First fit, so that what was freed
- * is soon used again. */
+/* extent.c — free pieces of a range of numbers, in order, never touching each other. First fit, so that freed pieces
+ * are soon used again. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ void extents_give(struct extents *self, uint64_t start, uint64_t size) {
     }
 }
 
-/* Takes [start, start + size) out of the piece that holds it. */
+/* Takes [start, start + size) out of the piece that contains it. */
 static void cut(struct extent **link, uint64_t start, uint64_t size) {
     struct extent *extent = *link;
     uint64_t front = start - extent->start, back = extent->size - front - size;

@@ -1,6 +1,5 @@
-/* graph.c — graphs: operations in the order in which they were recorded or added, executed in that order at each
- * launch; and graphs' own memory, whose addresses are fixed when a node is added and whose bytes are taken at a launch.
- */
+/* graph.c — graphs: operations in the order in which they were recorded or added; each launch executes them in this
+ * order. Also graphs' own memory: its addresses are fixed when a node is added, and its bytes are taken at a launch. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -13,7 +12,7 @@ struct sim_node {
 struct sim_graph {
     struct sim_node **nodes;
     size_t count;
-    int refs; /* the graph, and what was made of it */
+    int refs; /* the graph, and the executable graphs made of it */
 };
 
 struct sim_exec {
@@ -186,7 +185,7 @@ SAME(cuGraphAddMemAllocNode, NEEDS_INIT, (NODE, CUDA_MEM_ALLOC_NODE_PARAMS *p),
 SAME(cuGraphAddMemFreeNode, NEEDS_INIT, (NODE, CUdeviceptr at),
      NODE_IS_GOOD ? graph_memory_free(graph, at, node) : CUDA_ERROR_INVALID_VALUE)
 
-/* A node of any kind: of those that have to do with memory, and the empty one. */
+/* A node of any kind that this driver knows: those about memory, and the empty one. */
 static CUresult add_node(CUgraphNode *node, CUgraph graph, CUgraphNodeParams *p) {
     if (!p) return CUDA_ERROR_INVALID_VALUE;
     switch (p->type) {
@@ -250,7 +249,8 @@ SAME(cuGraphInstantiate_v2, NEEDS_CONTEXT,
 SAME(cuGraphInstantiateWithFlags, NEEDS_CONTEXT, (CUgraphExec * out, CUgraph graph, unsigned long long flags),
      instantiate(out, graph, flags))
 
-/* Memory of the last launch that nobody has freed: an error, or freed now if the graph was made so. */
+/* If memory of the last launch was not freed, that is an error; or it is freed now, if the graph was made with that
+ * flag. */
 static CUresult clear_memory(struct sim_exec *self, struct sim_stream *stream) {
     for (size_t i = 0; i < self->graph->count; i++) {
         struct op *op = &self->graph->nodes[i]->op;

@@ -1,5 +1,5 @@
-/* inject.c — errors at the n-th call, as tests ask for. In: names as they are called, under the driver's lock. Out: the
- * error that this call must return. */
+/* inject.c — errors that tests inject at the n-th call. In: names of entries as they are called, under the driver's
+ * lock. Out: the error that this call must return. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 static struct rule {
     char name[64];
-    uint64_t after, times; /* calls that still pass; then these fail */
+    uint64_t after, times; /* calls that still pass, and then calls that fail */
     CUresult error;
 } rules[32];
 static int count;

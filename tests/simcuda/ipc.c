@@ -1,5 +1,5 @@
-/* ipc.c — plain memory of one process in another. A handle says which process, which of its descriptors, and where in
- * it; the other process maps that through /proc. */
+/* ipc.c — plain memory of one process in another. A handle names the process, its descriptor, and the offset. The other
+ * process maps that through /proc. */
 #include "sim.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ CUresult ipc_export(void *to, const struct block *block) {
     return CUDA_SUCCESS;
 }
 
-/* What the model leaves open comes of the ticket. */
+/* The ticket gives the fields that the model leaves open. */
 CUresult ipc_import(const void *from, bool same_process, struct block model, CUdeviceptr *out) {
     struct ticket ticket;
     char path[64];

@@ -1,5 +1,5 @@
-/* kernel.c — what stands in for kernels: a few functions with names, found in any module. Their arguments are 64-bit
- * words each (addresses, counts, values). */
+/* kernel.c — stand-ins for kernels: a few functions with names, found in any module. Their arguments are 64-bit words
+ * (addresses, counts, values). */
 #include "sim.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* memory.c — cuMemAlloc and its kin: plain, pitched and managed memory, what is free, and what a pointer is. Requests
- * below 1 MiB share pieces of 2 MiB, which go back when the last of them is freed. */
+/* memory.c — cuMemAlloc and similar entries: plain, pitched and managed memory, free memory, and the properties of a
+ * pointer. Requests below 1 MiB share pieces of 2 MiB. Such a piece goes back when its last block is freed. */
 #include "sim.h"
 
 #include <string.h>
@@ -124,7 +124,7 @@ SAME(cuMemAlloc_v2, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes),
 /* Stands for an entry of a later CUDA, which memstow does not know. */
 SAME(cuMemConjure, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes), allocate(out, bytes))
 
-/* The interface of CUDA 2, with 32-bit addresses: what it gives lies below 4 GiB. */
+/* The interface of CUDA 2, with 32-bit addresses: its memory lies below 4 GiB. */
 static CUresult allocate_low(unsigned *out, unsigned bytes) {
     struct sim_context *ctx = context_current();
     struct block model = {.kind = KIND_PLAIN, .asked = bytes, .ctx = ctx, .size = round_up(bytes, GRANULE)};
@@ -156,7 +156,7 @@ API(cuMemAllocPitch_v2, NEEDS_CONTEXT | UNSAFE,
     return allocate(out, *pitch * height);
 }
 
-/* Managed memory is seen by the host too, and takes the device's capacity only while it is resident there. */
+/* The host sees managed memory, too. It takes the device's capacity only while it is resident there. */
 static struct sim_phys *managed_new(struct device *device, size_t size) {
     int fd = memfd_create("simcuda-managed", MFD_CLOEXEC);
     struct sim_phys *phys = fd < 0 || ftruncate(fd, (off_t)size) ? NULL : phys_import(device, fd, 0, size);
@@ -187,7 +187,7 @@ static CUresult release(CUdeviceptr at) {
     call_details(block->asked, at);
     switch (block->kind) {
     case KIND_PLAIN:
-    case KIND_MANAGED: /* waits until nobody can be using it */
+    case KIND_MANAGED: /* waits until nobody can use it */
         engine_drain_context(context_current());
         return memory_free(block);
     case KIND_POOL: /* does not wait */
@@ -196,7 +196,7 @@ static CUresult release(CUdeviceptr at) {
     case KIND_GRAPH:
         gmem_dead(block->gmem);
         return CUDA_SUCCESS;
-    case KIND_IPC: /* out of another process's pool; what was opened alone is closed */
+    case KIND_IPC: /* from another process's pool; memory that was opened alone is closed */
         return block->pool ? memory_free(block) : CUDA_ERROR_INVALID_VALUE;
     default:
         return CUDA_ERROR_INVALID_VALUE;

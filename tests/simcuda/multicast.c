@@ -1,6 +1,6 @@
-/* multicast.c — objects that memory of several devices is bound to. In: devices that are added, memory that is bound,
- * whole granules of it. Out: bindings, which keep the memory alive as a mapping does. An object has no memory of its
- * own: only certain instructions of kernels can use a mapping of it, so every access here is a fault. */
+/* multicast.c — objects that memory of several devices is bound to. In: devices that are added, and memory that is
+ * bound, in whole granules. Out: bindings, which keep the memory alive as a mapping does. An object has no memory of
+ * its own. Only certain instructions of kernels can use a mapping of it, so every access here is a fault. */
 #include "sim.h"
 
 #include <stdlib.h>

@@ -8,7 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The host keeps what stands for a small device: it is filled again, and having it anew takes longer than all else. */
+/* The host keeps the memory that stands for a small device, because making it anew takes longer than all other work. It
+ * is filled again. */
 #define KEPT (256 * MB)
 enum { NOISE_WORDS = 1 << 17 }; /* 1 MiB */
 
@@ -20,7 +21,7 @@ static uint64_t next_random(void) {
     return state;
 }
 
-/* Another beginning of the same noise each time: making as much of it anew takes ten times as long as a copy. */
+/* Each fill begins at another place in the same noise: making new noise takes ten times as long as a copy. */
 void phys_fill(char *at, size_t bytes) {
     static uint64_t noise[NOISE_WORDS];
     if (!sim_config.fill) return;
@@ -76,7 +77,7 @@ struct sim_phys *phys_new(struct device *device, size_t size, bool own_file) {
     return self;
 }
 
-/* Memory that another process, or another handle of this one, has already taken from the device. */
+/* Memory that another process, or another handle of this process, has already taken from the device. */
 struct sim_phys *phys_import(struct device *device, int fd, uint64_t offset, size_t size) {
     struct sim_phys *self = calloc(1, sizeof *self);
     if (!self) return NULL;

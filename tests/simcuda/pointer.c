@@ -1,4 +1,4 @@
-/* pointer.c — what a pointer is, and where managed memory should be. */
+/* pointer.c — the properties of a pointer, and the preferred place of managed memory. */
 #include "sim.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static unsigned flags_of(const struct block *b, const struct sim_context *now) {
     return b->writable & self ? 3 : b->readable & self ? 1 : 0;
 }
 
-/* One attribute; false: it cannot be said of this pointer. */
+/* One attribute. False: this pointer does not have it. */
 static bool of_block(void *out, int which, const struct block *b, CUdeviceptr at) {
     switch (which) {
     case CU_POINTER_CONTEXT:
@@ -143,7 +143,7 @@ static size_t attribute_size(int which) {
     }
 }
 
-/* Of an unknown pointer all are 0, and the call succeeds. */
+/* For an unknown pointer all attributes are 0, and the call succeeds. */
 API(cuPointerGetAttributes, NEEDS_INIT, (unsigned count, int *which, void **out, CUdeviceptr at),
     (count, which, out, at)) {
     if (!count || !which || !out) return CUDA_ERROR_INVALID_VALUE;

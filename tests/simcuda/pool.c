@@ -1,6 +1,6 @@
-/* pool.c — stream-ordered memory. A pool takes chunks from the device and cuts them up; what is freed can be used again
- * at once on the stream that freed it, elsewhere once the free has been executed, or behind it. Chunks with nothing in
- * them go back at the next synchronisation, as far as the pool holds more than its threshold, or when it is trimmed. */
+/* pool.c — stream-ordered memory. A pool takes chunks from the device and cuts them up. Freed memory can be used again
+ * at once on the stream that freed it; on other streams, when the free has been executed, or behind it. Empty chunks go
+ * back at the next synchronisation, as far as the pool holds more than its threshold, or when it is trimmed. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct sim_chunk {
     struct sim_phys *phys;
     CUdeviceptr at;
     struct extents free;
-    size_t used; /* by blocks whose free has not been executed */
+    size_t used; /* bytes of blocks whose free has not been executed */
 };
 
 struct pending { /* freed, not executed yet: the latest first */
@@ -158,8 +158,8 @@ static struct block *block_from_growth(struct sim_pool *self, size_t size, size_
     return block_from_chunks(self, size, asked);
 }
 
-/* A block that was freed and waits for that to be executed, of just this size: on the same stream, or any. It goes on
- * under its address; what was put on streams before still finds memory there. */
+/* A block of exactly this size whose free has not been executed: from the same stream, or from any. It keeps its
+ * address, and earlier work on streams still finds memory there. */
 static struct block *block_again(struct sim_pool *self, size_t size, size_t asked, struct sim_stream *stream,
                                  struct mark **behind) {
     for (struct pending *at = self->pending; at; at = at->next) {
@@ -194,7 +194,7 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct sim_pool *pool, 
     if (!out || !bytes || !pool || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     if (stream->capture) return graph_memory(stream->capture->graph, pool->device, bytes, out, NULL);
     struct block *block = block_take(pool, bytes, stream, &behind);
-    if (!block) { /* what is still to be freed may help */
+    if (!block) { /* pending frees may help */
         engine_drain_context(stream->ctx);
         block = block_take(pool, bytes, stream, &behind);
     }
@@ -269,7 +269,7 @@ static CUresult release(CUdeviceptr at, CUstream handle) {
         block->gmem->refs++;
         return engine_add(stream, &(struct op){.kind = OP_GFREE, .memory = {.gmem = block->gmem}}, NULL);
     }
-    if (is_part) { /* another process's, which only ends to be seen here */
+    if (is_part) { /* another process's, which is only closed here */
         engine_drain_stream(stream);
         return memory_free(block);
     }
@@ -278,7 +278,8 @@ static CUresult release(CUdeviceptr at, CUstream handle) {
 SAME(cuMemFreeAsync, NEEDS_CONTEXT, (CUdeviceptr at, CUstream stream), release(at, stream))
 SAME(cuMemFreeAsync_ptsz, NEEDS_CONTEXT, (CUdeviceptr at, CUstream stream), release(at, stream_per_thread(stream)))
 
-/* The engine has got to an allocation: it is fresh. Or to a free: its block can go to anybody, if nobody has it yet. */
+/* The engine executes an allocation: its memory is fresh. Or it executes a free: any stream can use the block, if none
+ * has it yet. */
 void pool_executed(struct op *op) {
     if (op->kind == OP_ALLOC) {
         struct block *block = space_find(op->memory.at);
@@ -340,7 +341,7 @@ API(cuMemPoolCreate, NEEDS_INIT, (CUmemoryPool * out, const CUmemPoolProps *prop
     return CUDA_SUCCESS;
 }
 
-/* What was allocated from it stays until it is freed. */
+/* Memory that was allocated from it stays until it is freed. */
 API(cuMemPoolDestroy, NEEDS_INIT, (CUmemoryPool handle), (handle)) {
     struct sim_pool *self = pool_get(handle);
     if (!self || self == self->device->default_pool) return CUDA_ERROR_INVALID_VALUE;
@@ -425,7 +426,7 @@ API(cuMemPoolGetAttribute, NEEDS_INIT, (CUmemoryPool handle, int which, void *va
     return CUDA_SUCCESS;
 }
 
-/* Access is the pool's: what lives in it changes with it. */
+/* Access rights belong to the pool: its memory changes with it. */
 static void share(struct sim_pool *self) {
     struct block *block;
     for (CUdeviceptr at = 0; (block = space_next(at)); at = block->at + block->size)

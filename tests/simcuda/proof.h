@@ -1,4 +1,4 @@
-/* proof.h — what the unit tests of the simulated driver share: a device that is ready, and patterns in its memory. */
+/* proof.h — shared by the unit tests of the simulated driver: a device that is ready, and patterns in its memory. */
 #ifndef SIMCUDA_PROOF_H
 #define SIMCUDA_PROOF_H
 
@@ -17,8 +17,7 @@
 
 static CUcontext proof_context;
 
-/* The first device, its primary context current. Settings of the environment come before it. 128 MiB are filled
- * quickly. */
+/* The first device, with its primary context current. Set the environment before. 128 MiB are filled quickly. */
 static inline void proof_begin(void) {
     setenv("SIMCUDA_CAPACITY", "128M", 0);
     OK(cuInit(0));
@@ -40,7 +39,7 @@ static inline CUmemAccessDesc proof_access(int device) {
     return (CUmemAccessDesc){{CU_MEM_LOCATION_DEVICE, device}, CU_MEM_ACCESS_READWRITE};
 }
 
-/* Waits, a second at most, until all streams are empty; without asking the driver for anything that could count. */
+/* Waits until all streams are empty, for at most a second, without a call of the driver that could count. */
 static inline bool proof_settled(void) {
     for (int i = 0; i < 1000; i++) {
         if (!proof_usage(0).pending) return true;

@@ -1,6 +1,6 @@
-/* resolver.c — cuGetProcAddress in both generations. In: a name, a version of CUDA, flags. Out: the youngest entry that
- * is not younger than that version. Its address is the entry itself, not the exported symbol (thunks.S), as in the real
- * one. */
+/* resolver.c — cuGetProcAddress in both generations. In: a name, a version of CUDA, flags. Out: the newest entry that
+ * is not newer than that version. Its address is the entry itself, not the exported symbol (thunks.S), as in the real
+ * driver. */
 #include "sim.h"
 
 #include <string.h>

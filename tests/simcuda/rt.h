@@ -1,5 +1,5 @@
-/* rt.h — what the rooms of the simulated runtime (libcudart.so.12 and .13, and the static one) share. In: calls of the
- * runtime interface. Out: calls of the driver that was found, by addresses that its resolver gave. */
+/* rt.h — shared by the files of the simulated runtime (libcudart.so.12 and .13, and the static one). In: calls of the
+ * runtime interface. Out: calls of the driver that was found, at addresses that its resolver gave. */
 #ifndef SIMCUDA_RT_H
 #define SIMCUDA_RT_H
 
@@ -36,7 +36,7 @@ cudaError_t rt_context_of(int device, CUcontext *out);
         cudaError_t error = rt_enter();                                                                                \
         return rt_leave(error ? error : (call));                                                                       \
     }
-/* The same for streams: `d` is the driver's table that fits. */
+/* The same for streams: `d` is the matching table of the driver. */
 #define RT_STREAM(name, parameters, call)                                                                              \
     RT_API name parameters;                                                                                            \
     RT_API name parameters {                                                                                           \

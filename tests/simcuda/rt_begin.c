@@ -1,5 +1,5 @@
-/* rt_begin.c — how the simulated runtime finds the driver: it opens libcuda.so.1 by name, looks up one symbol, and asks
- * that for all others. Which device a thread uses, its context, its last error. */
+/* rt_begin.c — how the simulated runtime finds the driver: it opens libcuda.so.1 by name, looks up one symbol, and uses
+ * that to find all others. Also the device of a thread, its context, and its last error. */
 #include "rt.h"
 
 #include <dlfcn.h>
@@ -42,11 +42,11 @@ static void ask_for_all(struct rt_driver *table, uint64_t flags) {
     }
 }
 
-/* The first answer is asked for the resolver again, in both generations, as the real runtime does. */
+/* The first resolver is asked for the resolver again, in both generations, as the real runtime does. */
 static void find_resolvers(void *library) {
     void *address = NULL;
     int status;
-#ifdef SIMCUDA_LINKED /* for programs in which nobody watches dlsym */
+#ifdef SIMCUDA_LINKED /* for programs in which nobody hooks dlsym */
     get_v2 = cuGetProcAddress_v2;
     get_v1 = cuGetProcAddress;
 #else
@@ -146,7 +146,7 @@ RT_API cudaRuntimeGetVersion(int *out) {
 
 RT_CALL(cudaDeviceSynchronize, (void), rt_legacy.cuCtxSynchronize())
 RT_CALL(cudaDeviceReset, (void), rt_legacy.cuDevicePrimaryCtxReset(device))
-RT_CALL(cudaThreadExit, (void), rt_legacy.cuDevicePrimaryCtxReset(device)) /* its name of old */
+RT_CALL(cudaThreadExit, (void), rt_legacy.cuDevicePrimaryCtxReset(device)) /* its former name */
 RT_CALL(cudaDeviceGetAttribute, (int *out, int which, int id), rt_legacy.cuDeviceGetAttribute(out, which, id))
 RT_CALL(cudaDeviceCanAccessPeer, (int *out, int id, int peer), rt_legacy.cuDeviceCanAccessPeer(out, id, peer))
 

@@ -1,4 +1,4 @@
-/* rt_memory.c — the runtime's memory: allocations of every kind, pools, copies. Each is one call of the driver's. */
+/* rt_memory.c — the runtime's memory: allocations of every kind, pools, copies. Each is one call of the driver. */
 #include "rt.h"
 
 typedef struct {

@@ -1,7 +1,7 @@
-/* sim.h — what the rooms of the simulated driver share: its objects, and the functions that lead from one to the other.
- * In: calls of CUDA's driver interface. Out: their effects, on host memory that stands for the devices'. Everything
- * here is read and changed under one lock, which call_enter takes and call_leave gives back; the engine's thread takes
- * it too. */
+/* sim.h — shared by the files of the simulated driver: its objects, and the functions that lead from one to another.
+ * In: calls of CUDA's driver interface. Out: their effects on host memory that stands for the devices' memory.
+ * Everything here is read and changed under one lock, which call_enter takes and call_leave gives back. The engine's
+ * thread takes it, too. */
 #ifndef SIMCUDA_SIM_H
 #define SIMCUDA_SIM_H
 
@@ -37,9 +37,9 @@ enum needs {
 int call_enter(const char *name, int needs);
 CUresult call_leave(const char *name, CUresult result);
 void call_details(uint64_t a, uint64_t b);                                           /* for the log */
-void call_pool(uint64_t pool, uint64_t reserved, uint64_t used, uint64_t threshold); /* for who observes */
-void call_callback(bool begins);                           /* this thread runs a callback of the program's */
-void call_context_ends(const struct sim_context *context); /* for who observes */
+void call_pool(uint64_t pool, uint64_t reserved, uint64_t used, uint64_t threshold); /* for observers */
+void call_callback(bool begins);                           /* this thread runs a callback of the program */
+void call_context_ends(const struct sim_context *context); /* for observers */
 extern pthread_mutex_t sim_lock;
 
 /* An entry: API(name, needs, (parameters), (arguments)) { body }. The body runs under the lock. */
@@ -52,7 +52,7 @@ extern pthread_mutex_t sim_lock;
     }                                                                                                                  \
     static CUresult body_##name parameters
 
-/* The same, of which who observes is told before and after, with the arguments. */
+/* The same for an entry whose arguments observers get before and after the call. */
 void call_tell(const char *name, const uint64_t *arguments, uint64_t *shared, const CUresult *result);
 #define WORD(value) (uint64_t)(uintptr_t)(value)
 #define WORDS(a, b, c, d, e, ...) WORD(a), WORD(b), WORD(c), WORD(d), WORD(e)
@@ -70,7 +70,7 @@ void call_tell(const char *name, const uint64_t *arguments, uint64_t *shared, co
     }                                                                                                                  \
     static CUresult body_##name parameters
 
-/* An entry that is another one's body with other arguments. */
+/* An entry that has another one's body with other arguments. */
 #define SAME(name, needs, parameters, call)                                                                            \
     CUresult sim_##name parameters;                                                                                    \
     CUresult sim_##name parameters {                                                                                   \
@@ -127,7 +127,7 @@ extern struct device sim_devices[MAX_DEVICES];
 struct device *device_get(int id);
 CUresult device_begin(void);
 bool device_peers(int a, int b);
-/* Takes bytes of the device's capacity; small requests reach the fragmented part. */
+/* Takes bytes of the device's capacity. Small requests may use the fragmented part. */
 bool device_take(struct device *self, size_t bytes, bool small);
 void device_give(struct device *self, size_t bytes);
 
@@ -137,12 +137,12 @@ struct sim_phys {
     struct device *device;
     size_t size;
     uint64_t offset; /* in the device's memory; unused if it has its own */
-    char *host;      /* where the driver itself sees it */
+    char *host;      /* the address at which the driver itself sees it */
     int fd;          /* its own memory, -1: the device's */
     int refs;        /* mappings, and handles not released */
     int handle_refs;
     bool shared_in;                  /* another process's */
-    struct sim_multicast *multicast; /* it is not memory, but what memory is bound to */
+    struct sim_multicast *multicast; /* it is no memory: memory is bound to it */
     CUmemAllocationProp prop;
     uint64_t handle;
     CUdeviceptr slab_va;
@@ -168,11 +168,11 @@ void multicast_drop(struct sim_multicast *self);
 enum kind { KIND_PLAIN, KIND_POOL, KIND_VMM, KIND_MANAGED, KIND_ARRAY, KIND_GRAPH, KIND_IPC };
 struct block {
     CUdeviceptr at;
-    size_t size;  /* that is mapped */
-    size_t asked; /* by the program */
+    size_t size;  /* the mapped size */
+    size_t asked; /* the size that the program requested */
     enum kind kind;
     struct device *device;
-    struct sim_context *ctx; /* plain: the one it dies with */
+    struct sim_context *ctx; /* plain memory: the context that it dies with */
     struct sim_phys *phys;
     char *host;                  /* the driver's view of the first byte */
     uint64_t readable, writable; /* a bit for each device */
@@ -191,14 +191,14 @@ bool space_inside(uint64_t address);
 CUresult space_reserve(size_t size, size_t align, CUdeviceptr hint, CUdeviceptr *out);
 CUresult space_reserve_low(size_t size, CUdeviceptr *out); /* below 4 GiB */
 void space_release(CUdeviceptr at, size_t size);
-/* A range that the program reserved: whether [at, at + size) lies in one, or is one. */
+/* A range that the program reserved. True if [at, at + size) lies in one; with `whole`, if it is one. */
 bool space_is_reserved(CUdeviceptr at, size_t size, bool whole);
 void space_reserved_add(CUdeviceptr at, size_t size);
 void space_reserved_remove(CUdeviceptr at);
 uint64_t space_reserved_bytes(void);
 struct block *space_add(struct block model);
 struct block *space_find(CUdeviceptr at);
-struct block *space_next(CUdeviceptr at); /* the first at or behind */
+struct block *space_next(CUdeviceptr at); /* the first block at or behind the address */
 void space_remove(struct block *block);
 size_t space_count(void);
 void space_protect(CUdeviceptr at, size_t size, int fd, uint64_t offset, bool visible);
@@ -241,7 +241,7 @@ void context_break(struct sim_context *self, CUresult error);
 extern struct sim_context *context_list;
 
 /* ---- engine.c: operations on streams */
-struct mark { /* something that will have happened */
+struct mark { /* set when something has happened */
     int refs;
     bool done;
     uint64_t when_ns;
@@ -316,9 +316,9 @@ struct sim_stream {
     struct op *head, *tail;
     struct sim_capture *capture;
 };
-/* A copy of the model goes to the end of the stream, or into the graph that it is captured into. */
+/* A copy of the model goes to the end of the stream, or into the graph of the stream's capture. */
 CUresult engine_add(struct sim_stream *stream, const struct op *model, struct mark **mark);
-/* Waits until all that is on the stream now, or in the context, has been executed. */
+/* Waits until everything that is on the stream now, or in the context, has been executed. */
 CUresult engine_drain_stream(struct sim_stream *stream);
 CUresult engine_drain_context(struct sim_context *ctx);
 bool engine_wait_mark(struct mark *mark);
@@ -355,13 +355,13 @@ struct sim_capture {
     struct sim_graph *graph;
     struct sim_stream *origin;
     int mode;
-    bool broken, given; /* the graph was there before */
+    bool broken, given; /* given: the graph existed before */
     pthread_t thread;
     uint64_t id;
 };
-/* The error of an unsafe call that is forbidden now; the captures that forbid it are broken. */
+/* The error of an unsafe call that is forbidden now. It breaks the captures that forbid it. */
 CUresult capture_forbids(void);
-/* Any stream of the context is capturing: what waits for all of them breaks them. */
+/* If any stream of the context captures: a call that waits for all of them breaks their captures. */
 CUresult capture_forbids_sync(struct sim_context *ctx);
 CUresult capture_forbids_legacy(struct sim_context *ctx);
 bool capture_goes_on(const struct sim_capture *self, uint64_t id);

@@ -25,14 +25,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The N-th call of `name` from now on ("*": of anything) returns `error` and does nothing. times: how often in a row.
- * name NULL takes all back. */
+/* The N-th call of `name` from now on ("*": of any entry) returns `error` and does nothing. times: how often in a row.
+ * With `name` NULL, all such settings are removed. */
 void sim_fail(const char *name, uint64_t nth, int error, uint64_t times);
 
-/* Every call of `name` (a literal) begins so much later, as that of a thread that lost its processor. NULL: none. */
+/* Every call of `name` (a literal) begins this much later, like that of a thread that lost its processor. NULL: none.
+ * */
 void sim_slow(const char *name, uint64_t us);
 
-/* How often `name` has been called ("*": all calls); and as far as it succeeded. */
+/* How often `name` has been called ("*": all calls), and how often successfully. */
 uint64_t sim_count(const char *name);
 uint64_t sim_count_ok(const char *name);
 void sim_count_reset(void);
@@ -47,7 +48,7 @@ void sim_set_fragmented(int device, size_t bytes);
 /* While held, no operation on any stream is executed. Holds add up. */
 void sim_hold(int add);
 
-/* Lets kernels "sim_wait" end that are waiting now or come later. 0: they wait again. */
+/* Lets kernels "sim_wait" end, those that wait now and those that come later. 0: they wait again. */
 void sim_release_kernels(int release);
 
 /* What one device has given out, in bytes as the device counts them. */
@@ -56,26 +57,26 @@ struct sim_usage {
     uint64_t contexts;           /* taken by contexts themselves */
     uint64_t physical, handles;  /* memory objects that live: bytes, number */
     uint64_t reserved_va;        /* of all devices */
-    uint64_t blocks;             /* addresses that are mapped, of all devices: number */
+    uint64_t blocks;             /* mapped addresses, of all devices: number */
     uint64_t pinned, registered; /* host memory, of all devices: bytes */
     uint64_t pending;            /* operations not executed, of all devices */
-    uint64_t faults;             /* accesses that were refused when they were executed, of all devices */
+    uint64_t faults;             /* accesses that were refused at execution, of all devices */
 };
 void sim_usage(int device, struct sim_usage *out);
 
-/* Calls that succeeded and have to do with an address, for the simulated CUPTI: under the driver's lock. And the end of
- * a context: "context", with its number alone. NULL: nobody is told any more. */
+/* Successful calls about an address, for the simulated CUPTI, under the driver's lock. Also the end of a context:
+ * "context", with its number only. NULL: no observer any more. */
 struct sim_event_of_memory {
     const char *name;
     uint64_t bytes, address, context;
     int device;
-    uint64_t pool, pool_reserved, pool_used, pool_threshold; /* pool 0: none; as it is after the call */
+    uint64_t pool, pool_reserved, pool_used, pool_threshold; /* pool 0: none; figures after the call */
 };
 typedef void sim_observer(const struct sim_event_of_memory *event);
 void sim_observe(sim_observer *call);
 
-/* Calls of physical memory and its addresses, before and after, for the simulated CUPTI: on the thread that makes them,
- * without any lock. arguments: one behind the other, 8 bytes each. shared: between the two. */
+/* Calls about physical memory and its addresses, before and after, for the simulated CUPTI: on the calling thread,
+ * without a lock. arguments: one after the other, 8 bytes each. shared: common to both calls. */
 struct sim_call {
     const char *name;
     const int *result; /* NULL: before */
@@ -86,11 +87,11 @@ struct sim_call {
 typedef void sim_call_observer(const struct sim_call *call);
 void sim_observe_calls(sim_call_observer *call);
 
-/* The address of an entry as the driver itself has it: no symbol, and no resolver is asked. "cuMemAlloc", "cuMemFree",
+/* The address of an entry inside of the driver: it is no symbol, and no resolver returns it. "cuMemAlloc", "cuMemFree",
  * "cuMemAllocAsync", "cuMemCreate" or "cuMemAddressReserve". */
 void *sim_inner_entry(const char *name);
 
-/* Reads and writes device memory as a debugger would, beside all streams; 0 or 700. */
+/* Reads and writes device memory as a debugger does, beside all streams; 0 or 700. */
 int sim_peek(void *to, uint64_t device_address, size_t bytes);
 int sim_poke(uint64_t device_address, const void *from, size_t bytes);
 

@@ -1,5 +1,5 @@
-/* space.c — device addresses: one large range without access (the host cannot read what lies there), what of it is
- * reserved, and the blocks that are mapped in it, sorted by address. */
+/* space.c — device addresses: one large range without access (the host cannot read it), its reserved parts, and the
+ * blocks that are mapped in it, sorted by address. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #define SPACE (512 * GB)
 #define LOW_SPACE (64 * MB)
 
-static char *base, *low_base; /* low_base: NULL until somebody wants it */
+static char *base, *low_base; /* low_base: NULL until it is needed */
 static struct extents unused, low_unused;
 static struct extent *reserved; /* by the program */
 static struct block **blocks;

@@ -105,7 +105,7 @@ static bool listed(const struct sim_stream *self) {
     return false;
 }
 
-/* What is on it is still executed; the real driver does not wait for it either. */
+/* Its operations are still executed; the real driver does not wait for them either. */
 static CUresult destroy(CUstream handle) {
     struct sim_stream *self = stream_get(handle);
     if (!self || self->legacy || self->per_thread) return CUDA_ERROR_INVALID_HANDLE;
@@ -134,7 +134,7 @@ static CUresult query(CUstream handle) {
 SAME(cuStreamQuery, NEEDS_CONTEXT, (CUstream handle), query(handle))
 SAME(cuStreamQuery_ptsz, NEEDS_CONTEXT, (CUstream handle), query(stream_per_thread(handle)))
 
-/* The legacy stream has ended when what blocking streams had before it has, too. */
+/* The legacy stream has ended when the earlier work of blocking streams has, too. */
 static CUresult synchronise(CUstream handle) {
     struct sim_stream *self = stream_get(handle);
     if (!self) return CUDA_ERROR_INVALID_HANDLE;
@@ -243,7 +243,7 @@ SAME(cuEventRecordWithFlags, NEEDS_CONTEXT, (CUevent event, CUstream stream, uns
 SAME(cuEventRecordWithFlags_ptsz, NEEDS_CONTEXT, (CUevent event, CUstream stream, unsigned flags),
      ((void)flags, record(event, stream_per_thread(stream))))
 
-/* Waiting for an event of a capture draws the stream into it. */
+/* A stream that waits for an event of a capture joins it. */
 static CUresult wait_event(CUstream where, CUevent handle) {
     struct sim_event *self = event_get(handle);
     struct sim_stream *stream = stream_get(where);

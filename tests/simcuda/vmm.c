@@ -1,6 +1,6 @@
-/* vmm.c — virtual memory management: ranges of addresses, handles of physical memory, and mappings between them. Whole
- * mappings only, from offset 0; a fresh mapping has no access. NVIDIA does not say which of these calls a capture
- * forbids: here all that change something are forbidden. */
+/* vmm.c — virtual memory management: ranges of addresses, handles of physical memory, and mappings between them. Only
+ * whole mappings from offset 0; a fresh mapping has no access. NVIDIA does not say which of these calls a capture
+ * forbids: here it forbids all calls that change something. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct sim_phys *handle_find(CUmemGenericAllocationHandle handle) {
     return NULL;
 }
 
-/* A piece stays listed while a mapping keeps it: its handle can be had again. */
+/* A piece stays listed while a mapping keeps it: its handle can be obtained again. */
 void handle_unref(struct sim_phys *self) {
     struct sim_phys **link = &handles;
     if (self->refs == 1) {
@@ -121,7 +121,7 @@ TOLD(cuMemMap, NEEDS_INIT,
     return CUDA_SUCCESS;
 }
 
-/* Whether [at, at + size) is made of whole mappings. */
+/* Whether [at, at + size) consists of whole mappings. */
 static bool whole_mappings(CUdeviceptr at, size_t size) {
     for (CUdeviceptr end = at + size; at < end;) {
         struct block *block = space_next(at);
@@ -210,7 +210,7 @@ API(cuMemExportToShareableHandle, NEEDS_INIT,
     return CUDA_SUCCESS;
 }
 
-/* A DMA-BUF, which network cards take. Mapped memory can be had so when it was made for that. */
+/* A DMA-BUF for network cards. Mapped memory has one only if it was made for that. */
 API(cuMemGetHandleForAddressRange, NEEDS_INIT, (void *out, CUdeviceptr at, size_t size, int type, uint64_t flags),
     (out, at, size, type, flags)) {
     struct block *block = space_find(at);
@@ -222,7 +222,7 @@ API(cuMemGetHandleForAddressRange, NEEDS_INIT, (void *out, CUdeviceptr at, size_
     return CUDA_SUCCESS;
 }
 
-/* The descriptor comes in the pointer itself; it stays the caller's. */
+/* The descriptor is in the pointer itself; it stays the caller's. */
 TOLD(cuMemImportFromShareableHandle, NEEDS_INIT, (CUmemGenericAllocationHandle * out, void *os_handle, int type),
      (out, os_handle, type)) {
     struct stat status;

@@ -1,5 +1,5 @@
-/* _store.c — a program that uses the store through the ABI: _store CASE. Without a case it lists them. Each case checks
- * what it does by itself; _store.py runs them under the library. */
+/* _store.c — a program that uses the store through the ABI: _store CASE. Without a case it lists them. Each case has
+ * its own checks. store.py runs them under the library. */
 #include "../prog/abi.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 enum { MIB = 1 << 20, SMALL = 3 * MIB + 77 };
 
-static const char *folder; /* of this test's files */
+static const char *folder; /* folder of this test's files */
 
 static int64_t open_loop(const char *name, const char *prefix, uint32_t in_file) {
     struct memstow_state_options options = {
@@ -37,7 +37,7 @@ static int64_t loop_of(const char *name) {
     return loop;
 }
 
-/* Bytes that tell their place and the number that they were made for. */
+/* Bytes that depend on their position and on a number. */
 static unsigned char byte_at(size_t i, int number) { return (unsigned char)(i * 7 + i / 251 + (size_t)number * 13); }
 
 static void *made(size_t length, int number) {
@@ -132,7 +132,7 @@ static void generations(void) {
     MUST(is_gone(loop, "kept") && abi_memstow_state_begin(loop) == -ENOENT);
 }
 
-/* What a reader writes is its own, and what it has outlives everything else. */
+/* A reader's writes are its own, and its view outlives everything else. */
 static void views(void) {
     int64_t loop = loop_of("views");
     for (uint32_t in_file = 0; in_file < 2; in_file++) {
@@ -189,7 +189,7 @@ static void moves(void) {
     drop_view(&before);
 }
 
-/* Above the limit, values go to files; both generations count. */
+/* Above the limit, values go to files. Both generations count. */
 static void ram_limit(void) {
     struct memstow_state_options options = {.size = sizeof options, .ram_limit = 2 * MIB};
     int64_t loop = abi_memstow_state_open("limit", &options);
@@ -226,7 +226,7 @@ static uint64_t cached(const struct memstow_state_value *value) {
     return there * 4096;
 }
 
-/* Two gibibytes out of eight mebibytes, so that what it takes beyond is the store's alone. */
+/* Two gibibytes from eight mebibytes, so that all other memory is the store's. */
 static void large(void) {
     enum { PIECE = 8 * MIB + 64, PIECES = 256 };
     int64_t loop = open_loop("large", NULL, 1);
@@ -293,7 +293,7 @@ static void hostile(void) {
     MUST(abi_memstow_state_get(loop, nothing, (void *)16) == -EFAULT);
 }
 
-/* What could not be put has no owner, and what was there before keeps its own. */
+/* A value that could not be put has no owner, and the earlier value keeps its own. */
 static void failed_puts(void) {
     struct memstow_state_part nowhere = {16, 4096};
     int64_t loop = loop_of("failed");
@@ -310,8 +310,8 @@ static void failed_puts(void) {
     MUST(abi_memstow_state_begin(loop) == 2 && put(loop, "kept", 100, 2) == owner);
 }
 
-/* The store's descriptors are the process's: whoever closes them loses what is in memory to be got, and nothing else.
- */
+/* The store's descriptors belong to the process. If the process closes them, it loses values in memory, and nothing
+ * else. */
 static void closed_descriptors(void) {
     int64_t loop = loop_of("closed");
     MUST(abi_memstow_state_begin(loop) == 1);
@@ -347,8 +347,8 @@ static void forks(void) {
     MUST(abi_memstow_state_commit(loop) == 1 && holds(loop, "x", SMALL, 1));
 }
 
-/* Two values are put together, with one number, and are always found so by who looks in one list; moves go on
- * meanwhile. */
+/* Two values are put together, with one number. A reader that looks in one list always finds both with one number.
+ * Moves go on meanwhile. */
 enum { TURNS = 60, THREADS = 4, LENGTH = 70000 };
 static int64_t shared_loop;
 static bool over;
@@ -412,7 +412,7 @@ static void threads(void) {
     MUST(figures_of(shared_owner).live_blocks == 1);
 }
 
-/* Nothing is kept of what has no room, and the last iteration is still there. */
+/* A value without room leaves nothing, and the last iteration is still there. */
 static void no_room(void) {
     struct rlimit limit;
     int64_t loop = loop_of("no room"), in_file = open_loop("in file", NULL, 1);
@@ -436,8 +436,8 @@ static void no_room(void) {
     MUST(holds(loop, "x", 1000, 1) && holds(in_file, "x", 1000, 1));
 }
 
-/* Until it is killed: iterations below a prefix, each with two values of one number, beside one that stays. Says where
- * it went on from, and each generation once it has committed. */
+/* Runs until it is killed: iterations with a prefix, each with two values of one number, beside one that stays. Prints
+ * where it resumed, and each generation after its commit. */
 static void persist(void) {
     int64_t loop = open_loop("persist", "a loop/of two", 0), at;
     MUST(loop > 0);

@@ -64,7 +64,7 @@ static void holes_stay_holes(void) {
     MUST_BE(why, STOW_EMPTY);
 }
 
-/* What was only read is one page of zeros for all: it holds nothing, stays, and costs nothing afterwards. */
+/* Memory that was only read is one shared page of zeros: it holds nothing, stays, and costs nothing afterwards. */
 static void only_read_stays(void) {
     if (!kernel_is(6, 7)) skip("Linux 6.7 tells the zero page from others");
     char *p = map_memory(LENGTH);
@@ -84,7 +84,7 @@ static void only_read_stays(void) {
     MUST_BE(why, STOW_EMPTY);
 }
 
-/* Pages that are missing here and there: their neighbours go together, and they are zeros. */
+/* Pages are missing here and there: their neighbours move together, and they are zeros. */
 static void small_holes(void) {
     char *p = map_memory(LENGTH);
     for (int method = 0; method < 3; method++) {
@@ -97,7 +97,7 @@ static void small_holes(void) {
     }
 }
 
-/* Pieces in any order, each with what came of it. */
+/* Pieces in any order, each with its own result. */
 static void many_pieces(void) {
     enum { PIECES = 2000, SIZE = 3 * PAGE };
     char *p = map_memory(PIECES * SIZE);
@@ -146,7 +146,7 @@ static void free_reads_nothing(void) {
     MUST_BE(stow_bytes_(0, NULL), 0);
 }
 
-/* Blocks inside the allocator's own heap: what it gets back is plain memory. */
+/* Blocks inside of the allocator's own heap: the allocator gets back plain memory. */
 static void free_inside_a_heap(void) {
     enum { BLOCKS = 64, SIZE = 100 * 1000 };
     char *blocks[BLOCKS];
@@ -185,7 +185,7 @@ static void mapped_over(void) {
     MUST(p[0] == 0);
 }
 
-/* What the kernel refuses has changed nothing. */
+/* A call that the kernel refuses has changed nothing. */
 static void asked_in_vain(void) {
     char *p = stowed(LENGTH, 1), *q = map_memory(MIB);
     const int fixed = MAP_PRIVATE | MAP_FIXED, both = PROT_READ | PROT_WRITE;
@@ -202,7 +202,7 @@ static void asked_in_vain(void) {
     MUST_BE(in(p, LENGTH, usual()), LENGTH - MIB);
 }
 
-/* Guard pages take what was there with them (Linux 6.13). */
+/* Guard pages remove the content of their pages (Linux 6.13). */
 static void guard_pages_mean_zeros(void) {
     enum { INSTALL = 102, REMOVE = 103 };
     char *p = stowed(LENGTH, 1);
@@ -240,7 +240,7 @@ static void wipeonfork_is_taken(void) {
     MUST(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* Refused because it would take more mappings than there may be, munmap has changed nothing. */
+/* A munmap that is refused because it would need more mappings than allowed has changed nothing. */
 static void munmap_is_refused(void) {
     char *p = stowed(LENGTH, 1), line[32] = {0};
     int fd = open("/proc/sys/vm/max_map_count", O_RDONLY);
@@ -261,7 +261,7 @@ static void munmap_is_refused(void) {
     MUST(holds(p, LENGTH, 1));
 }
 
-/* The directory is what it was when the program began, whatever became of its environment. */
+/* The directory is that of the program's start, whatever became of its environment. */
 static void environment_is_gone(void) {
     char line[4096], place[2048];
     bool found = false;
@@ -302,7 +302,7 @@ static void forked_child_reads(void) {
     MUST(holds(p, LENGTH, 1));
 }
 
-/* Pages that a child shares do not move as they are (UFFDIO_MOVE: EBUSY). */
+/* Pages that a child shares do not move with UFFDIO_MOVE (EBUSY). */
 static void shared_with_a_child(void) {
     char *p = map_memory(LENGTH);
     int fds[2];
@@ -320,7 +320,7 @@ static void shared_with_a_child(void) {
     close(fds[1]);
     int status;
     MUST(waitpid(pid, &status, 0) == pid && status == 0);
-    pid = fork(); /* a child that is gone leaves them marked as shared, too */
+    pid = fork(); /* a child that has ended leaves them marked as shared, too */
     if (!pid) _exit(0);
     MUST(waitpid(pid, &status, 0) == pid);
     MUST_BE(in(p, LENGTH, usual()), LENGTH);
@@ -354,7 +354,7 @@ static pid_t fork_somehow(int method, char *p) {
     }
 }
 
-/* Trap: a child that is made in the middle of a move reads zeros. */
+/* Trap: a child that is forked in the middle of a move reads zeros. */
 static void fork_in_the_middle(void) {
     char *p = map_memory(LENGTH);
     fill(p, LENGTH, 1);
@@ -374,7 +374,7 @@ static void fork_in_the_middle(void) {
     MUST(holds(p, LENGTH, 1));
 }
 
-/* A forked child is not at what its parent was at. */
+/* A forked child does not go on with its parent's work. */
 static void child_moves_by_itself(void) {
     char *p = map_memory(LENGTH), *q = map_memory(LENGTH);
     fill(p, LENGTH, 1), fill(q, LENGTH, 2);
@@ -441,7 +441,7 @@ static void *move_blocks(void *context) {
     return NULL;
 }
 
-/* Blocks are freed, and their addresses given out again, while an engine that was told of them moves them. */
+/* Blocks are freed, and their addresses used again, while the engine moves them. */
 static void freed_while_moving(void) {
     enum { BLOCKS = 16 };
     need_userfaultfd();
@@ -474,7 +474,7 @@ static void freed_while_moving(void) {
     }
 }
 
-static uint64_t no_more; /* 1: it is to end */
+static uint64_t no_more; /* 1: the thread is to end */
 
 static void *cancel_soon(void *unused) {
     (void)unused;
@@ -514,7 +514,7 @@ static void *adopt_soon(void *unused) {
     return unused;
 }
 
-/* What moves when it is adopted is the new owner's, all of it. */
+/* Memory that moves while it is adopted belongs to the new owner, all of it. */
 static void adopted_while_moving(void) {
     size_t length = (size_t)256 * MIB;
     char *p = map_memory(length);
@@ -555,7 +555,7 @@ static void *close_all(void *unused) {
     return NULL;
 }
 
-/* Trap: a number that is closed and reused would be written to. */
+/* Trap: a write would go to a number that was closed and reused. */
 static void descriptors_closed_meanwhile(void) {
     int fd = open("user.txt", O_RDWR | O_CREAT | O_TRUNC, 0600);
     MUST(write(fd, "mine", 4) == 4);
@@ -576,7 +576,8 @@ static void descriptors_closed_meanwhile(void) {
     MUST_BE(status.st_size, 4);
 }
 
-/* A folder that goes away with something in it that nobody sees: that comes back, and nothing more goes there. */
+/* The directory is removed while an unlinked file in it has memory. That memory comes back, and nothing more goes
+ * there. */
 static void directory_goes_away(void) {
     char path[512], *p = map_memory(LENGTH), *q = map_memory(LENGTH);
     uint32_t why;
@@ -593,7 +594,7 @@ static void directory_goes_away(void) {
     MUST(holds(p, LENGTH, 1) && !is_file_backed(p));
 }
 
-/* A device writes straight into the pages that it was given, whatever is mapped there by then: what is being read past
+/* A device writes directly into the pages that it was given, whatever is mapped there by then. Data that is read past
  * the page cache into memory on its way out is there when the read has ended. */
 enum { READ = 64 * 1024 };
 static char on_disk[READ] __attribute__((aligned(4096)));
@@ -637,7 +638,7 @@ static void read_past_the_cache_meanwhile(void) {
         MUST(out(p, LENGTH, NULL, &why) >= 0 || why == STOW_PINNED);
         refused += why == STOW_PINNED;
         __atomic_store_n(&wanted, true, __ATOMIC_RELEASE);
-        pthread_mutex_lock(&read_at_a_time); /* into what comes back nothing may be on its way */
+        pthread_mutex_lock(&read_at_a_time); /* no read may be on its way into memory that comes back */
         __atomic_store_n(&wanted, false, __ATOMIC_RELEASE);
         in(p, LENGTH, NULL);
         pthread_mutex_unlock(&read_at_a_time);
@@ -648,7 +649,7 @@ static void read_past_the_cache_meanwhile(void) {
     printf("%llu reads, %d moves found one on its way\n", (unsigned long long)reads, refused);
 }
 
-/* What is called idle and is not: found by comparing. */
+/* An owner that is declared idle and is not: found by comparing. */
 static void *increment(void *p) {
     while (!stop)
         for (size_t i = 0; i < LENGTH; i += 16 * PAGE)
@@ -663,7 +664,7 @@ static void comparing_finds_writers(void) {
     MUST_BE(pthread_create(&thread, NULL, increment, p), 0);
     while (!*(volatile uint64_t *)p) sched_yield();
     int refused = 0;
-    for (int i = 0; i < 10; i++) { /* a writer that does not run at the moment is none */
+    for (int i = 0; i < 10; i++) { /* a writer that does not run at the moment is not noticed */
         MUST(out(p, LENGTH, &by_comparing, &why) < LENGTH);
         refused += why == STOW_IN_USE;
     }
@@ -682,7 +683,7 @@ static void *increment_beside(void *p) {
     return (void *)count;
 }
 
-/* The pages beside what is idle are written to all the time: nothing is lost. */
+/* Other pages beside an idle owner's are written to all the time: nothing is lost. */
 static void comparing_beside_writers(void) {
     char *p = map_memory(LENGTH);
     void *count;

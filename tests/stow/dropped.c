@@ -1,4 +1,4 @@
-/* dropped.c — mappings of files are dropped, never copied: dropped FILE, which has 8 MiB of the pattern of seed 5. */
+/* dropped.c — dropped FILE: mappings of files are dropped, never copied. FILE has 8 MiB of the pattern of seed 5. */
 #include "moving.h"
 
 enum { LENGTH = 8 * MIB };
@@ -12,7 +12,7 @@ static char *map_file(const char *path, int protection, int flags) {
     return p;
 }
 
-/* Bytes of the file that the page cache has. */
+/* Bytes of the file in the page cache. */
 static size_t cached(const char *path) {
     unsigned char there[LENGTH / PAGE];
     size_t count = 0;
@@ -34,7 +34,7 @@ static void dropped(const char *path, int protection, int flags) {
     MUST(moved >= LENGTH / 100 * 95 && moved <= LENGTH);
     MUST(before - rss() >= LENGTH / 100 * 90);
     MUST(cached(path) <= LENGTH / 10);
-    MUST_BE(stow_bytes_(0, NULL), 0); /* it is the file's own, not a stow file's */
+    MUST_BE(stow_bytes_(0, NULL), 0); /* it is the file's own memory, not a stow file's */
     MUST(holds(p, LENGTH, 5));
     munmap(p, LENGTH);
 }

@@ -1,6 +1,6 @@
-/* dumped.c — memory in every state, for a core dump of it: dumped [moving]. It writes a line "NAME ADDRESS LENGTH" for
- * each area, what that holds to NAME.expected, and "ready"; then it does what it reads: "cut" takes the file of what is
- * stowed away, "check" looks at all of it, "abort" ends it. moving: meanwhile one more area moves all the time. */
+/* dumped.c — dumped [moving]: memory in every state, for a core dump. It writes a line "NAME ADDRESS LENGTH" for each
+ * area, its content to NAME.expected, and "ready". Then it follows commands: "cut" shortens the file of the stowed
+ * memory, "check" looks at all of it, "abort" ends it. moving: meanwhile one more area moves all the time. */
 #include "moving.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ static void note(int i) {
     printf("%s %zu %d\n", NAMES[i], (size_t)areas[i], LENGTH);
 }
 
-/* Mappings of their own: those beside each other would be one. */
+/* Separate mappings: adjacent ones would become one. */
 static char *map_apart(void) {
     char *p = map_memory(LENGTH + 2 * PAGE);
     MUST(munmap(p, PAGE) == 0 && munmap(p + PAGE + LENGTH, PAGE) == 0);

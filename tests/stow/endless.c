@@ -1,4 +1,4 @@
-/* endless.c — moves memory out and back until it is killed; says when it has begun. */
+/* endless.c — moves memory out and back until it is killed. Prints a line when it has begun. */
 #include "moving.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-/* entry.c — the stow engine for the tests of it: what memstow.h's functions will call, exported. */
+/* entry.c — exports the functions of the stow engine for its tests. */
 #include "preload/stow/stow_table.h"
 #include "preload/stow/stow.h"
 

@@ -1,5 +1,5 @@
-/* full.c — the directory that memory is to move to cannot take it: full [MIB], the directory from the environment.
- * Prints what was answered; the memory must be whole, and move to a disk that can take it. */
+/* full.c — full [MIB]: the directory for stowed memory, from the environment, cannot take it. Prints the answer. The
+ * memory must be whole, and move to a disk that can take it. */
 #include "moving.h"
 
 int main(int argc, char **argv) {

@@ -1,5 +1,5 @@
-/* given_back.c — 512 MiB out and back; prints what the control group held before, after, and back, and how it was on
- * the way: given_back FILE. */
+/* given_back.c — given_back FILE: moves 512 MiB out and back. Prints the memory of the control group before, after, and
+ * when it is back, and during the moves. */
 #include "moving.h"
 
 #include <pthread.h>
@@ -14,10 +14,10 @@ static long long group_bytes(void) {
     return atoll(text);
 }
 
-/* What has moved, and what the group has all the same: looked at all the time while the move goes on. */
+/* What has moved, and what the group still has: read all the time during the move. */
 static struct {
-    long long before, most; /* most: bytes in the group beside what has not moved yet */
-    int samples;            /* in the middle of it */
+    long long before, most; /* most: bytes of the group beside the memory that has not moved yet */
+    int samples;            /* in the middle of the move */
     bool over;
 } seen;
 

@@ -1,6 +1,4 @@
-/* methods.h — what the programs of cases share: the ways of moving that there are, and memory that has gone one of
- * them.
- */
+/* methods.h — shared by the programs of cases: the methods of moving, and memory that was moved by one of them. */
 #ifndef METHODS_H
 #define METHODS_H
 
@@ -17,7 +15,7 @@ __attribute__((unused)) static void need_userfaultfd(void) {
     if (!has_userfaultfd()) skip("this process may not use userfaultfd");
 }
 
-/* Only what can leave without the owner's help does so; elsewhere the case says that it is idle. */
+/* Only memory that can leave without the owner's help moves; for other memory the case declares the owner idle. */
 __attribute__((unused)) static const struct stow_options *usual(void) { return has_userfaultfd() ? &by_move : &idle; }
 
 __attribute__((unused)) static char *stowed(size_t length, uint64_t seed) {
@@ -27,7 +25,7 @@ __attribute__((unused)) static char *stowed(size_t length, uint64_t seed) {
     return p;
 }
 
-/* Without arguments: the names of the cases. Else runs the one that is named. */
+/* Without arguments it prints the names of the cases. With a name it runs that case. */
 __attribute__((unused)) static int name_or_run(const struct test_case *cases, int count, int argc, char **argv) {
     if (argc < 2) {
         for (int i = 0; i < count; i++) puts(cases[i].name);

@@ -1,5 +1,5 @@
-/* moving.h — what the programs of these tests share. They run under libmemstow_moves.so, which is libmemstow.so with
- * the stow engine's functions exported. */
+/* moving.h — shared by the programs of these tests. They run under libmemstow_moves.so, which is libmemstow.so with the
+ * stow engine's functions exported. */
 #ifndef MOVING_H
 #define MOVING_H
 
@@ -93,7 +93,7 @@ __attribute__((unused)) static bool holds(const void *p, size_t length, uint64_t
     return true;
 }
 
-/* One piece; the refusal of it in *why where that is not NULL. */
+/* Moves one piece. *why: the refusal, if it is not NULL. */
 __attribute__((unused)) static int64_t out(void *p, size_t length, const struct stow_options *options, uint32_t *why) {
     struct stow_piece piece = {.start = (uint64_t)p, .length = length, .owner = 1};
     int64_t moved = stow_out_(&piece, 1, options);
@@ -118,7 +118,7 @@ __attribute__((unused)) static size_t proc_bytes(const char *file, const char *k
 }
 __attribute__((unused)) static size_t rss(void) { return proc_bytes("/proc/self/status", "VmRSS"); }
 
-/* Pages of a range that are in memory and that no file backs, by pagemap. */
+/* Pages of a range that are in memory and backed by no file, by pagemap. */
 __attribute__((unused)) static size_t pages_in(const void *p, size_t length, bool own) {
     size_t count = 0;
     int fd = open("/proc/self/pagemap", O_RDONLY);

@@ -1,5 +1,5 @@
-/* refusals.c — one reason not to move, named on the command line: it is refused with that reason, and the memory is
- * whole. */
+/* refusals.c — one reason not to move, named on the command line: the move is refused with that reason, and the memory
+ * is whole. */
 #include "moving.h"
 
 #include <linux/io_uring.h>
@@ -162,7 +162,7 @@ static void registered(void) {
     refused(p, STOW_REGISTERED);
 }
 
-/* Pages that are asked one by one may move, and no others. */
+/* Pages that are asked about one by one may move, and no others. */
 static void held_unseen(void) {
     struct stow_options remap = {.method = STOW_BY_REMAP, .idle = true, .held_unseen = true};
     struct stow_options comparing = {.method = STOW_BY_COMPARING, .idle = true, .held_unseen = true};
@@ -176,7 +176,7 @@ static void held_unseen(void) {
     MUST(holds(p, LENGTH, 1));
 }
 
-/* What a device may have come to hold while it was stowed are pages that were written to. */
+/* Pages that were written to while stowed are those that a device may have pinned meanwhile. */
 static void held_unseen_while_stowed(void) {
     struct stow_options options = {.idle = true, .held_unseen = true};
     char *p = filled();
@@ -199,7 +199,7 @@ static void held_unseen_while_stowed(void) {
     whole(p);
 }
 
-/* io_uring holds on to the pages of registered buffers. */
+/* io_uring keeps the pages of registered buffers. */
 static void pinned(void) {
     struct io_uring_params parameters = {0};
     char *p = filled();
@@ -215,11 +215,12 @@ static void pinned(void) {
     refused_with(p, &comparing, -ENOTSUP, STOW_PINNED);
     whole(p);
     close(ring);
-    usleep(300000); /* the kernel lets go of the buffers later */
+    usleep(300000); /* the kernel releases the buffers later */
     moves_now(p);
 }
 
-/* Pages that the kernel came to hold while they were stowed are not replaced by others, which it would not write to. */
+/* Pages that the kernel pinned while they were stowed are not replaced, because it would not write to their
+ * replacements. */
 static void pinned_while_stowed(void) {
     struct io_uring_params parameters = {0};
     char *p = filled();
@@ -247,7 +248,7 @@ static void pinned_while_stowed(void) {
     whole(p);
 }
 
-/* Without an atomic way only idle owners move. */
+/* Without an atomic method only idle owners move. */
 static void not_idle(void) {
     struct stow_options remap = {.method = STOW_BY_REMAP}, comparing = {.method = STOW_BY_COMPARING};
     char *p = filled();
@@ -276,7 +277,7 @@ static void *change_limit(void *unused) {
     return NULL;
 }
 
-/* The limit falls between the look at it and the write: no SIGXFSZ. */
+/* The limit falls between the check and the write: no SIGXFSZ. */
 static void file_limit_falls(void) {
     char *p = filled();
     pthread_t thread;
@@ -334,8 +335,8 @@ static void address_space_limit(void) {
     }
 }
 
-/* What was stowed and written to since: where there is no room to note that it is to move, that is said, and not that
- * there was nothing. */
+/* Stowed memory that was written to again: if there is no room to note its next move, this is the reason given, and not
+ * that there was nothing to move. */
 static void address_space_for_what_is_stowed(void) {
     enum { STEP = 16 << 10, MOST = 2 << 20 };
     char *p = filled();
@@ -360,7 +361,7 @@ static void address_space_for_what_is_stowed(void) {
     MUST(holds(p, LENGTH, 1));
 }
 
-/* Near vm.max_map_count nothing is cut into more mappings. */
+/* Near vm.max_map_count no mapping is cut into more. */
 static void many_mappings(void) {
     char *p = filled(), line[32] = {0};
     int fd = open("/proc/sys/vm/max_map_count", O_RDONLY);
@@ -419,7 +420,7 @@ static void freed_before(void) {
     MUST_BE(out(p, LENGTH, &options, NULL), LENGTH);
 }
 
-static uint64_t no_more; /* 1: it is to end */
+static uint64_t no_more; /* 1: the thread is to end */
 
 static void *move_large(void *p) {
     struct stow_options options = {.idle = true, .end = {&no_more, 1}};

@@ -1,5 +1,5 @@
-/* returns.c — one case of memory that comes back, by request or because of what the program does to it, named on the
- * command line. */
+/* returns.c — one case of memory that comes back, by request or because of a call of the program, named on the command
+ * line. */
 #include "methods.h"
 
 #include <linux/userfaultfd.h>
@@ -18,7 +18,7 @@ static void *read_all_the_time(void *p) {
     return (void *)wrong;
 }
 
-/* An owner that is declared idle: who reads all the same sees what there is, at any time. */
+/* An owner is declared idle, but a thread reads its memory: it sees the right content at any time. */
 static void back_beside_a_reader(void) {
     pthread_t reader;
     void *wrong;
@@ -38,7 +38,7 @@ static void back_beside_a_reader(void) {
     MUST(!wrong);
 }
 
-/* The room that it is read into may come to lie right below it. */
+/* The buffer that the content is read into may lie directly below the memory. */
 static void back_beside_its_room(void) {
     enum { LONG = 256 * MIB };
     char *p = map_memory(LONG);
@@ -48,7 +48,7 @@ static void back_beside_its_room(void) {
     MUST(holds(p, LONG, 1));
 }
 
-/* Restored in use: the file's pages are taken over by one thread while nobody says that they are idle. */
+/* Restored while in use: one thread takes over the file's pages, although nobody declared the owner idle. */
 static void written_since_and_moved_again(void) {
     char *p = map_memory(LENGTH);
     fill(p, LENGTH, 1);
@@ -85,7 +85,7 @@ static void realloc_keeps_content(void) {
     MUST_BE(stow_bytes_(0, NULL), 0);
 }
 
-/* The file behind it, cut: it cannot be read any more. */
+/* Cuts the file behind it, so that it cannot be read any more. */
 static void lose_file_of(const void *p) {
     char line[512], path[64];
     FILE *f = fopen("/proc/self/maps", "r");
@@ -102,7 +102,7 @@ static void lose_file_of(const void *p) {
     fclose(f);
 }
 
-/* Also of a block that is a mapping of its own, as those of models are. */
+/* The same for a block that is a mapping of its own, as blocks of models are. */
 static void realloc_of_what_is_lost(void) {
     int64_t (*open_owner)(uint32_t, const char *, const char *, uint64_t, uint64_t) =
         (__typeof__(open_owner))dlsym(RTLD_DEFAULT, "memstow_owner_open");
@@ -120,7 +120,7 @@ static void realloc_of_what_is_lost(void) {
     MUST_BE(stow_bytes_(0, NULL), 0);
 }
 
-/* Trap: what grows over the end of the file is SIGBUS. */
+/* Trap: memory that grows beyond the end of the file gives SIGBUS. */
 static void mremap_grows(void) {
     char *p = stowed(LENGTH, 1);
     char *q = mremap(p, LENGTH, 2 * LENGTH, MREMAP_MAYMOVE);
@@ -163,7 +163,7 @@ static void mlock_brings_back(void) {
     MUST(holds(p, MIB, 1));
 }
 
-/* Locked memory is refused by MADV_DONTNEED, and keeps what it holds. */
+/* MADV_DONTNEED refuses locked memory, which keeps its content. */
 static void mlockall_brings_back(void) {
     char *p = stowed(MIB, 1);
     if (mlockall(MCL_CURRENT)) skip("RLIMIT_MEMLOCK is too low");
@@ -180,7 +180,7 @@ static void note_told(uint64_t moved, uint64_t wanted, void *context) {
     __atomic_add_fetch(&told, 1, __ATOMIC_RELAXED);
 }
 
-/* Who asked to be told how far its move is may be gone by then, with what it is told by. */
+/* The code that wanted to know the progress of its move may be gone by then, with its data. */
 static void mlock_tells_nobody(void) {
     struct stow_options options = *usual();
     options.tell = note_told, options.context = &told;
@@ -194,7 +194,7 @@ static void mlock_tells_nobody(void) {
     MUST_BE(told, before);
 }
 
-/* What the program then asks for must hold afterwards, too: for memory that is there. */
+/* A setting that the program makes for the memory must hold afterwards, too: for the memory that is there. */
 static void memory_policy_brings_back(void) {
     unsigned long nodes = 1;
     uint32_t why;
@@ -211,7 +211,7 @@ static void memory_policy_brings_back(void) {
     MUST(!is_file_backed(q) && holds(q, LENGTH, 2));
 }
 
-/* A call of the program's that changes memory, and takes its time: here because it waits for a page. */
+/* A call of the program that changes memory and takes long: here because it waits for a page. */
 static void *lock_memory(void *p) {
     MUST_BE(mlock(p, PAGE), 0);
     return NULL;
@@ -219,7 +219,7 @@ static void *lock_memory(void *p) {
 
 static void *bring_back(void *p) { return (void *)in(p, LENGTH, NULL); }
 
-/* What the program was at when memory began to come back is over before it does. */
+/* A call that the program had begun before memory comes back is over before it does. */
 static void back_after_what_began_before(void) {
     need_userfaultfd();
     char *p = stowed(LENGTH, 1), *q = map_memory(PAGE);

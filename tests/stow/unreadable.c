@@ -1,5 +1,5 @@
-/* unreadable.c — memory that has moved to a disk that stops answering: says "moved", and waits for a line before each
- * of two tries to bring it back, the first of which must fail. */
+/* unreadable.c — memory that has moved to a disk that stops answering. Prints "moved", and waits for a line before each
+ * of two tries to bring it back. The first try must fail. */
 #include "moving.h"
 
 int main(void) {

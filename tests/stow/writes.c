@@ -1,6 +1,6 @@
-/* writes.c — threads write all over memory that is moved out and back meanwhile: writes MODE WRITES THREADS. Every
- * write is counted by who made it; in the end the memory must have them all. In the mode "comparing", which promises
- * that nobody writes while it moves, they write before, after, and to what is stowed. */
+/* writes.c — writes MODE WRITES THREADS: threads write to memory that is moved out and back meanwhile. Each thread
+ * counts its writes, and at the end the memory must have all of them. In the mode "comparing", in which nobody may
+ * write during a move, they write before it, after it, and to stowed memory. */
 #include "moving.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ static uint64_t each, made;
 static uint32_t running;
 static uint64_t cycles, moved_bytes;
 
-/* Held by who writes, where writers rest while memory moves, and wanted by who moves. */
+/* A writer holds it for reading where writers rest during moves; the mover takes it for writing. */
 static pthread_rwlock_t writing;
 static bool rests;
 
@@ -46,7 +46,7 @@ static void *count_up(void *context) {
     return NULL;
 }
 
-/* The kernel writes, too: into the last page, what it is then found to hold. */
+/* The kernel writes, too: into the last page, whose content is checked. */
 static void *read_into(void *unused) {
     (void)unused;
     int ends[2];
@@ -66,7 +66,7 @@ static void *read_into(void *unused) {
     return NULL;
 }
 
-/* Nobody writes meanwhile, where that is what they promise; and then they write again. */
+/* In the mode with that promise, nobody writes during the move; afterwards they write again. */
 static int64_t alone(int64_t (*move)(const struct stow_options *options), const struct stow_options *options) {
     if (rests) pthread_rwlock_wrlock(&writing);
     int64_t moved = move(options);
@@ -84,7 +84,7 @@ static void cycle(const struct stow_options *options, bool use) {
     MUST(moved >= 0);
     moved_bytes += (uint64_t)moved;
     cycles++;
-    if (use && cycles % 3 == 0) return; /* once more out, without having been back whole */
+    if (use && cycles % 3 == 0) return; /* out once more, without having been back as a whole */
     moved = alone(all_in, rests ? options : NULL);
     MUST(moved > 0);
 }

@@ -1,5 +1,6 @@
-// A block is assigned while folding hides the site that it is counted at, while another thread grows the ledger on a
-// slow disk, and when there is no room in the ledger: the first two are no refusal, and the third changes nothing.
+// A block is assigned in three cases: while folding hides the site that it is counted at, while another thread grows
+// the ledger on a slow disk, and when there is no room in the ledger. The first two are not refused, and the third
+// changes nothing.
 // build: -Wl,--wrap=os_map_file
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -34,7 +35,7 @@ bool host_find(uintptr_t address, struct host_block *out) {
     return address >= BLOCK && address < BLOCK + SIZE;
 }
 
-/* As fold.c hides a site of which nothing lived when it looked. */
+/* Hides a site as fold.c does after it saw no live block there. */
 static void hide(uint32_t site) {
     struct index_walk walk = {0};
     static struct ids *hidden;
@@ -118,7 +119,7 @@ static void *grow(void *unused) {
     return unused;
 }
 
-/* Each of so many models takes sites and counters: there comes one for which the ledger must grow. */
+/* Each model takes sites and counters, until the ledger must grow for one. */
 Test(assign, while_the_ledger_grows, .init = begin_in_file, .fini = end_file) {
     pthread_t grower;
     given_up_before = lock_given_up();
@@ -135,7 +136,7 @@ Test(assign, while_the_ledger_grows, .init = begin_in_file, .fini = end_file) {
     cr_expect_eq(live_of(models[MODELS - 1]), SIZE);
 }
 
-/* Of what the refused one would have been, nothing is; of what was, everything. */
+/* A refused assignment leaves nothing of its own, and everything that was there before. */
 static void refused(uint32_t model, uint64_t start, uint64_t length) {
     struct host_block before = block;
     uint64_t nobodys = live_of(0), firsts = live_of(models[0]), lost = ledger_head->lost[SNAP_LOST_FILE];
@@ -147,8 +148,8 @@ static void refused(uint32_t model, uint64_t start, uint64_t length) {
     cr_expect_eq(live_of(models[0]), firsts);
 }
 
-/* Counters are used up first: what is refused has its sites, which counts would move to. The first model that there is
- * no room for. */
+/* Counters are used up first: a refused assignment has its sites, to which counts would move. Returns the first model
+ * without room. */
 static uint32_t use_up(uint32_t site, uint32_t slot) {
     uint32_t sites[MODELS], i = 1;
     for (uint32_t k = 1; k < MODELS; k++) cr_assert(tags_number((struct snap_tag){.model = models[k]}));
@@ -172,7 +173,7 @@ Test(assign, without_room, .init = begin_in_memory) {
     cr_expect_eq(live_of(models[1]), SIZE);
 }
 
-/* A mapping's counts are moved by whoever comes to it, which answers nobody. */
+/* Any thread that comes by moves the counts of a mapping, so it cannot answer the caller. */
 Test(assign, of_a_mapping_without_room, .init = begin_in_memory) {
     mappings_add(MAPPING, SIZE, SNAP_MAP_ANONYMOUS, false, block.site);
     cr_assert_eq(assign_range(MAPPING, SIZE, models[0]), 0);

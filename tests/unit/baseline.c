@@ -1,4 +1,4 @@
-/* baseline.c — figures as text: written and read back, the same on every machine; and what is wrong with a file. */
+/* baseline.c — figures as text: written and read back, the same on every machine; and faults of a file. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@ static void add(struct figures *figures, enum figure_kind kind, const char *name
     cr_assert_not_null(figures_add(figures, kind, name, bytes, bytes / 100));
 }
 
-/* Names as a machine has them. */
+/* Names as on a machine. */
 static void add_run(struct figures *figures, uint64_t bytes, const char *home) {
     char name[FIGURE_KEY_MOST] = "at", path[200];
     snprintf(path, sizeof path, "%s/models/wan \"2\".safetensors", home);
@@ -56,7 +56,7 @@ static const char *const with_devices =
     "site 100 1 at \"f@m\"\n"
     "cuda-site 6000 60 at \"f@m\"\n";
 
-/* Under the same names, each by itself; a program without devices has the text that it always had. */
+/* Both have the same names, and are separate. A program without devices has the same text as before. */
 Test(baseline, has_devices_beside_the_host) {
     struct figures figures, read;
     struct scan scan;
@@ -162,7 +162,7 @@ Test(baseline, a_fault_has_line_and_column) {
     }
 }
 
-/* Written again, a baseline differs where something changed, and not where runs differ anyway. */
+/* A baseline that is written again differs only where more changed than runs differ anyway. */
 Test(baseline, stays_as_it_was_where_nothing_changed) {
     struct figures before, now;
     figures_begin(&before);
@@ -185,7 +185,7 @@ Test(baseline, stays_as_it_was_where_nothing_changed) {
     free(text);
     figures_end(&now);
     add_run(&now, 4100, "/");
-    add_run(&now, 4500, "/"); /* beyond what there was */
+    add_run(&now, 4500, "/"); /* beyond the earlier range */
     figures_settle(&now, &before);
     total = figures_find(&now, FIGURE_TOTAL, "");
     cr_expect(total->bytes.low == 4100 && total->bytes.high == 4500 && total->blocks.high == 45);

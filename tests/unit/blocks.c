@@ -1,4 +1,4 @@
-// The table of blocks that are known by address, against a naive model and from several threads.
+// The table of blocks that are found by address, against a naive model and from several threads.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -29,7 +29,8 @@ Test(blocks, added_found_taken_gone, .init = begin) {
     cr_assert_not(blocks_find(0x7000, &out));
 }
 
-/* Model: one flag an address. Addresses in steps of a page, as they are, so that hashing has to work for them. */
+/* The model has one flag for each address. Addresses are in steps of a page, as in reality, so that hashing must handle
+ * them. */
 static void random_operations(uintptr_t base, uintptr_t step, unsigned seed) {
     enum { ADDRESSES = 20000, OPERATIONS = 300000 };
     static uint32_t model[ADDRESSES];
@@ -127,7 +128,7 @@ Test(blocks, threads_find_their_own, .init = begin) {
     cr_assert_eq(ledger_head->lost[SNAP_LOST_BLOCKS], 0);
 }
 
-/* Blocks handed from thread to thread: one adds, another takes. */
+/* Blocks are handed from thread to thread: one adds, another takes. */
 static uintptr_t handed[EACH];
 static void *take_handed(void *unused) {
     (void)unused;

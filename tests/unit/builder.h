@@ -1,5 +1,5 @@
-/* builder.h — ledgers and snapshots in memory, for tests of the reader.
- * In: records. Out: bytes of a file, right in all that a test does not make wrong on purpose. */
+/* builder.h — ledgers and snapshots in memory, for tests of the reader. In: records. Out: bytes of a file, correct
+ * except for what a test makes wrong on purpose. */
 #ifndef BUILDER_H
 #define BUILDER_H
 

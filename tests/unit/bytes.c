@@ -1,9 +1,9 @@
-// memcpy, strcmp and their like do what libc's do: for all lengths, places and overlaps, and they touch nothing else.
+// memcpy, strcmp and their like do what libc's do for all lengths, places and overlaps, and touch nothing else.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The library's, by names of their own. */
+/* The library's functions, by names of their own. */
 #define memcpy own_memcpy
 #define memmove own_memmove
 #define memset own_memset

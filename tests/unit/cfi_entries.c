@@ -1,5 +1,5 @@
-// The CFI reader from the index to the instructions: every function is found and no other, whatever the encodings;
-// tables that are cut, foreign or damaged yield a reason.
+// The CFI reader from the index to the instructions: every function is found and no other, for all encodings. Tables
+// that are cut, foreign or damaged give a reason.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -134,10 +134,10 @@ Test(cfi_entries, without_an_index) {
     image.bytes[image.header + 2] = image.bytes[image.header + 3] = 0xff;
     expect_many();
     build_many(&image);
-    image.bytes[image.header + 3] = DATAREL | SDATA8; /* an index, of another kind */
+    image.bytes[image.header + 3] = DATAREL | SDATA8; /* an index of another kind */
     expect_many();
     build_many(&image);
-    memset(image.bytes + image.header + 4, 0x7f, 4); /* .eh_frame lies elsewhere, and the index does without */
+    memset(image.bytes + image.header + 4, 0x7f, 4); /* .eh_frame lies elsewhere, and the index does not need it */
     expect_many();
     image.bytes[image.header + 3] = 0xff;
     cr_expect_eq(image_rule(&image, 0).why, CFI_MALFORMED);
@@ -171,13 +171,13 @@ Test(cfi_entries, counts_and_distances_that_lie) {
     build_many(&image);
     memset(image.bytes + image.header + 8, 0xff, 4);
     cr_expect_eq(image_rule(&image, 0).why, CFI_MALFORMED);
-    for (unsigned bits = 0; bits < 32; bits++) { /* where the FDE of the first function is said to be */
+    for (unsigned bits = 0; bits < 32; bits++) { /* the address of the first function's FDE */
         build_many(&image);
         int32_t distance = (int32_t)(1u << bits);
         memcpy(image.bytes + image.header + 16, &distance, 4);
         cr_expect_eq(image_rule(&image, 0).kind, CFI_UNKNOWN);
     }
-    for (unsigned bits = 0; bits < 32; bits++) { /* where its CIE is said to be */
+    for (unsigned bits = 0; bits < 32; bits++) { /* the address of its CIE */
         build_many(&image);
         uint32_t distance = 1u << bits;
         memcpy(image.bytes + image.index[0].entry + 4, &distance, 4);
@@ -188,12 +188,12 @@ Test(cfi_entries, counts_and_distances_that_lie) {
     cr_expect_eq(image_rule(&image, 0).why, CFI_MALFORMED);
 }
 
-/* A table without index, and without end: not all of it is walked. */
+/* A table without index and without end: only a part of it is walked. */
 Test(cfi_entries, too_many_entries_to_walk) {
     enum { SIZE = 4 << 20 };
     uint8_t *bytes = calloc(1, SIZE);
     cr_assert(bytes);
-    for (size_t at = 0; at < SIZE; at += 8) bytes[at] = 4; /* a CIE of nothing but its id */
+    for (size_t at = 0; at < SIZE; at += 8) bytes[at] = 4; /* a CIE with only its id */
     memcpy(bytes + SIZE - 8, "\1\33\377\377", 4);
     int32_t distance = 4 - SIZE;
     memcpy(bytes + SIZE - 4, &distance, 4);
@@ -225,7 +225,7 @@ Test(cfi_entries, too_many_instructions) {
     free(bytes);
 }
 
-/* Cut anywhere, what may be read ends there: in a block of its own, so that a sanitizer sees each byte too far. */
+/* The table is cut at any place, in a block of its own: a sanitizer notices each byte beyond the end. */
 Test(cfi_entries, truncated_anywhere) {
     build_many(&image);
     for (size_t size = 0; size < image.size; size++) {
@@ -243,7 +243,7 @@ Test(cfi_entries, truncated_anywhere) {
     }
 }
 
-/* Each byte, in turn, is anything: an answer comes, whichever. */
+/* Each byte in turn has any value: there always is an answer. */
 Test(cfi_entries, any_byte_wrong) {
     build_many(&image);
     size_t used = image.index[2].entry;

@@ -1,7 +1,6 @@
-/* cfi_image.h — unwind tables in memory, for tests of the CFI reader.
- * In: shapes of CIEs and instructions of functions. Out: .eh_frame and .eh_frame_hdr as a linker lays them out, right
- * in all that a test does not make wrong on purpose. The code that they speak of is CODE bytes behind and never read.
- */
+/* cfi_image.h — unwind tables in memory, for tests of the CFI reader. In: shapes of CIEs and instructions of functions.
+ * Out: .eh_frame and .eh_frame_hdr as a linker makes them, correct except for what a test makes wrong on purpose. The
+ * code that they describe lies CODE bytes behind, and is never read. */
 #ifndef CFI_IMAGE_H
 #define CFI_IMAGE_H
 
@@ -77,7 +76,7 @@ static inline void image_put_format(struct cfi_image *self, uint8_t encoding, ui
         break;
     case SLEB:
         image_put_uleb(self, value);
-        break; /* wrong for numbers whose last bit reads as a sign: see the test */
+        break; /* wrong for numbers whose last bit looks like a sign: see the test */
     case UDATA2:
     case SDATA2:
         image_put(self, value, 2);
@@ -112,7 +111,7 @@ static inline void image_end_entry(struct cfi_image *self, size_t body, bool lon
     memcpy(self->bytes + body - (long_length ? 8 : 4), &length, long_length ? 8 : 4);
 }
 
-/* A CIE; returns where it lies. Personality and LSDA, where the augmentation has them, are of 4 and 1 bytes. */
+/* A CIE. Returns its address. If the augmentation has personality and LSDA, they have 4 and 1 bytes. */
 static inline size_t image_shared(struct cfi_image *self, const struct shape *shape) {
     size_t at = self->size, body = image_begin_entry(self, shape->long_length);
     image_put(self, 0, 4);
@@ -176,7 +175,7 @@ static inline void image_finish(struct cfi_image *self) {
     }
 }
 
-/* An image of one function of FUNCTION bytes; made twice, because "datarel" asks where the header will be. */
+/* An image of one function of FUNCTION bytes. It is made twice, because "datarel" needs the address of the header. */
 static inline void image_of(struct cfi_image *self, const struct shape *shape, const uint8_t *program, size_t size) {
     for (int pass = 0; pass < 2; pass++) {
         self->size = self->count = 0;

@@ -1,5 +1,5 @@
-// The CFI reader on the process that it runs in: stacks found by its rules are those that libgcc's unwinder finds, from
-// the innermost function to where the thread began.
+// The CFI reader on its own process: its rules find the same stacks as libgcc's unwinder, from the innermost function
+// to the beginning of the thread.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <execinfo.h>
@@ -18,7 +18,7 @@ struct frame {
     bool exact; /* pc is an instruction that was interrupted, not a return address */
 };
 
-/* Reads what an address sanitizer forbids: other functions' frames, and between variables. */
+/* Reads memory that an address sanitizer forbids: other functions' frames, and gaps between variables. */
 __attribute__((noinline, no_sanitize_address)) static uintptr_t word(uintptr_t at) { return *(const uintptr_t *)at; }
 
 static struct cfi_rule rule_for(const struct frame *frame) {
@@ -28,7 +28,7 @@ static struct cfi_rule rule_for(const struct frame *frame) {
     return cfi_find(&object, pc);
 }
 
-/* Goes to the caller's frame; false where there is none. */
+/* Goes to the caller's frame. False: there is none. */
 static bool step(struct frame *frame) {
     struct cfi_rule rule = rule_for(frame);
     uintptr_t cfa = 0, sp = frame->sp, bp = frame->bp;
@@ -138,7 +138,7 @@ static void *handle_on_thread(void *unused) {
 
 static void catch_signal(void) {
     void *first[1];
-    backtrace(first, 1); /* loads libgcc the first time, which no handler may */
+    backtrace(first, 1); /* the first call loads libgcc, which a handler may not do */
     signal(SIGUSR1, on_signal);
 }
 
@@ -159,7 +159,7 @@ Test(cfi_process, threads, .init = catch_signal) {
 
 static int objects;
 
-/* What cfi_object_of says of an address in each segment is what the program headers say. */
+/* For an address in each segment, cfi_object_of agrees with the program headers. */
 static int check_object(struct dl_phdr_info *info, size_t size, void *unused) {
     (void)size, (void)unused;
     uintptr_t header = 0;

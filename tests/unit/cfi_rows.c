@@ -1,5 +1,5 @@
-// The CFI reader, instruction by instruction: each opcode moves the rule as DWARF says, and what cannot be a rule is
-// refused with its reason.
+// The CFI reader, instruction by instruction: each opcode changes the rule as DWARF says. Rows that cannot be a rule
+// are refused with a reason.
 #include <criterion/criterion.h>
 
 #include "cfi_image.h"
@@ -55,7 +55,7 @@ Test(cfi_rows, every_way_to_advance) {
 Test(cfi_rows, set_loc_takes_an_encoded_address) {
     for (uintptr_t offset = 0x7f; offset <= 0x80; offset++) {
         uint8_t program[] = {SET_LOC, 0, 0, 0, 0, DEF_CFA_OFFSET, 32};
-        rule_at(offset, program, sizeof program); /* once, to learn where its operand lies */
+        rule_at(offset, program, sizeof program); /* once, to find the address of its operand */
         uint8_t *at = memmem(image.bytes, image.size, program, sizeof program);
         cr_assert_not_null(at);
         int32_t distance = (int32_t)(image_at(&image, CODE + 0x80) - (uintptr_t)(at + 1));
@@ -104,7 +104,7 @@ Test(cfi_rows, remembered_rows_come_back_whole) {
     REFUSED(CFI_MALFORMED, RESTORE_STATE);
 }
 
-/* The CIE's own remembered rows are not the function's; its registers are what restore goes back to. */
+/* Rows that the CIE remembered are not the function's. restore goes back to the registers of the CIE. */
 Test(cfi_rows, restore_goes_back_to_the_shared_row) {
     static const uint8_t program[] = {DEF_CFA, SP, 8, OFFSET | RA, 1, OFFSET | BP, 5, REMEMBER};
     struct shape shape = usual_shape;
@@ -182,7 +182,7 @@ Test(cfi_rows, signal_frames) {
 
 Test(cfi_rows, refused_cfa) {
     REFUSED(CFI_REGISTER, DEF_CFA, 10, 0);
-    REFUSED(CFI_REGISTER, DEF_CFA, 0x80 | BP, 0x02, 8); /* register 262 is not 6 */
+    REFUSED(CFI_REGISTER, DEF_CFA, 0x80 | BP, 0x02, 8); /* register 262 is not register 6 */
     REFUSED(CFI_REGISTER, DEF_CFA_REGISTER, 3);
     REFUSED(CFI_REGISTER, VAL_OFFSET, SP, 1);
     REFUSED(CFI_REGISTER, OFFSET | SP, 2);
@@ -193,7 +193,7 @@ Test(cfi_rows, refused_cfa) {
     REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 1, 0x96);                        /* nop */
     REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 4, BREG + SP, 8, LIT | 8, 0x1c); /* minus: nobody needs it */
     REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 2, BREG + 3, 0);                 /* another register */
-    REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 2, BREG + BP, 0x80);             /* a number without end */
+    REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 2, BREG + BP, 0x80);             /* a number without an end */
     REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 3, BREG + SP, 40, DEREF);        /* *(rsp + 40) */
     REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 4, BREG + BP, 0, DEREF, DEREF);
     REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 5, BREG + BP, 0, DEREF, PLUS_UCONST, 8); /* *(rbp) + 8 */
@@ -232,11 +232,11 @@ Test(cfi_rows, refused_bytes) {
     for (unsigned opcode = 0x17; opcode < 0x40; opcode++)
         if (opcode != ADVANCE8 && opcode != ARGS_SIZE && opcode != NEGATIVE_OFFSET)
             REFUSED(CFI_MALFORMED, (uint8_t)opcode, 0, 0, 0, 0, 0, 0, 0);
-    REFUSED(CFI_MALFORMED, NOP, NOP, DEF_CFA_OFFSET); /* the operand is missing: padded, the FDE ends here */
+    REFUSED(CFI_MALFORMED, NOP, NOP, DEF_CFA_OFFSET); /* the operand is missing: the FDE is padded and ends here */
     REFUSED(CFI_MALFORMED, DEF_CFA_EXPRESSION, 200, BREG + BP, 0);
     REFUSED(CFI_MALFORMED, DEF_CFA_OFFSET, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01);
     REFUSED(CFI_MALFORMED, ADVANCE4, 1, 0);
 }
 
-/* Beyond the row that is asked for, anything may stand. */
+/* Bytes beyond the requested row may be anything. */
 Test(cfi_rows, later_rows_are_not_read) { RULE(0x7f, CFI_SP, 8, CFI_SAME, ADVANCE1, 0x80, 0x3f, 0x3f); }

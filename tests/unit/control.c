@@ -1,5 +1,5 @@
-/* The two threads of the control socket, with owners that take their time: progress, an end before the end, and looking
- * at pressure once a second. */
+/* The two threads of the control socket, with owners that take their time: progress, a cancel, and a look at pressure
+ * once a second. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 #include "preload/triggers/trigger.h"
 #include "preload/triggers/watch.h"
 
-/* There are no blocks of the host's here. */
+/* There are no host blocks here. */
 bool host_find(uintptr_t address, struct host_block *out) { return (void)address, (void)out, false; }
 
 void host_change(const struct host_block *block) { (void)block; }
@@ -33,7 +33,7 @@ static uint64_t moved;
 static bool cancelled, polls, quick;
 static uint32_t polled, passed_on;
 
-/* Moves a byte a millisecond until it is told to end. */
+/* Moves a byte a millisecond until it is cancelled. */
 int64_t moving_stow(uint32_t owner) {
     (void)owner;
     bool at_once = __atomic_load_n(&quick, __ATOMIC_ACQUIRE);
@@ -56,7 +56,7 @@ uint64_t (*mover_request)(uint32_t owner, bool out, struct move_end *end);
 void (*mover_cancel_request)(uint64_t ticket);
 void mover_begin_work(void) {}
 void mover_begin_call(void) {}
-/* Of owner 5 a move out is on for as long as it is asked about three times. */
+/* A move of owner 5 out is under way until it has been asked about three times. */
 int64_t mover_end(uint32_t owner, bool out) { return out && (owner == 5 || !owner) ? 77 : -ENOENT; }
 bool mover_is_on(uint64_t number, uint64_t *so_far, uint64_t *wanted) {
     static int asked;
@@ -78,7 +78,7 @@ uint32_t watch_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *te
 }
 
 static char path[200];
-static int before; /* threads, some of them Criterion's */
+static int before; /* number of threads, some of them Criterion's */
 
 static bool there_in(const char *folder, const char *below) {
     snprintf(path, sizeof path, "%s%s/%u.%llu", folder, below, os_pid(), (unsigned long long)os_start_ticks(0));
@@ -100,13 +100,14 @@ static int threads(void) {
     return count;
 }
 
-/* Of ours. ThreadSanitizer has one of its own, and takes a join with a time-out for none. */
+/* Whether we have this many threads. ThreadSanitizer has a thread of its own, and does not count a join with a
+ * time-out. */
 static bool threads_are(int ours) {
 #if defined(__SANITIZE_THREAD__)
     return ours <= 2;
 #else
     for (int i = 0; i < 1000 && threads() != before + ours; i++)
-        usleep(1000); /* the kernel knows one a moment longer */
+        usleep(1000); /* the kernel still knows a thread for a moment */
     return threads() == before + ours;
 #endif
 }
@@ -161,7 +162,7 @@ Test(control, tells_how_far_it_is_and_ends_early, .timeout = 60) {
     struct wire_message got = answer(fd, WIRE_WORKING), second;
     do second = answer(fd, WIRE_WORKING);
     while (second.number <= got.number);
-    /* Others are heard meanwhile, and wait. */
+    /* Other clients are heard meanwhile, and wait. */
     int waiting = ask(WIRE_RELEASE, 3, ""), leaving = ask(WIRE_RELEASE, 4, "");
     answer(waiting, WIRE_WAITING);
     answer(leaving, WIRE_WAITING);
@@ -175,7 +176,7 @@ Test(control, tells_how_far_it_is_and_ends_early, .timeout = 60) {
     control_stop(CONTROL_PATIENCE);
 }
 
-/* Who ends a move that nobody asked for hears how far it was once it is over. No worker takes part in that. */
+/* A client that ends a move of the program itself learns its progress when it is over. No worker takes part in that. */
 Test(control, ends_a_move_of_the_programs, .timeout = 60) {
     begin();
     cr_assert_eq(answer(ask_with(WIRE_END, 4, WIRE_STOW, ""), WIRE_DONE).number, -ENOENT);

@@ -95,7 +95,7 @@ Test(cuda_blocks, only_what_it_is_thought_to_be_is_taken, .init = begin) {
 
 enum { THREADS = 4, EACH = 60000 };
 
-/* Each thread has addresses of its own, as threads that allocate have; they share counters. */
+/* Each thread has addresses of its own, like threads that allocate; they share counters. */
 static void *churn(void *context) {
     uint64_t base = (uint64_t)(uintptr_t)context << 32;
     unsigned seed = (unsigned)(uintptr_t)context;
@@ -215,7 +215,7 @@ Test(cuda_parts, a_whole_block_changes_hands, .init = begin) {
     cr_assert(share_of(0) == 4096 && share_of(b) == 0);
 }
 
-/* Segments come and go on one thread while another one says whose they are: whole, and in parts. */
+/* Segments come and go on one thread while another one assigns them: whole, and in parts. */
 enum { SEGMENTS = 2, SEGMENT = 1 << 20, ASSIGNED = 8000, OTHERS = 1000 };
 static bool assigned_enough;
 
@@ -238,7 +238,7 @@ Test(cuda_parts, of_blocks_that_end_meanwhile, .init = begin) {
     uint32_t models[] = {model("a"), model("b"), 0};
     pthread_t thread;
     unsigned seed = 3;
-    for (uint64_t i = 1; i <= OTHERS; i++) { /* so that looking for parts takes a while */
+    for (uint64_t i = 1; i <= OTHERS; i++) { /* so that the search for parts takes a while */
         struct snap_cuda_block other = some(0x600000000000 + i * 4096, 0);
         cr_assert(cuda_blocks_add(CUDA_ADDRESS, &other));
     }

@@ -1,4 +1,4 @@
-// Which entry point of CUDA a name means: by itself, and as cuGetProcAddress is asked for it, with a version and flags.
+// Which entry point of CUDA a name means: by itself, and in cuGetProcAddress, with a version and flags.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void *look_up_all(void *wrong) {
     return NULL;
 }
 
-/* In a process of its own, of which these look-ups are the first. */
+/* Runs in a process of its own, in which these look-ups are the first. */
 static void be_first(void) {
     enum { THREADS = 4 };
     pthread_t threads[THREADS];
@@ -34,7 +34,7 @@ static void be_first(void) {
     _exit(wrong != 0);
 }
 
-/* A name that is not found once is a function of the driver without a hook for as long as the program lives. */
+/* A name that is not found once counts as a function of the driver without a hook, for the rest of the program. */
 Test(cuda_route, each_name_is_found_by_all_who_ask_first) {
     for (int i = 0; i < 1500; i++) {
         int status = 0;
@@ -73,7 +73,7 @@ Test(cuda_route, a_flag_asks_for_the_threads_own_default_stream) {
     means("cuMemFree", 13000, CUDA_FLAG_PER_THREAD_STREAM, "cuMemFree_v2");
 }
 
-/* Hooks of one entry and all its versions have the same way of passing arguments: that of its own line. */
+/* The hooks of all versions of an entry pass arguments in the same way: that of its own line. */
 Test(cuda_route, suffixes_say_what_the_table_says) {
     for (int i = 0; i < CUDA_ENTRIES; i++) {
         const struct cuda_entry *entry = &cuda_entries[i];
@@ -98,8 +98,8 @@ Test(cuda_route, what_may_be_memory_and_is_not_known_is_told_apart) {
 static int one, two, three;
 static void *const one_entry[CUDA_ENTRIES][CUDA_SLOTS] = {[CUDA_ENTRY_cudaMalloc] = {&one, &two, &three}};
 
-/* Only addresses outside of memstow are wrapped: the hooks here are in the test's own object, and so is what they call,
- * hence libc's. */
+/* Only addresses outside of memstow are wrapped. The hooks here are in the test's own object, and so are the functions
+ * that they call; therefore libc's addresses are used. */
 Test(cuda_route, each_address_gets_a_hook_of_its_own_until_there_are_no_more) {
     cuda_route_begin(one_entry);
     void *a = (void *)strlen, *b = (void *)abort, *c = (void *)exit;

@@ -1,4 +1,4 @@
-// CUPTI's records beside the ledger's blocks: in any order, with ended contexts, bounded, and what differs is named.
+// CUPTI's records compared with the ledger's blocks: in any order, with ended contexts, bounded. Differences are named.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +60,7 @@ Test(cupti_compare, each_difference_is_named) {
             cr_assert(it->address == 0x1000 && strcmp(it->source, "/lib/libsource.so") == 0);
         if (it->state == SNAP_CUPTI_SIZES) cr_assert(it->bytes == 200 && it->ledger_bytes == 256);
     }
-    has(0x1000, 100, 0); /* asked again, it finds what was missing, and counts nothing twice */
+    has(0x1000, 100, 0); /* the second time it finds the missing block, and counts nothing twice */
     cr_assert_eq(compare(&place, blocks, 10, false), 2);
     cr_assert(head.only_cupti.blocks == 0 && head.same.blocks == 1);
 }
@@ -68,7 +68,7 @@ Test(cupti_compare, each_difference_is_named) {
 Test(cupti_compare, the_latest_record_counts_in_whatever_order) {
     says(CUPTI_RELEASE, 0x1000, 100, 5); /* a free that arrives before its allocation */
     says(CUPTI_ALLOCATION, 0x1000, 100, 4);
-    says(CUPTI_ALLOCATION, 0x2000, 64, 8); /* the second life of an address, before the first */
+    says(CUPTI_ALLOCATION, 0x2000, 64, 8); /* the second block at an address before the first */
     says(CUPTI_RELEASE, 0x2000, 32, 7);
     says(CUPTI_ALLOCATION, 0x2000, 32, 6);
     has(0x2000, 64, 0);
@@ -83,7 +83,7 @@ Test(cupti_compare, memory_of_an_ended_context_is_gone) {
     cr_assert_eq(head.same.blocks, 0);
 }
 
-/* Freed between CUPTI's records and the walk through the ledger; or allocated again there, with another size. */
+/* Freed between CUPTI's records and the walk through the ledger; or allocated again there with another size. */
 Test(cupti_compare, what_was_on_its_way_is_no_difference) {
     says(CUPTI_ALLOCATION, 0x1000, 100, 1);
     says(CUPTI_ALLOCATION, 0x2000, 200, 2);
@@ -126,7 +126,7 @@ Test(cupti_compare, more_differences_than_can_be_named) {
     cr_assert_eq(differences[SNAP_CUPTI_BLOCKS - 1].state, SNAP_CUPTI_ONLY_CUPTI);
 }
 
-/* Addresses that were freed long ago make room; ones that live are refused when there is none. */
+/* Addresses that were freed long ago make room. Live ones are refused if there is none. */
 Test(cupti_compare, the_table_is_bounded) {
     for (uint64_t i = 1; i <= 300000; i++) {
         says(CUPTI_ALLOCATION, i * 512, 512, i * 1000000);

@@ -1,5 +1,5 @@
-// Pools by CUPTI's records, in whatever order they come: who is there, and what the latest says; more than there is
-// room for are refused; what CUPTI and the ledger disagree on is named.
+// Pools by CUPTI's records, in any order: the existing pools, and their latest figures. Pools beyond the limit are
+// refused. Differences between CUPTI and the ledger are named.
 #include <criterion/criterion.h>
 
 #include "cupti/compare_pools.h"
@@ -17,7 +17,7 @@ static void went(const struct pool *pool) {
     there--;
 }
 
-/* As the ledger has it: what the program has not made is the one of the device. */
+/* The ledger's side: a pool that the program has not made is the device's. */
 static uint64_t of_device;
 
 static void figures(const struct pool *pool) { of_device = pool->used; }
@@ -83,7 +83,7 @@ Test(cupti_pools, what_the_program_makes_is_never_taken_for_the_one_of_its_devic
     cr_assert(pools_memory(&memory) && of_device == 7);
     say(CUPTI_POOL_CREATED, 0x20, 6, 0);
     cr_assert_eq(of_device, 7, "%llu", (unsigned long long)of_device);
-    say(CUPTI_POOL_DESTROYED, 0x30, 7, 1); /* its beginning is still to come */
+    say(CUPTI_POOL_DESTROYED, 0x30, 7, 1); /* the record of its beginning comes later */
     cr_assert_eq(of_device, 7, "%llu", (unsigned long long)of_device);
 }
 
@@ -130,6 +130,6 @@ Test(cupti_pools, each_difference_is_named) {
     cr_assert(compare_pools(&place, blocks, 0, true) == 2 && head.pools_other == 2 && head.pools_same == 0);
     cr_assert(differences[0].state == SNAP_CUPTI_ONLY_CUPTI && differences[0].address == 0x10);
     cr_assert(differences[1].state == SNAP_CUPTI_ONLY_LEDGER && differences[1].address == 0x20);
-    head.pool_records = 0, has_pool = 0x10, has_bytes = 5; /* older records do not say it */
+    head.pool_records = 0, has_pool = 0x10, has_bytes = 5; /* older records do not have it */
     cr_assert_eq(compare_pools(&place, blocks, 0, false), 0);
 }

@@ -1,5 +1,5 @@
-// Records of every version of CUPTI in one shape: what a version lacks is 0, what a later one adds is passed over, and
-// what is no record that is known is told of.
+// Records of every version of CUPTI in one shape: fields that a version lacks are 0, fields of a later version are
+// skipped, and unknown records are reported.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static void pool(const struct cupti_pool *record) { pools[pool_count++] = *recor
 static void in_use(void) { with_use++; }
 static void other(uint32_t kind) { unknown[unknown_count++] = kind; }
 
-/* As CUPTI's function: it knows how long each is. */
+/* Like CUPTI's function: it knows the length of each record. */
 static int next(uint8_t *buffer, size_t valid, void **record) {
     static size_t at, turn;
     if (!*record) at = turn = 0;
@@ -86,7 +86,7 @@ Test(cupti_records, an_empty_buffer) {
 static uint8_t *answers[8];
 static size_t answered, answer_count;
 
-/* What it says is where a record is, wherever that is. */
+/* It returns the place of a record, wherever that is. */
 static int say(uint8_t *at, size_t valid, void **record) {
     (void)at, (void)valid;
     cr_assert_lt(answered, answer_count, "asked without end");

@@ -1,5 +1,5 @@
-// What lives by CUPTI's records does not depend on the order in which they come, nor on which of two calls for one
-// address began first; and each block that comes or goes is told of once.
+// Live memory by CUPTI's records does not depend on the order of the records, nor on which of two calls for one address
+// began first. Each block that comes or goes is reported once.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ enum { MOST = 7 };
 #define AT 0x7000
 
 static struct {
-    int allocated, freed; /* blocks that came to be counted, and to be taken off */
+    int allocated, freed; /* blocks that were added to the sum, and blocks that were subtracted */
     uint64_t live;        /* bytes */
 } ledger;
 
@@ -37,7 +37,7 @@ static void begin(void) {
     memset(&ledger, 0, sizeof ledger);
 }
 
-/* Allocations and frees of one address by turns: the n-th, at its time. Each block has a size of its own. */
+/* Allocations and frees of one address in turn: the n-th call, at this time. Each block has a size of its own. */
 static void say(int n, uint64_t when) {
     struct cupti_memory record = {.kind = CUPTI_KIND_MEMORY2,
                                   .operation = n % 2 ? CUPTI_RELEASE : CUPTI_ALLOCATION,
@@ -83,7 +83,7 @@ Test(cupti_seen, the_order_of_records_is_no_matter) {
     }
 }
 
-/* A thread frees the block, another one has begun to ask for its next before, and gets it after. */
+/* One thread frees the block. Another one asked for its next block before that, and gets it after that. */
 Test(cupti_seen, the_next_block_may_have_been_asked_for_before_the_free) {
     static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}};
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
@@ -96,7 +96,7 @@ Test(cupti_seen, the_next_block_may_have_been_asked_for_before_the_free) {
 
 #define SECOND 1000000000ull
 
-/* A free whose record was lost is owed for a while only: what is freed later is not taken for it. */
+/* A free whose record was lost is expected for a limited time: a later free is not mistaken for it. */
 Test(cupti_seen, a_lost_record_is_forgotten_in_time) {
     begin();
     say(0, 10);
@@ -125,12 +125,12 @@ Test(cupti_seen, a_context_takes_its_memory_with_it_but_not_its_pools) {
     seen_context_ended(9);
     cr_assert_eq(ledger.live, 7);
     record.address++, record.is_async = 0, record.bytes = 11, record.timestamp = 2;
-    seen_record(&record, NULL); /* was on its way */
+    seen_record(&record, NULL); /* it was on its way */
     cr_assert_eq(ledger.live, 7);
     cr_assert(ledger.allocated == 3 && ledger.freed == 2);
 }
 
-/* A program may make and end one after the other for days; what is still to come is of the latest. */
+/* A program may make and end contexts for days; later records belong to the latest one. */
 Test(cupti_seen, records_of_any_context_may_come_after_its_end) {
     begin();
     for (uint32_t context = 1; context <= 1000; context++) {

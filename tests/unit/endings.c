@@ -1,5 +1,5 @@
-// Lengths of time, places in a text, sockets' addresses, and who belongs to a family: what the tools of endings rest
-// on.
+// Helpers of the tools for endings: lengths of time, places in a text, addresses of sockets, and membership in a family
+// of processes.
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static pid_t sleeper(void) {
     return pid;
 }
 
-/* Another start under the same pid is another process: nobody touches it. */
+/* Another start time with the same pid is another process: it is left alone. */
 Test(endings, a_recycled_pid_is_left_alone) {
     struct process process;
     pid_t pid = sleeper();
@@ -71,7 +71,7 @@ Test(endings, a_recycled_pid_is_left_alone) {
 Test(endings, a_family_is_what_came_after_its_first) {
     struct family family;
     pid_t earlier = sleeper();
-    usleep(50000); /* starts are counted in ticks of 10 ms */
+    usleep(50000); /* start times are counted in ticks of 10 ms */
     pid_t main = sleeper();
     family_begin(&family, main, NULL);
     cr_assert_eq(family_look(&family), 0);
@@ -114,7 +114,7 @@ Test(endings, holdings_of_this_process) {
                  !strcmp(holdings.handles[i].what, path);
     cr_assert(found);
     cr_assert(holdings.mapped_count > holdings.code_count && holdings.code_count >= 2); /* libc and this program */
-    cr_assert_str_eq(holdings.mapped[0].path, path);                                    /* nothing else is as large */
+    cr_assert_str_eq(holdings.mapped[0].path, path);                                    /* no other is as large */
     cr_assert_eq(holdings.mapped[0].bytes, 1 << 30);
     cr_assert(holdings.task_count >= 1 && holdings.tasks[0].tid == getpid());
     holdings_clear(&holdings);

@@ -1,4 +1,4 @@
-/* gate.c — when runs hold more than a baseline says: the rule, on figures made up and on noise that was recorded. */
+/* gate.c — when runs hold more than a baseline allows: the rule, on invented figures and on recorded noise. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static const struct finding *find(const struct gate *gate, enum figure_kind kind
     return NULL;
 }
 
-/* What something grew by: from the highest before to the lowest now. 0 ends a list. */
+/* Growth: from the highest value before to the lowest now. 0 ends a list. */
 static const struct {
     uint64_t before[4], now[4];
     int64_t growth;
@@ -116,7 +116,7 @@ Test(gate, owners_without_call_sites) {
     end(&given);
 }
 
-/* The leak of a suppressed call site is taken off the owner and the total; what else grew is not. */
+/* The leak of a suppressed call site is subtracted from the owner and the total; other growth is not. */
 static const struct {
     const char *line;
     int64_t total, owner;
@@ -155,8 +155,8 @@ Test(gate, suppressed_growth_counts_nowhere) {
     }
 }
 
-/* Memory of devices is judged by itself: a leak there does not hide behind a host that shrank, and what is suppressed
- * of one is not taken off the other. */
+/* Memory of devices is judged separately: a shrinking host does not hide a leak there, and a suppression of one does
+ * not count for the other. */
 static void add_both(struct figures *figures, uint64_t host, uint64_t device) {
     figures_add(figures, FIGURE_TOTAL, "", host, 1);
     figures_add(figures, FIGURE_SITE, SITE, host, 1);
@@ -191,7 +191,7 @@ Test(gate, what_is_suppressed_on_devices_is_theirs) {
     struct scan scan;
     begin(&given, "500,owner:500,site:500", 0);
     add_both(&given.before, 1000, 1000);
-    figures_add(&given.now, FIGURE_TOTAL, "", 1000, 1); /* and as much more that nobody suppresses */
+    figures_add(&given.now, FIGURE_TOTAL, "", 1000, 1); /* the same amount again, which is not suppressed */
     add_both(&given.now, 1000, 3000);
     scan_begin(&scan, "known.txt", "function=leak", 13);
     cr_assert_eq(suppressions_read(&given.suppressions, &scan, 20261122), 0);
@@ -204,14 +204,14 @@ Test(gate, what_is_suppressed_on_devices_is_theirs) {
 
 /* --- noise */
 
-/* Bytes that were live at the end of 24 runs of one program: six threads parse JSON, and each document is kept or not,
- * by a random number. */
+/* Live bytes at the end of 24 runs of one program: six threads parse JSON, and a random number decides whether a
+ * document is kept. */
 static const uint64_t recorded[] = {6378272, 6406777, 6398670, 6416555, 6368715, 6406662, 6370191, 6374214,
                                     6473148, 6435215, 6388390, 6406594, 6344964, 6391939, 6352839, 6395566,
                                     6393817, 6407584, 6414890, 6386427, 6344315, 6390516, 6411033, 6347721};
 enum { RECORDED = sizeof recorded / sizeof *recorded, DRAWS = 4000 };
 
-/* Verdict of `runs` recorded runs, with `leak` bytes more, against as many others. */
+/* The verdict for `runs` recorded runs, with `leak` bytes more, against the same number of other runs. */
 static size_t over_of(const char *limits, size_t runs, uint64_t leak, const uint64_t *drawn) {
     struct given given;
     begin(&given, limits, 0);
@@ -254,7 +254,7 @@ Test(gate, a_leak_larger_than_the_noise_is_always_found) {
     cr_expect_gt(times_over("64K", 5, 130000), DRAWS / 20, "one as large as the noise is not always found");
 }
 
-/* So runs may end as soon as nothing is over. */
+/* So the check may end as soon as nothing is over a limit. */
 Test(gate, one_more_run_can_only_acquit) {
     srandom(11);
     for (int draw = 0; draw < 500; draw++) {

@@ -42,7 +42,7 @@ Test(glob, matches_the_whole_text) {
                      cases[i].text);
 }
 
-/* What takes others exponential time. */
+/* Other implementations need exponential time for these. */
 Test(glob, many_stars_take_little_time, .timeout = 20) {
     char *text = malloc(4001), pattern[201];
     memset(text, 'a', 4000);

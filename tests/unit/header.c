@@ -1,5 +1,5 @@
-// The 16 bytes in front of a block: what is written is read again, nothing else is taken for it, and no byte of it
-// changes unseen.
+// The 16 bytes in front of a block: they are read as they were written, no other bytes are mistaken for a header, and
+// each changed byte is noticed.
 #include <criterion/criterion.h>
 
 #include "preload/blocks/header.h"
@@ -42,7 +42,7 @@ Test(header, the_seal_gives_the_mark_back) {
         }
 }
 
-/* Larger ones are listed, which is in their mark. */
+/* Larger blocks are listed; their mark says so. */
 Test(header, only_small_blocks_are_small) {
     const uint32_t mark = header_mark(3, 16);
     for (uint64_t size = 0; size < 1 << 20; size++) {
@@ -55,8 +55,8 @@ Test(header, only_small_blocks_are_small) {
     }
 }
 
-/* The word in front of a block is a small number, as it is in front of one of glibc's: a 0 that is written there
- * changes nothing. Any other byte of the header that changes is seen, and any run of bytes that ends at the block. */
+/* The word in front of a block is a small number, as in front of glibc's blocks: writing a 0 there changes nothing. Any
+ * other change of a byte is noticed, and so is any run of bytes that ends at the block. */
 Test(header, no_byte_changes_unseen) {
     const uint32_t mark = header_mark(0, 16);
     const struct header whole = sealed(mark, 4711, 24);
@@ -65,7 +65,7 @@ Test(header, no_byte_changes_unseen) {
             struct header last = whole, one = whole;
             for (int i = 16 - length; i < 16; i++) ((uint8_t *)&last)[i] ^= (uint8_t)value;
             ((uint8_t *)&one)[16 - length] ^= (uint8_t)value;
-            bool of_site = last.site < 1u << HEADER_SITE_BITS; /* what is not is looked at again */
+            bool of_site = last.site < 1u << HEADER_SITE_BITS; /* other blocks are looked at again */
             cr_assert_not(header_is_small(&last, mark) && of_site, "%d bytes, %d", length, value);
             cr_assert_not(header_is_small(&one, mark), "byte %d, %d", length, value);
         }
@@ -82,7 +82,7 @@ Test(header, a_freed_one_is_no_block) {
     cr_assert(header_is_small(&header, header_mark(0, 16)));
 }
 
-/* In free memory glibc begins chunks where it wants. */
+/* In free memory glibc begins chunks at any place. */
 Test(header, a_freed_one_with_the_size_of_a_chunk_is_no_block) {
     for (uint64_t chunk = 32; chunk < 1 << 17; chunk += 16)
         for (uint64_t flags = 0; flags < 8; flags++) {
@@ -104,7 +104,7 @@ Test(header, key_leaves_the_site_alone_and_depends_on_address_and_secret) {
     cr_assert_lt(same_address, 200);
 }
 
-/* Where glibc writes nothing: behind the header, in large blocks 16 bytes further. */
+/* glibc writes nothing there: behind the header, in large blocks 16 bytes further. */
 Test(header, a_note_has_room_in_its_block) {
     static char block[2048];
     const bool none = false, spare = true;
@@ -117,7 +117,7 @@ Test(header, a_note_has_room_in_its_block) {
     cr_assert_eq((void *)header_note(block, 0, &spare), block);
     struct header_note note = {1, header_note_sign(3) + 4711}, other = {1, 4711};
     cr_assert(header_note_is(&note, 3));
-    cr_assert_not(header_note_is(&note, 4)); /* of a parent, whose sites are others */
+    cr_assert_not(header_note_is(&note, 4)); /* of a parent, whose sites differ */
     cr_assert_not(header_note_is(&other, 3));
     cr_assert_eq(header_note_site(&note), 4711);
 }

@@ -1,4 +1,4 @@
-// Sets of ids: what is in them, the lowest one from somewhere on, and that two threads never take the same one.
+// Sets of ids: their members, the lowest one from a number on, and that two threads never take the same one.
 #include <criterion/criterion.h>
 #include <pthread.h>
 
@@ -33,7 +33,7 @@ static struct ids *shared;
 static pthread_barrier_t start;
 static uint8_t taken[THREADS * EACH];
 
-/* Each adds its own, and takes as many, whose ever they are. */
+/* Each thread adds its own ids, and takes as many, of any thread. */
 static void *add_and_take(void *thread) {
     uint32_t first = (uint32_t)(uintptr_t)thread;
     pthread_barrier_wait(&start);

@@ -1,4 +1,4 @@
-// A table of records: what was inserted is found, what was taken out is not, and neither leaves traces, however often.
+// A table of records: inserted records are found, removed ones are not, and neither leave traces, however often.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 
 enum { IDS = 80000, ROUNDS = 40 };
 
-static uint64_t contents[IDS + 1]; /* of the record with that id */
+static uint64_t contents[IDS + 1]; /* content of the record with this id */
 
 static uint32_t hash_of(uint64_t content) { return (uint32_t)((content * 0x9E3779B97F4A7C15u) >> 32); }
 static bool equal(uint32_t id, const void *key) { return contents[id] == *(const uint64_t *)key; }
@@ -24,7 +24,7 @@ static void prune(struct index *index, const struct ids *stay, struct ids *remov
     index_let_go(index);
 }
 
-/* Every second round most go, and every other one a few. The table is dense in all of them. */
+/* In every second round most records go, in the others a few. The table is dense in all rounds. */
 static bool stays(uint32_t id, int round) { return round % 2 ? id % 16 : id % 4 == 0; }
 
 Test(index, keeps_no_traces_of_what_was_taken_out) {

@@ -1,4 +1,4 @@
-// JSON, strictly: what is an object and what is none, and reading what is in it.
+// Strict JSON: which texts are objects, and reading their members.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "preload/shared/jsontext.h"
 
-/* In memory that ends where the text does: a sanitizer sees each byte too far. */
+/* In memory that ends with the text: a sanitizer notices each byte beyond the end. */
 static bool is_object(const char *text, size_t length) {
     char *copy = malloc(length ? length : 1);
     memcpy(copy, text, length);
@@ -89,7 +89,7 @@ Test(jsontext, what_is_an_object) {
     cr_expect_not(is_object("{}\0", 3));
 }
 
-/* Cut anywhere, it is none. */
+/* A text that is cut anywhere is no object. */
 Test(jsontext, cut_short) {
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         size_t length = strlen(good[i]);

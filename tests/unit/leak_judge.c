@@ -1,4 +1,4 @@
-/* leak_judge.c — verdicts on sites whose changes are known, as a table: what leaks, and what only looks like it. */
+/* leak_judge.c — verdicts on sites with known changes, as a table: leaks, and growth that only looks like one. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 enum { POINTS_MOST = 1000 };
 
-/* What a site gains at a point, as words say it. */
+/* What a site gains at a point, in words. */
 struct site {
     const char *name;
     uint32_t points;
@@ -38,19 +38,19 @@ static int64_t up_and_down(uint32_t point, uint32_t points) { return (void)point
 static int64_t over_a_sawtooth(uint32_t point, uint32_t points) {
     return (void)points, point % 4 == 3 ? -3 * 20000 + 4 * 5000 : 20000;
 }
-/* A sawtooth that goes back to where it was. */
+/* A sawtooth that returns to its beginning. */
 static int64_t sawtooth(uint32_t point, uint32_t points) { return (void)points, point % 4 == 3 ? -6000 : 2000; }
-/* A cache of which ever more is there already. */
+/* A cache: more and more entries are there already. */
 static int64_t filling(uint32_t point, uint32_t points) {
     return (int64_t)(100000.0 / (1 + 9.0 * point / points) / (1 + point));
 }
 static int64_t falling(uint32_t point, uint32_t points) { return (void)points, point ? -100 : 1 << 20; }
 static int64_t faster(uint32_t point, uint32_t points) { return (void)points, 4096 + 100 * (int64_t)point; }
-/* Nothing for a long while. */
+/* Nothing for a long time. */
 static int64_t with_a_pause(uint32_t point, uint32_t points) {
     return point < points * 2 / 5 || point >= points * 7 / 10 ? 4096 : 0;
 }
-/* Of what is old half as much is left each ten runs. */
+/* Every ten runs, half of the old memory goes. */
 static int64_t fading(uint32_t point, uint32_t points) { return INT64_C(1) << 20 >> (points - point) / 10; }
 static uint64_t four_kilobytes(uint32_t point, uint32_t points) { return (void)point, (void)points, 4096; }
 static uint64_t a_megabyte(uint32_t point, uint32_t points) { return (void)point, (void)points, 1 << 20; }
@@ -133,7 +133,7 @@ Test(leak_judge, figures) {
     cr_expect_eq(got.blocks_per_run, 1.0);
 }
 
-/* Few points are little to go by, however regular they are. */
+/* Few points are little evidence, however regular they are. */
 Test(leak_judge, confidence) {
     static const struct {
         uint32_t points, judged;
@@ -156,7 +156,7 @@ Test(leak_judge, confidence) {
     }
 }
 
-/* What is young is left out, however much it is. */
+/* Young memory is left out, however much it is. */
 Test(leak_judge, young) {
     struct leak_change changes[POINTS_MOST];
     struct leak_rule rule = {.points = 30, .left = true, .young = 23, .floor = 1024};
@@ -176,13 +176,12 @@ Test(leak_judge, figures_by_run) {
     struct leak_rule rule = {.points = 30, .floor = 1024, .runs = runs};
     struct leak_judgement got = leak_judge(changes, changes_of(&sites[1], changes), &rule);
     cr_expect_eq(got.bytes_per_run, 1024.0);
-    memset(runs, 0, sizeof runs); /* nothing said of runs: by reading */
+    memset(runs, 0, sizeof runs); /* no numbers of runs: growth by reading */
     got = leak_judge(changes, changes_of(&sites[1], changes), &rule);
     cr_expect_eq(got.bytes_per_run, 4096.0);
 }
 
-/* A leak that begins late cannot be told from what is replaced, where the same owner had something before at call
- * stacks that are forgotten. */
+/* A late leak cannot be told from replaced memory if the same owner had memory at forgotten call stacks before. */
 Test(leak_judge, forgotten) {
     struct leak_change changes[POINTS_MOST];
     const struct leak_change early = {10, 0, 0, 5000}, late = {50, 0, 0, 5000};
@@ -198,7 +197,7 @@ Test(leak_judge, forgotten) {
     cr_expect_eq(leak_judge(changes, changes_of(&all, changes), &rule).verdict, LEAK_FOUND);
 }
 
-/* Whatever level noise goes about, it is no leak: ten thousand sites, none found. */
+/* Noise around any level is no leak: ten thousand sites, none found. */
 Test(leak_judge, noise_is_no_leak) {
     struct leak_change changes[100];
     uint32_t found = 0;

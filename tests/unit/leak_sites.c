@@ -1,4 +1,5 @@
-/* leak_sites.c — what sites hold of each run, how readings differ, and a series that is written and read again. */
+/* leak_sites.c — the memory of sites by run, differences between readings, and a series that is written and read again.
+ * */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,7 @@ enum { RUNS_MOST = 1200, MODEL_OWNER = 1, NODE_OWNER = 2, FIRST_RUN = 3 };
 static char strings[] = "\0model\0node\0run\0origin";
 static struct leak_sites sites;
 
-/* A process that has done so many runs, each of which left so much at a site of the model; and one site without owner.
- */
+/* A process with this many runs, each of which left memory at a site of the model; and one site without an owner. */
 struct process {
     struct snap_owner owners[RUNS_MOST + 2];
     struct snap_tag tags[RUNS_MOST + 1];
@@ -69,8 +69,8 @@ Test(leak_sites, what_is_left_of_each_run) {
     free(process);
 }
 
-/* Of CUDA memory a device's and pinned memory is judged, and no kind that is counted elsewhere or is no memory. A stack
- * that has both a device's and host memory is two sites. */
+/* Of CUDA memory, device memory and pinned memory are judged, but no kind that is counted elsewhere or is no memory. A
+ * stack with both device and host memory is two sites. */
 Test(leak_sites, cuda_memory) {
     static const uint8_t kinds[] = {
         0, SNAP_CUDA_DEVICE_MEMORY, SNAP_CUDA_PINNED, SNAP_CUDA_REGISTERED, SNAP_CUDA_GRAPH, SNAP_CUDA_RESERVED};
@@ -92,7 +92,7 @@ Test(leak_sites, cuda_memory) {
     free(process);
 }
 
-/* Reads the process after each of so many runs. */
+/* Reads the process after each of these runs. */
 static void take_points(struct process *process, uint32_t from, uint32_t to) {
     for (uint32_t run = from; run < to; run++) {
         cr_assert_eq(leak_sites_read(&sites, process_of(process, run, false, 5000, 100 * (run + 1))), 0);
@@ -127,7 +127,7 @@ Test(leak_sites, readings_say_what_changed) {
     free(process);
 }
 
-/* However many there are, two become one: sums and runs are what they were. */
+/* If there are too many readings, two become one: sums and numbers of runs stay. */
 Test(leak_sites, readings_are_bounded) {
     struct process *process = make();
     take_points(process, 0, 1100);
@@ -140,7 +140,7 @@ Test(leak_sites, readings_are_bounded) {
     free(process);
 }
 
-/* What came and went, however often, takes no reading from what is there. */
+/* Memory that came and went takes no room from readings of live memory. */
 Test(leak_sites, sites_that_are_gone_make_room) {
     struct process *process = make();
     take_points(process, 0, 20);

@@ -1,4 +1,4 @@
-/* leaks_retired.c — which owners that are gone leak, where several have one name. */
+/* leaks_retired.c — which retired owners leak, if several have one name. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -9,8 +9,8 @@ static const uint64_t MANY = 100 << 20, FEW = 10 << 10;
 
 static char strings[] = "\0model\0run\0origin";
 
-/* A process that has done as many runs as it had models of one name. Each was retired in the run
- * after the one of its number, the last after all of them. */
+/* A process that has made as many runs as it had models of one name. Each model was retired in the next run after its
+ * own, the last one after all runs. */
 struct process {
     struct snap_owner owners[2 * MOST];
     struct snap_tag tags[MOST + 1];
@@ -20,7 +20,7 @@ struct process {
     struct leaks leaks;
 };
 
-/* What it allocated, and what is left of that, is the same for all of them; one has something else left. */
+/* All owners allocated the same, and have the same left; one of them has another amount left. */
 static const struct leak_retired *look(struct process *self, uint32_t count, uint64_t left, uint32_t other,
                                        uint64_t others) {
     for (uint32_t i = 0; i < count; i++) {

@@ -1,5 +1,5 @@
-// Sections and series of the ledger: ids are stable, records do not move, threads may take at once, and what is in the
-// file is a chain of sections without gaps.
+// Sections and series of the ledger: ids are stable, records do not move, threads may take records at the same time,
+// and the file is a chain of sections without gaps.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void begin(void) {
 
 static void end(void) { unlink(path); }
 
-/* Reads the file as a reader does; returns the number of records of the type, from section to section. */
+/* Reads the file as a reader does. Returns the number of records of the type in all sections. */
 static uint64_t records_in_file(uint32_t type) {
     FILE *file = fopen(path, "rb");
     struct snap_header head;
@@ -140,7 +140,7 @@ Test(series, the_end_gives_room_back_and_the_ledger_goes_on, .init = begin, .fin
     cr_assert_eq(records_in_file(TYPE), 50000);
 }
 
-/* The lock for growth was once kept when the file was gone. */
+/* The lock for growth was once held for ever after the file was gone. */
 Test(series, the_end_without_a_file_is_no_dead_end, .init = begin, .fini = end) {
     unlink(path);
     ledger_end(SNAP_EXECED);

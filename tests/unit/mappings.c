@@ -1,4 +1,4 @@
-// The table of mappings against a model that keeps every page by itself, and from several threads at once.
+// The table of mappings against a model with an entry for each page, and from several threads at once.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static void protect(uint32_t page, uint32_t count, bool accessible) {
 static void add(uint32_t page, uint32_t count, unsigned *seed) {
     struct model_page value = {(uint8_t)(1 + rand_r(seed) % 4), (uint8_t)(SNAP_SITE_FIRST + rand_r(seed) % SITES)};
     model_set(page, count, value);
-    /* lengths that are no whole pages count as whole pages, but for the break's */
+    /* lengths are rounded up to whole pages, except those of the break */
     unsigned less = value.kind == SNAP_MAP_BRK ? 0 : (unsigned)rand_r(seed) % PAGE;
     mappings_add(at(page), count * PAGE - less, value.kind, false, value.site);
 }
@@ -134,7 +134,7 @@ static void random_operations(unsigned seed, uint32_t longest) {
 Test(mappings, random_short_ranges, .init = begin) { random_operations(1, 7); }
 Test(mappings, random_long_ranges, .init = begin) { random_operations(2, 100); }
 
-/* While a range is on its way out, somebody else's new mapping may come to lie there. */
+/* While a range is being unmapped, another thread's new mapping may come to lie there. */
 Test(mappings, taken_is_not_mixed_up_with_new, .init = begin) {
     mappings_add(at(0), 10 * PAGE, SNAP_MAP_ANONYMOUS, false, SNAP_SITE_FIRST);
     uint32_t ticket = mappings_take(at(2), 3 * PAGE);
@@ -145,7 +145,7 @@ Test(mappings, taken_is_not_mixed_up_with_new, .init = begin) {
     check(0);
 }
 
-/* What was refused does not stretch over what was asked for. */
+/* A refused call does not extend the mapping over the range that it asked for. */
 Test(mappings, restored_is_as_it_was, .init = begin) {
     mappings_add(at(4), 2 * PAGE, SNAP_MAP_ANONYMOUS, false, SNAP_SITE_FIRST);
     mappings_add(at(9), PAGE, SNAP_MAP_FILE, false, SNAP_SITE_FIRST);
@@ -162,7 +162,7 @@ Test(mappings, the_break_moves_by_bytes, .init = begin) {
     cr_assert_eq(ledger_head->mapped_live, 750);
 }
 
-/* MREMAP_FIXED on top of a tracked mapping, of memory that nobody knew. */
+/* MREMAP_FIXED moves unknown memory over a tracked mapping. */
 Test(mappings, put_of_nothing_clears_its_target, .init = begin) {
     mappings_add(at(20), 4 * PAGE, SNAP_MAP_ANONYMOUS, false, SNAP_SITE_FIRST);
     mappings_put(mappings_take(at(100), PAGE), at(21), PAGE);

@@ -1,5 +1,5 @@
-// When no event of the table of mappings can be had, an assignment says so, and changes nothing: somebody has lost the
-// processor in the middle of the table for as long as others need to use up the events.
+// If no event for the table of mappings can be had, an assignment is refused, and changes nothing. Here a thread has
+// lost the processor inside of the table until others have used up the events.
 // build: -Wl,--wrap=account_map
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -22,7 +22,7 @@ static uint64_t assigned_bytes;
 void __real_account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
 void __wrap_account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
 
-/* Who applies the event of that length stays in the table. */
+/* The thread that applies the event with that length stays in the table. */
 void __wrap_account_map(uint32_t site, uint64_t bytes, uint64_t blocks) {
     __real_account_map(site, bytes, blocks);
     if (bytes != 3 * PAGE) return;

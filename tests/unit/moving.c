@@ -1,5 +1,5 @@
-/* What is told of moves whose ends overlap: each is told of by its own figures. The engine and the owners are not here.
- */
+/* The figures that are reported for moves whose ends overlap: each move has its own. The engine and the owners are not
+ * here. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -28,8 +28,8 @@ static bool first_is_on;
 
 uint32_t owner_kind(uint32_t owner) { return (void)owner, MEMSTOW_MODEL; }
 
-/* One thread stops where it asks this for the second time, when it has seen that the move at hand is the owner's, and
- * has the lock still. */
+/* One thread stops when it asks this for the second time: it has seen that the present move is the owner's, and still
+ * has the lock. */
 static __thread int stops_in;
 static bool is_stopped, move_is_over;
 static void wait_until(bool *is) {
@@ -55,7 +55,7 @@ int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_e
 }
 void moving_device_forget_why(void) {}
 
-/* What is not called. */
+/* Never called. */
 const struct owned_store *owned_store;
 int64_t moving_device_in(uint32_t owner) { return (void)owner, 0; }
 const char *moving_device_why(int64_t result) { return (void)result, NULL; }
@@ -82,7 +82,7 @@ static void *end_it(void *nothing) {
     return nothing;
 }
 
-/* The last that it is heard of before its end is less than it has moved by then. */
+/* The last report before the end is less than the bytes that were moved by then. */
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     (void)count;
     options->tell(0, WANTED * pieces->owner, options->context);
@@ -95,7 +95,7 @@ int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_op
     return MOVED * pieces->owner;
 }
 
-/* By now the engine is free for another. */
+/* By now the engine is free for another move. */
 void owner_note_stowed(uint32_t owner, uint64_t in_files, uint64_t of_devices) {
     (void)in_files, (void)of_devices;
     if (owner != FIRST || engine_waits) return;
@@ -120,15 +120,15 @@ __attribute__((noinline)) static void move_it(void) {
     moving_stow(FIRST);
 }
 
-/* Over what was the frame of the move. */
+/* Writes over the former frame of the move. */
 __attribute__((noinline)) static void write_over_the_stack(void) {
     char there[65536];
     memset(there, 0x5A, sizeof there);
     __asm__ volatile("" : : "r"(there) : "memory");
 }
 
-/* The thread that ends the move has seen it, and stops there with the lock. The mover gives up waiting for the lock;
- * its move is over and its frame is gone when the other thread goes on. */
+/* The thread that ends the move has seen it, and stops there with the lock. The mover gives up waiting for the lock.
+ * When the other thread goes on, the move is over and its frame is gone. */
 Test(moving, who_ends_a_move_that_is_gone_writes_to_nothing_that_is_gone, .timeout = 60) {
     ledger_head = &head;
     engine_waits = true;

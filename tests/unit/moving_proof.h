@@ -1,6 +1,5 @@
-/* moving_proof.h — what the unit tests of device memory that moves share (simcuda_moving.c, simcuda_waits.c,
- * simcuda_random.c): the simulated CUDA driver (a test double) given to vram_driver.h, and blocks with known content.
- */
+/* moving_proof.h — shared by the unit tests of device memory that moves (simcuda_moving.c, simcuda_waits.c,
+ * simcuda_random.c): the simulated CUDA driver (a test double) for vram_driver.h, and blocks with known content. */
 #ifndef UNIT_MOVING_PROOF_H
 #define UNIT_MOVING_PROOF_H
 
@@ -24,7 +23,7 @@ static inline void *moving_function(const char *name) {
     return NULL;
 }
 
-/* `function`: moving_function, or what stands before it. */
+/* `function`: moving_function, or a function in front of it. */
 static inline void moving_begin(void *(*function)(const char *)) {
     proof_begin();
     cr_assert(vram_driver_begin(function));
@@ -65,7 +64,7 @@ static inline enum vram_refusal in(struct vram_move_options options, uint64_t *m
     return refusal;
 }
 
-/* What a block holds is told by its seed: where in the noise it begins. */
+/* The seed of a block says where in the noise its content begins. */
 enum { MOST = 40 << 20, SEEDS = 1 << 18, NOISE = MOST / 4 + SEEDS };
 static uint32_t noise[NOISE];
 static __thread uint32_t *words; /* as much as the largest */

@@ -1,5 +1,4 @@
-// Who has ids in its hands: a pin of a thread without a slot ends with the thread, with what it was for, or with a
-// fork.
+// Threads that hold ids: a pin of a thread without a slot ends with the thread, with its reason, or with a fork.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -24,8 +23,8 @@ static bool all_quiet(void) {
     return pin_all_quiet(1);
 }
 
-/* Who joins a thread may be earlier than the kernel, which knows it a moment longer; and whether a thread with a slot
- * is still there is asked now and then only. */
+/* A join may return before the kernel has forgotten the thread. And threads with a slot are checked only now and then.
+ * */
 static bool becomes_quiet(void) {
     enum { ENOUGH = 1000, MICROSECONDS = 1000 };
     for (int i = 0; i < ENOUGH; i++) {
@@ -37,7 +36,7 @@ static bool becomes_quiet(void) {
 
 static pthread_barrier_t step;
 
-/* As one late in its death does. */
+/* As a thread does that is late in its death. */
 static void *pin_and_leave(void *again) {
     uintptr_t inner = (uintptr_t)__builtin_frame_address(0) - 64, outer = inner + 64;
     thread_slot();
@@ -82,7 +81,7 @@ Test(pin, pins_end_with_their_thread) {
     cr_expect(becomes_quiet());
 }
 
-/* In a hook, and past everything that ends a thread in order. */
+/* In a hook, and past all code that ends a thread in order. */
 static void *pin_and_end(void *unused) {
     thread_slot();
     cr_expect_eq(pin_begin((uintptr_t)__builtin_frame_address(0)), PIN_OWN);
@@ -96,7 +95,7 @@ Test(pin, who_ended_itself_in_a_hook_is_not_waited_for) {
     begin();
     pthread_barrier_init(&step, NULL, 2);
     pthread_create(&thread, NULL, pin_and_end, NULL);
-    pthread_detach(thread); /* to join it takes for ever under ThreadSanitizer, which does not see that end */
+    pthread_detach(thread); /* a join never ends under ThreadSanitizer, which does not see that end */
     pthread_barrier_wait(&step);
     cr_expect_not(all_quiet());
     cr_expect(becomes_quiet());

@@ -1,5 +1,5 @@
-// What becomes of owners: each rule, their order, and numbers as large as there are. A row of a table is one owner; a
-// test gives owners in one order and expects decisions in another.
+// The decisions for owners: each rule, their order, and the largest numbers. A row of a table is one owner. A test
+// gives owners in one order and expects decisions in another.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 enum { NONE = MEMSTOW_NO_POLICY, KEEP = MEMSTOW_KEEP, STOW = MEMSTOW_STOW, FREE = MEMSTOW_FREE, MOST = 64 };
 static const uint64_t SECOND = 1000000000;
 
-/* An owner of a row: not named, it is a live model with 100 bytes to move, used at 1 s. */
+/* An owner of a row. Fields that are not named make it a live model with 100 bytes to move, used at 1 s. */
 #define OWNER(number, ...)                                                                                             \
     ((struct owner_state){.id = (number),                                                                              \
                           .kind = MEMSTOW_MODEL,                                                                       \
@@ -52,7 +52,7 @@ static void check(const struct owner_state *owners, uint32_t count, const struct
 
 static const uint32_t reasons[] = {MEMSTOW_RUN_ENDED, MEMSTOW_REQUEST, MEMSTOW_PRESSURE, MEMSTOW_IDLE};
 
-/* One owner, whatever the reason: what it comes to. */
+/* The decision for one owner, whatever the reason of the trigger. */
 static void expect_always(struct owner_state owner, uint32_t policy, uint32_t action, uint32_t why) {
     for (int i = 0; i < 4; i++) {
         struct policy_question asked = question(reasons[i]);
@@ -134,9 +134,9 @@ Test(policy, what_cannot_be_moved_is_not) {
 Test(policy, idle_is_for_who_was_not_used_for_so_long) {
     struct policy_question asked = question(MEMSTOW_IDLE);
     struct owner_state owners[] = {
-        OWNER(1, .policy = STOW, .last_use_ns = 40 * SECOND),     /* just as long */
+        OWNER(1, .policy = STOW, .last_use_ns = 40 * SECOND),     /* exactly as long */
         OWNER(2, .policy = STOW, .last_use_ns = 40 * SECOND + 1), /* not quite */
-        OWNER(3, .policy = FREE, .last_use_ns = 101 * SECOND),    /* meanwhile */
+        OWNER(3, .policy = FREE, .last_use_ns = 101 * SECOND),    /* used since then */
         OWNER(4, .policy = FREE, .last_use_ns = 0),               /* never */
         OWNER(5, .policy = KEEP, .last_use_ns = 0),
     };
@@ -145,7 +145,7 @@ Test(policy, idle_is_for_who_was_not_used_for_so_long) {
           {3, FREE, KEEP, MEMSTOW_WHY_RECENT});
 }
 
-/* An owner whose memory is all in a device. */
+/* An owner whose memory is all on a device. */
 #define IN_DEVICE(number, ...)                                                                                         \
     OWNER(number, .live_bytes = 0, .device_bytes = 100, .device_movable_bytes = 100, __VA_ARGS__)
 
@@ -159,12 +159,12 @@ Test(policy, what_is_in_a_device_is_memory_too) {
                                    IN_DEVICE(4, .policy = FREE)};
     CHECK(owners, &asked, {4, FREE, FREE, MEMSTOW_WHY_POLICY}, {3, STOW, STOW, MEMSTOW_WHY_POLICY},
           {2, STOW, STOW, MEMSTOW_WHY_POLICY},
-          {1, STOW, KEEP, MEMSTOW_WHY_CANNOT}); /* a device does not bring back what is used */
+          {1, STOW, KEEP, MEMSTOW_WHY_CANNOT}); /* use on a device does not bring memory back */
     cr_assert_eq(policy_decide(owners, 1, &asked, found), 1);
     cr_expect(found[0].live_bytes == 0 && found[0].device_bytes == 100);
 }
 
-/* What leaves a device goes to the host, which is what is short. */
+/* Memory that leaves a device goes to the host, where memory is short. */
 Test(policy, under_pressure_what_is_in_a_device_stays_there) {
     struct policy_question asked = question(MEMSTOW_PRESSURE);
     struct owner_state owners[] = {
@@ -230,7 +230,7 @@ static void shuffle(struct owner_state *owners, uint32_t count, uint64_t *state)
     }
 }
 
-/* Many ties: whatever the order that they come in, the list is the same, and has each owner once. */
+/* Many ties: whatever the order of the input, the list is the same, and has each owner once. */
 Test(policy, the_same_figures_give_the_same_list) {
     uint64_t state = 42;
     for (int round = 0; round < 2000; round++) {
@@ -269,15 +269,15 @@ Test(policy, pressure_ends_when_what_is_needed_is_met) {
         OWNER(4, .policy = KEEP, .priority = 0),
         OWNER(5, .policy = STOW, .priority = 0, .scope_open = true),
     };
-    asked.needed = 101; /* the first does not suffice */
+    asked.needed = 101; /* the first is not enough */
     CHECK(owners, &asked, {3, STOW, STOW, MEMSTOW_WHY_POLICY}, {2, FREE, FREE, MEMSTOW_WHY_POLICY},
           {1, STOW, KEEP, MEMSTOW_WHY_NOT_NEEDED}, {4, KEEP, KEEP, MEMSTOW_WHY_POLICY},
           {5, STOW, KEEP, MEMSTOW_WHY_IN_USE});
-    asked.needed = 100; /* the first just does */
+    asked.needed = 100; /* the first is just enough */
     CHECK(owners, &asked, {3, STOW, STOW, MEMSTOW_WHY_POLICY}, {2, FREE, KEEP, MEMSTOW_WHY_NOT_NEEDED},
           {1, STOW, KEEP, MEMSTOW_WHY_NOT_NEEDED}, {4, KEEP, KEEP, MEMSTOW_WHY_POLICY},
           {5, STOW, KEEP, MEMSTOW_WHY_IN_USE});
-    asked.needed = 0; /* as much as can be had */
+    asked.needed = 0; /* as much as possible */
     CHECK(owners, &asked, {3, STOW, STOW, MEMSTOW_WHY_POLICY}, {2, FREE, FREE, MEMSTOW_WHY_POLICY},
           {1, STOW, STOW, MEMSTOW_WHY_POLICY}, {4, KEEP, KEEP, MEMSTOW_WHY_POLICY},
           {5, STOW, KEEP, MEMSTOW_WHY_IN_USE});
@@ -320,10 +320,10 @@ Test(policy, kept_owners_are_taken_last_and_only_when_that_is_allowed) {
 
 /* --- rescue --- */
 
-/* The same with 80 bytes in a device, of which 60 can leave. */
+/* The same with 80 bytes on a device, 60 of which can leave. */
 #define HALF_IN_DEVICE .device_bytes = 80, .device_movable_bytes = 60, .movable_bytes = 160
 
-/* What becomes of one owner when a device has no memory left, and when kept ones may be taken, too. */
+/* The decision for one owner when a device has no memory left, also if kept ones may be taken. */
 Test(policy, a_rescue_takes_what_idle_owners_have_in_devices) {
     static const struct {
         struct owner_state owner;
@@ -356,7 +356,7 @@ Test(policy, a_rescue_takes_what_idle_owners_have_in_devices) {
         {OWNER(9, .policy = STOW, .idle = true), /* all of it on the host */
          {9, STOW, KEEP, MEMSTOW_WHY_CANNOT},
          {9, STOW, KEEP, MEMSTOW_WHY_CANNOT}},
-        {OWNER(10, HALF_IN_DEVICE, .policy = KEEP, .idle = true, .device_stowed_bytes = 60), /* is out already */
+        {OWNER(10, HALF_IN_DEVICE, .policy = KEEP, .idle = true, .device_stowed_bytes = 60), /* it is out already */
          {10, KEEP, KEEP, MEMSTOW_WHY_POLICY},
          {10, KEEP, KEEP, MEMSTOW_WHY_POLICY}},
         {OWNER(11, HALF_IN_DEVICE, .policy = STOW, .idle = true, .retired = true),
@@ -372,7 +372,7 @@ Test(policy, a_rescue_takes_what_idle_owners_have_in_devices) {
         check(&rows[i].owner, 1, &asked, &rows[i].without, 1);
         asked.take_kept = true;
         check(&rows[i].owner, 1, &asked, &rows[i].with, 1);
-        asked.can_stow = asked.can_in_use = false; /* of the host's memory: it does not matter */
+        asked.can_stow = asked.can_in_use = false; /* of host memory: it does not matter */
         check(&rows[i].owner, 1, &asked, &rows[i].with, 1);
     }
 }
@@ -395,7 +395,7 @@ Test(policy, a_rescue_ends_when_what_is_needed_has_left_the_device) {
           {2, STOW, STOW, MEMSTOW_WHY_POLICY}, {1, KEEP, STOW, POLICY_WHY_RESCUE});
 }
 
-/* What lies in files already, or cannot be dropped by anybody here, does not help. */
+/* Memory that is in files already, or that nobody here can drop, does not help. */
 Test(policy, only_what_gives_something_counts_for_what_is_needed) {
     struct policy_question asked = question(MEMSTOW_PRESSURE);
     struct owner_state owners[] = {

@@ -1,4 +1,4 @@
-// Is memory short? Settings, texts as kernels write them, and what is missing of what.
+// Short memory: settings, texts as kernels write them, and the amount that is missing.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -142,8 +142,8 @@ Test(pressure, what_is_missing) {
     cr_expect_eq(pressure_missing(&percent, 0, UINT64_MAX), UINT64_MAX);
 }
 
-/* What this machine says: nothing is missing of 100 % but when it is full, and all of it when more must be left than
- * there is. */
+/* On this machine: with 100 %, nothing is missing unless it is full; if more must be left than exists, all of it is
+ * missing. */
 Test(pressure, of_this_machine) {
     const char *text;
     cr_expect_eq(pressure_wish("", ""), 0);

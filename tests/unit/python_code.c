@@ -1,5 +1,5 @@
-// What CPython's objects say, by tables that 3.11, 3.12 and 3.13 made themselves: lines of instructions, text as UTF-8,
-// and where things lie.
+// CPython's objects, with tables that 3.11, 3.12 and 3.13 made themselves: lines of instructions, text as UTF-8, and
+// offsets.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ Test(lines, of_3_11) { CHECK_ALL(recorded_311); }
 Test(lines, of_3_12) { CHECK_ALL(recorded_312); }
 Test(lines, of_3_13) { CHECK_ALL(recorded_313); }
 
-/* No table makes it read behind its end: the sanitizers' presets look at that. */
+/* For any table, it does not read beyond the end: the presets with sanitizers check that. */
 Test(lines, any_bytes_do) {
     uint32_t random = 1;
     for (int round = 0; round < 100000; round++) {
@@ -76,7 +76,7 @@ Test(text, is_cut_between_characters) {
     cr_assert_eq(python_utf8("x", 1, 1, text, 1), 0);
 }
 
-/* A str object of any version, as its layout says. */
+/* A str object of any version, by its layout. */
 static void check_object(const struct python_layout *layout, unsigned width, bool ascii, const void *characters,
                          size_t count, const char *expected) {
     char object[256] = {0}, text[64];
@@ -129,7 +129,8 @@ Test(layout, of_3_13_is_read_from_the_interpreter) {
     cr_assert_eq(layout.runtime_finalizing, 608);
 }
 
-/* 3.14 inserted words: two groups grew before the code's, one behind it. From its header; no 3.14 was at hand. */
+/* 3.14 inserted words: two groups in front of the code's became longer, and one behind it. From its header; there was
+ * no 3.14 here. */
 static void make_314(uint64_t words[81], bool free_threaded) {
     memset(words, 0, 81 * sizeof *words);
     memcpy(words, offsets_313, 4 * sizeof *words);

@@ -1,5 +1,5 @@
-/* reader_cuda.c — CUDA memory of a file: sums by kind, owners' shares, through a snapshot and back; and no number of it
- * is trusted. */
+/* reader_cuda.c — CUDA memory in a file: sums by kind, shares of owners, through a snapshot and back. No number is
+ * trusted. */
 #include <criterion/criterion.h>
 
 #include "builder.h"
@@ -102,7 +102,7 @@ Test(reader_cuda, sums_and_back_through_a_snapshot) {
     builder_end(&builder);
 }
 
-/* A line for each device, and what NVML said is looked through for each: a file cannot make that long. */
+/* There is a line for each device, and NVML's part is searched for each: a file cannot make that take long. */
 Test(reader_cuda, no_more_devices_than_there_can_be) {
     enum { MANY = 100000, KEPT = 64 * SNAP_CUDA_DEVICES };
     static struct snap_cuda_device devices[MANY];
@@ -124,7 +124,7 @@ Test(reader_cuda, no_more_devices_than_there_can_be) {
     builder_end(&builder);
 }
 
-/* A counter of a process that was killed may lack what its free has: never less than nothing. */
+/* In a killed process, a counter may lack events that its frees have: the result is never negative. */
 Test(reader_cuda, more_freed_than_allocated) {
     struct snap_cuda_site sites[SITES] = {[1] = site(SNAP_CUDA_DEVICE_MEMORY, UINT32_MAX, UINT32_MAX, 10, UINT64_MAX)};
     struct builder builder;

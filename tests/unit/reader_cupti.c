@@ -1,5 +1,4 @@
-// What CUPTI said, of a file: the differences and their libraries, through a snapshot and back; no field of it is
-// trusted.
+// CUPTI's part of a file: the differences and their libraries, through a snapshot and back. No field is trusted.
 #include <criterion/criterion.h>
 
 #include "builder.h"

@@ -28,7 +28,8 @@ Test(reader_hostile, empty_and_foreign) {
     expect_error(&builder, "not a memstow file");
 }
 
-/* Cut anywhere, a file gives one message or, where whole sections are gone from an old size, none — never a crash. */
+/* A file that is cut anywhere gives one message; or none, if whole sections are gone from an old size. It never
+ * crashes. */
 Test(reader_hostile, truncated_anywhere) {
     struct builder builder;
     builder_begin(&builder, SNAP_LEDGER);
@@ -37,7 +38,7 @@ Test(reader_hostile, truncated_anywhere) {
     for (size_t size = 8; size < builder.size; size += size < 400 ? 1 : 61) {
         struct image image;
         struct source source;
-        uint8_t *copy = malloc(size); /* exactly as long, so that a sanitizer sees each byte too far */
+        uint8_t *copy = malloc(size); /* exactly as long, so that a sanitizer notices each byte beyond the end */
         memcpy(copy, builder.bytes, size);
         source_buffer(&source, copy, size);
         cr_expect_eq(image_load(&image, &source, false), -1, "at %zu", size);
@@ -136,7 +137,7 @@ Test(reader_hostile, references_lead_nowhere) {
     builder_end(&builder);
 }
 
-/* A ring, somebody who is not there, and a chain. */
+/* A circle, an owner that does not exist, and a chain. */
 Test(reader_hostile, adoptions_lead_nowhere) {
     struct snap_owner owners[] = {{.id = 1, .adopted_by = 2}, {.id = 2, .adopted_by = 1}, {.id = 3, .adopted_by = 99},
                                   {.id = 4, .adopted_by = 5}, {.id = 5, .adopted_by = 6}, {.id = 6}};
@@ -168,7 +169,7 @@ Test(reader_hostile, strings_without_an_end) {
     builder_end(&builder);
 }
 
-/* What was read before the error is given back once. */
+/* Memory that was read before the error is freed once. */
 Test(reader_hostile, stacks_with_a_gap) {
     struct builder builder;
     struct snap_node node = {0};
@@ -185,7 +186,7 @@ Test(reader_hostile, counters_of_an_impossible_site) {
     expect_error(&builder, "damaged");
 }
 
-/* A ring with one line of `length` bytes, made wrong by `ring`. */
+/* A ring with one line of `length` bytes; `ring` makes it wrong. */
 static void trace_with(struct builder *builder, struct snap_ring ring, uint32_t length) {
     static uint8_t bytes[sizeof ring + 128];
     struct snap_line head = {.length = length, .number = 1, .check = snap_line_check(1, "{\"n\":1}", 7)};
@@ -237,7 +238,7 @@ Test(reader_hostile, lines_that_are_not_whole) {
         trace_with(&builder, ring, lengths[i]);
         cr_expect_eq(lines_of(&builder), 0, "%u", lengths[i]);
     }
-    for (int i = 0; i < 23; i++) { /* of each byte one bit, but for the padding */
+    for (int i = 0; i < 23; i++) { /* one bit of each byte, except the padding */
         trace_with(&builder, ring, 7);
         builder.bytes[SNAP_HEADER_SIZE + sizeof(struct snap_section) + sizeof ring + (size_t)i] ^= 1;
         cr_expect_eq(lines_of(&builder), 0, "byte %d", i);
@@ -261,7 +262,7 @@ static void expect_no_counter(uint64_t word) {
 
 Test(reader_hostile, counters_that_are_not_there) {
     expect_no_counter(0);
-    expect_no_counter(4096); /* the first record is none */
+    expect_no_counter(4096); /* the first record is no counter */
     expect_no_counter(4096 + 33);
     expect_no_counter(4096 + 64);
     expect_no_counter(~SNAP_WIDE_BIT);

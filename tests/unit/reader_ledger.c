@@ -1,4 +1,4 @@
-/* reader_ledger.c — a ledger is summed over its threads and put together with its tables. */
+/* reader_ledger.c — a ledger is summed over its threads and combined with its tables. */
 #include <criterion/criterion.h>
 
 #include "builder.h"
@@ -113,7 +113,7 @@ Test(reader_ledger, a_word_counts_blocks_of_one_size) {
     builder_end(&builder);
 }
 
-/* The section was made after the sections were read; the image that comes of it says so. */
+/* The section was made after the sections were read; the image says so. */
 Test(reader_ledger, a_running_process_may_have_newer_counters) {
     struct builder builder;
     struct source source;
@@ -130,7 +130,7 @@ Test(reader_ledger, a_running_process_may_have_newer_counters) {
     builder_end(&builder);
 }
 
-/* Killed while totals of dead sites were moved, it left a file that need not add up. */
+/* The process was killed while totals of dead sites were moved: its file need not add up. */
 Test(reader_ledger, killed_in_the_middle_of_a_fold_is_inexact) {
     struct builder builder;
     two_sites(&builder);
@@ -146,7 +146,7 @@ Test(reader_ledger, killed_in_the_middle_of_a_fold_is_inexact) {
     builder_end(&builder);
 }
 
-/* As after a fold: site 2 was made free, and what thread 2 had counted there went to site 3, in the shared slot. */
+/* As after a fold: site 2 is free, and thread 2's counts there are now at site 3, in the shared slot. */
 Test(reader_ledger, leaves_out_what_free_sites_counted) {
     struct builder builder;
     struct snap_site sites[4] = {{0}, {0}, {SNAP_SITE_FREE}, snap_site(0, 0, 2)};

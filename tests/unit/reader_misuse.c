@@ -1,5 +1,5 @@
 /* reader_misuse.c — blocks that were freed twice have the call stacks of their sites, in a ledger and in a snapshot of
- * it, and count nowhere. */
+ * it, and are not counted. */
 #include <criterion/criterion.h>
 
 #include "builder.h"

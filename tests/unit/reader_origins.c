@@ -1,5 +1,5 @@
-/* reader_origins.c — where descriptors were opened and threads started has its call stack, though nothing was allocated
- * there, and counts nowhere. */
+/* reader_origins.c — the origin of a descriptor or thread has its call stack, although nothing was allocated there, and
+ * is not counted. */
 #include <criterion/criterion.h>
 
 #include "builder.h"
@@ -36,7 +36,7 @@ static void three_sites(struct builder *builder, uint32_t kind) {
     if (kind == SNAP_LEDGER) builder_counter(builder, 2, 2, (struct snap_counter){100, 1, 0, 0});
 }
 
-/* The count is not kept. */
+/* The reader does not need the count. */
 static void add_births(struct builder *builder, uint32_t type, const struct snap_birth *origins, uint64_t count) {
     size_t at = builder_section(builder, type, sizeof *origins, origins, count, 0);
     builder_head(builder, at)->count = 0;
@@ -95,7 +95,8 @@ Test(reader_origins, a_snapshot_has_none) {
     image_clear(&image);
 }
 
-/* As many sections as a file may have, and births: who goes through all of them for each needs many minutes. */
+/* As many sections as a file may have, and as many origins: a search through all sections for each would take many
+ * minutes. */
 Test(reader_origins, as_many_sections_as_births) {
     enum { SECTIONS = 1000000, BIRTHS = 800000 };
     const struct snap_birth origin = {.kind = SNAP_BIRTH_FILE, .site = 3};

@@ -1,4 +1,4 @@
-/* reader_packed.c — the packed totals of a snapshot, both ways and with impossible numbers. */
+/* reader_packed.c — the packed totals of a snapshot, in both directions and with impossible numbers. */
 #include <criterion/criterion.h>
 
 #include "builder.h"

@@ -1,4 +1,4 @@
-/* reader_runs.c — stacks that a process keeps as runs become nodes; no word of them is trusted. */
+/* reader_runs.c — stacks that a process keeps as runs of frames become nodes. No word of them is trusted. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +80,7 @@ Test(reader_runs, leads_nowhere) {
     image_clear(&image);
 }
 
-/* Whatever the words are, it ends, and nodes come out in order. */
+/* For any words, it ends, and nodes come out in order. */
 Test(reader_runs, any_words) {
     unsigned seed = 1;
     for (int round = 0; round < 20000; round++) {

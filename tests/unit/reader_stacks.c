@@ -60,7 +60,7 @@ Test(reader_stacks, innermost_first) {
     builder_end(&builder);
 }
 
-/* By what they are: neither the address at which a module was mapped nor the pieces that a stack is made of count. */
+/* Frames count as they are: neither the address of a module nor the pieces of a stack make a difference. */
 Test(reader_stacks, equal_paths_have_equal_hashes) {
     static const uint32_t other_words[] = {3, 0, 1, 2, 1, 2, 2, 0, 1};
     static const struct snap_node other_nodes[] = {{0}, {0, 0, 0}, {0, 6, 0}, {2, 4, 0}};
@@ -189,7 +189,7 @@ Test(reader_stacks, a_tree_of_lines) {
     builder_end(&builder);
 }
 
-/* Whatever the numbers say, all of it ends, and stays inside the tables. */
+/* For any numbers, it ends, and stays inside of the tables. */
 Test(reader_stacks, numbers_that_lead_nowhere) {
     static const struct snap_node wild[] = {{7, 7, 7},          {1, 1, 0}, {5, 1, 0}, {0, UINT32_MAX, 0}, {3, 8, 0},
                                             {4, 3, UINT32_MAX}, {0, 0, 0}, {6, 0, 0}, {7, 1, 0}};
@@ -216,8 +216,8 @@ Test(reader_stacks, numbers_that_lead_nowhere) {
     builder_end(&builder);
 }
 
-/* Ids that were free once are in no order: node 2 is the outermost, 1 and 4 lie inside it; 3 and 5 go round in a
- * circle. */
+/* Ids that were used again are in no order: node 2 is the outermost, 1 and 4 lie inside of it; 3 and 5 form a circle.
+ * */
 Test(reader_stacks, parents_may_have_higher_ids) {
     static const struct snap_node unordered[] = {{0},       {2, 6, 0}, {0, 1, 0}, {5, 1, 0},
                                                  {2, 3, 0}, {3, 3, 0}, {99, 6, 0}};

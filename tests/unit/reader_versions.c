@@ -1,4 +1,4 @@
-/* reader_versions.c — what a newer library writes is read as far as this version knows it. */
+/* reader_versions.c — files of a newer library are read as far as this version knows them. */
 #include <criterion/criterion.h>
 
 #include "builder.h"

@@ -1,4 +1,4 @@
-/* Requests from outside: in order, each to one who answers, each answer to who waits for it; none after a fork. */
+/* Requests from outside: in order, each to one answerer, each answer to its client; none after a fork. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -139,7 +139,7 @@ Test(requests, taken_back_end_what_is_moved_for_them) {
     cr_assert(!ends(3, true) && ends(4, true));
 }
 
-/* An end from outside is for the request that a move began for, not for what came into its place since. The move may go
+/* A cancel from outside is for the request that the move began for, not for a later one in its entry. The move may go
  * on on another thread than the one that answered. */
 Test(requests, end_what_began_for_them_and_nothing_that_began_before) {
     struct move_end before, now, none;
@@ -159,7 +159,7 @@ Test(requests, end_what_began_for_them_and_nothing_that_began_before) {
     cr_assert_not(move_is_ended(none));
 }
 
-/* What was ended stays so when its place is another's. */
+/* A cancelled request stays cancelled when another one has its entry. */
 Test(requests, stay_ended) {
     struct move_end before, now;
     uint64_t first = taken(MEMSTOW_ASK_STOW, 1);

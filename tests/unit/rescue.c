@@ -1,5 +1,4 @@
-// Rescues, over a device and moves that the test makes up: what another thread does between a refusal and the look at
-// it.
+// Rescues over a device and moves that the test invents: other threads act between a refusal and the look at it.
 #include <criterion/criterion.h>
 
 #include "preload/cuda/cuda_captures.h"
@@ -33,7 +32,7 @@ struct vram_sums vram_sums(uint32_t owner, uint32_t device) {
     return (struct vram_sums){.live = live};
 }
 
-/* Somebody's move, which is over by the time that it is waited for. */
+/* Another thread's move, which is over when it is waited for. */
 bool vram_move_wait(uint32_t milliseconds) {
     bool was = moving;
     (void)milliseconds;
@@ -63,7 +62,8 @@ Test(rescue, who_is_refused_asks_once_more, .init = begin) {
     cr_assert(!rescue_try(&self) && rescues == 1, "and no more than that");
 }
 
-/* Another thread's rescue, or move, has begun and ended since the request was made: what it gave is there. */
+/* Another thread's rescue, or move, has begun and ended since the request was made: the memory that it gave is there.
+ * */
 Test(rescue, what_left_since_the_request_was_made_counts, .init = begin) {
     struct rescue first = rescue_begin(24 * MIB, true), second = rescue_begin(8 * MIB, true);
     cr_assert(rescue_try(&first) && !live);
@@ -78,7 +78,7 @@ Test(rescue, a_move_that_is_on_is_waited_for, .init = begin) {
     cr_assert(!rescue_try(&self) && !rescues, "nothing else can leave");
 }
 
-/* Others give again and again, and it never suffices: that ends. */
+/* Others free memory again and again, and it is never enough: that ends. */
 Test(rescue, not_for_ever, .init = begin) {
     struct rescue self = rescue_begin(24 * MIB, true);
     int asked = 0;
@@ -87,13 +87,13 @@ Test(rescue, not_for_ever, .init = begin) {
     cr_assert_eq(rescues, 1);
 }
 
-/* What the device never had: a wrong size, or one that is read as a number without a sign. */
+/* More than the device ever had: a wrong size, or a negative number that is read without its sign. */
 Test(rescue, not_for_what_no_device_has, .init = begin) {
     total = 48 * MIB;
     struct rescue all = rescue_begin(48 * MIB, true), more = rescue_begin(48 * MIB + 1, true);
     cr_assert(!rescue_try(&more) && !rescues && live);
     cr_assert(rescue_try(&all) && needed == 48 * MIB);
-    total = 0; /* it cannot be told */
+    total = 0; /* it is not known */
     live = 1;
     struct rescue negative = rescue_begin((uint64_t)-4096, true);
     cr_assert(!rescue_try(&negative) && rescues == 1 && live, "rounded up that would be 0: all that there is");

@@ -1,5 +1,5 @@
-// Which blocks are samples: distances are exponentially distributed, to one part in 100 million of what libm says, and
-// each block is taken with its chance, whatever came before.
+// Which blocks are samples: distances are exponentially distributed, as libm computes them to one part in 100 million.
+// Each block is taken with its own chance, whatever came before.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -9,7 +9,7 @@
 enum { DRAWS = 4000000 };
 static const uint64_t MEAN = 512 * 1024;
 
-/* SplitMix64, as its author has it. */
+/* SplitMix64, as published. */
 static uint64_t random_of(uint64_t *state) {
     uint64_t z = (*state += 0x9E3779B97F4A7C15u);
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
@@ -26,7 +26,7 @@ Test(sample, distances_are_logarithms) {
     }
 }
 
-/* Three standard errors: of the mean MEAN/sqrt(n), of the variance sqrt(8/n) of it. */
+/* Three standard errors: of the mean MEAN/sqrt(n), of the variance sqrt(8/n) times itself. */
 Test(sample, distances_have_the_mean_and_variance_of_an_exponential) {
     uint64_t state = 20261121;
     double sum = 0, squares = 0, mean = (double)MEAN;
@@ -46,7 +46,7 @@ Test(sample, the_least_mean_takes_nearly_everything) {
     for (int i = 0; i < DRAWS; i++) cr_assert(sample_distance(&state, 1) <= 38);
 }
 
-/* Blocks of one size among others: the countdown goes over all of them. */
+/* Blocks of one size among others: the countdown runs over all of them. */
 static double rate_of(uint64_t size) {
     static const uint64_t others[] = {0, 16, 100, 4000, 1 << 20};
     int taken = 0, blocks = DRAWS / 4;

@@ -1,5 +1,5 @@
-/* An ending that is called off, and another that a signal begins at that very moment: each has its own limit. The
- * threads of limits are not here: what they would run is called when the test wants it. */
+/* One ending is cancelled, and a signal begins another one at that very moment: each has its own limit. The threads of
+ * limits are not here: the test calls their functions when it wants to. */
 #include <criterion/criterion.h>
 #include <stdbool.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ static bool guards_begin, signal_comes, called_off_early;
 
 static void begin_another(void);
 
-/* What is left is looked for on the caller's thread: only the limits' threads are kept. */
+/* The search for what is left runs on the caller's thread; only the threads of limits are kept. */
 struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files) {
     (void)own_files;
     if (!guards_begin) return NULL;
@@ -42,8 +42,8 @@ static int begin(const char *reason, uint64_t limit_ns, int status) {
     return result;
 }
 
-/* Who called the first ending off waits for its thread, which has not looked yet. The second one's time is over at
- * once. */
+/* The thread that cancelled the first ending waits for its limit's thread, which has not looked yet. The second
+ * ending's time is over at once. */
 void stow_thread_join(struct stow_thread *self) {
     self->joined = true;
     if (!signal_comes) return;
@@ -51,7 +51,8 @@ void stow_thread_join(struct stow_thread *self) {
     begin("a signal", 0, FORCED);
 }
 
-/* Before the one who began the first ending has noted its thread, it is called off, and another begins. */
+/* The first ending is cancelled, and another one begins, before the thread that began the first has noted its limit's
+ * thread. */
 static void begin_another(void) {
     called_off_early = guards_begin = false;
     shutdown_end(true);
@@ -70,7 +71,7 @@ static void call_off_and_begin(void) {
     MUST(started == 2 && threads[0].joined && !threads[1].joined);
 }
 
-/* The first one's thread looks now: what it was for is over. */
+/* The thread of the first limit looks now: its ending is over. */
 static void look_first(void) {
     call_off_and_begin();
     threads[0].work(threads[0].context);

@@ -1,4 +1,5 @@
-// Which processes are kin, on a system with many: whatever names whom, the steps grow as the processes do.
+// Which processes are kin, on a system with many: for any relations between them, the number of steps grows only as the
+// number of processes.
 // build: -fsanitize-coverage=trace-pc -Wl,--wrap=os_open,--wrap=os_read,--wrap=os_each_name,--wrap=os_pid
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ NOT_COUNTED static int place_in_all(uint32_t pid) {
     return -1;
 }
 
-/* A descriptor of no file, behind which a place among all is told. No environment can be read. */
+/* A descriptor without a file, at which a position in the list is noted. No environment can be read. */
 static int last_place;
 NOT_COUNTED int __wrap_os_open(const char *path, int flags, int mode) {
     uint32_t pid = (uint32_t)atoi(path + strlen("/proc/"));
@@ -104,7 +105,7 @@ static uint64_t steps_of_strangers(uint32_t count) {
     return taken;
 }
 
-/* Each has a lower pid than its parent, as after the numbers began anew: no order of pids finds them in one round. */
+/* Each process has a lower pid than its parent, as after pids began anew: no order of pids finds them in one round. */
 static uint64_t steps_of_chain(uint32_t count) {
     begin();
     for (uint32_t i = 0; i < count; i++) add(SELF - count + i, SELF - count + i + 1, 1, 1, START + 1);
@@ -113,7 +114,7 @@ static uint64_t steps_of_chain(uint32_t count) {
     return taken;
 }
 
-/* The leaders of their groups have ended: they are looked for among those that were found. */
+/* The leaders of their groups have ended: they are searched for among the processes that were found. */
 static uint64_t steps_of_orphans(uint32_t count) {
     begin();
     for (uint32_t i = 0; i < KNOWN_MOST; i++) add(SELF + 1 + i, SELF, 1, 1, START + 1);
@@ -138,7 +139,7 @@ Test(shutdown_kin, steps_grow_as_the_processes_do) {
 
 static bool names_kin(uint32_t number, const bool *kin) { return number != SELF && kin[number]; }
 
-/* As the header has it, until nothing is added. */
+/* As the header says, until nothing is added. */
 static bool expect_more(bool *kin) {
     bool more = false;
     for (uint32_t i = 1; i < all_count; i++) {

@@ -1,5 +1,5 @@
-// The simulated CUDA driver, a test double: threads that allocate, use and free by every kind of call at once, while
-// calls fail now and then. What a thread wrote is what it reads, and in the end nothing is left.
+// The simulated CUDA driver, a test double: threads allocate, use and free by every kind of call at the same time,
+// while calls fail now and then. A thread reads what it wrote, and at the end nothing is left.
 #include <pthread.h>
 
 #include "proof.h"

@@ -1,11 +1,11 @@
-// The simulated CUDA driver, a test double: memory. What it takes from a device, what is in it, who may use it.
+// The simulated CUDA driver, a test double: memory. How much it takes from a device, its content, and who may use it.
 #include <unistd.h>
 
 #include "proof.h"
 
 TestSuite(simcuda_memory, .init = proof_begin);
 
-/* Half of random bytes' bits are set; of zeros, or of a pattern, not. */
+/* Half of the bits of random bytes are set; those of zeros, or of a pattern, are not. */
 static bool looks_random(const unsigned char *at, size_t bytes) {
     size_t bits = 0;
     for (size_t i = 0; i < bytes; i++) bits += (size_t)__builtin_popcount(at[i]);
@@ -26,7 +26,7 @@ Test(simcuda_memory, fresh_memory_is_random) {
     cr_assert(looks_random(bytes, sizeof bytes), "what was freed does not come back");
 }
 
-/* The kernel says so, without a signal. */
+/* The kernel answers that, without a signal. */
 static bool host_can_read(CUdeviceptr at) {
     int ends[2];
     cr_assert_eq(pipe(ends), 0);
@@ -116,7 +116,7 @@ Test(simcuda_memory, bad_access_breaks_the_context_when_executed) {
     OK(cuMemAlloc_v2(&at, 4 * MIB));
     OK(cuMemAlloc_v2(&other, 4 * MIB));
     sim_hold(1);
-    OK(cuMemsetD32Async(at + 8 * MIB * 1024, 1, 1, NULL)); /* nothing there: still fine */
+    OK(cuMemsetD32Async(at + 8 * MIB * 1024, 1, 1, NULL)); /* nothing there: still no error */
     OK(cuMemAlloc_v2(&other, 4 * MIB));
     sim_hold(-1);
     REFUSED(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);

@@ -1,15 +1,15 @@
 // Device memory that memstow serves, over the simulated CUDA driver (a test double): out to the host and back at the
-// same addresses; which calls a move takes; what is refused.
+// same addresses; the calls that a move makes; refusals.
 #include "moving_proof.h"
 
 #include <stdio.h>
 
 #include "preload/cuda/cuda_captures.h"
 
-/* Somebody writes to what is being moved, between the copy and the comparison. */
+/* A thread writes to the memory that moves, between copy and comparison. */
 static int spoil_at;
 
-/* Somebody wants to assign what is being moved. */
+/* A thread wants to assign the memory that moves. */
 static pthread_t assigner;
 static uint64_t wanted_by_assigner;
 static bool held_by_assigner;
@@ -166,7 +166,7 @@ Test(simcuda_moving, a_context_that_ends_takes_its_blocks) {
     cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
 }
 
-/* Another thread may be at work in the next context of that name before anybody here knows that the first has ended. */
+/* Another thread may be at work in the next context of that name before memstow knows that the first has ended. */
 Test(simcuda_moving, what_was_served_in_the_next_context_stays) {
     cuda_handle contexts[VRAM_CONTEXTS], context = (cuda_handle)proof_context;
     uint64_t moved;
@@ -209,7 +209,7 @@ Test(simcuda_moving, comes_back_whole_or_not_at_all) {
     cr_assert(is_live(first) && is_live(second) && holds(first, 4 * MIB, 1));
 }
 
-/* What the program has freed, and the driver's pool keeps, is there for what comes back. */
+/* Memory that the program has freed, and the driver's pool keeps, is used for memory that comes back. */
 Test(simcuda_moving, the_pool_gives_up_what_it_keeps) {
     uint64_t moved, at = served(40 * MIB, 1), kept, forever = UINT64_MAX;
     CUmemoryPool pool;
@@ -225,7 +225,7 @@ Test(simcuda_moving, the_pool_gives_up_what_it_keeps) {
     cr_assert(holds(at, 40 * MIB, 5));
 }
 
-/* Contexts that end leave what is pinned; it is 64 MiB for all of them together. */
+/* Contexts that end leave pinned memory; it is 64 MiB for all of them together. */
 Test(simcuda_moving, contexts_share_what_is_pinned) {
     CUcontext other;
     uint64_t at, moved, first = served(4 * MIB, 1);
@@ -242,7 +242,7 @@ Test(simcuda_moving, contexts_share_what_is_pinned) {
     cr_assert(holds(first, 4 * MIB, 1) && holds(at, 4 * MIB, 2));
 }
 
-/* When not all of them can be waited for, nothing moves. */
+/* If some of them cannot be waited for, nothing moves. */
 Test(simcuda_moving, more_contexts_than_can_be_waited_for) {
     uint64_t moved;
     served(4 * MIB, 1);
@@ -289,7 +289,7 @@ static void in_order(const char *const *names, uint32_t n) {
     }
 }
 
-/* The last call of one comes before the first of the other. */
+/* The last call of one comes before the first call of the other. */
 static void is_over_before(const char *first, const char *second) {
     static char text[1 << 16];
     cr_assert(sim_log_text(text, sizeof text) < sizeof text);
@@ -303,7 +303,8 @@ static void a_quarter_of_a_gibibyte(void) {
     begin();
 }
 
-/* Of 256 MiB, 4 pieces of 64 MiB and 8 copies of 32 MiB; access and the end of mappings once. So 16 and 32 of 1 GiB. */
+/* For 256 MiB: 4 pieces of 64 MiB, and 8 copies of 32 MiB; access and unmapping once. So there are 16 and 32 for 1 GiB.
+ * */
 Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
     static const char *const names[] = {"cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuMemUnmap",
                                         "cuMemRelease",         "cuMemCreate",          "cuMemMap",
@@ -317,7 +318,7 @@ Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
     struct vram_move_options options = {.milliseconds = 10000};
     uint64_t at = served(256 * MIB, 1);
     for (uint32_t i = 0; i < 8; i++) fill(at + i * 32 * MIB, 32 * MIB, i);
-    sim_set_latency_us(3000); /* a buffer that is used again too soon would be seen */
+    sim_set_latency_us(3000); /* reusing a buffer too soon would be noticed */
     sim_count_reset();
     cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
     expect_calls(names, going, 8);
@@ -338,7 +339,7 @@ Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
     for (uint32_t i = 0; i < 8; i++) cr_assert(holds(at + i * 32 * MIB, 32 * MIB, i));
 }
 
-/* Pinned backups take one copy for a block, and none by way of the buffers. */
+/* Pinned backups take one copy for a block, and none through the buffers. */
 Test(simcuda_moving_calls, of_pinned_memory, .init = a_quarter_of_a_gibibyte) {
     uint64_t moved, at = served(64 * MIB, 1);
     struct vram_move_options options = {.milliseconds = 10000, .limits = {.pinned = 64 * MIB}};

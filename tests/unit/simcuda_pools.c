@@ -88,7 +88,7 @@ Test(simcuda_pools, reuse_on_the_same_stream_at_once) {
     OK(cuCtxSynchronize());
 }
 
-/* Old work finds its data although the address has been given to somebody else behind it. */
+/* Earlier work finds its data although the address has been given to later work. */
 Test(simcuda_pools, reuse_keeps_the_order_of_the_stream) {
     CUdeviceptr one, two, copy;
     uint32_t back;
@@ -236,7 +236,8 @@ static void *unsafe_call(void *unused) {
     return unused;
 }
 
-/* Another thread's unsafe call while this one captures: → the error it gets, and what the end of the capture says. */
+/* Another thread's unsafe call while this one captures. Returns the error that it gets; the end of the capture has
+ * another one. */
 static CUresult disturbed(int mode, int others_mode) {
     pthread_t thread;
     CUgraph graph = NULL;

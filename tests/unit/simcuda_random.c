@@ -1,5 +1,5 @@
 // Device memory that memstow serves, over the simulated CUDA driver (a test double): an error at each call in turn,
-// random steps of one thread and of several with errors, and threads that come in each other's way.
+// random steps of one thread and of several with errors, and threads that disturb each other.
 #include "moving_proof.h"
 
 static void begin(void) { moving_begin(moving_function); }
@@ -18,14 +18,14 @@ struct slot {
     uint32_t owner, seed;
 };
 
-/* Who takes steps: one thread for all owners, or a thread for each, with its own blocks. */
+/* A thread that takes steps: one thread for all owners, or a thread for each, with its own blocks. */
 struct walker {
     struct slot slots[SLOTS];
     uint32_t random, owner; /* 0: any */
 };
 
-/* Whose memory is used does not move meanwhile, as an owner that is not idle does not. Moves of all take all of them,
- * in this order. Frees ask nobody. */
+/* Memory in use does not move, like memory of an owner that is not idle. Moves of all owners take all of these locks,
+ * in this order. Frees take none. */
 static pthread_mutex_t using[OWNERS + 1] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
                                             PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
@@ -55,7 +55,7 @@ static void allocate(struct walker *self, struct slot *slot) {
         fill(slot->at, slot->bytes, slot->seed);
 }
 
-/* What fails stays, and can be tried again. */
+/* A free that fails leaves the block, and can be tried again. */
 static void free_surely(uint64_t at) {
     for (int result = 1; result;) cr_assert(vram_memory_free(at, &result));
 }
@@ -116,7 +116,7 @@ static void look_and_free(struct walker *self) {
     }
 }
 
-/* A copy that did not end holds on to its memory until another has. */
+/* A copy that did not end keeps its memory until another one has ended. */
 static void one_more_copy(void) {
     uint64_t moved, at = served(2 * MIB, 1);
     int result;
@@ -125,7 +125,7 @@ static void one_more_copy(void) {
     vram_memory_free(at, &result);
 }
 
-/* All of it back, looked at, and freed; nothing is left in the driver but the ring. */
+/* Everything comes back, is checked, and is freed. Nothing but the ring is left in the driver. */
 static void finish(struct walker *walkers, int count, uint64_t before) {
     uint64_t moved;
     int result;
@@ -134,7 +134,7 @@ static void finish(struct walker *walkers, int count, uint64_t before) {
     for (int i = 0; i < count; i++) look_and_free(&walkers[i]);
     OK(cuCtxSynchronize());
     one_more_copy();
-    vram_memory_free(served(2 * MIB, 1), &result); /* whoever comes by */
+    vram_memory_free(served(2 * MIB, 1), &result); /* any thread that comes by */
     struct sim_usage usage = proof_usage(0);
     struct vram_sums sums = vram_sums(0, UINT32_MAX);
     cr_assert_eq(usage.used, before);
@@ -160,7 +160,7 @@ static void fail_at_each_call(uint64_t pinned) {
         if (!serve(2 * MIB, 1, &served_late)) free_surely(served_late);
         calls = sim_count("*");
         finish(&self, 1, before);
-    } while (calls >= nth); /* until the error comes too late */
+    } while (calls >= nth); /* until the error would come after the last call */
     cr_assert_gt(nth, 50);
 }
 
@@ -175,8 +175,8 @@ static uint32_t rounds(uint32_t few) {
     return asked ? (uint32_t)atoi(asked) : few;
 }
 
-/* An error at one call of each round: at the first in the first round, at the second in the second, and so on until
- * a round has fewer calls; then again from the first. Every other round has a few more, anywhere. */
+/* An error at one call of each round: at the first call in the first round, at the second in the second, and so on
+ * until a round has fewer calls; then again from the first. Every other round has a few more errors at random calls. */
 static void inject(uint32_t round, uint32_t *random) {
     static uint64_t nth;
     if (sim_count("*") < nth) nth = 0;

@@ -1,5 +1,5 @@
-// The simulated CUDA driver, a test double: pools of other processes, multicast objects, captures into a graph that is
-// there, addresses below 4 GiB.
+// The simulated CUDA driver, a test double: pools of other processes, multicast objects, captures into an existing
+// graph, addresses below 4 GiB.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ CUresult cuGraphCreate(CUgraph *, unsigned);
 
 struct shared {
     CUmemPoolPtrExportData first, second;
-    int file; /* the child's, too: it has it from before */
+    int file; /* the child has it, too, from before the fork */
 };
 
 static CUmemoryPool shared_pool(int handle_types) {
@@ -35,7 +35,8 @@ static CUmemoryPool shared_pool(int handle_types) {
     return pool;
 }
 
-/* The child begins before the parent does: a driver does not live on in a child. It opens the parent's descriptor. */
+/* The child begins before the parent does, because a driver does not live on in a child. It opens the parent's
+ * descriptor. */
 static int child_uses(int from) {
     struct shared shared;
     CUdeviceptr one, two;
@@ -68,7 +69,7 @@ Test(simcuda_sharing, memory_of_a_pool_in_another_process) {
     char device[4];
     cr_assert_eq(pread(shared.file, device, 4, 0), 4);
     cr_assert_eq(write(same, device, 4), 4);
-    shared.file = same; /* as it would come over a socket */
+    shared.file = same; /* as if it came over a socket */
     OK(cuMemAllocFromPoolAsync(&first, 1000, pool, NULL));
     OK(cuMemAllocFromPoolAsync(&second, 1000, pool, NULL));
     OK(cuMemsetD32_v2(first, 31337, 1));
@@ -159,9 +160,9 @@ Test(simcuda_sharing, a_capture_into_a_graph_that_is_there) {
         cr_assert_eq(back, 7 + i);
     }
     OK(cuStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0, CU_CAPTURE_RELAXED));
-    cr_assert_neq(cuStreamQuery(stream), 0); /* breaks it */
+    cr_assert_neq(cuStreamQuery(stream), 0); /* this breaks the capture */
     REFUSED(cuStreamEndCapture(stream, &same), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    OK(cuGraphDestroy(graph)); /* the caller's still */
+    OK(cuGraphDestroy(graph)); /* it is still the caller's */
 }
 
 Test(simcuda_sharing, addresses_below_4_gib) {

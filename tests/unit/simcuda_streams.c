@@ -1,4 +1,4 @@
-// The simulated CUDA driver, a test double: streams, events, late reading, the program's functions on them.
+// The simulated CUDA driver, a test double: streams, events, late reading, functions of the program on streams.
 #include <pthread.h>
 
 #include "proof.h"
@@ -49,7 +49,7 @@ Test(simcuda_streams, pinned_memory_is_read_late_and_pageable_memory_at_once) {
     cr_assert_eq(word_at(at + 4), 10);
 }
 
-/* What a stream put there while the kernel of another still ran. */
+/* What one stream wrote while the kernel of another still ran. */
 static uint32_t beside(CUstream busy, CUstream other, CUdeviceptr at) {
     sim_release_kernels(0);
     OK(cuMemsetD32Async(at, 1, 1, other));

@@ -164,7 +164,7 @@ Test(simcuda_vmm, plain_memory_of_a_peer) {
     OK(cuCtxSetCurrent(second));
     OK(cuMemAlloc_v2(&there, 2 * MIB));
     OK(cuMemsetD32_v2(there, 5, 1));
-    OK(cuMemcpyPeer(here, proof_context, there, second, 4)); /* needs no access */
+    OK(cuMemcpyPeer(here, proof_context, there, second, 4)); /* needs no access right */
     OK(cuMemcpyDtoH_v2(&back, here, 4));
     cr_assert_eq(back, 5);
     OK(cuCtxEnablePeerAccess(proof_context, 0));
@@ -204,7 +204,7 @@ Test(simcuda_vmm, shareable_handles) {
     close(fd);
 }
 
-/* The child begins before the parent does: a driver does not live on in a child. */
+/* The child begins before the parent does, because a driver does not live on in a child. */
 static int child_reads(int from) {
     CUipcMemHandle handle;
     CUdeviceptr at;

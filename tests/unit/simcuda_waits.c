@@ -1,10 +1,10 @@
-// What moves and frees of device memory wait for, over the simulated CUDA driver (a test double): what runs, streams,
-// and captures, which are not broken.
+// What moves and frees of device memory wait for, over the simulated CUDA driver (a test double): running work,
+// streams, and captures, which are not broken.
 #include "moving_proof.h"
 
 #include "preload/cuda/cuda_captures.h"
 
-/* Somebody begins to capture a stream, as a hook would, when memstow has just found that nobody does. */
+/* A thread begins to capture a stream, as a hook would, just after memstow has found that nobody captures. */
 static bool capture_at_wait;
 static pthread_t capturer;
 static CUresult capture_went;
@@ -55,7 +55,7 @@ Test(simcuda_waits, what_is_running_is_waited_for) {
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     vram_contexts_note((cuda_handle)other);
     sim_set_latency_us(20000);
-    OK(cuMemsetD32Async(at, 77, MIB, stream)); /* of another context */
+    OK(cuMemsetD32Async(at, 77, MIB, stream)); /* from another context */
     OK(cuCtxSetCurrent(proof_context));
     cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
     sim_set_latency_us(0);
@@ -86,7 +86,7 @@ Test(simcuda_waits, a_kernel_that_does_not_end) {
 
 /* ---- captures */
 
-/* Another thread's capture in global mode forbids what a free takes; it must go on as if nothing had been. */
+/* Another thread's capture in global mode forbids calls that a free needs. The capture must go on undisturbed. */
 static CUstream capturing;
 static CUresult captured;
 
@@ -127,7 +127,7 @@ Test(simcuda_waits, a_free_breaks_no_capture) {
     cr_assert_eq(proof_usage(0).used, before);
 }
 
-/* Ends the capture that began at a wait; it must not have been broken. */
+/* Ends the capture that began during a wait. It must not be broken. */
 static void capture_is_whole(void) {
     pthread_barrier_wait(&capture_may_end);
     pthread_join(capturer, NULL);
@@ -152,14 +152,14 @@ Test(simcuda_waits, a_capture_that_begins_at_a_wait_is_not_broken) {
     cr_assert(vram_memory_free(late, &result) && !result);
     cuda_captures_ended(listed);
     capture_at_wait = true;
-    vram_memory_reap(); /* what was freed meanwhile is waited for now */
+    vram_memory_reap(); /* memory that was freed meanwhile is waited for now */
     cr_assert_not(capture_at_wait);
     capture_is_whole();
     in(options, &moved);
     cr_assert(holds(at, 4 * MIB, 3));
 }
 
-/* Once the driver has destroyed a stream, another may have its name before the list knows of the end. */
+/* Once the driver has destroyed a stream, another may get its name before the list knows of the end. */
 Test(simcuda_waits, what_ends_is_not_the_next_of_its_name) {
     struct cuda_target place = {.context = (cuda_handle)5};
     cuda_handle stream = (cuda_handle)7;
@@ -183,7 +183,7 @@ Test(simcuda_waits, what_ends_is_not_the_next_of_its_name) {
     cr_assert_not(cuda_captures_any());
 }
 
-/* A kernel that does not end must not keep anybody from capturing: the first waits, and none that comes later. */
+/* A kernel that does not end must not keep anybody from capturing: the first capture waits, later ones do not. */
 Test(simcuda_waits, a_capture_does_not_wait_for_long) {
     uint64_t moved, before = now_ns();
     struct vram_move_options options = ANY;
@@ -219,7 +219,7 @@ Test(simcuda_waits, freed_in_the_order_of_a_stream) {
     cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_EMPTY);
     sim_release_kernels(1);
     OK(cuCtxSynchronize());
-    served(2 * MIB, 1); /* whoever comes by */
+    served(2 * MIB, 1); /* any thread that comes by */
     cr_assert_eq(proof_usage(0).used, before + 2 * MIB);
     cr_assert_eq(proof_usage(0).faults, 0);
 }
@@ -235,7 +235,8 @@ Test(simcuda_waits, freed_while_stowed) {
     cr_assert_eq(proof_usage(0).reserved_va, 0);
 }
 
-/* cuMemFree of plain memory waits for what uses it, whichever context the thread is in; of a pool's it does not. */
+/* cuMemFree of plain memory waits for the work that uses it, whichever context the thread is in. cuMemFree of a pool's
+ * memory does not. */
 Test(simcuda_waits, plain_memory_is_freed_when_nothing_uses_it) {
     CUcontext other;
     uint64_t at = served(4 * MIB, 1), pooled = served_in_stream(4 * MIB, 1);
@@ -252,7 +253,8 @@ Test(simcuda_waits, plain_memory_is_freed_when_nothing_uses_it) {
     cr_assert_eq(proof_usage(0).faults, 0);
 }
 
-/* Its stream is of another context than the thread's, which may end before what is on the stream has been looked at. */
+/* Its stream belongs to another context than the thread's. That context may end before the work on the stream has been
+ * looked at. */
 Test(simcuda_waits, freed_in_a_stream_of_another_context) {
     uint64_t before = proof_usage(0).used, context, at = served_in_stream(4 * MIB, 1);
     uint64_t later = served_in_stream(4 * MIB, 1);

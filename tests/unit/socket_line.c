@@ -1,5 +1,4 @@
-// What a line of /proc/net says: addresses as inet_ntop writes them, states, names of UNIX sockets; and lines that are
-// none.
+// Lines of /proc/net: addresses as inet_ntop writes them, states, names of UNIX sockets; and invalid lines.
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@ static void compare(int family, const uint8_t *bytes, size_t length) {
     cr_assert_str_eq(text, expected);
 }
 
-/* Each of the eight words is 0, or one of three others. */
+/* Each of the eight words is 0, or one of three other values. */
 Test(socket_line, addresses) {
     static const uint16_t words[] = {0, 0xffff, 0x1, 0x20b0};
     for (unsigned choice = 0; choice < 1u << 16; choice++) {
@@ -58,7 +57,7 @@ Test(socket_line, lines) {
     }
 }
 
-/* Each beginning of a line, and each line with one character changed, is read within its room. */
+/* Each beginning of a line, and each line with one changed character, is read without going beyond its end. */
 Test(socket_line, no_lines) {
     static const char *const none[] = {"",
                                        " ",

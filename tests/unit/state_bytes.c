@@ -1,4 +1,5 @@
-// The file of a value: its length is on the disk before anything names it, and what cannot be asked about is closed.
+// The file of a value: its length is on the disk before anything names the file. A file that cannot be asked about is
+// closed.
 // build: -Wl,--wrap=os_call6 -Wl,--wrap=os_stat_fd
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -29,7 +30,7 @@ long __wrap_os_call6(long number, long a, long b, long c, long d, long e, long f
 
 int __wrap_os_stat_fd(int fd, struct stat *out) { return cannot_be_asked ? -EIO : __real_os_stat_fd(fd, out); }
 
-/* On a disk: a file without a name. */
+/* On a disk, in a file without a name. */
 static int put_small(struct state_bytes *out, const struct state_source *source) {
     static const char *const places[] = {".", "/var/tmp"};
     int error = -ENOENT;
@@ -41,7 +42,7 @@ static int put_small(struct state_bytes *out, const struct state_source *source)
     return error;
 }
 
-/* Room is taken for more than a small value has. */
+/* More space is reserved than a small value needs. */
 Test(state_bytes, the_length_is_flushed) {
     char bytes[SMALL] = "bytes";
     const struct memstow_state_part part = {(uint64_t)bytes, SMALL};

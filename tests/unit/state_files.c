@@ -1,5 +1,5 @@
-// A folder of values is opened with few looks at each name, however many there are. What its manifest does not name
-// goes.
+// A folder of values is opened with few comparisons for each name, however many there are. Files that its manifest does
+// not name are removed.
 // build: -Wl,--wrap=os_decimal
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 enum { VALUES = 3000, LEFT_OVER = 100, LOOKS_MOST = 3 };
 
 static char directory[] = "state-files-XXXXXX", path[200];
-static unsigned long looks; /* a name is made with one number in it */
+static unsigned long looks; /* each name of a file contains one number */
 
 char *__real_os_decimal(char *to, uint64_t number);
 char *__wrap_os_decimal(char *to, uint64_t number);

@@ -1,4 +1,4 @@
-// A loop is closed, and another takes its place, while the bytes of a value are written: they go where they belong.
+// A loop is closed, and another one takes its place, while the bytes of a value are written: they go to their own loop.
 // build: -Wl,--wrap=state_bytes_in_file,--wrap=state_bytes_in_folder
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -30,7 +30,7 @@ static int64_t open_in(const char *name, const char *directory) {
     return state_open(name, &options, (struct caller){0});
 }
 
-/* Another thread has its turn just as the bytes are to be written. */
+/* Another thread runs just before the bytes are written. */
 static void replace_loop(void) {
     is_written = true;
     cr_assert_eq(state_close(loop, true), 0);
@@ -75,7 +75,7 @@ static void begin(void) {
     cr_assert(mkdtemp(first) && mkdtemp(second));
 }
 
-/* The first loop's folder stays, as state_close was asked. */
+/* The first loop's folder stays, because state_close was called so. */
 static void end(void) {
     char path[128];
     snprintf(path, sizeof path, "%s/p.state/lock", first);

@@ -1,5 +1,5 @@
-// The file that memory goes to, where less works than usual: short writes, no files without a name, a kill before the
-// name is removed, a descriptor's number that is another file's by now, a folder that is gone.
+// The file for moved memory under bad conditions: short writes, no files without a name, a kill before the name is
+// removed, a descriptor number that now belongs to another file, a folder that is gone.
 // build: -Wl,--wrap=os_call6 -Wl,--wrap=os_open
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -20,7 +20,7 @@
 
 enum { PAGES = 64, LENGTH = PAGES * OS_PAGE };
 
-/* What goes wrong. */
+/* The faults of a case. */
 static struct {
     long most_written; /* by one call; 0: all */
     uint32_t writes;
@@ -48,7 +48,7 @@ int __wrap_os_open(const char *path, int flags, int mode) {
 
 static char folder[64];
 
-/* On a disk: a folder of this test's, where files can be. */
+/* On a disk: a folder of this test's own. */
 static void make_folder(void) {
     static const char *const places[] = {"./stow-XXXXXX", "/var/tmp/memstow-test-XXXXXX"};
     struct stow_file file;

@@ -1,5 +1,5 @@
-// A file read ahead of who takes it, through less room than it needs: every byte once and in order; a file that ends
-// too early, a taker that stops half way, no descriptor, and no thread to read on.
+// A file is read ahead of the code that takes its bytes, through a small buffer: every byte once and in order. Also a
+// file that ends too early, a taker that stops half way, no descriptor, and no thread to read.
 // build: -Wl,--wrap=stow_thread_start
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static char room[ROOM_PIECES * READ_PIECE];
 
 static uint64_t word_at(uint64_t offset) { return (offset + 1) * 0x9e3779b97f4a7c15; }
 
-/* A file in which each word says where it lies. */
+/* A file in which each word contains its position. */
 static int make_file(uint64_t length) {
     FILE *file = tmpfile();
     cr_assert_not_null(file);
@@ -49,7 +49,7 @@ static void check_words(const char *at, uint64_t offset, uint64_t length) {
     }
 }
 
-/* Takes up to `most` bytes in parts of up to 8 KiB or whole pieces; how much there was. */
+/* Takes up to `most` bytes in parts of up to 8 KiB or in whole pieces. Returns how many there were. */
 static uint64_t take(struct stow_read *reading, uint64_t most) {
     unsigned seed = 3;
     uint64_t done = 0, there;
@@ -95,7 +95,7 @@ Test(stow_read, taker_stops_half_way) {
     close(fd);
 }
 
-/* What was read before that can still be taken. */
+/* Bytes that were read before that can still be taken. */
 Test(stow_read, file_too_short) {
     struct stow_read reading;
     uint64_t there = 7 * READ_PIECE + 4096;

@@ -1,4 +1,4 @@
-// The table of what is stowed, against one flag a page, and chunks that wait for each other.
+// The table of stowed memory, against a model with one flag for each page; and chunks that wait for each other.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ Test(stow_table, who_touches_a_chunk_waits) {
     usleep(50000);
     stow_table_lock();
     cr_assert(stow_table_is_moving(PAGE) && !stow_table_is_moving(4 * PAGE));
-    stow_table_wait(4 * PAGE, 5 * PAGE); /* beside it nobody waits */
+    stow_table_wait(4 * PAGE, 5 * PAGE); /* nobody waits for memory beside it */
     cr_assert_eq(++order, 1);
     stow_table_end();
     stow_table_unlock();

@@ -1,4 +1,4 @@
-// Threads of memstow's own: one that is a process of its own ends even where somebody has stopped it.
+// Threads of memstow's own: a thread that is a process of its own ends even if somebody has stopped it.
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include "preload/stow/stow_thread.h"
 
 #if defined(__SANITIZE_THREAD__)
-enum { UNSEEN = 1 }; /* ThreadSanitizer must see a thread begin */
+enum { UNSEEN = 1 }; /* ThreadSanitizer must see the start of a thread */
 #else
 enum { UNSEEN = 0 };
 #endif
@@ -18,7 +18,7 @@ enum { UNSEEN = 0 };
 static int ends[2];
 static int process;
 
-/* Until there is something to read. */
+/* Waits until there is something to read. */
 static void wait_for_word(void *unused) {
     struct pollfd wait = {.fd = ends[0], .events = POLLIN};
     (void)unused;
@@ -46,7 +46,7 @@ Test(stow_thread, apart, .disabled = UNSEEN) {
     has_ended();
 }
 
-/* As by kill -STOP of the process group, of which only the program is then told to go on. */
+/* As if kill -STOP stopped the process group, and then only the program were continued. */
 Test(stow_thread, apart_and_stopped, .disabled = UNSEEN) {
     struct stow_thread *made = start_apart();
     siginfo_t stopped;

@@ -1,5 +1,4 @@
-/* What a hook brings back ends for nobody: it does not look whether an earlier move was to end, whoever asked for that.
- */
+/* A hook that brings memory back does not look whether an earlier move was cancelled, whoever asked for that. */
 #include <criterion/criterion.h>
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-/* suppressions.c — what a line of the file suppresses, until when, and what is wrong with a file. */
+/* suppressions.c — what a line of the file suppresses, until when, and the faults of a file. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -74,7 +74,7 @@ static const struct {
     {"module=libjson*.so", true, false, false},
     {"module=/usr/lib/*", false, false, false},
     {"function=json_* module=libjson*", true, false, false},
-    {"function=main module=libjson*", false, false, false}, /* of one frame */
+    {"function=main module=libjson*", false, false, false}, /* both of one frame */
     {"owner=model:UNET*", true, true, false},
     {"owner=\"UNET 1\"", true, true, false},
     {"owner=KSampler", true, false, false},

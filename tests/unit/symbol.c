@@ -1,5 +1,5 @@
 // build: -ldl
-// An exported symbol of one object is what dlsym finds there, and nothing else is found.
+// An exported symbol of an object is the one that dlsym finds there, and no other is found.
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <link.h>
@@ -32,7 +32,7 @@ Test(symbol, of_another_object_is_not_found) {
     cr_assert_eq(symbol_find(libc, "symbol_find", NULL), 0);
 }
 
-/* All objects of this process, the vDSO too, whose tables are not relocated. */
+/* All objects of this process, also the vDSO, whose tables are not relocated. */
 Test(symbol, any_object_will_do) {
     void *self = dlopen(NULL, RTLD_NOW);
     struct link_map *object;

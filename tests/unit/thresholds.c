@@ -1,4 +1,4 @@
-/* thresholds.c — limits: what is written, what it means, and what passes them. */
+/* thresholds.c — limits: their texts, their meaning, and growth that exceeds them. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -96,7 +96,7 @@ Test(thresholds, are_passed_by_more_than_they_say) {
     }
 }
 
-/* Below 1 MB it passes; over 5 MB or 10 % it fails; what lies between is a warning. */
+/* Below 1 MB it passes; above 5 MB or 10 % it fails; in between it is a warning. */
 static const struct {
     int64_t bytes;
     uint64_t before;

@@ -1,4 +1,4 @@
-/* top.c — the first few of many are those that sorting all gives. */
+/* top.c — the first few of many are the same as after sorting all. */
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <stdlib.h>

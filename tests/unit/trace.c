@@ -1,5 +1,5 @@
-// The trace of decisions: numbers without gaps, whole lines however often the ring goes round, from any thread, and
-// what is refused. What is in the file is read with the tools' reader, as it is after kill -9.
+// The trace of decisions: numbers without gaps; whole lines, however often the ring is filled, from any thread; refused
+// lines. The tools' reader reads the file, as after kill -9.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@ static void end(void) { unlink(path); }
 
 static int say(const char *text) { return trace_add_foreign(text, strlen(text)); }
 
-/* The ledger as a reader has it, while its process runs. */
+/* The ledger as a reader has it while its process runs. */
 static void load(struct image *image) {
     struct source source;
     FILE *file = fopen(path, "rb");
@@ -114,7 +114,7 @@ Test(trace, without_a_line_there_is_no_ring, .init = begin, .fini = end) {
     image_clear(&image);
 }
 
-/* Lines of all lengths, so that they end everywhere in the ring: each is whole, and the last ones are there. */
+/* Lines of all lengths end at every place in the ring: each is whole, and the last ones are there. */
 Test(trace, the_ring_goes_round, .init = begin, .fini = end) {
     char text[TRACE_TEXT_MOST], line[SNAP_LINE_MOST];
     uint64_t added = 0;
@@ -157,7 +157,7 @@ static void *say_many(void *argument) {
     return NULL;
 }
 
-/* A reader meanwhile finds whole lines with numbers that follow each other, and of each thread its own in order. */
+/* A reader meanwhile finds whole lines with consecutive numbers, and the lines of each thread in order. */
 Test(trace, threads_write_and_a_reader_reads, .init = begin, .fini = end) {
     pthread_t threads[THREADS];
     uint64_t last = 0;
@@ -227,7 +227,7 @@ Test(trace, without_a_ledger_there_is_none) {
 
 Test(trace, a_forked_child_begins_anew, .init = begin, .fini = end) {
     cr_assert_eq(say("{\"a\":1}"), 0);
-    trace_abandon(); /* as in a child, whose ledger is its own */
+    trace_abandon(); /* as in a child, which has a ledger of its own */
     cr_assert_eq(say("{\"a\":1}"), 0);
     uint64_t place = 0, number;
     char line[SNAP_LINE_MOST];

@@ -1,4 +1,4 @@
-// What a program leaves behind is followed over a long run, in which most of what it made is gone again.
+// Things that a program leaves behind, over a long run in which most of them are gone again.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -68,7 +68,8 @@ static pid_t sleeper(void) {
     return pid;
 }
 
-/* Whoever it was who made it first: one that is to live on and has it keeps it, and one that has ended does not. */
+/* Whichever process made it first: a process that is to live on and has it open keeps it, one that has ended does not.
+ * */
 Test(traces, are_needed_by_who_lives_on_alone) {
     struct traces traces;
     char path[] = "/tmp/memstow-left-XXXXXX";

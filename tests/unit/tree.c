@@ -1,5 +1,5 @@
-// Call stacks ↔ places: what was put in comes out again, the same stack is the same place, from many threads at once,
-// while the tables behind it grow; and there is an end to the memory that it takes.
+// Call stacks ↔ places: a stack comes out as it was put in, and the same stack is the same place, from many threads at
+// once, while the tables behind it grow. The memory for it is limited.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -92,7 +92,7 @@ static void give_away(void) {
     for (enum progress progress = PROGRESS_MORE; progress != PROGRESS_DONE;) progress = tree_give_away(&walk);
 }
 
-/* Of three stacks one stays: the others are no longer found, and their memory goes to new stacks. */
+/* One of three stacks stays. The others are no longer found, and new stacks get their memory. */
 Test(tree, gives_hidden_stacks_to_others) {
     static uint32_t places[STACKS];
     uint32_t frames[DEPTH + 1];
@@ -120,8 +120,8 @@ Test(tree, gives_hidden_stacks_to_others) {
 
 static uint32_t any_frame(unsigned *seed) { return (uint32_t)rand_r(seed) % FRAMES; }
 
-/* Short stacks take the place of long ones, and long ones that of short ones: as many fit after many lives as at first.
- */
+/* Short stacks take the place of long ones, and long ones that of short ones: after many rounds as many fit as at
+ * first. */
 Test(tree, fits_as_many_after_many_lives) {
     enum { MEMORY = 2 << 20, LIVES = 60, STAY = 8 };
     static uint32_t live[STACKS];
@@ -151,7 +151,7 @@ Test(tree, fits_as_many_after_many_lives) {
     }
 }
 
-/* Of words that short stacks gave away, runs of any length can be made. */
+/* Words that short stacks gave away can hold runs of any length. */
 Test(tree, joins_what_is_free) {
     enum { MEMORY = 2 << 20, SHORT = 4, LEAST = 1000 };
     uint32_t frames[SNAP_RUN_MOST], made = 0;
@@ -182,7 +182,7 @@ static void *keep_and_make(void *thread) {
     return NULL;
 }
 
-/* Threads insert while stacks are hidden: none of theirs is wrong, hidden or not. */
+/* Threads insert while stacks are hidden: none of their stacks is wrong, hidden or not. */
 Test(tree, hides_while_threads_insert) {
     pthread_t threads[THREADS];
     uint32_t frames[DEPTH];

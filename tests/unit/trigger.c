@@ -1,5 +1,5 @@
-// Triggers, with owners that the test makes up: what is done, what comes of it, and the lines that it leaves, which the
-// check of the tools finds no fault in.
+// Triggers with owners that the test invents: the actions, the outcomes, and the lines of the trace, in which the
+// tools' check finds no fault.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -81,7 +81,7 @@ static void begin(void) {
     moving_can_stow = moving_can_in_use = true;
 }
 
-/* Without number and time, the lines of a kind, or all but those of SET. */
+/* The lines of a kind, without number and time; or all lines except those of SET. */
 static const char *lines(const char *kind) {
     static char all[1 << 20];
     char line[SNAP_LINE_MOST + 1], wanted[40];
@@ -98,7 +98,7 @@ static const char *lines(const char *kind) {
     return all;
 }
 
-/* What the tools find in the file: the number of faults, or of one kind. */
+/* The number of faults that the tools find in the file, in all or of one kind. */
 static size_t faults(void) {
     struct image image;
     struct source source;
@@ -121,7 +121,7 @@ static void end(void) {
     unlink(path);
 }
 
-/* Takes a member out whose number differs each time. */
+/* Removes a member whose number differs each time. */
 static void cut(char *text, const char *member, char end) {
     char *at = strstr(text, member), *rest = strchr(at, end);
     memmove(at, rest, strlen(rest) + 1);
@@ -191,7 +191,8 @@ Test(trigger, what_does_not_work_is_blocked_and_says_why, .init = begin, .fini =
     cr_expect(strstr(lines("CATEGORY"), "\"error\":\"other\""));
 }
 
-/* Of a device: what it had, what of it is out, what was dropped; a model that has nothing else is one. */
+/* Memory on a device: the amount before, the part that is out, the part that was dropped. A model that only has device
+ * memory counts as a model. */
 Test(trigger, what_is_in_a_device_counts, .init = begin, .fini = end) {
     const struct memstow_decision *decisions;
     struct owner_state *freed = owner(FREE, 0), *stowed = owner(STOW, 500), *left = owner(FREE, 0);
@@ -225,7 +226,7 @@ Test(trigger, under_pressure_only_the_hosts_memory_moves, .init = begin, .fini =
     cr_expect_str_eq(done, "h1 r1");
 }
 
-/* In a hook: nothing is given back of the host's either. */
+/* In a hook: host memory is not given back either. */
 Test(trigger, a_rescue_moves_what_is_in_devices_alone, .init = begin, .fini = end) {
     struct owner_state *idle = owner(FREE, 500);
     idle->device_bytes = idle->device_movable_bytes = 1000;
@@ -233,7 +234,7 @@ Test(trigger, a_rescue_moves_what_is_in_devices_alone, .init = begin, .fini = en
     owner(FREE, 10)->retired = true;
     const struct memstow_decision *decisions;
     cr_expect_eq(trigger_begin(POLICY_RESCUE, "", 1, false, &decisions), 2);
-    idle->live_bytes = 400; /* the program has freed some meanwhile: the device has nothing of that */
+    idle->live_bytes = 400; /* the program has freed some meanwhile: the device gets nothing of it */
     cr_expect_eq(trigger_end(), 1000);
     cr_expect_str_eq(done, "d1");
     cr_expect(strstr(lines("TRIGGER"), "\"reason\":\"rescue\""));
@@ -369,7 +370,7 @@ Test(trigger, an_owner_that_became_idle_is_seen_to_once, .init = begin, .fini = 
     model->last_use_ns = now;
     watch_poll(now + 59 * second, NULL);
     cr_expect_eq(triggers(), 0);
-    stow_fails = -EBUSY; /* it stays as it is, and is not tried each second */
+    stow_fails = -EBUSY; /* it stays, and is not tried again each second */
     watch_poll(now + 64 * second, NULL);
     cr_expect_eq(triggers(), 0, "it is looked for ten times in so long");
     watch_poll(now + 65 * second, NULL);

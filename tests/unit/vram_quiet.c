@@ -1,5 +1,5 @@
-/* Waiting until nothing runs in a context: each caller gets what its own contexts say, also where several ask at once;
- * who never comes back is not waited for twice. The driver is a test double of two functions. */
+/* Waits until nothing runs in a context. Each caller gets the result of its own contexts, also if several ask at once.
+ * A context that never becomes quiet is not waited for twice. The driver is a test double of two functions. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Copies between pinned buffers and memory, over a driver that does nothing (a test double): the threads that copy run
+// Copies between pinned buffers and memory, over a driver that does nothing (a test double). The threads that copy run
 // none of the program's signal handlers, which would find another thread's thread-local storage.
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -38,7 +38,7 @@ static void note(int number) {
     if (id != self_id && id != sender_id) __atomic_add_fetch(&on_copier, 1, __ATOMIC_RELAXED);
 }
 
-/* To each thread that the program has not made. */
+/* Sends a signal to each thread that the program has not made. */
 static void *send(void *unused) {
     DIR *folder = opendir("/proc/self/task");
     sender_id = syscall(SYS_gettid);

@@ -1,4 +1,4 @@
-/* Messages of the control socket: what is let through, and what is not. */
+/* Messages of the control socket: which are accepted, and which are not. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-// The table of words: what was put is found, what was taken out is not, also while another thread puts, and churn does
-// not make it grow.
+// The table of words: words that were put are found, words that were taken out are not, also while another thread puts.
+// Churn does not make it grow.
 #include <criterion/criterion.h>
 #include <pthread.h>
 
@@ -40,7 +40,7 @@ Test(words, churn_takes_no_memory) {
     cr_assert_not(words_take_out(&words, word(1)));
 }
 
-/* One thread puts, so that the table grows and is swept; others take out, and look for what stays. */
+/* One thread puts, so that the table grows and is swept. Others take out, and look for words that stay. */
 enum { GO = 200000 };
 static struct words shared;
 static uint32_t put_so_far;
@@ -79,7 +79,7 @@ Test(words, threads_take_out_while_it_grows) {
     for (uint32_t i = 0; i < GO; i++) cr_assert_eq(words_find(&shared, word(i)), i % 16 ? WORDS_NONE : i, "%u", i);
 }
 
-/* Words that never come again, all at one slot of a table of 1,024 (words.c, first_slot, the other way round). */
+/* Words that never come again, all at one slot of a table of 1,024 (the inverse of first_slot in words.c). */
 static uint64_t at_one_slot(uint64_t k) {
     uint64_t mixed = k * 0xF1DE83E19937733D;
     return mixed ^ mixed >> 32;

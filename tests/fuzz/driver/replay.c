@@ -1,5 +1,5 @@
-/* replay.c — libFuzzer's main without libFuzzer: runs a fuzz target once over each file that is named.
- * What flows in: file names. What flows out: nothing but the exit status. It never changes a file. */
+/* replay.c — libFuzzer's main without libFuzzer: runs a fuzz target once over each named file. In: file names. Out:
+ * only the exit status. It never changes a file. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static int replay(const char *name) {
         size += got;
     } while (got);
     fclose(file);
-    uint8_t *exact = malloc(size ? size : 1); /* its own block, so that a read past the end is seen */
+    uint8_t *exact = malloc(size ? size : 1); /* a block of its own, so that a read beyond the end is noticed */
     if (!exact) abort();
     for (size_t i = 0; i < size; i++) exact[i] = data[i];
     free(data);

@@ -1,5 +1,5 @@
-/* A library that stands in front of another by the usual means: whoever comes next by dlsym(RTLD_NEXT). With a dlsym of
- * ours that is called in between it would find itself. */
+/* A library that wraps another in the usual way, by dlsym(RTLD_NEXT). If a dlsym of ours called it in between, it would
+ * find itself. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
@@ -9,6 +9,6 @@ const char *tell(void) {
     return next ? next() : "nobody comes next";
 }
 
-/* What is asked for here lies behind this library, or is not there. */
+/* Looks up a function behind this library; NULL: there is none. */
 void *look_behind(const char *name);
 void *look_behind(const char *name) { return dlsym(RTLD_NEXT, name); }

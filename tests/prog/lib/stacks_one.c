@@ -1,5 +1,5 @@
-/* stacks_one.c — calls back from a frame of one shape: tests/prog/stacks_libraries.c loads it and stacks_two.c, whose
- * code lies at the same offsets and whose frames are others, in turn. */
+/* stacks_one.c — calls back from a frame of one shape. tests/prog/stacks_libraries.c loads it and stacks_two.c in turn.
+ * stacks_two.c has its code at the same offsets, but other frames. */
 #include <string.h>
 
 __attribute__((noipa)) void call_back(void (*back)(unsigned), unsigned n) {

@@ -1,4 +1,4 @@
-// Throws, from a library of its own, through whoever called it.
+// Throws from a library, through its callers.
 #include <stdexcept>
 #include <string>
 #include <vector>

@@ -1,10 +1,10 @@
-/* two.c — the twin of one.c under another name. */
+/* two.c — the same as one.c under another name. */
 #include <stdlib.h>
 #include <string.h>
 
 void *grab(size_t size) {
     char *p = malloc(size);
-    p[0] = 1; /* not a tail call: the caller of malloc is here */
+    p[0] = 1; /* not a tail call: the caller of malloc must be here */
     return p;
 }
 

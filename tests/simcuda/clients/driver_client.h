@@ -5,8 +5,8 @@
 
 #include "workload.h"
 
-/* F(member, base name, exported symbol, version, parameters). Which cuCtxSynchronize a route finds depends on the
- * version that it names: the one of CUDA 13 takes a context (NULL: the current one), older ones do not look at it. */
+/* F(member, base name, exported symbol, version, parameters). The version decides which cuCtxSynchronize a route finds:
+ * that of CUDA 13 takes a context (NULL: the current one), older ones ignore it. */
 #define DRIVER_FUNCTIONS                                                                                               \
     F(init, cuInit, cuInit, 2000, (unsigned))                                                                          \
     F(retain, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000, (CUcontext *, CUdevice))                       \
@@ -47,7 +47,7 @@ static struct {
 #undef F
 } cu;
 
-/* What is written to the device is what comes back. */
+/* Bytes that are written to the device come back unchanged. */
 static inline void driver_round_trip(CUdeviceptr at, size_t bytes) {
     char *out = malloc(bytes), *back = malloc(bytes);
     for (size_t i = 0; i < bytes; i++) out[i] = (char)(i * 7 + at / 512);

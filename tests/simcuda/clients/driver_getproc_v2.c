@@ -1,5 +1,5 @@
-/* driver_getproc_v2.c — route: dlsym of cuGetProcAddress_v2, five arguments (CUDA 12), which is asked for the resolver
- * itself in both generations; everything else comes from the youngest. */
+/* driver_getproc_v2.c — route: dlsym of cuGetProcAddress_v2, five arguments (CUDA 12). It is asked for the resolver
+ * itself in both generations; everything else comes from the newest. */
 #include <dlfcn.h>
 
 #include "driver_client.h"

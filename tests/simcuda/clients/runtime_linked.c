@@ -1,4 +1,4 @@
-/* runtime_linked.c — route: a runtime that is DT_NEEDED, or is in the program itself. How it is linked makes the route:
+/* runtime_linked.c — route: a runtime that is DT_NEEDED, or is in the program itself. The kind of link is the route:
  * runtime_versioned_12, runtime_versioned_13, runtime_unversioned, runtime_static. */
 #include "runtime_client.h"
 

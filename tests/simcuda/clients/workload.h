@@ -1,7 +1,6 @@
-/* workload.h — what every client of the simulated driver does, whatever its route to it. In: functions that the route
- * has found, NULL where it has none. Out: allocations that stay live until the end, one line on standard output for
- * each sum that a ledger must show: "live KIND BYTES BLOCKS", then "ok". Everything is freed at the end when
- * CLIENT_FREES is set. */
+/* workload.h — the work of every client of the simulated driver, on any route. In: functions that the route has found;
+ * NULL: it has none. Out: allocations that stay live until the end, and one line on standard output for each sum that a
+ * ledger must have: "live KIND BYTES BLOCKS", then "ok". If CLIENT_FREES is set, everything is freed at the end. */
 #ifndef SIMCUDA_WORKLOAD_H
 #define SIMCUDA_WORKLOAD_H
 

@@ -1,6 +1,6 @@
-/* criterion.h — the part of Criterion that our unit tests use, for the tsan preset alone: Criterion maps memory at
- * fixed addresses where ThreadSanitizer keeps its shadow. Each test runs in a forked child, one after the other. In:
- * Test() and cr_* as Criterion has them. Out: a line for each failure, exit status 1 when there is one. */
+/* criterion.h — the part of Criterion that our unit tests use, for the preset tsan only, because Criterion maps memory
+ * at fixed addresses where ThreadSanitizer keeps its shadow. Each test runs in a forked child, one after the other. In:
+ * Test() and cr_*, as in Criterion. Out: a line for each failure; exit status 1 if there is one. */
 #ifndef MEMSTOW_TSAN_CRITERION_H
 #define MEMSTOW_TSAN_CRITERION_H
 
@@ -106,7 +106,7 @@ static inline void small_child(const struct small_test *test) {
     exit(small_failures ? 1 : 0);
 }
 
-/* Whether the test did what was expected of it: ended by itself with its exit code, or by its signal. */
+/* Whether the test ended as expected: by itself with its exit code, or by its signal. */
 static inline int small_run(const struct small_test *test) {
     fflush(NULL);
     pid_t child = fork();
