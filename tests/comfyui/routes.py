@@ -4,14 +4,32 @@
 """The pack's routes: owners, decisions, report, snapshot and trigger. Requests wait for the end of the present run and
 get their ticket. Reports of the last runs are kept, whatever triggers came since. Invalid requests are refused. So are
 pages of other origins, as ComfyUI refuses them. A client can only name files that it was told of. There are at most 20
-snapshots, which are listed and deleted one by one."""
+snapshots, which are listed and deleted one by one. ComfyUI's page finds help for each node of the pack, and the
+examples of loops as templates."""
 import concurrent.futures, json, pathlib, threading, time, urllib.request
 
 import support
 from _comfy import Comfy, mixed
 
 comfy = Comfy(env={"MEMSTOW_POLICY_VAE": "free", "MEMSTOW_POLICY": "keep"})
+EXAMPLES = support.ROOT / "examples/loops"
 with comfy:
+    # help names every input of a node; two nodes are internal
+    ours = {key: node for key, node in comfy.get("/object_info").items() if node["category"].startswith("memstow")}
+    assert len(ours) == 8, list(ours)
+    for key, node in ours.items():
+        if key in ("MemstowLoopLoad", "MemstowLoopSave"):
+            continue
+        address = f"http://127.0.0.1:{comfy.port}/extensions/memstow/docs/{key}.md"
+        with urllib.request.urlopen(address, timeout=30) as answer:
+            page = answer.read().decode()
+        assert page.startswith(f"# {node['display_name']}\n"), (key, page)
+        for name in [name for group in node["input"].values() for name in group]:
+            assert f"| `{name}` |" in page, (key, name)
+    assert sorted(comfy.get("/workflow_templates")["memstow"]) == sorted(path.stem for path in EXAMPLES.glob("*.json"))
+    for path in EXAMPLES.glob("*.json"):
+        assert comfy.get(f"/api/workflow_templates/memstow/{path.name}") == json.loads(path.read_text()), path
+
     assert comfy.get("/memstow/report") is None and comfy.get("/memstow/owners")["owners"] == []
     comfy.run(mixed(1, None, None))
     owners = comfy.owners()

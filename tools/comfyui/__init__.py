@@ -114,4 +114,5 @@ else:
 NODE_CLASS_MAPPINGS = {**policy_node.NODE_CLASS_MAPPINGS, **loop_nodes.free_keys()}
 NODE_DISPLAY_NAME_MAPPINGS: dict[str, str] = {**policy_node.NODE_DISPLAY_NAME_MAPPINGS,
                                               **loop_nodes.NODE_DISPLAY_NAME_MAPPINGS}
-__all__ = ["NODE_CLASS_MAPPINGS", "NODE_DISPLAY_NAME_MAPPINGS"]
+WEB_DIRECTORY = "./web" # help pages of the nodes
+__all__ = ["NODE_CLASS_MAPPINGS", "NODE_DISPLAY_NAME_MAPPINGS", "WEB_DIRECTORY"]
