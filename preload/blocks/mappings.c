@@ -10,6 +10,7 @@
 
 #include "preload/count/account.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/series.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/count/pin.h"

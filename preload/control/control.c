@@ -16,7 +16,7 @@
 #include "preload/base/arena.h"
 #include "preload/control/clients.h"
 #include "preload/blocks/host.h"
-#include "preload/ledger/ledger.h"
+#include "preload/ledger/ledger_strings.h"
 #include "preload/owners/moving.h"
 #include "preload/owners/mover.h"
 #include "preload/shared/os.h"

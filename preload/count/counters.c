@@ -5,6 +5,7 @@
 
 #include "preload/base/ids.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/series.h"
 #include "preload/ledger/budget.h"
 #include "preload/shared/os.h"
 #include "preload/count/account_fast.h"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/series.h"
 #include "preload/count/pin.h"
 #include "preload/count/site.h"
 #include "preload/base/seal.h"

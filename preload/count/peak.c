@@ -10,6 +10,7 @@
 #include "preload/count/account.h"
 #include "preload/count/counters.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/series.h"
 #include "preload/base/lock.h"
 #include "preload/count/site.h"
 #include "preload/count/thread.h"

@@ -6,6 +6,7 @@
 #include "preload/count/counters.h"
 #include "preload/count/fold.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/series.h"
 #include "preload/ledger/budget.h"
 #include "preload/stacks/module.h"
 #include "preload/count/pin.h"

@@ -5,6 +5,7 @@
 
 #include "preload/base/arena.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/series.h"
 #include "preload/base/lock.h"
 #include "preload/count/owner.h"
 #include "preload/count/site.h"

@@ -14,6 +14,7 @@
 #include "preload/count/counters.h"
 #include "preload/count/sample.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/series.h"
 #include "preload/stacks/stack.h"
 #include "preload/count/thread_inside.h"
 #include "preload/base/forked.h"

@@ -6,6 +6,7 @@
 
 #include "preload/base/arena.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/series.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/count/tags.h"

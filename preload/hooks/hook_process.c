@@ -17,7 +17,7 @@
 
 #include "preload/control/control.h"
 #include "preload/hooks/hook_entry.h"
-#include "preload/ledger/ledger.h"
+#include "preload/ledger/ledger_strings.h"
 #include "preload/hooks/mimalloc_calls.h"
 #include "preload/life/process.h"
 #include "preload/life/sandbox.h"

@@ -6,6 +6,8 @@
 #include "preload/count/account.h"
 #include "preload/blocks/blocks.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/ledger_strings.h"
+#include "preload/ledger/series.h"
 #include "preload/blocks/mappings.h"
 #include "preload/life/misuse.h"
 #include "preload/count/peak.h"

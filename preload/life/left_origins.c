@@ -5,6 +5,7 @@
 
 #include "preload/count/origins.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/ledger_strings.h"
 #include "preload/shared/os.h"
 #include "preload/life/process.h"
 #include "preload/stacks/python_record.h"

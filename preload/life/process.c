@@ -19,6 +19,8 @@
 #include "preload/blocks/header.h"
 #include "preload/blocks/heaps.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/ledger_file.h"
+#include "preload/ledger/ledger_strings.h"
 #include "preload/blocks/mappings.h"
 #include "preload/life/misuse.h"
 #include "preload/owners/moving.h"
@@ -308,7 +310,7 @@ static bool begin_ledger(uint64_t inherited) {
     /* With %x in the template, every image of this pid has its own name. */
     bool numbered = strstr(wish.out, "%x") != NULL;
     do expand(path, sizeof path, identity.exec_generation);
-    while (numbered && ledger_made_by_us(path) && ++identity.exec_generation < 1000);
+    while (numbered && ledger_file_made_by_us(path) && ++identity.exec_generation < 1000);
     if (!path[0]) identity.path = NULL;
     return ledger_begin(&identity);
 }

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/ledger_strings.h"
+#include "preload/ledger/series.h"
 #include "preload/stacks/generation.h"
 #include "preload/base/forked.h"
 

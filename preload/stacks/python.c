@@ -13,6 +13,8 @@
 #include <dlfcn.h>
 
 #include "preload/base/lock.h"
+#include "preload/ledger/ledger.h"
+#include "preload/ledger/ledger_strings.h"
 #include "preload/shared/os.h"
 #include "preload/stacks/python_code.h"
 #include "preload/stacks/python_layout.h"

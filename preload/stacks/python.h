@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "preload/ledger/ledger.h"
+#include "preload/ledger/series.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "preload/base/lock.h"
+#include "preload/ledger/ledger_strings.h"
+#include "preload/ledger/series.h"
 #include "preload/shared/os.h"
 #include "preload/stacks/python.h"
 #include "preload/stacks/python_code.h"

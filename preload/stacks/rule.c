@@ -8,6 +8,7 @@
 #include "preload/base/arena.h"
 #include "preload/stacks/cfi.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/series.h"
 #include "preload/base/lock.h"
 #include "preload/stacks/python.h"
 #include "preload/ledger/budget.h"

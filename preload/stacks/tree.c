@@ -6,6 +6,7 @@
 #include "preload/base/ids.h"
 #include "preload/base/index.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/series.h"
 #include "preload/shared/os.h"
 #include "preload/ledger/budget.h"
 #include "preload/base/forked.h"

@@ -19,6 +19,8 @@ REASONS = {
     "cuda/cuda_scope": "addresses of functions: the code is the same",
     "hooks": "addresses of functions: the code is the same",
     "ledger/ledger": "life/process.c calls ledger_abandon when all others have forgotten",
+    "ledger/ledger_file": "ledger_abandon forgets it",
+    "ledger/ledger_strings": "ledger_abandon forgets it",
     "ledger/spawn": "a copy of texts, written anew by each spawn",
     "life/closing": "written when the process ends",
     "life/misuse": "glibc's key is the same in the child",

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/series.h"
 #include "preload/stacks/python.h"
 #include "preload/stacks/generation.h"
 #include "preload/ledger/budget.h"

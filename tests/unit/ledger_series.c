@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/ledger_strings.h"
+#include "preload/ledger/series.h"
 #include "preload/shared/os.h"
 #include "preload/base/seal.h"
 

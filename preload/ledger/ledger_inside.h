@@ -1,0 +1,21 @@
+/* ledger_inside.h — new sections, for the files of this room.
+ * In: a series or the strings, which enter a section where others find it before the next one is made. Out: the
+ * section. No other room includes it: ledger_section is theirs. */
+#ifndef MEMSTOW_LEDGER_INSIDE_H
+#define MEMSTOW_LEDGER_INSIDE_H
+
+#include <stdint.h>
+
+#include "preload/base/lock.h"
+#include "preload/shared/snapshot.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Held while a section is made. */
+extern struct lock ledger_growing;
+/* With the lock: a section of zeroed records, whose count is 0. NULL: there is no room. */
+struct snap_section *ledger_carve(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,62 @@
+/* series.h — records of one type, numbered from 0, in sections of the ledger that double in size.
+ * In: a room that needs another record. Out: an id that stays, and a record that never moves. No call waits for a lock
+ * longer than a bounded spin; a look-up needs none. */
+#ifndef MEMSTOW_SERIES_H
+#define MEMSTOW_SERIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "preload/shared/os.h"
+#include "preload/shared/snapshot.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { SERIES_SEGMENTS = 24 };
+struct series {
+    uint32_t type;
+    uint32_t record_size;
+    uint32_t first_bits; /* binary logarithm of the first section's capacity */
+    uint32_t limit;      /* ids from this one on are refused */
+    /* The first record of each section holds the section's own address, and is no record of the type. */
+    bool anchored;
+    uint64_t next; /* the next new id */
+    char *segments[SERIES_SEGMENTS];
+    struct snap_section *sections[SERIES_SEGMENTS];
+};
+enum { SERIES_NONE = UINT32_MAX };
+
+/* A new id; SERIES_NONE: there is no room. */
+uint32_t series_take(struct series *self);
+/* The first of `count` new ids whose records are adjacent in memory; SERIES_NONE: there is no room. */
+uint32_t series_take_run(struct series *self, uint32_t count);
+
+/* Where a record lies. Segment k holds 2^k times as many records as the first. So the highest bit of `position` gives
+ * the segment, and the other bits the record in it. */
+struct series_place {
+    uint32_t segment, record;
+};
+static inline struct series_place series_place(const struct series *self, uint32_t id) {
+    uint64_t position = (uint64_t)id + (1u << self->first_bits);
+    uint32_t highest = 63u - (uint32_t)__builtin_clzll(position);
+    return (struct series_place){highest - self->first_bits, (uint32_t)(position ^ (uint64_t)1 << highest)};
+}
+
+/* The record of an id; NULL: no memory was made for it. */
+static inline void *series_at(const struct series *self, uint32_t id) {
+    struct series_place place = series_place(self, id);
+    if (unlikely(place.segment >= SERIES_SEGMENTS)) return NULL;
+    char *segment = __atomic_load_n(&self->segments[place.segment], __ATOMIC_ACQUIRE);
+    return likely(segment) ? segment + (size_t)place.record * self->record_size : NULL;
+}
+
+/* The id of a record in this series. */
+uint32_t series_id(const struct series *self, const void *record);
+/* Makes sure that the segment of `id` exists. */
+bool series_reserve(struct series *self, uint32_t id);
+void series_reset(struct series *self);
+
+#pragma GCC visibility pop
+
+#endif
