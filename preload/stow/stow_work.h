@@ -1,5 +1,5 @@
 /* stow_work.h — what is being moved now: pieces, which hooks may mark as gone; chunks; memory that comes back.
- * In: the movers (stow.c) and the hooks (stow_pass.c). Out: whether a chunk may move. */
+ * In: the movers (stow.c, stow_carry.c) and the hooks (stow_pass.c). Out: whether a chunk may move. */
 #ifndef MEMSTOW_STOW_WORK_H
 #define MEMSTOW_STOW_WORK_H
 
