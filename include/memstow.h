@@ -7,8 +7,8 @@
  * Every function may be called from any thread at any time, before and after fork, with any argument, and keeps errno.
  * A function that fails returns -errno and changes nothing; memstow_error() then says why. These errors are common to
  * all: -ENODEV, the process keeps no ledger; -EINVAL, an argument makes no sense; -ENOENT, there is no such owner;
- * -EFAULT, a pointer leads to memory that cannot be read or written; -ENOMEM. Texts are UTF-8, NUL-terminated and
- * copied; NULL is "". Sizes are bytes.
+ * -EFAULT, a pointer leads to memory that cannot be read or written; -ENOMEM; -EBUSY, another thread has held a lock of
+ * memstow's for too long. Texts are UTF-8, NUL-terminated and copied; NULL is "". Sizes are bytes.
  *
  * Structures begin with `size`. The caller sets it to sizeof, and gets as much as that. A later minor version only
  * appends fields. */
@@ -72,8 +72,8 @@ int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority);
  *
  * Where the kernel cannot move pages atomically, only idle owners are stowed. Device memory moves of idle owners only,
  * because a device cannot bring back what it uses. With MEMSTOW_CUDA_MOVES memstow may take an idle owner's memory out
- * of the device at any time, when another owner needs memory there. The call with 0 waits for that. After it, restore
- * what is out (device_stowed_bytes) before you use it. */
+ * of the device at any time, when another owner needs memory there. The call with 0 waits for that (-EBUSY: it does not
+ * end within a minute). After it, restore what is out (device_stowed_bytes) before you use it. */
 int32_t memstow_owner_idle(uint32_t owner, uint32_t idle);
 
 struct memstow_figures {
@@ -129,8 +129,9 @@ struct memstow_scopes {
 };
 
 /* Makes `now` the scopes of this thread (NULL: none), and writes the former ones to `before` (NULL: not wanted). The
- * two may be one. To only look, use memstow_scope_save. */
+ * two may be one. */
 int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memstow_scopes *before);
+/* Writes the scopes of this thread, and changes nothing. */
 int32_t memstow_scope_save(struct memstow_scopes *out);
 
 /* --- ranges: memory that exists becomes an owner's --- */
@@ -156,16 +157,18 @@ int32_t memstow_release_range(const void *start, uint64_t length);
 struct memstow_block {
     uint64_t start, size;      /* size 0: no block that is counted */
     uint32_t model, node, run; /* as it is counted now; 0: none of the kind */
-    uint32_t stack; /* the number of its call stack in this process's ledger; 0: none was recorded. Equal for equal
-                       stacks. Another stack may get it once nothing is live there */
+    /* The number of its call stack in this process's ledger; 0: none was recorded. It is equal for equal stacks.
+     * Another stack may get it once nothing is live there. */
+    uint32_t stack;
 };
 
+/* For memstow_blocks: an address may lie inside of a block, too. */
+enum { MEMSTOW_INSIDE = 1 };
 /* What is known of the blocks at `count` addresses. Writes as many structures, each of `size` bytes (sizeof(struct
  * memstow_block)), and returns how many of them are blocks. An address is the beginning of a block of the heap. With
  * MEMSTOW_INSIDE it may also lie inside of a block of at least 64 KiB, of a mapping of the program's, or of a block
  * that CUDA gave. An address may lead nowhere. The answer is of the moment: another thread may free the block
  * meanwhile. -ENODEV also in a sandbox. */
-enum { MEMSTOW_INSIDE = 1 };
 int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint32_t how, struct memstow_block *out,
                        uint32_t size);
 
@@ -245,9 +248,10 @@ enum memstow_why {
  * -EBUSY: a trigger is on. A trigger that nobody ended is over when the thread that began it is. */
 int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t needed, struct memstow_decision *out,
                               uint32_t capacity, uint32_t size);
-/* Does the rest: stows, gives back free memory, and notes in the trace what remains. Returns the bytes given back. */
+/* Does the rest: stows, gives back free memory, and notes in the trace what remains. Returns the bytes given back.
+ * -ENOENT: no trigger is on. */
 int64_t memstow_trigger_end(void);
-/* Both, for a program that has nothing to drop. */
+/* Both, for a program that has nothing to drop. Returns the bytes given back. */
 int64_t memstow_trigger(uint32_t reason, const char *text);
 
 /* Adds a line to the trace: a JSON object of at most 4000 bytes. docs/decisions.md has the lines that memstow writes,
@@ -311,10 +315,11 @@ int64_t memstow_peak(uint32_t anew);
 struct memstow_state_options {
     uint32_t size;
     uint32_t in_file; /* 1: all values lie in files */
-    uint64_t
-        ram_limit; /* bytes of values in memory, both generations; a value beyond that lies in a file. 0: no limit */
-    const char *prefix; /* the values lie in files below DIRECTORY/PREFIX.state; a loop that opens it again goes on from
-                           there. A name, or names with '/' between; NULL: none */
+    /* Bytes of values in memory, both generations; a value beyond that lies in a file. 0: no limit. */
+    uint64_t ram_limit;
+    /* The values lie in files below DIRECTORY/PREFIX.state; a loop that opens it again goes on from there. A name, or
+     * names with '/' between; NULL: none. */
+    const char *prefix;
     const char *directory; /* for files; NULL: where memory is stowed to (docs/moving.md) */
 };
 
@@ -390,7 +395,7 @@ int32_t memstow_state_close(int64_t state, uint32_t keep);
  * command could not be run. */
 int32_t memstow_snapshot(const char *path);
 
-/* --- clean endings (docs/endings.md): since 1.2. These need no ledger --- */
+/* --- clean endings (docs/endings.md): since 1.2. These need no ledger; -ENODEV: the process is in a sandbox --- */
 
 /* Sets the files for the log of a shutdown, and for the list of processes for `memstow reap`. By default they are
  * shutdown.log and process_registry.json, in the folder of the process when either is first needed. NULL: no change. A
@@ -398,7 +403,7 @@ int32_t memstow_snapshot(const char *path);
  *
  * A list belongs to one process. A second process that registers some in the same folder meanwhile, also a forked
  * child, has process_registry.PID.json. The list of a process that is gone is moved to such a name. Both files are for
- * processes of one PID namespace: those of another seem gone. */
+ * processes of one PID namespace: those of another seem gone. -ENAMETOOLONG: a path is too long. */
 int32_t memstow_shutdown_files(const char *log, const char *registry);
 
 /* The stages of a shutdown, one after the other. */
@@ -416,15 +421,16 @@ struct memstow_handler {
     uint32_t stage;
     const char *name;  /* at most 63 bytes; unique */
     const char *after; /* names, with commas between them, of the handlers in its stage that end before it begins */
-    uint32_t
-        milliseconds;  /* it may take; 0: 10,000. A handler that takes longer is abandoned, and the next ones go on */
-    uint32_t parallel; /* 1: others may run beside it */
+    /* The time that it may take; 0: 10,000. A handler that takes longer is abandoned, and the next ones go on. */
+    uint32_t milliseconds;
+    uint32_t parallel;             /* 1: others may run beside it */
     int32_t (*run)(void *context); /* on a thread of its own; 0, or -errno */
     void *context;
 };
 
-/* -EEXIST: there is one of that name; -ENOSPC: there are MEMSTOW_HANDLERS. */
 enum { MEMSTOW_HANDLERS = 256 };
+/* Registers a handler for one of the first four stages. -EEXIST: there is one of that name; -ENOSPC: there are
+ * MEMSTOW_HANDLERS. */
 int32_t memstow_shutdown_handler(const struct memstow_handler *handler);
 
 /* Registers a process that this one has started. It is to end with this one, or with keep = 1 to live on. It is known
@@ -435,13 +441,14 @@ int32_t memstow_shutdown_handler(const struct memstow_handler *handler);
  * - If it lives on, so does what it has started, and what is in a session or group that it began, also if that is
  *   registered to end.
  *
- * -ESRCH: there is no such process. */
+ * -ESRCH: there is no such process, or it is this one; -ENOSPC: there are 256; -EIO: the list cannot be written. */
 int32_t memstow_shutdown_process(int32_t pid, const char *name, uint32_t keep);
 /* Since 1.5: the same for a process with MEMSTOW_STARTED=PID.START.number in its environment. PID and START are this
  * process's own pid and start (field 22 of /proc/self/stat). The number is not 0, and no other process that this one
  * starts has it. What the process starts inherits the variable: `memstow reap` finds it by that when this process and
  * that one are gone. */
 int32_t memstow_shutdown_launched(int32_t pid, const char *name, uint32_t keep, uint64_t number);
+/* The process is not registered any more: it will not be ended, and leaves the list. -ENOENT: it was not registered. */
 int32_t memstow_shutdown_forget(int32_t pid);
 
 /* Begins a shutdown: from now on the process has `milliseconds` (0: 30,000) to end. Then memstow ends it, with the exit
@@ -473,7 +480,7 @@ int32_t memstow_shutdown_thread(const char *name);
 int64_t memstow_shutdown_threads(uint32_t milliseconds);
 /* Notes in the log what is left: threads, processes and, since 1.6, descriptors. Returns how many threads and
  * processes. `goes_on` 1: the process does not end, after all, and is not ended; 0: it has what is left of its time to
- * end.
+ * end. -ENOENT: no shutdown has begun.
  *
  * Since 1.6 it counts all processes that come of this one, registered or not, but for those that live on:
  *

@@ -20,6 +20,7 @@ int64_t entry_result(int64_t result);
 
 /* Copies a text of the program, cut to the capacity. NULL counts as "". False: it cannot be read. */
 bool entry_text(char *to, size_t capacity, const char *from);
+/* Copies from, or to, memory of the program. False: it is NULL, or cannot be read or written. */
 bool entry_in(void *to, const void *from, size_t length);
 bool entry_out(void *to, const void *from, size_t length);
 /* The size of the program's structure, from its first field, and at most `most`. -EFAULT: it cannot be read; -EINVAL:

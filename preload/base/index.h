@@ -40,6 +40,7 @@ struct index {
     struct lock growing;
 };
 
+/* Makes the first table. False: there is no memory. */
 bool index_begin(struct index *self);
 /* The id of an equal record, or INDEX_NONE. */
 uint32_t index_find(const struct index *self, uint32_t hash, const void *key);
@@ -58,9 +59,12 @@ struct index_walk {
 /* Takes out all records that are not in `stay`, and adds them to `removed`. If `stay` is NULL, it takes out those in
  * `removed`. A thread that looked up a record before may still use it. */
 bool index_prune(struct index *self, const struct ids *stay, struct ids *removed, struct index_walk *walk);
-bool index_hold(struct index *self); /* false: the index is growing */
+/* Keeps the index from growing. False: it is growing, or is held. */
+bool index_hold(struct index *self);
 void index_let_go(struct index *self);
+/* Forgets all, in a forked child. index_begin must follow. */
 void index_reset(struct index *self);
+/* Memory of the table in use, in bytes. */
 uint64_t index_bytes(const struct index *self);
 
 #pragma GCC visibility pop

@@ -16,6 +16,7 @@ struct line {
     char text[LINE_MOST];
 };
 
+/* Begins an object, with "kind". */
 void line_begin(struct line *self, const char *kind);
 void line_number(struct line *self, const char *key, uint64_t number);
 void line_signed(struct line *self, const char *key, int64_t number);
@@ -24,8 +25,9 @@ void line_string(struct line *self, const char *key, const char *text);
 void line_pair(struct line *self, const char *key, uint64_t first, uint64_t second);
 /* An array of any number. */
 void line_numbers(struct line *self, const char *key, const uint32_t *numbers, uint32_t count);
-/* Ends the object, and for a file the line. trace_add_line does it for the trace. */
+/* Ends the object. trace_add_line does that for the trace. */
 void line_end(struct line *self);
+/* Ends the object and the line, for a file. */
 void line_close(struct line *self);
 
 #pragma GCC visibility pop

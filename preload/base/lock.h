@@ -18,6 +18,7 @@ struct lock {
     uint64_t signals;
 };
 
+/* False: a thread holds it; perhaps this one, which a signal handler interrupted. */
 bool lock_try(struct lock *self);
 /* False: it has been held for long (lock_pause), by a stopped thread or a thread of another process. */
 bool lock_wait(struct lock *self);

@@ -33,8 +33,8 @@ void blocks_open_ledger(void);
 /* In a forked child: entries stay, records go. */
 void blocks_close_ledger(void);
 
-/* Calls visit for every record of the ledger, in no order. It is for the end of the process. */
 struct snap_large;
+/* Calls visit for every record of the ledger, in no order. It is for the end of the process. */
 void blocks_visit_records(void (*visit)(struct snap_large *record, void *context), void *context);
 
 #pragma GCC visibility pop

@@ -24,7 +24,7 @@ void heaps_retire(uint32_t owner);
 /* Gives back the free memory of the heap. mimalloc does not say how much that was. */
 void heaps_collect(uint32_t owner);
 /* For retired owners with live blocks: gives back the free memory of their heaps, if the calling thread made them. It
- * runs whenever a heap is made. The end of a trigger should call it, too. */
+ * runs whenever a heap is made, and at the end of a trigger. */
 void heaps_tidy(void);
 
 /* Puts this room in front of `next`, on the first call. One thread at a time. */

@@ -35,6 +35,7 @@ int mappings_assign(uintptr_t address, uint64_t length, uint32_t model);
 /* The mapping that contains the address, as its record is now. False: no mapping that counts as live does. */
 bool mappings_find(uintptr_t address, struct snap_mapping *out);
 
+/* The range got this advice of madvise. */
 void mappings_advise(uintptr_t address, uint64_t length, int advice);
 
 /* Calls visit for each record in use. It is for the end of the process. */

@@ -18,11 +18,12 @@
  * a lock, from any thread; it keeps errno. */
 void control_begin(void);
 
-/* Ends both threads and waits until they have ended, at most so many seconds. That takes as long as a move takes to
- * stop, and a disk may hang. True: they were running and have ended. The same thread can start them again by
- * control_resume. */
+/* Seconds, for a caller of control_stop that can wait. */
 enum { CONTROL_PATIENCE = 100 };
+/* Ends both threads and waits until they have ended, at most so many seconds. That takes as long as a move takes to
+ * stop, and a disk may hang. True: they were running and have ended. */
 bool control_stop(uint32_t seconds);
+/* Starts the threads that control_stop has ended. Call it on the same thread. */
 void control_resume(void);
 
 /* Waits until threads have ended that control_stop did not wait for any longer. It makes no system call, because the

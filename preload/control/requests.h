@@ -53,9 +53,14 @@ void requests_cancel(uint64_t ticket);
  * is the oldest one that the program has taken, that fits the move, and whose asker still waits. 0: there is none. */
 uint64_t requests_end(uint32_t owner, bool out, struct move_end *end);
 
-/* Waits until there may be a new request, or requests_wake is called, or the time is over. 0 or -EINTR. */
+/* --- waiting --- */
+
+/* A number that grows with each event in the queue, and by requests_wake. Ask for it before you look for requests. */
 uint32_t requests_seen(void);
+/* Waits until the number is not `seen` any more, or the time is over. 0; or -errno: -EAGAIN, it had changed before;
+ * -ETIMEDOUT; -EINTR. */
 int requests_wait(uint32_t seen, uint64_t nanoseconds);
+/* All that wait look again. */
 void requests_wake(void);
 
 #pragma GCC visibility pop

@@ -23,14 +23,16 @@ bool account_shift_reserve(uint32_t site);
 /* A block that existed before this process was forked off is freed (or realloc replaces it). */
 void account_free_inherited(uint64_t bytes);
 
-/* Mapped memory. The thread that holds the table of mappings counts it, in a slot of its own. */
+/* Count mapped memory that comes, and that goes. The thread that holds the table of mappings does so, in a slot of its
+ * own. */
 void account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
 void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks);
+/* Moves such a count, as account_shift does. */
 bool account_shift_mapped(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks);
 
 /* After ledger_begin. */
 void account_begin(void);
-/* The highest running total since the last call with `anew`. */
+/* The highest running total, in bytes, since the last call with `anew`, or since the start. */
 uint64_t account_peak(bool anew);
 /* Adds the threads' unflushed bytes to the total, and raises the peak if the sum is higher. */
 void account_raise_peak(void);

@@ -79,13 +79,6 @@ static bool register_barrier(void) {
     return os_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-/* Registers the membarrier now: later, with threads running, the kernel would make the program wait some milliseconds.
- * Under a system call filter we make only the calls that we need. */
-void fold_begin(void) {
-    budget_relieve = fold_step;
-    if (os_call(SYS_prctl, PR_GET_SECCOMP) == 0) register_barrier();
-}
-
 static bool make_ready(void) {
     if (!fold.buckets) fold.buckets = arena_take(SITE_LIMIT);
     return fold.buckets && ids_made(&fold.going) && ids_made(&fold.pictured) && ids_made(&fold.known) &&
@@ -453,12 +446,19 @@ static void do_slice(void) {
 
 /* Two processes must not fold. One is a child that a signal handler forked in the middle of a hook: the ledger is still
  * its parent's. The other is a child of vfork, which may be killed at any time. */
-void fold_step(uintptr_t slot) {
+static void fold_step(uintptr_t slot) {
     if (lock_is_held(&fold.busy) || os_now() < os_load(&fold.next)) return;
     if (seal_is_set() || os_pid() != ledger_head->pid || !lock_try(&fold.busy)) return;
     fold.slot = slot;
     do_slice();
     lock_let_go(&fold.busy);
+}
+
+/* Registers the membarrier now: later, with threads running, the kernel would make the program wait some milliseconds.
+ * Under a system call filter we make only the calls that we need. */
+void fold_begin(void) {
+    budget_relieve = fold_step;
+    if (os_call(SYS_prctl, PR_GET_SECCOMP) == 0) register_barrier();
 }
 
 static void fold_abandon(void) { memset(&fold, 0, sizeof fold); }

@@ -10,18 +10,9 @@
 #ifndef MEMSTOW_FOLD_H
 #define MEMSTOW_FOLD_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "preload/shared/os.h"
-
 #pragma GCC visibility push(hidden)
 
-/* Does the next slice of the requested work (budget.h), if it can be done now. The caller uses no ids, even if its pin
- * `slot` is set. */
-void fold_step(uintptr_t slot);
-
-/* At the start. */
+/* At the start of tracking: from now on budget_relieve does the requested work, slice by slice. */
 void fold_begin(void);
 
 #pragma GCC visibility pop

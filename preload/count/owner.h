@@ -63,8 +63,9 @@ struct owner *owner_at(uint32_t id);
  * when the owner is complete: publish it. */
 struct owner *owner_make_room(uint32_t id);
 void owner_publish(uint32_t id);
-/* Makes its record, if it has none; writes the fields that may change. */
+/* Makes the owner's record in the ledger, if it has none. */
 void owner_make_record(uint32_t id);
+/* Writes the fields of the record that may change. */
 void owner_note_state(const struct owner *owner);
 
 #pragma GCC visibility pop

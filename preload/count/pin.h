@@ -13,10 +13,10 @@
 /* A hook that may count at any site is pinned from the look-up of the site until it has counted. `slot` is as in struct
  * caller. The fast path does PIN_OWN by itself; `pinned` of thread_nobody is never 0. */
 enum pin {
-    PIN_OWN,
-    PIN_OUTER /* an outer hook, which a signal interrupted, is pinned already */,
-    PIN_STRAY /* a thread without a slot */,
-    PIN_MORE /* the list of such threads is full */
+    PIN_OWN,   /* the thread was not pinned before */
+    PIN_OUTER, /* an outer hook, which a signal interrupted, is pinned already */
+    PIN_STRAY, /* a thread without a slot */
+    PIN_MORE,  /* the list of such threads is full */
 };
 enum pin pin_begin(uintptr_t slot);
 void pin_end(enum pin pin);

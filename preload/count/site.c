@@ -20,10 +20,10 @@ static struct series sites = {
 static struct ids *free_sites; /* NULL: no site was ever given back */
 static struct ids mapping_sites;
 
-/* Sites with a tag, by tag and stack. */
 static bool tagged_equal(uint32_t site, const void *key);
 static uint32_t tagged_hash(uint32_t site);
 static const void *tagged_record(uint32_t site);
+/* Sites with a tag, by tag and stack. */
 static struct index tagged = {
     .equal = tagged_equal, .hash = tagged_hash, .record = tagged_record, .may_grow = budget_has};
 static bool tagged_ready;

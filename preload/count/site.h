@@ -53,6 +53,7 @@ bool site_make_ready(void);
 
 /* A new site with a record in the ledger, or SNAP_SITE_UNKNOWN. */
 uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module);
+/* The record of a site, as it is now. */
 struct snap_site site_record(uint32_t site);
 
 /* The sites that site_outer found last. One thread uses it at a time, and only until another site is hidden. All zero:
@@ -72,11 +73,14 @@ uint32_t site_outer(uint32_t place, struct site_outer_found *found);
  * other stacks may have the ids. `bits` says which of the 64 sites from `first` on. */
 void site_close(uint32_t site);
 void site_free(uint32_t first, uint64_t bits);
+/* How many ids are free. */
 uint64_t site_free_count(void);
 
+/* The last id so far, plus one. */
 uint32_t site_count(void);
 
-/* `program`, the program's own path, must outlive the ledger. True: call stacks are recorded. */
+/* After ledger_begin. `stacks`: enum snap_stacks; `memory`: bytes that stacks, sites and counters may take. `program`,
+ * the program's own path, must outlive the ledger. True: call stacks are recorded. */
 bool site_begin(uint32_t stacks, uint64_t memory, const char *program);
 
 #pragma GCC visibility pop

@@ -36,8 +36,9 @@ extern struct heap *(*tags_heap_of)(uint32_t owner);
 void tags_use(void);
 /* All threads must work their tags out anew. */
 void tags_change(void);
-/* The present run; 0: none. */
+/* Sets the present run, for all threads; 0: none. The caller holds owner_registry. */
 void tags_set_run(uint32_t run);
+/* The present run; 0: none. */
 uint32_t tags_run(void);
 
 /* The calling thread ends: it leaves its scopes. */

@@ -28,8 +28,9 @@ enum { THREAD_SLOTS = 1 << 16 };
 /* The caller's slot, which is made on the first call. SNAP_THREAD_SHARED: there is none to be had. */
 uint32_t thread_slot(void);
 
-/* Slots are numbered from 0. NULL: the slot is being made. */
+/* The number of slots; they are numbered from 0. */
 uint32_t thread_slots(void);
+/* A slot and its record. NULL: the slot is being made. */
 struct thread *thread_at(uint32_t slot);
 struct snap_thread *thread_record(uint32_t slot);
 bool thread_has_ended(uint32_t slot); /* its thread has ended, and nobody has the slot now */

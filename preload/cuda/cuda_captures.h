@@ -12,6 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
+/* Whether a stream is in capture. */
 bool cuda_captures_any(void);
 /* Call these before and after a wait of the driver for a whole context. False: a stream is in capture, and the driver
  * must not be asked. */

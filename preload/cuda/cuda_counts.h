@@ -16,6 +16,7 @@
 struct snap_cuda *cuda_counts_head(void);
 /* The record of a device; NULL: there is no such device, or no room. */
 struct snap_cuda_device *cuda_counts_device(uint32_t device);
+/* Whether the process uses CUDA. */
 bool cuda_counts_begun(void);
 
 /* Counts a new block. Returns the id of its record, which belongs in the block. */

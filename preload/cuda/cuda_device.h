@@ -48,9 +48,10 @@ cuda_handle cuda_device_primary_of(uint32_t device);
 cuda_handle cuda_device_ask_primary(uint32_t device);
 /* A context has ended. The next one may have the same address, on another device. */
 void cuda_device_context_ended(void);
+/* Whether the device's primary context exists. True also if the driver does not tell. */
 bool cuda_device_is_active(uint32_t device);
 
-/* All memory of the thread's device; 0: unknown. Do not call it while any stream is in capture. */
+/* The bytes of the thread's device; 0: unknown. Do not call it while any stream is in capture. */
 uint64_t cuda_device_total(void);
 
 /* Bytes that were moved off a device, and the part that was asked for by the program. The mover sets it. */

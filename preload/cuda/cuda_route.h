@@ -53,6 +53,7 @@ void *cuda_route_bound(const char *name, uintptr_t caller);
 /* The hook that calls `real`. If `real` is a hook, it is the answer. If all slots are taken, `real` is the answer. */
 void *cuda_route_hook(enum cuda_entry_id entry, void *real);
 
+/* Whether it is a hook of ours. */
 bool cuda_route_is_hook(const void *address);
 /* The function behind a hook; any other address is returned unchanged. */
 void *cuda_route_without_hook(void *address);

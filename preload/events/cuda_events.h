@@ -45,20 +45,22 @@ struct cuda_call {
     struct snap_cuda_block taken;
 };
 
-/* cuda_events_take is called before the driver: it takes the block that is to be freed out of the table. The others are
- * called after it. gone: the block stays out, or goes back if the call failed. gone_in: the same in the order of a
- * stream; if that is in capture, nothing is freed yet. */
+/* Before the call: takes the block that is to be freed out of the table. */
 void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t number);
 /* Before the call: one use ends. The last use takes the block out. */
 void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_t number);
+/* After a call that succeeded: the block stays out. gone_in: the same in the order of a stream; if that is in capture,
+ * nothing is freed yet, and the block goes back. */
 void cuda_events_gone(struct cuda_call *call);
 void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream);
+/* After any call that failed: what was taken out goes back, and memory that cuda_events_register locked is unlocked. */
 void cuda_events_stays(struct cuda_call *call);
 
 /* Before the call: the program registers its own memory with a device. Stowed content comes back first, completely. The
  * memory does not move until it is unregistered. If the content cannot come back, the call is impossible. */
 void cuda_events_register(struct cuda_call *call, uint64_t at, uint64_t bytes);
 
+/* After a call that succeeded: a new block, of this kind. */
 void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, uint64_t number, uint64_t bytes);
 void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_t bytes, cuda_handle stream,
                               cuda_handle pool);
@@ -70,12 +72,14 @@ void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory,
 void cuda_events_opened(const struct cuda_call *call, uint64_t at);
 void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memory);
 
-/* `at` is an address in mapped memory. */
+/* The memory that is mapped at `at` has one more handle. */
 void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda_address at);
+/* One handle is gone, after cuda_events_take_one. */
 void cuda_events_released(struct cuda_call *call);
 void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t bytes, cuda_memory memory);
 void cuda_events_unmapped(cuda_address at, uint64_t bytes);
 
+/* A block, or the memory that is mapped there, has become what the flag says. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag);
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag);
 /* The driver had no memory for the request. */

@@ -8,10 +8,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Before the call: everything of a graph or context is about to end; for a device, everything of its primary context.
- * After it, the blocks that were there before have ended. */
+/* Before the call: everything of a graph or context is about to end, or everything of a device's primary context. */
 void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_handle handle);
 void cuda_teardown_reset(struct cuda_call *call, uint32_t device);
+/* After a call that succeeded: the blocks that were there before it have ended. */
 void cuda_teardown_ended(struct cuda_call *call);
 /* Before and after a release of the primary context. It may be the last release. */
 void cuda_teardown_release(struct cuda_call *call, uint32_t device);

@@ -60,6 +60,7 @@ static inline bool budget_is_short(uint64_t free, uint64_t all) {
     return free < all / 64 + __atomic_load_n(&budget_reserve, __ATOMIC_RELAXED);
 }
 
+/* A fold of old runs is worth it when they have made so many sites since the last one. */
 enum { BUDGET_RUN_SITES = 1 << 15 };
 /* run_sites: the sites that were made for runs. run_sites_until: from this count on, a fold of old runs is worth it. */
 extern uint64_t budget_run_sites, budget_run_sites_until;
@@ -70,7 +71,8 @@ static inline void budget_note_run_end(void) {
     if (os_load(&budget_run_sites) >= os_load(&budget_run_sites_until)) budget_ask(BUDGET_RUNS);
 }
 
-/* Does a slice of the requested work, if it can be done now (fold_step). `slot`: the caller's pin. */
+/* Does a slice of the requested work, if it can be done now. The caller uses no ids, even if its pin `slot` is set.
+ * fold.c sets it. */
 extern void (*budget_relieve)(uintptr_t slot);
 
 #pragma GCC visibility pop

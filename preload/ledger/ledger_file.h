@@ -9,8 +9,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* False: the path is too long. */
+/* Sets the path. False: it is too long. */
 bool ledger_file_name(const char *path);
+/* The path; "" if none was set. */
 const char *ledger_file_path(void);
 
 /* Makes a new file at the path, with a header of SNAP_HEADER_SIZE bytes. It replaces an old ledger of ours, and sets
@@ -31,7 +32,7 @@ void ledger_file_forget(void);
 /* Whether the file at `path` is the ledger of an earlier image of this process. */
 bool ledger_file_made_by_us(const char *path);
 
-/* Beyond RLIMIT_FSIZE the kernel would send SIGXFSZ, which kills. */
+/* Whether RLIMIT_FSIZE allows a file of so many bytes. Beyond it the kernel would send SIGXFSZ, which kills. */
 bool ledger_file_size_allowed(uint64_t size);
 
 #pragma GCC visibility pop

@@ -51,10 +51,11 @@ static inline void *series_at(const struct series *self, uint32_t id) {
     return likely(segment) ? segment + (size_t)place.record * self->record_size : NULL;
 }
 
-/* The id of a record in this series. */
+/* The id of a record in this series; SERIES_NONE: it is not in this series. */
 uint32_t series_id(const struct series *self, const void *record);
-/* Makes sure that the segment of `id` exists. */
+/* Makes sure that the segment of `id` exists. False: there is no room. */
 bool series_reserve(struct series *self, uint32_t id);
+/* Forgets all records, which are another ledger's. */
 void series_reset(struct series *self);
 
 #pragma GCC visibility pop

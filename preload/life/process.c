@@ -397,7 +397,7 @@ bool process_begin(void) {
 /* In a forked child that has not begun, the page is wiped. */
 bool process_is_vfork_child(void) { return tracked_page.stage != TRACKED_UNSET && os_pid() != home_pid; }
 
-/* Nor in a forked child that never allocated. */
+/* False in a vfork child, and in a forked child that never allocated: it has no ledger of its own. */
 static bool is_ours_to_end(void) { return tracked_page.stage == TRACKED_YES && !process_is_vfork_child(); }
 
 void process_end(enum snap_state state) {

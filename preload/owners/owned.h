@@ -41,11 +41,15 @@ extern const struct owned_store *owned_store;
  * UINT64_MAX: the kernel does not say. */
 uint64_t owned_resident(uint32_t owner);
 
-/* Calls visit for each run of whole pages of the model or custom: in a large block, in an anonymous mapping, or in a
- * mapping of a file, whose clean pages can be given back. If visit returns false, the walk ends. */
-/* OWNED_DEVICE: device memory, which has no pages */
-enum owned_pieces { OWNED_MEMORY = 1, OWNED_FILES = 2, OWNED_DEVICE = 4 };
+/* Kinds of memory, as bits. */
+enum owned_pieces {
+    OWNED_MEMORY = 1, /* large blocks and anonymous mappings */
+    OWNED_FILES = 2,  /* mappings of files, whose clean pages can be given back */
+    OWNED_DEVICE = 4, /* device memory, which has no pages: owned_visit_pieces passes over it */
+};
 typedef bool owned_visit(uintptr_t start, uint64_t length, void *context);
+/* Calls visit for each run of whole pages of the model or custom, in memory of the kinds `which`. If visit returns
+ * false, the walk ends. */
 void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void *context);
 
 #pragma GCC visibility pop

@@ -19,7 +19,9 @@ enum handle_kind {
     HANDLE_KINDS
 };
 
+/* The kind of what a link of /proc/PID/fd leads to. */
 enum handle_kind handle_kind_of(const char *target);
+/* "socket", or with `many` "sockets". */
 const char *handle_word(enum handle_kind kind, bool many);
 /* Whether a path of /proc is memory that other processes may share. */
 bool handle_is_shared(const char *path);

@@ -1,4 +1,6 @@
-/* heapsort.h — sorts an array in place, without memory of its own or a call into the program's libc. */
+/* heapsort.h — sorts an array in place.
+ * In: an array, and a number for each record. Out: the records in ascending order of it; equal ones in no order. It
+ * needs no memory of its own, and calls nothing of the program's libc. */
 #ifndef MEMSTOW_HEAPSORT_H
 #define MEMSTOW_HEAPSORT_H
 

@@ -41,21 +41,25 @@ void *os_map(size_t length); /* private zeroed memory, or NULL */
 void *os_map_apart(size_t length, size_t align);
 void *os_reserve_apart(size_t length); /* address space without access, or NULL */
 void os_close_holes(void);             /* once: maps the gaps that the loader left around our own data for alignment */
-/* shared, for reading and writing, at exactly `at` */
+/* Maps a file shared, for reading and writing, at exactly `at`. 0 or -errno. */
 long os_map_file(void *at, size_t length, int fd, uint64_t offset);
 void os_unmap(void *start, size_t length);
-int os_open(const char *path, int flags, int mode);
+int os_open(const char *path, int flags, int mode); /* a descriptor or -errno */
 void os_close(int fd);
-long os_read(int fd, void *to, size_t length); /* until `length` or end of file; restarts after a signal */
+/* Reads until `length` or the end of the file; restarts after a signal. Returns how many bytes were read, or -errno. */
+long os_read(int fd, void *to, size_t length);
+/* One read at an offset, which may be short; restarts after a signal. Returns the bytes, or -errno. */
 long os_pread(int fd, void *to, size_t length, uint64_t offset);
 /* Writes everything or returns -errno; restarts after a signal. */
 long os_write(int fd, const void *from, size_t length);
 /* Copies from or to memory that may not exist. False: it failed; some bytes may have been copied. */
 bool os_peek(void *to, const void *from, size_t length);
 bool os_poke(void *to, const void *from, size_t length);
-int os_stat_fd(int fd, struct stat *out);
-uint64_t os_file_limit(void); /* RLIMIT_FSIZE: a write beyond it raises SIGXFSZ, which kills */
-/* Calls visit for each name in a folder, except hidden ones, until it returns false. */
+int os_stat_fd(int fd, struct stat *out); /* 0 or -errno */
+/* RLIMIT_FSIZE in bytes: a write beyond it raises SIGXFSZ, which kills. UINT64_MAX: no limit. 0: it is not known. */
+uint64_t os_file_limit(void);
+/* Calls visit for each name in a folder, except hidden ones, until it returns false. A folder that cannot be read has
+ * no names. */
 void os_each_name(const char *folder, bool (*visit)(void *context, const char *name), void *context);
 
 /* libc's clock_gettime, once it is known; before that a system call serves. */
@@ -97,11 +101,14 @@ static inline void os_raise(uint64_t *word, uint64_t value) {
         ;
 }
 
-/* Text functions without libc's formatted output, which may allocate. os_copy cuts text that does not fit into
- * `capacity` bytes. os_decimal needs 21 bytes, and returns the end, where the NUL is. os_take_decimal reads a
- * number and moves *at past its digits; without digits it is 0. For text of the kernel: it looks at no limits. */
+/* --- text, without libc's formatted output, which may allocate --- */
+
+/* Copies a text, cut to `capacity` bytes with its NUL. */
 void os_copy(char *to, size_t capacity, const char *from);
+/* Writes at most 21 bytes. Returns the end, where the NUL is. */
 char *os_decimal(char *to, uint64_t n);
+/* Reads a number and moves *at past its digits; without digits it is 0. It looks at no limits, because it is for text
+ * of the kernel. */
 uint64_t os_take_decimal(const char **at);
 
 /* The present value of an environment variable; "": it is not set. */

@@ -16,10 +16,10 @@ struct owner_state {
     uint32_t id, kind, policy, adopted_by;
     int32_t priority;
     bool retired, scope_open, idle;
-    uint64_t live_bytes, live_blocks, device_bytes; /* live: on the host; device: on devices, not part of live */
-    uint64_t movable_bytes, stowed_bytes;           /* of both, host and devices */
-    uint64_t device_movable_bytes, device_stowed_bytes;
-    uint64_t last_use_ns;
+    uint64_t live_bytes, live_blocks, device_bytes;     /* live: on the host; device: on devices, not part of live */
+    uint64_t movable_bytes, stowed_bytes;               /* of both, host and devices */
+    uint64_t device_movable_bytes, device_stowed_bytes; /* the device parts of these two */
+    uint64_t last_use_ns;                               /* CLOCK_MONOTONIC */
 };
 struct policy_question {
     uint32_t reason; /* enum memstow_reason */
@@ -29,19 +29,20 @@ struct policy_question {
     /* Under pressure or in a rescue: owners with the policy keep may be stowed, too, after all others. */
     bool take_kept;
     uint64_t needed;  /* under pressure or in a rescue: bytes; 0: as many as possible */
-    uint64_t now_ns;  /* for MEMSTOW_IDLE: */
-    uint64_t idle_ns; /* for MEMSTOW_IDLE: owners that were not used for this long */
+    uint64_t now_ns;  /* for MEMSTOW_IDLE: the time, by the clock of last_use_ns */
+    uint64_t idle_ns; /* for MEMSTOW_IDLE: owners that were not used for this long are acted on */
 };
 
-/* memstow's own reason, and the word for it: a device had no memory for a request. A program may not give this
- * reason. */
+/* A device had no memory for a request: memstow's own reason of a trigger, and its own why of a decision. A program may
+ * not give this reason. */
 enum { POLICY_RESCUE = MEMSTOW_IDLE + 1 };
 enum { POLICY_WHY_RESCUE = MEMSTOW_WHY_RECENT + 1 };
 
 /* The list has at most this many retired owners. Otherwise every run might add one. */
 enum { POLICY_RETIRED_MOST = 32 };
 
-/* Sorts the owners and writes the decisions. `out` must hold `count`. Returns their number. */
+/* Sorts the owners in place, and writes the decisions in the order of execution. `out` must hold `count`. Returns how
+ * many decisions there are. */
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,
                        struct memstow_decision *out);
 

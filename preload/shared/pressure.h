@@ -28,15 +28,17 @@ bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
 /* Reads "64M" as bytes, above 0. False, with 0: it is anything else. */
 bool pressure_bytes(const char *text, uint64_t *bytes);
 
-/* Reads the environment. "" counts as not set, and so does an unreadable setting. Returns which of the two were
- * unreadable. */
 enum { PRESSURE_UNREADABLE = 1, PRESSURE_IDLE_UNREADABLE = 2 };
+/* Takes the texts of both variables as the wishes of this process. "" counts as not set, and so does an unreadable
+ * setting. Returns which of the two were unreadable, as bits. */
 uint32_t pressure_wish(const char *pressure, const char *idle);
+/* The wishes that pressure_wish has taken. */
 const struct pressure_wishes *pressure_wishes(void);
 
 /* The bytes to be given back now, and the reason in words; 0: none. */
 uint64_t pressure_needed(const char **text);
-/* The bytes that are left: the smallest of the machine's and those of each cgroup with a limit. */
+/* The bytes that are left: the smallest of the machine's and those of each cgroup with a limit. PRESSURE_NO_LIMIT:
+ * nothing could be read. */
 uint64_t pressure_left(void);
 
 /* --- the texts of the kernel --- */

@@ -182,8 +182,8 @@ enum snap_type {
     SNAP_MISUSE = 43, /* snap_misuse: double frees and overwritten headers; empty records have kind 0 */
     SNAP_CUPTI = 48,  /* one snap_cupti: exists if the comparison with CUPTI was requested and CUDA was used */
     SNAP_CUPTI_BLOCK, /* snap_cupti_block: empty slots have state 0 */
-    SNAP_NVML =
-        56, /* snap_nvml: NVML's figures of each device when the snapshot was made; snapshot only, like the next */
+    /* snap_nvml: NVML's figures of each device when the snapshot was made; snapshot only, like the next */
+    SNAP_NVML = 56,
     SNAP_NVML_PROCESS, /* snap_nvml_process */
 };
 
@@ -201,11 +201,11 @@ struct snap_fact {
     uint32_t string;
 };
 enum snap_fact_key {
-    SNAP_FACT_EXE = 1,
-    SNAP_FACT_COMMAND /* SNAP_FACT_COMMAND: the arguments, separated by spaces */,
-    SNAP_FACT_LIBRARY,
-    SNAP_FACT_NOTE,
-    SNAP_FACT_CONTROL /* SNAP_FACT_CONTROL: the path of the control socket, as the process sees it */
+    SNAP_FACT_EXE = 1,     /* the path of the program's file */
+    SNAP_FACT_COMMAND = 2, /* the arguments, separated by spaces */
+    SNAP_FACT_LIBRARY = 3,
+    SNAP_FACT_NOTE = 4,
+    SNAP_FACT_CONTROL = 5, /* the path of the control socket, as the process sees it */
 };
 
 struct snap_module {
@@ -224,7 +224,8 @@ struct snap_tag {
 };
 
 enum snap_owner_kind { SNAP_OWNER_MODEL = 1, SNAP_OWNER_NODE, SNAP_OWNER_RUN, SNAP_OWNER_CUSTOM, SNAP_OWNER_STATE };
-enum snap_owner_state { SNAP_OWNER_LIVE = 1, SNAP_OWNER_RETIRED = 2 /* SNAP_OWNER_RETIRED: for a run: it has ended */ };
+/* A run is retired when it has ended. */
+enum snap_owner_state { SNAP_OWNER_LIVE = 1, SNAP_OWNER_RETIRED = 2 };
 /* Policies and outcomes have the numbers of memstow.h. */
 struct snap_owner {
     uint32_t id;
@@ -275,8 +276,8 @@ struct snap_frame {
         uint32_t module; /* native: 1 + module id; 0: none */
         uint32_t line;   /* Python; 0: unknown */
     };
-    uint32_t
-        code; /* Python: 1 + code id. Native: 0, or SNAP_FRAME_INTERRUPTED if `address` is the instruction itself */
+    /* Python: 1 + code id. Native: 0, or SNAP_FRAME_INTERRUPTED if `address` is the instruction itself. */
+    uint32_t code;
 };
 #define SNAP_FRAME_INTERRUPTED 0x80000000u
 
@@ -359,8 +360,8 @@ struct snap_large {
 enum snap_mapping_kind {
     SNAP_MAP_ANONYMOUS = 1,
     SNAP_MAP_FILE = 2,
-    SNAP_MAP_RESERVED = 3 /* PROT_NONE */,
-    SNAP_MAP_BRK = 4
+    SNAP_MAP_RESERVED = 3, /* PROT_NONE */
+    SNAP_MAP_BRK = 4,
 };
 struct snap_mapping {
     uint32_t sequence; /* [live] odd while it is written: read again */
@@ -382,9 +383,9 @@ enum snap_birth_kind {
     SNAP_BIRTH_SOCKET = 2,
     SNAP_BIRTH_PIPE = 3,
     SNAP_BIRTH_OTHER = 4,
-    SNAP_BIRTH_COPY = 5 /* SNAP_BIRTH_COPY: a copy of another descriptor, of any kind */,
+    SNAP_BIRTH_COPY = 5, /* a copy of another descriptor, of any kind */
     SNAP_BIRTH_OF_THREAD = 6,
-    SNAP_BIRTH_INHERITED = 7 /* SNAP_BIRTH_INHERITED: it existed when the ledger began; no site */
+    SNAP_BIRTH_INHERITED = 7, /* it existed when the ledger began; no site */
 };
 struct snap_birth {
     uint32_t sequence; /* [live] odd while it is written */
@@ -404,12 +405,14 @@ enum snap_misuse_kind {
 enum snap_misuse_call {
     SNAP_MISUSE_FREE = 1,
     SNAP_MISUSE_REALLOC = 2,
-    SNAP_MISUSE_END = 3 /* SNAP_MISUSE_END: not passed; found in a live block at the end of the process */
+    SNAP_MISUSE_END = 3, /* not passed; found in a live block at the end of the process */
 };
 enum snap_misuse_flag {
     SNAP_MISUSE_HARMLESS = 1, /* without memstow these bytes do not belong to the allocator: the program went on */
     SNAP_MISUSE_UNSURE = 2    /* since the free, the allocation site may have been given to another stack */
 };
+/* The places of a misuse: where the block was allocated, where it was first freed (one frame), and where it was passed
+ * now. */
 enum { SNAP_MISUSE_ALLOCATED, SNAP_MISUSE_FREED_FIRST, SNAP_MISUSE_NOW, SNAP_MISUSE_PLACES };
 enum { SNAP_MISUSES = 64 }; /* at most so many are noted */
 struct snap_misuse {
@@ -424,15 +427,14 @@ struct snap_misuse {
     struct snap_misuse_place {
         uint32_t site;               /* ledger; 0: unknown */
         uint32_t tag, stack, module; /* snapshot: the contents of the site; stack and module 0: unknown */
-        /* where it was allocated; where it was first freed (one frame); where it was passed now */
     } places[SNAP_MISUSE_PLACES];
 };
 
 /* A picture has three unsigned LEB128 numbers for each site that had live blocks, in ascending order: the site's id
  * minus that of the site before it (0 before the first), bytes, blocks. It ends at picture_length; old bytes follow. */
 
-/* Appends an unsigned LEB128 number, with at most SNAP_NUMBER_MAX bytes. Returns its end. */
 enum { SNAP_NUMBER_MAX = 10 };
+/* Appends an unsigned LEB128 number, with at most SNAP_NUMBER_MAX bytes. Returns its end. */
 static inline uint8_t *snap_put_number(uint8_t *to, uint64_t number) {
     for (; number >= 0x80; number >>= 7) *to++ = (uint8_t)(number | 0x80);
     *to++ = (uint8_t)number;
@@ -484,17 +486,17 @@ enum snap_cuda_kind {
     SNAP_CUDA_POOL_MEMORY = 2,   /* allocated in stream order, from a pool */
     SNAP_CUDA_MANAGED = 3,
     SNAP_CUDA_ARRAY = 4,
-    SNAP_CUDA_PHYSICAL = 5, /* cuMemCreate: until it is released and no longer mapped */
-    SNAP_CUDA_GRAPH = 6,    /* of a node of a graph: it has memory only while the graph runs */
-    SNAP_CUDA_PINNED = 7,   /* host memory from the driver */
-    SNAP_CUDA_REGISTERED = 8 /* host memory from the program; it also counts as host or mapped memory */,
-    SNAP_CUDA_IMPORTED = 9 /* of another process, or without a size: bytes are 0 */,
-    SNAP_CUDA_RESERVED = 10 /* reserved addresses */,
-    SNAP_CUDA_MAPPING = 11 /* a mapping of physical memory to addresses */,
-    SNAP_CUDA_POOL = 12 /* a pool itself: bytes are 0 */,
-    SNAP_CUDA_HANDLE = 13 /* a handle of physical memory: bytes are 0 */,
-    SNAP_CUDA_BACKUP = 14 /* memstow's, on the host: content that was moved off a device; since 1.5 */,
-    SNAP_CUDA_BUFFER = 15 /* memstow's, on the host: the pinned buffer for copies; since 1.5 */,
+    SNAP_CUDA_PHYSICAL = 5,   /* cuMemCreate: until it is released and no longer mapped */
+    SNAP_CUDA_GRAPH = 6,      /* of a node of a graph: it has memory only while the graph runs */
+    SNAP_CUDA_PINNED = 7,     /* host memory from the driver */
+    SNAP_CUDA_REGISTERED = 8, /* host memory from the program; it also counts as host or mapped memory */
+    SNAP_CUDA_IMPORTED = 9,   /* of another process, or without a size: bytes are 0 */
+    SNAP_CUDA_RESERVED = 10,  /* reserved addresses */
+    SNAP_CUDA_MAPPING = 11,   /* a mapping of physical memory to addresses */
+    SNAP_CUDA_POOL = 12,      /* a pool itself: bytes are 0 */
+    SNAP_CUDA_HANDLE = 13,    /* a handle of physical memory: bytes are 0 */
+    SNAP_CUDA_BACKUP = 14,    /* memstow's, on the host: content that was moved off a device; since 1.5 */
+    SNAP_CUDA_BUFFER = 15,    /* memstow's, on the host: the pinned buffer for copies; since 1.5 */
     SNAP_CUDA_KINDS = 16
 };
 /* Whether the kind is memory of a device. */

@@ -16,7 +16,7 @@ struct socket_line {
     char text[200];
 };
 
-/* The existing tables. */
+/* The names of the tables in /proc/PID/net: "tcp" and so on. */
 enum { SOCKET_TABLES = 5 };
 extern const char *const socket_tables[SOCKET_TABLES];
 

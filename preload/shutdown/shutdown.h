@@ -12,17 +12,18 @@
 
 #pragma GCC visibility push(hidden)
 
-/* As in memstow.h, with checked texts. Returns 0 or a number, or -errno. */
+/* The functions of memstow.h, with checked arguments. They return 0 or a number, or -errno. */
 int shutdown_handler(const struct memstow_handler *handler, const char *name, const char *after);
 int shutdown_begin(const char *reason, uint64_t limit_ns, int status);
 int shutdown_on_signal(int number, uint64_t limit_ns, int status);
-/* Begins a stage: one of memstow.h, or one of the two that follow. */
+/* Begins a stage (enum memstow_stage), if a shutdown has begun. A second call for the same stage does nothing. */
 void shutdown_stage(uint32_t stage);
 int64_t shutdown_run(uint32_t stage);
 int64_t shutdown_end(bool goes_on);
 /* Call it before any other call: in a forked child nothing has begun. */
 void shutdown_check_process(void);
 
+/* Times that count where a caller gives none, in seconds. */
 enum { SHUTDOWN_LIMIT_S = 30, SHUTDOWN_HANDLER_S = 10, SHUTDOWN_PROCESS_S = 5, SHUTDOWN_THREAD_S = 3 };
 
 #pragma GCC visibility pop

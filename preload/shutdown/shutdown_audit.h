@@ -29,7 +29,7 @@ struct shutdown_birth {
 };
 
 struct shutdown_ledger {
-    bool (*is_kept)(void);
+    bool (*is_kept)(void);    /* whether there is a ledger */
     bool (*has_births)(void); /* whether origins are recorded at all */
     /* False: the origin is unknown. */
     bool (*descriptor)(const struct shutdown_descriptor *descriptor, struct shutdown_birth *birth);

@@ -290,7 +290,7 @@ static void link_more(struct table *table) {
     for (uint32_t i = 0; i < table->waiting_count; i++) judge_named(table, &table->list[table->waiting[i]]);
 }
 
-/* --- marks in environments --- */
+/* --- who names whom as parent, group or session --- */
 
 static void bind(struct table *table, uint32_t at, int bond, uint32_t number) {
     struct process *process = &table->list[at], *named = find_process(table, number);

@@ -16,20 +16,22 @@
 /* Sets where new lists go; an existing list stays where it is. "": no change. False: the path is too long. */
 bool shutdown_list_file(const char *path);
 
-/* A list: it is begun, gets processes one by one, and is ended. False: it could not be written. */
+/* A list that is being written: it is begun, gets processes one by one, and is ended. */
 struct shutdown_list {
     int fd;
     bool some, failed;
     char path[SHUTDOWN_PATH + 64]; /* the name while it is written, next to the file that it will replace */
 };
-bool shutdown_list_begin(struct shutdown_list *list);
 struct shutdown_listed {
     uint64_t start_ticks, number; /* number: in the mark that it passes on; 0: it passes on none */
     uint32_t pid;
     bool keep;
     const char *name;
 };
+/* False: it cannot be written. Then the other two do nothing, and the end returns false. */
+bool shutdown_list_begin(struct shutdown_list *list);
 void shutdown_list_add(struct shutdown_list *list, const struct shutdown_listed *process);
+/* The list gets its name. False: it could not be written, and the list before stays. */
 bool shutdown_list_end(struct shutdown_list *list);
 /* Removes the list, if this process has written it. */
 void shutdown_list_remove(void);

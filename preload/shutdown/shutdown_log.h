@@ -19,7 +19,9 @@ bool shutdown_log_file(const char *path);
 void shutdown_log_ready(void);
 /* The log's time starts here. */
 void shutdown_log_begin(void);
+/* Begins a line about a step, with the time. */
 void shutdown_log_line(struct line *line, const char *step);
+/* Ends a line, and appends it to the log. */
 void shutdown_log_write(struct line *line);
 /* Writes a line with one step. `name` may be NULL. */
 void shutdown_log_step(const char *step, const char *name, int64_t result, uint64_t took_ns);

@@ -106,8 +106,8 @@ static INLINE uint32_t leaf_find_in(struct leaves *self, const struct leaf *leaf
     return leaf->site;
 }
 
-/* The site of the caller's stack; 0: it is not known. The three innermost return addresses choose the set, unless
- * `more` is set. */
+/* The site of the caller's stack; 0: it is not known. The three innermost return addresses choose the set. leaf_find is
+ * for `more` = 0, leaf_find_more for any number. */
 static INLINE uint32_t leaf_find(struct leaves *self, struct memo *memo, uintptr_t end, struct caller caller) {
     uint64_t hash = leaf_hash_of_three(self, end, caller);
     return leaf_find_in(self, leaf_set(self, hash), memo, caller);
@@ -118,8 +118,9 @@ uint32_t leaf_find_more(struct leaves *self, struct memo *memo, uintptr_t end, c
  * find it. */
 void leaf_fill(struct leaves *self, const struct memo *memo, uintptr_t end, const struct caller *caller, uint32_t site);
 
-/* False: there is no memory. */
+/* Makes memory for leaves. False: there is none. */
 bool leaf_begin(struct leaves *self);
+/* Forgets all leaves and hops, and keeps the memory. */
 void leaf_forget(struct leaves *self);
 
 #pragma GCC visibility pop

@@ -50,7 +50,8 @@ static uintptr_t next_anchor(const struct memo *self, uint32_t index, uint32_t e
     return inner;
 }
 
-/* The same for the Python frames of the loops [first, end), after the words were checked. */
+/* How many of the first `count` elements are unchanged, by the Python frames of the loops [first, end). Their words
+ * were checked before. */
 static uint32_t python_holds(const struct memo *self, uint32_t count, uint32_t first, uint32_t end, uintptr_t inner) {
     uint32_t python = first ? self->evals[first - 1].python : 0;
     for (uint32_t i = first; i < end; i++) {

@@ -26,6 +26,7 @@ const struct snap_code *python_record_code(uint32_t id);
 /* The code object is about to be freed. */
 void python_record_dies(uintptr_t code_key);
 
+/* In a forked child: forgets all records, which are the parent's. */
 void python_record_abandon(void);
 
 #pragma GCC visibility pop

@@ -95,7 +95,9 @@ const struct snap_frame *rule_frame(uint32_t frame);
 /* All rules become stale: code has gone, or other code may be in its place. */
 void rule_forget(void);
 
+/* Makes the table. False: there is no memory. */
 bool rule_begin(void);
+/* Memory of the table and of frames, in bytes. */
 uint64_t rule_bytes(void);
 
 #pragma GCC visibility pop

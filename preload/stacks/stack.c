@@ -314,8 +314,9 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     return site;
 }
 
-/* The same, seen from a stack that another memory has just unwound to its end. If the hook was interrupted, the stack
- * has a signal frame further in. Only this stack counts: another stack may be left and entered again. */
+/* Whether the hook that works in `self` was left for good, as the stack that `by` has just unwound to its end shows. If
+ * the hook was only interrupted, that stack has a signal frame further in. Only that stack counts: another stack may be
+ * left and entered again. */
 static bool is_left_behind(const struct stack *self, const struct stack *by, uintptr_t slot) {
     bool same_stack = region_has(&by->own.known, self->busy) && region_has(&by->own.known, slot) && slot < self->busy;
     return self->busy && same_stack &&

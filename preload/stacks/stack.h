@@ -57,10 +57,10 @@ bool stack_is_alternate(void);
 extern uint32_t stack_unmappings;
 static inline void stack_note_unmapping(void) { __atomic_fetch_add(&stack_unmappings, 1, __ATOMIC_RELEASE); }
 
-/* Tells where the memory of a thread's stacks is. It is in the thread's slot (thread_inside.h), which a thread gets
- * before it asks for a site. The calling thread has just got a slot, perhaps with the memory of an earlier thread.
- * NULL: it has no slot any more. */
 struct stack;
+/* Tells where the memory of the calling thread's stacks is: in its slot (thread_inside.h). Call it when the thread has
+ * just got a slot, which may hold the memory of an earlier thread, and before it asks for a site. NULL: it has no slot
+ * any more. */
 void stack_use(struct stack **memory);
 
 /* The site of an untagged stack (tree.h) whose innermost call is at `address`. site.c sets it. */

@@ -37,7 +37,7 @@ uint32_t tree_outer(uint32_t place);
 /* The first place of the same run; and the place that the run lies inside of. */
 uint32_t tree_first(uint32_t place);
 uint32_t tree_outside(uint32_t place);
-/* SNAP_RUN_FRAME: it has none. */
+/* The id of the frame at a place; SNAP_RUN_FRAME: it has none. */
 uint32_t tree_frame(uint32_t place);
 
 /* --- making room (fold.c) --- */
@@ -46,8 +46,8 @@ uint32_t tree_frame(uint32_t place);
 enum progress {
     PROGRESS_MORE,
     PROGRESS_DONE,
-    PROGRESS_LATER /* PROGRESS_LATER: nothing was done now */,
-    PROGRESS_OVER /* PROGRESS_OVER: it cannot be done */
+    PROGRESS_LATER, /* nothing was done now */
+    PROGRESS_OVER,  /* it cannot be done */
 };
 
 /* The state of a walk. All zero at the beginning of each step. */

@@ -45,8 +45,8 @@ struct stow_back {
     struct stow_thread *listeners[BACK_LISTENERS];
 };
 
-/* `own_files`: the calling thread has descriptors of its own, which are closed when it ends. stow_back_end then closes
- * none. */
+/* Makes what a move needs. Returns enum stow_refusal; after a refusal stow_back_end need not be called. `own_files`:
+ * the calling thread has descriptors of its own, which are closed when it ends. stow_back_end then closes none. */
 uint32_t stow_back_begin(struct stow_back *self, bool mine, bool own_files);
 void stow_back_end(struct stow_back *self);
 

@@ -43,7 +43,8 @@ static uint32_t judge(uint64_t type) {
     }
 }
 
-uint32_t stow_file_fits(int fd) {
+/* Whether a directory can be used, as far as that is known before: STOW_DONE, or why not. */
+static uint32_t judge_directory(int fd) {
     struct statfs fs;
     return os_call(SYS_fstatfs, fd, &fs) < 0 ? STOW_NO_DIRECTORY : judge((uint64_t)fs.f_type);
 }
@@ -222,7 +223,7 @@ static bool leaves_memory(struct stow_file *self) {
 
 static uint32_t prepare(struct stow_file *self, uint64_t size) {
     struct stat status;
-    uint32_t refusal = stow_file_fits(self->fd);
+    uint32_t refusal = judge_directory(self->fd);
     if (refusal) return refusal;
     if (os_stat_fd(self->fd, &status) < 0) return STOW_DISK_ERROR;
     self->device = status.st_dev, self->inode = status.st_ino;

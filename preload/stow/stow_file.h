@@ -38,9 +38,6 @@ void *stow_file_map(const struct stow_file *self, uint64_t length);
 
 void stow_file_close(struct stow_file *self);
 
-/* Whether a directory can be used, as far as that is known before: STOW_DONE, or why not. */
-uint32_t stow_file_fits(int fd);
-
 #pragma GCC visibility pop
 
 #endif

@@ -133,7 +133,6 @@ static uint32_t why_not(const struct work *work, uint64_t start, uint64_t end) {
     return work->gone ? STOW_GONE : STOW_DONE;
 }
 
-/* Begins a part of the segment. False, with the reason: it is not to be moved any more. */
 bool stow_work_begin(struct work *work, uint64_t start, uint64_t end) {
     if (!work->asked_by_hook && move_is_ended(stow_work_current.end)) {
         stow_work_refuse(work, STOW_CANCELLED);
@@ -165,7 +164,6 @@ uint64_t stow_work_chunk_end(uint64_t start, uint64_t stop, uint64_t most) {
 
 /* --- back --- */
 
-/* Brings the range back chunk by chunk; *end: how far it came. */
 uint32_t stow_work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts) {
     struct stow_region region;
     stow_back_expect(back, stop);

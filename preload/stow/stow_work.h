@@ -45,15 +45,17 @@ bool stow_work_is_registered(uint64_t start, uint64_t end);
 bool stow_work_register(uint64_t start, uint64_t end);
 void stow_work_unregister(uint64_t start, uint64_t end);
 
-/* Begins a chunk. False, with the reason: it is not to be moved any more. Call stow_work_end with the table's lock; it
- * releases the lock. */
+/* Begins a chunk. False, with the reason in the piece: it is not to be moved any more. */
 bool stow_work_begin(struct work *work, uint64_t start, uint64_t end);
+/* Ends the chunk, of which so many bytes have moved. Call it with the table's lock, which it releases. */
 void stow_work_end(struct work *work, uint64_t bytes);
 /* The end of a chunk that begins at `start`: at a border of huge pages. */
 uint64_t stow_work_chunk_end(uint64_t start, uint64_t stop, uint64_t most);
 
-/* Brings back everything in the range that is stowed. */
+/* Brings back everything in the range that is stowed, chunk by chunk. `counts`: it counts as moved. Returns the refusal
+ * (enum stow_refusal); what came back before it stays. */
 uint32_t stow_work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts);
+/* Bytes in the range that are stowed. */
 uint64_t stow_work_stowed_in(uint64_t start, uint64_t end);
 
 /* Calls `work` on a thread of ours, with signals blocked, and waits. *own_files: it has its own descriptors, and those

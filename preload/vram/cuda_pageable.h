@@ -8,6 +8,7 @@
 
 #pragma GCC visibility push(hidden)
 
+/* Whether a device that the process uses is such a one. */
 bool cuda_pageable_any(void);
 /* Waits, 5 seconds at most, until nothing runs in the primary contexts of such devices, nor in contexts that the
  * program made on any device. False: something still runs, or it cannot find out (a stream is in capture, or there are

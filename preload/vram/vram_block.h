@@ -54,6 +54,8 @@ struct vram_block {
     cuda_memory memory[VRAM_PIECES];
 };
 
+/* --- steps; those that return a number return 0 or the driver's error --- */
+
 /* Sets pieces and size. */
 void vram_block_plan(struct vram_block *self, uint64_t bytes);
 /* Reserves the addresses. */

@@ -60,15 +60,18 @@ struct vram_driver {
 #undef F
 };
 
+/* Looks up all functions. False: one is missing. */
 bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name));
 
 /* The driver that serves this process. vram_driver_begin looks its functions up, once. False: one is missing. */
 extern struct vram_driver vram_driver;
 bool vram_driver_begin(void *(*find)(const char *name));
+/* Whether vram_driver_begin has succeeded. */
 bool vram_driver_is_on(void);
 
 /* Makes a context current on the calling thread (NULL: keeps the present one), such that no capture forbids the next
- * calls or is broken by them. vram_driver_leave restores the thread. */
+ * calls or is broken by them. 0, or the driver's error: then the thread is as before. vram_driver_leave restores the
+ * thread. */
 struct vram_visit {
     cuda_handle before;
     int mode;

@@ -7,12 +7,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Calls visit for each block of an owner that is on its device and stays for such a reason, or because it is mixed.
- * visit must not call CUDA. */
 typedef void vram_staying_visitor(enum vram_refusal why, uint64_t at, uint64_t bytes, void *context);
+/* Calls visit for each block of an owner that is on its device and never moves (vram_refusal_of). visit must not call
+ * CUDA. */
 void vram_owned_visit_staying(uint32_t owner, vram_staying_visitor *visit, void *context);
-/* Calls visit for each block that is live or stowed. visit must not call CUDA. */
 typedef void vram_owned_visitor(uint32_t owner, uint64_t bytes, bool stowed, void *context);
+/* Calls visit for each block that is live or stowed. visit must not call CUDA. */
 void vram_owned_visit(vram_owned_visitor *visit, void *context);
 /* Everything of `from` now belongs to `to`. */
 void vram_owned_change(uint32_t from, uint32_t to);

@@ -34,6 +34,7 @@ int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self);
 /* Frees everything, or returns the driver's error. */
 int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self);
 
+/* Copies out of the device, or into it. 0, or the driver's error. */
 int vram_ring_out(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from, uint64_t bytes);
 int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                  uint64_t bytes);
@@ -42,9 +43,10 @@ int vram_ring_out_pinned(const struct vram_driver *driver, struct vram_ring *sel
                          uint64_t bytes);
 int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                         uint64_t bytes);
-/* The same with a file. out_to_file writes it, on a thread without handlers. in_from_file reads a mapping of it, which
- * may be unreadable: VRAM_UNREADABLE. */
 enum { VRAM_UNREADABLE = -3 };
+/* The same with a file. out_to_file writes it, on a thread without handlers; if that fails, *refusal (enum
+ * stow_refusal) says why, and the result is 0. in_from_file reads a mapping of it, which may be unreadable:
+ * VRAM_UNREADABLE. */
 int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
                           uint64_t from, uint64_t bytes, uint32_t *refusal);
 int vram_ring_in_from_file(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
