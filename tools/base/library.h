@@ -1,4 +1,5 @@
-/* library.h — finds libmemstow.so and libmemstow_cupti.so. */
+/* library.h — finds libmemstow.so and libmemstow_cupti.so.
+ * In: where this command lies. Out: a path that the loader takes from LD_PRELOAD, or a reason. */
 #ifndef MEMSTOW_LIBRARY_H
 #define MEMSTOW_LIBRARY_H
 

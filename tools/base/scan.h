@@ -33,11 +33,11 @@ bool scan_more(struct scan *scan);
 void scan_word(struct scan *scan, char *to, size_t room);
 /* Consumes the character if it comes next. */
 bool scan_character(struct scan *scan, char wanted);
-/* The next three return 0, or -1 with a message that names `expected`. This one reads digits: */
+/* Reads digits. Returns 0, or -1 with a message that names `expected`. */
 int scan_number(struct scan *scan, uint64_t *number, const char *expected);
-/* reads a text in quotes; if `bare` is true, also an unquoted text up to the next blank: */
+/* Reads a text in quotes; if `bare` is true, also an unquoted text up to the next blank. Returns the same. */
 int scan_string(struct scan *scan, char *to, size_t room, bool bare, const char *expected);
-/* requires the end of the line: */
+/* Returns 0 at the end of the line, or -1 with a message. */
 int scan_end_of_line(struct scan *scan);
 
 /* Sets the message, for the place of the last token. Returns -1. */

@@ -1,4 +1,5 @@
-/* template.h — names of output files: %n name, %p pid, %x exec generation, %% a percent sign. */
+/* template.h — names of output files: %n name, %p pid, %x exec generation, %% a percent sign.
+ * In: FILE as the user gave it. Out: an absolute path with these conversions, and what it expands to. */
 #ifndef MEMSTOW_TEMPLATE_H
 #define MEMSTOW_TEMPLATE_H
 

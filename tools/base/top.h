@@ -12,6 +12,7 @@ enum { TOP_DEFAULT = 10 };
 /* Parses a number for --top. */
 bool top_parse(const char *string, size_t *most);
 
+/* Sorts the first `most` of `count` elements of `size` bytes each; the others follow in any order. */
 void top_sort(void *base, size_t count, size_t size, size_t most,
               int (*compare)(const void *left, const void *right, void *context), void *context);
 

@@ -31,7 +31,7 @@ struct check {
 /* check_folder.c: makes a folder for the runs' files. Returns 0, or an exit code after a complaint. */
 int check_folder_make(struct check *check);
 void check_folder_remove(const struct check *check); /* unless it is to be kept */
-/* Makes "RUN-n" in the folder. */
+/* Makes the folder "WHAT-n" for a run, in that folder. Returns 0, or an exit code after a complaint. */
 int check_folder_of_run(const struct check *check, const char *what, uint32_t n, char *path, size_t size);
 
 /* check_files.c: returns 0, or the exit code of wrong usage after a complaint: a file would overwrite another one that
@@ -46,9 +46,10 @@ int check_interrupted(void);
  * error. */
 int check_launch(char **argv, const char *name, int *status);
 
-/* check_program.c: runs the program until it is clear that nothing is over a limit. */
+/* check_program.c: runs the program until it is clear that nothing is over a limit. Returns 0, or an exit code after a
+ * complaint. */
 int check_program(struct check *check);
-/* check_comfy.c: runs a workflow in a ComfyUI. */
+/* check_comfy.c: runs a workflow in a ComfyUI. Returns the same. */
 int check_comfy(struct check *check);
 
 /* Writers. They end no line that they did not begin, and do not trust names. */

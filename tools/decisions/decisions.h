@@ -96,7 +96,7 @@ struct decisions {
 int decisions_load(struct decisions *self, const struct image *image);
 void decisions_clear(struct decisions *self);
 
-/* decisions_check.c */
+/* decisions_check.c: finds the faults, for decisions_load. Returns 0, or -1: no memory. */
 int decisions_check(struct decisions *self);
 /* "ids_differ" and so on. */
 const char *decisions_fault_name(enum fault_kind kind);
@@ -108,8 +108,9 @@ const char *decisions_category(uint8_t category);
 /* The text of a member, or ""; cut to fit. The text is not trusted: text.h makes it printable. */
 void decisions_text(const struct event *event, const char *key, char *to, size_t room);
 
-/* decisions_json.c: writes one document, and the number of lines that are lost at the beginning. */
+/* decisions_json.c: writes one document. */
 void decisions_json(const struct decisions *self, const struct image *image, FILE *to);
+/* How many lines at the beginning of the trace are lost. */
 uint64_t decisions_lines_before(const struct decisions *self);
 
 /* decisions_text.c: writes text for people. */

@@ -60,6 +60,7 @@ int diff_html(struct diff *diff);
 int diff_folded(struct diff *diff);
 int diff_pprof(struct diff *diff);
 
+/* How much the measure of the host has grown, from the first file to the second. */
 int64_t diff_grown_bytes(const struct diff *diff);
 int64_t diff_grown_blocks(const struct diff *diff);
 /* Whether either file used CUDA, and the growth of live memory on its devices. */

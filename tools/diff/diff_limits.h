@@ -27,6 +27,7 @@ void diff_limits_begin(struct diff_limits *limited, const struct limits *limits,
                        bool without_runs);
 /* Returns 0, or -1: no memory. */
 int diff_limits_add(struct diff_limits *limited, const struct image *image, int side, bool cuda);
+/* Finds the row that passed a limit and grew most. */
 void diff_limits_passed(const struct diff_limits *limited, struct over *over);
 void diff_limits_end(struct diff_limits *limited);
 

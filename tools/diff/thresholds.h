@@ -15,7 +15,7 @@ enum limit_scope { LIMIT_TOTAL, LIMIT_OWNER, LIMIT_SITE, LIMIT_SCOPES };
 struct limit {
     enum limit_kind kind;
     enum limit_scope scope;
-    double value;
+    double value;  /* bytes, percent or blocks */
     char text[32]; /* as the user gave it */
 };
 

@@ -19,6 +19,7 @@ void perfetto_track(struct perfetto *perfetto, uint64_t track, uint64_t parent, 
 /* A counter of bytes. */
 void perfetto_counter(struct perfetto *perfetto, uint64_t track, uint64_t parent, const char *name);
 
+/* The counter's value from this time on. */
 void perfetto_count(struct perfetto *perfetto, uint64_t track, uint64_t ns, uint64_t bytes);
 /* What is shown beside a slice or instant: a text, or with NULL a number. */
 enum { PERFETTO_NOTES = 6 };

@@ -19,10 +19,11 @@ struct pprof_type {
 
 /* A sample. A stack without frames gets the location `nowhere`. */
 struct pprof_sample {
-    int side;        /* the image of the stack and the module */
-    uint32_t stack;  /* 0: none */
-    uint32_t module; /* 1 + id of the module of `nowhere`; 0: none */
-    const char *inner /* innermost and outermost locations that are only names; NULL: none */, *root, *nowhere;
+    int side;                 /* the image of the stack and the module */
+    uint32_t stack;           /* 0: none */
+    uint32_t module;          /* 1 + id of the module of `nowhere`; 0: none */
+    const char *inner, *root; /* innermost and outermost locations that are only names; NULL: none */
+    const char *nowhere;
     const char *labels[PPROF_LABELS]; /* by PPROF_MODEL and so on; NULL: none */
     int64_t values[PPROF_VALUES];
 };
@@ -52,18 +53,18 @@ struct pprof {
     bool failed;         /* no memory */
 };
 
-/* Begins a profile of the call stacks of two images, one, or none: the others are NULL. `chosen`: the type that is
- * shown first. Returns 0, or -1: no memory. */
+/* What a profile is of: the call stacks of two images, one, or none; the others are NULL. */
 struct pprof_head {
     const struct snap_header *header; /* of the process that the profile is of */
     uint64_t now;                     /* its present, as image_now has it */
     const struct image *images[PPROF_SIDES];
     struct symbols *symbols[PPROF_SIDES];
     const struct pprof_type *types;
-    int type_count, chosen;
-    const char *comment; /* NULL: none */
+    int type_count, chosen; /* chosen: the type that is shown first */
+    const char *comment;    /* NULL: none */
     bool python;
 };
+/* Returns 0, or -1: no memory. */
 int pprof_begin(struct pprof *pprof, const struct pprof_head *head);
 void pprof_put(struct pprof *pprof, const struct pprof_sample *sample);
 /* Writes the end, and forgets all. Returns 0, or -1: no memory, and then the profile is not whole. */

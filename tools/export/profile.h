@@ -30,9 +30,9 @@ struct profile {
 struct profile_sink {
     size_t used;
     bool failed; /* no memory: nothing more is written */
-    /* adds a frame at the inner end: a name, */
+    /* adds a frame at the inner end, which is only a name */
     void (*push)(struct profile_sink *sink, const char *name);
-    /* or a function of a frame */
+    /* adds a frame at the inner end, which is a function */
     void (*push_function)(struct profile_sink *sink, const struct named_frame *frame, const struct symbol *symbol);
     /* writes the stack with amounts that are not all 0 */
     void (*put)(struct profile_sink *sink, const uint64_t amounts[2]);

@@ -234,7 +234,7 @@ static int put_detailed(struct massif *massif, const struct report *report, uint
     return result;
 }
 
-/* Writes the readings of a series from `from` on, up to a time. */
+/* Writes the readings of a series from *next on, up to a time, and moves *next past them. */
 static void put_readings(struct massif *massif, const struct leak_sites *sites, uint32_t *next, uint64_t until) {
     for (; *next < sites->point_count && sites->points[*next].taken_ns <= until; ++*next)
         put_snapshot(massif, sites->points[*next].taken_ns, sites->points[*next].live_bytes, "empty");

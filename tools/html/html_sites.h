@@ -20,8 +20,8 @@ struct html_sites {
     struct image devices; /* a view whose totals are those of device memory */
     struct listed *blocks;
     struct html_fit packed;    /* the columns of lines, stacks and sites */
-    struct html_figures *sums; /* sums of entries that are merged, */
-    uint32_t *sum_of;          /* by entry: 1 + index, 0: it is a single site */
+    struct html_figures *sums; /* the sums of merged entries */
+    uint32_t *sum_of;          /* by entry: 1 + index of its sum; 0: it is a single site */
 };
 
 /* `most`: limit for sites that are not merged. Returns 0, or -1: no memory. Call both end functions whatever the result

@@ -53,9 +53,10 @@ struct html_tree {
 int html_tree_begin(struct html_tree *tree, struct html_lines *lines, const struct image *const images[2],
                     struct symbols *const symbols[2], struct html_leaf *leaves, size_t count);
 void html_tree_end(struct html_tree *tree);
-/* Chooses the single leaves: at most `most`, and no more than fit into `bytes` bytes of a file. */
+/* Chooses the single leaves: at most `most`, and no more than fit into `bytes` bytes of a file. It may be called again,
+ * as may the next one. */
 int html_tree_choose(struct html_tree *tree, size_t most, size_t bytes);
-/* Both may be called again. */
+/* Builds nodes and entries for the leaves as they were chosen. */
 int html_tree_build(struct html_tree *tree);
 /* Writes the groups "segments" and "tree". */
 int html_tree_write(const struct html_tree *tree, struct html_out *out);

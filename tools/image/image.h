@@ -18,13 +18,12 @@ enum total_flag {
     TOTAL_REMAINDER = 1 << 7,
 };
 
-/* The measures of a total: bytes that are live, bytes that were live at the picture of the peak, bytes ever
- * allocated. */
+/* The measures of a total: what is live, what was live in the picture of the peak, what was ever allocated. */
 enum measure { MEASURE_LIVE, MEASURE_PEAK, MEASURE_ALLOCATED, MEASURES };
 
 /* The figures of one site and class. The first total of a site holds the peak of the site. */
 struct total {
-    uint32_t tag, stack, module;
+    uint32_t tag, stack, module; /* stack: a node; module: 1 + id. 0: none */
     uint8_t class, flags;
     uint64_t alloc_bytes, alloc_blocks, free_bytes, free_blocks;
     uint64_t peak_bytes, peak_blocks;
@@ -135,6 +134,7 @@ uint64_t total_live_blocks(const struct total *total);
 
 /* Never NULL; "" for an offset outside the file. */
 const char *image_string(const struct image *image, uint32_t offset);
+/* The text of a fact, enum snap_fact_key; "" if there is none. */
 const char *image_fact(const struct image *image, uint32_t key);
 /* Path of the module of a site (1 + id; 0: none). NULL when none was recorded. */
 const char *image_module(const struct image *image, uint32_t module);
@@ -168,6 +168,7 @@ const char *image_owner_name(const struct image *image, uint64_t id);
 /* The owner's name for people. Models and custom owners with the same name differ by origin: "NAME (ORIGIN)". NULL as
  * above. */
 const char *image_owner_words(const struct image *image, uint64_t id, char *to, size_t size);
+/* Whether any tag names an owner. */
 bool image_has_tags(const struct image *image);
 /* Whether any total has a call stack. */
 bool image_has_stacks(const struct image *image);
@@ -180,6 +181,7 @@ bool image_knows_now(const struct image *image);
 /* The image's present by CLOCK_MONOTONIC: the end of the process, the time of the snapshot, or now. Of a killed process
  * it is the time of the peak, or of the start. */
 uint64_t image_now(const struct image *image);
+/* The most bytes of host and mapped memory together; at least what is live. */
 uint64_t image_peak(const struct image *image);
 
 #endif

@@ -56,6 +56,7 @@ struct start {
 int start_option(struct start *start, int option, char **argv);
 /* Checks the command, and the place of its ledger. Returns EXIT_FINE, or an exit code after a complaint. */
 int start_prepare(struct start *start, char **argv);
+/* Starts the command. Returns EXIT_FINE, or an exit code after a complaint. */
 int start_launch(struct start *start, struct launch *launch);
 /* Becomes the command. Returns an exit code after a complaint if that failed. */
 int start_become(struct start *start);

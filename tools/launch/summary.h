@@ -1,4 +1,5 @@
-/* summary.h — the summary at the end of `memstow run`, from the files of the run. */
+/* summary.h — the summary at the end of `memstow run`.
+ * In: how the program ended, and the files of the run. Out: lines on standard error. */
 #ifndef MEMSTOW_SUMMARY_H
 #define MEMSTOW_SUMMARY_H
 
@@ -10,8 +11,8 @@
 struct summary {
     const char *command;   /* as the user typed it */
     const char *directory; /* the folder of the run's files */
-    const char *given;     /* the file of -o; NULL if it has conversions or was not given; */
-    const char *file;      /* and its last name */
+    const char *given;     /* the file of -o; NULL if it has conversions or was not given */
+    const char *file;      /* the last name of `given` */
     uint8_t run_id[16];
     bool verify, from_cupti, injection_given_up; /* as in struct start */
     /* a message before the start said that this program cannot be tracked */

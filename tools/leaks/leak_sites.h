@@ -74,6 +74,7 @@ size_t leak_entries_first(const struct leak_entries *entries, uint32_t site);
  * devices. */
 uint64_t leak_path_of(const char *module);
 uint64_t leak_path_on_cuda(uint64_t path);
+/* Adds an entry at the end. Returns 0, or -1: no memory. */
 int leak_entries_add(struct leak_entries *entries, uint32_t site, struct leak_change change);
 /* The site with these names and that path, made if it is new. NULL: no memory. */
 struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path);

@@ -18,8 +18,8 @@ struct leak_holder {
     uint32_t name; /* id of that owner's name */
     uint64_t path; /* path of a call stack for whose blocks no Python object was found; 0: none */
     struct jsontext pack, place, holders;
-    uint64_t blocks, followed,
-        held; /* numbers of blocks: that Python objects have, that were followed, and that this one holds */
+    /* numbers of blocks: that Python objects have, that were followed, and that this one holds */
+    uint64_t blocks, followed, held;
 };
 
 /* A growing site, or a growing owner without a single growing site: then there is no site. Findings of one cause are
@@ -110,24 +110,28 @@ struct leaks_doubt leaks_doubt(const struct leaks *self);
 /* Whether runs are left out because Python may hold garbage of them. */
 bool leaks_has_garbage(const struct leaks *self);
 
-/* Shared by leaks.c, leaks_retired.c, leaks_holders.c and leaks_groups.c. The number of runs that ended after
- * `when`: */
+/* --- shared by leaks.c, leaks_retired.c, leaks_holders.c and leaks_groups.c --- */
+
+/* The number of runs that ended after `when`, by CLOCK_MONOTONIC. */
 uint32_t leaks_runs_since(const struct leaks *self, uint64_t when);
+/* Two steps of leaks_find: they fill in `holders` and `retired`. They return 0, or -1: no memory. */
 int leaks_find_holders(struct leaks *self);
 int leaks_find_retired(struct leaks *self);
+/* Whether a retired owner left so many bytes, of those that it ever allocated, that this is no small remainder. */
 bool leaks_is_too_much(uint64_t live, uint64_t allocated);
 /* The holder from the last HELD line about the site, or about the owner with that name. NULL: there is none. */
 const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_t site);
 const struct leak_holder *leaks_holder_of_owner(const struct leaks *self, uint32_t name);
 /* Whether both are the same holder. */
 bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b);
+/* For qsort: the finding that grows fastest comes first. */
 int leaks_by_growth(const void *left, const void *right);
 
 struct leaks_ask_stack;
 /* The call stacks of findings for which no holder was looked for yet, those with the most memory first; stacks of one
  * path follow each other. The caller frees them. Returns 0 or -1. */
 int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count);
-/* Blocks of later runs than this one may be in use; 0: of any run. */
+/* The owner id of the last run that was judged. Blocks of later runs may be in use; 0: those of any run. */
 uint32_t leaks_last_judged(const struct leaks *self);
 
 /* The printable name of the run with that index. */

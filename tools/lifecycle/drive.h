@@ -14,8 +14,8 @@ struct drive {
     uint16_t port;
     int output;                /* the program's output, in memory */
     int input, child_input;    /* a socket to its standard input, and its end of that; or -1 */
-    const struct step *step;   /* the step that is done, */
-    const char *text;          /* and its text, expanded */
+    const struct step *step;   /* the step that is being done */
+    const char *text;          /* its text, expanded */
     struct http_answer answer; /* to the last request */
     char prompt_id[128];
     int signal; /* the last signal that was sent */
@@ -27,7 +27,7 @@ void drive_open(struct drive *drive);
 void drive_close(struct drive *drive);
 /* Replaces "{port}" and "{here}". NULL: no memory. The caller frees it. */
 char *drive_expand(const struct drive *drive, const char *text);
-/* Returns 0, or -1 with error set. */
+/* Does the steps of a phase. Returns 0, or -1 with error set. */
 int drive_phase(struct drive *drive, enum phase phase);
 
 #endif

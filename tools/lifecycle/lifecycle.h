@@ -25,8 +25,8 @@ struct life {
     /* time until it was ready; time from closing until all was gone, UINT64_MAX: never */
     uint64_t ready_ns, gone_ns;
     uint64_t peak_bytes, close_bytes;   /* of all processes: the peak, and the bytes when it was closed */
-    uint64_t settled_bytes;             /* bytes ten seconds later, */
-    uint64_t growth_bytes, final_bytes; /* growth after that, and bytes at the end */
+    uint64_t settled_bytes;             /* bytes ten seconds after that */
+    uint64_t growth_bytes, final_bytes; /* growth since settled_bytes, and bytes at the end */
     uint32_t processes, threads;        /* highest number at a time */
     size_t left_processes, left_traces; /* when the time was up */
     size_t kept_processes;              /* exempt processes that live on */

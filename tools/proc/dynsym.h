@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* True if one mapped file has all the symbols. Its last name must begin with one of `files` (NULL-terminated). */
+/* Finds the addresses of `count` names, all in one mapped file, whose last name must begin with one of `files`
+ * (NULL-terminated). False: no such file has them all. */
 _Bool dynsym_find(pid_t pid, const char *const *files, const char *const *names, uint64_t *addresses, size_t count);
 
 #endif

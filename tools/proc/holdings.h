@@ -41,7 +41,7 @@ struct holdings {
     struct handle *handles;
     size_t handle_count, handle_capacity;
     size_t of_kind[HANDLE_KINDS]; /* without standard ones */
-    /* number of the first handles, sorted by descriptor; then come those that are only mapped */
+    /* how many handles have a descriptor: they come first, sorted by it; then come those that are only mapped */
     size_t descriptors;
     uint64_t shared_bytes; /* bytes of shared mappings */
     uint64_t mapped_files; /* mappings of any file */

@@ -11,7 +11,7 @@
 struct proc_entry {
     pid_t pid, parent, group, session;
     char state, name[32];
-    uint64_t start_ticks, rss, processor_ticks;
+    uint64_t start_ticks, rss, processor_ticks; /* rss: bytes */
     uint32_t threads;
     signed char mark; /* for the caller's use; 0 at first */
 };

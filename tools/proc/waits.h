@@ -11,6 +11,7 @@ struct wait {
     int fd;           /* -1: the call uses none */
 };
 
+/* Without permission, or when the thread is gone, nothing is known. */
 void wait_look(struct wait *wait, pid_t pid, pid_t tid);
 
 #endif

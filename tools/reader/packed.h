@@ -1,4 +1,5 @@
-/* packed.h — packs and unpacks SNAP_TOTALS, the totals of a snapshot. */
+/* packed.h — packs and unpacks SNAP_TOTALS, the totals of a snapshot.
+ * In: totals, or the bytes of a file, which is treated as hostile. Out: bytes, or totals. */
 #ifndef MEMSTOW_PACKED_H
 #define MEMSTOW_PACKED_H
 
@@ -6,6 +7,7 @@
 
 enum { PACKED_MAX = SNAP_TOTALS_FIELDS * SNAP_NUMBER_MAX };
 
+/* Adds the totals of the file to the image. Returns 0 or -1. */
 int packed_load(struct reader *reader);
 /* Returns the number of bytes written. */
 size_t packed_total(const struct total *total, uint8_t to[PACKED_MAX]);

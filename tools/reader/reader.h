@@ -7,7 +7,7 @@
 #include "tools/image/image.h"
 #include "tools/reader/source.h"
 
-/* Reads the header alone, and checks it as far as possible. */
+/* Reads the header alone, and checks it as far as possible. Returns 0, or -1 with the reason. */
 int reader_header(struct snap_header *header, const struct source *source, char *error, size_t error_size);
 
 struct section {
@@ -39,7 +39,7 @@ struct reader {
     struct wide_counters wide;
 };
 
-/* Sets the error to "damaged at OFFSET: …", and returns -1. */
+/* Each sets image->error, and returns -1: "damaged at OFFSET: …", not enough memory, "truncated at byte OFFSET". */
 int reader_damaged(const struct reader *reader, uint64_t offset, const char *why);
 int reader_memory(const struct reader *reader);
 int reader_truncated(const struct reader *reader, uint64_t offset);

@@ -18,10 +18,12 @@ struct cuda_line {
 /* The figures of the device with this index in the image. False: the process does not use that device. */
 bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out);
 
+/* Print the heads of the columns, and a line of them. */
 void cuda_line_head(const char *label);
 void cuda_line_text(const char *label, const struct cuda_line *line);
 void cuda_line_json(struct json *json, const struct cuda_line *line);
 
+/* The device in full, by its index in the image. */
 void cuda_device_text(const struct image *image, size_t index);
 void cuda_device_json(struct json *json, const struct image *image, size_t index);
 

@@ -31,7 +31,8 @@ struct resident {
     char advice[200]; /* "": there is no advice */
 };
 
-int resident_split(struct resident *resident, const struct image *image); /* Returns 0, or -1: no memory. */
+/* Returns 0, or -1: no memory. */
+int resident_split(struct resident *resident, const struct image *image);
 void resident_clear(struct resident *resident);
 
 #endif

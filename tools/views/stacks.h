@@ -7,7 +7,7 @@
 
 #include "tools/image/image.h"
 
-/* frames of one stack; honest stacks are shorter, and hostile ones are cut there */
+/* The most frames of one stack. Honest stacks are shorter, and hostile ones are cut there. */
 enum { STACK_FRAMES_MAX = 1 << 19 };
 
 /* The frame ids of a node's own segment, outermost first. */
@@ -20,7 +20,7 @@ struct segment stack_segment(const struct image *image, uint32_t node);
 /* Copies the frame ids of a stack, innermost first, at most `most` of them. Returns their number. */
 size_t stack_frames(const struct image *image, uint32_t node, uint32_t *frames, size_t most);
 
-/* All frame ids of a stack. They are valid until the next call. */
+/* All frame ids of a stack, innermost first. They are valid until the next call. */
 const uint32_t *stack_all(const struct image *image, uint32_t node, size_t *count);
 
 /* NULL for a frame that the file does not have. */

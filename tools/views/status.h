@@ -1,5 +1,6 @@
-/* status.h — the live status of `memstow run` on a terminal. It stands at the right end of the line that the program
- * writes to. The cursor then returns to its position, so the program's output stays whole, even an unfinished line. */
+/* status.h — the live status of `memstow run` on a terminal.
+ * In: the pid of the program. Out: what it holds now, at the right end of the line that the program writes to. The
+ * cursor then returns to its position, so the program's output stays whole, even an unfinished line. */
 #ifndef MEMSTOW_STATUS_H
 #define MEMSTOW_STATUS_H
 
@@ -17,7 +18,9 @@ struct status {
 };
 
 void status_begin(struct status *status, pid_t pid);
-void status_tick(void *status);         /* Rewrites the status. */
-void status_end(struct status *status); /* Clears the status. */
+/* Rewrites it, for launch_wait: `status` is a struct status. */
+void status_tick(void *status);
+/* Clears it from the terminal. */
+void status_end(struct status *status);
 
 #endif

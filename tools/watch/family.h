@@ -22,11 +22,11 @@ struct member {
     char name[32];
     char state;  /* as in /proc/PID/stat */
     bool here;   /* it was there at the last look, and is not exempt */
-    bool spared; /* it is exempt, */
-    bool stays;  /* and was there at the last look */
+    bool spared; /* it is exempt */
+    bool stays;  /* it is exempt, and was there at the last look */
     bool orphan; /* its parent is gone */
     uint32_t threads;
-    uint64_t rss, peak_rss, processor_ns;
+    uint64_t rss, peak_rss, processor_ns;             /* rss and the like: bytes */
     uint64_t since_ns, since_rss, since_processor_ns; /* at family_mark */
     /* the ledger at that time; NULL: not looked at, or there is none */
     struct growth_look *growth;
@@ -49,10 +49,10 @@ struct family {
 /* Makes this process the subreaper, which adopts all orphans from now on. Call it before the program starts: children
  * that exist by then do not belong to a family. */
 bool family_adopt(void);
-/* `spare` may be NULL; otherwise it must live as long as the family. */
+/* `exempt` may be NULL; otherwise it must live as long as the family. */
 void family_begin(struct family *family, pid_t main, const struct exempt *exempt);
 void family_end(struct family *family);
-/* Returns 0, or -1: /proc cannot be read, or no memory. */
+/* Looks which processes belong to it now, and what they hold. Returns 0, or -1: /proc cannot be read, or no memory. */
 int family_look(struct family *family);
 /* Growth is measured from now on. `ledgers`: also for each ledger, which is read now. */
 void family_mark(struct family *family, bool ledgers);

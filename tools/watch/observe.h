@@ -18,16 +18,17 @@ struct observe {
     uint64_t asked_rss;          /* memory of the family when it was first asked to end, or ended */
     uint64_t look_ns, soon_ns;   /* time of the next look; and the earliest time for one after a child has ended */
     bool blind;                  /* the last look failed: /proc cannot be read, or there was no memory */
-    uint32_t empty_looks;        /* looks in a row that saw no process, */
-    uint64_t empty_ns;           /* and the time of the first of them */
+    uint32_t empty_looks;        /* how many looks in a row saw no process */
+    uint64_t empty_ns;           /* the time of the first of them */
     int interrupted;             /* the signal that asks this process to end, or 0 */
 };
 
-/* `argv` is the program's command line; its files are followed from now on. `spare`: exempt processes, or NULL. */
+/* `argv` is the program's command line; its files are followed from now on. `exempt`: exempt processes, or NULL. */
 void observe_begin(struct observe *observe, struct launch *launch, char **argv, const struct exempt *exempt);
 void observe_end(struct observe *observe);
 /* Waits for at most `timeout_ns`, and looks when it is time. Returns the number of a signal that came, or 0. */
 int observe_step(struct observe *observe, uint64_t timeout_ns);
+/* Looks now. */
 void observe_look(struct observe *observe);
 /* Notes that the program is asked to end now. Only the first call counts. */
 void observe_asked(struct observe *observe);

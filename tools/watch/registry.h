@@ -29,7 +29,7 @@ struct registry {
 #define REGISTRY_FILE "process_registry.json"
 enum { REGISTRY_MIB = 1, REGISTRY_MOST = 4096 };
 
-/* Returns 0, or -1 with error set: "NAME:LINE:COLUMN: …". */
+/* Both return 0, or -1 with error set: "NAME:LINE:COLUMN: …". Call registry_clear() in any case. */
 int registry_parse(struct registry *registry, const char *name, const char *text, size_t length);
 /* The file must be a regular one of this user's. */
 int registry_load(struct registry *registry, const char *path);

@@ -16,8 +16,8 @@ enum trace_kind { TRACE_SHARED, TRACE_TEMPORARY, TRACE_SOCKET, TRACE_SYSTEM_V };
 struct trace {
     enum trace_kind kind;
     char path[256]; /* for a segment: its number */
-    char name[32];  /* name of the process that had it, */
-    pid_t pid;      /* and its pid */
+    char name[32];  /* name of the process that had it */
+    pid_t pid;      /* its pid */
     uint64_t device, inode, bytes;
     int segment;
     bool needed, left; /* set by traces_settle */
