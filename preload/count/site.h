@@ -39,11 +39,14 @@ uint32_t site_tagged(uint32_t site, uint32_t tag);
 /* The site of the same stack, node and run under another model or custom (0: none). The site belongs to a mapping and
  * stays, or the caller is pinned. False: there is no room for it. */
 bool site_of_model(uint32_t site, uint32_t model, uint32_t *other);
-/* For fold.c. known: the site that look-ups find for a record's tag and stack; 0: none. show: look-ups find the site
- * again. hide: look-ups no longer find the sites outside `stay` (NULL: the sites in `hidden`); it does a little at each
- * call, and returns true when done. */
+/* --- for fold.c --- */
+
+/* The site that look-ups find for a record's tag and stack; 0: none. */
 uint32_t site_known_tagged(struct snap_site record);
+/* Look-ups find the site again. */
 void site_show_tagged(uint32_t site);
+/* Look-ups no longer find tagged sites that are not in `stay`; these are added to `hidden`. If `stay` is NULL, they no
+ * longer find those in `hidden`. It does a little at each call, and returns true when done. */
 bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_walk *walk);
 
 enum { SITE_LIMIT = 1 << 21 };
