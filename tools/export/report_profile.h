@@ -35,7 +35,8 @@ int report_profile_blocks(const struct report *report, const struct roots *roots
 
 /* What is too small or too deep to be seen, of all that is shown. */
 struct profile_limits profile_limits_of(uint64_t all);
-/* Says on standard error what was merged. `what`: the name of the profile, or ""; `all_of_it`: how to see it, or "". */
+/* Says on standard error what was merged. `what`: the name of the profile, or ""; `is_share`: limits.least is the share
+ * of profile_limits_of; `all_of_it`: how to see it, or "". */
 void profile_tell(struct profile_limits limits, struct profile_merged merged, bool blocks, const char *what,
                   bool is_share, const char *all_of_it);
 

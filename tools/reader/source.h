@@ -21,7 +21,8 @@ struct source {
 void source_buffer(struct source *source, const void *data, size_t size);
 /* Takes over the descriptor. Returns 0, or -errno after closing it. */
 int source_file(struct source *source, int fd);
-/* Maps a file source, as its writer does. Returns 0, or -errno after closing the source. */
+/* Maps a file source, as its writer does. Returns 0, or -errno after closing the source. If the file is cut short while
+ * it is mapped, this process ends with a message. */
 int source_map(struct source *source);
 void source_process(struct source *source, int mem_fd, uint64_t base, uint64_t size);
 /* Maps all of a mapped file again if it has grown. Returns 0 or -errno. */

@@ -17,11 +17,11 @@ struct growth_look {
     struct snap_header header; /* identifies the ledger */
 };
 
-/* Returns 0, or -1: it has no readable ledger. */
+/* Returns 0, or -1: it has no readable ledger, or there is no memory. */
 int growth_begin(struct growth_look *growth, pid_t pid);
 void growth_end(struct growth_look *growth);
-/* Looks a second time, and writes the call stacks that grew most, at most `most`, each indented. Returns bytes a
- * second, or 0 if that is not known. */
+/* Looks a second time, and writes the call stacks that grew most, at most `most`, each indented. Ends both looks.
+ * Returns bytes a second, or 0 if that is not known. */
 double growth_tell(struct growth_look *growth, FILE *to, int indent, size_t most);
 
 #endif
