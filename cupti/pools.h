@@ -35,6 +35,7 @@ bool pools_memory(const struct cupti_memory *record);
 
 /* Includes pools that are gone. */
 void pools_all(void (*visit)(const struct pool *pool, void *context), void *context);
+/* For tests: there are no pools yet. */
 void pools_clear(void);
 
 #pragma GCC visibility pop

@@ -46,6 +46,7 @@ void seen_all(void (*visit)(struct seen *seen, void *context), void *context);
 /* The end of the path of a block's library; "": unknown. */
 const char *seen_source(const struct seen *seen);
 
+/* For tests: nothing was seen yet. */
 void seen_clear(void);
 
 #pragma GCC visibility pop

@@ -106,8 +106,6 @@ void stow_table_end(void) {
     wake_all(&moving.serial);
 }
 
-bool stow_table_is_moving(uint64_t address) { return in_flight(address, address + 1); }
-
 void stow_table_leave_in_child(void) {
     bool blocked = lock.blocked;
     uint64_t signals = lock.signals;

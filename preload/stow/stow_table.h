@@ -38,7 +38,6 @@ bool stow_table_reserve(uint32_t more);
 /* A chunk moves from begin to end; there is one at a time. stow_table_begin waits for its turn. */
 void stow_table_begin(uint64_t start, uint64_t end);
 void stow_table_end(void);
-bool stow_table_is_moving(uint64_t address);
 
 /* In a forked child: releases the lock that was taken before the fork. */
 void stow_table_leave_in_child(void);

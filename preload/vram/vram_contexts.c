@@ -69,7 +69,8 @@ static void inherit(cuda_handle context, cuda_handle heir, uint64_t end) {
 
 uint64_t vram_contexts_end_begins(void) { return vram_table_number(); }
 
-/* To the driver, memory of this kind belongs to no context. So it is given back here. */
+/* To the driver, physical memory and its addresses belong to no context. So what was served in this one is given back
+ * here. */
 void vram_contexts_ended(cuda_handle context, cuda_handle heir, uint64_t end) {
     struct vram_block *block;
     vram_table_lock();

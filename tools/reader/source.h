@@ -18,6 +18,7 @@ struct source {
     uint64_t size;
 };
 
+/* For tests: bytes in memory, which must outlive the source. */
 void source_buffer(struct source *source, const void *data, size_t size);
 /* Takes over the descriptor. Returns 0, or -errno after closing it. */
 int source_file(struct source *source, int fd);
