@@ -28,12 +28,12 @@ struct live {
 };
 struct live counters_site_live(uint32_t site);
 
-/* Sums over all slots, for SNAP_CHUNK_SITES sites. It reads the frees first: if they equal the allocations, no block is
- * live and none was in between. */
+/* Sums over all slots, for SNAP_CHUNK_SITES sites. It reads the frees first. So if both sums are equal, no block is
+ * live, and none came between the two readings. */
 void counters_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]);
 
-/* Moves the counts of all slots from site i of the chunk to site to[i]. If to[i] is 0, they stay. No thread counts at
- * site i any more. The own sum of each thread stays known. */
+/* Moves the counts of all slots from site i of the chunk to site to[i]. If to[i] is 0, they stay. The caller makes sure
+ * that no thread counts at site i any more. The sum of each thread over all sites stays what it was. */
 void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]);
 
 /* The memory of all counters, in bytes. */

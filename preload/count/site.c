@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "preload/count/counters.h"
-#include "preload/count/fold.h"
 #include "preload/ledger/ledger.h"
 #include "preload/ledger/series.h"
 #include "preload/ledger/budget.h"

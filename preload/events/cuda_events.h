@@ -20,8 +20,8 @@ enum cuda_capture { CUDA_NO_CAPTURE, CUDA_CAPTURE_BEGINS, CUDA_CAPTURE_ENDS, CUD
 /* A call of an entry, on the stack of its hook. */
 struct cuda_call {
     struct caller caller;
-    bool outermost;
-    bool outer;      /* it is the thread's outermost call, and counts */
+    bool outermost;  /* it is the thread's outermost call */
+    bool outer;      /* the same, and it counts */
     bool per_thread; /* the default stream is the thread's own */
     bool removes;    /* `taken` is what the call frees; its number is `number`, which is not 0 */
     bool found;

@@ -2,11 +2,9 @@
 #include "preload/ledger/budget.h"
 #include "preload/base/forked.h"
 
-enum { RUN_SITES = BUDGET_RUN_SITES };
-
 uint32_t budget_wanted;
 uint64_t budget_wants, budget_wants_until, budget_losses_until = 1;
-uint64_t budget_run_sites, budget_run_sites_until = RUN_SITES;
+uint64_t budget_run_sites, budget_run_sites_until = BUDGET_RUN_SITES;
 uint32_t budget_reserve;
 
 static void nothing_to_give(uintptr_t slot) { (void)slot; }
@@ -47,7 +45,7 @@ static void budget_abandon(void) {
     looks = full = 0;
     budget_wanted = 0;
     budget_run_sites = 0;
-    budget_run_sites_until = RUN_SITES;
+    budget_run_sites_until = BUDGET_RUN_SITES;
     budget_wants = budget_wants_until = budget_reserve = 0;
     budget_losses_until = 1;
 }

@@ -12,21 +12,25 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Whether call stacks, sites and counters together have used their memory. It fills up in steps. BUDGET_SOON: it is
- * time to look for old stacks. BUDGET_STACKS: new stacks only replace old ones (fold.h); otherwise an event counts at
- * the nearest outer stack; threads get no more counters of their own. BUDGET_ENDS: outer stacks without counts get no
- * site. BUDGET_FRAMES: no new frames; stacks lack them. */
-enum budget { BUDGET_SOON, BUDGET_STACKS, BUDGET_ENDS, BUDGET_FRAMES };
+/* The memory fills up in steps. */
+enum budget {
+    BUDGET_SOON, /* it is time to look for old stacks */
+    /* New stacks only replace old ones (fold.h); otherwise an event counts at the nearest outer stack. Threads get no
+     * more counters of their own. */
+    BUDGET_STACKS,
+    BUDGET_ENDS,   /* outer stacks without counts get no site */
+    BUDGET_FRAMES, /* there are no new frames; stacks lack them */
+};
+/* Whether call stacks, sites and counters together have used their memory up to this step. */
 bool budget_is_full(enum budget of);
 /* Whether new stacks will still have room after that many bytes more. */
 bool budget_has(uint64_t bytes);
 
-/* Bytes in use; the part of them that holds frames; whether a fold has freed anything yet. */
 struct budget_use {
-    uint64_t bytes, of_frames;
-    bool gave_back;
+    uint64_t bytes, of_frames; /* in use; the part of them that holds frames */
+    bool gave_back;            /* a fold has freed something by now */
 };
-/* `use` returns the present sum. */
+/* `limit`: bytes. `use` returns the present sum. */
 void budget_begin(uint64_t limit, struct budget_use (*use)(void));
 
 /* --- requests for room --- */
