@@ -10,9 +10,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The next generation: its files get names, then the manifest names them. Does nothing without a prefix. */
+/* The next generation: its files get names, then the manifest names them. Does nothing without a prefix. 0 or -errno.
+ */
 int state_manifest_commit(struct state_loop *loop);
-/* Writes the manifest of the loop after a commit. `gone` (may be NULL) is left out. */
+/* Writes the manifest of the loop after a commit. `gone` (may be NULL) is left out. 0 or -errno. */
 int state_manifest_write(struct state_loop *loop, uint64_t generation, const char *gone);
 /* Removes the files of the values that the manifest no longer names. */
 void state_manifest_unlink(const struct state_loop *loop, const struct state_value *list);

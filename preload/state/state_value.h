@@ -34,6 +34,7 @@ struct state_value *state_value_new(void);
 void state_value_count(const struct state_value *value, struct caller caller);
 /* A holder lets go. The last one frees the bytes. */
 void state_value_drop(struct state_value *value);
+/* Fills in everything but the view. */
 void state_value_describe(const struct state_value *value, struct memstow_state_value *out);
 /* Its bytes, if they lie in a file. */
 uint64_t state_value_stowed(const struct state_value *value);
