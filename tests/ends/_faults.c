@@ -76,6 +76,7 @@ static void temporary_file(void) {
 static int open_handle(const char *path) { return open(path, O_CREAT | O_RDWR, 0600); }
 
 static int seconds = 60;
+static const char *until; /* the file whose appearance ends it earlier */
 
 static void plant(const char *word) {
     if (!strcmp(word, "endless"))
@@ -94,10 +95,14 @@ static void plant(const char *word) {
         temporary_file();
     else if (!strcmp(word, "handle"))
         open_handle("held.txt");
+    else if (!strcmp(word, "planted")) /* the last word: the others are done */
+        close(open_handle("planted"));
     else if (!strcmp(word, "ignore"))
         signal(SIGTERM, SIG_IGN);
     else if (!strncmp(word, "seconds=", 8))
         seconds = atoi(word + 8);
+    else if (!strncmp(word, "until=", 6))
+        until = word + 6;
 }
 
 static int leak, first_ends;
@@ -114,7 +119,7 @@ static void hop(void) {
 }
 
 static void *stay_on(void *context) {
-    for (int turn = 0; turn < seconds * 10; turn++) {
+    for (int turn = 0; turn < seconds * 10 && (!until || access(until, F_OK)); turn++) {
         if (leak) leak_some(turn);
         if (turn < 200) free(large[turn]);
         usleep(100000);

@@ -1,14 +1,30 @@
 """A process that ignores SIGTERM is named while it is still there, and gets SIGKILL under --end. watch passes its own
 SIGTERM on."""
-import re, signal, subprocess, time
+import pathlib, re, signal, subprocess
 
 from _ends import faults, pids
-from support import MEMSTOW, is_gone, start
+from support import MEMSTOW, is_gone, start, wait_for
 
 program = faults()
-process = start(MEMSTOW, "watch", "--quiet", "--grace=2s", "--end", "--strict", "--", program, "here", "ignore",
-                "stuck", stderr=subprocess.PIPE, text=True)
-time.sleep(1.5)
+
+
+def watch(*options):
+    """A program under watch, once it has its faults."""
+    pathlib.Path("planted").unlink(missing_ok=True)
+    split = options.index("here")
+    process = start(MEMSTOW, "watch", "--quiet", *options[:split], "--", program, *options[split:], "planted",
+                    stderr=subprocess.PIPE, text=True)
+    wait_for(pathlib.Path("planted").exists, what="the program")
+    return process
+
+
+def pending(pid, number):
+    """Whether it has yet to take the signal, which it blocks and waits for."""
+    masks = re.findall(r"(?:SigPnd|ShdPnd):\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text())
+    return any(int(mask, 16) >> number - 1 & 1 for mask in masks)
+
+
+process = watch("--grace=2s", "--end", "--strict", "here", "ignore", "stuck")
 process.send_signal(signal.SIGTERM)
 text = process.communicate(timeout=60)[1]
 assert process.returncode == 128 + signal.SIGKILL, (process.returncode, text)
@@ -18,14 +34,12 @@ assert re.search(r"\d+ stuck, since \S+ s: in futex", text) and "ended on SIGKIL
 assert is_gone(pids(text)[0])
 
 # A second request while that goes on ends the five seconds of waiting; this process would end by itself within them.
-process = start(MEMSTOW, "watch", "--quiet", "--grace=0s", "--end", "--", program, "here", "ignore", "seconds=5",
-                stderr=subprocess.PIPE, text=True)
+process = watch("--grace=0s", "--end", "here", "ignore", "seconds=4")
 for _ in range(2):
-    time.sleep(0.8)
     process.send_signal(signal.SIGTERM)
+    wait_for(lambda: not pending(process.pid, signal.SIGTERM), what="a request that is taken")
 assert "ended on SIGKILL" in process.communicate(timeout=60)[1]
 
-process = start(MEMSTOW, "watch", "--quiet", "--", program, "here", stderr=subprocess.PIPE, text=True)
-time.sleep(1)
+process = watch("here")
 process.send_signal(signal.SIGTERM)
 assert process.communicate(timeout=60)[1] == "" and process.returncode == 128 + signal.SIGTERM

@@ -5,17 +5,15 @@ a thread in the middle of its work is not named. --pid shows the same of a runni
 import pathlib, re, subprocess
 
 from _ends import faults
-from support import MEMSTOW, PYTHON, memstow, run, skip, start, wait_for
+from support import MEMSTOW, PYTHON, memstow, run, skip, start
 
 if run(PYTHON, "-c", "import sys; print(sys.version_info[:2])").stdout.strip() not in ("(3, 11)", "(3, 12)"):
     skip("threads are read of Python 3.11 and 3.12")
-SECONDS = 30 # the slower a look is, the less often there is one
-pathlib.Path("app.py").write_text(f"""
-SECONDS = {SECONDS}""" + """
-import multiprocessing, sys, threading, time
+pathlib.Path("app.py").write_text("""
+import multiprocessing, os, sys, threading, time
 def pump():
-    end, kept = time.monotonic() + SECONDS, []
-    while time.monotonic() < end:
+    kept = []
+    while not os.path.exists("enough"):
         kept.append(bytearray(15000))
         time.sleep(0.1)
     open(f"{sys.argv[1]}.over", "w").close()
@@ -26,7 +24,6 @@ else:
     thread.start()
     if sys.argv[1] == "joins":
         thread.join()
-open(f"{sys.argv[1]}.done", "w").close()
 """)
 
 
@@ -36,21 +33,22 @@ def watch(*command):
 
 processes = {name: watch(PYTHON, "app.py", name) for name in ("thread", "process", "joins")}
 processes["script"] = watch("sh", "-c", f"{PYTHON} app.py script; true")
-processes["first"] = watch(faults(), "here", "first-ends", f"seconds={SECONDS - 3}")
-wait_for(lambda: pathlib.Path("thread.done").exists(), 60)
-told = processes["thread"].stderr.readline()
-assert not pathlib.Path("thread.over").exists()
+processes["first"] = watch(faults(), "here", "first-ends", "seconds=600", "until=enough")
+# Each program runs on until all are named that are to be.
+texts = {name: "" if name == "joins" else process.stderr.readline() for name, process in processes.items()}
+assert not list(pathlib.Path().glob("*.over"))
 pid = re.fullmatch(
     r"memstow: \S+ s after the main thread of python\S*, pid (\d+), came to its end, 1 process is still there\n",
-    told)[1]
+    texts["thread"])[1]
 now = memstow("watch", f"--pid={pid}", "--grace=2s").stdout
-texts = {name: (told if name == "thread" else "") + process.stderr.read() for name, process in processes.items()}
+pathlib.Path("enough").touch()
+texts = {name: texts[name] + process.stderr.read() for name, process in processes.items()}
 assert all(process.wait(30) == 0 for process in processes.values()), texts
 assert all(pathlib.Path(f"{name}.over").exists() for name in ("thread", "process", "joins", "script"))
 for text in (texts["thread"], now):
     # Its live memory grew, if its resident memory did not grow between two looks.
     assert re.search(r"pid \d+ \(the program itself\): .*(, |\n +its live memory )grows by \d+\.\d KiB/s", text), text
-    assert "py pump  app.py:7\n" in text and "in _shutdown (threading.py)" in text, text
+    assert "py pump  app.py:6\n" in text and "in _shutdown (threading.py)" in text, text
     assert "Python waits for it at its end, 'pump', in pump (app.py)" in text, text
 assert texts["joins"] == "", texts["joins"]
 assert re.search(r"main thread of python\S*, pid \d+, came to its end, 2 processes are still there",

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 
 enum { RUNNING_SHARE = 100, ENDING_SHARE = 10, PATIENCE_S = 5, ROUNDS = 5, EMPTY_LOOKS = 8 };
 #define RUNNING_NS SECOND_NS
@@ -52,15 +53,22 @@ const struct member *observe_lingerer(const struct observe *observe) {
     return first;
 }
 
+/* The processor time of this thread. The wall time of a look says little about its cost on a busy machine. */
+static uint64_t processor_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
 void observe_look(struct observe *observe) {
-    uint64_t before = duration_now();
+    uint64_t before = processor_now();
     observe->blind = family_look(&observe->family) < 0;
     observe->empty_looks = observe->blind || observe->family.here ? 0 : observe->empty_looks + 1;
     if (observe->empty_looks == 1) observe->empty_ns = observe->family.looked_ns;
     if (!is_ending(observe)) note_done(&observe->family);
     traces_note(&observe->traces, &observe->family);
     uint64_t now = duration_now(), least = is_ending(observe) ? ENDING_NS : RUNNING_NS;
-    uint64_t pause = (is_ending(observe) ? ENDING_SHARE : RUNNING_SHARE) * (now - before);
+    uint64_t pause = (is_ending(observe) ? ENDING_SHARE : RUNNING_SHARE) * (processor_now() - before);
     observe->soon_ns = now + pause;
     observe->look_ns = now + (pause > least ? pause : least);
 }

@@ -1,8 +1,8 @@
 /* observe.h — follows a program from its start until nothing of it is left, or the time is up.
  * In: a launched program, whose parent and subreaper this process is. Out: its family, what it leaves behind, and the
  * times when it was asked to end, when it ended, and when a main thread ended while others ran on. While the program
- * runs, looks come about once a second, and take at most a hundredth of the time; after that four times a second, and
- * at most a tenth. */
+ * runs, looks come about once a second, and take at most a hundredth of a processor; after that four times a second,
+ * and at most a tenth. */
 #ifndef MEMSTOW_OBSERVE_H
 #define MEMSTOW_OBSERVE_H
 
