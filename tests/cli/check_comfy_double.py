@@ -114,6 +114,14 @@ time.sleep(0.3)
 os.killpg(process.pid, signal.SIGINT)
 errors = process.communicate(timeout=60)[1]
 assert process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT), (process.returncode, errors)
-left = [p for p in pathlib.Path("/proc").glob("[0-9]*/cwd") if os.access(p, os.R_OK) and os.path.exists(p)
-        and os.readlink(p) == str(support.HERE)]
-assert [int(p.parent.name) for p in left if int(p.parent.name) != os.getpid()] == [], "nothing is left running"
+
+
+def is_here(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/cwd") == str(support.HERE)
+    except OSError: # it is gone, or another user's
+        return False
+
+
+left = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_here(pid)]
+assert left == [os.getpid()], "nothing is left running"

@@ -1,7 +1,7 @@
 """reap finds processes that a gone program left, by pid and start time. By default it only lists them. --end ends them,
 their children and their groups; a process that ignores SIGTERM gets SIGKILL. Processes that are to be kept, and a
 recycled pid, are left alone; so are all of them while the program runs."""
-import json, os, pathlib, signal, subprocess, time
+import json, os, pathlib, re, signal, subprocess
 
 from _ends import faults
 from support import is_gone, memstow, start, wait_for
@@ -11,6 +11,15 @@ boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 def ticks(pid):
     return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def ignored(pid):
+    """The signals that it ignores, a bit for each."""
+    return int(re.search(r"SigIgn:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1], 16)
+
+
+def children_of(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def entry(pid, **more):
@@ -27,10 +36,8 @@ program = faults()
 stubborn = start(program, "here", "ignore", start_new_session=True)
 group = start("sh", "-c", "sleep 600 & sleep 600", start_new_session=True)
 kept, recycled = start("sleep", "600"), start("sleep", "600")
-time.sleep(0.5)
-children = [int(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit() and
-            (p / "stat").exists() and (p / "stat").read_text().rpartition(")")[2].split()[1] == str(group.pid)]
-assert children
+wait_for(lambda: ignored(stubborn.pid) >> signal.SIGTERM - 1 & 1, what="a program that ignores SIGTERM")
+children = wait_for(lambda: len(found := children_of(group.pid)) == 2 and found, what="both children of the shell")
 everybody = [entry(stubborn.pid), entry(group.pid), entry(kept.pid, keep=True),
              {**entry(recycled.pid), "start_ticks": ticks(recycled.pid) - 1}]
 

@@ -22,13 +22,18 @@ program = compile(r"""
 #define CALL(name) ((__typeof__(&memstow_##name))dlsym(RTLD_DEFAULT, "memstow_" #name))
 #define CHECK(x) ((x) ? 0 : (printf("line %d: %s (%s)\n", __LINE__, #x, CALL(error)()), fflush(stdout), _exit(2), 0))
 static const char *word;
-static int runs;
+static int runs, released;
 
 static int32_t count(void *nothing) {
     (void)nothing;
     __atomic_fetch_add(&runs, 1, __ATOMIC_SEQ_CST);
     usleep(100000);
     return 0;
+}
+static int32_t held(void *nothing) {
+    __atomic_fetch_add(&runs, 1, __ATOMIC_SEQ_CST);
+    while (!__atomic_load_n(&released, __ATOMIC_SEQ_CST)) usleep(1000);
+    return nothing != NULL;
 }
 static int32_t stuck(void *nothing) { (void)nothing; for (;;) pause(); return 0; }
 
@@ -128,11 +133,13 @@ int main(int argc, char **argv) {
     } else if (!strcmp(word, "twice")) {
         pthread_t thread;
         CHECK(CALL(shutdown_step)("before", "", 0) == 0);
-        for (int i = 0; i < 4; i++) { char name[8]; snprintf(name, 8, "count %d", i); add(name, 0, count); }
+        add("held", 0, held);
+        for (int i = 1; i < 4; i++) { char name[8]; snprintf(name, 8, "count %d", i); add(name, 0, count); }
         CHECK(CALL(shutdown_begin)("the test", 0, 76) == 0);
         pthread_create(&thread, NULL, run_too, NULL);
-        usleep(50000);
+        while (!__atomic_load_n(&runs, __ATOMIC_SEQ_CST)) usleep(1000);
         CHECK(CALL(shutdown_run)(MEMSTOW_CLEAN) == -EALREADY);
+        __atomic_store_n(&released, 1, __ATOMIC_SEQ_CST);
         pthread_join(thread, NULL);
         CHECK(CALL(shutdown_end)(0) == 0 && runs == 4);
     }

@@ -22,14 +22,14 @@ program = compile(r"""
 #define CALL(name) ((__typeof__(&memstow_##name))dlsym(RTLD_DEFAULT, "memstow_" #name))
 
 static pid_t child(void (*on_term)(int), int group) {
+    void (*before)(int) = signal(SIGTERM, on_term); /* the child has it from its first moment on */
     pid_t pid = fork();
     if (pid == 0) {
-        signal(SIGTERM, on_term);
-        if (group) setpgid(0, 0);
         close(1), close(2);
         for (;;) pause();
     }
-    usleep(100000);
+    signal(SIGTERM, before);
+    if (group) setpgid(pid, pid);
     if (CALL(shutdown_process)(pid, "registered", 0) < 0) exit(2);
     return pid;
 }
@@ -47,6 +47,7 @@ static void *take_over(void *of) {
         for (;;) pause();
     }
     if (got < 0) perror("clone3"), _exit(77);
+    setpgid((pid_t)got, 0);
     printf("%d %d\n", (int)pid, (int)got);
     fflush(stdout);
     return NULL;

@@ -6,6 +6,13 @@ import os, pathlib, random, signal, sys, time
 import _churn, support
 
 
+def has_memory(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/maps").read_text() != ""
+    except OSError: # it is gone
+        return False
+
+
 def kill_once(program, number):
     folder = support.HERE / f"run{number}"
     folder.mkdir()
@@ -16,9 +23,7 @@ def kill_once(program, number):
     time.sleep(random.uniform(0.0, 1.2))
     os.killpg(run.pid, signal.SIGKILL)
     run.wait()
-    support.wait_for(lambda: not any(pathlib.Path(f"/proc/{p['pid']}/maps").exists() and
-                                     pathlib.Path(f"/proc/{p['pid']}/maps").read_text() for p in _churn.read(truth)),
-                     what="the end of all")
+    support.wait_for(lambda: not any(has_memory(p["pid"]) for p in _churn.read(truth)), what="the end of all")
     return check(program, folder, truth, file)
 
 
