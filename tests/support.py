@@ -154,10 +154,17 @@ def is_gone(pid):
         return True
 
 
+reserved = [] # sockets
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port of 127.0.0.1 for a server that sets SO_REUSEADDR, as they do. It stays bound here, without listening: the
+    kernel gives it to no other socket meanwhile."""
+    probe = socket.socket()
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    probe.bind(("127.0.0.1", 0))
+    reserved.append(probe)
+    return probe.getsockname()[1]
 
 
 def comfyui_command(port, folder, *arguments):
