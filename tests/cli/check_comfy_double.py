@@ -124,4 +124,4 @@ def is_here(pid):
 
 
 left = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_here(pid)]
-assert left == [os.getpid()], "nothing is left running"
+assert left == [os.getpid()], left

@@ -41,7 +41,7 @@ script = """
 import sys, time
 sys.stdout.write('ask: ')
 sys.stdout.flush()
-time.sleep(1.4)
+time.sleep(2.4)
 print('answer')
 """
 for columns in (80, 20):

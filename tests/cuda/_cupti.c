@@ -203,7 +203,7 @@ static void served(void) {
 /* Records of the first half second are read in time; those of the last moment are not. */
 static void killed_later(void) {
     device(1 << 20);
-    usleep(900000);
+    sleep(2);
     device(2 << 20);
     raise(SIGKILL);
 }

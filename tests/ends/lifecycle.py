@@ -83,8 +83,8 @@ text = memstow("lifecycle", "--test=T1", "--repeat=1", "--untracked", "x.scenari
 assert text.startswith("T1 start and close\n  1   passed  gone after "), text
 assert "1 passed, 0 with a warning, 0 failed" in text, text
 
-pathlib.Path("y.scenario").write_text("""program: ./faults here ignore
-ready: wait 500ms
+pathlib.Path("y.scenario").write_text("""program: ./faults here ignore planted
+ready: file planted within 30s
 close: signal TERM
 """)
 text = memstow("lifecycle", "--test=T1", "--repeat=1", "--untracked", "--observe=1s", "y.scenario", status=1).stdout

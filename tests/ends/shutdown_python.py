@@ -6,7 +6,11 @@ import json, os, pathlib, signal, sqlite3, subprocess, time
 
 from support import MEMSTOW, PYTHON, ROOT, compile, is_gone, memstow, run, start, wait_for
 
-compile("void run(void) { for (volatile int i = 0;; i++); }\n", "endless", ("-shared", "-fPIC", "-O1"))
+compile("""#include <unistd.h>
+void run(void) {
+    for (volatile int i = write(1, "ready\\n", 6);; i++) continue;
+}
+""", "endless", ("-shared", "-fPIC", "-O1"))
 environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools/python")}
 pathlib.Path("app.py").write_text(r"""
 import ctypes, os, queue, signal, sqlite3, subprocess, sys, threading, time
@@ -56,7 +60,6 @@ if fault == "thread":
         threading.Thread(target=lambda: time.sleep(600), name=name).start()
 if fault == "lock": # Python's lock is held for good
     shutdown.on_signals(limit=2, status=71)
-    print("ready", flush=True)
     ctypes.PyDLL("./endless").run()
 if fault == "signal":
     shutdown.on_signals()

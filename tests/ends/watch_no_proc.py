@@ -4,7 +4,7 @@ import os, pathlib, subprocess
 
 import support
 
-pathlib.Path("stays.scenario").write_text("""program: sh -c "trap '' TERM; sleep 3"
+pathlib.Path("stays.scenario").write_text("""program: sh -c "trap '' TERM; sleep 8"
 ready: wait 500ms
 close: signal TERM
 observe: 1s
@@ -15,7 +15,7 @@ for options, before in (("-m", "umount -l /proc && "), ("-pf", "")):
         print("namespaces cannot be made here")
         raise SystemExit(77)
     for strict, status in (("--strict", 1), ("--end", 0)):
-        command = f"{before} $MEMSTOW watch --quiet --stacks=none --grace=1s {strict} -- sh -c 'sleep 3 & sleep 0.1'"
+        command = f"{before} $MEMSTOW watch --quiet --stacks=none --grace=1s {strict} -- sh -c 'sleep 8 & sleep 0.1'"
         done = subprocess.run(["unshare", options, "sh", "-c", command], capture_output=True, text=True, timeout=60,
                               env={**os.environ, "MEMSTOW": support.MEMSTOW, "MEMSTOW_LIBRARY": str(support.LIBRARY)})
         if "LeakSanitizer has encountered a fatal error" in done.stderr:  # it needs /proc, even for its options

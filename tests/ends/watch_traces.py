@@ -11,7 +11,7 @@ other = pathlib.Path(f"/dev/shm/memstow-ends-other-{os.getpid()}")
 left = ""
 try:
     other.write_text("another's")
-    left, _ = watch(program, "here", "seconds=2", "shared", "temporary", "named-socket", "system-v", "handle",
+    left, _ = watch(program, "here", "seconds=4", "shared", "temporary", "named-socket", "system-v", "handle",
                     options=("--strict",), status=1)
     for line in (r"  shared memory /dev/shm/memstow-ends-\d+, 1.0 MiB, of faults \(pid \d+\)",
                  r"  temporary file /tmp/memstow-ends-\w{6}, 25 B, of faults",

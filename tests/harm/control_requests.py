@@ -46,8 +46,9 @@ assert begun.returncode == 1
 done = program.ask("stow", "one", "--timeout=0.3", status=1)
 assert "nobody came to it in time: taken back" in done.stderr, done.stderr
 assert program.tell("take(0)") == 0
+program.begin("take()")
 begun = start(MEMSTOW, "stow", program.pid, "one", "--timeout=1", stderr=subprocess.PIPE, text=True)
-ticket = program.tell("take()")[2]
+ticket = program.after()[2]
 assert "not finished in time: it goes on" in begun.communicate(timeout=60)[1] and begun.returncode == 1
 assert program.tell(f"done({ticket}, 0)") == 0
 begun = start(MEMSTOW, "stow", program.pid, "one", stderr=subprocess.PIPE, text=True)
@@ -93,7 +94,7 @@ assert program.tell(f"done({ticket}, 0)") == 0
 
 # On a terminal it shows the progress, and removes that line at the end.
 _terminal.need()
-program.begin("[r := take(), time.sleep(1.5), done(r[2], 1 << 20)][2]")
+program.begin("[r := take(), time.sleep(2.5), done(r[2], 1 << 20)][2]")
 shown = _terminal.shown(80, MEMSTOW, "stow", str(program.pid), "one")
 assert program.after() == 0
 assert f"\r\x1b[Kcustom {one} 'one (test)': stowing (1 s)\r" in shown, shown

@@ -1,4 +1,4 @@
-# timeout: 200
+# timeout: 400
 """A report or snapshot from outside is exact while call stacks make room for each other: no block is seen twice,
 missed, or shown at another stack because its counts were just being moved. The program prints what it has done before
 and after each reading."""

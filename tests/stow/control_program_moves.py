@@ -69,7 +69,7 @@ def play():
     connection.recv(1000)
     for kind, number, text in (({WORKING}, 64 << 20, b"536870912"), ({DONE}, 5 << 20, b"")):
         connection.send(struct.pack("<IHHIIQq", 0x4357534d, 1, kind, 32 + len(text), 0, 1, number) + text)
-        time.sleep(1.5)
+        time.sleep(2.5)
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 listener.bind({str(path)!r})
 listener.listen()

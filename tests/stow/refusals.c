@@ -215,8 +215,12 @@ static void pinned(void) {
     refused_with(p, &comparing, -ENOTSUP, STOW_PINNED);
     whole(p);
     close(ring);
-    usleep(300000); /* the kernel releases the buffers later */
-    moves_now(p);
+    int64_t moved;
+    uint32_t why; /* the kernel releases the buffers later */
+    for (int turn = 0; (moved = out(p, LENGTH, &idle, &why)) < 0 && why == STOW_PINNED && turn < 1000; turn++)
+        usleep(10000);
+    MUST_BE(moved, LENGTH);
+    MUST(holds(p, LENGTH, 1));
 }
 
 /* Pages that the kernel pinned while they were stowed are not replaced, because it would not write to their
@@ -243,8 +247,9 @@ static void pinned_while_stowed(void) {
     }
     MUST(!mremap(p, LENGTH, 2 * LENGTH, MREMAP_MAYMOVE) || errno == ENOMEM);
     close(ring);
-    usleep(300000);
-    MUST_BE(in(p, LENGTH, &idle), LENGTH);
+    int64_t moved;
+    for (int turn = 0; (moved = in(p, LENGTH, &idle)) < 0 && turn < 1000; turn++) usleep(10000);
+    MUST_BE(moved, LENGTH);
     whole(p);
 }
 
