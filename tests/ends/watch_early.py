@@ -1,3 +1,4 @@
+# timeout: 200
 """watch ends as soon as nothing is left. It says so if a program leaves nothing. Leftovers change the exit code only
 under --strict."""
 

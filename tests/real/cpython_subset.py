@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: deb:libpython3.11-testsuite
-# timeout: 400
+# timeout: 900
 """CPython's tests of memory, threads, processes and signals have the same outcomes with and without memstow. Each of
 their processes leaves a ledger that can be read. tests/long has the whole suite: cpython_suite."""
 from _cpython import suite
@@ -10,5 +10,5 @@ compare(
     suite([
         "test_ctypes", "test_fork1", "test_gc", "test_json", "test_mmap", "test_os", "test_posix", "test_subprocess",
         "test_threading", "test_thread", "test_resource", "test_array", "test_weakref"
-    ], [], 300))
+    ], [], 400))
 check_ledgers("ledgers")
