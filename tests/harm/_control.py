@@ -75,12 +75,22 @@ class Program:
 
     def held(self):
         """The descriptors of the listening thread."""
-        for thread in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
-            if (thread / "comm").read_text() == "memstow\n":
-                return len(os.listdir(thread / "fd"))
+        thread = control_thread(self.pid)
+        return len(os.listdir(thread / "fd")) if thread else None
 
     def ask(self, verb, *words, status=0, **more):
         return memstow(verb, self.pid, *words, status=status, **more)
+
+
+def control_thread(pid):
+    """Its folder in /proc; None: there is none."""
+    for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        try:
+            if (thread / "comm").read_text() == "memstow\n":
+                return thread
+        except OSError: # a worker that has ended
+            pass
+    return None
 
 
 def start_ticks(pid):
