@@ -29,7 +29,7 @@ static void name(struct comparison *self, const struct snap_cupti_block *differe
 
 /* In the first comparison a difference makes the block suspect. In the second one it counts, if the block was suspect
  * and there is no newer record of its address. */
-static bool differs(const struct comparison *self, struct seen *seen) {
+static bool compare_differs(const struct comparison *self, struct seen *seen) {
     bool counts = !self->again || seen->suspect;
     seen->suspect = true;
     return counts;
@@ -56,7 +56,7 @@ static void look_for(enum cuda_space space, const struct snap_cuda_block *block,
         add_bytes(&head->same, block->size);
         return;
     }
-    if (!differs(self, seen)) return;
+    if (!compare_differs(self, seen)) return;
     add_bytes(&head->sizes, seen->bytes);
     difference.state = SNAP_CUPTI_SIZES;
     difference.bytes = seen->bytes;
@@ -70,7 +70,7 @@ static void look_at_seen(struct seen *seen, void *context) {
         add_bytes(&head->others, seen->bytes);
         return;
     }
-    if (seen->matched || !differs(self, seen)) return;
+    if (seen->matched || !compare_differs(self, seen)) return;
     struct snap_cupti_block difference = {.state = SNAP_CUPTI_ONLY_CUPTI,
                                           .kind = seen->kind,
                                           .device = seen->device,

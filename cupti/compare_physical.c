@@ -33,13 +33,13 @@ static uint64_t order_in(enum cuda_space space, const struct snap_cuda_block *bl
     return (block->stream ^ block->size << 20) * 0x9E3779B97F4A7C15u ^ block->stream;
 }
 
-static bool is_listed(enum cuda_space space, const struct snap_cuda_block *block) {
+static bool compare_physical_is_listed(enum cuda_space space, const struct snap_cuda_block *block) {
     return space != CUDA_PHYSICAL || block->kind == SNAP_CUDA_PHYSICAL;
 }
 
-static void put(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+static void compare_physical_put(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct list *list = context;
-    if (space != list->space || !is_listed(space, block)) return;
+    if (space != list->space || !compare_physical_is_listed(space, block)) return;
     if (list->items && list->count < list->capacity)
         list->items[list->count] = (struct item){order_in(space, block), *block};
     list->count++;
@@ -50,12 +50,12 @@ static void ours(cupti_visit *visit, void *context) { cuda_blocks_all(visit, con
 /* Items beyond the number that was just counted are left out: they are new. */
 static struct list list_of(compare_blocks *blocks, enum cuda_space space) {
     struct list list = {.space = space};
-    blocks(put, &list);
+    blocks(compare_physical_put, &list);
     list.capacity = list.count + 64;
     list.count = 0;
     list.items = os_map(list.capacity * sizeof *list.items);
     if (!list.items) return (struct list){.space = space};
-    blocks(put, &list);
+    blocks(compare_physical_put, &list);
     if (list.count > list.capacity) list.count = list.capacity;
     sort(list.items, list.count);
     return list;
@@ -105,8 +105,8 @@ static void name(struct comparison *self, enum snap_cupti_difference how, enum c
                                   .ledger_bytes = ledger_bytes};
 }
 
-static void differs(struct comparison *self, enum snap_cupti_difference how, enum cuda_space space,
-                    const struct item *item, uint64_t ledger_bytes) {
+static void compare_physical_differs(struct comparison *self, enum snap_cupti_difference how, enum cuda_space space,
+                                     const struct item *item, uint64_t ledger_bytes) {
     struct snap_cupti *head = self->place->head;
     struct snap_cupti_sum *physical = how == SNAP_CUPTI_ONLY_CUPTI    ? &head->only_cupti
                                       : how == SNAP_CUPTI_ONLY_LEDGER ? &head->only_ledger
@@ -119,7 +119,7 @@ static void differs(struct comparison *self, enum snap_cupti_difference how, enu
 static void agrees(struct comparison *self, enum cuda_space space, const struct item *seen, const struct item *kept) {
     struct snap_cupti *head = self->place->head;
     if (seen->block.size != kept->block.size)
-        differs(self, SNAP_CUPTI_SIZES, space, seen, kept->block.size);
+        compare_physical_differs(self, SNAP_CUPTI_SIZES, space, seen, kept->block.size);
     else
         add_bytes(space == CUDA_PHYSICAL ? &head->same : &head->addresses_same, seen->block.size);
 }
@@ -130,10 +130,10 @@ static void compare_in(struct comparison *self, compare_blocks *blocks, enum cud
     while (seen.items && kept.items && (i < seen.count || k < kept.count)) {
         const struct item *one = &seen.items[i], *other = &kept.items[k];
         if (k == kept.count || (i < seen.count && one->order < other->order)) {
-            differs(self, SNAP_CUPTI_ONLY_CUPTI, space, one, 0);
+            compare_physical_differs(self, SNAP_CUPTI_ONLY_CUPTI, space, one, 0);
             i++;
         } else if (i == seen.count || other->order < one->order) {
-            differs(self, SNAP_CUPTI_ONLY_LEDGER, space, other, other->block.size);
+            compare_physical_differs(self, SNAP_CUPTI_ONLY_LEDGER, space, other, other->block.size);
             k++;
         } else {
             agrees(self, space, one, other);

@@ -23,7 +23,7 @@ struct comparison {
     bool again;
 };
 
-static void differs(struct comparison *self, struct snap_cupti_block difference) {
+static void compare_pools_differs(struct comparison *self, struct snap_cupti_block difference) {
     self->place->head->pools_other++;
     difference.kind = SNAP_CUDA_POOL;
     if (self->named < SNAP_CUPTI_BLOCKS) self->place->differences[self->named++] = difference;
@@ -53,10 +53,10 @@ static void look_at_pool(const struct pool *pool, void *context) {
             head->pools_same++;
             return;
         }
-    differs(self, (struct snap_cupti_block){.state = SNAP_CUPTI_ONLY_CUPTI,
-                                            .device = pool->device,
-                                            .address = pool->address,
-                                            .bytes = pool->reserved});
+    compare_pools_differs(self, (struct snap_cupti_block){.state = SNAP_CUPTI_ONLY_CUPTI,
+                                                          .device = pool->device,
+                                                          .address = pool->address,
+                                                          .bytes = pool->reserved});
 }
 
 /* A difference that changes between two comparisons is only in transit. */
@@ -66,10 +66,10 @@ static void compare_device(struct comparison *self, uint16_t device) {
     before[device][0] = used[device];
     before[device][1] = ledger.live[device];
     if (same || (self->again && !still)) return;
-    differs(self, (struct snap_cupti_block){.state = SNAP_CUPTI_SIZES,
-                                            .device = device,
-                                            .bytes = used[device],
-                                            .ledger_bytes = ledger.live[device]});
+    compare_pools_differs(self, (struct snap_cupti_block){.state = SNAP_CUPTI_SIZES,
+                                                          .device = device,
+                                                          .bytes = used[device],
+                                                          .ledger_bytes = ledger.live[device]});
 }
 
 size_t compare_pools(const struct cupti_place *place, compare_blocks *blocks, size_t named, bool again) {
@@ -83,9 +83,9 @@ size_t compare_pools(const struct cupti_place *place, compare_blocks *blocks, si
     pools_all(look_at_pool, &self);
     for (size_t i = 0; i < ledger.count; i++)
         if (ledger.pools[i])
-            differs(&self, (struct snap_cupti_block){.state = SNAP_CUPTI_ONLY_LEDGER,
-                                                     .device = ledger.devices[i],
-                                                     .address = ledger.pools[i]});
+            compare_pools_differs(&self, (struct snap_cupti_block){.state = SNAP_CUPTI_ONLY_LEDGER,
+                                                                   .device = ledger.devices[i],
+                                                                   .address = ledger.pools[i]});
     for (uint16_t device = 0; device < DEVICES && head->pool_records; device++) compare_device(&self, device);
     return self.named;
 }

@@ -323,7 +323,7 @@ static bool find_ledger(void) {
 }
 
 /* Our end must come before CUPTI's own exit handlers. The handler that is registered last is called first. */
-static void begin(void) {
+static void listen_begin(void) {
     process = getpid();
     if (!find_ledger()) return;
     if (find_cupti()) listen();
@@ -337,7 +337,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void);
 int InitializeInjection(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     int error = errno;
-    pthread_once(&once, begin);
+    pthread_once(&once, listen_begin);
     errno = error;
     return 1;
 }

@@ -30,7 +30,7 @@ static struct pool *pool_at(uint64_t address) {
 }
 
 /* False: newer figures are known. */
-static bool note(struct pool *pool, uint64_t when, uint32_t device, uint64_t reserved, uint64_t used) {
+static bool pools_note(struct pool *pool, uint64_t when, uint32_t device, uint64_t reserved, uint64_t used) {
     if (when < pool->timestamp) return false;
     pool->timestamp = when;
     pool->device = (uint16_t)device;
@@ -62,7 +62,7 @@ bool pools_record(const struct cupti_pool *record) {
     if (record->type != CUPTI_POOL_LOCAL || !record->address) return true;
     struct pool *pool = pool_at(record->address);
     if (!pool) return false;
-    bool latest = note(pool, record->timestamp, record->device, record->size, record->used);
+    bool latest = pools_note(pool, record->timestamp, record->device, record->size, record->used);
     if (record->operation == CUPTI_POOL_CREATED) is_born(pool, record->timestamp);
     if (record->operation == CUPTI_POOL_DESTROYED) dies(pool, record->timestamp);
     if (latest) tell_figures(pool);
@@ -72,7 +72,8 @@ bool pools_record(const struct cupti_pool *record) {
 bool pools_memory(const struct cupti_memory *record) {
     if (!record->is_async || record->pool.type != CUPTI_POOL_LOCAL || !record->pool.address) return true;
     struct pool *pool = pool_at(record->pool.address);
-    if (pool && note(pool, record->timestamp, record->device, record->pool.size, record->pool.used)) tell_figures(pool);
+    if (pool && pools_note(pool, record->timestamp, record->device, record->pool.size, record->pool.used))
+        tell_figures(pool);
     return pool != NULL;
 }
 

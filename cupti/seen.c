@@ -85,7 +85,7 @@ static struct seen *slot_for(uint64_t address) {
 
 /* --- records --- */
 
-static uint8_t kind_of(const struct cupti_memory *record) {
+static uint8_t seen_kind_of(const struct cupti_memory *record) {
     switch (record->memory_kind) {
     case CUPTI_MEMORY_PINNED:
         return SNAP_CUDA_PINNED;
@@ -116,7 +116,7 @@ static struct seen block_of(const struct seen *slot, const struct cupti_memory *
                          .released = slot->released,
                          .context = record->context,
                          .device = (uint16_t)record->device,
-                         .kind = kind_of(record),
+                         .kind = seen_kind_of(record),
                          .source = source_of(source),
                          .owed = slot->owed};
 }

@@ -23,16 +23,16 @@ static bool has_bytes(const struct snap_cuda_block *block) {
 
 /* --- going --- */
 
-static void let_go(uint64_t number);
+static void vmm_let_go(uint64_t number);
 
-static void end(const struct snap_cuda_block *block) {
+static void vmm_end(const struct snap_cuda_block *block) {
     if (counts && has_bytes(block)) cuda_counts_remove(block->count, block->size, 1);
-    if (!has_bytes(block)) let_go(block->pool);
+    if (!has_bytes(block)) vmm_let_go(block->pool);
 }
 
 static void take_block(enum cuda_space space, uint64_t number) {
     struct snap_cuda_block gone;
-    if (cuda_blocks_take(space, number, &gone)) end(&gone);
+    if (cuda_blocks_take(space, number, &gone)) vmm_end(&gone);
 }
 
 /* Returns the number of users that are left; UINT32_MAX: it does not exist. */
@@ -45,7 +45,7 @@ static uint32_t change_users(enum cuda_space space, uint64_t number, uint32_t by
     return left;
 }
 
-static void let_go(uint64_t number) {
+static void vmm_let_go(uint64_t number) {
     if (change_users(CUDA_PHYSICAL, number, (uint32_t)-1) == 0) take_block(CUDA_PHYSICAL, number);
 }
 
@@ -58,7 +58,7 @@ static void add_block(enum cuda_space space, struct snap_cuda_block block, const
     if (counts && has_bytes(&block))
         block.count =
             cuda_counts_add(site_of_call(*caller), 0, (enum snap_cuda_kind)block.kind, block.device, block.size);
-    if (!cuda_blocks_add(space, &block)) end(&block);
+    if (!cuda_blocks_add(space, &block)) vmm_end(&block);
 }
 
 static void add_handle(uint64_t memory, uint64_t number, uint16_t device) {
@@ -112,7 +112,7 @@ static void unmapped(const struct cupti_cuMemUnmap *it) {
     struct snap_cuda_block mapping;
     for (uint64_t at = it->address, last = at + it->bytes;
          at < last && cuda_blocks_take(CUDA_MAPPING, at, &mapping) && mapping.size; at += mapping.size)
-        end(&mapping);
+        vmm_end(&mapping);
 }
 
 /* The mapping that contains an address. */
@@ -141,7 +141,7 @@ static void released(uint64_t memory, uint64_t number) {
     if (change_users(CUDA_HANDLE, memory, (uint32_t)-1) == 0) take_block(CUDA_HANDLE, memory);
 }
 
-static void freed(uint64_t address, uint64_t number) {
+static void vmm_freed(uint64_t address, uint64_t number) {
     struct snap_cuda_block range;
     if (cuda_blocks_find(CUDA_RANGE, address, &range) && range.pool == number) take_block(CUDA_RANGE, address);
 }
@@ -165,7 +165,7 @@ static void succeeded(uint32_t id, const struct cupti_call *call, const struct c
         reserved(it, caller);
         break;
     case CUPTI_cuMemAddressFree:
-        freed(((const struct cupti_cuMemAddressFree *)it)->address, *call->shared);
+        vmm_freed(((const struct cupti_cuMemAddressFree *)it)->address, *call->shared);
         break;
     case CUPTI_cuMemCreate:
         created(it, call, caller);

@@ -21,7 +21,7 @@ static int64_t not_there(void) {
     return entry_fails(-ENODEV, process_tracked() ? "the process is in a sandbox" : "the process keeps no ledger");
 }
 
-static bool is_there(void) { return process_tracked() && !seal_is_set(); }
+static bool register_state_is_there(void) { return process_tracked() && !seal_is_set(); }
 
 struct reason {
     int64_t code;
@@ -114,7 +114,7 @@ EXPORTED int64_t memstow_state_open(const char *loop, const struct memstow_state
     char name[STATE_LOOP_SIZE];
     struct paths paths;
     struct memstow_state_options wish = {0};
-    if (!is_there()) return not_there();
+    if (!register_state_is_there()) return not_there();
     int64_t error = text(name, sizeof name, loop, "the loop's name cannot be read", "a loop's name has 1 to 126 bytes");
     if (!error) error = read_options(&wish, options);
     if (!error) error = read_paths(&paths, &wish);
@@ -122,23 +122,25 @@ EXPORTED int64_t memstow_state_open(const char *loop, const struct memstow_state
 }
 
 EXPORTED int32_t memstow_state_close(int64_t state, uint32_t keep) {
-    if (!is_there()) return (int32_t)not_there();
+    if (!register_state_is_there()) return (int32_t)not_there();
     if (keep > 1) return (int32_t)entry_fails(-EINVAL, "keep is 0 or 1");
     return (int32_t)result_of(state_close(state, keep));
 }
 
-EXPORTED int64_t memstow_state_begin(int64_t state) { return is_there() ? result_of(state_begin(state)) : not_there(); }
+EXPORTED int64_t memstow_state_begin(int64_t state) {
+    return register_state_is_there() ? result_of(state_begin(state)) : not_there();
+}
 
 EXPORTED int64_t memstow_state_commit(int64_t state) {
-    return is_there() ? result_of(state_commit(state)) : not_there();
+    return register_state_is_there() ? result_of(state_commit(state)) : not_there();
 }
 
 EXPORTED int32_t memstow_state_abandon(int64_t state) {
-    return (int32_t)(is_there() ? result_of(state_abandon_iteration(state)) : not_there());
+    return (int32_t)(register_state_is_there() ? result_of(state_abandon_iteration(state)) : not_there());
 }
 
 EXPORTED int64_t memstow_state_generation(int64_t state) {
-    return is_there() ? result_of(state_generation(state)) : not_there();
+    return register_state_is_there() ? result_of(state_generation(state)) : not_there();
 }
 
 /* --- values --- */
@@ -179,7 +181,7 @@ EXPORTED int64_t memstow_state_put(int64_t state, const char *id, const char *ty
                                    const struct memstow_state_part *parts, uint32_t count) {
     char name[MEMSTOW_STATE_ID + 2], kind[MEMSTOW_STATE_TYPE + 1];
     struct tables tables;
-    if (!is_there()) return not_there();
+    if (!register_state_is_there()) return not_there();
     int64_t error = id_text(name, id);
     if (error) return error;
     if (!entry_text(kind, sizeof kind, type)) return entry_fails(-EFAULT, "the type cannot be read");
@@ -196,7 +198,7 @@ EXPORTED int64_t memstow_state_put(int64_t state, const char *id, const char *ty
 EXPORTED int32_t memstow_state_get(int64_t state, const char *id, struct memstow_state_value *out) {
     char name[MEMSTOW_STATE_ID + 2];
     struct memstow_state_value value;
-    if (!is_there()) return (int32_t)not_there();
+    if (!register_state_is_there()) return (int32_t)not_there();
     int64_t size = entry_size(out, sizeof value, sizeof value), error = size < 0 ? size : id_text(name, id);
     if (!error) error = result_of(state_get(state, name, &value));
     if (error) return (int32_t)error;
@@ -224,7 +226,7 @@ static bool copy_out(const struct memstow_state_value *value, void *context) {
 
 EXPORTED int64_t memstow_state_list(int64_t state, struct memstow_state_value *out, uint32_t capacity, uint32_t size) {
     struct copying copying = {.to = (char *)out, .capacity = capacity, .size = size};
-    if (!is_there()) return not_there();
+    if (!register_state_is_there()) return not_there();
     if (capacity && size < LEAST) return entry_fails(-EINVAL, "the structures are too small");
     int64_t count = state_list(state, copy_out, &copying);
     return copying.failed ? entry_fails(-EFAULT, "the values cannot be written there") : result_of(count);
@@ -232,7 +234,7 @@ EXPORTED int64_t memstow_state_list(int64_t state, struct memstow_state_value *o
 
 EXPORTED int32_t memstow_state_release(int64_t state, const char *id) {
     char name[MEMSTOW_STATE_ID + 2];
-    if (!is_there()) return (int32_t)not_there();
+    if (!register_state_is_there()) return (int32_t)not_there();
     int64_t error = id_text(name, id);
     return (int32_t)(error ? error : result_of(state_release(state, name)));
 }

@@ -34,7 +34,7 @@ static struct tables tables_of(const struct link_map *object) {
     return out;
 }
 
-static bool is_named(const struct tables *in, uint32_t index, const char *name) {
+static bool symbol_is_named(const struct tables *in, uint32_t index, const char *name) {
     const ElfW(Sym) *symbol = &in->symbols[index];
     bool hidden = in->versions && in->versions[index] & HIDDEN;
     return symbol->st_shndx != SHN_UNDEF && symbol->st_value && !hidden && !strcmp(in->strings + symbol->st_name, name);
@@ -55,7 +55,7 @@ static uint32_t find_gnu(const struct tables *in, const char *name) {
     if (index < first) return STN_UNDEF;
     for (;; index++) {
         uint32_t entry = chain[index - first];
-        if ((entry | 1) == (hash | 1) && is_named(in, index, name)) return index;
+        if ((entry | 1) == (hash | 1) && symbol_is_named(in, index, name)) return index;
         if (entry & 1) return STN_UNDEF;
     }
 }
@@ -69,7 +69,7 @@ static uint32_t find_sysv(const struct tables *in, const char *name) {
     uint32_t buckets = in->hash[0], symbols = in->hash[1];
     const uint32_t *bucket = in->hash + 2, *chain = bucket + buckets;
     uint32_t index = buckets ? bucket[hash % buckets] : STN_UNDEF;
-    while (index != STN_UNDEF && index < symbols && !is_named(in, index, name)) index = chain[index];
+    while (index != STN_UNDEF && index < symbols && !symbol_is_named(in, index, name)) index = chain[index];
     return index < symbols ? index : STN_UNDEF;
 }
 

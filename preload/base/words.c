@@ -15,7 +15,7 @@ struct words_table {
     uint64_t words[]; /* 1 << bits */
 };
 
-static uint32_t size_of(const struct words_table *table) { return 1u << table->bits; }
+static uint32_t words_size_of(const struct words_table *table) { return 1u << table->bits; }
 
 static uint32_t first_slot(const struct words_table *table, uint64_t word) {
     return (uint32_t)((word ^ word >> 32) * 0x9E3779B97F4A7C15u >> (64 - table->bits));
@@ -26,7 +26,7 @@ static uint64_t word_at(const struct words_table *table, uint32_t slot) {
 }
 
 static uint32_t slot_of(const struct words_table *table, uint64_t word) {
-    uint32_t mask = size_of(table) - 1, slot = first_slot(table, word);
+    uint32_t mask = words_size_of(table) - 1, slot = first_slot(table, word);
     for (;; slot = (slot + 1) & mask) {
         uint64_t seen = word_at(table, slot);
         if (likely(seen == word)) return slot;
@@ -45,8 +45,8 @@ uint32_t words_find(const struct words *self, uint64_t word) {
 
 /* The word is written last: a reader that finds it finds its number. A reader that sees the number sees that the word
  * before it is gone. */
-static void insert(struct words_table *table, uint64_t word, uint32_t number) {
-    uint32_t mask = size_of(table) - 1, slot = first_slot(table, word);
+static void words_insert(struct words_table *table, uint64_t word, uint32_t number) {
+    uint32_t mask = words_size_of(table) - 1, slot = first_slot(table, word);
     while (word_at(table, slot) > GONE) slot = (slot + 1) & mask;
     table->used += word_at(table, slot) == EMPTY;
     __atomic_store_n(&table->numbers[slot], number, __ATOMIC_RELEASE);
@@ -54,8 +54,8 @@ static void insert(struct words_table *table, uint64_t word, uint32_t number) {
 }
 
 /* Empties marks with nothing behind them: no search needs them. Returns how many words are left. */
-static uint32_t sweep(struct words_table *table) {
-    uint32_t mask = size_of(table) - 1, live = 0;
+static uint32_t words_sweep(struct words_table *table) {
+    uint32_t mask = words_size_of(table) - 1, live = 0;
     for (uint32_t slot = 0; slot <= mask; slot++) live += word_at(table, slot) > GONE;
     for (uint32_t slot = 2 * mask + 1; slot-- > 0;) /* twice around, because the end leads to the beginning */
         if (word_at(table, slot & mask) == GONE && word_at(table, (slot + 1) & mask) == EMPTY) {
@@ -83,31 +83,31 @@ static bool take_out(struct words_table *table, uint64_t word) {
 /* A word that is taken out of the old table during the copy must not live on in the new one. So once readers can see
  * the new table, all words that the old one lacks by now are taken out of it. A thread that takes out later sees that
  * there is a new one. */
-static bool grow(struct words *self, uint32_t bits) {
+static bool words_grow(struct words *self, uint32_t bits) {
     struct words_table *old = self->table, *table = new_table(bits);
     if (!table) return false;
-    for (uint32_t slot = 0; old && slot < size_of(old); slot++) {
+    for (uint32_t slot = 0; old && slot < words_size_of(old); slot++) {
         uint64_t word = word_at(old, slot);
-        if (word > GONE) insert(table, word, old->numbers[slot]);
+        if (word > GONE) words_insert(table, word, old->numbers[slot]);
     }
     __atomic_store_n(&self->table, table, __ATOMIC_SEQ_CST);
-    for (uint32_t slot = 0; old && slot < size_of(table); slot++) {
+    for (uint32_t slot = 0; old && slot < words_size_of(table); slot++) {
         uint64_t word = word_at(table, slot);
         if (word > GONE && slot_of(old, word) == WORDS_NONE) take_out(table, word);
     }
     return true;
 }
 
-static bool is_full(const struct words_table *table) { return table->used >= size_of(table) / 4 * 3; }
+static bool is_full(const struct words_table *table) { return table->used >= words_size_of(table) / 4 * 3; }
 
 bool words_put(struct words *self, uint64_t word, uint32_t number) {
     struct words_table *table = self->table;
-    if (!table && !grow(self, FIRST_BITS)) return false;
+    if (!table && !words_grow(self, FIRST_BITS)) return false;
     if (table && is_full(table)) {
-        bool crowded = sweep(table) >= size_of(table) / 2;
-        if ((crowded || is_full(table)) && (table->bits == 30 || !grow(self, table->bits + 1))) return false;
+        bool crowded = words_sweep(table) >= words_size_of(table) / 2;
+        if ((crowded || is_full(table)) && (table->bits == 30 || !words_grow(self, table->bits + 1))) return false;
     }
-    insert(self->table, word, number);
+    words_insert(self->table, word, number);
     return true;
 }
 
@@ -125,6 +125,6 @@ bool words_take_out(struct words *self, uint64_t word) {
 void words_clear(struct words *self) {
     struct words_table *table = self->table;
     if (!table) return;
-    memset(table->words, 0, size_of(table) * sizeof *table->words);
+    memset(table->words, 0, words_size_of(table) * sizeof *table->words);
     table->used = 0;
 }

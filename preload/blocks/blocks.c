@@ -37,7 +37,7 @@ static struct level levels[LEVELS];
 static uint32_t level_count;
 static struct lock making_level;
 
-static uint64_t hash(uintptr_t address) { return (address >> 4) * 0x9E3779B97F4A7C15u >> 20; }
+static uint64_t blocks_hash(uintptr_t address) { return (address >> 4) * 0x9E3779B97F4A7C15u >> 20; }
 
 static uint64_t buckets_in(uint32_t k) { return (uint64_t)FIRST_BUCKETS << (2 * k); }
 
@@ -86,8 +86,8 @@ static bool add_level(uint32_t k) {
     return true;
 }
 
-static void write_record(struct level *level, uint64_t slot, uintptr_t address, const struct block *block,
-                         uint32_t thread) {
+static void blocks_write_record(struct level *level, uint64_t slot, uintptr_t address, const struct block *block,
+                                uint32_t thread) {
     struct snap_large *records = __atomic_load_n(&level->records, __ATOMIC_ACQUIRE);
     if (!records) {
         ledger_lost(SNAP_LOST_LARGE);
@@ -116,14 +116,14 @@ static bool claim_in(struct bucket *bucket, uintptr_t address, int *slot) {
 }
 
 static bool add_to_level(struct level *level, uintptr_t address, const struct block *block, uint32_t thread) {
-    uint64_t home = hash(address);
+    uint64_t home = blocks_hash(address);
     for (uint64_t step = 0; step < REACH; step++) {
         uint64_t index = (home + step) & level->mask;
         struct bucket *bucket = level->buckets + index;
         int slot;
         if (!claim_in(bucket, address, &slot)) continue;
         bucket->blocks[slot] = *block;
-        write_record(level, index * WIDTH + (uint64_t)slot, address, block, thread);
+        blocks_write_record(level, index * WIDTH + (uint64_t)slot, address, block, thread);
         if (step) __atomic_fetch_add(&level->buckets[home & level->mask].away, 1, __ATOMIC_RELEASE);
         __atomic_store_n(&bucket->addresses[slot], address, __ATOMIC_RELEASE);
         return true;
@@ -150,7 +150,7 @@ struct slot {
 };
 
 static bool find_in_level(struct level *level, uintptr_t address, struct slot *at) {
-    uint64_t home = hash(address);
+    uint64_t home = blocks_hash(address);
     at->level = level;
     at->home = level->buckets + (home & level->mask);
     for (uint64_t step = 0; step < REACH; step++) {
@@ -162,7 +162,7 @@ static bool find_in_level(struct level *level, uintptr_t address, struct slot *a
     return false;
 }
 
-static bool find_slot(uintptr_t address, struct slot *at) {
+static bool blocks_find_slot(uintptr_t address, struct slot *at) {
     uint32_t count = __atomic_load_n(&level_count, __ATOMIC_ACQUIRE);
     for (uint32_t k = count; k-- > 0;)
         if (find_in_level(&levels[k], address, at)) return true;
@@ -171,14 +171,14 @@ static bool find_slot(uintptr_t address, struct slot *at) {
 
 bool blocks_find(uintptr_t address, struct block *out) {
     struct slot at;
-    if (!find_slot(address, &at)) return false;
+    if (!blocks_find_slot(address, &at)) return false;
     *out = at.bucket->blocks[at.slot];
     return true;
 }
 
 bool blocks_change(uintptr_t address, const struct block *block) {
     struct slot at;
-    if (!find_slot(address, &at)) return false;
+    if (!blocks_find_slot(address, &at)) return false;
     at.bucket->blocks[at.slot] = *block;
     struct snap_large *records = __atomic_load_n(&at.level->records, __ATOMIC_ACQUIRE);
     if (records) records[(at.bucket - at.level->buckets) * WIDTH + at.slot].site = block->site;
@@ -199,7 +199,7 @@ uintptr_t blocks_around(uintptr_t address, struct block *out) {
 
 bool blocks_take(uintptr_t address, struct block *out) {
     struct slot at;
-    if (!find_slot(address, &at)) return false;
+    if (!blocks_find_slot(address, &at)) return false;
     uint64_t expected = address;
     *out = at.bucket->blocks[at.slot];
     /* The slot stays claimed until its record is cleared. Otherwise we could clear the record of the slot's next

@@ -47,7 +47,7 @@ static struct heap *find_heap(const struct words *by, uint64_t word) {
     return number == WORDS_NONE ? NULL : heap_at(number);
 }
 
-static struct heap *make(uint32_t owner) {
+static struct heap *heaps_make(uint32_t owner) {
     struct heap *heap = find_heap(&by_owner, owner + 2);
     if (heap || count == OWNERS_LIMIT) return heap;
     if (!slabs[count / SLAB]) slabs[count / SLAB] = arena_take(SLAB * sizeof *heap);
@@ -65,7 +65,7 @@ static struct heap *heaps_of(uint32_t owner) {
     if (!owner || left_behind || owner_is_retired(owner)) return NULL;
     struct heap *heap = find_heap(&by_owner, owner + 2);
     if (heap || !base.malloc || seal_is_set() || !lock_wait(&making)) return heap;
-    heap = make(owner);
+    heap = heaps_make(owner);
     lock_let_go(&making);
     heaps_tidy();
     /* This pairs with heaps_retire: either we see that the owner is retired, or that thread sees this heap. */
@@ -100,7 +100,7 @@ static bool take_heap(struct heap *self) {
     return false;
 }
 
-static void let_go(struct heap *self) {
+static void heaps_let_go(struct heap *self) {
     if (unlikely(__atomic_sub_fetch(&self->state, BLOCK, __ATOMIC_ACQ_REL) == RETIRED)) destroy_if_over(self);
 }
 
@@ -116,7 +116,7 @@ static void tidy(struct heap *self, uint32_t thread) {
         self->tidied = before;
         mi_heap_collect(self->heap, true);
     }
-    let_go(self);
+    heaps_let_go(self);
 }
 
 /* The calling thread, if it may tidy. 0: in a forked child, or when the process is sealed. */
@@ -142,7 +142,7 @@ static struct heap *present(void) {
     if (self && take_heap(self)) {                                                                                     \
         void *p = call;                                                                                                \
         if (likely(p)) return p;                                                                                       \
-        let_go(self);                                                                                                  \
+        heaps_let_go(self);                                                                                            \
     }
 
 static void *heap_malloc(size_t size) {
@@ -175,7 +175,7 @@ static void heap_free(void *p) {
         return;
     }
     if (!left_behind) mi_free(p);
-    let_go(self);
+    heaps_let_go(self);
 }
 
 static size_t heap_usable(void *p) { return heap_of(p) ? mi_usable_size(p) : base.usable(p); }
@@ -230,7 +230,7 @@ void heaps_collect(uint32_t owner) {
     struct heap *heap = left_behind ? NULL : find_heap(&by_owner, owner + 2);
     if (!heap || !take_heap(heap)) return;
     mi_heap_collect(heap->heap, true);
-    let_go(heap);
+    heaps_let_go(heap);
 }
 
 static void heaps_abandon(void) {

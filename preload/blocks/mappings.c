@@ -141,14 +141,14 @@ static void submit(struct event *event) {
 
 /* --- records --- */
 
-static struct snap_mapping *record_at(uint32_t id) { return series_at(&records, id); }
+static struct snap_mapping *mappings_record_at(uint32_t id) { return series_at(&records, id); }
 
-static struct snap_mapping *piece(uint32_t position) { return record_at(ordered[position]); }
+static struct snap_mapping *piece(uint32_t position) { return mappings_record_at(ordered[position]); }
 
-static uint64_t end_of(const struct snap_mapping *record) { return record->address + record->length; }
+static uint64_t mappings_end_of(const struct snap_mapping *record) { return record->address + record->length; }
 
-static void write_record(uint32_t id, const struct snap_mapping *value) {
-    struct snap_mapping *record = record_at(id);
+static void mappings_write_record(uint32_t id, const struct snap_mapping *value) {
+    struct snap_mapping *record = mappings_record_at(id);
     uint32_t sequence = record->sequence;
     __atomic_store_n(&record->sequence, sequence + 1, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -165,7 +165,7 @@ static uint32_t new_record(void) {
 }
 
 static void free_record(uint32_t id) {
-    write_record(id, &(struct snap_mapping){0});
+    mappings_write_record(id, &(struct snap_mapping){0});
     unused[unused_count++] = id;
 }
 
@@ -174,7 +174,7 @@ static uint32_t position_of(uint64_t address) {
     uint32_t low = 0, high = ordered_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (end_of(piece(middle)) > address)
+        if (mappings_end_of(piece(middle)) > address)
             high = middle;
         else
             low = middle + 1;
@@ -221,27 +221,27 @@ static void uncount(const struct snap_mapping *record, uint64_t bytes, uint64_t 
 /* --- operations --- */
 
 /* Makes `address` a border between two pieces. The second half counts as one more block. */
-static void cut(uint64_t address) {
+static void mappings_cut(uint64_t address) {
     uint32_t position = position_of(address);
     if (position == ordered_count || piece(position)->address >= address) return;
     uint32_t id = new_record();
     struct snap_mapping lower = *piece(position), upper = lower;
     if (id == SERIES_NONE) return;
     upper.address = address;
-    upper.length = end_of(&lower) - address;
+    upper.length = mappings_end_of(&lower) - address;
     lower.length = address - lower.address;
-    write_record(ordered[position], &lower);
-    write_record(id, &upper);
+    mappings_write_record(ordered[position], &lower);
+    mappings_write_record(id, &upper);
     insert_at(position + 1, id);
     count(&upper, 0, 1);
 }
 
 /* Cuts at both ends of the range. Its pieces are [*position, returned). */
 static uint32_t isolate(uint64_t address, uint64_t length, uint32_t *position) {
-    cut(address);
-    cut(address + length);
+    mappings_cut(address);
+    mappings_cut(address + length);
     uint32_t end = *position = position_of(address);
-    while (end < ordered_count && end_of(piece(end)) <= address + length) end++;
+    while (end < ordered_count && mappings_end_of(piece(end)) <= address + length) end++;
     return end;
 }
 
@@ -255,7 +255,7 @@ static void drop_range(uint64_t address, uint64_t length) {
 }
 
 static void place(uint32_t id) {
-    const struct snap_mapping *record = record_at(id);
+    const struct snap_mapping *record = mappings_record_at(id);
     insert_at(position_of(record->address), id);
 }
 
@@ -273,7 +273,7 @@ static void apply_add(const struct event *event) {
                                   .site = event->site,
                                   .tid = event->tid,
                                   .shared = like.shared};
-    write_record(id, &record);
+    mappings_write_record(id, &record);
     place(id);
     count(&record, record.length, 1);
 }
@@ -302,7 +302,7 @@ static uint32_t untake(uint32_t ticket) {
 static void apply_drop(const struct event *event) {
     uint32_t pieces = untake(event->ticket);
     for (uint32_t i = 0; i < pieces; i++) {
-        uncount(record_at(chosen[i]), record_at(chosen[i])->length, 1);
+        uncount(mappings_record_at(chosen[i]), mappings_record_at(chosen[i])->length, 1);
         free_record(chosen[i]);
     }
 }
@@ -314,7 +314,7 @@ static void apply_put(const struct event *event) {
     drop_range(event->address, event->length); /* MREMAP_FIXED */
     for (uint32_t i = 0; i < pieces; i++) {
         uint32_t id = last = chosen[i];
-        struct snap_mapping record = *record_at(id);
+        struct snap_mapping record = *mappings_record_at(id);
         uint64_t length = at >= end ? 0 : record.length < end - at ? record.length : end - at;
         uncount(&record, record.length - length, length ? 0 : 1);
         if (!length) {
@@ -324,13 +324,13 @@ static void apply_put(const struct event *event) {
         record.address = at;
         record.length = length;
         at += length;
-        write_record(id, &record);
+        mappings_write_record(id, &record);
         place(id);
     }
-    if (last == SERIES_NONE || at >= end || !record_at(last)->length) return;
-    struct snap_mapping record = *record_at(last);
+    if (last == SERIES_NONE || at >= end || !mappings_record_at(last)->length) return;
+    struct snap_mapping record = *mappings_record_at(last);
     record.length += end - at;
-    write_record(last, &record);
+    mappings_write_record(last, &record);
     count(&record, end - at, 0);
 }
 
@@ -356,7 +356,7 @@ static void apply_protect(const struct event *event) {
         if (!changes_kind(&record, event->accessible)) continue;
         uncount(&record, record.length, 1);
         record.kind = event->accessible ? SNAP_MAP_ANONYMOUS : SNAP_MAP_RESERVED;
-        write_record(ordered[position], &record);
+        mappings_write_record(ordered[position], &record);
         count(&record, record.length, 1);
     }
 }
@@ -366,7 +366,7 @@ static void apply_advise(const struct event *event) {
     for (uint32_t i = position_of(event->address); i < ordered_count && piece(i)->address < end; i++) {
         struct snap_mapping record = *piece(i);
         record.advice |= event->advice >= 0 && event->advice < 64 ? (uint64_t)1 << event->advice : 0;
-        write_record(ordered[i], &record);
+        mappings_write_record(ordered[i], &record);
     }
 }
 
@@ -385,7 +385,7 @@ static void apply_assign(const struct event *event) {
         if (!site_of_model(record.site, event->site, &to)) continue;
         if (is_counted(&record) && !account_shift_mapped(record.site, to, record.length, 1)) continue;
         record.site = to;
-        write_record(ordered[position], &record);
+        mappings_write_record(ordered[position], &record);
     }
     pin_end(pin);
 }
@@ -456,14 +456,15 @@ void mappings_protect(uintptr_t address, uint64_t length, bool accessible) {
 /* How many bytes of a record lie in a range. Records are read without a lock: the caller mapped the range before, and
  * does not unmap it meanwhile. Records do not overlap. */
 static uint64_t overlap(const struct snap_mapping *record, uint64_t address, uint64_t end) {
-    if (!record || !record->length || address >= end_of(record) || end <= record->address) return 0;
-    return (end < end_of(record) ? end : end_of(record)) - (address > record->address ? address : record->address);
+    if (!record || !record->length || address >= mappings_end_of(record) || end <= record->address) return 0;
+    return (end < mappings_end_of(record) ? end : mappings_end_of(record)) -
+           (address > record->address ? address : record->address);
 }
 
 static bool is_mapped(uint64_t address, uint64_t end) {
     uint64_t found = 0;
     for (uint64_t id = 0, n = os_load(&records.next); id < n && found < end - address; id++)
-        found += overlap(record_at((uint32_t)id), address, end);
+        found += overlap(mappings_record_at((uint32_t)id), address, end);
     return found >= end - address;
 }
 
@@ -473,7 +474,7 @@ static bool has_capacity(uint64_t address, uint64_t end, uint32_t model) {
     uint64_t found = 0;
     bool has = true;
     for (uint64_t id = 0, n = os_load(&records.next); id < n && has && found < end - address; id++) {
-        const struct snap_mapping *record = record_at((uint32_t)id);
+        const struct snap_mapping *record = mappings_record_at((uint32_t)id);
         uint64_t bytes = overlap(record, address, end);
         uint32_t to;
         if (!bytes) continue;
@@ -502,7 +503,7 @@ static bool copy_record(const struct snap_mapping *record, struct snap_mapping *
 
 bool mappings_find(uintptr_t address, struct snap_mapping *out) {
     for (uint64_t id = 0, n = os_load(&records.next); id < n; id++) {
-        const struct snap_mapping *record = record_at((uint32_t)id);
+        const struct snap_mapping *record = mappings_record_at((uint32_t)id);
         if (overlap(record, address, address + 1) && copy_record(record, out) && overlap(out, address, address + 1))
             return is_counted(out);
     }
@@ -525,7 +526,7 @@ FORKED(mappings_abandon);
 
 void mappings_visit_records(void (*visit)(struct snap_mapping *record, void *context), void *context) {
     for (uint64_t id = 0, n = os_load(&records.next); id < n; id++) {
-        struct snap_mapping *record = record_at((uint32_t)id);
+        struct snap_mapping *record = mappings_record_at((uint32_t)id);
         if (record && record->length) visit(record, context);
     }
 }

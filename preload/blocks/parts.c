@@ -12,7 +12,7 @@ static struct part *parts;
 static uint32_t count, capacity;
 static struct lock busy;
 
-static uint64_t end_of(const struct part *part) { return part->start + part->length; }
+static uint64_t parts_end_of(const struct part *part) { return part->start + part->length; }
 
 /* The position of the block's first part that ends after `start`. If there is none, the position after the block's
  * parts. */
@@ -21,7 +21,7 @@ static uint32_t position_of(uintptr_t block, uint64_t start) {
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         const struct part *part = &parts[middle];
-        if (part->block > block || (part->block == block && end_of(part) > start))
+        if (part->block > block || (part->block == block && parts_end_of(part) > start))
             high = middle;
         else
             low = middle + 1;
@@ -29,7 +29,7 @@ static uint32_t position_of(uintptr_t block, uint64_t start) {
     return low;
 }
 
-static void insert(uint32_t at, const struct part *part) {
+static void parts_insert(uint32_t at, const struct part *part) {
     memmove(parts + at + 1, parts + at, (count - at) * sizeof *parts);
     parts[at] = *part;
     count++;
@@ -47,39 +47,39 @@ static uint32_t cut_out(uint32_t at, uint64_t start, uint64_t end) {
     remove_at(at, 1);
     if (before.start < start) {
         before.length = start - before.start;
-        insert(at++, &before);
+        parts_insert(at++, &before);
     }
-    if (end_of(&behind) > end) {
-        behind.length = end_of(&behind) - end;
+    if (parts_end_of(&behind) > end) {
+        behind.length = parts_end_of(&behind) - end;
         behind.start = end;
-        insert(at, &behind);
+        parts_insert(at, &behind);
     }
     return at;
 }
 
 static uint64_t overlap(const struct part *part, uint64_t start, uint64_t end) {
-    uint64_t from = part->start > start ? part->start : start, to = end_of(part) < end ? end_of(part) : end;
+    uint64_t from = part->start > start ? part->start : start, to = parts_end_of(part) < end ? parts_end_of(part) : end;
     return to > from ? to - from : 0;
 }
 
-static bool is_of(uint32_t at, uintptr_t block) { return at < count && parts[at].block == block; }
+static bool parts_is_of(uint32_t at, uintptr_t block) { return at < count && parts[at].block == block; }
 
 static void add_part(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
-    uint64_t start = part->start, end = end_of(part), fresh = part->length;
+    uint64_t start = part->start, end = parts_end_of(part), fresh = part->length;
     uint32_t at = position_of(part->block, start);
-    while (is_of(at, part->block) && parts[at].start < end) {
+    while (parts_is_of(at, part->block) && parts[at].start < end) {
         uint64_t bytes = overlap(&parts[at], start, end);
         counts->shift(parts[at].site, part->site, bytes);
         fresh -= bytes;
         at = cut_out(at, start, end);
     }
     if (fresh) counts->shift(rest, part->site, fresh);
-    if (part->site != rest) insert(position_of(part->block, start), part);
+    if (part->site != rest) parts_insert(position_of(part->block, start), part);
 }
 
 static bool reserve_counts(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
     bool is = counts->reserve(rest);
-    for (uint32_t at = position_of(block, 0); is && is_of(at, block); at++) is = counts->reserve(parts[at].site);
+    for (uint32_t at = position_of(block, 0); is && parts_is_of(at, block); at++) is = counts->reserve(parts[at].site);
     return is;
 }
 
@@ -99,7 +99,7 @@ bool parts_add(const struct part *part, uint32_t rest, const struct parts_counts
 
 static void join(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
     uint32_t first = position_of(block, 0), n = 0;
-    for (; is_of(first + n, block); n++) counts->shift(parts[first + n].site, rest, parts[first + n].length);
+    for (; parts_is_of(first + n, block); n++) counts->shift(parts[first + n].site, rest, parts[first + n].length);
     remove_at(first, n);
 }
 
@@ -114,18 +114,18 @@ bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *count
 void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *context), void *context) {
     if (!lock_wait(&busy)) return;
     uint32_t first = position_of(block, 0), n = 0;
-    for (; is_of(first + n, block); n++) visit(&parts[first + n], context);
+    for (; parts_is_of(first + n, block); n++) visit(&parts[first + n], context);
     remove_at(first, n);
     lock_let_go(&busy);
 }
 
 static void visit_all(uintptr_t block, uint64_t size, uint32_t rest, parts_visit *visit, void *context) {
     uint64_t done = 0;
-    for (uint32_t at = position_of(block, 0); at < count && parts[at].block == block && end_of(&parts[at]) <= size;
-         at++) {
+    for (uint32_t at = position_of(block, 0);
+         at < count && parts[at].block == block && parts_end_of(&parts[at]) <= size; at++) {
         if (parts[at].start > done) visit(rest, block + done, parts[at].start - done, context);
         visit(parts[at].site, block + parts[at].start, parts[at].length, context);
-        done = end_of(&parts[at]);
+        done = parts_end_of(&parts[at]);
     }
     if (done < size) visit(rest, block + done, size - done, context);
 }

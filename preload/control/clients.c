@@ -34,14 +34,14 @@ static bool is_asking(const struct client *client) { return client->fd && (clien
 
 static bool is_silent(const struct client *client) { return client->fd && !is_asking(client); }
 
-static void drop(struct client *client) {
+static void clients_drop(struct client *client) {
     if (client->ticket) requests_leave(client->ticket);
     os_close(client->fd);
     *client = (struct client){0};
 }
 
 /* False: the client does not read, or is gone. */
-static bool tell(struct client *client, uint32_t type, int64_t number, const char *text) {
+static bool clients_tell(struct client *client, uint32_t type, int64_t number, const char *text) {
     uint8_t bytes[WIRE_MOST];
     struct wire_message message = {.type = type, .ticket = client->ticket, .number = number};
     os_copy(message.text, sizeof message.text, text);
@@ -52,8 +52,8 @@ static bool tell(struct client *client, uint32_t type, int64_t number, const cha
 }
 
 static void tell_last(struct client *client, int64_t number, const char *text) {
-    tell(client, WIRE_DONE, number, text);
-    drop(client);
+    clients_tell(client, WIRE_DONE, number, text);
+    clients_drop(client);
 }
 
 /* --- new clients --- */
@@ -73,7 +73,7 @@ static struct client *slot_for_one(void) {
         if (!clients[i].fd) return &clients[i];
         if (is_silent(&clients[i]) && (!slot || clients[i].since < slot->since)) slot = &clients[i];
     }
-    if (slot) drop(slot);
+    if (slot) clients_drop(slot);
     return slot;
 }
 
@@ -107,7 +107,7 @@ static void take_request(struct client *client, const struct wire_message *messa
         return;
     }
     client->ticket = (uint64_t)ticket;
-    if (!tell(client, WIRE_WAITING, 0, "")) drop(client);
+    if (!clients_tell(client, WIRE_WAITING, 0, "")) clients_drop(client);
 }
 
 /* A request that nobody has taken is taken back. If the program has taken it, only its move ends. */
@@ -135,7 +135,7 @@ static void hear(struct client *client) {
     long length = os_call(SYS_recvfrom, client->fd, bytes, sizeof bytes, MSG_DONTWAIT, 0, 0);
     if (length == -EAGAIN || length == -EINTR) return;
     if (length <= 0) {
-        drop(client);
+        clients_drop(client);
         return;
     }
     int error = wire_get_request(&message, bytes, (size_t)length);
@@ -164,7 +164,7 @@ static void follow(struct client *client, uint64_t now) {
     uint64_t wanted, moved = moving_progress(&wanted);
     if (type == WIRE_WORKING && wanted) os_decimal(text, wanted);
     /* It does not matter if this message does not arrive. */
-    tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text);
+    clients_tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text);
 }
 
 /* Reports until the present chunk of the move is over. */
@@ -174,7 +174,7 @@ static void follow_end(struct client *client, uint64_t now) {
     char text[256] = "";
     if (client->wanted) os_decimal(text, client->wanted);
     if (is_on)
-        tell(client, WIRE_WORKING, (int64_t)client->moved, text);
+        clients_tell(client, WIRE_WORKING, (int64_t)client->moved, text);
     else
         tell_last(client, (int64_t)client->moved, text);
 }
@@ -185,7 +185,7 @@ static void look_after(struct client *client, uint64_t now) {
     else if (is_asking(client))
         follow(client, now);
     else if (is_silent(client) && now - client->since > SILENT_MS * MILLISECOND)
-        drop(client);
+        clients_drop(client);
 }
 
 /* --- waiting --- */

@@ -112,7 +112,7 @@ static void count_in_again(void) {
     host_change(&vector);
 }
 
-static int start(int which, pthread_t *thread, void *(*work)(void *)) {
+static int control_start(int which, pthread_t *thread, void *(*work)(void *)) {
     int error = start_thread(which, thread, work);
     if (!error) leave_out(which, *thread);
     return error;
@@ -174,7 +174,7 @@ static void *work(void *nothing) {
 /* Starts the worker when there is work. It stays, because there may be more. */
 static void start_worker(void) {
     if (page.working || !(requests_for_worker() || watch_is_wanted())) return;
-    page.working = start(1, &page.worker, work) == 0;
+    page.working = control_start(1, &page.worker, work) == 0;
 }
 
 /* --- the listener --- */
@@ -238,7 +238,7 @@ static void *be_listener(void *nothing) {
 
 static void begin(void) {
     page.pid = os_pid();
-    int error = start(0, &page.listener, be_listener);
+    int error = control_start(0, &page.listener, be_listener);
     if (error) say_why_not("a thread", -error);
     __atomic_store_n(&page.stage, error ? STAGE_OVER : STAGE_RUNS, __ATOMIC_RELEASE);
 }

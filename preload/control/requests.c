@@ -39,7 +39,7 @@ static struct {
     struct request list[REQUESTS_MOST];
 } __attribute__((aligned(OS_PAGE))) page; /* it has whole pages of its own */
 
-static bool begin(void) {
+static bool requests_begin(void) {
     if (!lock_wait(&page.lock)) return false;
     if (!page.wiped_by_fork && !seal_is_set())
         page.wiped_by_fork = os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) == 0;
@@ -99,7 +99,7 @@ static int64_t add_request(const struct request *wanted, const char *text) {
 int64_t requests_add(uint32_t kind, uint32_t owner, const char *text) {
     struct request wanted = {.kind = kind, .owner = owner};
     if (kind == MEMSTOW_ASK_TRIGGER) wanted.reason = MEMSTOW_REQUEST;
-    if (!begin()) return -EBUSY;
+    if (!requests_begin()) return -EBUSY;
     int64_t ticket = add_request(&wanted, text);
     end();
     if (ticket > 0) requests_wake();
@@ -115,7 +115,7 @@ static bool one_is_passed_on(void) {
 
 bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed) {
     struct request wanted = {.kind = MEMSTOW_ASK_TRIGGER, .reason = reason, .needed = needed, .left = true};
-    if (!begin()) return true;
+    if (!requests_begin()) return true;
     bool theirs = page.answered >> MEMSTOW_ASK_TRIGGER & 1;
     if (theirs && !one_is_passed_on()) add_request(&wanted, text);
     end();
@@ -125,7 +125,7 @@ bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed) {
 
 enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256]) {
     enum request_state state = REQUEST_WAITING; /* if it is not known: the caller asks again */
-    if (!begin()) return state;
+    if (!requests_begin()) return state;
     struct request *request = find_request(ticket);
     state = request ? request->state : REQUEST_NONE;
     if (state == REQUEST_DONE) {
@@ -139,7 +139,7 @@ enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256
 
 bool requests_take_back(uint64_t ticket) {
     bool taken_back = false;
-    if (!begin()) return false;
+    if (!requests_begin()) return false;
     struct request *request = find_request(ticket);
     if (request && request->state == REQUEST_WAITING) {
         request->state = REQUEST_NONE;
@@ -150,7 +150,7 @@ bool requests_take_back(uint64_t ticket) {
 }
 
 void requests_leave(uint64_t ticket) {
-    if (!begin()) return;
+    if (!requests_begin()) return;
     struct request *request = find_request(ticket);
     if (request && request->state == REQUEST_TAKEN)
         request->left = true;
@@ -163,7 +163,7 @@ void requests_leave(uint64_t ticket) {
 
 /* kinds: those that the program asks for. 0: the worker asks, and gets the others. */
 static bool take_request(struct memstow_request *out, uint32_t kinds) {
-    if (!begin()) return false;
+    if (!requests_begin()) return false;
     page.answered |= kinds;
     struct request *request = oldest_waiting(kinds ? kinds : ~page.answered);
     if (request) {
@@ -184,7 +184,7 @@ static bool take_request(struct memstow_request *out, uint32_t kinds) {
 bool requests_take(struct memstow_request *out) { return take_request(out, 0); }
 
 bool requests_for_worker(void) {
-    if (!begin()) return false;
+    if (!requests_begin()) return false;
     bool some = oldest_waiting(~page.answered);
     end();
     return some;
@@ -195,7 +195,7 @@ static bool is_programs(const struct request *request) {
 }
 
 bool requests_worker_has(uint64_t ticket) {
-    if (!begin()) return false;
+    if (!requests_begin()) return false;
     struct request *request = find_request(ticket);
     bool has = request && request->state == REQUEST_TAKEN && request->by_worker;
     end();
@@ -214,7 +214,7 @@ int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t millisec
 }
 
 int requests_done(uint64_t ticket, int64_t result, const char *text) {
-    if (!begin()) return -EBUSY;
+    if (!requests_begin()) return -EBUSY;
     struct request *request = find_request(ticket);
     bool taken = request && request->state == REQUEST_TAKEN;
     if (taken) {
@@ -229,7 +229,7 @@ int requests_done(uint64_t ticket, int64_t result, const char *text) {
 /* --- an asker takes back a request that the program has taken --- */
 
 void requests_cancel(uint64_t ticket) {
-    if (!begin()) return;
+    if (!requests_begin()) return;
     struct request *request = find_request(ticket);
     if (request && is_programs(request)) __atomic_store_n(&request->ended, ticket, __ATOMIC_SEQ_CST);
     end();
@@ -252,7 +252,7 @@ static bool may_be_for(const struct request *request, const void *context) {
 uint64_t requests_end(uint32_t owner, bool out, struct move_end *at) {
     struct moving move = {owner_final(owner), out};
     *at = (struct move_end){0};
-    if (!begin()) return 0;
+    if (!requests_begin()) return 0;
     const struct request *request = oldest(may_be_for, &move);
     if (request) *at = (struct move_end){&request->ended, request->ticket};
     end();

@@ -28,7 +28,7 @@ static struct origins_thread starting[STARTING];
 /* --- records --- */
 
 /* The sections of a type leave no gap between them. */
-static struct snap_birth *record_at(struct series *self, uint32_t id) {
+static struct snap_birth *origins_record_at(struct series *self, uint32_t id) {
     if (id >= self->limit) return NULL;
     if (!series_at(self, id))
         for (uint32_t first = 0; first <= id; first = 2 * first + (1u << self->first_bits))
@@ -37,7 +37,7 @@ static struct snap_birth *record_at(struct series *self, uint32_t id) {
 }
 
 /* If a thread is killed in here, the sequence stays odd until the next write. */
-static void write_record(struct snap_birth *record, const struct snap_birth *birth) {
+static void origins_write_record(struct snap_birth *record, const struct snap_birth *birth) {
     uint32_t sequence = os_load32(&record->sequence) | 1;
     __atomic_store_n(&record->sequence, sequence, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -95,12 +95,12 @@ void origins_note(int fd, enum snap_birth_kind kind, struct caller caller) {
     /* An alternate stack may have too little room for our frames. */
     if (fd < 0 || !is_wanted() || stack_is_alternate()) return;
     struct snap_birth birth = {.kind = kind, .key = (uint32_t)fd, .birth_ns = os_now()};
-    struct snap_birth *record = record_at(&descriptors, birth.key);
+    struct snap_birth *record = origins_record_at(&descriptors, birth.key);
     if (!record) return;
     look_at_descriptor(fd, &birth);
     enum pin pin = pin_begin(caller.slot);
     birth.site = site_of_birth(caller);
-    write_record(record, &birth);
+    origins_write_record(record, &birth);
     pin_end(pin);
 }
 
@@ -109,7 +109,7 @@ struct numbers {
     uint32_t list[INHERITED_MOST], count;
 };
 
-static bool take_number(void *context, const char *name) {
+static bool origins_take_number(void *context, const char *name) {
     struct numbers *self = context;
     uint32_t fd = (uint32_t)os_take_decimal(&name);
     if (fd > STDERR_FILENO) self->list[self->count++] = fd;
@@ -121,14 +121,14 @@ void origins_note_inherited(void) {
     static struct numbers numbers; /* only one thread begins a ledger */
     numbers.count = 0;
     if (!is_wanted()) return;
-    os_each_name("/proc/self/fd", take_number, &numbers);
+    os_each_name("/proc/self/fd", origins_take_number, &numbers);
     for (uint32_t i = 0; i < numbers.count; i++) {
         struct snap_birth birth = {.kind = SNAP_BIRTH_INHERITED, .key = numbers.list[i], .birth_ns = os_now()};
         if (os_call(SYS_fcntl, birth.key, F_GETFD) < 0) continue;
-        struct snap_birth *record = record_at(&descriptors, birth.key);
+        struct snap_birth *record = origins_record_at(&descriptors, birth.key);
         if (!record) continue;
         look_at_descriptor((int)birth.key, &birth);
-        write_record(record, &birth);
+        origins_write_record(record, &birth);
     }
 }
 
@@ -153,11 +153,11 @@ void origins_forget(struct origins_thread *thread) {
 
 void origins_arrive(struct origins_thread *thread) {
     uint32_t slot = ledger_is_ours() && !seal_is_set() ? thread_slot() : SNAP_THREAD_SHARED;
-    struct snap_birth *record = slot == SNAP_THREAD_SHARED ? NULL : record_at(&threads, slot);
+    struct snap_birth *record = slot == SNAP_THREAD_SHARED ? NULL : origins_record_at(&threads, slot);
     struct snap_birth birth = {.kind = SNAP_BIRTH_OF_THREAD, .site = thread->site, .birth_ns = os_now()};
     if (record) {
         birth.key = os_tid();
-        write_record(record, &birth);
+        origins_write_record(record, &birth);
     }
     origins_forget(thread);
 }

@@ -68,7 +68,7 @@ static void publish(void) {
 /* --- the bytes of a picture --- */
 
 /* Appends all bytes or none. */
-static bool append(const uint8_t *bytes, uint32_t count) {
+static bool peak_append(const uint8_t *bytes, uint32_t count) {
     struct series *buffer = &buffers[picture.buffer];
     uint32_t *length = &picture.length[picture.buffer];
     if (!series_reserve(buffer, *length) || !series_reserve(buffer, *length + count)) return false;
@@ -98,7 +98,7 @@ static void copy_site(uint32_t site, struct live live) {
     end = snap_put_number(end, site - picture.last_site);
     end = snap_put_number(end, live.bytes);
     end = snap_put_number(end, live.blocks);
-    if (!append(bytes, (uint32_t)(end - bytes))) {
+    if (!peak_append(bytes, (uint32_t)(end - bytes))) {
         ledger_lost(SNAP_LOST_PEAK);
         return;
     }
@@ -168,7 +168,7 @@ static uint64_t total_noted(void) {
 static bool is_copied(uint32_t site) { return site / SNAP_CHUNK_SITES < picture.next_chunk; }
 
 /* False: the list is full. */
-static bool note(struct large *list, uint32_t *count, uint32_t site, uint64_t bytes) {
+static bool peak_note(struct large *list, uint32_t *count, uint32_t site, uint64_t bytes) {
     uint32_t i = 0;
     while (i < *count && list[i].site != site) i++;
     if (i == FREED) return false;
@@ -193,10 +193,10 @@ static bool take_from_came(uint32_t site, uint64_t bytes) {
 
 /* Remembers a freed block. It remembers no more than the total has fallen since the peak, plus unflushed bytes: later
  * blocks are not in the picture. Blocks that are known to be later do not count as part of what is left. */
-static void remember(uint32_t site, uint64_t bytes, uint64_t left) {
+static void peak_remember(uint32_t site, uint64_t bytes, uint64_t left) {
     uint64_t most = picture.peak + fall_of(picture.peak) + picture.came_bytes;
     if (is_copied(site) || take_from_came(site, bytes) || left + picture.freed_bytes + bytes > most) return;
-    if (note(picture.freed, &picture.freed_count, site, bytes)) picture.freed_bytes += bytes;
+    if (peak_note(picture.freed, &picture.freed_count, site, bytes)) picture.freed_bytes += bytes;
 }
 
 void peak_note_free(uint32_t site, uint64_t bytes) {
@@ -204,13 +204,13 @@ void peak_note_free(uint32_t site, uint64_t bytes) {
     bool near = left + fall_of(peak) > peak, making = __atomic_load_n(&picture.peak, __ATOMIC_RELAXED) == peak;
     if (ledger_head->picture_peak == peak || (near && !making) || !lock_try(&picture.busy)) return;
     if (!near && picture.peak != peak && ledger_head->picture_peak != peak) begin_copy();
-    if (picture.peak) remember(site, bytes, left);
+    if (picture.peak) peak_remember(site, bytes, left);
     lock_let_go(&picture.busy);
 }
 
 void peak_note_alloc(uint32_t site, uint64_t bytes) {
     if (!__atomic_load_n(&picture.peak, __ATOMIC_RELAXED) || !lock_try(&picture.busy)) return;
-    if (picture.peak && !is_copied(site) && note(picture.came, &picture.came_count, site, bytes))
+    if (picture.peak && !is_copied(site) && peak_note(picture.came, &picture.came_count, site, bytes))
         picture.came_bytes += bytes;
     lock_let_go(&picture.busy);
 }
@@ -218,7 +218,7 @@ void peak_note_alloc(uint32_t site, uint64_t bytes) {
 void peak_note_resized(uint32_t site, uint64_t bytes) {
     if (!__atomic_load_n(&picture.peak, __ATOMIC_RELAXED) || !lock_try(&picture.busy)) return;
     uint64_t total = total_noted();
-    if (picture.peak) remember(site, bytes, total > bytes ? total - bytes : 0);
+    if (picture.peak) peak_remember(site, bytes, total > bytes ? total - bytes : 0);
     lock_let_go(&picture.busy);
 }
 
@@ -235,7 +235,7 @@ static bool is_shown(uint32_t buffer) {
 }
 
 /* True at the end of the buffer. */
-static bool list(void (*each)(uint32_t site), struct peak_walk *walk) {
+static bool peak_list(void (*each)(uint32_t site), struct peak_walk *walk) {
     enum { SITES_AT_A_TIME = 512 };
     const struct series *buffer = &buffers[walk->buffer];
     if (!is_shown(walk->buffer)) return true;
@@ -256,7 +256,7 @@ static bool list(void (*each)(uint32_t site), struct peak_walk *walk) {
 
 enum peak_listed peak_sites(void (*each)(uint32_t site), struct peak_walk *walk) {
     if (!lock_try(&picture.busy)) return PEAK_BUSY;
-    if (list(each, walk)) *walk = (struct peak_walk){.buffer = walk->buffer + 1};
+    if (peak_list(each, walk)) *walk = (struct peak_walk){.buffer = walk->buffer + 1};
     lock_let_go(&picture.busy);
     return walk->buffer < 2 ? PEAK_MORE : PEAK_ALL;
 }

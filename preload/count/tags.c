@@ -66,7 +66,7 @@ static uint32_t find_tag(uint64_t word) {
 
 /* Makes a tag and its number. The number is the id of the record, so the record is written before the number can be
  * found. */
-static uint32_t make(struct snap_tag tag) {
+static uint32_t tags_make(struct snap_tag tag) {
     uint32_t number = find_tag(word_of(tag));
     if (number != WORDS_NONE) return number;
     number = series_take(&tags);
@@ -83,7 +83,7 @@ uint32_t tags_number(struct snap_tag tag) {
     owner_note(tag);
     number = 0;
     if (lock_wait(&making)) {
-        number = make(tag);
+        number = tags_make(tag);
         lock_let_go(&making);
     }
     if (!number) ledger_lost(SNAP_LOST_TAGS);
@@ -150,7 +150,7 @@ static struct tagged *known_of(struct thread *self) {
     return self->tagged;
 }
 
-static void forget(struct tagged *self, uint32_t generation) {
+static void tags_forget(struct tagged *self, uint32_t generation) {
     memset(self->known, 0, sizeof self->known);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     self->generation = generation;
@@ -161,7 +161,7 @@ uint32_t tags_site(uint32_t site) {
     if (!tag) return site;
     struct tagged *self = known_of(thread_self);
     if (unlikely(!self)) return site_tagged(site, tag);
-    if (unlikely(self->generation != generation)) forget(self, generation);
+    if (unlikely(self->generation != generation)) tags_forget(self, generation);
     uint64_t key = site | (uint64_t)tag << SITE_BITS;
     uint64_t *known = &self->known[key * 0x9E3779B97F4A7C15u >> (64 - KNOWN_BITS)], seen = os_load(known);
     if (likely(seen >> SITE_BITS == key)) return seen & ((1u << SITE_BITS) - 1);

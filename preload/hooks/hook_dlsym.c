@@ -37,7 +37,7 @@ void hook_find_dlsym(void) {
     __atomic_store_n(&hook_next_dlsym, (lookup *)symbol_next("dlsym"), __ATOMIC_RELEASE);
 }
 
-static void *look_up(void *handle, const char *name, const char *version) {
+static void *hook_dlsym_look_up(void *handle, const char *name, const char *version) {
     return version ? hook_next_dlvsym(handle, name, version) : hook_next_dlsym(handle, name);
 }
 
@@ -45,7 +45,7 @@ static void *look_up(void *handle, const char *name, const char *version) {
  * definition behind ours, or, if there is none, one in a library that was loaded with the caller and that others need
  * not see. dlerror says what dlsym would say. */
 static void *found_without_us(void *handle, const char *name, const char *version, uintptr_t caller) {
-    void *seen = look_up(RTLD_NEXT, name, version);
+    void *seen = hook_dlsym_look_up(RTLD_NEXT, name, version);
     void *linked = !seen && handle == RTLD_DEFAULT ? cuda_scope_linked(name, caller) : NULL;
     if (linked) LIBC(dlerror)();
     return seen ? seen : linked;
@@ -70,14 +70,14 @@ static bool comes_to_us(const char *name, uintptr_t caller) {
 
 /* The answer is a jump, unless the jump would find our hook and no definition behind it. */
 static struct answer next_one(const char *name, const char *version, uintptr_t caller) {
-    bool is_there = !comes_to_us(name, caller) || look_up(RTLD_NEXT, name, version);
+    bool is_there = !comes_to_us(name, caller) || hook_dlsym_look_up(RTLD_NEXT, name, version);
     return (struct answer){.final = !is_there};
 }
 
 /* Notes an entry of the driver that is not in the table and that the caller is about to get. */
 static void look_at_unknown(void *handle, const char *name, const char *version, uintptr_t caller) {
     if (handle == RTLD_NEXT || !cuda_route_is_unknown_memory(name)) return;
-    void *found = look_up(handle, name, version);
+    void *found = hook_dlsym_look_up(handle, name, version);
     bool driver = found && cuda_route_is_driver((uintptr_t)found) && !cuda_route_is_exempt(caller);
     if (driver && process_tracked()) cuda_events_unknown(name);
 }
@@ -85,7 +85,7 @@ static void look_at_unknown(void *handle, const char *name, const char *version,
 /* Whether the search would find a hook that is not in the table (hook_cublas.c), and no real function behind it. */
 static bool is_ours_alone(void *handle, const char *name, const char *version, uintptr_t caller) {
     if (handle != RTLD_DEFAULT || strncmp(name, "cublas", 6) != 0) return false;
-    const void *found = look_up(handle, name, version);
+    const void *found = hook_dlsym_look_up(handle, name, version);
     return found && cuda_route_is_hook(found) && !found_without_us(handle, name, version, caller);
 }
 
@@ -97,7 +97,7 @@ struct answer hook_answer_dlsym(void *handle, const char *name, const char *vers
         return (struct answer){.final = is_ours_alone(handle, name, version, caller)};
     }
     if (handle == RTLD_NEXT) return next_one(name, version, caller);
-    void *found = look_up(handle, name, version);
+    void *found = hook_dlsym_look_up(handle, name, version);
     if (!found) return (struct answer){NULL, 1};
     if (cuda_route_is_hook(found)) return instead_of_ours(entry, handle, name, version, caller, found);
     if (cuda_route_is_exempt(caller)) return (struct answer){found, 1};

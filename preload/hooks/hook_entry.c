@@ -6,7 +6,7 @@
 
 #include "preload/base/symbol.h"
 
-static void look_up(const struct hook_entry *entry) {
+static void hook_entry_look_up(const struct hook_entry *entry) {
     void *found = symbol_next(entry->name);
     __atomic_store_n(entry->next, found, __ATOMIC_RELAXED);
     bool is_ours = !found || symbol_is_in_libc(found); /* not found: the hook handles that, or nothing can call it */
@@ -19,7 +19,8 @@ __attribute__((visibility("hidden"))) extern const struct hook_entry __start_hoo
 /* Runs at the start, or at the first call if that comes earlier. */
 __attribute__((used, visibility("hidden"))) void hook_look_up_entries(void);
 __attribute__((constructor)) void hook_look_up_entries(void) {
-    for (const struct hook_entry *entry = __start_hook_entries; entry < __stop_hook_entries; entry++) look_up(entry);
+    for (const struct hook_entry *entry = __start_hook_entries; entry < __stop_hook_entries; entry++)
+        hook_entry_look_up(entry);
 }
 
 /* Keeps every register that can hold an argument of a function (rax: the number of vector registers; r10: a nested

@@ -120,13 +120,13 @@ HOOK_ENTRY(thrd_create)
 /* This must not begin a ledger: a forked child that only execs never has one. */
 static bool is_seen(void) { return tracked_page.stage == TRACKED_YES; }
 
-static int note(int fd, enum snap_birth_kind kind, struct caller caller) {
+static int hook_files_note(int fd, enum snap_birth_kind kind, struct caller caller) {
     if (fd >= 0 && is_seen()) origins_note(fd, kind, caller);
     return fd;
 }
 
 #define OPENS(kind, name, parameters, arguments)                                                                       \
-    int hook_##name parameters { return note(HOOK_NEXT(name) arguments, SNAP_BIRTH_##kind, CALLER); }
+    int hook_##name parameters { return hook_files_note(HOOK_NEXT(name) arguments, SNAP_BIRTH_##kind, CALLER); }
 
 static int asked(long result) {
     if (result < 0) errno = (int)-result;
@@ -137,7 +137,7 @@ static int asked(long result) {
 #define OPENS_SINCE_2_36(kind, name, parameters, ...)                                                                  \
     int hook_##name parameters {                                                                                       \
         int opened = HOOK_NEXT(name) ? HOOK_NEXT(name)(__VA_ARGS__) : asked(os_call(SYS_##name, __VA_ARGS__));         \
-        return note(opened, SNAP_BIRTH_##kind, CALLER);                                                                \
+        return hook_files_note(opened, SNAP_BIRTH_##kind, CALLER);                                                     \
     }
 
 /* The mode is there if the flags need it; else its value is ignored. */
@@ -147,7 +147,7 @@ static int asked(long result) {
         va_start(list, flags);                                                                                         \
         mode_t mode = va_arg(list, mode_t);                                                                            \
         va_end(list);                                                                                                  \
-        return note(HOOK_NEXT(name)(__VA_ARGS__, mode), SNAP_BIRTH_FILE, CALLER);                                      \
+        return hook_files_note(HOOK_NEXT(name)(__VA_ARGS__, mode), SNAP_BIRTH_FILE, CALLER);                           \
     }
 
 OPENS_WITH_MODE(open, (const char *path, int flags, ...), path, flags)
@@ -199,12 +199,12 @@ mqd_t hook_mq_open(const char *name, int flags, ...) {
     mode_t mode = va_arg(list, mode_t);
     struct mq_attr *attributes = va_arg(list, struct mq_attr *);
     va_end(list);
-    return note(HOOK_NEXT(mq_open)(name, flags, mode, attributes), SNAP_BIRTH_FILE, CALLER);
+    return hook_files_note(HOOK_NEXT(mq_open)(name, flags, mode, attributes), SNAP_BIRTH_FILE, CALLER);
 }
 
 int hook_signalfd(int fd, const sigset_t *mask, int flags) {
     int result = HOOK_NEXT(signalfd)(fd, mask, flags);
-    return fd < 0 ? note(result, SNAP_BIRTH_OTHER, CALLER) : result;
+    return fd < 0 ? hook_files_note(result, SNAP_BIRTH_OTHER, CALLER) : result;
 }
 
 #define COPIES_OR_NOT(name)                                                                                            \
@@ -215,7 +215,7 @@ int hook_signalfd(int fd, const sigset_t *mask, int flags) {
         va_end(list);                                                                                                  \
         int result = HOOK_NEXT(name)(fd, command, argument);                                                           \
         bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;                                                \
-        return copies ? note(result, SNAP_BIRTH_COPY, CALLER) : result;                                                \
+        return copies ? hook_files_note(result, SNAP_BIRTH_COPY, CALLER) : result;                                     \
     }
 
 COPIES_OR_NOT(fcntl)
@@ -243,7 +243,7 @@ int hook_openpty(int *main, int *side, char *name, const struct termios *termios
 /* Only the parent notes it: the child has the descriptor only as its standard ones. */
 pid_t hook_forkpty(int *main, char *name, const struct termios *termios, const struct winsize *size) {
     pid_t pid = HOOK_NEXT(forkpty)(main, name, termios, size);
-    if (pid > 0) note(*main, SNAP_BIRTH_FILE, CALLER);
+    if (pid > 0) hook_files_note(*main, SNAP_BIRTH_FILE, CALLER);
     return pid;
 }
 
@@ -293,21 +293,21 @@ static int run_c11(void *context) {
     return start(argument);
 }
 
-static struct origins_thread *expect(void *start, void *argument, struct caller caller) {
+static struct origins_thread *hook_files_expect(void *start, void *argument, struct caller caller) {
     struct origins_thread *thread = process_tracked() ? origins_expect(caller) : NULL;
     if (thread) thread->start = start, thread->argument = argument;
     return thread;
 }
 
 int hook_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *), void *argument) {
-    struct origins_thread *thread = expect((void *)start, argument, CALLER);
+    struct origins_thread *thread = hook_files_expect((void *)start, argument, CALLER);
     int error = HOOK_NEXT(pthread_create)(id, attributes, thread ? run_posix : start, thread ? thread : argument);
     if (error && thread) origins_forget(thread);
     return error;
 }
 
 int hook_thrd_create(thrd_t *id, thrd_start_t start, void *argument) {
-    struct origins_thread *thread = expect((void *)start, argument, CALLER);
+    struct origins_thread *thread = hook_files_expect((void *)start, argument, CALLER);
     int result = HOOK_NEXT(thrd_create)(id, thread ? run_c11 : start, thread ? thread : argument);
     if (result != thrd_success && thread) origins_forget(thread);
     return result;

@@ -86,7 +86,7 @@ static bool describe_bare(const void *p, uint64_t size, uint32_t site) {
 
 /* Writes the header of a new block. If the block must be found by its address, it also goes into the table. A large
  * block for which the table has no room stays counted. */
-static void describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
+static void hook_host_describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
     bool listed = size >= SNAP_LARGE_BYTES || (host_on_page(p) && next_found == NEXT_FOREIGN);
     mark |= listed ? HEADER_LISTED : 0;
     host_write_header(p, size, mark, site);
@@ -101,7 +101,7 @@ static char *describe_raw(char *raw, uint64_t size, uint32_t site) {
     if (p == raw)
         describe_bare(p, size, site);
     else
-        describe(p, size, tracked_mark, site);
+        hook_host_describe(p, size, tracked_mark, site);
     return p;
 }
 
@@ -159,7 +159,8 @@ static void *mapped_alloc(size_t size, struct caller caller) {
     char *raw = os_map(mapped_length(size));
     if (!raw) return no_memory();
     uint32_t site = site_counted(caller, size);
-    describe(raw + OS_PAGE, size, header_mark(header_generation(tracked_mark), OS_PAGE) | HEADER_MAPPED, site);
+    hook_host_describe(raw + OS_PAGE, size, header_mark(header_generation(tracked_mark), OS_PAGE) | HEADER_MAPPED,
+                       site);
     return raw + OS_PAGE;
 }
 
@@ -186,7 +187,7 @@ static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller 
     /* Raw blocks are 16-aligned. So the first aligned address after a header is at most `alignment` away. */
     char *p = (char *)os_round_up((uintptr_t)raw + BEFORE, alignment);
     uint32_t mark = header_mark(header_generation(tracked_mark), (uint32_t)(p - raw));
-    describe(p, size, mark, site_counted(caller, size));
+    hook_host_describe(p, size, mark, site_counted(caller, size));
     return p;
 }
 
@@ -506,7 +507,7 @@ static void *resize_by_copy(void *p, const struct host_known *block, size_t size
 }
 
 /* Moves the content to where the block begins now, which changes when glibc makes a mapping for it. */
-static char *settle(char *raw, size_t distance, size_t usable, size_t size) {
+static char *hook_host_settle(char *raw, size_t distance, size_t usable, size_t size) {
     char *start = start_in(raw, size);
     if (start != raw + distance) memmove(start, raw + distance, usable < size ? usable : size);
     return start;
@@ -533,11 +534,11 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
     if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
         peak_note_resized(block->site, block->size);
     count_out(p, block);
-    char *moved = mapped ? raw + distance : settle(raw, distance, usable, size);
+    char *moved = mapped ? raw + distance : hook_host_settle(raw, distance, usable, size);
     if (entered && moved != p) gone_note(p, block->size, block->mark, block->site, caller.slot);
     uint32_t site = site_counted(caller, size);
     if (mapped)
-        describe(moved, size, header_mark(header_generation(tracked_mark), OS_PAGE) | HEADER_MAPPED, site);
+        hook_host_describe(moved, size, header_mark(header_generation(tracked_mark), OS_PAGE) | HEADER_MAPPED, site);
     else
         describe_raw(raw, size, site);
     return moved;
@@ -564,7 +565,8 @@ static void *resize_freed(void *raw, size_t size, struct caller caller) {
     if (!raw || !size) return from->realloc(raw ? raw : misuse_nobody(), size);
     struct header *again = from->realloc(raw, size + BEFORE);
     if (!again) return NULL;
-    describe(again + 1, size, header_mark(header_generation(tracked_mark), BEFORE), site_counted(caller, size));
+    hook_host_describe(again + 1, size, header_mark(header_generation(tracked_mark), BEFORE),
+                       site_counted(caller, size));
     return again + 1;
 }
 

@@ -32,7 +32,7 @@ HOOK_ENTRY(sbrk)
 enum { ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD_INSTALL = 102 };
 #define ADDRESSES ((uintptr_t)1 << 56)
 
-static enum snap_mapping_kind kind_of(int protection, int flags) {
+static enum snap_mapping_kind hook_map_kind_of(int protection, int flags) {
     if (!(flags & MAP_ANONYMOUS)) return SNAP_MAP_FILE;
     return protection == PROT_NONE ? SNAP_MAP_RESERVED : SNAP_MAP_ANONYMOUS;
 }
@@ -47,7 +47,8 @@ static uint32_t site_of_new(struct caller caller) {
     return unlikely(python_maps_arenas(caller.address)) ? site_of_call(caller) : site_of_mapping(caller);
 }
 
-static void *map(void *hint, size_t length, int protection, int flags, int fd, off_t offset, struct caller caller) {
+static void *hook_map_map(void *hint, size_t length, int protection, int flags, int fd, off_t offset,
+                          struct caller caller) {
     uint32_t pass = stow_pass_begin();
     bool over = stow_pass_watched(pass) && flags & MAP_FIXED && is_range(hint, length);
     if (over) stow_note_change((uintptr_t)hint, length);
@@ -57,17 +58,17 @@ static void *map(void *hint, size_t length, int protection, int flags, int fd, o
     stow_pass_end(pass);
     if (flags & MAP_FIXED) stack_note_unmapping();
     if (p != MAP_FAILED && counts(caller))
-        mappings_add((uintptr_t)p, length, kind_of(protection, flags), (flags & MAP_TYPE) != MAP_PRIVATE,
+        mappings_add((uintptr_t)p, length, hook_map_kind_of(protection, flags), (flags & MAP_TYPE) != MAP_PRIVATE,
                      site_of_new(caller));
     return p;
 }
 
 HOOK void *mmap(void *hint, size_t length, int protection, int flags, int fd, off_t offset) {
-    return map(hint, length, protection, flags, fd, offset, CALLER);
+    return hook_map_map(hint, length, protection, flags, fd, offset, CALLER);
 }
 
 HOOK void *mmap64(void *hint, size_t length, int protection, int flags, int fd, off64_t offset) {
-    return map(hint, length, protection, flags, fd, offset, CALLER);
+    return hook_map_map(hint, length, protection, flags, fd, offset, CALLER);
 }
 
 static int unmap(void *start, size_t length) {

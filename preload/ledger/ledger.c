@@ -76,7 +76,7 @@ static long extend_file(int fd, size_t length) {
     return error;
 }
 
-static bool grow(size_t need) {
+static bool ledger_grow(size_t need) {
     if (!ledger.file || !seal_settles()) return false;
     size_t step = ledger.mapped < LARGEST_EXTENT ? ledger.mapped : LARGEST_EXTENT;
     size_t left = window_end() - ledger.mapped, length = need > step ? need : step;
@@ -167,15 +167,15 @@ static bool skip_to_next_window(size_t need) {
     return true;
 }
 
-static bool make_room(size_t length) {
+static bool ledger_make_room(size_t length) {
     if (ledger.used + length <= ledger.mapped) return true;
     if (ledger.used + length > window_end() && !skip_to_next_window(os_round_up(length, OS_PAGE))) return false;
-    return grow(ledger.used + length - ledger.mapped);
+    return ledger_grow(ledger.used + length - ledger.mapped);
 }
 
 struct snap_section *ledger_carve(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first) {
     size_t length = os_round_up(sizeof(struct snap_section) + record_size * capacity, SECTION_ALIGN);
-    if (!ledger.windows[0].base || !make_room(length)) return NULL;
+    if (!ledger.windows[0].base || !ledger_make_room(length)) return NULL;
     struct snap_section *section = (void *)address_of(ledger.used);
     *section = (struct snap_section){
         .type = type, .version = 1, .record_size = (uint16_t)record_size, .length = length, .first = first};

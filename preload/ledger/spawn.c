@@ -70,7 +70,7 @@ static int run_command(void *context) {
     return CANNOT_RUN;
 }
 
-static long start(struct spawn *self, int which, int (*run)(void *), int flags) {
+static long spawn_start(struct spawn *self, int which, int (*run)(void *), int flags) {
     int error = errno;
     long pid = self->clone(run, self->stacks[which] + STACK, CLONE_VM | flags, self);
     if (pid < 0) pid = -errno;
@@ -93,7 +93,7 @@ static int stand_between(void *context) {
     struct spawn *self = context;
     uint64_t action[4] = {0};
     os_call(SYS_rt_sigaction, SIGCHLD, action, NULL, sizeof(uint64_t));
-    long pid = start(self, 1, run_command, CLONE_VFORK | SIGCHLD);
+    long pid = spawn_start(self, 1, run_command, CLONE_VFORK | SIGCHLD);
     return pid < 0 ? CANNOT_RUN : wait_for(pid);
 }
 
@@ -101,7 +101,7 @@ static int stand_between(void *context) {
 static long start_blocked(struct spawn *self) {
     uint64_t all = ~UINT64_C(0), before = 0;
     os_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
-    long pid = start(self, 0, stand_between, 0);
+    long pid = spawn_start(self, 0, stand_between, 0);
     os_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
     return pid;
 }

@@ -16,21 +16,21 @@ static struct {
     struct snap_ring *ring; /* NULL: there was no line yet */
 } trace;
 
-static char *bytes_of(struct snap_ring *ring) { return (char *)(ring + 1); }
+static char *trace_bytes_of(struct snap_ring *ring) { return (char *)(ring + 1); }
 
-static void put(uint64_t position, const void *from, size_t length) {
+static void trace_put(uint64_t position, const void *from, size_t length) {
     size_t place = position % TRACE_SIZE, first = TRACE_SIZE - place < length ? TRACE_SIZE - place : length;
-    memcpy(bytes_of(trace.ring) + place, from, first);
-    memcpy(bytes_of(trace.ring), (const char *)from + first, length - first);
+    memcpy(trace_bytes_of(trace.ring) + place, from, first);
+    memcpy(trace_bytes_of(trace.ring), (const char *)from + first, length - first);
 }
 
 static void get(uint64_t position, void *to, size_t length) {
     size_t place = position % TRACE_SIZE, first = TRACE_SIZE - place < length ? TRACE_SIZE - place : length;
-    memcpy(to, bytes_of(trace.ring) + place, first);
-    memcpy((char *)to + first, bytes_of(trace.ring), length - first);
+    memcpy(to, trace_bytes_of(trace.ring) + place, first);
+    memcpy((char *)to + first, trace_bytes_of(trace.ring), length - first);
 }
 
-static uint64_t size_of(uint32_t length) { return os_round_up(sizeof(struct snap_line) + length, 8); }
+static uint64_t trace_size_of(uint32_t length) { return os_round_up(sizeof(struct snap_line) + length, 8); }
 
 /* Reads the head of a line at a position below `end`. The program may have overwritten it by accident. A head that
  * cannot be right counts as the end of all lines. */
@@ -38,15 +38,15 @@ static bool head_at(uint64_t position, struct snap_line *head) {
     uint64_t left = os_load(&trace.ring->end) - position;
     if (left < sizeof *head || left > TRACE_SIZE) return false;
     get(position, head, sizeof *head);
-    return head->length && head->length <= SNAP_LINE_MOST && size_of(head->length) <= left;
+    return head->length && head->length <= SNAP_LINE_MOST && trace_size_of(head->length) <= left;
 }
 
 /* Drops the oldest lines until `need` bytes are free. */
-static void make_room(uint64_t need) {
+static void trace_make_room(uint64_t need) {
     uint64_t start = os_load(&trace.ring->start), end = os_load(&trace.ring->end);
     struct snap_line head;
     if (end - start > TRACE_SIZE) start = end;
-    while (end - start + need > TRACE_SIZE) start = head_at(start, &head) ? start + size_of(head.length) : end;
+    while (end - start + need > TRACE_SIZE) start = head_at(start, &head) ? start + trace_size_of(head.length) : end;
     os_store(&trace.ring->start, start);
     __atomic_thread_fence(__ATOMIC_RELEASE); /* `start` moves before the old lines are overwritten */
 }
@@ -60,7 +60,7 @@ static bool make_ring(void) {
     return true;
 }
 
-static char *put_text(char *to, const char *text, size_t length) {
+static char *trace_put_text(char *to, const char *text, size_t length) {
     memcpy(to, text, length);
     return to + length;
 }
@@ -71,30 +71,30 @@ static size_t write_line(char to[SNAP_LINE_MOST], uint64_t number, const char *t
     static const char first[] = "{\"n\":", second[] = ",\"t\":";
     size_t member = 1;
     while (memchr(" \t\r\n", text[member], 4)) member++;
-    char *at = put_text(to, first, sizeof first - 1);
+    char *at = trace_put_text(to, first, sizeof first - 1);
     at = os_decimal(at, number);
-    at = put_text(at, second, sizeof second - 1);
+    at = trace_put_text(at, second, sizeof second - 1);
     at = os_decimal(at, os_now());
     if (text[member] != '}') *at++ = ',';
     char *rest = at;
-    at = put_text(at, text + member, length - member);
+    at = trace_put_text(at, text + member, length - member);
     for (; rest < at; rest++)
         if (*rest == '\n' || *rest == '\r' || *rest == '\t') *rest = ' ';
     return (size_t)(at - to);
 }
 
-static void append(const char *text, size_t length) {
+static void trace_append(const char *text, size_t length) {
     char line[SNAP_LINE_MOST];
     struct snap_ring *ring = trace.ring;
     struct snap_line head = {.number = ring->next};
     head.length = (uint32_t)write_line(line, head.number, text, length);
     head.check = snap_line_check(head.number, line, head.length);
-    make_room(size_of(head.length));
+    trace_make_room(trace_size_of(head.length));
     uint64_t end = os_load(&ring->end);
-    put(end, &head, sizeof head);
-    put(end + sizeof head, line, head.length);
+    trace_put(end, &head, sizeof head);
+    trace_put(end + sizeof head, line, head.length);
     os_store(&ring->next, head.number + 1);
-    __atomic_store_n(&ring->end, end + size_of(head.length), __ATOMIC_RELEASE);
+    __atomic_store_n(&ring->end, end + trace_size_of(head.length), __ATOMIC_RELEASE);
 }
 
 /* Removes white space at both ends: the first byte then is the brace. */
@@ -114,7 +114,7 @@ int trace_add(const char *text, size_t length) {
         return -EBUSY;
     }
     if (trace.ring || make_ring())
-        append(text, length);
+        trace_append(text, length);
     else
         error = -ENOMEM;
     lock_let_go(&trace.lock);
@@ -142,7 +142,7 @@ static size_t read_locked(uint64_t *place, char *to, uint64_t *number) {
     if (*place >= end || !head_at(*place, &head)) return 0;
     get(*place + sizeof head, to, head.length);
     if (head.check != snap_line_check(head.number, to, head.length)) return 0;
-    *place += size_of(head.length);
+    *place += trace_size_of(head.length);
     *number = head.number;
     return head.length;
 }

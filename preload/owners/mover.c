@@ -93,7 +93,7 @@ void mover_leave(const struct mover *self, int64_t moved) {
     if (locked) lock_let_go(&hand.lock);
 }
 
-static bool is_of(const struct shown *mover, uint32_t owner, bool out) {
+static bool mover_is_of(const struct shown *mover, uint32_t owner, bool out) {
     return mover->number && mover->out == out && (!owner || owner_final(owner) == owner_final(mover->owner));
 }
 
@@ -107,7 +107,7 @@ static void end_mover(const struct shown *mover) {
 int64_t mover_end(uint32_t owner, bool out) {
     if (!lock_wait(&hand.lock)) return -EBUSY;
     const struct shown mover = hand.mover;
-    bool is = is_of(&mover, owner, out);
+    bool is = mover_is_of(&mover, owner, out);
     if (is) end_mover(&mover);
     lock_let_go(&hand.lock);
     return is ? (int64_t)mover.number : -ENOENT;

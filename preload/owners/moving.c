@@ -42,19 +42,19 @@ static bool add_piece(uintptr_t start, uint64_t length, void *context) {
     return true;
 }
 
-static size_t bytes_of(const struct list *list) {
+static size_t moving_bytes_of(const struct list *list) {
     return os_round_up((list->capacity + 1) * sizeof *list->pieces, OS_PAGE);
 }
 
 static bool list_begin(struct list *list, uint32_t owner, uint32_t which) {
     *list = (struct list){.owner = owner};
     owned_visit_pieces(owner, which, count_piece, list);
-    list->pieces = os_map(bytes_of(list));
+    list->pieces = os_map(moving_bytes_of(list));
     if (list->pieces) owned_visit_pieces(owner, which, add_piece, list);
     return list->pieces != NULL;
 }
 
-static void list_end(struct list *list) { os_unmap(list->pieces, bytes_of(list)); }
+static void list_end(struct list *list) { os_unmap(list->pieces, moving_bytes_of(list)); }
 
 /* The bytes of a piece that are not where they should go. An earlier move may have taken some of them there. */
 static uint64_t staying_in(const struct stow_piece *piece, bool out) {
@@ -193,7 +193,7 @@ static int64_t move_state(const struct move *self) {
     return moved;
 }
 
-static int64_t move(uint32_t owner, uint32_t which, bool out) {
+static int64_t moving_move(uint32_t owner, uint32_t which, bool out) {
     struct list list;
     uint32_t kind = owner_kind(owner = owner_final(owner));
     moving_device_forget_why();
@@ -217,9 +217,9 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     return result;
 }
 
-int64_t moving_stow(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES | OWNED_DEVICE, true); }
+int64_t moving_stow(uint32_t owner) { return moving_move(owner, OWNED_MEMORY | OWNED_FILES | OWNED_DEVICE, true); }
 
-int64_t moving_stow_host(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES, true); }
+int64_t moving_stow_host(uint32_t owner) { return moving_move(owner, OWNED_MEMORY | OWNED_FILES, true); }
 
 int64_t moving_stow_device(uint32_t owner) {
     owner = owner_final(owner);
@@ -228,14 +228,14 @@ int64_t moving_stow_device(uint32_t owner) {
     return moved;
 }
 
-int64_t moving_restore(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_DEVICE, false); }
+int64_t moving_restore(uint32_t owner) { return moving_move(owner, OWNED_MEMORY | OWNED_DEVICE, false); }
 
 /* Releases the free memory of the owner's heap, and file pages that nobody wrote to, which can be read again. */
 int64_t moving_release(uint32_t owner) {
     owner = owner_final(owner);
     if (!owner_kind(owner)) return -ENOENT;
     heaps_collect(owner);
-    int64_t dropped = move(owner, OWNED_FILES, true);
+    int64_t dropped = moving_move(owner, OWNED_FILES, true);
     return dropped > 0 ? dropped : 0;
 }
 

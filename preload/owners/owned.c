@@ -20,7 +20,7 @@
 const struct owned_store *owned_store;
 
 /* The tag number of a site. */
-static uint32_t number_of(uint32_t site) {
+static uint32_t owned_number_of(uint32_t site) {
     struct snap_site record = site_record(site);
     return record.word == SNAP_SITE_FREE ? 0 : snap_site_tag(record);
 }
@@ -32,7 +32,7 @@ static struct snap_tag owners_of(uint32_t number) {
     return tag;
 }
 
-static struct snap_tag tag_of(uint32_t site) { return owners_of(number_of(site)); }
+static struct snap_tag tag_of(uint32_t site) { return owners_of(owned_number_of(site)); }
 
 /* The whole pages of a range. */
 static uint64_t whole_pages(uint64_t start, uint64_t length, uintptr_t *first) {
@@ -70,7 +70,7 @@ static void add_chunk(const struct sums *sums, uint32_t chunk, add_counter *to) 
     struct snap_counter counters[SNAP_CHUNK_SITES];
     bool summed = false;
     for (uint32_t i = 0, site = chunk * SNAP_CHUNK_SITES; i < SNAP_CHUNK_SITES; i++, site++) {
-        uint32_t number = number_of(site);
+        uint32_t number = owned_number_of(site);
         if (!number) continue;
         if (!summed) counters_sum(chunk, counters);
         summed = true;

@@ -24,7 +24,7 @@ static struct words by_keys; /* the owners that are not retired */
 
 /* --- by keys --- */
 
-static uint64_t hash_of(uint32_t kind, const uint64_t keys[2]) {
+static uint64_t owners_hash_of(uint32_t kind, const uint64_t keys[2]) {
     uint64_t h = (keys[0] ^ kind) * 0x9E3779B97F4A7C15u;
     h = (h ^ h >> 32 ^ keys[1]) * 0xD6E8FEB86659FD93u;
     return (h ^ h >> 32) | 2; /* words.h reserves 0 and 1 */
@@ -38,7 +38,7 @@ static bool is_same(const struct owner *owner, uint32_t kind, const uint64_t key
 
 static uint32_t find_owner(uint32_t kind, const uint64_t keys[2]) {
     if (!keys[0] && !keys[1]) return 0;
-    uint32_t id = words_find(&by_keys, hash_of(kind, keys));
+    uint32_t id = words_find(&by_keys, owners_hash_of(kind, keys));
     if (id == WORDS_NONE) return 0;
     while (id && !is_same(owner_at(id), kind, keys)) id = owner_at(id)->next;
     return id;
@@ -46,7 +46,7 @@ static uint32_t find_owner(uint32_t kind, const uint64_t keys[2]) {
 
 static bool enter_keys(uint32_t id, struct owner *owner) {
     if (!has_keys(owner)) return true;
-    uint64_t hash = hash_of(owner->kind, owner->keys);
+    uint64_t hash = owners_hash_of(owner->kind, owner->keys);
     uint32_t first = words_find(&by_keys, hash);
     if (first == WORDS_NONE) return words_put(&by_keys, hash, id);
     owner->next = owner_at(first)->next;
@@ -56,7 +56,7 @@ static bool enter_keys(uint32_t id, struct owner *owner) {
 
 static void leave_keys(uint32_t id, struct owner *owner) {
     if (!has_keys(owner)) return;
-    uint64_t hash = hash_of(owner->kind, owner->keys);
+    uint64_t hash = owners_hash_of(owner->kind, owner->keys);
     uint32_t first = words_find(&by_keys, hash);
     if (first == WORDS_NONE) {
         return; /* the owner is not in the chain: a fork came in the middle of a change, or there was no memory */
@@ -116,7 +116,7 @@ static bool may_own(const struct owner *owner) {
 }
 
 /* The caller holds the registry. */
-static int64_t make(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]) {
+static int64_t owners_make(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]) {
     uint32_t id = owner_count();
     struct owner *owner = owner_make_room(id);
     if (!owner) return id < OWNERS_LIMIT ? -ENOMEM : -ENOSPC;
@@ -141,7 +141,7 @@ static int64_t make(uint32_t kind, const char *name, const char *origin, const u
 int64_t owners_open(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]) {
     if (!lock_wait(&owner_registry)) return -EBUSY;
     int64_t id = find_owner(kind, keys);
-    if (!id) id = make(kind, name, origin, keys);
+    if (!id) id = owners_make(kind, name, origin, keys);
     lock_let_go(&owner_registry);
     return id;
 }
@@ -149,7 +149,7 @@ int64_t owners_open(uint32_t kind, const char *name, const char *origin, const u
 int64_t owners_begin_run(const char *name) {
     static const uint64_t no_keys[2];
     if (!lock_wait(&owner_registry)) return -EBUSY;
-    int64_t id = tags_run() ? -EBUSY : make(MEMSTOW_RUN, name, "", no_keys);
+    int64_t id = tags_run() ? -EBUSY : owners_make(MEMSTOW_RUN, name, "", no_keys);
     if (id > 0) tags_set_run((uint32_t)id);
     lock_let_go(&owner_registry);
     return id;
@@ -264,7 +264,7 @@ static struct owner_state state_of(uint32_t id, struct owner *owner, const struc
     };
 }
 
-static bool is_listed(const struct owner *owner, const struct owned *has) {
+static bool owners_is_listed(const struct owner *owner, const struct owned *has) {
     return has_policy(owner) && !owner->adopted_by &&
            (owner->state == SNAP_OWNER_LIVE || has->live_bytes || has->cuda_bytes);
 }
@@ -274,7 +274,7 @@ uint32_t owners_list(struct owner_state *out, uint32_t capacity) {
     struct owned *has = owned_of_all(all);
     for (uint32_t id = 1; has && id < all; id++) {
         struct owner *owner = owner_known(id);
-        if (!owner || !is_listed(owner, &has[id])) continue;
+        if (!owner || !owners_is_listed(owner, &has[id])) continue;
         if (listed < capacity) out[listed] = state_of(id, owner, &has[id]);
         listed++;
     }

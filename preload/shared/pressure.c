@@ -13,7 +13,7 @@ static struct pressure_wishes wished;
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* Moves past the digits. False: there are none, or too many. */
-static bool take_number(const char **text, uint64_t *number) {
+static bool pressure_take_number(const char **text, uint64_t *number) {
     const char *first = *text;
     uint64_t n = 0;
     for (; is_digit(**text); (*text)++)
@@ -31,14 +31,14 @@ static bool take_text(const char **text, const char *wanted) {
 
 static bool take_percent(const char **text, uint32_t *percent) {
     uint64_t number;
-    if (!take_number(text, &number) || !number || number > 100 || !take_text(text, "%")) return false;
+    if (!pressure_take_number(text, &number) || !number || number > 100 || !take_text(text, "%")) return false;
     *percent = (uint32_t)number;
     return true;
 }
 
 static bool take_bytes(const char **text, uint64_t *bytes) {
     static const char units[] = "KMGT";
-    if (!take_number(text, bytes) || !*bytes) return false;
+    if (!pressure_take_number(text, bytes) || !*bytes) return false;
     const char *unit = **text ? strchr(units, **text) : NULL;
     if (!unit) return true;
     uint32_t shift = 10 * (uint32_t)(unit - units + 1);
@@ -82,7 +82,7 @@ bool pressure_parse(const char *text, struct pressure_wishes *wishes) {
 bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes) {
     static const uint64_t second = 1000000000;
     uint64_t seconds;
-    bool good = take_number(&text, &seconds) && !*text && seconds && seconds <= UINT64_MAX / second;
+    bool good = pressure_take_number(&text, &seconds) && !*text && seconds && seconds <= UINT64_MAX / second;
     wishes->idle_ns = good ? seconds * second : 0;
     return good;
 }
@@ -102,7 +102,7 @@ const struct pressure_wishes *pressure_wishes(void) { return &wished; }
 bool pressure_number(const char *text, uint64_t *number) {
     *number = PRESSURE_NO_LIMIT;
     if (take_text(&text, "max")) return !*text || *text == '\n';
-    if (!take_number(&text, number) || (*text && *text != '\n')) return false;
+    if (!pressure_take_number(&text, number) || (*text && *text != '\n')) return false;
     if (*number >= (uint64_t)1 << 62) *number = PRESSURE_NO_LIMIT;
     return true;
 }
@@ -112,7 +112,7 @@ bool pressure_field(const char *text, const char *key, uint64_t *bytes) {
         const char *at = line;
         if (!take_text(&at, key) || (*at != ':' && *at != ' ')) continue;
         while (*at == ':' || *at == ' ') at++;
-        if (!take_number(&at, bytes)) return false;
+        if (!pressure_take_number(&at, bytes)) return false;
         if (take_text(&at, " kB")) *bytes = *bytes > UINT64_MAX >> 10 ? UINT64_MAX : *bytes << 10;
         return true;
     }
@@ -121,9 +121,9 @@ bool pressure_field(const char *text, const char *key, uint64_t *bytes) {
 
 uint32_t pressure_stalled(const char *text) {
     uint64_t whole, part;
-    if (!take_text(&text, "some avg10=") || !take_number(&text, &whole) || whole > 100) return 0;
+    if (!take_text(&text, "some avg10=") || !pressure_take_number(&text, &whole) || whole > 100) return 0;
     const char *point = text;
-    if (!take_text(&text, ".") || !take_number(&text, &part) || text - point != 3) part = 0;
+    if (!take_text(&text, ".") || !pressure_take_number(&text, &part) || text - point != 3) part = 0;
     return (uint32_t)(100 * whole + part);
 }
 

@@ -89,7 +89,7 @@ static bool scan(const struct residency *self, uint64_t start, uint64_t end, str
     return true;
 }
 
-static struct present walk(const struct residency *self, uint64_t start, uint64_t end) {
+static struct present residency_walk(const struct residency *self, uint64_t start, uint64_t end) {
     static uint64_t entries[ENTRIES];
     uint64_t present = 0, private = 0, page = start / self->page_size, last = end / self->page_size;
     while (page < last && end - start <= WALK_AT_MOST) {
@@ -109,7 +109,7 @@ uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t 
     struct present present;
     start -= start % self->page_size;
     end = os_round_up(end, self->page_size);
-    if (!scan(self, start, end, &present)) present = walk(self, start, end);
+    if (!scan(self, start, end, &present)) present = residency_walk(self, start, end);
     if (anonymous) *anonymous = present.private;
     return present.all;
 }

@@ -120,7 +120,7 @@ struct words {
     size_t capacity;
 };
 
-static void put(struct words *self, const char *text) {
+static void socket_line_put(struct words *self, const char *text) {
     size_t length = strlen(text);
     if (length >= self->capacity) length = self->capacity - 1;
     memcpy(self->to, text, length);
@@ -132,11 +132,11 @@ static void put(struct words *self, const char *text) {
 static void put_address(struct words *self, const char *address, uint64_t port) {
     char number[24];
     bool six = strchr(address, ':');
-    put(self, six ? "[" : "");
-    put(self, address);
-    put(self, six ? "]:" : ":");
+    socket_line_put(self, six ? "[" : "");
+    socket_line_put(self, address);
+    socket_line_put(self, six ? "]:" : ":");
     os_decimal(number, port);
-    put(self, number);
+    socket_line_put(self, number);
 }
 
 static const char *state_text(uint64_t state) {
@@ -158,12 +158,12 @@ static bool parse_inet(struct socket_line *out, const char *table, const char *l
     bool tcp = table[0] == 't';
     const char *state_words = tcp ? state_text(state) : NULL;
     out->listens = tcp && state == 10;
-    put(&words, tcp ? "tcp " : "udp ");
+    socket_line_put(&words, tcp ? "tcp " : "udp ");
     put_address(&words, local, local_port);
-    if (remote_port) put(&words, " to ");
+    if (remote_port) socket_line_put(&words, " to ");
     if (remote_port) put_address(&words, remote, remote_port);
-    if (state_words) put(&words, ", ");
-    if (state_words) put(&words, state_words);
+    if (state_words) socket_line_put(&words, ", ");
+    if (state_words) socket_line_put(&words, state_words);
     return true;
 }
 
@@ -175,8 +175,8 @@ static bool parse_unix(struct socket_line *out, const char *line) {
     os_copy(path, sizeof path, field_at(line, 7));
     out->listens = flags & FLAG_ACCEPTS;
     out->named = path[0] == '/';
-    put(&words, path[0] ? "unix " : "unix");
-    put(&words, path);
+    socket_line_put(&words, path[0] ? "unix " : "unix");
+    socket_line_put(&words, path);
     return true;
 }
 

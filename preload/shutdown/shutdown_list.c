@@ -20,12 +20,14 @@ bool shutdown_list_file(const char *path) { return !path[0] || shutdown_path(ask
 
 /* --- its text --- */
 
-static void put(struct shutdown_list *list, const char *text, size_t length) {
+static void shutdown_list_put(struct shutdown_list *list, const char *text, size_t length) {
     if (!list->failed && (!shutdown_may_grow(list->fd, length) || os_write(list->fd, text, length) < 0))
         list->failed = true;
 }
 
-static void put_text(struct shutdown_list *list, const char *text) { put(list, text, strlen(text)); }
+static void shutdown_list_put_text(struct shutdown_list *list, const char *text) {
+    shutdown_list_put(list, text, strlen(text));
+}
 
 /* False: it is unknown, and `to` gets zeros. */
 static bool boot_of(char to[33]) {
@@ -46,7 +48,7 @@ static void put_process(struct shutdown_list *list, uint32_t pid, uint64_t start
     line_number(&line, "pid", pid);
     line_number(&line, "start_ticks", start_ticks);
     line_string(&line, "name", name);
-    put(list, line.text, line.used);
+    shutdown_list_put(list, line.text, line.used);
 }
 
 /* The name of a list while it is written: no other process uses it, and it is in the folder of the final list. */
@@ -65,27 +67,27 @@ bool shutdown_list_begin(struct shutdown_list *list) {
     list->fd = os_open(list->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (list->fd < 0) return false;
     boot_of(boot);
-    put_text(list, "{\"format\": \"memstow-processes\", \"version\": 1, \"boot_id\": \"");
-    put_text(list, boot);
-    put_text(list, "\",\n \"parent\": ");
+    shutdown_list_put_text(list, "{\"format\": \"memstow-processes\", \"version\": 1, \"boot_id\": \"");
+    shutdown_list_put_text(list, boot);
+    shutdown_list_put_text(list, "\",\n \"parent\": ");
     put_process(list, os_pid(), os_start_ticks(0), "");
-    put_text(list, "},\n \"processes\": [");
+    shutdown_list_put_text(list, "},\n \"processes\": [");
     return true;
 }
 
 static void put_number(struct shutdown_list *list, uint64_t number) {
     char text[24];
     os_decimal(text, number);
-    put_text(list, ", \"number\": ");
-    put_text(list, text);
+    shutdown_list_put_text(list, ", \"number\": ");
+    shutdown_list_put_text(list, text);
 }
 
 void shutdown_list_add(struct shutdown_list *list, const struct shutdown_listed *process) {
     if (list->fd < 0) return;
-    put_text(list, list->some ? ",\n  " : "\n  ");
+    shutdown_list_put_text(list, list->some ? ",\n  " : "\n  ");
     put_process(list, process->pid, process->start_ticks, process->name);
     if (process->number) put_number(list, process->number);
-    put_text(list, process->keep ? ", \"keep\": true}" : ", \"keep\": false}");
+    shutdown_list_put_text(list, process->keep ? ", \"keep\": true}" : ", \"keep\": false}");
     list->some = true;
 }
 
@@ -106,7 +108,7 @@ static bool read_process(struct jsontext object, uint32_t *pid, uint64_t *start_
 }
 
 /* Also true if it cannot find out. */
-static bool is_there(uint32_t pid, uint64_t start_ticks) {
+static bool shutdown_list_is_there(uint32_t pid, uint64_t start_ticks) {
     int fd = os_hold_process(pid, start_ticks);
     if (fd >= 0) {
         bool ended = os_has_ended(fd);
@@ -135,7 +137,8 @@ static bool names_somebody(struct jsontext root) {
     if (!jsontext_member(root, "processes", &list) || *list.at != '[') return false;
     for (size_t next = 0; jsontext_next(list, &next, NULL, &process);) {
         bool survives = jsontext_member(process, "keep", &keep) && *keep.at == 't';
-        if (!survives && read_process(process, &pid, &start_ticks) && is_there(pid, start_ticks)) return true;
+        if (!survives && read_process(process, &pid, &start_ticks) && shutdown_list_is_there(pid, start_ticks))
+            return true;
     }
     return false;
 }
@@ -149,7 +152,7 @@ static enum whose whose_text(const char *text, size_t length, uint32_t *parent) 
     if (!is_this_boot(root) || !jsontext_member(root, "parent", &value) || !read_process(value, parent, &start_ticks))
         return NOBODYS;
     bool is_us = *parent == os_pid() && start_ticks == os_start_ticks(0);
-    if (!is_us && is_there(*parent, start_ticks)) return OF_ONE_THAT_RUNS;
+    if (!is_us && shutdown_list_is_there(*parent, start_ticks)) return OF_ONE_THAT_RUNS;
     return names_somebody(root) ? OF_ONE_GONE : NOBODYS;
 }
 
@@ -174,7 +177,7 @@ static long rename_to_new(const char *from, const char *to) {
 }
 
 /* process_registry.PID.json; if that name exists, PID-1, and so on. */
-static void name_of(char *to, uint32_t pid, uint32_t again) {
+static void shutdown_list_name_of(char *to, uint32_t pid, uint32_t again) {
     size_t length = strlen(asked_path), stem = length;
     if (length > 5 && strcmp(asked_path + length - 5, ".json") == 0) stem -= 5;
     memcpy(to, asked_path, stem);
@@ -186,7 +189,7 @@ static void name_of(char *to, uint32_t pid, uint32_t again) {
 
 static bool rename_for(const char *from, uint32_t pid, char to[PLACE]) {
     for (uint32_t again = 0; again < NUMBERS; again++) {
-        name_of(to, pid, again);
+        shutdown_list_name_of(to, pid, again);
         long result = rename_to_new(from, to);
         if (result != -EEXIST) return result == 0;
     }
@@ -201,7 +204,7 @@ static bool is_still_there(const struct stat *file) {
 
 /* Whether the name may be free now. The file is locked: if two processes begin at once, only one removes the old list,
  * and it does not remove the other's new one. */
-static bool make_room(int fd) {
+static bool shutdown_list_make_room(int fd) {
     struct stat file;
     uint32_t parent;
     char aside[PLACE];
@@ -220,7 +223,7 @@ static bool take_place(const char *made) {
         if (result == 0) os_copy(own_path, sizeof own_path, asked_path);
         if (result != -EEXIST) return result == 0;
         int fd = os_open(asked_path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-        bool may_be_free = fd < 0 ? fd == -ENOENT : make_room(fd);
+        bool may_be_free = fd < 0 ? fd == -ENOENT : shutdown_list_make_room(fd);
         if (fd >= 0) os_close(fd);
         if (!may_be_free) break;
     }
@@ -231,7 +234,7 @@ static bool take_place(const char *made) {
 
 bool shutdown_list_end(struct shutdown_list *list) {
     if (list->fd < 0) return false;
-    put_text(list, "\n ]}\n");
+    shutdown_list_put_text(list, "\n ]}\n");
     os_close(list->fd);
     bool done =
         !list->failed && (own_path[0] ? os_call(SYS_rename, list->path, own_path) == 0 : take_place(list->path));

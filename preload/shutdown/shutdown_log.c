@@ -56,7 +56,7 @@ bool shutdown_may_grow(int fd, size_t by) {
 }
 
 /* If the disk is full, half a line must not spoil the next one. */
-static void append(int fd, const struct line *line) {
+static void shutdown_log_append(int fd, const struct line *line) {
     static bool torn;
     if (!shutdown_may_grow(fd, line->used + 1)) return;
     if (__atomic_exchange_n(&torn, false, __ATOMIC_RELAXED)) os_write(fd, "\n", 1);
@@ -67,7 +67,7 @@ static void append(int fd, const struct line *line) {
 static int open_and_append(const struct line *line) {
     int fd = os_open(log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0) return fd;
-    append(fd, line);
+    shutdown_log_append(fd, line);
     os_close(fd);
     return 0;
 }

@@ -33,7 +33,7 @@ void shutdown_threads_reset(void) {
 
 /* If a thread cannot be examined, because there is no descriptor, it counts as running while the kernel knows its
  * id. */
-static bool is_there(const struct thread *self) {
+static bool shutdown_threads_is_there(const struct thread *self) {
     if (os_call(SYS_tgkill, os_pid(), self->tid, 0) == -ESRCH) return false;
     uint64_t now = os_start_ticks(self->tid);
     return !now || now == self->start_ticks;
@@ -45,7 +45,7 @@ static int place_for(uint32_t tid) {
         if (threads[i].tid == tid) return (int)i;
     if (count < MOST) return (int)count++;
     for (uint32_t i = 0; i < count; i++)
-        if (!is_there(&threads[i])) return (int)i;
+        if (!shutdown_threads_is_there(&threads[i])) return (int)i;
     return -ENOSPC;
 }
 
@@ -76,14 +76,15 @@ struct wait {
 static void copy_threads(struct wait *self) {
     bool locked = lock_wait(&lock);
     for (uint32_t i = 0; i < count; i++)
-        if (threads[i].tid != self->caller && is_there(&threads[i])) self->threads[self->count++] = threads[i];
+        if (threads[i].tid != self->caller && shutdown_threads_is_there(&threads[i]))
+            self->threads[self->count++] = threads[i];
     if (locked) lock_let_go(&lock);
 }
 
 /* Notes threads that have ended; at the end, notes all of them. */
 static void look_at_threads(struct wait *self, uint64_t took_ns, bool last) {
     for (uint32_t i = 0; i < self->count;) {
-        bool there = is_there(&self->threads[i]);
+        bool there = shutdown_threads_is_there(&self->threads[i]);
         if (there && !last) {
             i++;
             continue;
@@ -135,7 +136,7 @@ static void read_name(char *to, size_t capacity, const char *tid, const char *fi
         if (*end == '\n') *end = 0;
 }
 
-static uint32_t number_of(const char *tid) { return (uint32_t)os_take_decimal(&tid); }
+static uint32_t shutdown_threads_number_of(const char *tid) { return (uint32_t)os_take_decimal(&tid); }
 
 static void log_thread(const char *tid) {
     char name[32], waits[64];
@@ -146,7 +147,7 @@ static void log_thread(const char *tid) {
     line_string(&line, "name", name);
     line_string(&line, "thread", tid);
     line_string(&line, "waits_in", waits);
-    shutdown_audit_thread(&line, number_of(tid));
+    shutdown_audit_thread(&line, shutdown_threads_number_of(tid));
     shutdown_log_write(&line);
 }
 

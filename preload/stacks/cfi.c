@@ -345,7 +345,7 @@ static struct location take_expression(struct cursor *c) {
     return (struct location){.how = EXPRESSION, .length = (uint32_t)(block.end - block.at), .expression = block.at};
 }
 
-static void remember(struct cursor *c, struct machine *m) {
+static void cfi_remember(struct cursor *c, struct machine *m) {
     if (m->depth == REMEMBERED)
         fail(c, CFI_TOO_LONG);
     else
@@ -366,7 +366,7 @@ static struct location *cfa_from_register(struct cursor *c, struct machine *m) {
 }
 
 /* The opcodes 0x00–0x3f that do not advance the location. */
-static void execute(struct cursor *c, struct machine *m, const struct shared *shared, unsigned opcode) {
+static void cfi_execute(struct cursor *c, struct machine *m, const struct shared *shared, unsigned opcode) {
     uint64_t number;
     switch (opcode) {
     case DW_CFA_nop:
@@ -392,7 +392,7 @@ static void execute(struct cursor *c, struct machine *m, const struct shared *sh
         *location_of(&m->row, number) = (struct location){.how = ELSEWHERE};
         break;
     case DW_CFA_remember_state:
-        remember(c, m);
+        cfi_remember(c, m);
         break;
     case DW_CFA_restore_state:
         restore_state(c, m);
@@ -450,7 +450,7 @@ static void execute(struct cursor *c, struct machine *m, const struct shared *sh
 }
 
 /* Runs a program up to the row for pc: the row of the last location that is not after pc. */
-static enum cfi_why run(struct cursor c, struct machine *m, const struct function *f, uintptr_t pc) {
+static enum cfi_why cfi_run(struct cursor c, struct machine *m, const struct function *f, uintptr_t pc) {
     uint64_t factor = f->shared.code_factor;
     uintptr_t location = f->start;
     if (c.end - c.at > PROGRAM_LIMIT) return CFI_TOO_LONG;
@@ -484,7 +484,7 @@ static enum cfi_why run(struct cursor c, struct machine *m, const struct functio
                 location += take(&c, 8) * factor;
                 break;
             default:
-                execute(&c, m, &f->shared, opcode);
+                cfi_execute(&c, m, &f->shared, opcode);
                 continue;
             }
         }
@@ -507,14 +507,14 @@ struct operands {
     unsigned depth;
 };
 
-static bool push(struct operands *o, struct value value) {
+static bool cfi_push(struct operands *o, struct value value) {
     if (o->depth == OPERANDS) return false;
     o->stack[o->depth++] = value;
     return true;
 }
 
 static bool push_from(struct operands *o, unsigned base, uint64_t offset) {
-    return push(o, (struct value){.base = base, .offset = (int64_t)offset});
+    return cfi_push(o, (struct value){.base = base, .offset = (int64_t)offset});
 }
 
 static bool operate(struct operands *o, unsigned opcode) {
@@ -684,10 +684,10 @@ static enum cfi_why find_rule(const struct cfi_object *object, uintptr_t pc, str
     if (why) return why;
     m.row = m.first = (struct row){0};
     m.depth = 0;
-    if ((why = run(f.shared.program, &m, &f, UINTPTR_MAX))) return why;
+    if ((why = cfi_run(f.shared.program, &m, &f, UINTPTR_MAX))) return why;
     m.first = m.row;
     m.depth = 0;
-    if ((why = run(f.program, &m, &f, pc))) return why;
+    if ((why = cfi_run(f.program, &m, &f, pc))) return why;
     return decide(&m.row, f.shared.signal, pc, rule);
 }
 

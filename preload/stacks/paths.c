@@ -11,7 +11,7 @@ enum { FIRST_BITS = 6, LAST_BITS = 11, FIRST_MISSES = 32 };
 static uint32_t size(const struct paths *self) { return self->table ? PATHS_WAYS << self->table->bits : FIRST_MISSES; }
 
 /* Makes a larger, empty table. The paths come again soon. */
-static void grow(struct paths *self) {
+static void paths_grow(struct paths *self) {
     uint32_t bits = self->table ? self->table->bits + 1 : FIRST_BITS;
     size_t length = sizeof *self->table + ((sizeof *self->table->known * PATHS_WAYS) << bits);
     struct paths_table *larger = bits <= LAST_BITS ? arena_take(length) : NULL;
@@ -25,7 +25,7 @@ static void grow(struct paths *self) {
 
 /* Replaces the entries of a set in turn. */
 void paths_add(struct paths *self, uint64_t path, uint32_t site) {
-    if (++self->missed > size(self)) grow(self);
+    if (++self->missed > size(self)) paths_grow(self);
     if (self->table) paths_set(self->table, path)[self->missed % PATHS_WAYS] = (struct known_path){path, site};
 }
 

@@ -100,7 +100,7 @@ static uintptr_t find_arenas(const struct link_map *object) {
     return arenas.alloc;
 }
 
-static bool describe(struct interpreter *self, const struct dl_find_object *found, uintptr_t eval, size_t size) {
+static bool python_describe(struct interpreter *self, const struct dl_find_object *found, uintptr_t eval, size_t size) {
     const struct link_map *object = found->dlfo_link_map;
     uintptr_t version = find_variable(object, "Py_Version");
     *self = (struct interpreter){
@@ -136,7 +136,7 @@ static void add_python_code(const struct dl_find_object *found) {
     uintptr_t eval = symbol_find(found->dlfo_link_map, "_PyEval_EvalFrameDefault", &size);
     if (!eval) return;
     struct interpreter *self = &interpreters[index];
-    if (index == PYTHON_INTERPRETERS || !describe(self, found, eval, size)) {
+    if (index == PYTHON_INTERPRETERS || !python_describe(self, found, eval, size)) {
         say_unknown();
         return;
     }

@@ -65,13 +65,13 @@ static struct lines lines_of(const struct python_layout *layout, uintptr_t code)
     return lines;
 }
 
-static void describe(const struct python_layout *layout, uintptr_t code, struct description *out) {
+static void python_record_describe(const struct python_layout *layout, uintptr_t code, struct description *out) {
     out->lines = lines_of(layout, code);
     out->name_length = python_text(layout, python_word(code, layout->code_name), out->name, sizeof out->name);
     out->file_length = python_text(layout, python_word(code, layout->code_file), out->file, sizeof out->file);
 }
 
-static uint64_t hash_of(const struct description *code) {
+static uint64_t python_record_hash_of(const struct description *code) {
     uint64_t hash = hash_more(code->lines.first, code->name, code->name_length);
     hash = hash_more(hash, code->file, code->file_length);
     return hash_key(hash_more(hash, code->lines.table, code->lines.length));
@@ -98,8 +98,8 @@ static uint32_t add_code(const struct description *code, bool writer) {
 /* Makes the id of a new code object. It is a function of its own, so that the texts take stack only then. */
 static __attribute__((noinline)) uint32_t code_of_new(const struct python_layout *layout, uintptr_t code, bool writer) {
     struct description described;
-    describe(layout, code, &described);
-    uint64_t content = hash_of(&described);
+    python_record_describe(layout, code, &described);
+    uint64_t content = python_record_hash_of(&described);
     uint32_t id = words_find(&codes_by_content, content);
     if (id == WORDS_NONE) {
         id = add_code(&described, writer);

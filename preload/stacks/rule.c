@@ -43,7 +43,7 @@ static struct rule packed(uint64_t place, const struct cfi_rule *from) {
     return (struct rule){place | (uint64_t)bp << RULE_PLACE_BITS, how, RULE_NO_FRAME};
 }
 
-static struct rule look_up(uint64_t place) {
+static struct rule rule_look_up(uint64_t place) {
     /* A call may be the last instruction of its function, so a return address may be outside. The call is one byte
      * before. */
     uintptr_t pc = place & RULE_INTERRUPTED ? place ^ RULE_INTERRUPTED : place - 1;
@@ -90,7 +90,7 @@ static bool is_filled(const struct rule_table *table, uint32_t sixteenths) {
     return 16 * (uint64_t)__atomic_load_n(&table->used, __ATOMIC_RELAXED) >= sixteenths * ((uint64_t)table->mask + 1);
 }
 
-static void put(struct rule *slot, const struct rule *rule) {
+static void rule_put(struct rule *slot, const struct rule *rule) {
     __atomic_store_n(&slot->frame, rule->frame, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->place, rule->place, __ATOMIC_RELEASE);
     __atomic_store_n(&slot->how, rule->how, __ATOMIC_RELEASE);
@@ -110,13 +110,13 @@ static struct rule_table *twice(const struct rule_table *from) {
     for (uint32_t i = 0; i <= from->mask; i++) {
         struct rule rule = taken_from(&from->rules[i]);
         if (!rule.place) continue;
-        put(rule_slot(table, rule_place(rule.place)), &rule);
+        rule_put(rule_slot(table, rule_place(rule.place)), &rule);
         table->used++;
     }
     return table;
 }
 
-static void grow(void) {
+static void rule_grow(void) {
     if (!lock_try(&replacing)) return;
     struct rule_table *larger = is_filled(rule_table, 12) ? twice(rule_table) : NULL;
     if (larger) {
@@ -129,7 +129,7 @@ static void grow(void) {
 /* The slot of a place, which is taken for it if it is new. NULL: the table is full. A rule that another thread puts
  * into a table while a larger one is made may be missing there. It is then read again. */
 static struct rule *slot_for(uint64_t place) {
-    if (unlikely(is_filled(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), 12))) grow();
+    if (unlikely(is_filled(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), 12))) rule_grow();
     struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
     for (;;) {
         struct rule *slot = rule_slot(table, place);
@@ -145,9 +145,9 @@ static struct rule *slot_for(uint64_t place) {
 }
 
 struct rule rule_read(uint64_t place) {
-    struct rule rule = look_up(place), *slot = slot_for(place);
+    struct rule rule = rule_look_up(place), *slot = slot_for(place);
     rule.frame = frame_for(place, slot ? __atomic_load_n(&slot->frame, __ATOMIC_RELAXED) : RULE_NO_FRAME);
-    if (slot) put(slot, &rule);
+    if (slot) rule_put(slot, &rule);
     return rule;
 }
 

@@ -8,7 +8,7 @@
 #include "preload/owners/owners.h"
 #include "preload/state/state_bytes.h"
 
-static uint64_t hash_of(const char *text) {
+static uint64_t state_owner_hash_of(const char *text) {
     uint64_t hash = 0xCBF29CE484222325u;
     for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001B3u;
     return hash;
@@ -20,7 +20,8 @@ int64_t state_owner_open(const struct state_loop *loop, const char *id) {
     strcat(name, loop->name);
     strcat(name, "/");
     strcat(name, id);
-    int64_t owner = owners_open(MEMSTOW_STATE, name, "store", (const uint64_t[2]){(uint64_t)loop->number, hash_of(id)});
+    int64_t owner =
+        owners_open(MEMSTOW_STATE, name, "store", (const uint64_t[2]){(uint64_t)loop->number, state_owner_hash_of(id)});
     if (owner > 0) owners_idle((uint32_t)owner, true); /* nobody ever writes to it */
     return owner;
 }
@@ -30,7 +31,7 @@ struct visitor {
     void *context;
 };
 
-static bool tell(struct state_value *value, void *context) {
+static bool state_owner_tell(struct state_value *value, void *context) {
     const struct visitor *self = context;
     self->visit(value->owner, value->data.length, state_value_stowed(value) != 0, self->context);
     return true;
@@ -39,7 +40,7 @@ static bool tell(struct state_value *value, void *context) {
 static void visit_all(void (*visit)(uint32_t owner, uint64_t bytes, bool in_file, void *context), void *context) {
     struct visitor visitor = {visit, context};
     if (!lock_wait(&state_registry)) return;
-    state_loop_each(tell, &visitor);
+    state_loop_each(state_owner_tell, &visitor);
     lock_let_go(&state_registry);
 }
 

@@ -34,8 +34,8 @@ static uint64_t start_of(const struct work *work) { return work->piece.start; }
 
 HEAPSORT(struct work, sort_by_start, start_of)
 
-static int begin(struct stow_session *self, const struct stow_piece *pieces, uint32_t count,
-                 const struct stow_options *options) {
+static int stow_begin(struct stow_session *self, const struct stow_piece *pieces, uint32_t count,
+                      const struct stow_options *options) {
     uint32_t idle = 0;
     *self = (struct stow_session){.count = count, .work_length = count * sizeof(struct work) + OS_PAGE};
     if (options) self->options = *options;
@@ -68,7 +68,7 @@ static int begin(struct stow_session *self, const struct stow_piece *pieces, uin
 }
 
 /* The program may use its memory again, so the results can be written where the caller wants them. */
-static int64_t end(struct stow_session *self, struct stow_piece *pieces) {
+static int64_t stow_end(struct stow_session *self, struct stow_piece *pieces) {
     int64_t moved = 0;
     stow_table_lock();
     stow_work_current.work = NULL, stow_work_current.count = 0;
@@ -86,7 +86,7 @@ static int64_t end(struct stow_session *self, struct stow_piece *pieces) {
     return moved;
 }
 
-static void let_go(struct stow_session *self) {
+static void stow_let_go(struct stow_session *self) {
     if (self->work) os_unmap(self->work, self->work_length);
     if (self->text) os_unmap(self->text, STOW_AREA_TEXT);
 }
@@ -119,12 +119,12 @@ static void look_whether_there(struct stow_session *self) {
 static int64_t move_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options, bool own_files) {
     struct stow_session session;
     struct stow_plan plan = {.pagemap = -1};
-    int error = begin(&session, pieces, count, options);
+    int error = stow_begin(&session, pieces, count, options);
     session.own_files = own_files;
     if (error) {
         for (uint32_t i = 0; i < count; i++)
             pieces[i].refusal = error == -EPERM ? STOW_SANDBOX : STOW_DONE, pieces[i].moved = 0;
-        let_go(&session);
+        stow_let_go(&session);
         return error;
     }
     if (wait_for_hooks()) {
@@ -140,8 +140,8 @@ static int64_t move_out(struct stow_piece *pieces, uint32_t count, const struct 
         refuse_all(&session, STOW_GONE);
     }
     stow_plan_end(&plan);
-    int64_t moved = end(&session, pieces), result = outcome(&session, moved);
-    let_go(&session);
+    int64_t moved = stow_end(&session, pieces), result = outcome(&session, moved);
+    stow_let_go(&session);
     return result;
 }
 
@@ -165,10 +165,10 @@ static void all_in(struct stow_session *self) {
 static int64_t move_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options, bool own_files) {
     struct stow_session session;
     uint64_t wanted = 0;
-    int error = begin(&session, pieces, count, options);
+    int error = stow_begin(&session, pieces, count, options);
     session.own_files = own_files;
     if (error) {
-        let_go(&session);
+        stow_let_go(&session);
         return error;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -182,8 +182,8 @@ static int64_t move_in(struct stow_piece *pieces, uint32_t count, const struct s
         all_in(&session);
     else if (wanted)
         refuse_all(&session, STOW_GONE);
-    int64_t moved = end(&session, pieces), result = outcome(&session, moved);
-    let_go(&session);
+    int64_t moved = stow_end(&session, pieces), result = outcome(&session, moved);
+    stow_let_go(&session);
     return result;
 }
 

@@ -260,21 +260,21 @@ static bool grow_run(void *context, uint64_t start, uint64_t end, uint64_t categ
 }
 
 /* The new method fails at its first step or never, so no page is seen twice. */
-static void walk(int pagemap, uint64_t start, uint64_t end, struct run *run) {
+static void stow_area_walk(int pagemap, uint64_t start, uint64_t end, struct run *run) {
     if (!walk_scanned(pagemap, start, end, grow_run, run)) walk_entries(pagemap, start, end, grow_run, run);
 }
 
 bool stow_pages_run(int pagemap, uint64_t *start, uint64_t end, enum stow_pages which, uint64_t gap, uint64_t *run_end,
                     uint64_t *pages) {
     struct run run = {.gap = gap, .which = which};
-    walk(pagemap, *start, end, &run);
+    stow_area_walk(pagemap, *start, end, &run);
     *start = run.start, *run_end = run.end, *pages = run.pages;
     return run.pages != 0;
 }
 
 uint64_t stow_pages_count(int pagemap, uint64_t start, uint64_t end, enum stow_pages which) {
     struct run run = {.gap = UINT64_MAX / OS_PAGE, .which = which};
-    walk(pagemap, start, end, &run);
+    stow_area_walk(pagemap, start, end, &run);
     return run.pages * OS_PAGE;
 }
 

@@ -162,7 +162,7 @@ static void put_back(struct stow_host *self, uint64_t start, uint64_t length, co
     }
 }
 
-static void drop(struct stow_host *self, const struct taken *taken) {
+static void stow_host_drop(struct stow_host *self, const struct taken *taken) {
     if (self->method == STOW_BY_MOVE)
         os_call(SYS_madvise, taken->at, taken->length, MADV_DONTNEED);
     else
@@ -184,7 +184,7 @@ static uint32_t move_out(struct stow_host *self, uint64_t start, uint64_t length
     if (refusal)
         os_unmap(mapping, length);
     else
-        drop(self, &taken);
+        stow_host_drop(self, &taken);
     return refusal;
 }
 

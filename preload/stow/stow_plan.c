@@ -94,18 +94,18 @@ static void plan_parts(struct stow_plan *self, uint32_t index, const struct stow
     }
 }
 
-static uint64_t end_of(const struct stow_piece *piece) { return piece->start + piece->length; }
+static uint64_t stow_plan_end_of(const struct stow_piece *piece) { return piece->start + piece->length; }
 
 static bool plan_at_area(void *context, const struct stow_area *area) {
     struct stow_plan *self = context;
     const struct work *work = self->session->work;
     self->mappings++;
     self->locks_future |= area->start <= self->probe && self->probe < area->end && area->locked;
-    while (self->over < self->session->count && end_of(&work[self->over].piece) <= area->start) self->over++;
+    while (self->over < self->session->count && stow_plan_end_of(&work[self->over].piece) <= area->start) self->over++;
     for (uint32_t i = self->over; i < self->session->count && work[i].piece.start < area->end; i++) {
         const struct stow_piece *piece = &work[i].piece;
         uint64_t start = piece->start > area->start ? piece->start : area->start;
-        uint64_t end = end_of(piece) < area->end ? end_of(piece) : area->end;
+        uint64_t end = stow_plan_end_of(piece) < area->end ? stow_plan_end_of(piece) : area->end;
         if (start < end && !work[i].gone) plan_parts(self, i, area, start, end);
     }
     return true;

@@ -48,12 +48,12 @@ static uint64_t piece_length(const struct stow_read *self, uint64_t number) {
     return left < READ_PIECE ? left : READ_PIECE;
 }
 
-static char *place_of(const struct stow_read *self, uint64_t number) {
+static char *stow_read_place_of(const struct stow_read *self, uint64_t number) {
     return self->buffer + number % self->pieces * READ_PIECE;
 }
 
 static void read_piece(struct stow_read *self, uint64_t number) {
-    char *to = place_of(self, number);
+    char *to = stow_read_place_of(self, number);
     uint64_t length = piece_length(self, number), from = self->offset + number * READ_PIECE;
     for (uint64_t done = 0; done < length;) {
         long got = os_pread(self->fd, to + done, length - done, from + done);
@@ -109,7 +109,7 @@ uint64_t stow_read_wait(struct stow_read *self, char **at) {
         else
             read_next(self);
     }
-    *at = place_of(self, number) + within;
+    *at = stow_read_place_of(self, number) + within;
     return piece_length(self, number) - within;
 }
 

@@ -25,13 +25,14 @@ struct stow_thread {
     uint32_t id;
 };
 
-static struct stow_thread *start(struct stow_thread self, int (*run)(void *), int flags) {
+static struct stow_thread *start(struct stow_thread self, int (*stow_thread_run)(void *), int flags) {
     struct stow_thread *made = os_map(STACK);
     if (!made) return NULL;
     *made = self;
     made->running = 1;
     /* Only libc's own clone: neither our hook nor another library's. */
-    int id = LIBC(clone)(run, (char *)made + STACK, flags | CLONE_CHILD_CLEARTID, made, NULL, NULL, &made->running);
+    int id = LIBC(clone)(stow_thread_run, (char *)made + STACK, flags | CLONE_CHILD_CLEARTID, made, NULL, NULL,
+                         &made->running);
     if (id <= 0) os_unmap(made, STACK);
     if (id <= 0) return NULL;
     made->id = (uint32_t)id;
@@ -39,7 +40,7 @@ static struct stow_thread *start(struct stow_thread self, int (*run)(void *), in
     return made;
 }
 
-static int run(void *context) {
+static int stow_thread_run(void *context) {
     struct stow_thread *self = context;
     if (self->own_files) *self->own_files = os_call(SYS_close_range, 0, ~0u, UNSHARE) == 0;
     self->work(self->context);
@@ -49,7 +50,8 @@ static int run(void *context) {
 
 struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files) {
     const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
-    return start((struct stow_thread){.work = work, .context = context, .own_files = own_files}, run, flags);
+    return start((struct stow_thread){.work = work, .context = context, .own_files = own_files}, stow_thread_run,
+                 flags);
 }
 
 /* The process ends with the thread that made it. That thread may have ended before this request. */

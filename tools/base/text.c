@@ -39,7 +39,7 @@ struct text text_peak(uint64_t peak, uint64_t allocated) {
     return peak || !allocated ? text_size(peak) : text_estimate(0);
 }
 
-static uint64_t magnitude(int64_t value) { return value < 0 ? -(uint64_t)value : (uint64_t)value; }
+static uint64_t text_magnitude(int64_t value) { return value < 0 ? -(uint64_t)value : (uint64_t)value; }
 
 static struct text with_sign(int64_t value, struct text absolute) {
     struct text text;
@@ -48,11 +48,11 @@ static struct text with_sign(int64_t value, struct text absolute) {
 }
 
 struct text text_size_change(int64_t bytes) {
-    return with_sign(bytes, text_size(magnitude(bytes)));
+    return with_sign(bytes, text_size(text_magnitude(bytes)));
 }
 
 struct text text_count_change(int64_t count) {
-    return with_sign(count, text_count(magnitude(count)));
+    return with_sign(count, text_count(text_magnitude(count)));
 }
 
 struct text text_count(uint64_t count) {
@@ -150,7 +150,7 @@ static const char *last_names(const char *path, int width) {
     return NULL;
 }
 
-static struct text_line cut(const char *string, int width, bool path) {
+static struct text_line text_cut(const char *string, int width, bool path) {
     struct text_line line = {""};
     size_t used = 0;
     int have = text_columns(string), room = width - 1;
@@ -167,11 +167,11 @@ static struct text_line cut(const char *string, int width, bool path) {
 }
 
 struct text_line text_fit(const char *string, int width) {
-    return cut(string, width, string[0] == '/' && !strchr(string, ' '));
+    return text_cut(string, width, string[0] == '/' && !strchr(string, ' '));
 }
 
 struct text_line text_fit_path(const char *path, int width) {
-    return cut(path, width, *path);
+    return text_cut(path, width, *path);
 }
 
 int text_width(void) {
@@ -185,7 +185,7 @@ int text_width(void) {
 }
 
 struct text_line text_left(const char *string, int width) {
-    struct text_line line = cut(string, width, string[0] == '/'); /* a name, and not a command with arguments */
+    struct text_line line = text_cut(string, width, string[0] == '/'); /* a name, and not a command with arguments */
     size_t used = strlen(line.s);
     for (int have = text_columns(line.s); have < width && used + 1 < sizeof line.s; have++) line.s[used++] = ' ';
     line.s[used] = 0;

@@ -183,7 +183,7 @@ void baseline_write(struct figures *figures, FILE *to) {
     }
 }
 
-static int refuse(char *error, size_t size, const char *path, const char *why) {
+static int baseline_refuse(char *error, size_t size, const char *path, const char *why) {
     snprintf(error, size, "%s: %s", TEXT_SAFE(path), why);
     return -1;
 }
@@ -192,14 +192,14 @@ static int refuse(char *error, size_t size, const char *path, const char *why) {
 static bool may_be_replaced(const char *path, char *error, size_t size) {
     char first[sizeof magic] = "";
     struct stat st;
-    if (lstat(path, &st) < 0) return errno == ENOENT || refuse(error, size, path, strerror(errno)) == 0;
-    if (!S_ISREG(st.st_mode)) return refuse(error, size, path, "is not a regular file: not replaced") == 0;
+    if (lstat(path, &st) < 0) return errno == ENOENT || baseline_refuse(error, size, path, strerror(errno)) == 0;
+    if (!S_ISREG(st.st_mode)) return baseline_refuse(error, size, path, "is not a regular file: not replaced") == 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return refuse(error, size, path, strerror(errno)) == 0;
+    if (fd < 0) return baseline_refuse(error, size, path, strerror(errno)) == 0;
     ssize_t got = read(fd, first, sizeof first - 1);
     close(fd);
     if (got == 0 || strcmp(first, magic) == 0) return true;
-    return refuse(error, size, path, "exists and is not a baseline: not replaced") == 0;
+    return baseline_refuse(error, size, path, "exists and is not a baseline: not replaced") == 0;
 }
 
 int baseline_save(struct figures *figures, const char *path, char *error, size_t error_size) {
@@ -210,5 +210,5 @@ int baseline_save(struct figures *figures, const char *path, char *error, size_t
         baseline_write(figures, file.stream);
         code = new_file_end(&file, true);
     }
-    return code ? refuse(error, error_size, path, new_file_why(code)) : 0;
+    return code ? baseline_refuse(error, error_size, path, new_file_why(code)) : 0;
 }

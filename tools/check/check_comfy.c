@@ -82,7 +82,7 @@ static int runs_take(const struct check *check, struct figures *figures, uint32_
 
 /* Compares the last runs with the baseline, or with the first runs if there is none: three each, fewer if there are
  * few. */
-static int compare(struct check *check, int what) {
+static int check_comfy_compare(struct check *check, int what) {
     uint32_t window = check->runs / 3 < WINDOW_MOST ? check->runs / 3 : WINDOW_MOST;
     if (!window) window = 1;
     int code = check->baseline ? EXIT_FINE : runs_take(check, &check->before, 1, window, what);
@@ -101,9 +101,9 @@ int check_comfy(struct check *check) {
     if (code != EXIT_FINE) return code;
     check->runs_done = check->runs;
     if (check->update) return runs_take(check, &check->now, 1, check->runs, TALLY_ALL);
-    code = compare(check, sites ? TALLY_ALL : TALLY_OWNERS);
+    code = check_comfy_compare(check, sites ? TALLY_ALL : TALLY_OWNERS);
     if (code != EXIT_FINE || sites || (!check->gate.over && !check->gate.warnings)) return code;
     if (!check->baseline) figures_again(&check->before);
     figures_again(&check->now);
-    return compare(check, TALLY_ALL); /* to name the owners and sites */
+    return check_comfy_compare(check, TALLY_ALL); /* to name the owners and sites */
 }

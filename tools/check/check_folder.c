@@ -52,7 +52,7 @@ int check_folder_of_run(const struct check *check, const char *what, uint32_t n,
 }
 
 /* Whether a line on standard error has named this ledger, because the program misused a block. */
-static bool is_named(const char *path, const char *name) {
+static bool check_folder_is_named(const char *path, const char *name) {
     static struct subject subject;
     struct stat st;
     if (!strstr(name, ".mst") || lstat(path, &st) < 0 || !S_ISREG(st.st_mode)) return false;
@@ -71,7 +71,7 @@ static void remove_all(const char *path, int depth) {
     for (struct dirent *entry; (entry = readdir(directory));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
         snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
-        if (is_named(inner, entry->d_name)) continue;
+        if (check_folder_is_named(inner, entry->d_name)) continue;
         if (unlink(inner) < 0 && depth) remove_all(inner, depth - 1);
     }
     closedir(directory);

@@ -77,7 +77,7 @@ static bool sites_matter(const struct check *check) {
     return check->update || check->suppressions.count || limits_have(&check->thresholds.limits, LIMIT_SITE);
 }
 
-static int judge(struct check *check, bool *fine) {
+static int check_program_judge(struct check *check, bool *fine) {
     int result = gate_judge(&check->gate);
     *fine = !check->gate.over && !check->gate.warnings;
     if (result < 0) complain("not enough memory");
@@ -86,28 +86,28 @@ static int judge(struct check *check, bool *fine) {
 
 /* Judges a run, by owners first. If they are over a limit, the same run is judged again with call sites, and also
  * counts once. */
-static int measure(struct check *check, const char *folder, bool *fine) {
+static int check_program_measure(struct check *check, const char *folder, bool *fine) {
     bool sites = sites_matter(check) || check->sites;
     int code = take_folder(&check->now, folder, sites ? TALLY_ALL : TALLY_OWNERS);
     if (code != EXIT_FINE) return code;
     figures_end_run(&check->now);
     if (check->update) return EXIT_FINE;
     check->gate.owners_only = !sites;
-    code = judge(check, fine);
+    code = check_program_judge(check, fine);
     if (code != EXIT_FINE || *fine || sites) return code;
     figures_again(&check->now);
     check->sites = true;
     check->gate.owners_only = false;
     code = take_folder(&check->now, folder, TALLY_ALL);
     figures_end_run(&check->now);
-    return code == EXIT_FINE ? judge(check, fine) : code;
+    return code == EXIT_FINE ? check_program_judge(check, fine) : code;
 }
 
 static int measured_run(struct check *check, uint32_t n, bool *fine) {
     char folder[4900];
     int code = check_folder_of_run(check, "run", n, folder, sizeof folder);
     if (code == EXIT_FINE) code = run_once(check, folder, "run", n);
-    if (code == EXIT_FINE) code = measure(check, folder, fine);
+    if (code == EXIT_FINE) code = check_program_measure(check, folder, fine);
     check->runs_done = n;
     return code;
 }

@@ -33,7 +33,7 @@ enum {
 };
 enum { NOT_GIVEN = UINT32_MAX, RUNS_MOST = 10000 };
 
-static int help(void) {
+static int cmd_check_help(void) {
     puts("usage: memstow check --baseline=FILE [OPTION...] [--] CMD [ARG...]\n"
          "       memstow check --comfy=WORKFLOW.json [OPTION...] [--] python3 main.py ...\n"
          "\n"
@@ -98,7 +98,7 @@ static bool valid_follow(const char *value) {
     return length && value[0] != ',' && value[length - 1] != ',' && !strstr(value, ",,");
 }
 
-static int take_number(struct check *check, int option) {
+static int cmd_check_take_number(struct check *check, int option) {
     const char *name = option == OPTION_RUNS ? "runs" : option == OPTION_WARM_UP ? "warm-up" : "top";
     bool right = option == OPTION_RUNS      ? parse_count(optarg, 1, &check->runs)
                  : option == OPTION_WARM_UP ? parse_count(optarg, 0, &check->warm_up)
@@ -139,7 +139,7 @@ static int check_file_given(int option, char **argv) {
     return usage_error("check", "%s needs =%s", TEXT_SAFE(argv[optind - 2]), option == OPTION_KEEP ? "DIR" : "FILE");
 }
 
-static int take_option(struct check *check, int option, char **argv) {
+static int cmd_check_take_option(struct check *check, int option, char **argv) {
     int code = check_file_given(option, argv);
     if (code != EXIT_FINE) return code;
     switch (option) {
@@ -155,7 +155,7 @@ static int take_option(struct check *check, int option, char **argv) {
     case OPTION_RUNS:
     case OPTION_WARM_UP:
     case OPTION_TOP:
-        return take_number(check, option);
+        return cmd_check_take_number(check, option);
     case OPTION_FAIL_OVER:
     case OPTION_PASS_UNDER:
         return take_limit(check, option);
@@ -296,7 +296,7 @@ static int verdict_tell(const struct check *check) {
     return code;
 }
 
-static int run(struct check *check) {
+static int cmd_check_run(struct check *check) {
     check_launch_begin();
     int code = check_folder_make(check);
     if (code == EXIT_FINE) code = check->comfy ? check_comfy(check) : check_program(check);
@@ -306,7 +306,7 @@ static int run(struct check *check) {
     return code;
 }
 
-static int prepare(struct check *check) {
+static int cmd_check_prepare(struct check *check) {
     fill_in(check);
     figures_begin(&check->before);
     figures_begin(&check->now);
@@ -358,14 +358,14 @@ int cmd_check(int argc, char **argv) {
     opterr = 0;
     /* '+': the first word that is not an option is the command. The words after it belong to the command. */
     for (int option; (option = getopt_long(argc, argv, "+:h", options, NULL)) != -1;) {
-        if (option == 'h') return help();
-        int code = take_option(&check, option, argv);
+        if (option == 'h') return cmd_check_help();
+        int code = cmd_check_take_option(&check, option, argv);
         if (code) return code;
     }
     check.argv = argv + optind;
     int code = check_file_of_form(argv, optind);
-    if (code == EXIT_FINE) code = prepare(&check);
-    if (code == EXIT_FINE) code = run(&check);
+    if (code == EXIT_FINE) code = cmd_check_prepare(&check);
+    if (code == EXIT_FINE) code = cmd_check_run(&check);
     gate_end(&check.gate);
     figures_end(&check.before);
     figures_end(&check.now);

@@ -70,7 +70,7 @@ static double now(void) {
 
 static bool can_be_ended(const struct verb *verb) { return verb->type == WIRE_STOW || verb->type == WIRE_RESTORE; }
 
-static int help(const struct verb *verb) {
+static int cmd_control_help(const struct verb *verb) {
     bool trigger = verb->type == WIRE_TRIGGER;
     printf("usage: memstow %s PID %s [--timeout=SECONDS]\n", verb->name, trigger ? "[--reason=TEXT]" : "OWNER");
     if (can_be_ended(verb)) printf("       memstow %s PID [OWNER] --cancel [--timeout=SECONDS]\n", verb->name);
@@ -307,7 +307,7 @@ static bool valid_timeout(const char *value, double *seconds) {
     return !*end && isfinite(*seconds) && *seconds > 0;
 }
 
-static int take_option(struct order *order, int option, char **argv) {
+static int cmd_control_take_option(struct order *order, int option, char **argv) {
     const char *verb = order->verb->name;
     if (option == 'r' && order->verb->type != WIRE_TRIGGER) return usage_error(verb, "unknown option --reason");
     if (option == 'r') {
@@ -328,7 +328,7 @@ static int take_option(struct order *order, int option, char **argv) {
                : usage_error(verb, "--timeout=%s: not a number of seconds above 0", TEXT_SAFE(optarg));
 }
 
-static int run(const struct verb *verb, int argc, char **argv) {
+static int cmd_control_run(const struct verb *verb, int argc, char **argv) {
     static const struct option options[] = {{"reason", required_argument, NULL, 'r'},
                                             {"timeout", required_argument, NULL, 't'},
                                             {"cancel", no_argument, NULL, 'c'},
@@ -339,8 +339,8 @@ static int run(const struct verb *verb, int argc, char **argv) {
     order.verb = verb;
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
-        if (option == 'h') return help(verb);
-        int code = take_option(&order, option, argv);
+        if (option == 'h') return cmd_control_help(verb);
+        int code = cmd_control_take_option(&order, option, argv);
         if (code) return code;
     }
     int given = argc - optind;
@@ -354,7 +354,7 @@ static int run(const struct verb *verb, int argc, char **argv) {
     return carry_out(&order);
 }
 
-int cmd_trigger(int argc, char **argv) { return run(&verbs[0], argc, argv); }
-int cmd_stow(int argc, char **argv) { return run(&verbs[1], argc, argv); }
-int cmd_restore(int argc, char **argv) { return run(&verbs[2], argc, argv); }
-int cmd_release(int argc, char **argv) { return run(&verbs[3], argc, argv); }
+int cmd_trigger(int argc, char **argv) { return cmd_control_run(&verbs[0], argc, argv); }
+int cmd_stow(int argc, char **argv) { return cmd_control_run(&verbs[1], argc, argv); }
+int cmd_restore(int argc, char **argv) { return cmd_control_run(&verbs[2], argc, argv); }
+int cmd_release(int argc, char **argv) { return cmd_control_run(&verbs[3], argc, argv); }

@@ -16,7 +16,7 @@ struct choice {
     bool json, check;
 };
 
-static int help(void) {
+static int cmd_decisions_help(void) {
     puts("usage: memstow decisions FILE|PID [--json] [--check]\n"
          "\n"
          "Shows why models and other owners were kept, stowed or freed: each trigger with\n"
@@ -83,7 +83,7 @@ int cmd_decisions(int argc, char **argv) {
     struct choice choice = {0};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
-        if (option == 'h') return help();
+        if (option == 'h') return cmd_decisions_help();
         if (option != OPTION_JSON && option != OPTION_CHECK) return option_error("decisions", option, argv);
         choice.json |= option == OPTION_JSON;
         choice.check |= option == OPTION_CHECK;

@@ -32,7 +32,7 @@ enum {
     ROWS_JSON = 1000
 };
 
-static int help(void) {
+static int cmd_diff_help(void) {
     puts("usage: memstow diff A B [--by=VIEW] [--top=N] [--peak] [--fail-over=LIMIT,...]\n"
          "                    [--suppressions=FILE] [--all-frames] [--absolute]\n"
          "                    [--json | --html [-o PAGE]]\n"
@@ -261,7 +261,7 @@ static void complain_over(const struct diff *diff) {
                  over->limit->text);
 }
 
-static int judge(struct diff *diff) {
+static int cmd_diff_judge(struct diff *diff) {
     diff->gate = (struct gate){.before = &diff->figures[0],
                                .now = &diff->figures[1],
                                .thresholds = &diff->thresholds,
@@ -269,13 +269,13 @@ static int judge(struct diff *diff) {
     return diff->suppressed_in ? gate_judge(&diff->gate) : 0;
 }
 
-static int compare(struct diff *diff) {
+static int cmd_diff_compare(struct diff *diff) {
     int code = sides_load(diff);
     if (code != EXIT_FINE) return code;
     if (diff->root == BY_RUN && diff->apart)
         return usage_error("diff", "--by=run: the files are of two processes, whose runs are unrelated");
     if (groups_sort_by_growth(&diff->groups, diff->top) < 0 || groups_sort_by_growth(&diff->cuda, diff->top) < 0 ||
-        judge(diff) < 0) {
+        cmd_diff_judge(diff) < 0) {
         complain("not enough memory");
         return EXIT_UNREADABLE;
     }
@@ -308,7 +308,7 @@ static int take_form(struct diff *diff, const struct form *form) {
 }
 
 /* Returns 0, or an exit code after a complaint. */
-static int take_option(struct diff *diff, int option, char **argv) {
+static int cmd_diff_take_option(struct diff *diff, int option, char **argv) {
     switch (option) {
     case OPTION_BY:
         diff->view_given = true;
@@ -393,8 +393,8 @@ int cmd_diff(int argc, char **argv) {
     diff.top = not_given;
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
-        if (option == 'h') return help();
-        int code = take_option(&diff, option, argv);
+        if (option == 'h') return cmd_diff_help();
+        int code = cmd_diff_take_option(&diff, option, argv);
         if (code) return code;
     }
     if (argc - optind != 2) return usage_error("diff", "two files or PIDs are needed");
@@ -408,7 +408,7 @@ int cmd_diff(int argc, char **argv) {
     diff.form_top = diff.top == not_given ? SIZE_MAX : diff.top;
     if (diff.top == not_given) diff.top = default_top(&diff);
     code = known_load(&diff.suppressions, diff.suppressed_in);
-    if (code == EXIT_FINE) code = compare(&diff);
+    if (code == EXIT_FINE) code = cmd_diff_compare(&diff);
     for (int side = 0; side < 2; side++) {
         close_side(&diff, side);
         figures_end(&diff.figures[side]);

@@ -44,7 +44,7 @@ struct choice {
     struct follow follow;
 };
 
-static int help(void) {
+static int cmd_leaks_help(void) {
     puts("usage: memstow leaks FILE...|PID [--top=N] [--min=SIZE] [--all-frames]\n"
          "                     [--absolute] [--json | --html [-o PAGE]]\n"
          "       memstow leaks PID [--holders] [--timeout=SECONDS] …\n"
@@ -124,14 +124,14 @@ static struct leak_sites sites;
 static struct leaks leaks;
 static struct leaks_view view;
 
-static void forget(void) {
+static void cmd_leaks_forget(void) {
     symbols_end(view.symbols);
     view.symbols = NULL;
     leaks_clear(&leaks);
 }
 
 static int leaks_find_in(const struct choice *choice) {
-    forget();
+    cmd_leaks_forget();
     if (leaks_find(&leaks, &sites, &subject.image, choice->floor) < 0) return no_memory();
     view.symbols = symbols_begin(&subject.image, subject.pid);
     return leaks_group(&leaks, view.symbols) < 0 ? no_memory() : EXIT_FINE;
@@ -141,7 +141,7 @@ static int leaks_find_in(const struct choice *choice) {
 static int find_again(const struct choice *choice) {
     static struct subject later;
     if (subject_open_pid(&later, choice->pid, true) != EXIT_FINE) return EXIT_FINE;
-    forget();
+    cmd_leaks_forget();
     subject_close(&subject);
     subject = later;
     leak_sites_end(&sites);
@@ -219,7 +219,7 @@ static int leaks_show(const struct choice *choice) {
     return finish_output(code == EXIT_FINE ? codes[leaks_verdict(&leaks)] : code);
 }
 
-static int run(struct choice *choice, char **arguments, int count) {
+static int cmd_leaks_run(struct choice *choice, char **arguments, int count) {
     bool asks = choice->pid && !choice->follow.file && choice->timeout > 0;
     leak_sites_begin(&sites);
     int code = choice->follow.file ? leaks_follow(&choice->follow, &subject, &sites)
@@ -227,7 +227,7 @@ static int run(struct choice *choice, char **arguments, int count) {
     if (code == EXIT_FINE) code = leaks_find_in(choice);
     if (code == EXIT_FINE && asks) code = ask_for_more(choice);
     if (code == EXIT_FINE) code = leaks_show(choice);
-    forget();
+    cmd_leaks_forget();
     leak_sites_end(&sites);
     subject_close(&subject);
     return code;
@@ -256,7 +256,7 @@ static bool parse_timeout(const char *string, double *seconds) {
 }
 
 /* Returns 0, or an exit code after a complaint. */
-static int take_option(struct choice *choice, int option, char **argv) {
+static int cmd_leaks_take_option(struct choice *choice, int option, char **argv) {
     switch (option) {
     case OPTION_JSON:
         choice->json = true;
@@ -331,11 +331,11 @@ int cmd_leaks(int argc, char **argv) {
     struct choice choice = {.top = not_given, .floor = LEAKS_FLOOR, .timeout = TIMEOUT};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
-        if (option == 'h') return help();
-        int code = take_option(&choice, option, argv);
+        if (option == 'h') return cmd_leaks_help();
+        int code = cmd_leaks_take_option(&choice, option, argv);
         if (code) return code;
     }
     if (choice.top == not_given) choice.top = choice.json || choice.html ? SIZE_MAX : TOP_DEFAULT;
     int code = check_words(&choice, argv + optind, argc - optind);
-    return code ? code : run(&choice, argv + optind, argc - optind);
+    return code ? code : cmd_leaks_run(&choice, argv + optind, argc - optind);
 }

@@ -44,7 +44,7 @@ struct cycle {
     size_t count[VERDICT_FAILED + 1], own_faults, skipped;
 };
 
-static int help(void) {
+static int cmd_lifecycle_help(void) {
     printf("usage: memstow lifecycle [OPTION...] SCENARIO\n"
            "\n"
            "Starts a program, uses it, closes it, and shows what is left of it. The file\n"
@@ -183,7 +183,7 @@ static int exit_code(const struct cycle *cycle) {
     return cycle->strict && cycle->count[VERDICT_WARNING] ? EXIT_OVER : EXIT_FINE;
 }
 
-static int execute(struct cycle *cycle) {
+static int cmd_lifecycle_execute(struct cycle *cycle) {
     if (cycle->json) {
         json_begin(cycle->json, stdout, "memstow-lifecycle");
         json_string(cycle->json, "scenario", cycle->path);
@@ -234,7 +234,7 @@ static void find_here(struct cycle *cycle) {
     free(whole);
 }
 
-static int prepare(struct cycle *cycle) {
+static int cmd_lifecycle_prepare(struct cycle *cycle) {
     if (scenario_load(&cycle->scenario, cycle->path) < 0) {
         complain("%s", cycle->scenario.error);
         return EXIT_UNREADABLE;
@@ -265,7 +265,7 @@ static bool take_tests(struct cycle *cycle, const char *list) {
 }
 
 /* Returns 0, or an exit code after a complaint. */
-static int take_option(struct cycle *cycle, int option, char **argv) {
+static int cmd_lifecycle_take_option(struct cycle *cycle, int option, char **argv) {
     static struct json json;
     switch (option) {
     case OPTION_TEST:
@@ -317,15 +317,15 @@ int cmd_lifecycle(int argc, char **argv) {
     static struct cycle cycle = {.start = {.subcommand = "lifecycle"}};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
-        if (option == 'h') return help();
-        int code = take_option(&cycle, option, argv);
+        if (option == 'h') return cmd_lifecycle_help();
+        int code = cmd_lifecycle_take_option(&cycle, option, argv);
         if (code != EXIT_FINE) return code;
     }
     if (argc - optind != 1) return usage_error("lifecycle", "one SCENARIO is needed");
     cycle.path = argv[optind];
     want_all(&cycle);
-    int code = prepare(&cycle);
-    if (code == EXIT_FINE) code = execute(&cycle);
+    int code = cmd_lifecycle_prepare(&cycle);
+    if (code == EXIT_FINE) code = cmd_lifecycle_execute(&cycle);
     remove_ledgers(&cycle);
     free((char *)cycle.exempt.folder);
     scenario_clear(&cycle.scenario);

@@ -24,7 +24,7 @@ struct choice {
     size_t models;
 };
 
-static int help(void) {
+static int cmd_metrics_help(void) {
     puts("usage: memstow metrics PID|--all [--models=N] [--textfile=DIR]\n"
          "\n"
          "Figures of running processes as OpenMetrics, for Prometheus and whatever else\n"
@@ -102,7 +102,7 @@ int cmd_metrics(int argc, char **argv) {
     struct choice choice = {.models = MODELS};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
-        if (option == 'h') return help();
+        if (option == 'h') return cmd_metrics_help();
         if (option != 'a' && option != 'm' && option != 't') return option_error("metrics", option, argv);
         if (option == 'a') choice.all = true;
         if (option == 't') choice.folder = optarg;

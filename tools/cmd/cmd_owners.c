@@ -17,7 +17,7 @@
 
 enum { BEFORE_NAME = 67, CUDA_COLUMN = 13, NAME_LEAST = 12, WHOLE_NAME = 1000 };
 
-static int help(void) {
+static int cmd_owners_help(void) {
     puts("usage: memstow owners FILE|PID [--json]\n"
          "\n"
          "Lists the owners that a program has registered: models, nodes, runs and others,\n"
@@ -156,7 +156,7 @@ int cmd_owners(int argc, char **argv) {
     bool as_json = false;
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
-        if (option == 'h') return help();
+        if (option == 'h') return cmd_owners_help();
         if (option != 'j') return option_error("owners", option, argv);
         as_json = true;
     }

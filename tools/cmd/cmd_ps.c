@@ -14,7 +14,7 @@
 
 enum { BEFORE_FILE = 64, WHOLE_NAME = 1000 };
 
-static int help(void) {
+static int cmd_ps_help(void) {
     puts("usage: memstow ps [--json]\n"
          "\n"
          "Lists the processes that memstow tracks now and that you may look at.\n"
@@ -68,7 +68,7 @@ int cmd_ps(int argc, char **argv) {
     bool as_json = false;
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
-        if (option == 'h') return help();
+        if (option == 'h') return cmd_ps_help();
         if (option != 'j') return option_error("ps", option, argv);
         as_json = true;
     }

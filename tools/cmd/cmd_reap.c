@@ -38,7 +38,7 @@ struct reap {
     bool over; /* the program of the last list is gone, and none of its processes is left */
 };
 
-static int help(void) {
+static int cmd_reap_help(void) {
     puts("usage: memstow reap [--end] [FILE...]\n"
          "\n"
          "Lists the processes that a program left running when it ended: those in its\n"
@@ -229,14 +229,14 @@ static const char *registered_name(const struct reap *reap, const struct proc_en
     return "";
 }
 
-static void describe(const struct reap *reap, const struct proc_entry *entry, const char *what) {
+static void cmd_reap_describe(const struct reap *reap, const struct proc_entry *entry, const char *what) {
     struct process process = {.start_ticks = entry->start_ticks};
     const char *name = registered_name(reap, entry);
     printf("  %s%s%s%s, pid %d, %s, %s old: %s\n", text_fit(entry->name, 31).s, *name ? " (" : "", text_fit(name, 63).s,
            *name ? ")" : "", (int)entry->pid, text_size(entry->rss).s, text_duration(process_age(&process)).s, what);
 }
 
-static size_t list(struct reap *reap, struct ending *endings) {
+static size_t cmd_reap_list(struct reap *reap, struct ending *endings) {
     size_t count = 0;
     for (size_t i = 0; i < reap->table.count; i++) {
         const struct proc_entry *entry = &reap->table.entries[i];
@@ -245,7 +245,7 @@ static size_t list(struct reap *reap, struct ending *endings) {
         if (is_own(entry->pid)) {
             endings[count++] = (struct ending){.pid = entry->pid, .start_ticks = entry->start_ticks};
         } else {
-            describe(reap, entry, "of another user, and left alone");
+            cmd_reap_describe(reap, entry, "of another user, and left alone");
             reap->stayed++;
         }
     }
@@ -256,9 +256,9 @@ static void endings_tell(struct reap *reap, const struct ending *endings, size_t
     for (size_t i = 0; i < count; i++) {
         const struct proc_entry *entry = proc_table_find(&reap->table, endings[i].pid);
         if (!reap->end)
-            describe(reap, entry, "left");
+            cmd_reap_describe(reap, entry, "left");
         else
-            describe(reap, entry, ending_words(endings[i].result));
+            cmd_reap_describe(reap, entry, ending_words(endings[i].result));
         if (!reap->end || endings[i].result >= ENDING_REFUSED) reap->stayed++;
     }
 }
@@ -303,7 +303,7 @@ static int reap_file(struct reap *reap, const char *path) {
         printf("%s: %s\n", TEXT_SAFE(path), why);
     } else {
         mark(reap);
-        size_t before = reap->found, count = list(reap, endings);
+        size_t before = reap->found, count = cmd_reap_list(reap, endings);
         if (reap->end) ending_all(endings, count, PATIENCE_NS, NULL, NULL);
         endings_tell(reap, endings, count);
         if (reap->found == before) printf("%s: nothing of it is left\n", TEXT_SAFE(path));
@@ -401,7 +401,7 @@ int cmd_reap(int argc, char **argv) {
     reap.boot_known = os_boot_id(reap.boot_id);
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
-        if (option == 'h') return help();
+        if (option == 'h') return cmd_reap_help();
         if (option != OPTION_END) return option_error("reap", option, argv);
         reap.end = true;
     }

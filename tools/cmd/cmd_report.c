@@ -44,7 +44,7 @@ struct choice {
     struct subject_before before; /* with several files */
 };
 
-static int help(void) {
+static int cmd_report_help(void) {
     puts("usage: memstow report FILE|PID [--by=VIEW] [--top=N] [--match=TEXT]\n"
          "                      [--peak | --churn] [--all-frames] [--absolute] [--json]\n"
          "       memstow report FILE|PID --folded|--pprof|--speedscope\n"
@@ -166,7 +166,7 @@ static bool parse_min(const char *text, uint64_t *bytes) {
 }
 
 /* Returns 0, or an exit code after a complaint. */
-static int take_option(struct choice *choice, int option, char **argv) {
+static int cmd_report_take_option(struct choice *choice, int option, char **argv) {
     switch (option) {
     case OPTION_BY:
         if (!view_parse(optarg, &choice->view))
@@ -279,8 +279,8 @@ int cmd_report(int argc, char **argv) {
     struct choice choice = {.write = report_text};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
-        if (option == 'h') return help();
-        int code = take_option(&choice, option, argv);
+        if (option == 'h') return cmd_report_help();
+        int code = cmd_report_take_option(&choice, option, argv);
         if (code) return code;
     }
     int code = EXIT_FINE;

@@ -10,7 +10,7 @@
 
 enum { OPTION_QUIET = START_OTHERS, OPTION_VERIFY, OPTION_CUPTI, OPTION_EXEC };
 
-static int help(void) {
+static int cmd_run_help(void) {
     printf("usage: memstow run [OPTION...] [--] CMD [ARG...]\n"
            "\n"
            "Runs CMD and keeps a ledger of its memory, and of each of its children, in a\n"
@@ -32,7 +32,7 @@ static int help(void) {
     return finish_output(EXIT_FINE);
 }
 
-static int execute(struct start *start, bool quiet) {
+static int cmd_run_execute(struct start *start, bool quiet) {
     struct launch launch = {0};
     struct status status;
     int code = start_launch(start, &launch);
@@ -58,7 +58,7 @@ int cmd_run(int argc, char **argv) {
     opterr = 0;
     /* '+': the first word that is not an option is the command. The words after it belong to the command. */
     for (int option; (option = getopt_long(argc, argv, "+:ho:", options, NULL)) != -1;) {
-        if (option == 'h') return help();
+        if (option == 'h') return cmd_run_help();
         if (option == OPTION_QUIET || option == OPTION_EXEC) {
             quiet |= option == OPTION_QUIET;
             becomes |= option == OPTION_EXEC;
@@ -77,5 +77,5 @@ int cmd_run(int argc, char **argv) {
     if (optind == argc) return usage_error("run", "no command given");
     int code = start_prepare(&start, argv + optind);
     if (code != EXIT_FINE) return code;
-    return becomes ? start_become(&start) : execute(&start, quiet);
+    return becomes ? start_become(&start) : cmd_run_execute(&start, quiet);
 }

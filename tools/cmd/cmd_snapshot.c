@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-static int help(void) {
+static int cmd_snapshot_help(void) {
     puts("usage: memstow snapshot PID [-o FILE]\n"
          "\n"
          "Copies the ledger of a running process into a file that 'memstow report' and\n"
@@ -82,7 +82,7 @@ int cmd_snapshot(int argc, char **argv) {
     const char *output = NULL;
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
-        if (option == 'h') return help();
+        if (option == 'h') return cmd_snapshot_help();
         if (option != 'o') return option_error("snapshot", option, argv);
         output = optarg;
     }

@@ -41,7 +41,7 @@ struct watch {
     size_t left;
 };
 
-static int help(void) {
+static int cmd_watch_help(void) {
     printf("usage: memstow watch [OPTION...] [--] CMD [ARG...]\n"
            "       memstow watch --pid=PID [--grace=TIME]\n"
            "\n"
@@ -183,7 +183,7 @@ static void watch_settle(struct watch *watch) {
         fprintf(stderr, "memstow: %s is left\n", nothing);
 }
 
-static int execute(struct watch *watch) {
+static int cmd_watch_execute(struct watch *watch) {
     int code = start_launch(&watch->start, &watch->launch);
     if (code != EXIT_FINE) return code;
     watch->shown = !watch->quiet && isatty(STDERR_FILENO);
@@ -224,7 +224,7 @@ static int tell_now(const struct watch *watch) {
 }
 
 /* Returns 0, or an exit code after a complaint. */
-static int take_option(struct watch *watch, int option, char **argv) {
+static int cmd_watch_take_option(struct watch *watch, int option, char **argv) {
     watch->of_command |= option != OPTION_GRACE && option != OPTION_PID;
     switch (option) {
     case OPTION_PID:
@@ -265,8 +265,8 @@ int cmd_watch(int argc, char **argv) {
         .start = {.subcommand = "watch"}, .launch = {.adopts = true}, .grace_ns = GRACE_S * SECOND_NS};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, "+:ho:", options, NULL)) != -1;) {
-        if (option == 'h') return help();
-        int code = take_option(&watch, option, argv);
+        if (option == 'h') return cmd_watch_help();
+        int code = cmd_watch_take_option(&watch, option, argv);
         if (code != EXIT_FINE) return code;
     }
     if (watch.pid && (watch.of_command || optind < argc)) return usage_error("watch", "--pid goes with --grace only");
@@ -275,5 +275,5 @@ int cmd_watch(int argc, char **argv) {
     int code = start_prepare(&watch.start, argv + optind);
     if (code != EXIT_FINE) return code;
     if (!family_adopt()) complain("processes that cut the link to their parent cannot be followed here");
-    return execute(&watch);
+    return cmd_watch_execute(&watch);
 }

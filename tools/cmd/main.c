@@ -48,7 +48,7 @@ static const char usage[] = "usage: memstow COMMAND [ARGUMENT...]\n"
                             "       memstow help [COMMAND]\n"
                             "       memstow --version\n";
 
-static int help(void) {
+static int main_help(void) {
     printf("%s\nAn exact ledger of a program's memory.\n\n", usage);
     for (int i = 0; i < COMMANDS; i++) printf("  %-10s %s\n", commands[i].name, commands[i].summary);
     puts("\n'memstow COMMAND --help' tells more. Start with:\n"
@@ -73,7 +73,8 @@ static int help_on(char *name) {
 int main(int argc, char **argv) {
     if (argc < 2) return no_command();
     if (strcmp(argv[1], "help") == 0 && argc > 2) return help_on(argv[2]);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) return help();
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
+        return main_help();
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) return cmd_version(argc, argv);
     const struct command *command = command_find(argv[1]);
     return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);

@@ -101,7 +101,7 @@ static struct event read_event(const struct trace_line *line) {
 /* Assigns events to triggers. A READ belongs to the current trigger or the next one, REFUSED to the current one, HELD
  * and LOST to the last one. Lines that memstow itself writes name their trigger; if that is another one, they belong to
  * none. */
-static void assign(struct decisions *self) {
+static void decisions_assign(struct decisions *self) {
     bool on = false;
     size_t last = 0, pending = 0;
     for (size_t i = 0; i < self->event_count; i++) {
@@ -135,7 +135,7 @@ int decisions_load(struct decisions *self, const struct image *image) {
     self->triggers = calloc(count + 1, sizeof *self->triggers);
     if (!self->events || !self->triggers) return -1;
     for (size_t at = 0; trace_lines_next(image, &at, &line);) self->events[self->event_count++] = read_event(&line);
-    assign(self);
+    decisions_assign(self);
     return decisions_check(self);
 }
 

@@ -142,7 +142,7 @@ static int link_sets(struct decisions *self) {
 }
 
 /* Whether a SET is still valid at `until`. */
-static bool holds(const struct event *set, const struct event *until) {
+static bool decisions_check_holds(const struct event *set, const struct event *until) {
     return has_ids(set) && set < until && set->words[WORD_POLICY] != MEMSTOW_NO_POLICY &&
            !(set->replaced && set->replaced < until);
 }
@@ -166,7 +166,7 @@ static bool matches(const struct event *set, const struct wanted *wanted) {
 /* The latest SET that is valid at `read` and matches. */
 static const struct event *set_with(struct range sets, const struct event *read, struct wanted wanted) {
     for (size_t i = sets.count; i-- > 0;)
-        if (matches(sets.first[i], &wanted) && holds(sets.first[i], read)) return sets.first[i];
+        if (matches(sets.first[i], &wanted) && decisions_check_holds(sets.first[i], read)) return sets.first[i];
     return NULL;
 }
 
@@ -201,7 +201,7 @@ static const struct event *set_for(struct range sets, const struct event *read, 
 /* A valid SET with any ids; NULL: none. */
 static const struct event *any_that_holds(struct range sets, const struct event *read, bool flag) {
     for (size_t i = 0; i < sets.count; i++)
-        if (sets.first[i]->flag == flag && holds(sets.first[i], read)) return sets.first[i];
+        if (sets.first[i]->flag == flag && decisions_check_holds(sets.first[i], read)) return sets.first[i];
     return NULL;
 }
 
@@ -404,7 +404,8 @@ static void tally_event(struct tally *tally, const struct event *event) {
     }
 }
 
-static void expect(struct order *order, const struct event *event, const char *what, uint64_t said, uint64_t counted) {
+static void decisions_check_expect(struct order *order, const struct event *event, const char *what, uint64_t said,
+                                   uint64_t counted) {
     if (said != counted)
         fault(order, FAULT_COUNTS, event, "%s: %" PRIu64 " is said, %" PRIu64 " is what the lines add up to", what,
               said, counted);
@@ -412,26 +413,29 @@ static void expect(struct order *order, const struct event *event, const char *w
 
 static void check_device_counts(struct order *order, const struct event *begin, const struct event *act,
                                 const struct tally *tally) {
-    expect(order, begin, "device_before_bytes", begin->numbers[NUMBER_DEVICE_BEFORE], tally->device_decided);
-    expect(order, act, "device_before_bytes", act->numbers[NUMBER_DEVICE_BEFORE], tally->device_before);
-    expect(order, act, "device_after_bytes", act->numbers[NUMBER_DEVICE_AFTER], tally->device_after);
-    expect(order, act, "device_bytes of what remains", act->numbers[NUMBER_DEVICE_AFTER], tally->device_remaining);
+    decisions_check_expect(order, begin, "device_before_bytes", begin->numbers[NUMBER_DEVICE_BEFORE],
+                           tally->device_decided);
+    decisions_check_expect(order, act, "device_before_bytes", act->numbers[NUMBER_DEVICE_BEFORE], tally->device_before);
+    decisions_check_expect(order, act, "device_after_bytes", act->numbers[NUMBER_DEVICE_AFTER], tally->device_after);
+    decisions_check_expect(order, act, "device_bytes of what remains", act->numbers[NUMBER_DEVICE_AFTER],
+                           tally->device_remaining);
 }
 
 static void check_counts(struct order *order, size_t index, const struct tally *tally) {
     const struct decisions *self = order->decisions;
     const struct event *begin = &self->events[self->triggers[index].event],
                        *act = &self->events[self->triggers[index].act];
-    expect(order, begin, "owners", begin->numbers[NUMBER_OWNERS], tally->decisions);
-    expect(order, begin, "before_bytes", begin->numbers[NUMBER_BEFORE], tally->decided_bytes);
+    decisions_check_expect(order, begin, "owners", begin->numbers[NUMBER_OWNERS], tally->decisions);
+    decisions_check_expect(order, begin, "before_bytes", begin->numbers[NUMBER_BEFORE], tally->decided_bytes);
     for (int i = 0; i < POLICY_CATEGORIES; i++)
-        expect(order, act, decisions_category((uint8_t)i), act->numbers[NUMBER_COUNT_KEPT + i], tally->categories[i]);
-    expect(order, act, "models_before", act->numbers[NUMBER_MODELS_BEFORE], tally->count);
-    expect(order, act, "models_after", act->numbers[NUMBER_MODELS_AFTER],
-           tally->count - tally->categories[POLICY_FREED]);
-    expect(order, act, "before_bytes", act->numbers[NUMBER_BEFORE], tally->before);
-    expect(order, act, "after_bytes", act->numbers[NUMBER_AFTER], tally->after);
-    expect(order, act, "bytes of what remains", act->numbers[NUMBER_AFTER], tally->remaining);
+        decisions_check_expect(order, act, decisions_category((uint8_t)i), act->numbers[NUMBER_COUNT_KEPT + i],
+                               tally->categories[i]);
+    decisions_check_expect(order, act, "models_before", act->numbers[NUMBER_MODELS_BEFORE], tally->count);
+    decisions_check_expect(order, act, "models_after", act->numbers[NUMBER_MODELS_AFTER],
+                           tally->count - tally->categories[POLICY_FREED]);
+    decisions_check_expect(order, act, "before_bytes", act->numbers[NUMBER_BEFORE], tally->before);
+    decisions_check_expect(order, act, "after_bytes", act->numbers[NUMBER_AFTER], tally->after);
+    decisions_check_expect(order, act, "bytes of what remains", act->numbers[NUMBER_AFTER], tally->remaining);
     check_device_counts(order, begin, act, tally);
 }
 

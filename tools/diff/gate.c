@@ -27,7 +27,7 @@ static void ranges_now(const struct gate *gate, const struct figure *figure, str
     finding->now[1] = now ? now->blocks : (struct range){0, 0};
 }
 
-static void measure(const struct gate *gate, const struct figure *figure, struct finding *finding) {
+static void gate_measure(const struct gate *gate, const struct figure *figure, struct finding *finding) {
     *finding = (struct finding){.figure = figure};
     ranges_before(gate, figure, finding);
     ranges_now(gate, figure, finding);
@@ -48,7 +48,7 @@ static int64_t most_grown(const struct gate *gate, const struct finding *site, i
 static int over_add(struct gate *gate, const struct figure *figure, size_t capacity) {
     struct finding *finding = &gate->list[gate->count];
     if (gate->count == capacity) return -1;
-    measure(gate, figure, finding);
+    gate_measure(gate, figure, finding);
     bool grew = finding->growth.bytes > 0 || finding->growth.blocks > 0;
     if (gate->suppressions && grew) finding->suppression = suppressions_match(gate->suppressions, figure);
     if (figure->kind != FIGURE_SITE || has_changed(finding)) gate->count++;

@@ -120,9 +120,9 @@ static int find_rows(struct html_diff *self) {
     return 0;
 }
 
-static uint64_t magnitude(int64_t number) { return number < 0 ? -(uint64_t)number : (uint64_t)number; }
+static uint64_t html_diff_magnitude(int64_t number) { return number < 0 ? -(uint64_t)number : (uint64_t)number; }
 
-static double size_of(const struct row *row) {
+static double html_diff_size_of(const struct row *row) {
     double a = (double)(int64_t)row->side[0].live_bytes, b = (double)(int64_t)row->side[1].live_bytes;
     return a > b ? a : b;
 }
@@ -140,12 +140,12 @@ static unsigned cost_of(const struct row *row) {
 static void weigh(const struct html_diff *self, struct html_leaf *leaves, size_t first, size_t end) {
     double grown = 1, held = 1;
     for (size_t i = first; i < end; i++) {
-        grown += (double)magnitude(row_growth(row_of(self, i)));
-        held += size_of(row_of(self, i));
+        grown += (double)html_diff_magnitude(row_growth(row_of(self, i)));
+        held += html_diff_size_of(row_of(self, i));
     }
     for (size_t i = first; i < end; i++) {
-        double change = (double)magnitude(row_growth(row_of(self, i))) / grown,
-               part = size_of(row_of(self, i)) / held / 8;
+        double change = (double)html_diff_magnitude(row_growth(row_of(self, i))) / grown,
+               part = html_diff_size_of(row_of(self, i)) / held / 8;
         leaves[i].weight = (float)(change > part ? change : part > 0 ? part : 0);
     }
 }

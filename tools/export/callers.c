@@ -54,7 +54,7 @@ static int by_line(const void *left, const void *right) {
     return compare_lines(((const struct caller *)left)->line, ((const struct caller *)right)->line);
 }
 
-static int by_bytes(const void *left, const void *right) {
+static int callers_by_bytes(const void *left, const void *right) {
     const struct caller_group *a = left, *b = right;
     if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
     return compare_lines(a->first->line, b->first->line);
@@ -67,7 +67,7 @@ static size_t same_line(const struct caller *list, size_t first, size_t count) {
 }
 
 /* Gives lines with the same text the same line. */
-static void unite(const struct callers *self, struct caller *list, size_t count) {
+static void callers_unite(const struct callers *self, struct caller *list, size_t count) {
     for (size_t i = 0, next; i < count; i = next) {
         next = same_line(list, i, count);
         if (!list[i].node) continue;
@@ -80,7 +80,7 @@ static void unite(const struct callers *self, struct caller *list, size_t count)
 struct caller_group *callers_step(const struct callers *self, struct caller *list, size_t count, size_t *groups) {
     for (size_t i = 0; i < count; i++) step_out(self, &list[i]);
     qsort(list, count, sizeof *list, by_line);
-    unite(self, list, count);
+    callers_unite(self, list, count);
     *groups = 0;
     for (size_t i = 0; i < count; i = same_line(list, i, count)) ++*groups;
     struct caller_group *found = calloc(*groups + 1, sizeof *found);
@@ -91,6 +91,6 @@ struct caller_group *callers_step(const struct callers *self, struct caller *lis
         *group = (struct caller_group){.first = &list[i], .count = next - i, .ended = !list[i].node};
         for (size_t k = i; k < next; k++) group->bytes += list[k].bytes;
     }
-    if (found) qsort(found, *groups, sizeof *found, by_bytes);
+    if (found) qsort(found, *groups, sizeof *found, callers_by_bytes);
     return found;
 }

@@ -170,7 +170,7 @@ static int model_sum(struct models *models, const struct image *image, const str
     return 0;
 }
 
-static int by_size(const void *left, const void *right) {
+static int metrics_by_size(const void *left, const void *right) {
     const struct model *a = left, *b = right;
     uint64_t of_a = a->live + a->device, of_b = b->live + b->device;
     if (of_a != of_b) return of_a < of_b ? 1 : -1;
@@ -180,7 +180,7 @@ static int by_size(const void *left, const void *right) {
 
 /* The models beyond the first few become one. */
 static void models_bound(struct models *models, size_t most) {
-    if (models->count) qsort(models->list, models->count, sizeof *models->list, by_size);
+    if (models->count) qsort(models->list, models->count, sizeof *models->list, metrics_by_size);
     if (models->count <= most) return;
     struct model others = {.name = "(others)", .origin = ""};
     for (size_t i = most; i < models->count; i++) {

@@ -179,7 +179,7 @@ static uint64_t location_of(struct pprof *pprof, const struct pprof_side *side, 
     return side->first_location + frame;
 }
 
-static bool skips(const struct pprof *pprof, const struct pprof_side *side, uint32_t frame) {
+static bool pprof_skips(const struct pprof *pprof, const struct pprof_side *side, uint32_t frame) {
     return frame >= side->image->frame_count || (pprof->python && !innermost_is_python(side->image, frame));
 }
 
@@ -190,7 +190,7 @@ static size_t locate_all(struct pprof *pprof, const struct pprof_sample *sample)
     const uint32_t *frames = side->image ? stack_all(side->image, sample->stack, &count) : NULL;
     if (sample->inner) pprof->locations[known++] = locate_name(pprof, side, sample->inner, 0);
     for (size_t i = 0; i < count; i++)
-        if (!skips(pprof, side, frames[i])) pprof->locations[known++] = location_of(pprof, side, frames[i]);
+        if (!pprof_skips(pprof, side, frames[i])) pprof->locations[known++] = location_of(pprof, side, frames[i]);
     if (!known) pprof->locations[known++] = locate_name(pprof, side, sample->nowhere, sample->module);
     if (sample->root) pprof->locations[known++] = locate_name(pprof, side, sample->root, 0);
     return known;
@@ -289,7 +289,7 @@ int pprof_begin(struct pprof *pprof, const struct pprof_head *head) {
     return pprof->failed ? -1 : 0;
 }
 
-static void forget(struct pprof_text **table) {
+static void pprof_forget(struct pprof_text **table) {
     struct pprof_text *one, *next;
     HASH_ITER(hh, *table, one, next) {
         HASH_DEL(*table, one);
@@ -300,9 +300,9 @@ static void forget(struct pprof_text **table) {
 int pprof_end(struct pprof *pprof) {
     compress_bytes(pprof, NULL, 0, Z_FINISH);
     deflateEnd(&pprof->stream);
-    forget(&pprof->strings);
-    forget(&pprof->functions);
-    forget(&pprof->names);
+    pprof_forget(&pprof->strings);
+    pprof_forget(&pprof->functions);
+    pprof_forget(&pprof->names);
     for (int i = 0; i < PPROF_SIDES; i++) free(pprof->sides[i].located);
     free(pprof->locations);
     free(pprof->packed);

@@ -25,7 +25,7 @@ static bool is_formula(const char *text) {
     return *text && strchr("=+-@", *text);
 }
 
-static void put_text(const char *text) {
+static void report_csv_put_text(const char *text) {
     struct text_line safe = text_fit(text ? text : "", TEXT_COLUMNS);
     bool formula = is_formula(safe.s);
     bool quoted = formula || safe.s[strcspn(safe.s, "\",")] || *safe.s == ' ';
@@ -39,7 +39,7 @@ static void put_text(const char *text) {
     putchar(',');
 }
 
-static void put_path(const char *path) { put_text(path ? text_fit_path(path, TEXT_COLUMNS).s : ""); }
+static void put_path(const char *path) { report_csv_put_text(path ? text_fit_path(path, TEXT_COLUMNS).s : ""); }
 
 static void put_number(uint64_t number, char after) { printf("%" PRIu64 "%c", number, after); }
 
@@ -49,14 +49,14 @@ static void put_place(const struct report *report, const struct total *sum) {
     struct innermost_line line;
     char nameless[SYMBOL_NAMELESS];
     if (!innermost_caller(&line, report->image, report->symbols, sum->stack)) {
-        put_text(report_no_frames(report, sum->module));
-        put_text("");
+        report_csv_put_text(report_no_frames(report, sum->module));
+        report_csv_put_text("");
         put_path(image_module(report->image, sum->module));
         fputs(",,", stdout);
         return;
     }
-    put_text(line.symbol->function ? line.symbol->function : symbol_nameless(line.frame, nameless));
-    put_text(line.frame->python ? "python" : "native");
+    report_csv_put_text(line.symbol->function ? line.symbol->function : symbol_nameless(line.frame, nameless));
+    report_csv_put_text(line.frame->python ? "python" : "native");
     put_path(line.frame->module);
     put_path(line.symbol->file);
     if (line.symbol->line) printf("%" PRIu32, line.symbol->line);
@@ -65,7 +65,7 @@ static void put_place(const struct report *report, const struct total *sum) {
 
 static void put_owner(const struct report *report, uint32_t id) {
     char words[2048];
-    put_text(image_owner_words(report->image, id, words, sizeof words));
+    report_csv_put_text(image_owner_words(report->image, id, words, sizeof words));
 }
 
 static void put_figures(const struct total *sum, double variance) {
@@ -82,7 +82,7 @@ static void put_figures(const struct total *sum, double variance) {
 static void put_site(const struct report *report, const struct listed_site *site, const char *memory) {
     struct total sum = report_site(report->image, site);
     const struct snap_tag *tag = image_tag(report->image, sum.tag);
-    put_text(memory);
+    report_csv_put_text(memory);
     put_place(report, &sum);
     put_owner(report, tag->model);
     put_owner(report, tag->node);
@@ -109,8 +109,8 @@ static void put_rest(const struct report *report, const struct listed_site *site
     rest.free_bytes = rest.alloc_bytes - live_bytes;
     rest.free_blocks = rest.alloc_blocks - live_blocks;
     snprintf(name, sizeof name, "(%zu more)", count);
-    put_text(memory);
-    put_text(name);
+    report_csv_put_text(memory);
+    report_csv_put_text(name);
     fputs(",,,,,,,", stdout);
     put_figures(&rest, variance);
 }

@@ -30,7 +30,7 @@ static int write_columns(struct html_fit *fit, html_data *write, void *context) 
 }
 
 /* Whether everything that was asked for is in, or the columns fit well. */
-static bool fits(const struct html_fit *fit, const struct html_tree *tree, size_t most) {
+static bool html_fit_fits(const struct html_fit *fit, const struct html_tree *tree, size_t most) {
     bool all = tree->leaf_count - tree->folded >= (most < tree->leaf_count ? most : tree->leaf_count);
     return fit->size <= ROOM && (all || fit->size >= ENOUGH);
 }
@@ -42,7 +42,7 @@ int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, ht
         html_fit_end(fit);
         if (html_tree_choose(tree, most, bytes) < 0 || html_tree_build(tree) < 0) return -1;
         if (write_columns(fit, write, context) < 0) return -1;
-        if (fits(fit, tree, most)) return 0;
+        if (html_fit_fits(fit, tree, most)) return 0;
         bytes = (size_t)((double)bytes * AIM / (double)fit->size);
     }
     return 0;

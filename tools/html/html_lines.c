@@ -96,8 +96,8 @@ static bool is_interpreter(const char *module) {
     return strncmp(name, "python", 6) == 0 && (!name[6] || (name[6] >= '0' && name[6] <= '9'));
 }
 
-static uint32_t kind_of(const struct image *image, uint32_t id, const struct named_frame *frame,
-                        const struct symbol *symbol) {
+static uint32_t html_lines_kind_of(const struct image *image, uint32_t id, const struct named_frame *frame,
+                                   const struct symbol *symbol) {
     uint32_t kind = symbol->function ? 0 : HTML_LINE_UNNAMED;
     if (frame->python) kind |= HTML_LINE_PYTHON;
     if (frame->python && innermost_is_import(image, id)) kind |= HTML_LINE_IMPORT;
@@ -122,7 +122,7 @@ static uint32_t add_symbol(struct html_lines *lines, const struct image *image, 
                            .file = text_number(lines, symbol->file ? symbol->file : ""),
                            .module = text_number(lines, frame->module ? frame->module : ""),
                            .line = symbol->line,
-                           .kind = kind_of(image, id, frame, symbol)};
+                           .kind = html_lines_kind_of(image, id, frame, symbol)};
     return line_number(lines, key);
 }
 

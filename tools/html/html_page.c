@@ -38,7 +38,7 @@ static int write_to(FILE *to, html_data *data, void *context) {
 
 /* ---- the file */
 
-static int refuse(const char *path, const char *why) {
+static int html_page_refuse(const char *path, const char *why) {
     complain("%s: %s", TEXT_SAFE(path), why);
     return EXIT_UNREADABLE;
 }
@@ -64,11 +64,11 @@ static int open_file(struct new_file *file, const char *path) {
 int html_page_write(const char *path, html_data *data, void *context) {
     struct new_file file;
     if (!path) return write_to(stdout, data, context);
-    if (is_ledger(path)) return refuse(path, "is a memstow file: not replaced by a page");
+    if (is_ledger(path)) return html_page_refuse(path, "is a memstow file: not replaced by a page");
     int error = open_file(&file, path), code = EXIT_FINE;
     if (!error) {
         code = write_to(file.stream, data, context);
         error = new_file_end(&file, code == EXIT_FINE);
     }
-    return error ? refuse(path, new_file_why(error)) : code;
+    return error ? html_page_refuse(path, new_file_why(error)) : code;
 }

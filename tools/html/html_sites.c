@@ -16,7 +16,7 @@ static struct total total_of(const struct html_sites *self, size_t index) {
     return report_site(image_of(self, index), &self->sites[index]);
 }
 
-static struct listed_site *list(const struct report *report, const struct image *image, size_t *count) {
+static struct listed_site *html_sites_list(const struct report *report, const struct image *image, size_t *count) {
     struct report all = *report;
     all.image = image;
     all.top = 0; /* unsorted */
@@ -28,8 +28,8 @@ static int find_sites(struct html_sites *self) {
     size_t host = 0, device = 0;
     const struct image *image = self->report->image;
     if (image->cuda.used) self->devices = cuda_view(image);
-    struct listed_site *devices = image->cuda.used ? list(self->report, &self->devices, &device) : NULL;
-    self->sites = list(self->report, image, &host);
+    struct listed_site *devices = image->cuda.used ? html_sites_list(self->report, &self->devices, &device) : NULL;
+    self->sites = html_sites_list(self->report, image, &host);
     struct listed_site *both = self->sites && device ? realloc(self->sites, (host + device + 1) * sizeof *both) : NULL;
     if (both) {
         memcpy(both + host, devices, device * sizeof *both);
@@ -48,7 +48,7 @@ struct whole {
     double bytes[MEASURES];
 };
 
-static struct whole add_up(const struct html_sites *self, size_t first, size_t end) {
+static struct whole html_sites_add_up(const struct html_sites *self, size_t first, size_t end) {
     struct whole whole = {{1, 1, 1}};
     for (size_t i = first; i < end; i++) {
         struct total total = total_of(self, i);
@@ -95,7 +95,8 @@ static uint32_t *module_lines(struct html_sites *self) {
 static struct html_leaf *make_leaves(struct html_sites *self) {
     struct html_leaf *leaves = calloc(self->count + 1, sizeof *leaves);
     uint32_t *lines = module_lines(self);
-    const struct whole host = add_up(self, 0, self->host_count), device = add_up(self, self->host_count, self->count);
+    const struct whole host = html_sites_add_up(self, 0, self->host_count),
+                       device = html_sites_add_up(self, self->host_count, self->count);
     uint32_t tags = (uint32_t)self->report->image->tag_count;
     size_t modules = self->report->image->module_count;
     for (size_t i = 0; leaves && lines && i < self->count; i++) {

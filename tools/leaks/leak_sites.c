@@ -99,7 +99,7 @@ static bool is_same(const struct leak_site *site, uint32_t model, uint32_t node,
 }
 
 /* The slot of the site, or the free slot for it. */
-static size_t find_slot(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
+static size_t leak_sites_find_slot(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
     size_t slot = slot_of(self, model, node, path);
     while (self->slots[slot] && !is_same(&self->list[self->slots[slot] - 1], model, node, path))
         slot = (slot + 1) & (self->slot_count - 1);
@@ -119,18 +119,18 @@ static int sites_grow(struct leak_sites *self, size_t room) {
         return -1;
     }
     for (size_t i = 0; i < self->count; i++)
-        self->slots[find_slot(self, list[i].model, list[i].node, list[i].path)] = (uint32_t)i + 1;
+        self->slots[leak_sites_find_slot(self, list[i].model, list[i].node, list[i].path)] = (uint32_t)i + 1;
     return 0;
 }
 
 struct leak_site *leak_sites_look(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
-    uint32_t found = self->slot_count ? self->slots[find_slot(self, model, node, path)] : 0;
+    uint32_t found = self->slot_count ? self->slots[leak_sites_find_slot(self, model, node, path)] : 0;
     return found ? &self->list[found - 1] : NULL;
 }
 
 struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
     if (self->count == self->room && sites_grow(self, self->room ? 2 * self->room : 256) < 0) return NULL;
-    size_t slot = find_slot(self, model, node, path);
+    size_t slot = leak_sites_find_slot(self, model, node, path);
     if (!self->slots[slot]) {
         self->list[self->count++] = (struct leak_site){.model = model, .node = node, .path = path};
         self->slots[slot] = (uint32_t)self->count;
@@ -167,7 +167,7 @@ static int sort_by(struct leak_entries *entries, size_t values, bool by_site) {
     return 0;
 }
 
-static void unite(struct leak_entries *entries) {
+static void leak_sites_unite(struct leak_entries *entries) {
     size_t kept = 0;
     for (size_t i = 0; i < entries->count; i++) {
         const struct leak_entry *entry = &entries->list[i];
@@ -194,11 +194,11 @@ static bool are_in_order(const struct leak_entries *entries) {
 
 int leak_entries_sort(struct leak_entries *entries, size_t sites, uint32_t points) {
     if (are_in_order(entries)) {
-        unite(entries);
+        leak_sites_unite(entries);
         return 0;
     }
     if (sort_by(entries, points, false) < 0 || sort_by(entries, sites, true) < 0) return -1;
-    unite(entries);
+    leak_sites_unite(entries);
     return 0;
 }
 
@@ -321,7 +321,7 @@ static int add_total(struct leak_sites *self, const struct image *image, const s
 }
 
 /* Makes room for all of them at once: there may be a million. */
-static int prepare(struct leak_sites *self, const struct image *image) {
+static int leak_sites_prepare(struct leak_sites *self, const struct image *image) {
     size_t room = 256;
     self->sampled = image->header.sample_bytes != 0;
     self->left.count = 0;
@@ -336,7 +336,7 @@ static int prepare(struct leak_sites *self, const struct image *image) {
 
 int leak_sites_read(struct leak_sites *self, const struct image *image) {
     struct known known = {0};
-    int result = prepare(self, image) < 0 || know(self, image, &known) < 0 ? -1 : 0;
+    int result = leak_sites_prepare(self, image) < 0 || know(self, image, &known) < 0 ? -1 : 0;
     for (size_t i = 0; result == 0 && i < cuda_every_count(image); i++) {
         struct total total;
         if (cuda_every_total(image, i, &total)) result = add_total(self, image, &known, &total);

@@ -13,15 +13,15 @@
 
 /* --- lines of the trace --- */
 
-static uint64_t number_of(struct jsontext line, const char *key) {
+static uint64_t leaks_holders_number_of(struct jsontext line, const char *key) {
     struct jsontext value;
     uint64_t number = 0;
     return jsontext_member(line, key, &value) && jsontext_number(value, &number) ? number : 0;
 }
 
 /* The id of a name; 0: there is no such owner, or it has no memory. UINT32_MAX: no memory for it. */
-static uint32_t name_of(struct leaks *self, struct jsontext line, const char *key) {
-    uint64_t owner = number_of(line, key);
+static uint32_t leaks_holders_name_of(struct leaks *self, struct jsontext line, const char *key) {
+    uint64_t owner = leaks_holders_number_of(line, key);
     return owner && owner <= UINT32_MAX ? leak_sites_name(self->sites, self->image, (uint32_t)owner) : 0;
 }
 
@@ -55,14 +55,14 @@ static bool path_of(struct jsontext line, uint64_t *path) {
 static int find_subject(struct leaks *self, struct jsontext line, struct leak_holder *holder) {
     uint64_t path;
     if (!path_of(line, &path)) {
-        holder->name = name_of(self, line, "owner");
+        holder->name = leaks_holders_name_of(self, line, "owner");
         return holder->name == UINT32_MAX ? -1 : holder->name != 0;
     }
-    if (!number_of(line, "blocks")) {
+    if (!leaks_holders_number_of(line, "blocks")) {
         holder->path = path;
         return path != 0;
     }
-    uint32_t model = name_of(self, line, "model"), node = name_of(self, line, "node");
+    uint32_t model = leaks_holders_name_of(self, line, "model"), node = leaks_holders_name_of(self, line, "node");
     if (model == UINT32_MAX || node == UINT32_MAX) return -1;
     const struct leak_site *site = leak_sites_look(self->sites, model, node, path);
     if (site) holder->site = (uint32_t)(site - self->sites->list);
@@ -77,7 +77,7 @@ static int holder_keep(struct leaks *self, size_t *room, const struct leak_holde
 
 /* --- finding them again --- */
 
-static int compare(const struct leak_holder *a, const struct leak_holder *b) {
+static int leaks_holders_compare(const struct leak_holder *a, const struct leak_holder *b) {
     if (a->site != b->site) return a->site < b->site ? -1 : 1;
     if (a->path != b->path) return a->path < b->path ? -1 : 1;
     return a->name < b->name ? -1 : a->name > b->name;
@@ -86,7 +86,7 @@ static int compare(const struct leak_holder *a, const struct leak_holder *b) {
 /* A later line of the trace replaces an earlier one, so among equal ones it comes first. */
 static int by_subject(const void *left, const void *right) {
     const struct leak_holder *a = left, *b = right;
-    int order = compare(a, b);
+    int order = leaks_holders_compare(a, b);
     return order ? order : a->holders.at > b->holders.at ? -1 : a->holders.at < b->holders.at;
 }
 
@@ -99,9 +99,9 @@ int leaks_find_holders(struct leaks *self) {
         int result = find_subject(self, line.object, &holder);
         holder.pack = text_of(line.object, "pack");
         holder.place = text_of(line.object, "place");
-        holder.blocks = number_of(line.object, "blocks");
-        holder.followed = number_of(line.object, "followed");
-        holder.held = number_of(line.object, "held");
+        holder.blocks = leaks_holders_number_of(line.object, "blocks");
+        holder.followed = leaks_holders_number_of(line.object, "followed");
+        holder.held = leaks_holders_number_of(line.object, "held");
         if (result < 0 || (result > 0 && holder_keep(self, &room, &holder) < 0)) return -1;
     }
     if (self->holder_count) qsort(self->holders, self->holder_count, sizeof *self->holders, by_subject);
@@ -113,12 +113,13 @@ static const struct leak_holder *holder_find(const struct leaks *self, uint32_t 
     size_t low = 0, high = self->holder_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare(&self->holders[middle], &wanted) < 0)
+        if (leaks_holders_compare(&self->holders[middle], &wanted) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < self->holder_count && compare(&self->holders[low], &wanted) == 0 ? &self->holders[low] : NULL;
+    return low < self->holder_count && leaks_holders_compare(&self->holders[low], &wanted) == 0 ? &self->holders[low]
+                                                                                                : NULL;
 }
 
 const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_t site) {

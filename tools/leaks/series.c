@@ -126,7 +126,8 @@ static int take_changes(struct stream *from, struct leak_sites *sites, const str
     return 0;
 }
 
-static uint32_t name_of(struct leak_sites *sites, const struct image *image, struct known_name *known, uint64_t owner) {
+static uint32_t series_name_of(struct leak_sites *sites, const struct image *image, struct known_name *known,
+                               uint64_t owner) {
     if (owner != known->owner) *known = (struct known_name){owner, leak_sites_name(sites, image, (uint32_t)owner)};
     return known->name;
 }
@@ -134,8 +135,8 @@ static uint32_t name_of(struct leak_sites *sites, const struct image *image, str
 static int take_site(struct stream *from, struct leak_sites *sites, const struct image *image) {
     uint64_t head[4];
     if (!numbers_take(from, head, 4) || head[0] > UINT32_MAX || head[1] > UINT32_MAX) return -2;
-    uint32_t model = name_of(sites, image, &from->model, head[0]);
-    uint32_t node = name_of(sites, image, &from->node, head[1]);
+    uint32_t model = series_name_of(sites, image, &from->model, head[0]);
+    uint32_t node = series_name_of(sites, image, &from->node, head[1]);
     if (model == UINT32_MAX || node == UINT32_MAX) return -1;
     return take_changes(from, sites, leak_sites_look(sites, model, node, head[2]), head[3]);
 }

@@ -48,7 +48,7 @@ static bool send_all(struct exchange *exchange, const char *text, size_t length)
     return !length;
 }
 
-static bool make_room(struct exchange *exchange) {
+static bool http_make_room(struct exchange *exchange) {
     if (exchange->capacity - exchange->length > READ_ROOM) return true;
     if (exchange->length > BYTES_MOST) return false;
     size_t capacity = 2 * exchange->capacity + 2 * READ_ROOM;
@@ -71,7 +71,7 @@ static bool is_complete(const struct exchange *exchange) {
 
 /* True if all of it came. A NUL follows the data. */
 static bool receive_all(struct exchange *exchange) {
-    while (make_room(exchange) && may_wait(exchange)) {
+    while (http_make_room(exchange) && may_wait(exchange)) {
         ssize_t got = recv(exchange->socket, exchange->data + exchange->length, READ_ROOM, 0);
         if (got < 0 && errno != EINTR) return false;
         if (got > 0) exchange->length += (size_t)got;

@@ -91,10 +91,10 @@ static int launch(struct start *start, struct launch *launch_, struct drive *dri
 
 /* --- the verdict --- */
 
-static void judge(struct life *life, enum verdict verdict, const char *format, ...)
+static void lifecycle_judge(struct life *life, enum verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void judge(struct life *life, enum verdict verdict, const char *format, ...) {
+static void lifecycle_judge(struct life *life, enum verdict verdict, const char *format, ...) {
     va_list arguments;
     if (verdict > life->verdict) life->verdict = verdict;
     if (life->reason_count == LIFECYCLE_REASONS) return;
@@ -109,7 +109,7 @@ static void judge_growth(struct life *life) {
     struct growth growth = {.bytes = (int64_t)life->growth_bytes, .before = life->settled_bytes};
     enum verdict verdict = thresholds_judge(&standard, LIMIT_TOTAL, growth, &passed);
     if (verdict == VERDICT_FINE) return;
-    judge(life, verdict, "grew by %s, from 10 s after it was to be closed", text_size(life->growth_bytes).s);
+    lifecycle_judge(life, verdict, "grew by %s, from 10 s after it was to be closed", text_size(life->growth_bytes).s);
 }
 
 static bool is_fine_exit(const struct scenario *scenario, const struct drive *drive, int code) {
@@ -122,24 +122,24 @@ static bool is_fine_exit(const struct scenario *scenario, const struct drive *dr
 static void judge_exit(struct life *life, const struct launch *ended, const struct drive *drive) {
     if (!ended->ended || life->exit_code < 0 || is_fine_exit(drive->scenario, drive, life->exit_code)) return;
     if (WIFSIGNALED(ended->status))
-        judge(life, VERDICT_FAILED, "crashed: %s", last_word_signal(WTERMSIG(ended->status)).s);
+        lifecycle_judge(life, VERDICT_FAILED, "crashed: %s", last_word_signal(WTERMSIG(ended->status)).s);
     else
-        judge(life, VERDICT_FAILED, "exited with %d, which the scenario does not name", life->exit_code);
+        lifecycle_judge(life, VERDICT_FAILED, "exited with %d, which the scenario does not name", life->exit_code);
 }
 
 static void judge_end(struct life *life, const struct scenario *scenario) {
     char time[48];
     snprintf(time, sizeof time, "%s", text_duration(life->gone_ns).s);
     if (life->left_processes)
-        judge(life, VERDICT_FAILED, "%zu process%s left after %s", life->left_processes,
-              life->left_processes == 1 ? "" : "es", text_duration(scenario->observe_ns).s);
+        lifecycle_judge(life, VERDICT_FAILED, "%zu process%s left after %s", life->left_processes,
+                        life->left_processes == 1 ? "" : "es", text_duration(scenario->observe_ns).s);
     else if (life->gone_ns > SLOW_NS)
-        judge(life, VERDICT_FAILED, "took %s to close, more than 30 s", time);
+        lifecycle_judge(life, VERDICT_FAILED, "took %s to close, more than 30 s", time);
     else if (life->gone_ns > FINE_NS)
-        judge(life, VERDICT_WARNING, "took %s to close, more than 10 s", time);
+        lifecycle_judge(life, VERDICT_WARNING, "took %s to close, more than 10 s", time);
     if (life->left_traces)
-        judge(life, VERDICT_FAILED, "%zu thing%s left behind in the system", life->left_traces,
-              life->left_traces == 1 ? "" : "s");
+        lifecycle_judge(life, VERDICT_FAILED, "%zu thing%s left behind in the system", life->left_traces,
+                        life->left_traces == 1 ? "" : "s");
 }
 
 /* --- one life --- */
@@ -179,8 +179,8 @@ static void watch_end(struct life *life, struct observe *observe, uint64_t begun
         if ((!told && passed >= TELL_NS) || passed >= observe_ns) {
             size_t threads = told ? 0 : leftovers_python_threads(&observe->family);
             if (threads)
-                judge(life, VERDICT_WARNING, "%zu Python thread%s no daemon: Python waits for %s at its end", threads,
-                      threads == 1 ? " is" : "s are", threads == 1 ? "it" : "them");
+                lifecycle_judge(life, VERDICT_WARNING, "%zu Python thread%s no daemon: Python waits for %s at its end",
+                                threads, threads == 1 ? " is" : "s are", threads == 1 ? "it" : "them");
             told = true;
             fprintf(details, "%s after close, still there:\n", text_duration(passed).s);
             leftovers_print(details, &observe->family);
@@ -198,7 +198,7 @@ static void watch_end(struct life *life, struct observe *observe, uint64_t begun
     observe_end_all(observe, details);
 }
 
-static int use(struct drive *drive, unsigned test, struct life *life, uint64_t begun_ns) {
+static int lifecycle_use(struct drive *drive, unsigned test, struct life *life, uint64_t begun_ns) {
     if (drive_phase(drive, PHASE_READY) < 0) return -1;
     life->ready_ns = duration_now() - begun_ns;
     for (size_t i = 0; i < tests[test - 1].count; i++)
@@ -224,7 +224,7 @@ static void close_and_watch(struct drive *drive, struct life *life, FILE *detail
     life->close_bytes = observe->family.rss;
     uint64_t closed_ns = duration_now();
     observe_asked(observe);
-    if (drive_phase(drive, PHASE_CLOSE) < 0) judge(life, VERDICT_FAILED, "%s", drive->error);
+    if (drive_phase(drive, PHASE_CLOSE) < 0) lifecycle_judge(life, VERDICT_FAILED, "%s", drive->error);
     watch_end(life, observe, closed_ns, drive->scenario->observe_ns, details);
     if (observe->launch->ended && life->exit_code == 0) life->exit_code = launch_exit_code(observe->launch);
     traces_settle(&observe->traces, &observe->family);
@@ -249,13 +249,13 @@ static void live(struct drive *drive, unsigned test, struct life *life) {
     struct observe *observe = drive->observe;
     FILE *details = open_memstream(&life->details, &size);
     if (!details) {
-        judge(life, VERDICT_FAILED, "%s", strerror(errno));
+        lifecycle_judge(life, VERDICT_FAILED, "%s", strerror(errno));
         life->own_fault = true;
         observe_end_all(observe, NULL);
         return;
     }
-    if (use(drive, test, life, duration_now()) < 0) {
-        judge(life, VERDICT_FAILED, "%s", drive->error);
+    if (lifecycle_use(drive, test, life, duration_now()) < 0) {
+        lifecycle_judge(life, VERDICT_FAILED, "%s", drive->error);
         life->own_fault = true;
         observe_end_all(observe, NULL);
         if (observe->launch->ended) life->exit_code = launch_exit_code(observe->launch);

@@ -23,8 +23,8 @@ static char *read_part(int fd, uint64_t offset, uint64_t size) {
     return NULL;
 }
 
-static size_t look_up(const Elf64_Sym *symbols, size_t symbol_count, const char *strings, uint64_t strings_size,
-                      const char *const *names, uint64_t *addresses, size_t count) {
+static size_t dynsym_look_up(const Elf64_Sym *symbols, size_t symbol_count, const char *strings, uint64_t strings_size,
+                             const char *const *names, uint64_t *addresses, size_t count) {
     size_t found = 0;
     memset(addresses, 0, count * sizeof *addresses);
     for (size_t i = 0; i < symbol_count; i++) {
@@ -47,8 +47,8 @@ static bool look_in_sections(int fd, const Elf64_Ehdr *elf, const Elf64_Shdr *se
         char *symbols = read_part(fd, table->sh_offset, table->sh_size);
         char *strings = read_part(fd, link->sh_offset, link->sh_size);
         bool all = symbols && strings &&
-                   look_up((const Elf64_Sym *)symbols, table->sh_size / sizeof(Elf64_Sym), strings, link->sh_size,
-                           names, addresses, count) == count;
+                   dynsym_look_up((const Elf64_Sym *)symbols, table->sh_size / sizeof(Elf64_Sym), strings,
+                                  link->sh_size, names, addresses, count) == count;
         free(symbols);
         free(strings);
         if (all) return true;
@@ -69,7 +69,7 @@ static bool look_in_file(int fd, const char *const *names, uint64_t *addresses, 
     return found;
 }
 
-static bool is_named(const char *path, const char *const *files) {
+static bool dynsym_is_named(const char *path, const char *const *files) {
     const char *name = strrchr(path, '/');
     for (; name && *files; files++)
         if (strncmp(name + 1, *files, strlen(*files)) == 0) return true;
@@ -84,7 +84,7 @@ static bool is_candidate(char *line, const char *const *files, uint64_t *start, 
     if (sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64 " %*s %*s %n", start, &offset, &at) < 2 || !at || offset)
         return false;
     *path = line + at;
-    return **path == '/' && is_named(*path, files);
+    return **path == '/' && dynsym_is_named(*path, files);
 }
 
 _Bool dynsym_find(pid_t pid, const char *const *files, const char *const *names, uint64_t *addresses, size_t count) {

@@ -19,7 +19,7 @@
 
 enum { MOST = 1 << 16, MAPPED_MOST = 1 << 12 };
 
-static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+static bool holdings_begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
 /* --- descriptors --- */
 
@@ -41,7 +41,7 @@ static void describe_socket(struct handle *handle, const struct sockets *sockets
  * thing. */
 static bool is_standard(const struct holdings *holdings, const char *target, int fd) {
     if (fd <= 2) return true;
-    if (begins(target, "/dev/null")) return true;
+    if (holdings_begins(target, "/dev/null")) return true;
     for (size_t i = 0; i < holdings->handle_count && holdings->handles[i].fd <= 2; i++)
         if (strcmp(holdings->handles[i].what, target) == 0 && target[0] != 's') return true;
     return false;
@@ -86,7 +86,7 @@ struct mapping {
 bool holdings_is_ledger(const char *path) {
     char magic[sizeof SNAP_MAGIC - 1] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-    if (fd < 0) return begins(path, "/memfd:memstow");
+    if (fd < 0) return holdings_begins(path, "/memfd:memstow");
     ssize_t got = read(fd, magic, sizeof magic);
     close(fd);
     return got == sizeof magic && memcmp(magic, SNAP_MAGIC, sizeof magic) == 0;
@@ -140,14 +140,14 @@ static void drop_ledgers(struct holdings *holdings) {
     holdings->mapped_count = kept;
 }
 
-static int by_size(const void *left, const void *right) {
+static int holdings_by_size(const void *left, const void *right) {
     const struct mapped *a = left, *b = right;
     if (a->code != b->code) return a->code - b->code;
     return (a->bytes < b->bytes) - (a->bytes > b->bytes);
 }
 
 static void sort_mapped(struct holdings *holdings) {
-    if (holdings->mapped) qsort(holdings->mapped, holdings->mapped_count, sizeof *holdings->mapped, by_size);
+    if (holdings->mapped) qsort(holdings->mapped, holdings->mapped_count, sizeof *holdings->mapped, holdings_by_size);
     for (size_t i = 0; i < holdings->mapped_count; i++) holdings->code_count += holdings->mapped[i].code;
 }
 
@@ -160,7 +160,7 @@ static void take_mapping(struct holdings *holdings, pid_t thread, char *line) {
         !line[at])
         return;
     it.path = line + at;
-    bool sysv = begins(it.path, "/SYSV");
+    bool sysv = holdings_begins(it.path, "/SYSV");
     if (it.path[0] == '/') holdings->mapped_files++;
     bool shared = it.permissions[3] == 's' && (handle_is_shared(it.path) || sysv);
     if (it.path[0] == '/' && !shared) take_file(holdings, &it);

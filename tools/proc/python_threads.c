@@ -163,7 +163,7 @@ static bool is_of_the_end(const struct function *function) {
 }
 
 /* Walks outwards. Notes the innermost function, and returns the object that Thread._bootstrap was called with. */
-static uint64_t walk(struct python *python, uint64_t frame, struct python_thread *thread) {
+static uint64_t python_threads_walk(struct python *python, uint64_t frame, struct python_thread *thread) {
     uint64_t outermost = 0, last = 0;
     for (; frame && python->frames < FRAMES_MOST; python->frames++) {
         if (!thread->function[0]) note_function(thread, function_of(python, frame));
@@ -183,7 +183,7 @@ static void thread_read(struct python *python, uint64_t state, struct python_thr
     uint64_t tid = word(python, state + python->layout->thread_id);
     *thread = (struct python_thread){.tid = (pid_t)tid, .daemon = PYTHON_FOREIGN};
     uint64_t frame = word(python, word(python, state + THREAD_CFRAME) + python->layout->cframe_frame);
-    uint64_t object = walk(python, frame, thread);
+    uint64_t object = python_threads_walk(python, frame, thread);
     if (thread->tid == python->pid) thread->daemon = PYTHON_MAIN;
     if (!object) return;
     uint64_t daemonic = attribute(python, object, "_daemonic");

@@ -74,7 +74,7 @@ static int take_back(struct reader *reader) {
     return 0;
 }
 
-static void add_up(struct cuda_image *cuda) {
+static void cuda_image_add_up(struct cuda_image *cuda) {
     for (size_t i = 0; i < cuda->site_count; i++) {
         uint32_t kind = cuda->sites[i].kind;
         if (kind >= SNAP_CUDA_KINDS) kind = cuda->sites[i].kind = 0;
@@ -105,7 +105,7 @@ int cuda_image_load(struct reader *reader) {
         return -1;
     if (cuda->device_count > SNAP_CUDA_DEVICES) cuda->device_count = SNAP_CUDA_DEVICES;
     for (size_t i = 0; i < cuda->device_count; i++) cuda->devices[i].name[sizeof cuda->devices[i].name - 1] = 0;
-    add_up(cuda);
+    cuda_image_add_up(cuda);
     return 0;
 }
 

@@ -53,7 +53,7 @@ static struct cupti_source *source_of(struct cupti_source *sources, size_t *coun
     return &sources[(*count)++];
 }
 
-static int by_bytes(const void *left, const void *right) {
+static int cupti_image_by_bytes(const void *left, const void *right) {
     const struct cupti_source *a = left, *b = right;
     if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
     return strcmp(a->path, b->path);
@@ -69,7 +69,7 @@ struct cupti_source *cupti_sources(const struct cupti_image *cupti, size_t *coun
         source->blocks++;
         source->bytes += block->bytes;
     }
-    if (sources) qsort(sources, *count, sizeof *sources, by_bytes);
+    if (sources) qsort(sources, *count, sizeof *sources, cupti_image_by_bytes);
     return sources;
 }
 
@@ -109,14 +109,14 @@ static void add_lost(char text[CUPTI_SENTENCE], const struct snap_cupti *head) {
     if (lost) add(text, "; %s of CUPTI's records were lost, so that it is not certain", text_count(lost).s);
 }
 
-static bool differs(const struct snap_cupti *head) {
+static bool cupti_image_differs(const struct snap_cupti *head) {
     return head->only_cupti.blocks || head->only_ledger.blocks || head->sizes.blocks || head->addresses_other.blocks ||
            head->pools_other;
 }
 
 static void add_comparison(char text[CUPTI_SENTENCE], const struct cupti_image *cupti) {
     const struct snap_cupti *head = &cupti->head;
-    if (differs(head)) {
+    if (cupti_image_differs(head)) {
         add(text, "differs from the ledger:");
         add_sum(text, &head->only_cupti, "that only CUPTI saw:");
         if (head->only_cupti.blocks) add_sources(text, cupti);

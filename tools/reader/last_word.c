@@ -11,7 +11,7 @@
 
 /* Whether the header is of the process. A program that was replaced by exec has recorded that; the status belongs to
  * the last program. */
-static bool is_of(const struct snap_header *header, const uint8_t run_id[16], pid_t pid) {
+static bool last_word_is_of(const struct snap_header *header, const uint8_t run_id[16], pid_t pid) {
     return header->kind == SNAP_LEDGER && header->pid == (uint32_t)pid && header->state != SNAP_EXECED &&
            memcmp(header->run_id, run_id, sizeof header->run_id) == 0;
 }
@@ -32,7 +32,8 @@ static void ledger_look_at(int directory, const char *name, const uint8_t run_id
     char error[160];
     int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || source_file(&source, fd) < 0) return;
-    if (reader_header(&header, &source, error, sizeof error) == 0 && is_of(&header, run_id, pid)) write_to(fd, status);
+    if (reader_header(&header, &source, error, sizeof error) == 0 && last_word_is_of(&header, run_id, pid))
+        write_to(fd, status);
     source_close(&source);
 }
 

@@ -67,7 +67,7 @@ static void name_process(struct snap_nvml_process *process) {
 /* Processes without figures come last. */
 static uint64_t told(uint64_t bytes) { return bytes == NVML_NOT_TOLD ? 0 : bytes; }
 
-static int by_bytes(const void *left, const void *right) {
+static int nvml_image_by_bytes(const void *left, const void *right) {
     const struct nvml_process *a = left, *b = right;
     if (told(a->bytes) != told(b->bytes)) return told(a->bytes) > told(b->bytes) ? -1 : 1;
     return a->pid < b->pid ? -1 : a->pid > b->pid;
@@ -104,7 +104,7 @@ static void device_ask(struct nvml_image *nvml, const struct snap_cuda_device *d
     if (found.lists_processes) record->flags |= SNAP_NVML_PROCESSES;
     for (size_t i = 0; i < found.process_count; i++)
         if (found.processes[i].bytes == NVML_NOT_TOLD) record->flags |= SNAP_NVML_UNTOLD;
-    qsort(found.processes, found.process_count, sizeof *found.processes, by_bytes);
+    qsort(found.processes, found.process_count, sizeof *found.processes, nvml_image_by_bytes);
     processes_keep(nvml, &found, ordinal, own, record);
 }
 

@@ -12,21 +12,22 @@ struct block_row {
     size_t count;
 };
 
-static uint32_t kind_of(const struct listed *item) { return item->mapping ? item->mapping->kind : 0; }
+static uint32_t report_blocks_kind_of(const struct listed *item) { return item->mapping ? item->mapping->kind : 0; }
 
 static int by_site(const void *left, const void *right) {
     const struct listed *a = left, *b = right;
     if (a->size != b->size) return a->size > b->size ? -1 : 1;
-    if (kind_of(a) != kind_of(b)) return kind_of(a) < kind_of(b) ? -1 : 1;
+    if (report_blocks_kind_of(a) != report_blocks_kind_of(b))
+        return report_blocks_kind_of(a) < report_blocks_kind_of(b) ? -1 : 1;
     if (a->site != b->site) return a->site < b->site ? -1 : 1;
     return a->birth_ns < b->birth_ns ? -1 : a->birth_ns > b->birth_ns;
 }
 
 static bool same_row(const struct listed *a, const struct listed *b) {
-    return a->size == b->size && kind_of(a) == kind_of(b) && a->site == b->site;
+    return a->size == b->size && report_blocks_kind_of(a) == report_blocks_kind_of(b) && a->site == b->site;
 }
 
-static int by_size(const void *left, const void *right) {
+static int report_blocks_by_size(const void *left, const void *right) {
     const struct block_row *a = left, *b = right;
     if (a->item.size != b->item.size) return a->item.size > b->item.size ? -1 : 1;
     if (a->count != b->count) return a->count > b->count ? -1 : 1;
@@ -42,12 +43,12 @@ static struct block_row *make_rows(struct listed *list, size_t count, size_t *ro
         if (i == 0 || !same_row(&list[i], &list[i - 1])) rows[(*row_count)++].item = list[i];
         rows[*row_count - 1].count++;
     }
-    qsort(rows, *row_count, sizeof *rows, by_size);
+    qsort(rows, *row_count, sizeof *rows, report_blocks_by_size);
     return rows;
 }
 
 /* Where the block was allocated: a line of its call stack, or the module. */
-static struct text_line place_of(const struct report *report, uint32_t site, int width) {
+static struct text_line report_blocks_place_of(const struct report *report, uint32_t site, int width) {
     const struct total *total = image_total(report->image, site);
     struct innermost_line line;
     struct text_line text;
@@ -72,7 +73,7 @@ static void print_row(const struct report *report, const struct block_row *row) 
     printf("  %*s%s %*s  %-*s  %s\n", pad > 0 ? pad : 0, "", size, AGE,
            text_duration(age_ns(report->image, item->birth_ns)).s, KIND,
            item->mapping ? mapping_kind_name(item->mapping->kind) : "block",
-           place_of(report, item->site, text_width() - FIGURES).s);
+           report_blocks_place_of(report, item->site, text_width() - FIGURES).s);
 }
 
 int report_text_blocks(const struct report *report) {

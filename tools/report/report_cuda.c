@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* Sorts the largest first. */
-static int by_size(const void *left, const void *right) {
+static int report_cuda_by_size(const void *left, const void *right) {
     const struct snap_cuda_block *a = left, *b = right;
     if (a->size != b->size) return a->size > b->size ? -1 : 1;
     return a->address < b->address ? -1 : a->address > b->address;
@@ -20,7 +20,7 @@ static struct snap_cuda_block *blocks_by_size(const struct cuda_image *cuda, siz
     *count = 0;
     for (size_t i = 0; blocks && i < cuda->block_count; i++)
         if (cuda_kind_is_shown(cuda->blocks[i].kind)) blocks[(*count)++] = cuda->blocks[i];
-    if (blocks) qsort(blocks, *count, sizeof *blocks, by_size);
+    if (blocks) qsort(blocks, *count, sizeof *blocks, report_cuda_by_size);
     return blocks;
 }
 
@@ -147,7 +147,7 @@ struct ranked {
     uint32_t id;
 };
 
-static int by_bytes(const void *left, const void *right) {
+static int report_cuda_by_bytes(const void *left, const void *right) {
     const struct ranked *a = left, *b = right;
     if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
     return a->id < b->id ? -1 : a->id > b->id;
@@ -162,7 +162,7 @@ static struct ranked *ranked_sites(const struct report *report, size_t *count) {
             total_live_blocks(&cuda->totals[i]) + total_live_bytes(&cuda->totals[i]) &&
             report_keeps(report, &cuda->totals[i]))
             ranked[(*count)++] = (struct ranked){total_live_bytes(&cuda->totals[i]), (uint32_t)i};
-    if (ranked) qsort(ranked, *count, sizeof *ranked, by_bytes);
+    if (ranked) qsort(ranked, *count, sizeof *ranked, report_cuda_by_bytes);
     return ranked;
 }
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t report_json_most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static const char *state_key(const struct image *image) {
     switch (image->header.state) {
@@ -108,8 +108,8 @@ static void json_figures(struct json *json, const struct figures *figures) {
 }
 
 static struct figures class_figures(const struct sum *sum, uint64_t peak) {
-    return (struct figures){sum->live_bytes, sum->live_blocks, most(peak, sum->live_bytes), sum->alloc_bytes,
-                            sum->alloc_blocks};
+    return (struct figures){sum->live_bytes, sum->live_blocks, report_json_most(peak, sum->live_bytes),
+                            sum->alloc_bytes, sum->alloc_blocks};
 }
 
 static void json_totals(struct json *json, const struct image *image) {

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static int by_size(const void *left, const void *right) {
+static int report_list_by_size(const void *left, const void *right) {
     const struct listed *a = left, *b = right;
     if (a->size != b->size) return a->size > b->size ? -1 : 1;
     if (a->birth_ns != b->birth_ns) return a->birth_ns < b->birth_ns ? -1 : 1;
@@ -36,7 +36,7 @@ struct listed *report_listed(const struct report *report, bool large, bool mappi
             (struct listed){mapping->address, mapping->length, mapping->birth_ns, mapping->resident, mapping->site,
                             mapping->tid,     mapping};
     }
-    qsort(list, *count, sizeof *list, by_size);
+    qsort(list, *count, sizeof *list, report_list_by_size);
     return list;
 }
 
@@ -45,14 +45,14 @@ bool report_keeps(const struct report *report, const struct total *total) {
     return !report->kept || report->kept[total->stack < report->image->node_count ? total->stack : 0];
 }
 
-static int by_bytes(const void *left, const void *right, void *context) {
+static int report_list_by_bytes(const void *left, const void *right, void *context) {
     const struct listed_site *a = left, *b = right;
     (void)context;
     if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
     return a->first < b->first ? -1 : a->first > b->first;
 }
 
-static bool holds(const struct total *total, enum measure measure) {
+static bool report_list_holds(const struct total *total, enum measure measure) {
     return total_measure(total, measure) || total_measure_blocks(total, measure);
 }
 
@@ -64,12 +64,14 @@ struct listed_site *report_sites(const struct report *report, bool empty_too, si
         const struct total *total = &image->totals[i];
         step = i + 1 < image->total_count && total_same_site(total, total + 1) ? 2 : 1;
         if (!report_keeps(report, total)) continue;
-        if (!empty_too && !holds(total, report->measure) && (step == 1 || !holds(total + 1, report->measure))) continue;
+        if (!empty_too && !report_list_holds(total, report->measure) &&
+            (step == 1 || !report_list_holds(total + 1, report->measure)))
+            continue;
         uint64_t bytes = total_measure(total, report->measure);
         if (step == 2) bytes += total_measure(total + 1, report->measure);
         sites[(*count)++] = (struct listed_site){(uint32_t)i, (uint32_t)step, bytes};
     }
-    if (sites) top_sort(sites, *count, sizeof *sites, report->top, by_bytes, NULL);
+    if (sites) top_sort(sites, *count, sizeof *sites, report->top, report_list_by_bytes, NULL);
     return sites;
 }
 

@@ -51,16 +51,16 @@ static void total_row(const char *name, uint64_t live, uint64_t blocks, uint64_t
            text_size(allocated).s);
 }
 
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t report_text_most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void text_totals(const struct report *report) {
     const struct image *image = report->image;
     const struct sum *host = &image->host, *mapped = &image->mapped;
     printf("\n  %-12s %12s %14s %12s %12s\n", "", "live", "blocks", "peak", "allocated");
-    total_row("host heap", host->live_bytes, host->live_blocks, most(image->header.host_peak, host->live_bytes),
-              host->alloc_bytes);
-    total_row("mapped", mapped->live_bytes, mapped->live_blocks, most(image->header.mapped_peak, mapped->live_bytes),
-              mapped->alloc_bytes);
+    total_row("host heap", host->live_bytes, host->live_blocks,
+              report_text_most(image->header.host_peak, host->live_bytes), host->alloc_bytes);
+    total_row("mapped", mapped->live_bytes, mapped->live_blocks,
+              report_text_most(image->header.mapped_peak, mapped->live_bytes), mapped->alloc_bytes);
     total_row("total", host->live_bytes + mapped->live_bytes, host->live_blocks + mapped->live_blocks,
               image_peak(image), host->alloc_bytes + mapped->alloc_bytes);
     const struct sum *device = &image->cuda.device;

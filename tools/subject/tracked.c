@@ -13,7 +13,8 @@
 
 static uint64_t not_negative(int64_t value) { return value > 0 ? (uint64_t)value : 0; }
 
-static void fill(struct tracked *tracked, pid_t pid, const struct live *live, const struct snap_header *header) {
+static void tracked_fill(struct tracked *tracked, pid_t pid, const struct live *live,
+                         const struct snap_header *header) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
@@ -35,7 +36,7 @@ static int tracked_add(struct tracked_list *list, pid_t pid) {
             source_close(&live.source);
             return -1;
         }
-        fill(&list->items[list->count++], pid, &live, &header);
+        tracked_fill(&list->items[list->count++], pid, &live, &header);
     }
     source_close(&live.source);
     return 0;

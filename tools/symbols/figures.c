@@ -118,7 +118,7 @@ void figures_settle(struct figures *figures, const struct figures *before) {
     }
 }
 
-static bool is_listed(const struct figure *figure, uint64_t floor, const struct figures *before) {
+static bool figures_is_listed(const struct figure *figure, uint64_t floor, const struct figures *before) {
     if (figure->kind != FIGURE_SITE || figure->bytes.high >= floor) return true;
     return before && figure->bytes.high >= floor / 2 + floor % 2 && figures_find_like(before, figure);
 }
@@ -126,7 +126,7 @@ static bool is_listed(const struct figure *figure, uint64_t floor, const struct 
 static size_t listed_sites(const struct figures *figures, uint64_t floor, const struct figures *before) {
     size_t count = 0;
     for (const struct figure *figure = figures->table; figure; figure = figure->hh.next)
-        count += figure->kind == FIGURE_SITE && is_listed(figure, floor, before);
+        count += figure->kind == FIGURE_SITE && figures_is_listed(figure, floor, before);
     return count;
 }
 
@@ -136,7 +136,7 @@ void figures_cut(struct figures *figures, const struct figures *before, size_t m
     while (floor < UINT64_C(1) << 62 && listed_sites(figures, floor, before) > most) floor *= 2;
     figures->floor = floor;
     HASH_ITER(hh, figures->table, figure, next)
-    if (!is_listed(figure, floor, before)) figure_drop(figures, figure);
+    if (!figures_is_listed(figure, floor, before)) figure_drop(figures, figure);
 }
 
 /* --- names --- */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+static bool own_begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
 /* Whether the path is in the node pack: "…/custom_nodes/memstow/runs.py". The folder of a cloned repository may be
  * called ComfyUI-memstow. */
@@ -37,7 +37,7 @@ static bool own_file(const char *path) {
 /* Python's own library works on behalf of its callers. */
 static bool is_library(const char *path) {
     bool third_party = strstr(path, "/site-packages/") || strstr(path, "/dist-packages/");
-    return begins(path, "<frozen ") || (!third_party && strstr(path, "/lib/python3"));
+    return own_begins(path, "<frozen ") || (!third_party && strstr(path, "/lib/python3"));
 }
 
 /* 1: memstow's; 0: other code's; -1: undecided, so the caller decides. */

@@ -126,7 +126,7 @@ static void say(struct symbols *symbols, uint32_t module, enum symfile_state sta
 }
 
 /* Asks the reader. Returns the number of names in its answer. */
-static size_t look_up(struct symbols *symbols, uint32_t module, uint64_t address) {
+static size_t symbols_look_up(struct symbols *symbols, uint32_t module, uint64_t address) {
     const char *path = image_string(symbols->image, symbols->image->modules[module].path);
     if (symbols->bad[module] || path[0] != '/') return 0;
     progress_say("looking up functions in %s", text_base_name(path));
@@ -176,7 +176,7 @@ static struct named_frame *name_native(struct symbols *symbols, const struct sna
     const struct snap_module *module = frame_module(symbols->image, frame);
     uint64_t address = frame->address - (module ? module->bias : 0);
     uint64_t call = address - !(frame->code & SNAP_FRAME_INTERRUPTED);
-    size_t count = module ? look_up(symbols, (uint32_t)(module - symbols->image->modules), call) : 0;
+    size_t count = module ? symbols_look_up(symbols, (uint32_t)(module - symbols->image->modules), call) : 0;
     struct named_frame *named = new_frame(count ? count : 1);
     if (!named) return NULL;
     if (count) take_answer(symbols, named);
@@ -254,8 +254,8 @@ bool symbol_text_is_absolute(void) { return absolute; }
 /* A path as it is shown: whole, or its last names. */
 static const char *shown_path(const char *path) { return absolute ? path : symbols_short_path(path); }
 
-static void describe(const struct named_frame *frame, const struct symbol *symbol, char *name, char *place,
-                     size_t size) {
+static void symbols_describe(const struct named_frame *frame, const struct symbol *symbol, char *name, char *place,
+                             size_t size) {
     char offset[SYMBOL_NAMELESS];
     snprintf(name, size, "%s", symbol->function ? symbol->function : symbol_nameless(frame, offset));
     if (symbol->file && symbol->line)
@@ -269,7 +269,7 @@ static void describe(const struct named_frame *frame, const struct symbol *symbo
 struct text_line symbol_text(const struct named_frame *frame, const struct symbol *symbol, int width) {
     char name[800], place[800];
     struct text_line line;
-    describe(frame, symbol, name, place, sizeof name);
+    symbols_describe(frame, symbol, name, place, sizeof name);
     if (absolute) width = sizeof line.s;
     int rest = width - 2 - text_columns(name); /* columns that a short name leaves free */
     struct text_line right = text_fit(place, rest > width / 2 ? rest : width / 2);

@@ -301,7 +301,7 @@ static const char *string_of(Dwarf_Die *die, unsigned name) {
     return dwarf_formstring(dwarf_attr_integrate(die, name, &attribute));
 }
 
-static uint64_t number_of(Dwarf_Die *die, unsigned name) {
+static uint64_t symfile_number_of(Dwarf_Die *die, unsigned name) {
     Dwarf_Attribute attribute;
     Dwarf_Word value;
     return dwarf_formudata(dwarf_attr(die, name, &attribute), &value) == 0 ? value : 0;
@@ -324,10 +324,10 @@ static void place_of_line(Dwarf_Die *cu, Dwarf_Addr address, struct symfile_name
 static void place_of_call(Dwarf_Die *cu, Dwarf_Die *inlined, struct symfile_name *name) {
     Dwarf_Files *files;
     size_t count;
-    uint64_t index = number_of(inlined, DW_AT_call_file);
+    uint64_t index = symfile_number_of(inlined, DW_AT_call_file);
     if (dwarf_getsrcfiles(cu, &files, &count) == 0 && index < count)
         name->file = dwarf_filesrc(files, index, NULL, NULL);
-    name->line = (uint32_t)number_of(inlined, DW_AT_call_line);
+    name->line = (uint32_t)symfile_number_of(inlined, DW_AT_call_line);
 }
 
 static size_t names_by_debug(struct symfile *file, Dwarf_Addr address, struct symfile_name *names) {

@@ -105,7 +105,7 @@ static void serve(const struct symreader *reader) {
 
 /* ---- the asking process */
 
-static bool start(struct symreader *reader) {
+static bool symreader_start(struct symreader *reader) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) return false;
     reader->pid = fork();
@@ -140,7 +140,7 @@ static bool comes_back(int socket) {
 
 bool symreader_ask(struct symreader *reader, uint32_t module, uint64_t address, struct symreader_answer *answer) {
     struct question question = {.address = address, .module = module};
-    if (!reader->pid && !start(reader)) return false;
+    if (!reader->pid && !symreader_start(reader)) return false;
     if (send_all(reader->socket, &question, sizeof question) && comes_back(reader->socket) &&
         receive_all(reader->socket, answer, sizeof *answer) && answer->size >= sizeof *answer &&
         answer->size <= SYMREADER_ANSWER_MAX && receive_all(reader->socket, answer + 1, answer->size - sizeof *answer))

@@ -8,7 +8,7 @@ enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 /* figures "at peak" may be off by 1/4 
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t at_peak_most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static uint64_t live_bytes(const struct image *image) { return image->host.live_bytes + image->mapped.live_bytes; }
 
@@ -35,20 +35,21 @@ int64_t at_peak_distance(const struct image *image) {
 
 static bool is_of_highest(const struct image *image) {
     uint64_t peak = image_peak(image);
-    return distance(peak, image->header.picture_peak) <= most(peak / 100, NEAR_MIN);
+    return distance(peak, image->header.picture_peak) <= at_peak_most(peak / 100, NEAR_MIN);
 }
 
 bool at_peak_of_highest(const struct image *image) {
-    uint64_t peak = image_peak(image), near = most(peak / 100, NEAR_MIN);
-    if (image->picture_is_live) return distance(peak, image->header.picture_bytes) <= most(near, peak / NEAR_LIVE);
-    return !image->has_picture ||
-           (is_of_highest(image) && distance(peak, image->header.picture_bytes) <= most(near, peak / NEAR_LIVE));
+    uint64_t peak = image_peak(image), near = at_peak_most(peak / 100, NEAR_MIN);
+    if (image->picture_is_live)
+        return distance(peak, image->header.picture_bytes) <= at_peak_most(near, peak / NEAR_LIVE);
+    return !image->has_picture || (is_of_highest(image) &&
+                                   distance(peak, image->header.picture_bytes) <= at_peak_most(near, peak / NEAR_LIVE));
 }
 
 bool at_peak_since_freed(const struct image *image) {
     uint64_t peak = image_peak(image);
     return image->header.state == SNAP_EXITED && image->has_picture && !image->picture_is_live &&
-           peak - live_bytes(image) > most(NEAR_MIN, peak / 2);
+           peak - live_bytes(image) > at_peak_most(NEAR_MIN, peak / 2);
 }
 
 static const char *live_when(const struct image *image) {

@@ -101,7 +101,7 @@ static int by_line(const void *left, const void *right) {
     return a->node < b->node ? -1 : a->node > b->node;
 }
 
-static int by_bytes(const void *left, const void *right) {
+static int calltree_by_bytes(const void *left, const void *right) {
     const struct branch *a = left, *b = right;
     if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
     return compare_lines(a->line, b->line);
@@ -116,7 +116,7 @@ static void sort_parts(struct parts *parts) {
 }
 
 /* Unites parts whose lines have the same text. */
-static void unite(const struct calltree *tree, struct parts *parts) {
+static void calltree_unite(const struct calltree *tree, struct parts *parts) {
     for (size_t first = 0, next; first < parts->count; first = next) {
         struct calltree_line line = parts->list[first].line;
         uint64_t bytes = 0;
@@ -140,7 +140,7 @@ static bool begins_branch(const struct parts *parts, size_t i) {
 static int make_branches(const struct calltree *tree, struct parts *parts, struct branches *branches) {
     size_t count = 0;
     sort_parts(parts);
-    if (tree->line) unite(tree, parts);
+    if (tree->line) calltree_unite(tree, parts);
     for (size_t i = 0; i < parts->count; i++) count += begins_branch(parts, i);
     branches->list = calloc(count + 1, sizeof *branches->list);
     if (!branches->list) return -1;
@@ -153,7 +153,7 @@ static int make_branches(const struct calltree *tree, struct parts *parts, struc
         if (tree->variances) branch->variance += tree->variances[part->node];
         branch->count++;
     }
-    qsort(branches->list, branches->count, sizeof *branches->list, by_bytes);
+    qsort(branches->list, branches->count, sizeof *branches->list, calltree_by_bytes);
     return 0;
 }
 

@@ -9,7 +9,7 @@
 
 enum { PROCESSES_SHOWN = 3 };
 
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t cuda_devices_most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static uint64_t live_on(const struct snap_cuda_device *device) { return device->live > 0 ? (uint64_t)device->live : 0; }
 
@@ -157,7 +157,7 @@ void cuda_device_text(const struct image *image, size_t index) {
     if (!cuda_line_of(image, index, &line)) return;
     const struct cuda_gap *gap = &line.gap;
     printf("  device %-5zu %12s live, peak %s%s%s\n", index, text_size(line.live).s,
-           text_size(most(device->peak, line.live)).s, *device->name ? ", " : "", TEXT_SAFE(device->name));
+           text_size(cuda_devices_most(device->peak, line.live)).s, *device->name ? ", " : "", TEXT_SAFE(device->name));
     text_identity(device);
     if (!gap->known && device->pool_reserved)
         printf("    its pool has %s, of which %s are given out\n", text_size(device->pool_reserved).s,
@@ -233,7 +233,7 @@ void cuda_device_json(struct json *json, const struct image *image, size_t index
     json_kind(json, "mig", device->kind, SNAP_CUDA_KNOWS_MIG, SNAP_CUDA_IS_MIG);
     json_kind(json, "mps", device->kind, SNAP_CUDA_KNOWS_MPS, SNAP_CUDA_IS_MPS);
     json_number(json, "live_bytes", line.live);
-    json_number(json, "peak_bytes", most(device->peak, line.live));
+    json_number(json, "peak_bytes", cuda_devices_most(device->peak, line.live));
     if (line.gap.known) {
         json_number(json, "total_bytes", device->total);
         json_number(json, "driver_used_bytes", line.gap.used);

@@ -25,7 +25,7 @@ struct split {
     uint64_t arena_at; /* where a heap of glibc for threads continues; madvise may have cut its regions */
 };
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t resident_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static int by_value(const void *left, const void *right) {
     const uint64_t *a = left, *b = right;
@@ -90,7 +90,7 @@ static void add_region(struct split *split, const struct snap_region *region, st
     } else if (is_stowed(split, region)) {
         split->stowed += piece.resident;
     } else if (*path == '/') {
-        uint64_t data = region->flags & SNAP_REGION_SHARED ? 0 : least(piece.anonymous, piece.resident);
+        uint64_t data = region->flags & SNAP_REGION_SHARED ? 0 : resident_least(piece.anonymous, piece.resident);
         split->resident->program_data += data;
         add_file(split, region->path, piece.resident - data);
     } else if (!*path && split->bss_here && split->bss_at == region->start && !holds_large_block(split, region)) {
@@ -147,7 +147,7 @@ static int by_path(const void *left, const void *right) {
     return strcmp(((const struct resident_file *)left)->path, ((const struct resident_file *)right)->path);
 }
 
-static int by_bytes(const void *left, const void *right) {
+static int resident_by_bytes(const void *left, const void *right) {
     const struct resident_file *a = left, *b = right;
     return a->bytes != b->bytes ? (a->bytes > b->bytes ? -1 : 1) : by_path(a, b);
 }
@@ -162,18 +162,18 @@ static void merge_files(struct resident *resident) {
             resident->files[used++] = resident->files[i];
     }
     resident->file_count = used;
-    qsort(resident->files, used, sizeof *resident->files, by_bytes);
+    qsort(resident->files, used, sizeof *resident->files, resident_by_bytes);
 }
 
 /* The freed bytes, a limit for retained memory. The heap of a forked child also has memory that its parent freed. */
-static uint64_t freed(const struct image *image) {
+static uint64_t resident_freed(const struct image *image) {
     if (image->header.flags & SNAP_FORK_CHILD) return UINT64_MAX;
     const struct sum *host = &image->host;
     return host->alloc_bytes > host->live_bytes ? host->alloc_bytes - host->live_bytes : 0;
 }
 
 static uint64_t bytes_take(uint64_t *left, uint64_t wanted) {
-    uint64_t taken = least(*left, wanted);
+    uint64_t taken = resident_least(*left, wanted);
     *left -= taken;
     return taken;
 }
@@ -185,9 +185,9 @@ static void split_heap(struct split *split) {
     uint64_t large = 0, large_resident = 0, left = split->heap;
     for (size_t i = 0; i < image->large_count; i++) {
         large += image->large[i].size;
-        large_resident += least(image->large[i].resident, image->large[i].size);
+        large_resident += resident_least(image->large[i].resident, image->large[i].size);
     }
-    large_resident -= least(large_resident, split->stowed);
+    large_resident -= resident_least(large_resident, split->stowed);
     resident->stowed += split->stowed;
     uint64_t small = image->host.live_bytes > large ? image->host.live_bytes - large : 0;
     small += image->inherited.live_bytes;
@@ -195,7 +195,7 @@ static void split_heap(struct split *split) {
     resident->headers = bytes_take(&left, image->host.live_blocks * image->header.header_overhead);
     resident->own += resident->headers;
     resident->overhead = bytes_take(&left, split->overhead);
-    resident->retained = bytes_take(&left, freed(image));
+    resident->retained = bytes_take(&left, resident_freed(image));
     /* Heaps of glibc hold nothing else. For other allocators that is not certain, so it goes to the rest. */
     if (overhead_is_glibc(image)) resident->overhead += left;
 }
@@ -212,7 +212,7 @@ static void advise(const struct image *image, struct resident *resident) {
                  "the allocator keeps %s of freed memory: this is not a leak.", text_size(resident->retained).s);
 }
 
-static int prepare(struct split *split) {
+static int resident_prepare(struct split *split) {
     const struct image *image = split->image;
     size_t pieces = image->region_count;
     if (ranges_collect(&split->ranges, image) < 0 || overhead_estimate(image, &split->overhead) < 0) return -1;
@@ -238,7 +238,7 @@ int resident_split(struct resident *resident, const struct image *image) {
     memset(resident, 0, sizeof *resident);
     if (!(image->header.flags & SNAP_RESIDENCY) || image->region_count == 0 || !in_order(image)) return 0;
     struct split split = {.image = image, .resident = resident};
-    int result = prepare(&split);
+    int result = resident_prepare(&split);
     for (size_t i = 0; result == 0 && i < image->region_count; i++) split_region(&split, &image->regions[i]);
     if (result == 0) {
         merge_files(resident);

@@ -60,7 +60,7 @@ static int add_shares(struct roster *roster, const struct image *image) {
     return 0;
 }
 
-static int by_size(const void *left, const void *right) {
+static int roster_by_size(const void *left, const void *right) {
     const struct roster_row *a = left, *b = right;
     uint64_t of_a = a->live_bytes + a->cuda_bytes, of_b = b->live_bytes + b->cuda_bytes;
     if (of_a != of_b) return of_a < of_b ? 1 : -1;
@@ -74,16 +74,16 @@ int roster_make(struct roster *roster, const struct image *image) {
     for (size_t i = 0; i < roster->count; i++) roster->rows[i].owner = &image->owners[i];
     for (size_t i = 0; i < image->total_count; i++) add_total(roster, image, &image->totals[i]);
     if (add_shares(roster, image) < 0) return -1;
-    qsort(roster->rows, roster->count, sizeof *roster->rows, by_size);
+    qsort(roster->rows, roster->count, sizeof *roster->rows, roster_by_size);
     return 0;
 }
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t roster_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* The ledger has the stowed bytes as of the last move. Some of them may be freed by now. */
 struct roster_stowed roster_stowed(const struct snap_owner *owner, uint64_t live_bytes, uint64_t cuda_bytes) {
-    uint64_t all = owner->stowed_bytes, of_devices = least(owner->device_stowed_bytes, all);
-    return (struct roster_stowed){least(all - of_devices, live_bytes), least(of_devices, cuda_bytes)};
+    uint64_t all = owner->stowed_bytes, of_devices = roster_least(owner->device_stowed_bytes, all);
+    return (struct roster_stowed){roster_least(all - of_devices, live_bytes), roster_least(of_devices, cuda_bytes)};
 }
 
 /* The owner that adopted it meanwhile has the memory now. */

@@ -19,7 +19,7 @@ static uint64_t now_ns(void) {
 
 void status_begin(struct status *status, pid_t pid) { *status = (struct status){.pid = pid, .start_ns = now_ns()}; }
 
-static void forget(struct status *status) {
+static void status_forget(struct status *status) {
     if (status->found) source_close(&status->source);
     status->found = false;
 }
@@ -29,7 +29,7 @@ static bool header_look(struct status *status, struct snap_header *header) {
     char error[256];
     if (status->found && source_read(&status->source, 0, header, sizeof *header) == 0 && header->state != SNAP_EXECED)
         return true;
-    forget(status); /* an exec begins another ledger */
+    status_forget(status); /* an exec begins another ledger */
     if (live_open(&live, status->pid, error, sizeof error) < 0) return false;
     status->source = live.source;
     status->found = true;
@@ -72,7 +72,7 @@ void status_tick(void *context) {
 }
 
 void status_end(struct status *status) {
-    forget(status);
+    status_forget(status);
     if (status->width && in_foreground()) draw("", 0, status->width);
     status->width = 0;
 }

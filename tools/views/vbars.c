@@ -12,7 +12,7 @@ static bool is_noted(struct jsontext line, struct jsontext *list) {
            strcmp(kind, "VBARS") == 0 && jsontext_member(line, "vbars", list) && list->length && list->at[0] == '[';
 }
 
-static uint64_t number_of(struct jsontext object, const char *name) {
+static uint64_t vbars_number_of(struct jsontext object, const char *name) {
     struct jsontext value;
     uint64_t number;
     return jsontext_member(object, name, &value) && jsontext_number(value, &number) ? number : 0;
@@ -20,7 +20,7 @@ static uint64_t number_of(struct jsontext object, const char *name) {
 
 /* The owner that has the memory now: a model may have adopted the owner that loaded it. */
 static uint64_t owner_of(const struct image *image, struct jsontext object) {
-    uint64_t owner = number_of(object, "owner");
+    uint64_t owner = vbars_number_of(object, "owner");
     return owner <= UINT32_MAX ? image_final_owner(image, (uint32_t)owner) : owner;
 }
 
@@ -31,11 +31,11 @@ static void read_list(const struct image *image, struct jsontext list, struct vb
         struct vbar *vbar = &out->at[out->count++];
         *vbar = (struct vbar){
             .owner = owner_of(image, value),
-            .device = number_of(value, "device"),
-            .address = number_of(value, "address"),
-            .bytes = number_of(value, "bytes"),
-            .resident_bytes = number_of(value, "resident_bytes"),
-            .pinned_bytes = number_of(value, "pinned_bytes"),
+            .device = vbars_number_of(value, "device"),
+            .address = vbars_number_of(value, "address"),
+            .bytes = vbars_number_of(value, "bytes"),
+            .resident_bytes = vbars_number_of(value, "resident_bytes"),
+            .pinned_bytes = vbars_number_of(value, "pinned_bytes"),
         };
     }
 }
@@ -50,7 +50,7 @@ void vbars_find(const struct image *image, struct vbars *out) {
         }
     *out = (struct vbars){.known = last.length != 0};
     if (!out->known) return;
-    out->omitted = number_of(whole, "omitted");
+    out->omitted = vbars_number_of(whole, "omitted");
     read_list(image, last, out);
 }
 

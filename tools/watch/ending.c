@@ -22,7 +22,7 @@ const char *ending_words(enum ending_result result) {
     return words[result];
 }
 
-static bool is_there(const struct ending *ending, struct process *process) {
+static bool ending_is_there(const struct ending *ending, struct process *process) {
     return process_look(process, ending->pid) == 0 && process->start_ticks == ending->start_ticks &&
            process_is_alive(process->state, process->threads);
 }
@@ -43,7 +43,7 @@ static void send(struct ending *ending, int signal, enum ending_result gone) {
         ending->result = errno == ESRCH ? gone : ENDING_FAILED;
         return;
     }
-    if (!is_there(ending, &process))
+    if (!ending_is_there(ending, &process))
         ending->result = gone;
     else if (signal_held(ending, pidfd, signal) && signal == SIGTERM && process.state == 'T')
         signal_held(ending, pidfd, SIGCONT);
@@ -56,7 +56,7 @@ static bool endings_look(struct ending *list, size_t count, enum ending_result h
     for (size_t i = 0; i < count; i++) {
         struct process process;
         if (list[i].result != ENDING_STILL) continue;
-        if (is_there(&list[i], &process))
+        if (ending_is_there(&list[i], &process))
             some = true;
         else
             list[i].result = how;

@@ -37,8 +37,8 @@ static int member(const struct document *document, struct jsontext object, const
     return document_fault(document, object.at, why);
 }
 
-static int take_number(const struct document *document, struct jsontext object, const char *name, uint64_t most,
-                       uint64_t *number) {
+static int registry_take_number(const struct document *document, struct jsontext object, const char *name,
+                                uint64_t most, uint64_t *number) {
     struct jsontext value;
     char why[96];
     if (member(document, object, name, &value) < 0) return -1;
@@ -53,7 +53,7 @@ static int take_mark(const struct document *document, struct jsontext object, st
     struct jsontext value;
     uint64_t number;
     if (!jsontext_member(object, "number", &value)) return 0;
-    if (take_number(document, object, "number", UINT64_MAX, &number) < 0) return -1;
+    if (registry_take_number(document, object, "number", UINT64_MAX, &number) < 0) return -1;
     started_mark(process->mark, parent->pid, parent->start_ticks, number);
     return 0;
 }
@@ -64,10 +64,10 @@ static int take_process(const struct document *document, struct jsontext object,
     uint64_t pid;
     *process = (struct registered){0};
     if (!object.length || *object.at != '{') return document_fault(document, object.at, "a process is an object");
-    if (take_number(document, object, "pid", INT32_MAX, &pid) < 0) return -1;
+    if (registry_take_number(document, object, "pid", INT32_MAX, &pid) < 0) return -1;
     if ((pid_t)pid < least) return document_fault(document, object.at, "no such process can be ended");
     process->pid = (pid_t)pid;
-    if (take_number(document, object, "start_ticks", UINT64_MAX, &process->start_ticks) < 0) return -1;
+    if (registry_take_number(document, object, "start_ticks", UINT64_MAX, &process->start_ticks) < 0) return -1;
     if (jsontext_member(object, "name", &value) && !jsontext_string(value, process->name, sizeof process->name))
         return document_fault(document, value.at, "\"name\" is not a string");
     if (!jsontext_member(object, "keep", &value)) return 0;
@@ -128,7 +128,7 @@ int registry_parse(struct registry *registry, const char *name, const char *text
     if (member(&document, root, "format", &value) < 0) return -1;
     if (!jsontext_string(value, format, sizeof format) || strcmp(format, "memstow-processes") != 0)
         return document_fault(&document, value.at, "the format is not \"memstow-processes\"");
-    if (take_number(&document, root, "version", UINT64_MAX, &version) < 0) return -1;
+    if (registry_take_number(&document, root, "version", UINT64_MAX, &version) < 0) return -1;
     if (version != 1 && jsontext_member(root, "version", &value))
         return document_fault(&document, value.at, "of another version than 1");
     if (take_boot_id(&document, root) < 0 || member(&document, root, "parent", &value) < 0 ||
