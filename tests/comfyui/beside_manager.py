@@ -73,9 +73,9 @@ with Comfy("memstow", packs={"manager": {"prestartup_script.py": BEFORE, "__init
     press(comfy, everything)
     assert ids(comfy) == there, comfy.owners()
     done = comfy.run(mixed(1, "free", "keep", "stow"))
-    assert {"clip",
-            "vae"} <= cached(done) and not cached(done) & {
-                "unet", "words"} and comfy.digest(done) == digest, cached(done)
+    found = cached(done)
+    assert {"clip", "vae"} <= found and not found & {"unet", "words"}, found
+    assert comfy.digest(done) == digest
     assert ids(comfy) == there and not comfy.lines("LOST"), comfy.lines("LOST")
 
     # no policy was set: the buttons work as in ComfyUI itself

@@ -113,8 +113,8 @@ with Comfy("memstow", pack=False, before=(around_pack(FIRST, LAST),)) as comfy:
             assert not any(owner["is_loaded"] for owner in comfy.owners().values()), comfy.owners()
         done = comfy.run(kept)
         models = {"unet", "unet_policy", "clip", "clip_policy", "vae", "vae_policy"}
-        assert models <= cached(done) and ("words" in cached(done)) == (not flags.get("free_memory")), (
-            flags, cached(done))
+        found = cached(done)
+        assert models <= found and ("words" in found) == (not flags.get("free_memory")), (flags, found)
         assert ids(comfy) == there, (flags, comfy.owners())
         if flags.get("free_memory"): # a cached image is not sent again
             assert digests == [comfy.digest(done), comfy.digest(done, "image_digest")], flags

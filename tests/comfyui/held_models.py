@@ -92,5 +92,5 @@ for row in text.split("\n"):
 # reports
 assert [one["run"] for one in runs.reports] == list(range(1, MODELS + 1)) and runs.reports.maxlen == REPORTS
 runs.trigger("request", "the test asks")
-assert runs.last["reason"] == "request" and runs.reports[-1]["reason"] == "run_ended" and runs.reports[-1][
-    "run"] == MODELS
+assert runs.last["reason"] == "request"
+assert runs.reports[-1]["reason"] == "run_ended" and runs.reports[-1]["run"] == MODELS

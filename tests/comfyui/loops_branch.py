@@ -50,8 +50,8 @@ with Loops() as comfy:
     assert comfy.over(first)["values_of_ports"] == {"n": 20} and comfy.over(second)["values_of_ports"] == {"n": 2000}
     names = [loop["name"] for loop in comfy.get("/memstow/loops")["loops"]]
     assert {"first", "second"} <= set(names), names
-    assert comfy.request("DELETE", "/memstow/loops?name=first")[0] == 200 and comfy.request(
-        "DELETE", "/memstow/loops?name=first")[0] == 404
+    assert comfy.request("DELETE", "/memstow/loops?name=first")[0] == 200
+    assert comfy.request("DELETE", "/memstow/loops?name=first")[0] == 404
     assert comfy.request("GET", "/memstow/loops?name=first")[0] == 404
 
     # the node for users returns at once, also with a saved workflow, and with lines of text as inputs
@@ -93,8 +93,7 @@ with Loops() as comfy:
             assert words in str(error), error
     import urllib.request
     info = json.loads(urllib.request.urlopen(f"{server}/object_info", timeout=30).read())
-    assert [(p.id, p.mode, p.type)
-            for p in memstow_loops.discover_ports(
-                counter(), info).ports] == [("n", "INPUT", "INT"), ("n", "OUTPUT", "INT")]
+    ports = memstow_loops.discover_ports(counter(), info).ports
+    assert [(p.id, p.mode, p.type) for p in ports] == [("n", "INPUT", "INT"), ("n", "OUTPUT", "INT")]
     assert not [n for n in comfy.get("/history").values() if "memstow" in json.dumps(n["prompt"][2]).lower()
                 and "Executor" not in json.dumps(n["prompt"][2])]

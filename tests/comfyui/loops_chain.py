@@ -59,8 +59,8 @@ with Loops() as comfy:
     assert found["state"] == "done" and found["committed"] == COUNT, found
     ran = comfy.ran()
     assert ran == {"Mix": COUNT, "AddInts": COUNT, "Append": COUNT}, ran # and NewLatent was cached
-    assert found["values_of_ports"]["number"] == COUNT and found["values_of_ports"]["text"] == "".join(
-        f"{i}," for i in range(COUNT))
+    values = found["values_of_ports"]
+    assert values["number"] == COUNT and values["text"] == "".join(f"{i}," for i in range(COUNT)), values
     read = {name: node("DiscomfortLoopResult", loop=begin, unique_id=name) for name in ("latent", "number", "text")}
     assert digests(comfy.run({**read, **{f"show {name}": node("Fingerprint", value=link(name))
                                          for name in read}})) == expected

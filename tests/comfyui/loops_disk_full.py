@@ -22,11 +22,11 @@ with _moving.mounted("ext4", 24, "small") as disk:
         free = os.statvfs(disk).f_bfree
         found = comfy.loop_of(GROW, inputs={"n": 0}, iterations=10, use_ram=False, name="full", state="failed")
         assert found["committed"] == found["iteration"] - 1 >= 2, found
-        assert f"iteration {found['iteration']}, workflow 1: node latent (DiscomfortPort)" in found[
-            "error"] and "disk is full" in found["error"], found
+        assert f"iteration {found['iteration']}, workflow 1: node latent (DiscomfortPort)" in found["error"], found
+        assert "disk is full" in found["error"], found
         size = 300 * found["committed"]
-        assert found["values_of_ports"]["n"] == size and found["values_of_ports"]["latent"]["samples"]["shape"] == [
-            1, 4, size, size], found
+        values = found["values_of_ports"]
+        assert values["n"] == size and values["latent"]["samples"]["shape"] == [1, 4, size, size], found
         assert comfy.request("DELETE", "/memstow/loops?name=full")[0] == 200
         support.wait_for(lambda: os.statvfs(disk).f_bfree == free, 30, "the disk as it was")
         assert comfy.loop_of(counter(), inputs={"n": 1}, use_ram=False)["values_of_ports"] == {"n": 2}
@@ -54,17 +54,18 @@ with _moving.mounted("ext4", 24, str(folder / "memstow")) as disk:
                 "when": [None, {"port": "n", "op": "==", "value": 3}]}
 
         def tell():
-            """Prints the loop's files, and the free blocks and inodes."""
+            """The files of the loop, and the free blocks and inodes."""
             found = {path.name: path.stat().st_size for path in (disk / "some").rglob("*") if path.is_file()}
             return found, os.statvfs(disk).f_bfree, os.statvfs(disk).f_ffree
 
         found = comfy.loop_of(counter(), fill, state="failed", **loop)
-        assert "iteration 3, workflow 1: node out (DiscomfortPort): the values cannot be kept" in found[
-            "error"] and "the disk is full" in found["error"], found
+        error = found["error"]
+        assert "iteration 3, workflow 1: node out (DiscomfortPort): the values cannot be kept" in error, found
+        assert "the disk is full" in error, found
         assert found["committed"] == 2 and found["values_of_ports"] == {"n": 2}, found
         files, _blocks, inodes = tell() # the inode of the value that was put is free again
-        assert inodes == 1 and sorted(name.split(".")[0] for name in files) == [
-            "lock", "manifest", "memstow%3A%20the%20inputs", "n"], files
+        names = sorted(name.split(".")[0] for name in files)
+        assert inodes == 1 and names == ["lock", "manifest", "memstow%3A%20the%20inputs", "n"], files
         shutil.rmtree(filler)
         before = tell()[1:]
         found = comfy.loop_of(counter(), state="done", **{**loop, "when": None})
@@ -75,8 +76,8 @@ with _moving.mounted("ext4", 24, str(folder / "memstow")) as disk:
         large = {"inputs": {"n": 0}, "iterations": 10, "persist_prefix": "some/large", "name": "large"}
         found = comfy.loop_of(GROW, state="failed", **large)
         size = 300 * found["committed"]
-        assert f"iteration {found['iteration']}, workflow 1: node latent (DiscomfortPort)" in found[
-            "error"] and "disk is full" in found["error"] and size >= 600, found
+        assert f"iteration {found['iteration']}, workflow 1: node latent (DiscomfortPort)" in found["error"], found
+        assert "disk is full" in found["error"] and size >= 600, found
         assert found["values_of_ports"]["n"] == size, found
         held = {path.name: path.stat().st_size for path in (disk / "some/large.state").iterdir()}
         used = (before[0] - tell()[1]) * os.statvfs(disk).f_frsize

@@ -17,8 +17,8 @@ EXAMPLES = support.ROOT / "examples/loops"
 with Loops() as comfy:
     made = support.run(sys.executable, EXAMPLES / "make_models.py", comfy.folder).stdout
     again = support.run(sys.executable, EXAMPLES / "make_models.py", comfy.folder).stdout
-    assert made.count("was made") == again.count("is there already") == 2 + len(list(EXAMPLES.glob("*.json"))), (
-        made, again)
+    files = 2 + len(list(EXAMPLES.glob("*.json")))
+    assert made.count("was made") == again.count("is there already") == files, (made, again)
     assert not list((comfy.folder / "models").rglob("tae*")), "TAESD's names are its own"
     support.run(sys.executable, EXAMPLES / "make_models.py", status=1)
     bare = support.run(sys.executable, "-S", EXAMPLES / "make_models.py", comfy.folder, status=1).stderr
@@ -48,6 +48,5 @@ with Loops() as comfy:
     for path in sorted(EXAMPLES.glob("*.json")):
         memstow_loops.discover_ports(str(path), info)
     both = memstow_loops.stitch_workflows([str(EXAMPLES / "picture.json"), str(EXAMPLES / "refine.json")], info)
-    assert {(p.id, p.mode)
-            for p in memstow_loops.discover_ports(
-                both, info).ports} == {("image", "OUTPUT"), ("image", "PASSTHRU"), ("width", "OUTPUT")}
+    ports = {(p.id, p.mode) for p in memstow_loops.discover_ports(both, info).ports}
+    assert ports == {("image", "OUTPUT"), ("image", "PASSTHRU"), ("width", "OUTPUT")}, ports

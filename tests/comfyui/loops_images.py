@@ -100,8 +100,8 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # the end of a l
     values = numpy.array([[0, 257, 32768, 65535]], dtype=numpy.uint16)
     Image.fromarray(values).save(ramp / "grey.png") # 16 bits
     grey = torch.from_numpy(values.astype(numpy.float32) / 65535.0)[None, :, :, None].repeat(1, 1, 1, 3)
-    assert shown(load(path=ramp))["images"] == [hashlib.sha256(
-        grey.numpy().tobytes()).hexdigest() + "[1, 1, 4, 3]torch.float32"], "grey with 16 bits"
+    expected = hashlib.sha256(grey.numpy().tobytes()).hexdigest() + "[1, 1, 4, 3]torch.float32"
+    assert shown(load(path=ramp))["images"] == [expected], "grey with 16 bits"
     bomb = bytearray((ramp / "grey.png").read_bytes())
     bomb[16:24] = struct.pack(">II", 60000, 60000)
     bomb[29:33] = struct.pack(">I", zlib.crc32(bomb[12:29]))
@@ -165,5 +165,5 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # the end of a l
           "has a user or password in it")
     assert KEY not in comfy.log_file.read_text(), "the key is in the log"
     everything = json.dumps([entry["status"] for entry in comfy.get("/history").values()])
-    assert everything.count(
-        KEY) == everything.count(f"key={KEY}") + everything.count(f"user:{KEY}@") - 0, "the key is in a message"
+    given = everything.count(f"key={KEY}") + everything.count(f"user:{KEY}@")
+    assert everything.count(KEY) == given, "the key is in a message"

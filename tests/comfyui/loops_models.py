@@ -59,5 +59,4 @@ with Loops() as comfy:
     assert comfy.over(holder)["state"] == "done"
     for options in ({"persist_prefix": "p"}, {"use_ram": False}):
         found = comfy.loop_of({name: wild[name] for name in ("wire", "out")}, state="failed", **options)
-        assert "iteration 1, workflow 1" in found["error"] and "'m'" in found["error"] and "weights" in found[
-            "error"], found
+        assert all(words in found["error"] for words in ("iteration 1, workflow 1", "'m'", "weights")), found

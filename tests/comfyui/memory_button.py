@@ -31,8 +31,8 @@ def from_outside(comfy, owner):
     assert model(comfy)["stowed_bytes"] == 0 and comfy.rss() - rss >= 0.9 * comfy.weights, (text, rss, comfy.rss())
     rss = comfy.rss()
     text = ask(comfy, "stow", owner)
-    assert model(comfy)["stowed_bytes"] >= 0.95 * stowed and rss - comfy.rss() >= 0.9 * comfy.weights, (
-        text, rss, comfy.rss())
+    assert model(comfy)["stowed_bytes"] >= 0.95 * stowed, text
+    assert rss - comfy.rss() >= 0.9 * comfy.weights, (text, rss, comfy.rss())
     ask(comfy, "restore", owner)
     ask(comfy, "trigger", "--reason=a test of ours")
     assert model(comfy)["stowed_bytes"] >= 0.95 * stowed and comfy.report()["reason"] == "request", comfy.report()
@@ -46,8 +46,8 @@ def selective(comfy, digests):
     comfy.free(unload_models=True, free_memory=True)
     after = comfy.owners()
     assert {t: o["id"] for t, o in after.items()} == {t: o["id"] for t, o in before.items()}, after
-    assert after["CLIP"]["live_bytes"] == before["CLIP"]["live_bytes"] >= 230 * MB and after["MODEL"][
-        "stowed_bytes"], after
+    assert after["CLIP"]["live_bytes"] == before["CLIP"]["live_bytes"] >= 230 * MB, after
+    assert after["MODEL"]["stowed_bytes"], after
     assert rss - comfy.rss() < 32 * MB, "the button took what is to be kept"
     done = comfy.run(mixed(1, "stow", "keep"))
     assert {"unet", "clip", "clip_policy", "vae"} <= cached(done) and "words" not in cached(done), cached(done)

@@ -30,8 +30,8 @@ with comfy:
     comfy.run(mixed(1))
     assert outcome() == "ok"
     done = comfy.run(failing("Fail", 2), status="error")
-    assert dict(
-        done["status"]["messages"])["execution_error"]["exception_type"] == "ValueError" and outcome() == "failed"
+    error = dict(done["status"]["messages"])["execution_error"]
+    assert error["exception_type"] == "ValueError" and outcome() == "failed"
     done = comfy.run(failing("RunOut", 3), status="error")
     assert "execution_error" in dict(done["status"]["messages"]) and outcome() == "out-of-memory"
 

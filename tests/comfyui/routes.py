@@ -69,8 +69,8 @@ with comfy:
     assert max(map(len, text.splitlines())) <= 88, text
     listed = comfy.get("/memstow/runs")
     assert [(one["run"], one["outcome"]) for one in listed["runs"]] == [(1, "ok"), (2, "ok")], listed
-    assert listed["runs"][0]["text"].startswith(
-        "memstow: run 1 ok: kept 2") and listed["runs"][0]["prompt"] == before["prompt"]
+    first = listed["runs"][0]
+    assert first["text"].startswith("memstow: run 1 ok: kept 2") and first["prompt"] == before["prompt"], first
     assert comfy.get("/memstow/report?run=1") == before and comfy.get("/memstow/report?run=2")["run"] == 2
     for number in ("3", "0", "x", "", "-1"):
         assert comfy.status_of(f"/memstow/report?run={number}", method="GET") == 404, number
@@ -91,8 +91,8 @@ with comfy:
     waiting.join(60)
     assert answers and answers[0]["done"], answers
     later = comfy.get(f"/memstow/ticket?id={asked['ticket']}")
-    assert later["done"] and "kept 2" in later["text"] and answers[0]["ticket"] > asked["ticket"], (
-        asked, later, answers)
+    assert later["done"] and "kept 2" in later["text"], later
+    assert answers[0]["ticket"] > asked["ticket"], (asked, answers)
     assert [comfy.get(f"/memstow/ticket?id={number}") for number in (0, 99, "x", -1, "")] == [None] * 5
     assert comfy.wait(prompt)["status"]["status_str"] == "error"
 

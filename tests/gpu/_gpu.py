@@ -13,9 +13,8 @@ def under_memstow(part, *words, options=(), file="out.mst", status=0, **environm
                          env={**os.environ, **environment})
     if done.returncode == 77:
         support.skip(done.stdout.strip().split("\n")[-1])
-    assert (
-        status is None
-        or done.returncode == status), f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+    said = f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+    assert status in (None, done.returncode), said
     return done
 
 

@@ -47,8 +47,8 @@ def convolve(torch):
 def statistics(torch):
     free, total = torch.cuda.mem_get_info()
     stats = torch.cuda.memory_stats()
-    assert 0 <= free <= total and stats["reserved_bytes.all.current"] >= stats["allocated_bytes.all.current"] > 0, (
-        free, total)
+    assert 0 <= free <= total, (free, total)
+    assert stats["reserved_bytes.all.current"] >= stats["allocated_bytes.all.current"] > 0, stats
     assert torch.cuda.memory_reserved() + free <= total, "PyTorch insists on that"
     return free, stats["allocated_bytes.all.current"]
 
@@ -106,8 +106,8 @@ def check_report(backend):
     report = support.report()
     has = {o["name"]: o["cuda_bytes"] for o in report["owners"]}
     assert has["unet"] >= LAYERS * WIDTH * WIDTH * 4 and has["clip"] >= WIDTH * WIDTH * 4, has
-    assert report["cuda"]["refused"]["requests"] >= 1 and report["cuda"]["foreign_frees"] == 0, report["cuda"][
-        "refused"]
+    refused = report["cuda"]["refused"]
+    assert refused["requests"] >= 1 and report["cuda"]["foreign_frees"] == 0, refused
     functions = {f["function"] for site in report["cuda"]["sites"] for f in site["stack"]}
     assert "models" in functions, "call stacks lead to the Python function that allocates"
     lines = json.loads(support.memstow("decisions", "out.mst", "--json").stdout)["lines"]

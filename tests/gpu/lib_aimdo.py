@@ -10,8 +10,9 @@ from _gpu import MIB
 def work():
     import memstow
     cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
-    assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(
-        ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+    assert cuda.cuInit(0) == 0
+    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert cuda.cuCtxSetCurrent(context) == 0
     import comfy_aimdo.control as control
     assert control.init("cuda") and control.init_device(0), "comfy-aimdo does not begin"
     from comfy_aimdo.model_vbar import ModelVBAR

@@ -140,8 +140,8 @@ assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True) == {"n": [3, 4, 5]}
 queue.fail = {2: "as planted"}
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True) == {"n": [3, None, 5]} and len(queue.prompts) == 3
 batch = memstow_loops.start_loop([STEP], {"n": [2, 5]}, independent=True, name="batch")
-assert batch.wait(10) and batch.document()["failures"] == [
-    {"iteration": 1, "error": "iteration 1, workflow 1: node 2 (Add): as planted"}], batch.document()
+planted = {"iteration": 1, "error": "iteration 1, workflow 1: node 2 (Add): as planted"}
+assert batch.wait(10) and batch.document()["failures"] == [planted], batch.document()
 batch.close()
 queue.fail = {100: "as planted"}
 many = memstow_loops.start_loop([STEP], {"n": list(range(200))}, independent=True, name="many")

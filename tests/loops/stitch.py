@@ -98,8 +98,8 @@ def check_links(document):
     assert len(nodes) == len(document["nodes"]) and len(links) == len(document["links"])
     assert document["last_node_id"] == max(nodes) and document["last_link_id"] == max(links)
     for number, origin, slot, target, target_slot, _kind in links.values():
-        assert number in nodes[origin]["outputs"][slot]["links"] and nodes[target]["inputs"][target_slot][
-            "link"] == number
+        assert number in nodes[origin]["outputs"][slot]["links"]
+        assert nodes[target]["inputs"][target_slot]["link"] == number
     assert {number for n in nodes.values() for o in n["outputs"] for number in o["links"]} == set(links)
     assert {i["link"] for n in nodes.values() for i in n["inputs"]} - {None} == set(links)
 
@@ -109,9 +109,9 @@ result = stitch(first, second, third)
 check_links(result)
 titles = {n["title"]: n for n in result["nodes"]}
 assert {"plus 1", "plus 2", "plus 3"} <= set(titles)
-assert titles["plus 1"]["pos"] == [250,
-                                   0] and titles["plus 3"]["pos"] == [
-                                       5250, 5000] and titles["plus 2"]["pos"][1] == 50, "moved only where it must be"
+places = {title: node["pos"] for title, node in titles.items()}
+assert places["plus 1"] == [250, 0] and places["plus 3"] == [5250, 5000], "moved only where it must be"
+assert places["plus 2"][1] == 50, "moved only where it must be"
 boxes = [(n["pos"][0], n["pos"][1]) for n in result["nodes"]]
 assert all(abs(a[0] - b[0]) >= 200 or abs(a[1] - b[1]) >= 100 for a,
            b in itertools.combinations(boxes, 2)), "nothing lies on another"
