@@ -79,7 +79,7 @@ static bool find_block(uint64_t address, uint32_t how, struct memstow_block *out
 
 enum { AT_ONCE = 256 };
 
-/* Each is as long as the caller's structure. */
+/* `size` is the size of the caller's structure. */
 static bool hand_out(char *out, uint32_t size, const struct memstow_block *blocks, uint32_t count) {
     if (size == sizeof *blocks) return entry_out(out, blocks, count * sizeof *blocks);
     uint32_t part = size < sizeof *blocks ? size : sizeof *blocks;

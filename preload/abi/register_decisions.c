@@ -23,7 +23,7 @@ static int64_t trigger_result(int64_t result) {
     return entry_result(result);
 }
 
-/* Writes as many as fit, each as long as the caller's structure. */
+/* Writes as many decisions as `out` has room for. `size` is the size of the caller's structure. */
 static bool hand_out(struct memstow_decision *out, uint32_t capacity, uint32_t size,
                      const struct memstow_decision *decisions, int64_t count) {
     uint32_t part = size < sizeof *decisions ? size : sizeof *decisions;
@@ -68,7 +68,7 @@ EXPORTED int32_t memstow_trace(const char *json) {
     return (int32_t)entry_result(result);
 }
 
-/* Copies whole lines, from the line with that number on. */
+/* Copies whole lines, beginning with the line number `from`. *then: the number of the line to go on with. */
 static int64_t copy_lines(char *to, uint64_t capacity, uint64_t from, uint64_t *then) {
     char line[SNAP_LINE_MOST + 1];
     uint64_t place = 0, number, used = 0;

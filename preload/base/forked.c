@@ -1,4 +1,4 @@
-/* forked.c — see forked.h. The linker puts the functions of all files one behind the other, and says where. */
+/* forked.c — see forked.h. The linker collects the functions of all files in one section, and gives its bounds. */
 #include "preload/base/forked.h"
 
 typedef void forget_function(void);

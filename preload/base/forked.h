@@ -1,18 +1,18 @@
-/* forked.h — what the library knows that is not true in a forked child.
- * In: a function of each file that has state, which makes it that of a process that has just begun. Out: all of them
- * are called in the child, before it begins a ledger of its own. A function must not look at other files' state, which
- * may be forgotten by then, nor at the ledger, which is the parent's. tests/build/forked.py finds files that lack one.
- */
+/* forked.h — resets the library's state in a forked child.
+ * In: from each file with state, a function that makes its state that of a process that has just begun. Out: in the
+ * child, calls of all these functions, before it begins a ledger of its own. A function must not look at the state of
+ * other files, which may be reset already, nor at the ledger, which is the parent's. tests/build/forked.py finds files
+ * without a function. */
 #ifndef MEMSTOW_FORKED_H
 #define MEMSTOW_FORKED_H
 
 #pragma GCC visibility push(hidden)
 
-/* To be written behind the function, with a semicolon. */
+/* Write it behind the function, with a semicolon. */
 #define FORKED(function)                                                                                               \
     static void (*const function##_forked)(void) __attribute__((section("memstow_forked"), used)) = function
 
-/* In the child: calls them all, in no order. */
+/* In the child: calls all functions, in any order. */
 void forked_forget(void);
 
 #pragma GCC visibility pop

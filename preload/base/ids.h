@@ -1,4 +1,4 @@
-/* ids.h — a set of record ids below 2^24: one bit each, and one for each 64 of those.
+/* ids.h — a set of record ids below 2^24: one bit for each id, and one summary bit for each 64 ids.
  * In: ids. Out: whether an id is in the set; the lowest one above another. Any thread may add, take and ask at any
  * time, without a lock. Two threads never take the same id. */
 #ifndef MEMSTOW_IDS_H

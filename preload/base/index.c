@@ -130,9 +130,9 @@ static bool grow(struct index *self) {
     return true;
 }
 
-/* The last slots stay empty, so that every search ends. When the table is full, there is a larger one, or another
- * thread makes it, or this thread does, or there is no memory. Another thread may have made it before this thread gets
- * its turn. */
+/* Whether the search can go on, in this table or in a larger one. The last slots stay empty, so that every search ends.
+ * If the table is full, this thread makes a larger one, or waits until another thread has made it. False: there is no
+ * memory, or the wait was too long. */
 static bool has_table(struct index *self, uint32_t bits) {
     int turn = 0;
     do {

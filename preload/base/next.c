@@ -110,4 +110,4 @@ void *next_aligned_alloc(size_t alignment, size_t size) {
     return found ? found(alignment, size) : NULL;
 }
 
-/* A comparison with `malloc` would not do: here, too, that is the program's. */
+/* A comparison with `malloc` would not work, because the name means the program's malloc here, too. */

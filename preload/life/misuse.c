@@ -241,9 +241,9 @@ static uint64_t chunk_of(uintptr_t raw, uintptr_t known) {
     return word_at(raw - WORD, known, &word) ? word : 0;
 }
 
-/* A block in the table needs no header. Of a mapping of its own, glibc takes the size, and the distance from the
- * mapping's start, which lies where our site is; the kernel refuses impossible sizes, and the block stays. mimalloc
- * looks at nothing in front of a block. */
+/* A block in the table needs no header. If the block is a mapping of its own, glibc reads two words in front of it: the
+ * size, and, where our site is, the distance from the mapping's start. The kernel refuses impossible sizes, and the
+ * block stays. mimalloc reads nothing in front of a block. */
 static struct misuse of_listed(uintptr_t p, const struct block *block, const struct header *header) {
     uintptr_t raw = p - header_distance(block->mark);
     uint64_t size = header->size ^ block->size, site = header_site(header) ^ block->site;

@@ -16,7 +16,7 @@
 /* Before the first event: all that is counted comes from CUPTI, and no hook counts (libmemstow_cupti.so). */
 void process_is_from_cupti(void);
 
-/* Whether events are to be counted; begins tracking when that is still to do. False also while it begins. */
+/* Whether events are to be counted. Begins tracking if it has not begun yet. Also false while tracking begins. */
 bool process_begin(void);
 
 static inline bool process_tracked(void) { return likely(tracked_page.stage == TRACKED_YES) || process_begin(); }
@@ -25,10 +25,10 @@ static inline bool process_tracked(void) { return likely(tracked_page.stage == T
  */
 bool process_is_vfork_child(void);
 
-/* Asks libc to tell of forks and of quick_exit. Once, at the start, from no hook. */
+/* Asks libc to report forks and quick_exit. Call it once, at the start, outside of hooks. */
 void process_watch(void);
 
-/* Once tracking has begun, and again when tags come into use (tags.h). */
+/* Call it when tracking has begun, and again when tags come into use (tags.h). */
 void process_allow_fast_path(void);
 
 /* The end of the process, or of this image of it. Does nothing in a vfork child and the second time. */

@@ -37,7 +37,7 @@ struct vram_block {
     cuda_handle context; /* in which it was requested */
     enum vram_state state;
     bool moving;
-    uint8_t refused;               /* enum vram_refusal: why others know where its memory is; 0: none do */
+    uint8_t refused;               /* enum vram_refusal: why others know its address; 0: nobody does */
     bool mixed;                    /* other owners have parts of it */
     bool no_context;               /* the context in which it was freed has ended */
     uint32_t tried;                /* the last move that tried it */

@@ -83,7 +83,7 @@ done = check(20, 1, options=("--fail-over=5M,site:5M,owner:5M", "--suppressions=
 assert "without 12.0 MiB that is suppressed" in done.stdout, done.stdout
 check(20, 20, options=("--fail-over=5M", "--suppressions=known.txt"), status=1)
 
-# As one document: findings of the host are as before, with a place.
+# --json: the findings of the host are as before, and have a place.
 findings = json.loads(check(20, 1, options=("--json", "--fail-over=5M"), status=1).stdout)["findings"]
 totals = [(f["kind"], f["place"], f["verdict"], f["name"]) for f in findings if f["kind"] == "total"]
 assert totals == [("total", "host", "fine", "all memory"),

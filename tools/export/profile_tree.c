@@ -155,7 +155,7 @@ static void end_tree(struct walk *walk) {
     calltree_end(&walk->tree);
 }
 
-/* Takes over `both` and `second`, per node. */
+/* `both` and `second` have one amount for each node, and belong to the tree from now on. */
 static int write_tree(struct walk *walk, uint64_t *both, double *second, struct amounts all) {
     int result = calltree_begin(&walk->tree, walk->profile->image, both, second);
     walk->tree.line = name_line;

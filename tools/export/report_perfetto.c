@@ -1,7 +1,7 @@
-/* report_perfetto.c — a report over time as a trace for Perfetto; see export.h and perfetto.h. Counters are of what is
- * known at some time: the beginning, the readings of a series, the peak, what triggers found and left, and now. Slices
- * are the lives of runs, nodes and models, and triggers; instants are decisions. Several files are snapshots of one
- * process: the last one has all slices, and each has its counters. */
+/* report_perfetto.c — a report over time as a trace for Perfetto; see export.h and perfetto.h. Counters have values at
+ * the times that the file knows: the beginning, the readings of a series, the peak, before and after each trigger, and
+ * now. Slices show triggers, and the lives of runs, nodes and models. Instants show decisions. Several files are
+ * snapshots of one process: the slices are those of the last file, and each file adds its counters. */
 #include "tools/base/complain.h"
 #include "tools/decisions/decisions.h"
 #include "tools/export/export.h"

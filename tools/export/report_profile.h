@@ -29,11 +29,12 @@ const char *report_no_frames(const struct report *report, uint32_t module);
  * memory. */
 int report_profile(const struct report *report, const struct roots *roots, struct profile_sink *sink, const char *what);
 
-/* The same with blocks in place of bytes. --min=0 merges nothing there, either; another --min is of bytes. */
+/* The same with blocks instead of bytes. --min=0 merges nothing here, either. Other values of --min are bytes, and are
+ * ignored. */
 int report_profile_blocks(const struct report *report, const struct roots *roots, struct profile_sink *sink,
                           const char *what);
 
-/* What is too small or too deep to be seen, of all that is shown. */
+/* The limits for frames that are too small or too deep to be seen. `all`: the sum of everything that is shown. */
 struct profile_limits profile_limits_of(uint64_t all);
 /* Says on standard error what was merged. `what`: the name of the profile, or ""; `is_share`: limits.least is the share
  * of profile_limits_of; `all_of_it`: how to see it, or "". */

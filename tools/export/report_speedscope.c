@@ -70,7 +70,7 @@ static void push_key(struct scope *scope, const struct scope_key *key) {
 
 static void push(struct profile_sink *sink, const char *name) {
     struct scope_key key;
-    memset(&key, 0, sizeof key); /* also what lies between the members: all of it is the key */
+    memset(&key, 0, sizeof key); /* the padding, too: all of the structure is the key */
     key.name = keep_name(scope_of(sink), name);
     push_key(scope_of(sink), &key);
 }
