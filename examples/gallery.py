@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A picture gallery that keeps more than it means to. It makes thumbnails of pictures that it then drops, and keeps the
-thumbnails in a cache without a limit: what `memstow report` shows as live at the end is that cache."""
+"""A picture gallery that keeps more than it should. It makes thumbnails of pictures and drops the pictures, but keeps
+the thumbnails in a cache without a limit. That cache is the live memory that `memstow report` shows at the end."""
 import hashlib
 import os
 import zlib
@@ -34,4 +34,4 @@ for picture_number in range(PICTURES):
 kept = sum(map(len, thumbnails.values()))
 print(f"{PICTURES} pictures of {WIDTH * HEIGHT:,} bytes each seen and dropped; {len(thumbnails)} thumbnails kept, "
       f"{kept:,} bytes in all", flush=True)
-os._exit(0) # as a server that is stopped: nothing is tidied up, and the ledger has it all the same
+os._exit(0) # ends like a killed server, without cleaning up; the ledger has everything nevertheless

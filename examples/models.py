@@ -43,7 +43,7 @@ class Model:
     def __init__(self, name, policy, make):
         self.policy = policy
         self.owner = memstow.owner(name, origin=f"{name.lower()}.bin", keys=(id(self), 0), policy=policy)
-        with self.owner.scope(): # what is allocated here is the model's
+        with self.owner.scope(): # allocations in here are the model's
             self.weights = fill(make())
         self.checksum = checksum(self.weights)
 
@@ -71,10 +71,10 @@ with memstow.run("picture 1"): # what they are for
 for model in models:
     model.owner.set_idle(True) # between two runs nobody uses them
 before = {model.owner.id: model.owner.figures() for model in models}
-for decision in memstow.decide("run_ended", "picture 1"): # in the order in which it is to be done
+for decision in memstow.decide("run_ended", "picture 1"): # in the order in which they are to be done
     if decision.action == "free" and decision.owner in by_owner:
         by_owner[decision.owner].drop()
-given = memstow.finish() # stows, and gives back what is free
+given = memstow.finish() # stows, and returns free memory
 show("after the run")
 
 print(f"\n{'model':6} {'policy':7} {'before':>8} {'in memory':>10} {'stowed':>8}")
@@ -91,7 +91,7 @@ print()
 for model in models:
     if model.weights is not None:
         model.owner.set_idle(False)
-        same = checksum(model.weights) == model.checksum # reading brings back what was stowed
+        same = checksum(model.weights) == model.checksum # reading brings stowed memory back
         print(f"{model.owner.name}: checksum {model.checksum:08x} {'still matches' if same else 'IS ANOTHER'}",
               flush=True)
         assert same

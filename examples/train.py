@@ -18,4 +18,4 @@ for step in range(12):
     history.append((loss.item(), features.detach()))
 
 print(f"loss {history[0][0]:.3f} -> {history[-1][0]:.3f}", flush=True)
-os._exit(0)  # nothing is tidied up, as in a server that is stopped: the ledger has it all the same
+os._exit(0)  # ends like a killed server, without cleaning up; the ledger has everything nevertheless

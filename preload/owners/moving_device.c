@@ -124,7 +124,7 @@ void moving_device_forget_why(void) { result_last = 0; }
 
 const char *moving_device_why(int64_t result) { return result < 0 && result == result_last ? why_last : NULL; }
 
-/* `explained` bytes of what stays were explained before. */
+/* The trace already has the reason for `explained` of the bytes that stay. */
 static void note_stays(uint32_t owner, bool out, enum vram_refusal refusal, int error, uint64_t explained) {
     struct vram_sums sums = vram_sums(owner, UINT32_MAX);
     uint64_t there = out ? sums.live : sums.stowed;
@@ -138,7 +138,7 @@ static int64_t result_of(enum vram_refusal refusal, uint64_t bytes) {
     return result_last;
 }
 
-/* What an owner has on devices, by whether that kind of memory can be served. */
+/* An owner's memory on devices, by whether that kind of memory can be served. */
 struct in_devices {
     uint32_t owner;
     uint64_t plain, pooled, other;

@@ -1,6 +1,6 @@
 /* moving_device.h — moves the part of an owner's device memory that memstow serves.
- * In: owners, from moves of all that they have. Out: bytes that moved, and lines in the trace about what stays. Any
- * thread. */
+ * In: owners, from moves of all their memory. Out: bytes that moved, and lines in the trace about memory that stays.
+ * Any thread. */
 #ifndef MEMSTOW_MOVING_DEVICE_H
 #define MEMSTOW_MOVING_DEVICE_H
 
@@ -14,8 +14,8 @@
 /* Why device memory gave the calling thread's move this result, since forget_why; NULL: it did not. */
 const char *moving_device_why(int64_t result);
 void moving_device_forget_why(void);
-/* Move an owner's memory. They return bytes; -errno if nothing moved and something should have; 0 if there is nothing
- * to move. The trace says what stays. `at_once`: if another move is in progress, nothing moves. */
+/* Move an owner's memory. They return bytes; -errno if nothing moved although there was something to move; 0 if there
+ * is nothing to move. The trace says why memory stays. `at_once`: if another move is in progress, nothing moves. */
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end);
 int64_t moving_device_in(uint32_t owner);
 /* The owner's stowed bytes. */

@@ -20,8 +20,8 @@ struct owned {
     uint64_t device_movable_bytes, device_stowed_bytes; /* the device parts of the two above */
 };
 
-/* Figures of owners 0 to `count` - 1; 0 is memory without an owner. An adopter's figures include what it adopted. NULL:
- * there is no memory. */
+/* Figures of owners 0 to `count` - 1; 0 is memory without an owner. An adopter's figures include its adopted owners.
+ * NULL: there is no memory. */
 struct owned *owned_of_all(uint32_t count);
 void owned_let_go(struct owned *all, uint32_t count);
 /* The same for tags 1 to `count` - 1 (tags.h), without adoption. Only live and allocated bytes and cuda_bytes are

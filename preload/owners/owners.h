@@ -1,5 +1,5 @@
 /* owners.h — the registered owners: models, nodes, runs and customs, by id and by the program's keys.
- * In: calls of the ABI. Out: what is known of each owner, the ledger's OWNER records, and what each owner has.
+ * In: calls of the ABI. Out: the facts about each owner, its memory, and the ledger's OWNER records.
  *
  * Everything is called outside of hooks. One thread at a time makes changes. Ids are never used twice, so a thread that
  * has an id may read at any time. In a forked child, owners, scopes and the run go on. Their records enter the child's

@@ -177,8 +177,8 @@ uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t capacity) 
     return of.count;
 }
 
-/* Tells the server who has the block. If one model has all of it, the block moves with that model; otherwise it never
- * moves. */
+/* Tells the server which owner has the block. If one model has all of it, the block moves with that model; otherwise it
+ * never moves. */
 static void tell_server(struct vram_block *served, const struct snap_cuda_block *block) {
     struct share share = {.block = block->address};
     if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(look_at_part, &share);

@@ -23,8 +23,8 @@
 #include "preload/base/forked.h"
 
 enum { WAIT_MS = 5000, WAITS_MOST = 2 };
-/* The pause after a rescue in vain. It is at least twice as long as the rescue took, and doubles each time, up to the
- * second number. */
+/* The pause after a rescue that freed too little. It is at least twice as long as the rescue took, and doubles each
+ * time, up to the second number. */
 static const uint64_t PAUSE_NS = 1000000000, PAUSE_MOST_NS = 60000000000, OVER_NS = 60000000000;
 
 static bool off, takes_kept;

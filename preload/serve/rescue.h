@@ -40,8 +40,8 @@ bool rescue_try(struct rescue *self);
 /* The request was granted after a rescue. */
 void rescue_worked(void);
 
-/* An owner has just been declared in use. Waits for a running rescue that may have seen it idle; what that takes is
- * stowed afterwards. False: it did not end within a minute. */
+/* An owner has just been declared in use. Waits for a running rescue that may have seen it idle; memory that such a
+ * rescue takes is stowed afterwards. False: it did not end within a minute. */
 bool rescue_is_over(void);
 
 #pragma GCC visibility pop

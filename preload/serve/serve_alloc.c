@@ -1,5 +1,5 @@
-/* serve_alloc.c — the entries that allocate and free (serve_entries.h). What cannot be served goes to the driver, and
- * the program gets its answer. */
+/* serve_alloc.c — the entries that allocate and free (serve_entries.h). Requests that cannot be served go to the
+ * driver, and the program gets the driver's answer. */
 #include "preload/cuda/cuda_captures.h"
 #include "preload/cuda/cuda_device.h"
 #include "preload/cuda/cuda_route.h"

@@ -1,4 +1,4 @@
-/* serve_answers.c — the entries that answer with figures, and with what an address is (serve_entries.h). */
+/* serve_answers.c — the entries that return figures, or the properties of an address (serve_entries.h). */
 #include <string.h>
 
 #include "preload/cuda/cuda_device.h"

@@ -1,6 +1,6 @@
 /* serve_contexts.h — contexts of the program come and go.
- * In: contexts that were made, used or ended. Out: all moves wait for their work; what was served in them ends with
- * them. Any thread. */
+ * In: contexts that were made, used or ended. Out: all moves wait for their work; memory that was served in a context
+ * ends with it. Any thread. */
 #ifndef MEMSTOW_SERVE_CONTEXTS_H
 #define MEMSTOW_SERVE_CONTEXTS_H
 

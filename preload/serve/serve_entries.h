@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What the hook was told to call. */
+/* The function that the hook was to call. */
 struct serve_call {
     void *real;
     uintptr_t caller; /* of the thread's outermost call */

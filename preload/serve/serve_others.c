@@ -21,8 +21,8 @@ int serve_peer(cuda_handle peer, unsigned flags) {
     return result;
 }
 
-/* The program says this once, and need not repeat it when something is served. So the driver is asked now, whatever the
- * last look has found. */
+/* The program sets the access once, and need not repeat it when something is served. So the driver is asked now,
+ * whatever the last look has found. */
 int serve_pool_access(cuda_handle pool, const struct vram_access *access, size_t count) {
     typedef int function(cuda_handle, const struct vram_access *, size_t);
     int result = ((function *)serve_call.real)(pool, access, count), there = 0;

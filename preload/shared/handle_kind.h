@@ -1,4 +1,4 @@
-/* handle_kind.h — what a descriptor is for, as its link in /proc says.
+/* handle_kind.h — the purpose of a descriptor, by its link in /proc.
  * In: the target of /proc/PID/fd/N. Out: a kind, and its name. Pure; the library and the command share it. */
 #ifndef MEMSTOW_HANDLE_KIND_H
 #define MEMSTOW_HANDLE_KIND_H

@@ -95,7 +95,7 @@ static bool take_number(struct cursor *in) {
 
 static bool take_value(struct cursor *in, int depth);
 
-/* Takes what is between brackets, after the first: members if `end` is a brace, else elements. */
+/* Takes the text between brackets, after the first one: members if `end` is a brace, else elements. */
 static bool take_list(struct cursor *in, char end, int depth) {
     skip_blanks(in);
     if (take_char(in, end)) return true;

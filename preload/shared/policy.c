@@ -16,8 +16,8 @@ static uint32_t known_policy(uint32_t policy) {
 
 static uint64_t bytes_of(const struct owner_state *owner) { return policy_sum(owner->live_bytes, owner->device_bytes); }
 
-/* A device cannot bring memory back when it is used. And what leaves a device goes to the host, which is short of
- * memory under pressure. */
+/* A device cannot bring memory back when it is used. And memory that leaves a device goes to the host, which is short
+ * of memory under pressure. */
 static bool can_leave_device(const struct owner_state *owner, const struct policy_question *question) {
     return owner->idle && question->reason != MEMSTOW_PRESSURE;
 }
@@ -48,8 +48,8 @@ static struct verdict verdict_kept(const struct owner_state *owner, const struct
     return keep(MEMSTOW_KEEP, owner->policy == MEMSTOW_KEEP ? MEMSTOW_WHY_POLICY : MEMSTOW_WHY_NOTHING_SAID);
 }
 
-/* Only memory that leaves the device helps, and only idle owners can move. Nobody is there to drop what is to be freed,
- * so that is stowed, too. */
+/* Only memory that leaves the device helps, and only idle owners can move. Nobody is there to drop an owner that is to
+ * be freed, so it is stowed, too. */
 static struct verdict verdict_in_rescue(const struct owner_state *owner, const struct policy_question *question) {
     uint32_t policy = known_policy(owner->policy);
     bool movable = owner->idle && !owner->scope_open && left_to_move(owner, question);

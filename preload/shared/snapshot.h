@@ -40,7 +40,7 @@ enum snap_stacks { SNAP_STACKS_NONE = 0, SNAP_STACKS_MODULE = 1, SNAP_STACKS_FUL
 #define SNAP_SAMPLE_MOST ((uint64_t)1 << 40)
 enum snap_allocator { SNAP_ALLOCATOR_KEEP = 0, SNAP_ALLOCATOR_MIMALLOC = 1 };
 
-/* Counts of what could not be counted or stored. The report has them under `lost`; tools/reader/lost.c has the
+/* Numbers of events that could not be counted or stored. The report has them under `lost`; tools/image/lost.c has the
  * texts. */
 enum snap_lost {
     SNAP_LOST_SITES,    /* new sites without room: their events count at SNAP_SITE_UNKNOWN */
@@ -527,7 +527,7 @@ struct snap_cuda_device {
     int64_t live;       /* [live] bytes in the ledger */
     uint64_t peak;      /* [live] */
     uint64_t figures_ns, total, available;
-    int64_t figures_live;                /* `live` at that time, without what was moved off the device */
+    int64_t figures_live;                /* `live` at that time, without memory that was moved off the device */
     uint64_t pool_reserved, pool_used;   /* of the device's default pool */
     uint64_t graph_reserved, graph_used; /* of the device's graphs */
     char name[64];
@@ -641,8 +641,8 @@ struct snap_cupti {
     char other[64];                 /* another client of CUPTI, by its own name; since 1.6, like all that follows */
     uint64_t unknown;               /* [live] records of unknown kinds or layouts; the kind of the first: */
     uint32_t unknown_kind, several; /* several: CUPTI has other clients, too */
-    uint64_t read_ns;               /* [live] everything that CUPTI had complete by then was read */
-    uint64_t calls; /* [live] calls that CUPTI told of: physical memory and addresses, for which it has no records */
+    uint64_t read_ns;               /* [live] everything that CUPTI had complete at that time was read */
+    uint64_t calls; /* [live] calls that CUPTI reported: physical memory and addresses, for which it has no records */
     struct snap_cupti_sum addresses_same;  /* mappings and reserved addresses */
     struct snap_cupti_sum addresses_other; /* their differences */
     /* pools that the program made; differences, also in what the default pools hand out */

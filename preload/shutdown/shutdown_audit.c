@@ -1,4 +1,4 @@
-/* shutdown_audit.c — what a program has at each stage of its end; see shutdown_audit.h. */
+/* shutdown_audit.c — memory and descriptors of a program at each stage of its end; see shutdown_audit.h. */
 #include "preload/shutdown/shutdown_audit.h"
 
 #include <fcntl.h>

@@ -36,7 +36,7 @@ struct shutdown_ledger {
     bool (*thread)(uint32_t tid, uint64_t age_ns, struct shutdown_birth *birth);
     uint64_t (*live_bytes)(void);
 };
-/* From now on the log contains what the ledger knows. */
+/* From now on the log contains the ledger's knowledge. */
 void shutdown_audit_ask(const struct shutdown_ledger *ledger);
 
 /* Adds the memory of the process to a line. */
@@ -46,7 +46,7 @@ void shutdown_audit_memory(struct line *line);
 void shutdown_audit_stage(const char *stage, uint32_t asks);
 /* Writes a line for each descriptor, except standard input, output and error, and /dev/null. Returns their number. */
 int64_t shutdown_audit_descriptors(uint32_t asks);
-/* Adds to a thread's line when the thread began, and what started it. */
+/* Adds to a thread's line when the thread began, and which call started it. */
 void shutdown_audit_thread(struct line *line, uint32_t tid);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
-/* generation.h — says when what threads remember of code and stacks is no longer valid.
- * In: code that goes, ids of stacks that may get another meaning. Out: two numbers. A thread notes them with what it
- * remembers, and compares them later. It must not wait until all threads have seen a change. */
+/* generation.h — says when data that threads remember about code and stacks is no longer valid.
+ * In: code that goes, ids of stacks that may get another meaning. Out: two numbers. A thread notes them with the data
+ * that it remembers, and compares them later. It must not wait until all threads have seen a change. */
 #ifndef MEMSTOW_GENERATION_H
 #define MEMSTOW_GENERATION_H
 
@@ -11,8 +11,8 @@
 /* The number of dlclose calls. After one, a code address may have another meaning. */
 extern uint32_t generation_of_code;
 
-/* Changes when what threads remember of their stacks is no longer valid. The cause is code that went, native or Python,
- * or ids of stacks that may now mean other stacks. */
+/* Changes when data that threads remember about their stacks is no longer valid: native or Python code went, or ids of
+ * stacks may now mean other stacks. */
 extern uint32_t generation_of_stacks;
 void generation_end_stacks(void);
 

@@ -72,7 +72,7 @@ static uint32_t first_in_doubt(const struct memo *self, uint32_t evals) {
     return first;
 }
 
-/* What was found before also holds for fewer elements. The innermost loop is the exception: its frames must be checked
+/* An earlier result also holds for fewer elements. The innermost loop is the exception: its frames must be checked
  * again. */
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
     uint32_t good = count;

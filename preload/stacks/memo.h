@@ -73,7 +73,7 @@ struct eval {
     uint32_t element, python;
 };
 
-/* What is known of the elements of a memo, compared with the thread's present stack. */
+/* The known state of the elements of a memo, compared with the thread's present stack. */
 enum memo_found {
     MEMO_WORDS = 1,  /* their words hold */
     MEMO_PYTHON = 2, /* their Python frames are unchanged, if the loops further in are the remembered ones */

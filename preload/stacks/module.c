@@ -19,7 +19,7 @@ static const char *program_path = "";
 static struct series modules = {
     .type = SNAP_MODULE, .record_size = sizeof(struct snap_module), .first_bits = 7, .limit = 1 << 16};
 
-/* What identifies a module. With it, a look-up reads no strings of the ledger. */
+/* The identity of a module. With it, a look-up reads no strings of the ledger. */
 static struct module_key {
     uintptr_t start, end;
     uint64_t path_hash;

@@ -1,5 +1,5 @@
 /* paths.h — the sites of a thread's stacks, by a hash of the whole stack.
- * In: a path (memo.h). Out: its site. It is a cache: what it lacks is looked up in the tree. It belongs to one thread,
+ * In: a path (memo.h). Out: its site. It is a cache: a missing path is looked up in the tree. It belongs to one thread,
  * and grows when needed. Paths of different generations differ, so nothing needs to be forgotten. */
 #ifndef MEMSTOW_PATHS_H
 #define MEMSTOW_PATHS_H

@@ -1,4 +1,4 @@
-/* python_code.h — what CPython's objects say: lines of instructions, and text.
+/* python_code.h — reads CPython's objects: lines of instructions, and text.
  * In: the address of a live object, and the layout of its version. Out: numbers, and UTF-8. It only reads. */
 #ifndef MEMSTOW_PYTHON_CODE_H
 #define MEMSTOW_PYTHON_CODE_H

@@ -1,4 +1,4 @@
-/* python_layout.h — where CPython keeps what we read, by version.
+/* python_layout.h — the offsets of the CPython data that we read, by version.
  * In: a version and, from 3.13 on, the offsets that the interpreter publishes. Out: one table. It reads nothing else of
  * a running interpreter. */
 #ifndef MEMSTOW_PYTHON_LAYOUT_H

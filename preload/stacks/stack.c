@@ -84,7 +84,7 @@ void stack_use(struct stack **memory) {
     stack_self = memory ? memory : &of_nobody;
 }
 
-/* A signal handler left by longjmp in the middle of a change: forgets what may be half done. */
+/* A signal handler left by longjmp in the middle of a change: forgets data that may be half changed. */
 __attribute__((noinline)) static void forget_half_done(struct stack *self) {
     forget(self);
     paths_forget(&self->paths);
@@ -361,7 +361,7 @@ static INLINE bool may_ask_leaves(const struct stack *self, uintptr_t slot, uint
 /* Asks leaves whose set is chosen by more addresses. The fast path leaves that out. */
 __attribute__((noinline)) static uint32_t site_in_more_leaves(struct stack *self, uintptr_t slot, uintptr_t address,
                                                               uintptr_t rbp) {
-    memo_begin(&self->memo); /* forgets what an interrupted call found */
+    memo_begin(&self->memo); /* forgets the results of an interrupted call */
     if (!self->leaves.more || !may_ask_leaves(self, slot, 0)) return 0;
     begin_work(self, slot);
     self->other = NULL;

@@ -44,7 +44,7 @@ uint32_t stack_site_of_place(uintptr_t address);
 /* Whether the caller is in a signal handler that interrupted this thread's look-up of a stack. */
 bool stack_is_interrupted(void);
 
-/* Whether the calling thread's hook with slot `inner` was left for good. It is asked from a hook with `slot`. */
+/* Whether the calling thread's hook with slot `inner` was left by longjmp. It is asked from a hook with `slot`. */
 bool stack_has_left(uintptr_t inner, uintptr_t slot);
 /* The same when the caller of that hook is known. Later, deeper calls have then overwritten its words. */
 bool stack_has_left_call(const struct caller *inner, uintptr_t slot);
@@ -66,7 +66,7 @@ void stack_use(struct stack **memory);
 /* The site of an untagged stack (tree.h) whose innermost call is at `address`. site.c sets it. */
 extern uint32_t (*stack_site_of)(uint32_t stack, uintptr_t address);
 
-/* After a dlclose: what is remembered of code and stacks is no longer valid. */
+/* After a dlclose: remembered data about code and stacks is no longer valid. */
 void stack_forget_code(void);
 
 #pragma GCC visibility pop

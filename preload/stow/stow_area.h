@@ -1,4 +1,4 @@
-/* stow_area.h — what kind of memory lies where, from /proc/self/smaps, maps and pagemap.
+/* stow_area.h — the kinds of memory in a range, from /proc/self/smaps, maps and pagemap.
  * In: addresses. Out: areas, the reasons that forbid to move them, and which of their pages are in memory. It uses only
  * the caller's memory, and never touches the areas. */
 #ifndef MEMSTOW_STOW_AREA_H

@@ -1,4 +1,4 @@
-/* stow_pass.c — what the program does to memory that is stowed or moving: the hooks' part of stow.h. */
+/* stow_pass.c — changes by the program to memory that is stowed or moving: the hooks' part of stow.h. */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -155,7 +155,7 @@ static bool forked_beside_threads;
 
 bool stow_forked_beside_threads(void) { return forked_beside_threads; }
 
-/* Runs in a forked child before anything else of this room: nothing is moving, whatever the parent did. */
+/* Runs in a forked child before anything else of this room: no move is in progress, whatever the parent did. */
 static void stow_abandon(void) {
     static uint32_t home;
     uint32_t pid = os_pid();

@@ -74,7 +74,7 @@ void stow_table_unlock(void) {
     if (blocked) lock_let_signals(signals);
 }
 
-/* Signals stay blocked, because the waiting thread is about to change what it waits for. */
+/* Signals stay blocked, because the waiting thread is about to change the memory that it waits for. */
 static void wait_for_chunk(void) {
     uint32_t serial = __atomic_load_n(&moving.serial, __ATOMIC_ACQUIRE), depth = lock.depth;
     uint64_t self = lock.owner;

@@ -24,7 +24,7 @@ void stow_table_unlock(void);
 /* Waits, without the lock, until no moving chunk overlaps the range. */
 void stow_table_wait(uint64_t start, uint64_t end);
 
-/* Adds a region in place of whatever was there, and merges neighbours. False: there is no memory for the table. */
+/* Adds a region in place of any earlier ones, and merges neighbours. False: there is no memory for the table. */
 bool stow_table_put(uint64_t start, uint64_t end, uint32_t owner);
 /* Takes the range out. Regions may be cut. */
 void stow_table_take(uint64_t start, uint64_t end);

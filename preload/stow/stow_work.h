@@ -1,4 +1,4 @@
-/* stow_work.h — what is being moved now: pieces, which hooks may mark as gone; chunks; memory that comes back.
+/* stow_work.h — the present move: pieces, which hooks may mark as gone; chunks; memory that comes back.
  * In: the movers (stow.c, stow_carry.c) and the hooks (stow_pass.c). Out: whether a chunk may move. */
 #ifndef MEMSTOW_STOW_WORK_H
 #define MEMSTOW_STOW_WORK_H

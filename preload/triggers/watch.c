@@ -39,7 +39,7 @@ static void wait_after(uint64_t now_ns, bool gave) {
 
 typedef bool ask_function(uint32_t reason, const char *text, uint64_t needed);
 
-/* Whether the trigger was made or passed on. *gave: it gave at least a tenth of what was needed. */
+/* Whether the trigger was made or passed on. *gave: it gave back at least a tenth of the requested bytes. */
 static bool do_or_ask(uint32_t reason, const char *text, uint64_t needed, ask_function *ask, bool *gave) {
     *gave = false;
     if (ask && ask(reason, text, needed)) return true;

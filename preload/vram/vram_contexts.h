@@ -1,6 +1,6 @@
 /* vram_contexts.h — the contexts in which work may run, and their ends.
- * In: contexts that the program uses or ends. Out: all of them, for a move that waits for their work; and what was
- * served in a context ends with it. Any thread. */
+ * In: contexts that the program uses or ends. Out: the list of contexts, for a move that waits for their work. Memory
+ * that was served in a context ends with it. Any thread. */
 #ifndef MEMSTOW_VRAM_CONTEXTS_H
 #define MEMSTOW_VRAM_CONTEXTS_H
 

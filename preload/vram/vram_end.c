@@ -158,7 +158,7 @@ void vram_end_context(cuda_handle context, uint64_t number) {
         }
         if (its) {
             block->event = NULL;
-            block->no_context = true; /* what was before it has ended, too */
+            block->no_context = true; /* earlier work has ended, too */
         }
         block = block->next;
     }

@@ -10,7 +10,7 @@
 
 /* The caller gives the block back, in this state. */
 void vram_end_give_back(struct vram_block *self, enum vram_state state);
-/* Ends the block now. What the driver does not take back becomes a wreck. */
+/* Ends the block now. Memory that the driver does not take back becomes a wreck. */
 void vram_end_now(const struct vram_driver *driver, struct vram_block *self);
 /* Ends it when the present work on the stream is done. On the driver's error nothing has changed. */
 int vram_end_in(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream);

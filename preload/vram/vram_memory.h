@@ -15,7 +15,7 @@ struct vram_request {
     cuda_handle context; /* current on the thread */
     bool in_stream;      /* in place of a pool */
 };
-/* The driver's result. After a failure, what is left is given back later. */
+/* The driver's result. After a failure, the rest is given back later. */
 int vram_memory_serve(const struct vram_request *request, uint64_t *at);
 
 /* The set of devices that may use served memory has changed (vram_reach.h). New devices get access to memory now, and

@@ -135,7 +135,7 @@ static enum vram_refusal take_out(struct move *self, struct vram_block *block) {
                                         block->backup_kind == VRAM_IN_FILE, &same);
     if (self->error) return VRAM_REFUSAL_DRIVER;
     if (!same) return VRAM_REFUSAL_CHANGED;
-    /* What the driver does not release now is released at the next attempt, or used again. */
+    /* Memory that the driver does not release now is released at the next attempt, or used again. */
     vram_block_strip(&vram_driver, block);
     return block->mapped ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
 }
@@ -150,7 +150,7 @@ static enum vram_refusal copy_in(struct move *self, struct vram_block *block) {
     return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
 }
 
-/* The driver's default pool keeps what the program has freed. It is trimmed before a request fails for lack of
+/* The driver's default pool keeps memory that the program has freed. It is trimmed before a request fails for lack of
  * memory. */
 static void trim_pool(uint32_t device) {
     cuda_handle pool;

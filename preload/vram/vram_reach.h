@@ -13,8 +13,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Asks the driver which devices can access each other. What is known of the program stays. False: the driver does not
- * tell. */
+/* Asks the driver which devices can access each other. Access that the program has set stays. False: the driver does
+ * not tell. */
 bool vram_reach_begin(void *(*find)(const char *name));
 
 /* The program works on a device. True: this is new. */

@@ -29,7 +29,7 @@ struct vram_ring {
     uint32_t refusal;       /* enum stow_refusal: why that failed */
 };
 
-/* Makes everything that the ring needs: 0. After an error, what was made stays for the next attempt. */
+/* Makes everything that the ring needs: 0. After an error, the parts that exist stay for the next attempt. */
 int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self);
 /* Frees everything, or returns the driver's error. */
 int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self);

@@ -23,7 +23,7 @@ def key_of(path: str, options: dict) -> Optional[tuple]:
 
 
 class Parts:
-    """Models of checkpoints whose loader's output is gone: key → place in the result → (model as it was returned, its
+    """Models of checkpoints whose loader's output is gone: key → place in the result → (the returned object, its
     identity)."""
 
     def __init__(self, registry: Registry) -> None:

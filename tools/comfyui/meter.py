@@ -8,7 +8,7 @@ from typing import Any, Optional
 from . import log, memstow
 
 LITTLE = 64 * 1024  # shares that never had more are left out
-ONE_IN = 20         # looking at shares may take one part in so many of the time
+ONE_IN = 20         # looks at shares may take one part in this many of the time
 
 Key = tuple[int, int, int]  # model, node, run: ids of owners, 0 for none
 

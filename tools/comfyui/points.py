@@ -48,11 +48,11 @@ class Points:
         self.parts: dict[int, Identity] = {}    # by the ids of the modules in them
         self.lock = threading.RLock()
 
-    # ---- what is out
+    # ---- models that are out
 
     def note(self, identity: Identity, figures: Any) -> None:
-        """After a move: notes what of the model is out now. A model with memory on a device is not idle, because a
-        rescue would take it out unnoticed."""
+        """After a move: notes which of the model's memory is out now. A model with memory on a device is not idle,
+        because a rescue would take it out unnoticed."""
         identity.stowed = bool(figures.stowed_bytes)
         model = identity.model()
         with self.lock:

@@ -73,7 +73,7 @@ class Button:
         return identity is not None and self.registry.ruling(identity, patcher).effective != "keep"
 
     def is_selective(self) -> bool:
-        """Whether some model is to be stowed or freed. Only then models that are to be kept are left alone."""
+        """Whether some model is to be stowed or freed. Only in that case, kept models are left alone."""
         if self.pressed and self.takes_all:
             return False
         registry, patchers = self.registry, loaded()

@@ -66,7 +66,7 @@ void html_tree_end(struct html_tree *tree) {
 
 /* ---- choosing */
 
-/* What each item takes in a file, in eighths of a byte: an average of real and random programs. A line that also
+/* The size of each item in a file, in eighths of a byte: an average of real and random programs. A line that also
  * followed the previous one the last time costs almost nothing, and so does a new segment. */
 enum {
     COST_NODE = 2,

@@ -14,7 +14,7 @@ static const char *measure_key(enum measure measure) {
     return keys[measure];
 }
 
-/* Writes what the page is about, and what was left out of it. */
+/* Writes the subject of the page, and what was left out of it. */
 static int write_about(const struct report *report, const struct html_sites *sites, struct html_out *out) {
     static struct json json;
     FILE *to = html_document(out, "page");

@@ -33,7 +33,7 @@ struct sum {
     uint64_t alloc_bytes, alloc_blocks, free_bytes, free_blocks, live_bytes, live_blocks;
 };
 
-/* What CUPTI reported about CUDA memory, and how that differs from the ledger. */
+/* CUPTI's report about CUDA memory, and its differences to the ledger. */
 struct cupti_image {
     bool asked; /* false: the comparison was not asked for, or CUDA did not begin */
     struct snap_cupti head;
@@ -53,7 +53,7 @@ struct cuda_image {
     struct sum kinds[SNAP_CUDA_KINDS], device; /* sums of the sites; device: of all kinds that take device memory */
 };
 
-/* What NVML reported: now, or when the snapshot was taken. */
+/* NVML's report: now, or when the snapshot was taken. */
 struct nvml_image {
     struct snap_nvml *devices;
     struct snap_nvml_process *processes;

@@ -1,4 +1,4 @@
-/* lost.h — the text for what a ledger could not count or keep.
+/* lost.h — the texts for events that a ledger could not count or keep.
  * In: a kind of loss (enum snap_lost), or an image. Out: a key and a text; whether there is any loss. */
 #ifndef MEMSTOW_LOST_H
 #define MEMSTOW_LOST_H

@@ -1,4 +1,4 @@
-/* leak_judge.h — judges whether a site leaks, from its growth run after run, and otherwise what its growth is.
+/* leak_judge.h — judges whether a site leaks, from its growth run after run; if not, it names the kind of growth.
  * In: changes in the order of their points, at most one for each point. Points are runs, or the readings of a series.
  * Out: a verdict with figures. Pure: no memory, no tables. docs/leaks.md explains the rules. */
 #ifndef MEMSTOW_LEAK_JUDGE_H
@@ -24,7 +24,7 @@ enum leak_verdict {
 
 enum leak_confidence { LEAK_LOW, LEAK_MEDIUM, LEAK_HIGH };
 
-/* The change at a point. `allocated` is what was allocated at the site, 0 if not known. */
+/* The change at a point. `allocated`: the bytes that were allocated at the site; 0 if not known. */
 struct leak_change {
     uint32_t point;
     int64_t bytes, blocks;
@@ -36,12 +36,12 @@ static inline int64_t leak_sum(int64_t a, int64_t b) { return (int64_t)((uint64_
 
 struct leak_rule {
     uint32_t points;
-    /* True: a change is what is left of a run's allocations. False: a change is the difference between the site's
-     * memory at this point and at the one before. */
+    /* True: a change is the rest of a run's allocations. False: a change is the difference between the site's memory at
+     * this point and at the one before. */
     bool left;
     uint32_t young; /* how many of the last points are left out */
-    /* What the same owner allocated at call stacks that were forgotten because nothing is left there. Some of it may be
-     * from this stack. */
+    /* Allocations of the same owner at call stacks that were forgotten because nothing is left there. Some of them may
+     * be from this stack. */
     const struct leak_change *forgotten;
     size_t forgotten_count;
     uint64_t floor;       /* bytes a run: less growth counts as small */

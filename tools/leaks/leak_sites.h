@@ -1,6 +1,6 @@
-/* leak_sites.h — what each site holds, from which run, and how that changed from reading to reading.
+/* leak_sites.h — the memory of each site, by run, and its changes from reading to reading.
  * In: one image, or several of one process in order of time. Out: sites (model, node and call stack, for all runs
- * together), what is left at each of each run's allocations, and the changes at each reading. Owners are matched by
+ * together), the rest of each run's allocations at each site, and the changes at each reading. Owners are matched by
  * kind, name and origin; stacks by their frames. */
 #ifndef MEMSTOW_LEAK_SITES_H
 #define MEMSTOW_LEAK_SITES_H
@@ -37,7 +37,7 @@ struct leak_entries {
 
 /* A reading. */
 struct leak_point {
-    uint32_t run;  /* owner id of the last run that had ended by then */
+    uint32_t run;  /* owner id of the last run that had ended at that time */
     uint32_t runs; /* runs that ended since the previous point */
     uint64_t taken_ns, live_bytes, live_blocks;
 };
@@ -62,7 +62,7 @@ struct leak_sites {
 void leak_sites_begin(struct leak_sites *self);
 void leak_sites_end(struct leak_sites *self);
 
-/* Reads what the image holds now, without the allocations of the run that is on. Returns 0, or -1: no memory. */
+/* Reads the memory of the image, without the allocations of the present run. Returns 0, or -1: no memory. */
 int leak_sites_read(struct leak_sites *self, const struct image *image);
 /* Makes a point of the last reading. If there are too many points or changes, two become one. Returns 0 or -1. */
 int leak_sites_point(struct leak_sites *self, const struct image *image);

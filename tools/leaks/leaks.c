@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWNER_FLOOR = 4 /* an owner must grow by so many floors: small memory comes and stays at many sites */ };
+enum { OWNER_FLOOR = 4 /* an owner must grow by this many floors: small memory comes and stays at many sites */ };
 
 /* --- the entries of one site --- */
 
@@ -56,7 +56,7 @@ static void end_search(struct search *search) {
     free(search->forgotten.changes);
 }
 
-/* Finds what the owner had at forgotten call stacks. It is counted at a site without stack (preload/count/fold.c). */
+/* Finds the owner's memory at forgotten call stacks. It is counted at a site without stack (preload/count/fold.c). */
 static int find_forgotten(struct search *search, const struct leak_finding *finding) {
     const struct leaks *leaks = search->leaks;
     uint64_t path = leak_path_of(image_module_name(leaks->image, 0));
@@ -72,8 +72,8 @@ static int find_forgotten(struct search *search, const struct leak_finding *find
     return 0;
 }
 
-/* Judges by what runs left first: that memory is there, whatever comes and goes beside it. But if the readings show
- * that the site holds no more than before, old memory went for all that came. */
+/* Judges by the remains of runs first: that memory exists, whatever comes and goes beside it. But if the readings show
+ * that the site holds no more than before, as much old memory went as new memory came. */
 static struct leak_judgement judge(const struct search *search, bool *by_readings) {
     struct leak_judgement left = leak_judge(search->left.changes, search->left.count, &search->left_rule);
     *by_readings = false;
@@ -250,7 +250,7 @@ static int search_owners(struct leaks *self) {
 
 /* --- which points count --- */
 
-enum { IN_USE = 2 /* what the last runs left may still be in use */ };
+enum { IN_USE = 2 /* memory of the last runs may still be in use */ };
 
 /* The time of Python's last full garbage collection, by the trace; 0: not known. Garbage since then is not a leak. */
 static uint64_t last_collection(const struct image *image) {

@@ -31,7 +31,7 @@ struct leak_finding {
     uint32_t model, node; /* ids of names; 0: none */
     uint64_t live_bytes, live_blocks;
     uint32_t oldest, newest; /* indices of the runs whose memory is left. UINT32_MAX: no run's */
-    bool by_readings;        /* judged by the readings of a series, not by what is left of runs */
+    bool by_readings;        /* judged by the readings of a series, not by the remains of runs */
     bool is_retired;         /* a retired owner left some of it */
     struct leak_judgement judged;
     uint64_t key;                     /* key of its cause: leaks_groups.c */

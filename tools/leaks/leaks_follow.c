@@ -68,7 +68,7 @@ struct pending {
     struct subject subject;
     bool there;
     uint64_t taken_ns;
-    uint32_t ended; /* runs that had ended by then */
+    uint32_t ended; /* runs that had ended at that time */
 };
 static struct pending pending;
 

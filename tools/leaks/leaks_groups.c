@@ -138,7 +138,8 @@ static size_t end_of_key(const struct leaks *self, size_t first) {
 
 static bool is_named(const struct leak_holder *holder) { return holder && holder->place.length; }
 
-/* Gives a holder to findings of the same line without a known one: what one line allocated, one place holds. */
+/* Gives findings without a known holder the holder of another finding at the same line: one place holds everything that
+ * one line allocated. */
 static void share_holders(struct leaks *self) {
     for (size_t first = 0, end; first < self->part_count; first = end) {
         const struct leak_holder *holder = NULL;
@@ -197,7 +198,7 @@ static bool is_held_elsewhere(const struct leaks *self, const struct leak_holder
     return false;
 }
 
-/* Sets what a retired owner left beside all findings, and the holder of most of it. */
+/* Sets the memory that a retired owner left outside of all findings, and the holder of most of it. */
 static void retired_tell(struct leaks *self, struct leak_retired *retired, const uint32_t *of_site) {
     uint64_t most = 0, most_held = 0;
     retired->rest_bytes = retired->live_bytes;

@@ -1,4 +1,4 @@
-/* leaks_retired.c — what retired owners left behind, and where it was allocated; see leaks.h. */
+/* leaks_retired.c — memory that retired owners left behind, and where it was allocated; see leaks.h. */
 #include "tools/reader/cuda_image.h"
 #include "tools/base/list.h"
 #include "tools/leaks/leaks.h"

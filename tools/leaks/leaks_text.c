@@ -153,7 +153,7 @@ static void print_retired_one(const struct leaks *self, const struct leaks_view 
     print_places(self, view, &margin, retired);
 }
 
-/* Prints a retired owner. If its memory is part of a finding, nothing more is said of it. */
+/* Prints a retired owner. If its memory is part of a finding, nothing more is printed about it. */
 static void print_retired(const struct leaks *self, const struct leaks_view *view) {
     size_t count = 0;
     for (size_t i = 0; i < self->retired_leaks; i++) {

@@ -1,4 +1,4 @@
-/* holdings.h — what a process has that can keep it, or other processes, from ending: threads and their waits, open
+/* holdings.h — things of a process that can keep it, or other processes, from ending: threads and their waits, open
  * files, sockets, shared memory, mapped files, deleted files of its own, contexts on a GPU.
  * In: a pid. Out: lists from /proc. It does not attach to the process. */
 #ifndef MEMSTOW_HOLDINGS_H

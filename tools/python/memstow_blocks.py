@@ -47,7 +47,7 @@ WORDS_OF_BLOCK, STACK = LAYOUT.size // 4, 7 # in words of 32 bits: the structure
 
 
 def look_up(ask: Callable[..., int], addresses: list[int], how: int = 0) -> Any:
-    """What memstow knows of the block at each address, as structures one after the other. None: it knows nothing of
+    """memstow's facts about the block at each address, as structures one after the other. None: it has none about
     them."""
     answer = ctypes.create_string_buffer(len(addresses) * LAYOUT.size)
     found = ask((ctypes.c_uint64 * len(addresses))(*addresses), len(addresses), how, answer,
@@ -300,7 +300,7 @@ class Reach:
                 for thing, addresses in level:
                     self.starts.add(thing, addresses)
                 self.starts.flush()
-                if len(seen) > DEEP: # so many take little time, even after the deadline
+                if len(seen) > DEEP: # a number that takes little time, even after the deadline
                     break
         finally:
             os.close(memory)
@@ -326,7 +326,7 @@ class Reach:
             return []
 
 
-# ---- from the blocks of a stack to what holds them
+# ---- from the blocks of a stack to their holders
 
 class Wanted(NamedTuple):
     """A wanted call stack: its name in memstow leaks, and its numbers in the ledger."""
@@ -353,7 +353,7 @@ def spread(blocks: list[tuple[Block, list[Any]]], most: int) -> list[tuple[Block
 
 
 class Group:
-    """The blocks of one stack that belong to one model and one node, and what holds them."""
+    """The blocks of one stack that belong to one model and one node, and their holders."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -227,7 +227,7 @@ def _line_of(code: types.CodeType, line: Optional[int]) -> str:
 
 
 def _of_function(function: types.FunctionType, part: Any, then: Any) -> str:
-    """The step from a function: `part` is its closure, its defaults…; `then` is what that refers to."""
+    """The step from a function: `part` is its closure, its defaults…; `then` is the object that this refers to."""
     code = function.__code__
     if part is function.__closure__ and part is not None:
         names = [name for name, cell in zip(code.co_freevars, part) if cell is then]
@@ -249,7 +249,7 @@ def _of_coroutine(thing: Any) -> str:
 
 
 def _step(holder: Any, thing: Any, then: Any) -> str:
-    """The name of the step from a holder to a thing. `then`: what that refers to next on the way to the object."""
+    """The name of the step from a holder to a thing. `then`: the next object on the way to the searched one."""
     kind = type(holder)
     if is_a(holder, dict):
         return _key(holder, thing)
@@ -569,7 +569,7 @@ class Search:
 
 
 def referents(objects: list[Any]) -> Iterator[list[Any]]:
-    """What these objects refer to, some at a time."""
+    """The objects that these refer to, some at a time."""
     for first in range(0, len(objects), 1000):
         yield gc.get_referents(*objects[first:first + 1000])
 

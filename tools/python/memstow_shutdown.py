@@ -346,7 +346,7 @@ def _register(process: Any, name: str, keep: bool, number: int = 0) -> Any:
     result = _library.shutdown_launched(pid, text, int(keep), number) if number else -errno.ENOSYS
     if result == -errno.ENOSYS: # it is not a number, or the library is older than 1.5
         result = _library.shutdown_process(pid, text, int(keep))
-    if result == -errno.EIO: # it is registered all the same
+    if result == -errno.EIO: # it is registered nevertheless
         memstow.log.warning("process %s would not be found after a crash: the list cannot be written", name or pid)
     elif result not in (0, -errno.ENOSYS):
         memstow._check(result, "process")

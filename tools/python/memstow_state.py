@@ -302,7 +302,7 @@ class Store:
 
 
 def _address(segment: Any, kept: list[Any]) -> tuple[int, int]:
-    """The address of a piece of memory. What keeps it valid is added to `kept`."""
+    """The address of a piece of memory. The object that keeps it valid is added to `kept`."""
     view = memoryview(segment).cast("B") if len(segment) else memoryview(b"")
     if not view.nbytes:
         return 0, 0

@@ -134,7 +134,7 @@ def live_now() -> int:
 
 
 def sites_of(run_name: str) -> list[tuple[int, Stack]]:
-    """What the run left behind by call stack, from a snapshot of this process."""
+    """The memory that the run left behind, by call stack, from a snapshot of this process."""
     command = os.environ.get("MEMSTOW_COMMAND", "memstow")
     environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     with tempfile.TemporaryDirectory(prefix="memstow-") as folder:

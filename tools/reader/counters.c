@@ -167,7 +167,7 @@ static bool same_frees(const struct snap_counter *a, const struct snap_counter *
     return a->free_bytes == b->free_bytes && a->free_blocks == b->free_blocks;
 }
 
-/* Reads some sites three times, and takes the result; `inexact` marks those that did not hold still. */
+/* Reads some sites three times, and takes the result. `inexact` marks sites that changed meanwhile. */
 static int settle_once(struct group *group, size_t first, size_t count) {
     struct tally before, after;
     memset(&before.host[first], 0, count * sizeof *before.host);

@@ -1,4 +1,4 @@
-/* cupti_image.h — what CUPTI reported about CUDA memory, and how that differs from the ledger.
+/* cupti_image.h — CUPTI's report about CUDA memory, and its differences to the ledger.
  * In: the sections of a file, which is treated as hostile. Out: the record, the differences that have names, and one
  * sentence. */
 #ifndef MEMSTOW_CUPTI_IMAGE_H

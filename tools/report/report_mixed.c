@@ -44,8 +44,8 @@ static int by_address(const void *left, const void *right) {
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* The parts of all blocks, by block and model, and the blocks with parts, by address. What the parts leave of a block
- * belongs to the block's own model, and is a share, too. */
+/* The parts of all blocks, by block and model, and the blocks with parts, by address. The rest of a block belongs to
+ * the block's own model, and is a share, too. */
 struct found {
     struct part *parts;
     const struct snap_cuda_block **blocks;

@@ -77,7 +77,7 @@ static void finish_header(struct image *image, uint64_t size) {
     }
 }
 
-/* In a snapshot the records themselves say what their sites are. */
+/* In a snapshot the records themselves contain the facts about their sites. */
 static void name_cuda_sites(struct cuda_image *cuda) {
     for (size_t i = 0; i < cuda->site_count; i++) {
         cuda->sites[i].site = 0;

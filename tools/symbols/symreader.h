@@ -1,6 +1,5 @@
 /* symreader.h — a separate process that reads symbol files.
- * In: a module and an address. Out: names, or what is wrong with the file. If a file makes it crash, it is started
- * again. */
+ * In: a module and an address. Out: names, or the fault of the file. If a file makes it crash, it is started again. */
 #ifndef MEMSTOW_SYMREADER_H
 #define MEMSTOW_SYMREADER_H
 

@@ -18,7 +18,7 @@ bool at_peak_of_highest(const struct image *image);
 /* Names the figures, as the end of a sentence: "the ledger at 7.0 MiB, ..." */
 void at_peak_words(const struct image *image, char *text, size_t size);
 
-/* Whether the process ended in order and had freed most of its peak by then, as an interpreter does that frees
+/* Whether the process ended in order and had freed most of its peak before, as an interpreter does that frees
  * everything. The figures of the peak are then more useful than those of the end. */
 bool at_peak_since_freed(const struct image *image);
 

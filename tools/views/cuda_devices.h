@@ -1,5 +1,5 @@
 /* cuda_devices.h — compares devices: live memory in the ledger, memory that the pool keeps, memory in use according to
- * the driver, and what makes the difference.
+ * the driver, and the reasons for the difference.
  * In: an image. Out: text and JSON of a device, in full for report, as one line for owners and diff. */
 #ifndef MEMSTOW_CUDA_DEVICES_H
 #define MEMSTOW_CUDA_DEVICES_H

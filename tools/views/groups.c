@@ -331,7 +331,7 @@ int64_t row_growth_blocks(const struct row *row) {
 
 const struct row *groups_row(const struct groups *groups, size_t rank) { return &groups->rows[groups->order[rank]]; }
 
-/* What rows are sorted by. Rows are large, and there may be a million, so these are sorted in their place. */
+/* The keys by which rows are sorted. Rows are large, and there may be a million, so these are sorted in their place. */
 struct rank {
     int64_t first, second; /* the highest comes first */
     uint64_t stack;

@@ -73,7 +73,7 @@ struct groups_owner {
     uint32_t kind; /* enum snap_owner_kind */
 };
 bool groups_owner_parts(const struct groups *groups, uint32_t name, struct groups_owner *owner);
-/* The name of a row in the view; and the same for people, who tell models apart by their origin. */
+/* The name of a row in the view; and the same for people, in which origins tell models apart. */
 void groups_label(const struct groups *groups, const struct row *row, char *label, size_t size);
 void groups_words(const struct groups *groups, const struct row *row, char *label, size_t size);
 /* Sorts by the measure of side 0, the largest first, then by name. Threads are sorted by allocated bytes, the only

@@ -52,7 +52,7 @@ static void print_growth(FILE *to, struct member *member) {
     free(lines);
 }
 
-/* What Python says of the thread: ", Python's daemon 'worker', in get (queue.py)". */
+/* Python's facts about the thread: ", Python's daemon 'worker', in get (queue.py)". */
 static void python_words(const struct python_threads *threads, pid_t tid, char *words, size_t size) {
     static const char *const kinds[] = {"Python's main thread", "Python's daemon", "Python waits for it at its end",
                                         "runs Python"};

@@ -1,4 +1,4 @@
-/* leftovers.h — describes what is left of a program that should be gone.
+/* leftovers.h — describes the remains of a program that should be gone.
  * In: a family that was marked when it should have ended, and its traces. Out: text. */
 #ifndef MEMSTOW_LEFTOVERS_H
 #define MEMSTOW_LEFTOVERS_H
@@ -14,7 +14,7 @@ void leftovers_print(FILE *to, struct family *family);
 size_t leftovers_python_threads(const struct family *family);
 /* Prints "left alive, as asked: server (pid 12)" and a line end; nothing if no exempt process is alive. */
 void leftovers_print_spared(FILE *to, const struct family *family);
-/* Prints what outlives the processes; call it after traces_settle. */
+/* Prints things that outlive the processes; call it after traces_settle. */
 void leftovers_print_traces(FILE *to, const struct traces *traces);
 
 #endif

@@ -21,7 +21,7 @@ void origins_load(struct origins *origins, pid_t pid);
 void origins_clear(struct origins *origins);
 /* The reason why nothing is known of a process; NULL: something may be known. */
 const char *origins_missing(const struct origins *origins);
-/* Begins a new list. If a line has the same stack as the previous one, only that is said. */
+/* Begins a new list. If a line has the same stack as the previous one, it only says so. */
 void origins_list(struct origins *origins);
 /* Text for a handle without a stack: it was inherited, or no hook saw its opening. "" if it has a stack, or if nothing
  * is known of the process. */

@@ -100,7 +100,7 @@ static bool is_left(struct trace *trace) {
     return true;
 }
 
-/* Drops those that are gone, which after a long run are most. */
+/* Drops traces that are gone; after a long run these are most of them. */
 static bool make_room(struct traces *traces) {
     size_t kept = 0;
     if (traces->missed) return false;

@@ -1,7 +1,7 @@
-/* traces.h — what a program leaves in the system after its processes: shared memory, temporary files, named sockets,
- * System V segments. The kernel does not remove these.
- * In: looks at the live family: what it has open or mapped, and which process made it. Out: those that are still there.
- * Only things of this user that appeared after the program's start count. */
+/* traces.h — things that a program leaves in the system after its processes: shared memory, temporary files, named
+ * sockets, System V segments. The kernel does not remove these.
+ * In: looks at the live family: its open and mapped files, and the process that made each. Out: those that are still
+ * there. Only things of this user that appeared after the program began. */
 #ifndef MEMSTOW_TRACES_H
 #define MEMSTOW_TRACES_H
 
@@ -34,10 +34,10 @@ struct traces {
 
 void traces_begin(struct traces *traces, char **arguments);
 void traces_end(struct traces *traces);
-/* Notes what the live processes have now. */
+/* Notes the present things of the live processes. */
 void traces_note(struct traces *traces, const struct family *family);
-/* Finds out which of them are left when the processes are gone. Exempt processes still need what they made or have
- * open. */
+/* Finds out which of them are left when the processes are gone. Exempt processes still need the things that they made
+ * or have open. */
 void traces_settle(struct traces *traces, const struct family *family);
 const char *trace_word(enum trace_kind kind);
 

@@ -70,7 +70,7 @@ class Host:
             for key in caches.keys_of(executor.caches, waiting.prompt.constant):
                 self.constant[waiting.prompt.serial][key] = None
 
-    # ---- what memstow_loops asks for
+    # ---- the functions that memstow_loops calls
 
     @property
     def classes(self) -> Any:

@@ -67,7 +67,7 @@ class Host(Protocol):
         """Queues the prompt and waits for its end. The event takes it out of the queue, or interrupts it."""
 
     def end(self, serial: str) -> None:
-        """The loop has ended: drops what its prompts left in the node caches."""
+        """The loop has ended: drops the outputs of its prompts from the node caches."""
 
 
 class Seen(Mapping[str, Any]):

@@ -42,7 +42,7 @@ def document_at(path: pathlib.Path, name: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def readable() -> Iterator[None]:
-    """What a workflow that no editor writes makes go wrong inside is a LoopError."""
+    """Turns errors inside of this package into a LoopError: only a workflow that no editor writes causes them."""
     try:
         yield
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, UnicodeError) as error:

@@ -89,7 +89,7 @@ def _stitch_api(graphs: Sequence[Graph], joints: _Joints) -> Graph:
 
 def _relinked(value: Any, number: int, graphs: Sequence[Graph], joints: _Joints,
               names: Mapping[tuple[int, str], str]) -> Any:
-    """A link with dropped ports skipped; or a value as it is."""
+    """A link with dropped ports skipped; any other value unchanged."""
     if not is_link(value):
         return value
     place, slot = (number, str(value[0])), value[1]

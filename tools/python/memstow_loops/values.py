@@ -48,7 +48,7 @@ def _shape(value: Any) -> str:
 
 
 def copied(value: Any) -> Any:
-    """The value, with memory of its own; what passes by reference, as models do, is itself."""
+    """The value with memory of its own. A value that passes by reference, such as a model, is returned itself."""
     try:
         found = memstow_serialize.serialize(value)
     except SerializeError:
