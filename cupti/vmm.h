@@ -1,6 +1,6 @@
-/* vmm.h — physical memory and its addresses, from the calls that CUPTI tells of: it has no records of these.
- * In: the beginning and the end of each call, on its thread. Out: what exists, in the table of cuda_blocks.h. If this
- * library has the ledger, that table is in it. Any thread. */
+/* vmm.h — physical memory and its addresses, from calls that CUPTI reports: it has no records of these.
+ * In: the beginning and the end of each call, on its thread. Out: the memory that exists, in the table of
+ * cuda_blocks.h. If this library has the ledger, that table is in it. Any thread. */
 #ifndef MEMSTOW_CUPTI_VMM_H
 #define MEMSTOW_CUPTI_VMM_H
 

@@ -176,8 +176,8 @@ int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint32_t how, 
 
 enum memstow_outcome { MEMSTOW_OK = 0, MEMSTOW_FAILED = 1, MEMSTOW_CANCELLED = 2, MEMSTOW_OUT_OF_MEMORY = 3 };
 
-/* Begins a run: what any thread allocates from now on is in it. Returns the id of its owner, of kind run. -EBUSY: a run
- * is on. */
+/* Begins a run: all later allocations, on any thread, are in it. Returns the id of its owner, of kind run. -EBUSY: a
+ * run is on. */
 int64_t memstow_run_begin(const char *name);
 /* Ends it. -ENOENT: that run is not on. */
 int32_t memstow_run_end(uint32_t run, uint32_t outcome);
@@ -399,11 +399,11 @@ int32_t memstow_snapshot(const char *path);
 
 /* Sets the files for the log of a shutdown, and for the list of processes for `memstow reap`. By default they are
  * shutdown.log and process_registry.json, in the folder of the process when either is first needed. NULL: no change. A
- * list that is written stays where it is.
+ * list that exists already stays where it is.
  *
  * A list belongs to one process. A second process that registers some in the same folder meanwhile, also a forked
  * child, has process_registry.PID.json. The list of a process that is gone is moved to such a name. Both files are for
- * processes of one PID namespace: those of another seem gone. -ENAMETOOLONG: a path is too long. */
+ * processes of one PID namespace: processes of another one seem to be gone. -ENAMETOOLONG: a path is too long. */
 int32_t memstow_shutdown_files(const char *log, const char *registry);
 
 /* The stages of a shutdown, one after the other. */

@@ -43,8 +43,8 @@ static uint32_t *table_of(const struct index *self, uint32_t bits) {
 /* The slot holds the low 8 bits of the hash; the upper bits choose the position. */
 static uint32_t place_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779B1u) >> (32 - bits); }
 
-/* The first slot from the hash's position on that is empty, sealed, or has an equal record. If it is empty, an earlier
- * slot whose record is gone is taken in its place. *seen: its content. */
+/* The first slot, from the hash's position on, that ends the search: it has an equal record, or is empty or sealed.
+ * Instead of an empty slot it is an earlier slot that is GONE, if there was one. *seen: its content. */
 static uint32_t *probe(const struct index *self, uint32_t *table, uint32_t bits, uint32_t hash, const void *key,
                        uint32_t *seen) {
     uint32_t mask = (1u << bits) - 1, *gone = NULL;

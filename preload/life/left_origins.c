@@ -14,8 +14,8 @@
 #include "preload/stacks/tree.h"
 #include "preload/stacks/module.h"
 
-/* NAMED_MOST frames are named, LOOKED_AT_MOST are searched for them. The kernel tells a thread's start in hundredths of
- * a second. */
+/* At most NAMED_MOST frames are named, and at most LOOKED_AT_MOST are searched. The kernel gives a thread's start in
+ * hundredths of a second. */
 enum { NAMED_MOST = 4, LOOKED_AT_MOST = 256, TICK_NS = 20000000 };
 
 /* --- a stack in words --- */

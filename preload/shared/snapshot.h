@@ -414,7 +414,7 @@ enum snap_misuse_flag {
 /* The places of a misuse: where the block was allocated, where it was first freed (one frame), and where it was passed
  * now. */
 enum { SNAP_MISUSE_ALLOCATED, SNAP_MISUSE_FREED_FIRST, SNAP_MISUSE_NOW, SNAP_MISUSE_PLACES };
-enum { SNAP_MISUSES = 64 }; /* at most so many are noted */
+enum { SNAP_MISUSES = 64 }; /* at most this many are noted */
 struct snap_misuse {
     uint32_t kind; /* [live] enum snap_misuse_kind, written last; 0: empty */
     uint16_t call; /* enum snap_misuse_call */
@@ -630,7 +630,7 @@ struct snap_cupti {
     uint64_t records;                  /* [live] records that were read */
     uint64_t dropped;                  /* [live] records for which CUPTI had no room */
     uint64_t unread;                   /* [live] records for which the table had no room */
-    uint64_t compared_ns;              /* 0: not compared yet. What follows is as of that time */
+    uint64_t compared_ns;              /* 0: not compared yet. The following figures are of that time */
     struct snap_cupti_sum same;        /* in both */
     struct snap_cupti_sum only_cupti;  /* not in the ledger */
     struct snap_cupti_sum only_ledger; /* not in CUPTI's records */
@@ -653,7 +653,7 @@ struct snap_cupti {
 };
 
 enum snap_cupti_difference { SNAP_CUPTI_ONLY_CUPTI = 1, SNAP_CUPTI_ONLY_LEDGER = 2, SNAP_CUPTI_SIZES = 3 };
-enum { SNAP_CUPTI_BLOCKS = 256 }; /* at most so many differences are listed; the sums contain all */
+enum { SNAP_CUPTI_BLOCKS = 256 }; /* at most this many differences are listed; the sums contain all */
 struct snap_cupti_block {
     uint32_t state; /* enum snap_cupti_difference */
     uint16_t kind;  /* enum snap_cuda_kind */

@@ -390,7 +390,7 @@ static bool is_as_made(int above, const char *name) {
            status.st_mode == (S_IFDIR | FOLDER_MODE) && status.st_uid == (uid_t)os_call(SYS_geteuid);
 }
 
-/* From the inside out, until one is not empty. */
+/* Removes the empty folders around it, from the inside out. */
 static void remove_around(const struct state_files *self) {
     char name[NAME_SIZE];
     int depth = 0;

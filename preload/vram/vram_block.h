@@ -42,7 +42,7 @@ struct vram_block {
     bool no_context;               /* the context in which it was freed has ended */
     uint32_t tried;                /* the last move that tried it */
     uint64_t searched, reached;    /* the last search for freed blocks, and for changed access, that tried it */
-    uint32_t pieces, made, mapped; /* pieces: all, with physical memory, mapped at their address */
+    uint32_t pieces, made, mapped; /* numbers of pieces: all, those with physical memory, those mapped */
     bool open;                     /* the devices have access */
     bool rdma;                     /* made so that network cards can use it */
     uint64_t id;                   /* its id for a program that asks the driver */

@@ -1,5 +1,5 @@
-"""run starts nothing when its output file would replace what is not ours: exit 2, one message, nothing touched. The
-library refuses the same by itself."""
+"""run starts nothing if its output file would replace a foreign file: exit 2, one message, nothing changed. The library
+refuses the same files by itself."""
 import os, pathlib
 
 from _ledger import simple

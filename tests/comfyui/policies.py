@@ -39,7 +39,7 @@ with comfy:
         assert comfy.owners()["CLIP"]["policy"] == "keep"
     assert reads(first["CLIP"]["id"]) == ("patcher", "keep") and reads(first["VAE"]["id"]) == ("default", "keep")
 
-    # changed, removed, for one run
+    # a policy is changed, removed, and set for one run
     comfy.run(mixed(2, clip_policy="stow"))
     assert comfy.owners()["CLIP"]["policy"] == "stow" and comfy.owners()["CLIP"]["stowed_bytes"] > 2e8
     comfy.run(mixed(2, clip_policy=None))

@@ -338,7 +338,7 @@ static void mapped_again(void) {
     int shared;
     OK(cuMemAllocAsync(&was, 4 * MIB, stream));
     MUST(cuStreamQuery(stream) != 0);
-    sim_slow("cuStreamIsCapturing", 500000); /* by which a hook learns whether the end that failed has ended it */
+    sim_slow("cuStreamIsCapturing", 500000); /* a hook asks it whether the failed end has ended it */
     MUST(!pthread_create(&thread, NULL, end_broken, stream));
     for (at = 0; at != was; usleep(1000)) { /* until the driver has ended it */
         if (at) OK(cuMemAddressFree(at, 4 * MIB));

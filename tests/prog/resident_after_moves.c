@@ -69,7 +69,7 @@ int main(void) {
     EXPECT("residency.files[file=*/used].resident_bytes", FILES);
     EXPECT("residency.files[file=*(deleted)].resident_bytes", 0);
     say("expect residency.stowed_resident_bytes >= %lu", back_again - header_pages);
-    say("expect residency.stowed_resident_bytes <= %lu", back_again + MIB); /* the kernel reads around what is used */
+    say("expect residency.stowed_resident_bytes <= %lu", back_again + MIB); /* it reads around them */
     say("expect residency.live_bytes >= %d", BLOCK);
     say("expect residency.live_bytes < %d", BLOCK + MIB);
     say("expect residency.retained_bytes >= %d", 2 * MIB);

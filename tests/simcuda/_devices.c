@@ -196,7 +196,7 @@ static void pool_access(void) {
     void *at = pooled_on(0, 4 * MIB);
     CUmemoryPool pool;
     CUmemAccessDesc access = {{CU_MEM_LOCATION_DEVICE, 1}, CU_MEM_ACCESS_READWRITE};
-    MUST(!cudaSetDevice(1) && !cudaDeviceEnablePeerAccess(0, 0) && access_of(1, at) == 0); /* is for cudaMalloc's */
+    MUST(!cudaSetDevice(1) && !cudaDeviceEnablePeerAccess(0, 0) && access_of(1, at) == 0); /* for cudaMalloc only */
     MUST(!cuDeviceGetDefaultMemPool(&pool, 0) && !cuMemPoolSetAccess(pool, &access, 1));
     MUST(!touch(at, 4 * MIB));
     out(4 * MIB);

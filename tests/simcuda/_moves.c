@@ -289,7 +289,7 @@ static void by_policy(void) {
     uint32_t loader = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "loader", "", 2, 0);
     model = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "unet", "", 1, 0);
     MUST(!memstow_scope_enter_(loader) && !cudaMalloc(&plain, 8 * MIB) && !memstow_scope_leave_(loader));
-    MUST(!memstow_assign_(model, plain, 8 * MIB)); /* what the driver takes from malloc stays the loader's */
+    MUST(!memstow_assign_(model, plain, 8 * MIB)); /* the driver's own memory stays the loader's */
     fill(plain, 8 * MIB, 1);
     MUST(!memstow_owner_figures_(model, &figures) && figures.cuda_bytes == 8 * MIB && !figures.live_bytes);
     MUST(!memstow_owner_policy_(model, MEMSTOW_STOW, 0));

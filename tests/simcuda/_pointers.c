@@ -112,7 +112,7 @@ static void one_kind(int device, void *(*allocate)(size_t), const char *what) {
     MUST(number(&live, CU_POINTER_DEVICE_POINTER) == (CUdeviceptr)ours + INSIDE * MIB);
     MUST((int)number(&live, CU_POINTER_DEVICE_ORDINAL) == device);
     struct answers first = ask_all(ours, 0);
-    MUST(number(&first, CU_POINTER_BUFFER_ID) == number(&live, CU_POINTER_BUFFER_ID)); /* one, of all its pieces */
+    MUST(number(&first, CU_POINTER_BUFFER_ID) == number(&live, CU_POINTER_BUFFER_ID)); /* one for all its pieces */
     MUST(number(&live, CU_POINTER_BUFFER_ID) != number(&model_of, CU_POINTER_BUFFER_ID));
     MUST(memstow_stow_(model) == LARGE * (int64_t)MIB);
     struct answers out = ask_all(ours, INSIDE * MIB);
@@ -146,7 +146,7 @@ static void registered(void) {
     unsigned yes = 1;
     MUST(!memstow_scope_enter_(model) && (at = plain(4 * MIB)) && !memstow_scope_leave_(model));
     MUST(memstow_stow_(model) == 4 * (int64_t)MIB && memstow_restore_(model) == 4 * (int64_t)MIB);
-    cuPointerSetAttribute(&yes, CU_POINTER_SYNC_MEMOPS, (CUdeviceptr)at); /* of mapped memory the double says no */
+    cuPointerSetAttribute(&yes, CU_POINTER_SYNC_MEMOPS, (CUdeviceptr)at); /* the double refuses mapped memory */
     MUST(memstow_stow_(model) == -1 /* EPERM */);
     MUST(!cudaFree(at));
     MUST(!memstow_scope_enter_(model) && (at = plain(4 * MIB)) && !memstow_scope_leave_(model));

@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
         __atomic_store_n(&seen.over, true, __ATOMIC_RELEASE);
         if (i == 0) pthread_join(thread, NULL);
         printf("%lld %lld\n", (seen.before - group_bytes()) / MIB, (resident - (long long)rss()) / MIB);
-        MUST(holds(p, LENGTH, 1)); /* the second time it has come back by use: clean, and nothing to write */
+        MUST(holds(p, LENGTH, 1)); /* then it came back by use: clean, and nothing to write */
     }
     printf("%lld %d\n", seen.most / MIB, seen.samples);
     MUST_BE(in(p, LENGTH, NULL), LENGTH);

@@ -78,7 +78,7 @@ Test(reader_ledger, counts_sites_that_have_no_record) {
 
 Test(reader_ledger, lays_the_picture_of_the_peak_over_the_totals) {
     struct builder builder;
-    static const uint8_t picture[] = {2, 0xbc, 5, 2, 1, 0xa0, 6, 3, 0xff}; /* 700 bytes, 800 bytes; then an old rest */
+    static const uint8_t picture[] = {2, 0xbc, 5, 2, 1, 0xa0, 6, 3, 0xff}; /* 700 and 800 bytes; then an old rest */
     two_sites(&builder);
     builder_counter(&builder, 2, 2, (struct snap_counter){1, 1, 0, 0});
     builder_counter(&builder, 2, 3, (struct snap_counter){1, 1, 0, 0});

@@ -148,7 +148,7 @@ bool total_same_site(const struct total *host, const struct total *mapped);
 /* Variance of the total's bytes; 0: they are exact. */
 double image_variance(const struct image *image, const struct total *total, enum measure measure);
 
-/* The total of a large block or mapping, or NULL. */
+/* The total at the site of a large block or mapping; NULL: there is none. */
 const struct total *image_total(const struct image *image, uint32_t site);
 /* The tag; the untagged one for an unknown number. */
 const struct snap_tag *image_tag(const struct image *image, uint32_t tag);
