@@ -82,7 +82,7 @@ struct memstow_figures {
     int32_t priority;
     uint32_t retired, adopted_by;                      /* 0 or 1; 0 or the owner that has all of it now */
     uint64_t live_bytes, live_blocks, allocated_bytes; /* host and mapped together */
-    uint64_t host_bytes, mapped_bytes, cuda_bytes;     /* of live_bytes; cuda beside them */
+    uint64_t host_bytes, mapped_bytes, cuda_bytes;     /* the parts of live_bytes, and device memory */
     /* Of what can be stowed (blocks and ranges of whole pages): what the process has in memory; of stowed memory, what
      * it used since. Pages that were only read are one page of zeros for all, and hold nothing. Before Linux 6.7 they
      * cannot be told from others, and memstow_stow moves them, too. UINT64_MAX: not known. */

@@ -15,7 +15,7 @@
 #include "preload/shared/wire.h"
 
 static const uint64_t MILLISECOND = 1000000;
-/* Threads that answer cannot reach our descriptors, so their answers are polled for. */
+/* A thread that answers cannot write to our descriptors, so LOOK_MS is the time between two looks for its answer. */
 enum { IDLE_MS = 1000, LOOK_MS = 20, SILENT_MS = 1000, TELL_MS = 250 };
 
 struct client {

@@ -278,7 +278,7 @@ static bool is_used(uint32_t site, const struct snap_counter *sum) {
     return !is_dead(sum) || site_is_of_mapping(site) || is_shown(site);
 }
 
-/* The next chunk, from the step's position on, that has sites to go. */
+/* Finds the next chunk with sites to remove, from the step's position on. False: there is none. */
 static bool next_chunk(uint32_t *chunk) {
     uint32_t site = ids_next(fold.going, fold.at);
     if (site == IDS_NONE) return false;

@@ -37,7 +37,7 @@ static enum snap_mapping_kind hook_map_kind_of(int protection, int flags) {
     return protection == PROT_NONE ? SNAP_MAP_RESERVED : SNAP_MAP_ANONYMOUS;
 }
 
-/* A range that the kernel always refuses must not reach the table: it would split pieces there. */
+/* Whether the kernel can accept the range. Other ranges must not reach the table: they would split its pieces. */
 static bool is_range(const void *start, size_t length) {
     return (uintptr_t)start % OS_PAGE == 0 && length && length <= ADDRESSES && (uintptr_t)start <= ADDRESSES - length;
 }

@@ -31,8 +31,8 @@ long os_call6(long number, long a, long b, long c, long d, long e, long f);
 
 /* Whether Valgrind runs the program. */
 bool os_is_under_valgrind(void);
-/* Hides memory from Valgrind's Helgrind and DRD, which do not understand atomic words without a lock. What the
- * functions below map is hidden already. Without Valgrind nothing happens. */
+/* Hides memory from Valgrind's Helgrind and DRD, which do not understand atomic words without a lock. Memory that
+ * the functions below map is hidden already. Without Valgrind nothing happens. */
 void os_hide_from_valgrind(const void *start, size_t length);
 
 void *os_map(size_t length); /* private zeroed memory, or NULL */

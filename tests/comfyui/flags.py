@@ -50,7 +50,7 @@ def faults(p):
 
 
 def family():
-    """A model with a LoRA on another one, and a sister of the first."""
+    """Returns a model, two clones of it (as a LoRA makes them), and a clone of the second clone."""
     base = patcher()
     clone, cousin = base.clone(), base.clone()
     return base, clone, cousin, clone.clone()

@@ -33,7 +33,7 @@ assert re.search(r"\S+ s after faults was asked to end, 1 process is still there
 assert re.search(r"\d+ stuck, since \S+ s: in futex", text) and "ended on SIGKILL" in text, text
 assert is_gone(pids(text)[0])
 
-# A second request while that goes on ends the five seconds of waiting; this process would end by itself within them.
+# A second request while watch waits its five seconds ends the wait. The program would end by itself a little later.
 process = watch("--grace=0s", "--end", "here", "ignore", "seconds=4")
 for _ in range(2):
     process.send_signal(signal.SIGTERM)

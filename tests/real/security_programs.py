@@ -44,7 +44,7 @@ def outcome(*argv):
 
 
 def compare(name):
-    """What is wrong with it, or None."""
+    """The text of the difference between the program's outcomes, alone and tracked; None if there is none."""
     for attempt in range(3 if FAR.fullmatch(name) else 1):
         (alone, _), (tracked, ours) = outcome(f"./{name}"), outcome(
             support.MEMSTOW, "run", "--quiet", "-o", f"{name}.mst", "--", f"./{name}")

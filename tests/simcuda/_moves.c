@@ -142,7 +142,7 @@ static void freed_memory_comes_back(void) {
     MUST(!usage().faults);
 }
 
-/* The figures are those of a driver that has everything back: after a wait, and after the pool was trimmed. */
+/* Freed memory of a pool is free memory of the device after a wait, or after the pool was trimmed. */
 static void freed_memory_is_shown(void) {
     size_t before, after, total;
     CUmemoryPool pool;

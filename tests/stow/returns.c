@@ -29,7 +29,7 @@ static void back_beside_a_reader(void) {
     MUST_BE(pthread_create(&reader, NULL, read_all_the_time, p), 0);
     for (int i = 0; i < 6; i++) {
         MUST(out(p, 3 * LENGTH, &idle, NULL) > 0);
-        p[LENGTH] ^= 0; /* a page of its own, which is in none of the file's */
+        p[LENGTH] ^= 0; /* the page becomes private memory, no longer the file's */
         MUST_BE(in(p, 3 * LENGTH, &idle), 3 * LENGTH);
         MUST(!is_file_backed(p) && !is_file_backed(p + 3 * LENGTH - 1));
     }

@@ -14,8 +14,8 @@ struct folded {
 };
 
 /* A native frame is the name of its function, a Python frame "py:FUNCTION (FILE:LINE)". With `pairs` a line has two
- * amounts, those before and after, and lines with the same text are one: flamegraph.pl colours none by the second. They
- * are written at the end. */
+ * amounts, those before and after. Lines with the same text are added up, because flamegraph.pl needs a text once to
+ * colour it by its second amount; folded_end writes these lines. */
 void folded_begin(struct folded *folded, bool pairs);
 void folded_end(struct folded *folded);
 

@@ -11,7 +11,7 @@
 
 /* --- threads --- */
 
-/* Whether the file of a module has that name, in any version. */
+/* Whether the module's file name begins with the name: a version may follow. */
 static bool is_file(const char *module, const char *name) {
     return strncmp(text_base_name(module), name, strlen(name)) == 0;
 }

@@ -74,7 +74,8 @@ void figures_cut(struct figures *figures, const struct figures *before, size_t m
 
 /* --- names --- */
 
-/* Their parts are cut to a limited length, and paths to their last name. False: the name does not fit. */
+/* The functions below write names of figures. They cut the parts of a name to a limited length, and paths to their last
+ * name. False: the name does not fit. */
 bool figure_name_owner(char *to, size_t room, const char *kind, const char *name, const char *origin);
 /* Begin with to = "at". Then add the frames, innermost first, and then the owners, if any. */
 bool figure_name_frame(char *to, size_t room, const char *function, const char *module);

@@ -53,8 +53,8 @@ export class Sight {
         }
     }
 
-    /** For each node whether it or a node below has a visible line; and the node with the innermost visible line of its
-     * stack, 0: none. */
+    /** Notes two facts of each node: whether it or a node below has a visible line, and the node with the innermost
+     * visible line of its stack (0: none). */
     markNodes() {
         const { nodeSegment, parent } = this.ledger;
         const count = nodeSegment.length;

@@ -122,7 +122,7 @@ class Asker:
             return text_in(self._read(answer))
 
     def _read(self, answer: Any) -> bytes:
-        """The answer, piece by piece: a server that sends a byte a second does not hold the node."""
+        """Reads the answer in pieces, so that the node can be cancelled while a slow server sends."""
         import comfy.model_management
         found = b""
         while len(found) < MOST_ANSWER and (piece := answer.read1(1 << 16)):
