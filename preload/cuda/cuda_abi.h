@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Results; runtime and driver use the same numbers. */
-enum { CUDA_OK = 0, CUDA_OUT_OF_MEMORY = 2, CUDA_NO_SUCH_SYMBOL = 302 };
+enum { CUDA_OK = 0, CUDA_OUT_OF_MEMORY = 2, CUDA_NO_SUCH_SYMBOL = 302, CUDA_ILLEGAL_ADDRESS = 700 };
 
 typedef uint64_t cuda_address;
 typedef uint64_t cuda_memory; /* CUmemGenericAllocationHandle */

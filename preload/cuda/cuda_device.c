@@ -143,6 +143,8 @@ cuda_handle cuda_device_ask_primary(uint32_t device) {
 
 void cuda_device_context_ended(void) { __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE); }
 
+uint32_t cuda_device_contexts_ended(void) { return __atomic_load_n(&contexts_ended, __ATOMIC_ACQUIRE); }
+
 bool cuda_device_is_active(uint32_t device) {
     unsigned flags;
     int active = 1;

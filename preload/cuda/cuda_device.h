@@ -48,6 +48,7 @@ cuda_handle cuda_device_primary_of(uint32_t device);
 cuda_handle cuda_device_ask_primary(uint32_t device);
 /* A context has ended. The next one may have the same address, on another device. */
 void cuda_device_context_ended(void);
+uint32_t cuda_device_contexts_ended(void);
 /* Whether the device's primary context exists. True also if the driver does not tell. */
 bool cuda_device_is_active(uint32_t device);
 

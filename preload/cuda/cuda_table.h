@@ -294,6 +294,14 @@ ENTRY(DRIVER, cuStreamDestroy_v2, "cuStreamDestroy", 4000, 0, (cuda_handle strea
 ENTRY(DRIVER, cuMemGetInfo_v2, "cuMemGetInfo", 3020, 0, (size_t * available, size_t *total), (available, total),
       NOTHING, FIGURES(*available, *total))
 
+/* --- the driver: waits, which are the first to return the error of a kernel --- */
+ENTRY(DRIVER, cuCtxSynchronize, "cuCtxSynchronize", 2000, 0, (void), (), NOTHING, NOTHING)
+ENTRY(DRIVER, cuCtxSynchronize_v2, "cuCtxSynchronize", 13000, 0, (cuda_handle context), (context), NOTHING, NOTHING)
+ENTRY(DRIVER, cuStreamSynchronize, "cuStreamSynchronize", 2000, 0, (cuda_handle stream), (stream), NOTHING, NOTHING)
+ENTRY(DRIVER, cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, 1, (cuda_handle stream), (stream), NOTHING,
+      NOTHING)
+ENTRY(DRIVER, cuEventSynchronize, "cuEventSynchronize", 2000, 0, (cuda_handle event), (event), NOTHING, NOTHING)
+
 /* --- functions that answer with addresses of entries --- */
 RESOLVER(DRIVER, cuGetProcAddress, "cuGetProcAddress", 11030, 0,
          (const char *symbol, void **found, int version, uint64_t flags), (symbol, found, version, flags),

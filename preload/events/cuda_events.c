@@ -4,6 +4,7 @@
 
 #include "preload/cuda/cuda_captures.h"
 #include "preload/cuda/cuda_counts.h"
+#include "preload/events/cuda_fault.h"
 #include "preload/events/cuda_oom.h"
 #include "preload/serve/cuda_parts.h"
 #include "preload/ledger/ledger.h"
@@ -298,10 +299,12 @@ void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_
 }
 
 void cuda_events_gone(struct cuda_call *call) {
-    if (call->found && !call->in_use)
+    if (call->found && !call->in_use) {
+        cuda_fault_freed(call, &call->taken);
         cuda_events_forget(call->space, &call->taken);
-    else if (call->removes && !call->found)
+    } else if (call->removes && !call->found) {
         add_one(&cuda_counts_head()->foreign_frees);
+    }
 }
 
 static void put_back(struct cuda_call *call) {

@@ -10,6 +10,7 @@
 #include "preload/cuda/cuda_device.h"
 #include "preload/events/cuda_capture.h"
 #include "preload/events/cuda_events.h"
+#include "preload/events/cuda_fault.h"
 #include "preload/events/cuda_teardown.h"
 #include "preload/cuda/cuda_route.h"
 #include "preload/cuda/cuda_scope.h"
@@ -47,9 +48,10 @@ static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t sl
     return real;
 }
 
-static int end(struct cuda_call *call, int result) {
+static int end(struct cuda_call *call, enum cuda_entry_id entry, int result) {
     if (call->outer) {
         if (result) cuda_events_stays(call);
+        if (unlikely(result == CUDA_ILLEGAL_ADDRESS)) cuda_fault_seen(call, cuda_entries[entry].name);
         if (result == CUDA_OUT_OF_MEMORY && call->asked) cuda_events_refused(call);
         if (call->captured) cuda_capture_went(call, result);
         if (call->ends_much) cuda_teardown_over();
@@ -149,14 +151,14 @@ static int runtime_version(void) {
     {                                                                                                                  \
         struct cuda_call call;                                                                                         \
         void *real = begin(&call, CUDA_ENTRY_##name, slot, CALLER);                                                    \
-        if (unlikely(!real)) return end(&call, CUDA_NO_SUCH_SYMBOL);                                                   \
+        if (unlikely(!real)) return end(&call, CUDA_ENTRY_##name, CUDA_NO_SUCH_SYMBOL);                                \
         int error = errno;                                                                                             \
         if (likely(call.outer)) before;                                                                                \
         errno = error;                                                                                                 \
         int result = unlikely(call.impossible) ? CUDA_OUT_OF_MEMORY : ((int(*) parameters)real)arguments;              \
         error = errno;                                                                                                 \
         if (likely(!result) && (always || call.outer)) after;                                                          \
-        end(&call, result);                                                                                            \
+        end(&call, CUDA_ENTRY_##name, result);                                                                         \
         errno = error;                                                                                                 \
         return result;                                                                                                 \
     }

@@ -11,36 +11,14 @@
 #include "preload/blocks/gone.h"
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
+#include "preload/count/misuse_records.h"
 #include "preload/count/site.h"
 #include "preload/base/symbol.h"
 #include "preload/base/seal.h"
 #include "preload/stacks/module.h"
 #include "preload/count/thread.h"
-#include "preload/base/forked.h"
 
 enum { LINES_MOST = 8 };
-
-static struct snap_misuse *records;
-static uint32_t told;
-
-/* --- the record --- */
-
-/* The first thread that needs the section makes it. If two threads do, one section stays empty. */
-static struct snap_misuse *record_at(uint32_t number) {
-    struct snap_misuse *there = __atomic_load_n(&records, __ATOMIC_ACQUIRE), *made;
-    if (number >= SNAP_MISUSES) return NULL;
-    if (!there && (made = ledger_section(SNAP_MISUSE, sizeof *made, SNAP_MISUSES, 0)) &&
-        __atomic_compare_exchange_n(&records, &there, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        there = made;
-    return there ? there + number : NULL;
-}
-
-static void write_record(struct snap_misuse *to, const struct snap_misuse *what) {
-    struct snap_misuse record = *what;
-    record.kind = 0;
-    *to = record;
-    __atomic_store_n(&to->kind, what->kind, __ATOMIC_RELEASE);
-}
 
 /* --- the line --- */
 
@@ -117,7 +95,7 @@ static void write_line(const struct snap_misuse *record, uintptr_t allocated, ui
 static bool is_known(uint32_t site) { return site >= SNAP_SITE_FIRST && site != sample_here && site < site_count(); }
 
 void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_call call, struct caller caller) {
-    uint32_t number = __atomic_fetch_add(&told, 1, __ATOMIC_RELAXED);
+    uint32_t number = misuse_records_next();
     if (!ledger_is_ours() || number >= SNAP_MISUSES) return;
     uint32_t site = is_known(misuse->site) ? misuse->site : SNAP_SITE_UNKNOWN;
     /* After this call the modules of the stack are known. */
@@ -135,14 +113,7 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
     record.places[SNAP_MISUSE_ALLOCATED].site = site;
     record.places[SNAP_MISUSE_FREED_FIRST].site = freed ? site_of_place(freed) : SNAP_SITE_UNKNOWN;
     record.places[SNAP_MISUSE_NOW].site = now;
-    struct snap_misuse *to = record_at(number);
-    if (to) write_record(to, &record);
+    misuse_records_write(number, &record);
     if (number < LINES_MOST && !seal_is_set())
         write_line(&record, site ? site_caller(site, symbol_is_in_libc) : 0, freed, caller.address);
 }
-
-static void misuse_abandon(void) {
-    records = NULL;
-    told = 0;
-}
-FORKED(misuse_abandon);

@@ -172,6 +172,8 @@ static void note_not_served(uint32_t owner) {
     if (has.other) note_refusal(owner, "out", VRAM_REFUSAL_KIND, 0, has.other);
 }
 
+__thread uint64_t moving_device_trigger __attribute__((tls_model("initial-exec")));
+
 /* A kernel that uses the owner while it moves would find no memory. So only owners that are declared idle move. */
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
     struct vram_move_options options = {.owner = owner,
@@ -179,6 +181,7 @@ int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_e
                                         .verify = serve_settings.verifies,
                                         .limits = serve_settings.limits,
                                         .at_once = at_once,
+                                        .trigger = moving_device_trigger,
                                         .end = end};
     enum vram_refusal refusal;
     int error = 0;

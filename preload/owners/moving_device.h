@@ -18,6 +18,8 @@ void moving_device_forget_why(void);
  * is nothing to move. The trace says why memory stays. `at_once`: if another move is in progress, nothing moves. */
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end);
 int64_t moving_device_in(uint32_t owner);
+/* The number of the trigger that acts on this thread; 0: none does. */
+extern __thread uint64_t moving_device_trigger __attribute__((tls_model("initial-exec")));
 /* The owner's stowed bytes. */
 uint64_t moving_device_stowed(uint32_t owner);
 

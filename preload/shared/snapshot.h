@@ -397,10 +397,14 @@ struct snap_birth {
 };
 
 /* A pointer that the program passed to free or realloc, although the block was freed before, or its header was
- * overwritten. Since 1.6. */
+ * overwritten. Since 1.6. Or a block of a device that a kernel may have used when the device met an illegal address. */
 enum snap_misuse_kind {
-    SNAP_MISUSE_FREED = 1,  /* freed before */
-    SNAP_MISUSE_DAMAGED = 2 /* the 16 bytes of memstow in front of it were overwritten */
+    SNAP_MISUSE_FREED = 1,   /* freed before */
+    SNAP_MISUSE_DAMAGED = 2, /* the 16 bytes of memstow in front of it were overwritten */
+    /* At error 700 of CUDA, perhaps used by a kernel; time_ns: since when it was so. FREED_FIRST: the call that freed
+     * it; NOW: the call that returned the error. */
+    SNAP_MISUSE_STOWED_FAULT = 3, /* it was off its device */
+    SNAP_MISUSE_FREED_FAULT = 4   /* it was one of the blocks that were freed last */
 };
 enum snap_misuse_call {
     SNAP_MISUSE_FREE = 1,

@@ -9,6 +9,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/ledger/trace.h"
 #include "preload/owners/moving.h"
+#include "preload/owners/moving_device.h"
 #include "preload/owners/mover.h"
 #include "preload/shared/os.h"
 #include "preload/shared/policy.h"
@@ -359,7 +360,9 @@ static uint64_t trace_end(void) {
 int64_t trigger_end(void) {
     if (!move_on(STAGE_DECIDED, STAGE_DECIDING)) return -ENOENT;
     mover_begin_call();
+    moving_device_trigger = trigger.number;
     for (uint32_t i = 0; i < trigger.count; i++) trigger.results[i] = act(&trigger.decisions[i]);
+    moving_device_trigger = 0;
     see_what_came_of_it();
     heaps_tidy();
     uint64_t given = trace_end();

@@ -46,6 +46,7 @@ struct vram_block {
     bool open;                     /* the devices have access */
     bool rdma;                     /* made so that network cards can use it */
     uint64_t id;                   /* its id for a program that asks the driver */
+    uint64_t left_ns, trigger;     /* of the last move off its device; trigger 0: it was another request */
     uint64_t number;               /* higher than the numbers of all earlier blocks */
     char *backup;
     enum vram_backup_kind backup_kind;

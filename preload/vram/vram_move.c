@@ -230,7 +230,7 @@ static void move_out(struct move *self) {
             refuse(self, move_is_ended(self->options->end) ? VRAM_REFUSAL_CANCELLED : VRAM_REFUSAL_EMPTY, 0);
         if (!block) return;
         bool moved = in_its_context(self, block, take_out);
-        if (moved) self->moved += block->size;
+        if (moved) self->moved += block->size, block->left_ns = os_now(), block->trigger = self->options->trigger;
         if (!moved) drop_backup(block);
         vram_end_give_back(block, moved ? VRAM_STOWED : VRAM_LIVE);
         if (moved) __atomic_fetch_add(&left, 1, __ATOMIC_RELEASE);

@@ -17,6 +17,7 @@ struct vram_move_options {
     bool verify;               /* compare the copy with the original */
     struct vram_limits limits; /* of everything that is off the devices */
     bool at_once;              /* do not wait for another move */
+    uint64_t trigger;          /* the trigger that moves it; 0: another request */
     struct move_end end;       /* for moving out: the move ends after its present block */
 };
 /* Return the bytes that moved. *refusal and *error (the driver's) say why others stayed: the first reason counts, but a

@@ -20,6 +20,16 @@ void vram_owned_visit_staying(uint32_t owner, vram_staying_visitor *visit, void 
     vram_table_let_go();
 }
 
+void vram_owned_visit_stowed(vram_stowed_visitor *visit, void *context) {
+    vram_table_lock();
+    for (const struct vram_block *block = vram_table_first(); block; block = block->next) {
+        struct vram_stowed stowed = {block->at,      block->asked,   block->size,
+                                     block->left_ns, block->trigger, block->owner};
+        if (block->state == VRAM_STOWED) visit(&stowed, context);
+    }
+    vram_table_let_go();
+}
+
 void vram_owned_change(uint32_t from, uint32_t to) {
     vram_table_lock();
     for (struct vram_block *block = vram_table_first(); block; block = block->next)

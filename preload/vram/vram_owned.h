@@ -14,6 +14,14 @@ void vram_owned_visit_staying(uint32_t owner, vram_staying_visitor *visit, void 
 typedef void vram_owned_visitor(uint32_t owner, uint64_t bytes, bool stowed, void *context);
 /* Calls visit for each block that is live or stowed. visit must not call CUDA. */
 void vram_owned_visit(vram_owned_visitor *visit, void *context);
+/* Calls visit for each block that is stowed. visit must not call CUDA. */
+struct vram_stowed {
+    uint64_t at, asked, bytes; /* bytes: in whole granules */
+    uint64_t ns, trigger;      /* when it left its device; the trigger that made it leave, 0: none did */
+    uint32_t owner;
+};
+typedef void vram_stowed_visitor(const struct vram_stowed *block, void *context);
+void vram_owned_visit_stowed(vram_stowed_visitor *visit, void *context);
 /* Everything of `from` now belongs to `to`. */
 void vram_owned_change(uint32_t from, uint32_t to);
 /* Holds the block at `at` in place until it is released. Waits for a thread that moves it. False: it is off its device.

@@ -104,7 +104,9 @@ static struct line {
 enum { LINES = sizeof lines / sizeof *lines };
 
 /* These are called by one thread only, in this order. */
-static const char *const alone[] = {"cuStreamBeginCapture",
+static const char *const alone[] = {"cuCtxSynchronize", /* not beside a capture */
+                                    "cuCtxSynchronize_v2",
+                                    "cuStreamBeginCapture",
                                     "cuStreamBeginCapture_ptsz",
                                     "cuCtxCreate_v2",
                                     "cuCtxCreate_v3",
@@ -255,6 +257,9 @@ static void open_libraries(int how) {
     FIND(driver, cuCtxSetCurrent);
     FIND(driver, cuStreamCreate);
     FIND(driver, cuGraphCreate);
+    FIND(driver, cuEventCreate);
+    FIND(driver, cuEventRecord);
+    FIND(driver, cuEventDestroy_v2);
     FIND(driver, cuMulticastAddDevice);
     FIND(driver, cuMemPoolExportToShareableHandle);
     FIND(driver, cuMemPoolImportFromShareableHandle);

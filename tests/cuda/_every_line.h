@@ -28,6 +28,9 @@ extern struct others {
     int (*cuMemPoolExportToShareableHandle)(void *, cuda_handle, int, unsigned long long);
     int (*cuMemPoolImportFromShareableHandle)(cuda_handle *, void *, int, unsigned long long);
     int (*cuCtxGetCurrent)(cuda_handle *);
+    int (*cuEventCreate)(cuda_handle *, unsigned);
+    int (*cuEventRecord)(cuda_handle, cuda_handle);
+    int (*cuEventDestroy_v2)(cuda_handle);
     int (*cudaSetDevice)(int);
     uint64_t (*sim_count)(const char *); /* simcuda.h */
     void (*sim_count_reset)(void);

@@ -2,6 +2,16 @@
  * mode, and entries that end contexts and devices, each on a device of its own; see _every_line.c. */
 #include "_every_line.h"
 
+CASE(cuCtxSynchronize) {
+    UNUSED;
+    OK(f.cuCtxSynchronize());
+}
+CASE(cuCtxSynchronize_v2) {
+    cuda_handle context;
+    UNUSED;
+    OK(h.cuCtxGetCurrent(&context));
+    OK(f.cuCtxSynchronize_v2(context));
+}
 CASE(cuStreamBeginCapture) {
     cuda_handle stream = new_stream();
     OK(f.cuStreamBeginCapture(stream));

@@ -452,6 +452,15 @@ CASE(cuStreamEndCapture) { end_graph(w, new_stream(), false, f.cuStreamEndCaptur
 CASE(cuStreamEndCapture_ptsz) { end_graph(w, NULL, true, f.cuStreamEndCapture_ptsz); }
 CASE(cuStreamDestroy) { end_stream(w, f.cuStreamDestroy); }
 CASE(cuStreamDestroy_v2) { end_stream(w, f.cuStreamDestroy_v2); }
+CASE(cuStreamSynchronize) { OK(f.cuStreamSynchronize(w->stream)); }
+CASE(cuStreamSynchronize_ptsz) { OK(f.cuStreamSynchronize_ptsz(w->stream)); }
+CASE(cuEventSynchronize) {
+    cuda_handle event;
+    OK(h.cuEventCreate(&event, 0));
+    OK(h.cuEventRecord(event, w->stream));
+    OK(f.cuEventSynchronize(event));
+    OK(h.cuEventDestroy_v2(event));
+}
 CASE(cuMemGetInfo_v2) {
     size_t available = 1, total = 0;
     UNUSED;

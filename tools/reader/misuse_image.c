@@ -3,15 +3,23 @@
 
 #include <stdlib.h>
 
+bool misuse_is_fault(const struct snap_misuse *misuse) {
+    return misuse->kind == SNAP_MISUSE_STOWED_FAULT || misuse->kind == SNAP_MISUSE_FREED_FAULT;
+}
+
 const char *misuse_kind_name(const struct snap_misuse *misuse) {
-    return misuse->kind == SNAP_MISUSE_FREED     ? "double_free"
-           : misuse->kind == SNAP_MISUSE_DAMAGED ? "damaged_header"
-                                                 : "unknown";
+    return misuse->kind == SNAP_MISUSE_FREED          ? "double_free"
+           : misuse->kind == SNAP_MISUSE_DAMAGED      ? "damaged_header"
+           : misuse->kind == SNAP_MISUSE_STOWED_FAULT ? "device_fault_stowed"
+           : misuse->kind == SNAP_MISUSE_FREED_FAULT  ? "device_fault_freed"
+                                                      : "unknown";
 }
 
 const char *misuse_words(const struct snap_misuse *misuse) {
     bool resized = misuse->call == SNAP_MISUSE_REALLOC;
     if (misuse->kind == SNAP_MISUSE_FREED) return resized ? "resized after it was freed" : "freed twice";
+    if (misuse->kind == SNAP_MISUSE_STOWED_FAULT) return "perhaps used by a kernel while it was off its device";
+    if (misuse->kind == SNAP_MISUSE_FREED_FAULT) return "perhaps used by a kernel after it was freed";
     if (misuse->kind != SNAP_MISUSE_DAMAGED) return "misused, in a way that this memstow does not know";
     return misuse->call == SNAP_MISUSE_END ? "its header was overwritten; found at the end of the process"
            : resized                       ? "its header was overwritten; found when it was resized"

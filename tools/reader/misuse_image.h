@@ -9,6 +9,8 @@
 int misuse_image_lend(struct reader *reader);
 void misuse_image_take_back(struct reader *reader);
 
+/* Whether it is a block of a device that a kernel may have used when the device met an illegal address. */
+bool misuse_is_fault(const struct snap_misuse *misuse);
 /* The misuse as text, "freed twice"; and its name in JSON. */
 const char *misuse_words(const struct snap_misuse *misuse);
 const char *misuse_kind_name(const struct snap_misuse *misuse);

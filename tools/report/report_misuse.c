@@ -21,7 +21,27 @@ static void text_place(const struct report *report, const char *what, const stru
     innermost_print(&stack, stdout, 6);
 }
 
+/* Any of these blocks may be the one, or none of them. */
+static void text_fault(const struct report *report, const struct snap_misuse *misuse) {
+    const struct snap_misuse_place *made = &misuse->places[SNAP_MISUSE_ALLOCATED];
+    struct text_line words;
+    const char *name =
+        image_owner_words(report->image, image_tag(report->image, made->tag)->model, words.s, sizeof words.s);
+    bool freed = misuse->kind == SNAP_MISUSE_FREED_FAULT;
+    printf("  %s bytes at %#" PRIx64 " on a device, %s: %s\n", text_count(misuse->size).s, misuse->address,
+           name ? TEXT_SAFE(name) : "nobody's", misuse_words(misuse));
+    printf("    %s %.3f s after the start\n", freed ? "freed" : "off its device since",
+           seconds_after_start(report->image, misuse));
+    text_place(report, "allocated", made);
+    if (freed) text_place(report, "freed", &misuse->places[SNAP_MISUSE_FREED_FIRST]);
+    text_place(report, "error 700 came from", &misuse->places[SNAP_MISUSE_NOW]);
+}
+
 static void text_misuse(const struct report *report, const struct snap_misuse *misuse) {
+    if (misuse_is_fault(misuse)) {
+        text_fault(report, misuse);
+        return;
+    }
     bool twice = misuse->kind == SNAP_MISUSE_FREED, resized = misuse->call == SNAP_MISUSE_REALLOC;
     if (misuse->size == UINT64_MAX)
         printf("  a block at %#" PRIx64 ": %s\n", misuse->address, misuse_words(misuse));

@@ -1,0 +1,19 @@
+/* misuse_records.h — the ledger's records of misused memory.
+ * In: a finding. Out: a record in the ledger; the first SNAP_MISUSES of a process are kept. Any thread. It must not
+ * wait, nor allocate memory of the program's. */
+#ifndef MEMSTOW_MISUSE_RECORDS_H
+#define MEMSTOW_MISUSE_RECORDS_H
+
+#include <stdint.h>
+
+#include "preload/shared/snapshot.h"
+
+#pragma GCC visibility push(hidden)
+
+/* The number of the next record. From SNAP_MISUSES on it is not kept. */
+uint32_t misuse_records_next(void);
+void misuse_records_write(uint32_t number, const struct snap_misuse *what);
+
+#pragma GCC visibility pop
+
+#endif

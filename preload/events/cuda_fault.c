@@ -1,0 +1,226 @@
+/* cuda_fault.c — see cuda_fault.h. The driver tells neither the address nor the kernel, and the error comes with any
+ * later call. So this names the memory that a kernel could not have reached: what is stowed, and what was freed last.
+ * Frees are kept in a ring. A record is written with address 0 first and its address last. A reader takes a record only
+ * if the address is the same before and after: otherwise another thread was writing it. */
+#include "preload/events/cuda_fault.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "preload/base/forked.h"
+#include "preload/base/seal.h"
+#include "preload/count/misuse_records.h"
+#include "preload/count/owner.h"
+#include "preload/count/site.h"
+#include "preload/count/tags.h"
+#include "preload/count/thread.h"
+#include "preload/cuda/cuda_counts.h"
+#include "preload/ledger/ledger.h"
+#include "preload/ledger/trace.h"
+#include "preload/shared/os.h"
+#include "preload/vram/vram_owned.h"
+
+enum { RING = 64, BLOCKS_TOLD = 8, OWNERS_TOLD = 16, OWNERS_NAMED = 4, FAULTS_MOST = 4 };
+
+struct freed {
+    uint64_t address, size, ns;
+    uint32_t made, made_tag, by; /* site and tag of the allocation; site of the free, 0: it is not known */
+};
+static struct freed ring[RING];
+static uint64_t freed_count;
+static uint32_t faults, told_at; /* told_at: 1 + how many contexts had ended at the last fault */
+
+/* --- what was freed last --- */
+
+/* A free of plain memory waits for the device, so the cost of its call stack does not show. A free in the order of a
+ * stream is cheap, and has none. */
+void cuda_fault_freed(const struct cuda_call *call, const struct snap_cuda_block *block) {
+    if (!snap_cuda_on_device(block->kind)) return;
+    struct snap_cuda_site made = cuda_counts_at(block->count);
+    struct freed *to = &ring[__atomic_fetch_add(&freed_count, 1, __ATOMIC_RELAXED) % RING];
+    os_store(&to->address, 0);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    to->size = block->size;
+    to->ns = os_now();
+    to->made = made.site;
+    to->made_tag = made.tag;
+    to->by = block->kind == SNAP_CUDA_DEVICE_MEMORY ? site_of_call(call->caller) : 0;
+    __atomic_store_n(&to->address, block->address, __ATOMIC_RELEASE);
+}
+
+static bool read_freed(uint64_t number, struct freed *out) {
+    const struct freed *from = &ring[number % RING];
+    uint64_t address = __atomic_load_n(&from->address, __ATOMIC_ACQUIRE);
+    *out = *from;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return address && os_load(&from->address) == address;
+}
+
+/* --- what is off its device --- */
+
+struct stowed {
+    struct owner_stowed {
+        uint64_t bytes, ns, trigger; /* the last block's time and trigger */
+        uint32_t owner, blocks;
+    } owners[OWNERS_TOLD];
+    struct vram_stowed blocks[BLOCKS_TOLD]; /* the largest, in descending order */
+    uint32_t owner_count, block_count;
+    uint64_t bytes; /* of all owners */
+};
+
+static void add_owner(struct stowed *self, const struct vram_stowed *block) {
+    uint32_t i = 0, owner = owner_final(block->owner);
+    while (i < self->owner_count && self->owners[i].owner != owner) i++;
+    if (i == OWNERS_TOLD) return;
+    if (i == self->owner_count) self->owners[self->owner_count++] = (struct owner_stowed){.owner = owner};
+    struct owner_stowed *to = &self->owners[i];
+    to->bytes += block->bytes;
+    to->blocks++;
+    if (block->ns < to->ns) return;
+    to->ns = block->ns;
+    to->trigger = block->trigger;
+}
+
+static void add_stowed(const struct vram_stowed *block, void *context) {
+    struct stowed *self = context;
+    uint32_t place = self->block_count;
+    self->bytes += block->bytes;
+    add_owner(self, block);
+    while (place && self->blocks[place - 1].bytes < block->bytes) place--;
+    if (place == BLOCKS_TOLD) return;
+    if (self->block_count < BLOCKS_TOLD) self->block_count++;
+    memmove(&self->blocks[place + 1], &self->blocks[place], (self->block_count - 1 - place) * sizeof *self->blocks);
+    self->blocks[place] = *block;
+}
+
+/* --- the records --- */
+
+static uint32_t tagged(uint32_t site, uint32_t tag) { return site && tag ? site_tagged(site, tag) : site; }
+
+static void record(struct snap_misuse *what, uint32_t made, uint32_t made_tag, uint32_t by, uint32_t now) {
+    const uint32_t sites[SNAP_MISUSE_PLACES] = {
+        [SNAP_MISUSE_ALLOCATED] = tagged(made, made_tag), [SNAP_MISUSE_FREED_FIRST] = by, [SNAP_MISUSE_NOW] = now};
+    what->call = SNAP_MISUSE_END;
+    what->thread = thread_slot();
+    for (int i = 0; i < SNAP_MISUSE_PLACES; i++) {
+        if (sites[i]) site_keep(sites[i]);
+        what->places[i].site = sites[i];
+    }
+    misuse_records_write(misuse_records_next(), what);
+}
+
+static void record_stowed(const struct vram_stowed *block, uint32_t now) {
+    struct snap_cuda_block known = {0};
+    struct snap_cuda_site made = {0};
+    struct snap_misuse what = {
+        .kind = SNAP_MISUSE_STOWED_FAULT, .address = block->at, .size = block->asked, .time_ns = block->ns};
+    if (cuda_blocks_find(CUDA_ADDRESS, block->at, &known)) made = cuda_counts_at(known.count);
+    record(&what, made.site, made.tag, 0, now);
+}
+
+/* The block that was freed last comes first. Returns how many there are. */
+static uint32_t record_freed(uint32_t now) {
+    uint64_t end = os_load(&freed_count);
+    uint32_t count = 0;
+    struct freed one;
+    for (uint64_t number = end; number && end - number < RING && count < BLOCKS_TOLD; number--) {
+        if (!read_freed(number - 1, &one)) continue;
+        struct snap_misuse what = {
+            .kind = SNAP_MISUSE_FREED_FAULT, .address = one.address, .size = one.size, .time_ns = one.ns};
+        record(&what, one.made, one.made_tag, one.by, now);
+        count++;
+    }
+    return count;
+}
+
+/* --- the trace, and the line --- */
+
+static void trace_fault(const char *name, const struct stowed *stowed) {
+    struct line line;
+    line_begin(&line, "FAULT");
+    line_number(&line, "cuda_error", CUDA_ILLEGAL_ADDRESS);
+    line_string(&line, "call", name);
+    line_number(&line, "bytes", stowed->bytes);
+    trace_add_line(&line);
+    for (uint32_t i = 0; i < stowed->owner_count; i++) {
+        const struct owner_stowed *owner = &stowed->owners[i];
+        line_begin(&line, "FAULT_STOWED");
+        line_number(&line, "owner", owner->owner);
+        line_number(&line, "bytes", owner->bytes);
+        line_number(&line, "blocks", owner->blocks);
+        line_number(&line, "since_ns", owner->ns);
+        if (owner->trigger) line_number(&line, "of_trigger", owner->trigger);
+        trace_add_line(&line);
+    }
+}
+
+struct text {
+    size_t used;
+    char s[640];
+};
+
+static void put(struct text *self, const char *more) {
+    os_copy(self->s + self->used, sizeof self->s - self->used, more);
+    self->used += strlen(self->s + self->used);
+}
+
+static void put_number(struct text *self, uint64_t number) {
+    char digits[24];
+    os_decimal(digits, number);
+    put(self, digits);
+}
+
+static void put_owners(struct text *self, const struct stowed *stowed) {
+    for (uint32_t i = 0; i < stowed->owner_count && i < OWNERS_NAMED; i++) {
+        const struct owner *owner = owner_known(stowed->owners[i].owner);
+        put(self, i ? ", " : "; off its device: ");
+        put(self, owner && owner->name ? owner->name : "a block of nobody's");
+        put(self, " (");
+        put_number(self, stowed->owners[i].bytes >> 20);
+        put(self, " MiB)");
+    }
+    if (!stowed->owner_count) put(self, "; nothing was off its device");
+}
+
+static void write_line(const char *name, const struct stowed *stowed, uint32_t freed) {
+    struct text line = {0};
+    if (seal_is_set()) return;
+    put(&line, "memstow: illegal address on a device (error 700), found by ");
+    put(&line, name);
+    put_owners(&line, stowed);
+    if (freed) put(&line, "; the last blocks that were freed are noted");
+    if (*ledger_path()) {
+        put(&line, "; more: memstow report ");
+        put(&line, ledger_path());
+    }
+    if (line.used > sizeof line.s - 2) line.used = sizeof line.s - 2;
+    line.s[line.used++] = '\n';
+    os_write(STDERR_FILENO, line.s, line.used);
+}
+
+/* --- the fault --- */
+
+static bool is_first_of_context(void) {
+    uint32_t now = 1 + cuda_device_contexts_ended(), last = os_load32(&told_at);
+    if (last == now || os_load32(&faults) >= FAULTS_MOST) return false;
+    return __atomic_compare_exchange_n(&told_at, &last, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+void cuda_fault_seen(const struct cuda_call *call, const char *name) {
+    struct stowed stowed = {.bytes = 0};
+    if (!is_first_of_context()) return;
+    __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
+    uint32_t now = site_of_call(call->caller);
+    vram_owned_visit_stowed(add_stowed, &stowed);
+    for (uint32_t i = 0; i < stowed.block_count; i++) record_stowed(&stowed.blocks[i], now);
+    uint32_t freed = record_freed(now);
+    trace_fault(name, &stowed);
+    write_line(name, &stowed, freed);
+}
+
+static void cuda_fault_abandon(void) {
+    memset(ring, 0, sizeof ring);
+    freed_count = 0;
+    faults = told_at = 0;
+}
+FORKED(cuda_fault_abandon);

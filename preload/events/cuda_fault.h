@@ -1,0 +1,19 @@
+/* cuda_fault.h — which memory it may have been, when the driver says that an address was illegal (error 700).
+ * In: device memory that is freed; calls that return the error. Out: lines in the trace, records in the ledger, one
+ * line on stderr: what was off its device then, since when and by which trigger, and what was freed last. Any thread.
+ * It must not call CUDA: the context is broken. */
+#ifndef MEMSTOW_CUDA_FAULT_H
+#define MEMSTOW_CUDA_FAULT_H
+
+#include "preload/events/cuda_events.h"
+
+#pragma GCC visibility push(hidden)
+
+/* The call frees this block. */
+void cuda_fault_freed(const struct cuda_call *call, const struct snap_cuda_block *block);
+/* A call of this name returned the error. Later ones of the same context do not count: the error stays. */
+void cuda_fault_seen(const struct cuda_call *call, const char *name);
+
+#pragma GCC visibility pop
+
+#endif

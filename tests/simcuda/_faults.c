@@ -1,0 +1,62 @@
+/* _faults.c — kernels that use memory which is not there, over the simulated driver (a test double): the context
+ * answers with error 700 from then on. The first argument is the case. What is not as it must be ends it with a
+ * message. */
+#include "_unet.h"
+
+enum { ILLEGAL_ADDRESS = 700 };
+
+static void use(void *at) {
+    CUmodule module;
+    CUfunction function;
+    uint64_t bytes = 1;
+    void *arguments[] = {&at, &bytes};
+    MUST(!cuModuleLoadData(&module, "") && !cuModuleGetFunction(&function, module, "sim_touch"));
+    MUST(!cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, arguments, NULL));
+}
+
+static void fails(void *at) {
+    use(at);
+    MUST(cudaDeviceSynchronize() == ILLEGAL_ADDRESS);
+    printf("at %llu\n", (unsigned long long)(uintptr_t)at);
+}
+
+/* A trigger puts a model away, and a kernel uses it. The error stays, and is told of once. */
+static void stowed(void) {
+    load();
+    MUST(!memstow_owner_policy_(model, MEMSTOW_STOW, 0) && !memstow_owner_idle_(model, 1));
+    MUST(memstow_trigger_(MEMSTOW_RUN_ENDED, "ok") >= 0 && stowed_bytes() == 14 * MIB);
+    fails(plain);
+    MUST(cuStreamSynchronize(NULL) == ILLEGAL_ADDRESS && cudaDeviceSynchronize() == ILLEGAL_ADDRESS);
+}
+
+/* By a request, not by a trigger. */
+static void asked(void) {
+    load();
+    MUST(!memstow_owner_idle_(model, 1) && memstow_stow_(model) == 14 * (int64_t)MIB);
+    fails(pooled);
+}
+
+__attribute__((noinline)) static void give_it_back(void) { MUST(!cudaFree(plain)); }
+
+/* Nothing is off its device: it is a block that was freed. */
+static void freed(void) {
+    load();
+    MUST(!cudaFree(outside));
+    give_it_back();
+    fails(plain);
+}
+
+/* A free finds it, as in a program that waits for nothing. */
+static void found_by_free(void) {
+    load();
+    give_it_back();
+    use(plain);
+    while (!usage().faults) usleep(1000);
+    MUST(cudaFree(small) == ILLEGAL_ADDRESS);
+}
+
+int main(int argc, char **argv) {
+    static const struct model_case cases[] = {
+        {"stowed", stowed}, {"asked", asked}, {"freed", freed}, {"found_by_free", found_by_free}};
+    return model_main(argc, argv, cases, sizeof cases / sizeof *cases, NULL);
+}

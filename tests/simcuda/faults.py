@@ -1,0 +1,55 @@
+# At error 700 memstow names the memory that it may have been: on standard error, in the trace and in the report. Over
+# the simulated driver (a test double): each case of _faults.c by itself.
+import json
+
+import support
+from _simcuda import BUILD, environment
+
+MIB = 1 << 20
+NAME = "unet (unet.safetensors)"
+program = BUILD / "faults"
+
+
+def run(case, **settings):
+    """What it says on standard error; the address that was used; the trace; the report's misuses."""
+    done = support.track(program, case, env=environment(SIMCUDA_CAPACITY="128M", **settings), file=f"{case}.mst",
+                         status=None)
+    assert done.returncode == 0 and done.stdout.endswith("ok\n"), f"{case}: {done.stdout}{done.stderr}"
+    used = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("at ")]
+    lines = json.loads(support.memstow("decisions", f"{case}.mst", "--json").stdout)["lines"]
+    faults = [line for line in lines if line["kind"].startswith("FAULT")]
+    assert done.stderr.count("memstow: illegal address on a device (error 700)") == 1, done.stderr
+    return done.stderr, used, faults, support.report(f"{case}.mst")["misuses"]
+
+
+def functions(place):
+    return [frame["function"] for frame in place["stack"]]
+
+
+for case, trigger in (("stowed", 1), ("asked", None)):
+    errors, used, faults, misuses = run(case, MEMSTOW_CUDA_MOVES="2M")
+    assert "found by cuCtxSynchronize; off its device: unet (14 MiB)" in errors, errors
+    fault, stowed = faults
+    assert (fault["kind"], fault["cuda_error"], fault["bytes"]) == ("FAULT", 700, 14 * MIB), fault
+    assert (stowed["kind"], stowed["owner"], stowed["bytes"], stowed["blocks"], stowed.get("of_trigger")) == (
+        "FAULT_STOWED", 1, 14 * MIB, 2, trigger), stowed
+    assert 0 < stowed["since_ns"] < fault["t"], faults
+    assert [(m["kind"], m["size_bytes"], m["model"]) for m in misuses] == [
+        ("device_fault_stowed", 8 * MIB, "unet"), ("device_fault_stowed", 6 * MIB, "unet")], misuses
+    assert used[0] in [m["address"] for m in misuses]
+    assert "load" in functions(misuses[0]["allocated"]) and "fails" in functions(misuses[0]["now"]), misuses
+    text = support.memstow("report", f"{case}.mst").stdout
+    assert "8,388,608 bytes at " in text, text
+    assert f"{NAME}: perhaps used by a kernel while it was off its device" in text, text
+    support.memstow("decisions", f"{case}.mst", "--check")
+
+errors, used, faults, misuses = run("freed")
+assert "nothing was off its device; the last blocks that were freed are noted" in errors, errors
+assert [(m["kind"], m["size_bytes"], m["model"]) for m in misuses] == [
+    ("device_fault_freed", 8 * MIB, "unet"), ("device_fault_freed", 8 * MIB, None)], misuses
+assert misuses[0]["address"] == used[0]
+assert "give_it_back" in functions(misuses[0]["freed_first"]) and "load" in functions(misuses[0]["allocated"]), misuses
+text = support.memstow("report", "freed.mst").stdout
+assert f"{NAME}: perhaps used by a kernel after it was freed" in text and "error 700 came from" in text, text
+errors, _, faults, misuses = run("found_by_free")
+assert "found by cudaFree" in errors and len(faults) == 1 and len(misuses) == 1, (errors, faults, misuses)
