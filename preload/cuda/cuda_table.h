@@ -206,6 +206,20 @@ ENTRY(DRIVER, cuPointerSetAttribute, "cuPointerSetAttribute", 6000, 0, (const vo
 ENTRY(DRIVER, cuMulticastBindAddr, "cuMulticastBindAddr", 12010, 0,
       (cuda_memory to, size_t offset, cuda_address at, size_t bytes, unsigned long long flags),
       (to, offset, at, bytes, flags), NOTHING, MARKED(ADDRESS, at, SNAP_CUDA_BOUND))
+ENTRY(DRIVER, cuMulticastBindMem_v2, "cuMulticastBindMem", 13010, 0,
+      (cuda_memory to, int device, size_t offset, cuda_memory memory, size_t from, size_t bytes,
+       unsigned long long flags),
+      (to, device, offset, memory, from, bytes, flags), NOTHING, MARKED_MEMORY(memory, SNAP_CUDA_BOUND))
+ENTRY(DRIVER, cuMulticastBindAddr_v2, "cuMulticastBindAddr", 13010, 0,
+      (cuda_memory to, int device, size_t offset, cuda_address at, size_t bytes, unsigned long long flags),
+      (to, device, offset, at, bytes, flags), NOTHING, MARKED(ADDRESS, at, SNAP_CUDA_BOUND))
+ENTRY(DRIVER, cuLogicalEndpointBindMem, "cuLogicalEndpointBindMem", 13030, 0,
+      (unsigned to, int device, uint64_t offset, cuda_memory memory, uint64_t from, uint64_t bytes,
+       unsigned long long flags),
+      (to, device, offset, memory, from, bytes, flags), NOTHING, MARKED_MEMORY(memory, SNAP_CUDA_BOUND))
+ENTRY(DRIVER, cuLogicalEndpointBindAddr, "cuLogicalEndpointBindAddr", 13030, 0,
+      (unsigned to, int device, uint64_t offset, void *at, uint64_t bytes, unsigned long long flags),
+      (to, device, offset, at, bytes, flags), NOTHING, MARKED(ADDRESS, at, SNAP_CUDA_BOUND))
 ENTRY(DRIVER, cuMemGetHandleForAddressRange, "cuMemGetHandleForAddressRange", 11070, 0,
       (void *shared, cuda_address at, size_t bytes, int type, unsigned long long flags),
       (shared, at, bytes, type, flags), NOTHING, MARKED(ADDRESS, at, SNAP_CUDA_EXPORTED))
@@ -284,6 +298,20 @@ ENTRY(DRIVER, cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 12030,
 ENTRY(DRIVER, cuStreamBeginCaptureToGraph_ptsz, "cuStreamBeginCaptureToGraph", 12030, 1,
       (cuda_handle stream, cuda_handle graph, const cuda_handle *after, const void *edges, size_t count, int mode),
       (stream, graph, after, edges, count, mode), CAPTURE(stream), NOTHING)
+ENTRY(DRIVER, cuStreamBeginRecaptureToGraph, "cuStreamBeginRecaptureToGraph", 13030, 0,
+      (cuda_handle stream, int mode, cuda_handle graph, void *callback, void *data),
+      (stream, mode, graph, callback, data), CAPTURE(stream), NOTHING)
+ENTRY(DRIVER, cuStreamBeginRecaptureToGraph_ptsz, "cuStreamBeginRecaptureToGraph", 13030, 1,
+      (cuda_handle stream, int mode, cuda_handle graph, void *callback, void *data),
+      (stream, mode, graph, callback, data), CAPTURE(stream), NOTHING)
+ENTRY(DRIVER, cuStreamBeginCaptureToCig, "cuStreamBeginCaptureToCig", 13010, 0, (cuda_handle stream, void *parameters),
+      (stream, parameters), CAPTURE(stream), NOTHING)
+ENTRY(DRIVER, cuStreamBeginCaptureToCig_ptsz, "cuStreamBeginCaptureToCig", 13010, 1,
+      (cuda_handle stream, void *parameters), (stream, parameters), CAPTURE(stream), NOTHING)
+ENTRY(DRIVER, cuStreamEndCaptureToCig, "cuStreamEndCaptureToCig", 13010, 0, (cuda_handle stream), (stream),
+      CAPTURE_ENDS(stream), NOTHING)
+ENTRY(DRIVER, cuStreamEndCaptureToCig_ptsz, "cuStreamEndCaptureToCig", 13010, 1, (cuda_handle stream), (stream),
+      CAPTURE_ENDS(stream), NOTHING)
 ENTRY(DRIVER, cuStreamEndCapture, "cuStreamEndCapture", 10000, 0, (cuda_handle stream, cuda_handle *graph),
       (stream, graph), CAPTURE_ENDS(stream), CAPTURED(*graph))
 ENTRY(DRIVER, cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 1, (cuda_handle stream, cuda_handle *graph),

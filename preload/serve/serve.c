@@ -48,6 +48,10 @@ static void *instead(enum cuda_entry_id entry) {
         return (void *)serve_retain;
     case CUDA_ENTRY_cuMulticastBindAddr:
         return (void *)serve_bind;
+    case CUDA_ENTRY_cuMulticastBindAddr_v2:
+        return (void *)serve_bind_of_device;
+    case CUDA_ENTRY_cuLogicalEndpointBindAddr:
+        return (void *)serve_bind_endpoint;
     case CUDA_ENTRY_cuMemGetHandleForAddressRange:
         return (void *)serve_share;
     case CUDA_ENTRY_cuIpcGetMemHandle:

@@ -34,6 +34,9 @@ int serve_peer(cuda_handle peer, unsigned flags);
 int serve_pool_access(cuda_handle pool, const struct vram_access *access, size_t count);
 int serve_retain(cuda_memory *memory, void *at);
 int serve_bind(cuda_memory to, size_t offset, cuda_address at, size_t bytes, unsigned long long flags);
+int serve_bind_of_device(cuda_memory to, int device, size_t offset, cuda_address at, size_t bytes,
+                         unsigned long long flags);
+int serve_bind_endpoint(unsigned to, int device, uint64_t offset, void *at, uint64_t bytes, unsigned long long flags);
 int serve_share(void *shared, cuda_address at, size_t bytes, int type, unsigned long long flags);
 int serve_export(struct cuda_ipc_memory *handle, cuda_address at);
 

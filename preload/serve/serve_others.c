@@ -53,6 +53,21 @@ int serve_bind(cuda_memory to, size_t offset, cuda_address at, size_t bytes, uns
     return result;
 }
 
+int serve_bind_of_device(cuda_memory to, int device, size_t offset, cuda_address at, size_t bytes,
+                         unsigned long long flags) {
+    typedef int function(cuda_memory, int, size_t, cuda_address, size_t, unsigned long long);
+    int result = ((function *)serve_call.real)(to, device, offset, at, bytes, flags);
+    if (!result) vram_refusal_note(at, VRAM_REFUSAL_MULTICAST);
+    return result;
+}
+
+int serve_bind_endpoint(unsigned to, int device, uint64_t offset, void *at, uint64_t bytes, unsigned long long flags) {
+    typedef int function(unsigned, int, uint64_t, void *, uint64_t, unsigned long long);
+    int result = ((function *)serve_call.real)(to, device, offset, at, bytes, flags);
+    if (!result) vram_refusal_note((uintptr_t)at, VRAM_REFUSAL_MULTICAST);
+    return result;
+}
+
 int serve_share(void *shared, cuda_address at, size_t bytes, int type, unsigned long long flags) {
     typedef int function(void *, cuda_address, size_t, int, unsigned long long);
     int result = ((function *)serve_call.real)(shared, at, bytes, type, flags);

@@ -289,6 +289,30 @@ CASE(cuMulticastBindAddr) {
     kept(VMM, bytes);
     is_bound(bytes);
 }
+CASE(cuMulticastBindMem_v2) {
+    size_t bytes = granules(w);
+    OK(f.cuMulticastBindMem_v2(new_multicast(bytes), 0, 0, memory_of(bytes, 0), 0, bytes, 0));
+    kept(VMM, bytes);
+    is_bound(bytes);
+}
+CASE(cuMulticastBindAddr_v2) {
+    size_t bytes = granules(w);
+    OK(f.cuMulticastBindAddr_v2(new_multicast(bytes), 0, 0, mapped(bytes), bytes, 0));
+    kept(VMM, bytes);
+    is_bound(bytes);
+}
+CASE(cuLogicalEndpointBindMem) {
+    size_t bytes = granules(w);
+    OK(f.cuLogicalEndpointBindMem(1, 0, 0, memory_of(bytes, 0), 0, bytes, 0));
+    kept(VMM, bytes);
+    is_bound(bytes);
+}
+CASE(cuLogicalEndpointBindAddr) {
+    size_t bytes = granules(w);
+    OK(f.cuLogicalEndpointBindAddr(1, 0, 0, (void *)mapped(bytes), bytes, 0));
+    kept(VMM, bytes);
+    is_bound(bytes);
+}
 CASE(cuMemGetAddressRange_v2) {
     size_t bytes = odd(w), found;
     cuda_address at, start;
@@ -447,6 +471,35 @@ CASE(cuStreamBeginCaptureToGraph) {
 CASE(cuStreamBeginCaptureToGraph_ptsz) {
     OK(f.cuStreamBeginCaptureToGraph_ptsz(NULL, new_graph(), NULL, NULL, 0, RELAXED));
     keep_captured(w, NULL, true);
+}
+CASE(cuStreamBeginRecaptureToGraph) {
+    cuda_handle stream = new_stream();
+    OK(f.cuStreamBeginRecaptureToGraph(stream, RELAXED, new_graph(), NULL, NULL));
+    keep_captured(w, stream, false);
+}
+CASE(cuStreamBeginRecaptureToGraph_ptsz) {
+    OK(f.cuStreamBeginRecaptureToGraph_ptsz(NULL, RELAXED, new_graph(), NULL, NULL));
+    keep_captured(w, NULL, true);
+}
+CASE(cuStreamBeginCaptureToCig) {
+    cuda_handle stream = new_stream();
+    OK(f.cuStreamBeginCaptureToCig(stream, NULL));
+    keep_captured(w, stream, false);
+}
+CASE(cuStreamBeginCaptureToCig_ptsz) {
+    OK(f.cuStreamBeginCaptureToCig_ptsz(NULL, NULL));
+    keep_captured(w, NULL, true);
+}
+CASE(cuStreamEndCaptureToCig) {
+    cuda_handle stream = new_stream();
+    UNUSED;
+    OK(f.cuStreamBeginCaptureToCig(stream, NULL));
+    OK(f.cuStreamEndCaptureToCig(stream));
+}
+CASE(cuStreamEndCaptureToCig_ptsz) {
+    UNUSED;
+    OK(f.cuStreamBeginCaptureToCig_ptsz(NULL, NULL));
+    OK(f.cuStreamEndCaptureToCig_ptsz(NULL));
 }
 CASE(cuStreamEndCapture) { end_graph(w, new_stream(), false, f.cuStreamEndCapture); }
 CASE(cuStreamEndCapture_ptsz) { end_graph(w, NULL, true, f.cuStreamEndCapture_ptsz); }

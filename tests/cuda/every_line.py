@@ -63,7 +63,8 @@ def check(program, route, generation):
     return called
 
 
-SETTINGS = {"SIMCUDA_FILL": "0", "SIMCUDA_CAPACITY": "32G", "SIMCUDA_DEVICES": "16", "SIMCUDA_MULTICAST": "1"}
+SETTINGS = {"SIMCUDA_FILL": "0", "SIMCUDA_CAPACITY": "32G", "SIMCUDA_DEVICES": "16", "SIMCUDA_MULTICAST": "1",
+            "SIMCUDA_VERSION": "13050"}
 FLAGS = ("-O1", "-g", "-pthread")
 driver, reached = _simulated.LIBRARIES / "libcuda.so.1", set()
 for generation in (13, 12):

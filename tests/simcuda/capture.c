@@ -128,6 +128,27 @@ static CUresult end(CUstream handle, CUgraph *out) {
     free(self);
     return result;
 }
+/* What the nodes become, and what of the graph was there before, are not modelled: the capture is. */
+#define AGAIN CUstream stream, int mode, CUgraph graph, void *callback, void *data
+SAME(cuStreamBeginRecaptureToGraph, NEEDS_CONTEXT, (AGAIN),
+     ((void)callback, (void)data, graph ? begin(stream, mode, graph) : CUDA_ERROR_INVALID_VALUE))
+SAME(cuStreamBeginRecaptureToGraph_ptsz, NEEDS_CONTEXT, (AGAIN),
+     ((void)callback, (void)data, graph ? begin(stream_per_thread(stream), mode, graph) : CUDA_ERROR_INVALID_VALUE))
+SAME(cuStreamBeginCaptureToCig, NEEDS_CONTEXT, (CUstream stream, void *parameters),
+     ((void)parameters, begin(stream, CU_CAPTURE_RELAXED, NULL)))
+SAME(cuStreamBeginCaptureToCig_ptsz, NEEDS_CONTEXT, (CUstream stream, void *parameters),
+     ((void)parameters, begin(stream_per_thread(stream), CU_CAPTURE_RELAXED, NULL)))
+
+/* No graph is left of it. */
+static CUresult end_without_graph(CUstream stream) {
+    CUgraph graph = NULL;
+    CUresult result = end(stream, &graph);
+    if (graph) graph_drop(graph);
+    return result;
+}
+SAME(cuStreamEndCaptureToCig, NEEDS_CONTEXT, (CUstream stream), end_without_graph(stream))
+SAME(cuStreamEndCaptureToCig_ptsz, NEEDS_CONTEXT, (CUstream stream), end_without_graph(stream_per_thread(stream)))
+
 SAME(cuStreamEndCapture, NEEDS_CONTEXT, (CUstream stream, CUgraph *out), end(stream, out))
 SAME(cuStreamEndCapture_ptsz, NEEDS_CONTEXT, (CUstream stream, CUgraph *out), end(stream_per_thread(stream), out))
 

@@ -100,6 +100,34 @@ SAME(cuMulticastBindAddr, NEEDS_INIT,
      (CUmemGenericAllocationHandle handle, size_t offset, CUdeviceptr at, size_t size, uint64_t flags),
      flags ? CUDA_ERROR_INVALID_VALUE : bind_address(handle, offset, at, size))
 
+/* Since 13.1 the device is told, too: it must be the memory's. */
+static bool is_of(const struct sim_phys *memory, CUdevice device) { return memory && memory->device->id == device; }
+
+SAME(cuMulticastBindMem_v2, NEEDS_INIT,
+     (CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, CUmemGenericAllocationHandle memory,
+      size_t from, size_t size, uint64_t flags),
+     flags || !is_of(handle_find(memory), device) ? CUDA_ERROR_INVALID_VALUE
+                                                  : bind_memory(handle, offset, memory, from, size))
+
+static bool is_at(CUdeviceptr at, CUdevice device) {
+    struct block *block = space_find(at);
+    return block && block->kind == KIND_VMM && is_of(block->phys, device);
+}
+SAME(cuMulticastBindAddr_v2, NEEDS_INIT,
+     (CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, CUdeviceptr at, size_t size, uint64_t flags),
+     flags || !is_at(at, device) ? CUDA_ERROR_INVALID_VALUE : bind_address(handle, offset, at, size))
+
+/* Endpoints themselves are not modelled: whatever its number is, an endpoint takes a device's memory. */
+SAME(cuLogicalEndpointBindMem, NEEDS_INIT,
+     (unsigned endpoint, CUdevice device, uint64_t offset, CUmemGenericAllocationHandle memory, uint64_t from,
+      uint64_t size, uint64_t flags),
+     ((void)endpoint, (void)offset, (void)from,
+      flags || !size || !is_of(handle_find(memory), device) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS))
+SAME(cuLogicalEndpointBindAddr, NEEDS_INIT,
+     (unsigned endpoint, CUdevice device, uint64_t offset, void *at, uint64_t size, uint64_t flags),
+     ((void)endpoint, (void)offset,
+      flags || !size || !is_at((CUdeviceptr)at, device) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS))
+
 API(cuMulticastUnbind, NEEDS_INIT, (CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, size_t size),
     (handle, device, offset, size)) {
     struct sim_multicast *self = find(handle);
