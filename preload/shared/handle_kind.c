@@ -12,7 +12,7 @@ static bool is_deleted(const char *path) {
     return length > tail && strcmp(path + length - tail, DELETED) == 0;
 }
 
-const char *handle_word(enum handle_kind kind, bool many) {
+const char *handle_kind_word(enum handle_kind kind, bool many) {
     static const char *const words[HANDLE_KINDS][2] = {
         {"open file", "open files"},
         {"file without a name", "files without a name"},
@@ -26,13 +26,13 @@ const char *handle_word(enum handle_kind kind, bool many) {
     return words[kind][many];
 }
 
-bool handle_is_shared(const char *path) { return begins(path, "/dev/shm/") || begins(path, "/memfd:"); }
+bool handle_kind_is_shared(const char *path) { return begins(path, "/dev/shm/") || begins(path, "/memfd:"); }
 
 enum handle_kind handle_kind_of(const char *target) {
     if (begins(target, "socket:")) return HANDLE_SOCKET;
     if (begins(target, "pipe:")) return HANDLE_PIPE;
     if (begins(target, "/dev/nvidia") || begins(target, "/dev/dri/")) return HANDLE_GPU;
-    if (handle_is_shared(target)) return HANDLE_SHARED;
+    if (handle_kind_is_shared(target)) return HANDLE_SHARED;
     if (target[0] != '/') return HANDLE_OTHER;
     if (begins(target, "/dev/")) return HANDLE_DEVICE;
     return is_deleted(target) ? HANDLE_TEMPORARY : HANDLE_FILE;

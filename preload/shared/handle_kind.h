@@ -22,9 +22,9 @@ enum handle_kind {
 /* The kind of what a link of /proc/PID/fd leads to. */
 enum handle_kind handle_kind_of(const char *target);
 /* "socket", or with `many` "sockets". */
-const char *handle_word(enum handle_kind kind, bool many);
+const char *handle_kind_word(enum handle_kind kind, bool many);
 /* Whether a path of /proc is memory that other processes may share. */
-bool handle_is_shared(const char *path);
+bool handle_kind_is_shared(const char *path);
 
 #pragma GCC visibility pop
 

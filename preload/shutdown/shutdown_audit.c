@@ -152,7 +152,7 @@ static void log_descriptor(const struct shutdown_descriptor *descriptor) {
     struct line line;
     shutdown_log_line(&line, "left descriptor");
     line_number(&line, "descriptor", descriptor->fd);
-    line_string(&line, "type", handle_word(descriptor->kind, false));
+    line_string(&line, "type", handle_kind_word(descriptor->kind, false));
     line_string(&line, "what", descriptor->what);
     if (knows) put_birth(&line, knows->descriptor(descriptor, &birth), &birth, "opened_by");
     shutdown_log_write(&line);

@@ -33,7 +33,7 @@ static int32_t line_step(struct bytes *in, unsigned kind) {
 
 /* An entry begins with a byte whose bit 7 is set; no other byte has it set. Bits 3–6 are its kind, bits 0–2 the number
  * of its code units, minus 1. The columns follow; they are skipped. */
-uint32_t python_line_from(const uint8_t *table, size_t length, struct python_cursor *cursor, uint32_t unit) {
+uint32_t python_code_line_from(const uint8_t *table, size_t length, struct python_cursor *cursor, uint32_t unit) {
     for (struct bytes in = {table + cursor->at, table + length}; in.at < in.end;) {
         uint8_t head = *in.at++;
         unsigned kind = head >> 3 & 15;
@@ -46,9 +46,9 @@ uint32_t python_line_from(const uint8_t *table, size_t length, struct python_cur
     return 0;
 }
 
-uint32_t python_line(const uint8_t *table, size_t length, uint32_t first_line, uint32_t unit) {
+uint32_t python_code_line(const uint8_t *table, size_t length, uint32_t first_line, uint32_t unit) {
     struct python_cursor cursor = {.line = first_line};
-    return python_line_from(table, length, &cursor, unit);
+    return python_code_line_from(table, length, &cursor, unit);
 }
 
 /* --- text --- */
@@ -74,7 +74,7 @@ static unsigned encode(uint32_t c, uint8_t out[4]) {
     return length;
 }
 
-size_t python_utf8(const void *characters, size_t count, unsigned width, char *to, size_t capacity) {
+size_t python_code_utf8(const void *characters, size_t count, unsigned width, char *to, size_t capacity) {
     size_t length = 0;
     for (size_t i = 0; i < count; i++) {
         uint8_t bytes[4];
@@ -88,7 +88,7 @@ size_t python_utf8(const void *characters, size_t count, unsigned width, char *t
 
 /* Reads only "compact" strings, whose characters follow the header. Other strings come from old C code, and exist only
  * until 3.11. */
-size_t python_text(const struct python_layout *layout, uintptr_t object, char *to, size_t capacity) {
+size_t python_code_text(const struct python_layout *layout, uintptr_t object, char *to, size_t capacity) {
     to[0] = 0;
     if (!object) return 0;
     uint32_t state = python_half(object, layout->text_state) >> layout->text_kind_shift;
@@ -96,5 +96,5 @@ size_t python_text(const struct python_layout *layout, uintptr_t object, char *t
     bool compact = state & 8, ascii = state & 16;
     if (!compact || (width != 1 && width != 2 && width != 4)) return 0;
     const void *characters = (const void *)(object + (ascii ? layout->text_ascii : layout->text_other));
-    return python_utf8(characters, python_word(object, layout->text_length), width, to, capacity);
+    return python_code_utf8(characters, python_word(object, layout->text_length), width, to, capacity);
 }

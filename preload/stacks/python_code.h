@@ -13,7 +13,7 @@
 
 /* The line of code unit `unit` (instruction offset / 2), from a location table (co_linetable, 3.11 and later). 0: it
  * has none. It never reads beyond `length`. */
-uint32_t python_line(const uint8_t *table, size_t length, uint32_t first_line, uint32_t unit);
+uint32_t python_code_line(const uint8_t *table, size_t length, uint32_t first_line, uint32_t unit);
 
 /* The same, from where the last question about the same table stopped. Code that runs once, such as a module's, asks
  * about its lines in order. The cursor begins as {.line = first_line}. */
@@ -22,15 +22,15 @@ struct python_cursor {
     size_t at;        /* the next entry */
     uint32_t covered; /* code units of the entries before */
 };
-uint32_t python_line_from(const uint8_t *table, size_t length, struct python_cursor *cursor, uint32_t unit);
+uint32_t python_code_line_from(const uint8_t *table, size_t length, struct python_cursor *cursor, uint32_t unit);
 
 /* `count` characters of `width` bytes (1, 2, 4) as UTF-8 with a NUL. If `capacity` is too small, the text is cut
  * between characters. Returns the length without the NUL. Bytes that Python holds as lone surrogates (in file names)
  * come out unchanged. A NUL character becomes '?', because it would end the text. */
-size_t python_utf8(const void *characters, size_t count, unsigned width, char *to, size_t capacity);
+size_t python_code_utf8(const void *characters, size_t count, unsigned width, char *to, size_t capacity);
 
 /* The same for a str object. "": it is none, or of a kind that we do not read. */
-size_t python_text(const struct python_layout *layout, uintptr_t object, char *to, size_t capacity);
+size_t python_code_text(const struct python_layout *layout, uintptr_t object, char *to, size_t capacity);
 
 /* A word, a half-word and a byte of the interpreter. */
 static inline uintptr_t python_word(uintptr_t base, uint32_t offset) { return *(const uintptr_t *)(base + offset); }

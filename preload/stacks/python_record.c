@@ -67,8 +67,8 @@ static struct lines lines_of(const struct python_layout *layout, uintptr_t code)
 
 static void python_record_describe(const struct python_layout *layout, uintptr_t code, struct description *out) {
     out->lines = lines_of(layout, code);
-    out->name_length = python_text(layout, python_word(code, layout->code_name), out->name, sizeof out->name);
-    out->file_length = python_text(layout, python_word(code, layout->code_file), out->file, sizeof out->file);
+    out->name_length = python_code_text(layout, python_word(code, layout->code_name), out->name, sizeof out->name);
+    out->file_length = python_code_text(layout, python_word(code, layout->code_file), out->file, sizeof out->file);
 }
 
 static uint64_t python_record_hash_of(const struct description *code) {
@@ -117,12 +117,12 @@ static struct {
 static uint32_t line_of(const struct python_layout *layout, uintptr_t code, uint32_t id, uint32_t offset, bool writer) {
     struct lines lines = lines_of(layout, code);
     uint32_t unit = offset / 2;
-    if (!writer) return python_line(lines.table, lines.length, lines.first, unit);
+    if (!writer) return python_code_line(lines.table, lines.length, lines.first, unit);
     if (last_line.code != id || unit < last_line.cursor.covered || last_line.cursor.at > lines.length) {
         last_line.cursor = (struct python_cursor){.line = lines.first};
         last_line.code = id;
     }
-    return python_line_from(lines.table, lines.length, &last_line.cursor, unit);
+    return python_code_line_from(lines.table, lines.length, &last_line.cursor, unit);
 }
 
 static uint32_t add_frame(const struct python_layout *layout, uintptr_t code, uint32_t id, uint32_t offset,

@@ -57,7 +57,7 @@ static uintptr_t own_end(uintptr_t slot) {
     return tcb != main_thread && slot < tcb && tcb - slot < LARGEST_STACK ? tcb : 0;
 }
 
-bool own_stack_find(struct own_stack *self, uintptr_t slot) {
+bool view_own_stack(struct own_stack *self, uintptr_t slot) {
     uintptr_t end = slot < self->known.low && self->known.low - slot < LARGEST_STACK ? self->known.low : own_end(slot);
     uintptr_t low = slot & ~(uintptr_t)(OS_PAGE - 1), reached = end;
     if (!end || slot >= end || seal_is_set()) return false;

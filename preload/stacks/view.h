@@ -28,10 +28,10 @@ struct own_stack {
 
 /* Whether the slot lies on the thread's own stack. If so, everything up to its end can be read, now and later. In a
  * sandbox nothing more can be found out: stacks that are unknown by then count as foreign. */
-bool own_stack_find(struct own_stack *self, uintptr_t slot);
+bool view_own_stack(struct own_stack *self, uintptr_t slot);
 
 static inline bool own_stack_has(struct own_stack *self, uintptr_t slot) {
-    return likely(region_has(&self->known, slot)) || own_stack_find(self, slot);
+    return likely(region_has(&self->known, slot)) || view_own_stack(self, slot);
 }
 
 /* The readable part of the present stack, from the page of the slot on. That page is readable, because it was just

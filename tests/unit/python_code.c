@@ -19,10 +19,10 @@ static void check_lines(const struct recorded *code) {
     uint32_t unit = 0;
     for (size_t i = 0; i < code->run_words; i += 2)
         for (uint32_t n = code->runs[i]; n > 0; n--, unit++)
-            cr_assert_eq(python_line(code->table, code->length, code->first_line, unit), code->runs[i + 1],
+            cr_assert_eq(python_code_line(code->table, code->length, code->first_line, unit), code->runs[i + 1],
                          "%s: unit %u", code->what, unit);
     cr_assert_gt(unit, 0);
-    cr_assert_eq(python_line(code->table, code->length, code->first_line, unit), 0, "behind the last instruction");
+    cr_assert_eq(python_code_line(code->table, code->length, code->first_line, unit), 0, "behind the last instruction");
 }
 
 #define CHECK_ALL(table)                                                                                               \
@@ -41,15 +41,15 @@ Test(lines, any_bytes_do) {
         for (size_t i = 0; i < length; i++) table[i] = (uint8_t)((random = random * 1664525 + 1013904223) >> 24);
         uint8_t *exact = malloc(length + 1);
         memcpy(exact, table, length);
-        for (uint32_t unit = 0; unit < 40; unit += 3) python_line(exact, length, (uint32_t)round, unit);
+        for (uint32_t unit = 0; unit < 40; unit += 3) python_code_line(exact, length, (uint32_t)round, unit);
         free(exact);
     }
-    cr_assert_eq(python_line(NULL, 0, 7, 0), 0);
+    cr_assert_eq(python_code_line(NULL, 0, 7, 0), 0);
 }
 
 static void check_text(const void *characters, size_t count, unsigned width, const char *expected) {
     char text[100];
-    cr_assert_eq(python_utf8(characters, count, width, text, sizeof text), strlen(expected));
+    cr_assert_eq(python_code_utf8(characters, count, width, text, sizeof text), strlen(expected));
     cr_assert_str_eq(text, expected);
 }
 
@@ -70,10 +70,10 @@ Test(text, bytes_that_were_no_utf8_come_out_as_they_were) {
 
 Test(text, is_cut_between_characters) {
     char text[8];
-    cr_assert_eq(python_utf8(u"日本語", 3, 2, text, sizeof text), 6);
+    cr_assert_eq(python_code_utf8(u"日本語", 3, 2, text, sizeof text), 6);
     cr_assert_str_eq(text, "日本");
-    cr_assert_eq(python_utf8("12345678", 8, 1, text, sizeof text), 7);
-    cr_assert_eq(python_utf8("x", 1, 1, text, 1), 0);
+    cr_assert_eq(python_code_utf8("12345678", 8, 1, text, sizeof text), 7);
+    cr_assert_eq(python_code_utf8("x", 1, 1, text, 1), 0);
 }
 
 /* A str object of any version, by its layout. */
@@ -85,10 +85,10 @@ static void check_object(const struct python_layout *layout, unsigned width, boo
     memcpy(object + layout->text_length, &length, sizeof length);
     memcpy(object + layout->text_state, &state, sizeof state);
     memcpy(object + (ascii ? layout->text_ascii : layout->text_other), characters, count * width);
-    python_text(layout, (uintptr_t)object, text, sizeof text);
+    python_code_text(layout, (uintptr_t)object, text, sizeof text);
     cr_assert_str_eq(text, expected);
     memset(object + layout->text_state, 0, sizeof state);
-    cr_assert_eq(python_text(layout, (uintptr_t)object, text, sizeof text), 0, "not compact");
+    cr_assert_eq(python_code_text(layout, (uintptr_t)object, text, sizeof text), 0, "not compact");
     cr_assert_str_eq(text, "");
 }
 
@@ -101,7 +101,7 @@ Test(text, of_objects) {
         check_object(&layout, 1, false, "n\xE4me", 4, "näme");
         check_object(&layout, 2, false, u"日本", 2, "日本");
         check_object(&layout, 4, false, U"𝒳", 1, "𝒳");
-        cr_assert_eq(python_text(&layout, 0, text, sizeof text), 0);
+        cr_assert_eq(python_code_text(&layout, 0, text, sizeof text), 0);
         cr_assert_str_eq(text, "");
     }
 }

@@ -49,7 +49,7 @@ struct profile_merged {
 };
 
 /* Whether --python leaves the frame out. */
-bool profile_skips(const struct profile *profile, uint32_t frame);
+bool profile_each_skips(const struct profile *profile, uint32_t frame);
 
 /* Writes all stacks as one tree. Branches of less than `least` are merged into "(n smaller)" beside larger ones, and
  * frames deeper than `deepest` into "(deeper)". Returns 0, or -1: no memory. */

@@ -5,12 +5,12 @@
 
 #include <stdio.h>
 
-bool profile_skips(const struct profile *profile, uint32_t frame) {
+bool profile_each_skips(const struct profile *profile, uint32_t frame) {
     return profile->python && !innermost_is_python(profile->image, frame);
 }
 
 static void push_frame(const struct profile *profile, struct profile_sink *sink, uint32_t id) {
-    if (profile_skips(profile, id)) return;
+    if (profile_each_skips(profile, id)) return;
     const struct named_frame *frame = symbols_frame(profile->symbols, id);
     for (uint32_t i = frame->count; i--;) sink->push_function(sink, frame, &frame->symbols[i]);
 }

@@ -78,7 +78,7 @@ static struct calltree_line name_line(void *context, struct calltree_line line, 
     return line;
 }
 
-static bool skips(void *context, uint32_t frame) { return profile_skips(context, frame); }
+static bool skips(void *context, uint32_t frame) { return profile_each_skips(context, frame); }
 
 /* --- walking --- */
 

@@ -199,7 +199,7 @@ static void write_places(struct tree *tree, const struct sites *sites, struct ca
 static bool skips(const void *context, uint32_t frame) {
     const struct report *report = context;
     struct profile profile = {.image = report->image, .python = report->python};
-    return profile_skips(&profile, frame);
+    return profile_each_skips(&profile, frame);
 }
 
 /* ---- snapshots */

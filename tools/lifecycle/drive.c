@@ -27,8 +27,9 @@ static int step_fail(struct drive *drive, const char *format, ...) __attribute__
 static int step_fail(struct drive *drive, const char *format, ...) {
     va_list arguments;
     const struct step *step = drive->step;
-    int used = snprintf(drive->error, sizeof drive->error, "line %zu, %s: %s%s%.100s: ", step->line,
-                        phase_name(step->phase), verb_name(step->verb), *step->text ? " " : "", step->text);
+    int used =
+        snprintf(drive->error, sizeof drive->error, "line %zu, %s: %s%s%.100s: ", step->line,
+                 scenario_phase_name(step->phase), scenario_verb_name(step->verb), *step->text ? " " : "", step->text);
     va_start(arguments, format);
     vsnprintf(drive->error + used, sizeof drive->error - (size_t)used, format, arguments);
     va_end(arguments);

@@ -43,7 +43,7 @@ const char *lifecycle_name(unsigned test) { return tests[test - 1].name; }
 const char *lifecycle_lacks(const struct scenario *scenario, unsigned test) {
     for (size_t i = 0; i < tests[test - 1].count; i++) {
         enum phase phase = tests[test - 1].phases[i];
-        if (phase != PHASE_BEHIND && !scenario_has(scenario, phase)) return phase_name(phase);
+        if (phase != PHASE_BEHIND && !scenario_has(scenario, phase)) return scenario_phase_name(phase);
     }
     return NULL;
 }

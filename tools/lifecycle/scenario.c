@@ -24,9 +24,9 @@ static const struct {
                   {"run", true},      {"input", true},    {"signal", true},    {"prompt", true},
                   {"running", false}, {"waiting", false}, {"finished", false}, {"interrupt", false}};
 
-const char *phase_name(enum phase phase) { return phases[phase]; }
+const char *scenario_phase_name(enum phase phase) { return phases[phase]; }
 
-const char *verb_name(enum verb verb) { return verbs[verb].name; }
+const char *scenario_verb_name(enum verb verb) { return verbs[verb].name; }
 
 int scenario_signal(const char *name) {
     if (strncasecmp(name, "SIG", 3) == 0) name += 3;

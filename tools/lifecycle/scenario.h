@@ -66,8 +66,8 @@ int scenario_take(struct scenario *scenario, const char *name, char *text, size_
 void scenario_clear(struct scenario *scenario);
 
 bool scenario_has(const struct scenario *scenario, enum phase phase);
-const char *phase_name(enum phase phase);
-const char *verb_name(enum verb verb);
+const char *scenario_phase_name(enum phase phase);
+const char *scenario_verb_name(enum verb verb);
 /* The signal with that name, with or without SIG; 0: none. */
 int scenario_signal(const char *name);
 

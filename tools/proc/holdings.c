@@ -162,7 +162,7 @@ static void take_mapping(struct holdings *holdings, pid_t thread, char *line) {
     it.path = line + at;
     bool sysv = holdings_begins(it.path, "/SYSV");
     if (it.path[0] == '/') holdings->mapped_files++;
-    bool shared = it.permissions[3] == 's' && (handle_is_shared(it.path) || sysv);
+    bool shared = it.permissions[3] == 's' && (handle_kind_is_shared(it.path) || sysv);
     if (it.path[0] == '/' && !shared) take_file(holdings, &it);
     if (!shared || holdings_is_ledger(it.path)) return;
     holdings->shared_bytes += it.end - it.start;

@@ -231,7 +231,7 @@ void python_threads_load(struct python_threads *threads, pid_t pid) {
     threads_load(threads, &(struct python){.pid = pid});
 }
 
-bool python_is_at_end(pid_t pid) {
+bool python_threads_at_end(pid_t pid) {
     struct python_threads threads;
     bool at_end = false;
     threads_load(&threads, &(struct python){.pid = pid, .main_only = true});

@@ -27,7 +27,7 @@ struct python_threads {
 /* Never fails: a process without Python has an empty list. */
 void python_threads_load(struct python_threads *threads, pid_t pid);
 /* Looks at the main thread only; false for a process without Python. */
-bool python_is_at_end(pid_t pid);
+bool python_threads_at_end(pid_t pid);
 void python_threads_clear(struct python_threads *threads);
 /* NULL: it is not a Python thread. */
 const struct python_thread *python_threads_find(const struct python_threads *threads, pid_t tid);

@@ -82,16 +82,16 @@ bool report_shows_table(const struct report *report, enum view *view);
 int report_text_lead(const struct report *report);
 
 /* Parts of the text: the sites with the most memory, and the call tree. They return 0, or -1: no memory. */
-int text_sites(const struct report *report);
-int text_tree(const struct report *report);
+int report_text_sites(const struct report *report);
+int report_text_tree(const struct report *report);
 /* "  nothing is live": the text for a list of the measure without rows. */
-const char *text_nothing(enum measure measure);
+const char *report_text_nothing(enum measure measure);
 /* "live", "allocated" or "at peak": the measure of the stacks that are shown. */
 struct text report_measure_words(const struct report *report);
 /* "By SITE", and how much of it --match leaves. */
-void text_view(const struct report *report, enum view view);
+void report_text_view(const struct report *report, enum view view);
 /* Says why some functions have no lines. */
-void text_without_lines(const struct report *report);
+void report_text_without_lines(const struct report *report);
 
 /* Whether a total counts. Three kinds do not: memory that a forked child inherited, remainders of estimates, and totals
  * that --match leaves out. */

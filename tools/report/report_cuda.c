@@ -68,10 +68,10 @@ int report_text_cuda(const struct report *report) {
     struct image view = cuda_view(report->image);
     struct report of_view = *report;
     of_view.image = &view;
-    int result =
-        view.totals && report_text_owners(&of_view) == 0 && (!image_has_stacks(&view) || text_sites(&of_view) == 0)
-            ? 0
-            : -1;
+    int result = view.totals && report_text_owners(&of_view) == 0 &&
+                         (!image_has_stacks(&view) || report_text_sites(&of_view) == 0)
+                     ? 0
+                     : -1;
     cuda_view_end(&view);
     return result;
 }

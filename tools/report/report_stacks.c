@@ -33,14 +33,14 @@ static void print_site(const struct report *report, const struct listed_site *si
     site_lines(&margin, &stack, module ? module : "(call stack unknown)");
 }
 
-int text_sites(const struct report *report) {
+int report_text_sites(const struct report *report) {
     size_t count;
     struct listed_site *sites = report_sites(report, false, &count);
     if (!sites) return -1;
     size_t shown = count < report->top ? count : report->top;
-    text_view(report, BY_SITE);
+    report_text_view(report, BY_SITE);
     if (!count) {
-        puts(text_nothing(report->measure));
+        puts(report_text_nothing(report->measure));
         free(sites);
         return 0;
     }
@@ -53,7 +53,7 @@ int text_sites(const struct report *report) {
 }
 
 /* Says why some functions have no lines. */
-void text_without_lines(const struct report *report) {
+void report_text_without_lines(const struct report *report) {
     const char *names[3];
     size_t most = sizeof names / sizeof *names, count = symbols_without_lines(report->symbols, names, most);
     if (!count) return;

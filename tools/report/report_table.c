@@ -62,9 +62,9 @@ int report_text_table(const struct report *report, enum view view) {
         return -1;
     }
     size_t shown = groups.count < report->top ? groups.count : report->top;
-    text_view(report, view);
+    report_text_view(report, view);
     if (!groups.count)
-        puts(text_nothing(view == BY_THREAD ? MEASURE_ALLOCATED : report->measure));
+        puts(report_text_nothing(view == BY_THREAD ? MEASURE_ALLOCATED : report->measure));
     else if (view == BY_THREAD)
         thread_rows(&groups, shown);
     else

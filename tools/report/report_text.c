@@ -92,8 +92,8 @@ static int text_stowed(const struct image *image) {
 static int text_views(const struct report *report) {
     enum view view;
     if (report_shows_stacks(report)) {
-        if (text_sites(report) < 0 || text_tree(report) < 0) return -1;
-        text_without_lines(report);
+        if (report_text_sites(report) < 0 || report_text_tree(report) < 0) return -1;
+        report_text_without_lines(report);
     }
     if (!report_shows_table(report, &view)) return 0;
     return report_text_table(report, view) < 0 || (view == BY_MODEL && text_stowed(report->image) < 0) ? -1 : 0;

@@ -366,7 +366,7 @@ static void tree_print_clear(struct tree_print *print) {
     calltree_end(&print->tree);
 }
 
-int text_tree(const struct report *report) {
+int report_text_tree(const struct report *report) {
     bool estimated = report->image->variances;
     struct tree_print print = {.report = report, .indent = TREE_INDENT + (estimated ? TREE_ERROR : 0)};
     uint64_t *bytes = node_bytes(report, &print.total);

@@ -27,12 +27,12 @@ struct text report_measure_words(const struct report *report) {
     return (struct text){"live"};
 }
 
-const char *text_nothing(enum measure measure) {
+const char *report_text_nothing(enum measure measure) {
     if (measure == MEASURE_PEAK) return "  nothing is known of the peak";
     return measure == MEASURE_ALLOCATED ? "  nothing was allocated" : "  nothing is live";
 }
 
-void text_view(const struct report *report, enum view view) {
+void report_text_view(const struct report *report, enum view view) {
     if (report->match && view != BY_THREAD)
         text_heading("By %s, of call stacks with \"%s\"", view_name(view), text_fit(report->match, 40).s);
     else

@@ -255,7 +255,7 @@ void family_mark(struct family *family, bool ledgers) {
     }
 }
 
-double member_growth(const struct member *member, uint64_t now_ns) {
+double family_member_growth(const struct member *member, uint64_t now_ns) {
     if (now_ns < member->since_ns + SECOND_NS / 2) return 0;
     return ((double)member->rss - (double)member->since_rss) * 1e9 / (double)(now_ns - member->since_ns);
 }

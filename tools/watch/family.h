@@ -57,6 +57,6 @@ int family_look(struct family *family);
 /* Growth is measured from now on. `ledgers`: also for each ledger, which is read now. */
 void family_mark(struct family *family, bool ledgers);
 /* Bytes a second since family_mark; 0 within the first half second. */
-double member_growth(const struct member *member, uint64_t now_ns);
+double family_member_growth(const struct member *member, uint64_t now_ns);
 
 #endif

@@ -17,7 +17,7 @@ static uint64_t age_of(uint64_t start_ticks) {
 }
 
 static void print_head(FILE *to, const struct family *family, const struct member *member) {
-    double growth = member_growth(member, family->looked_ns);
+    double growth = family_member_growth(member, family->looked_ns);
     fprintf(to, "  %s, pid %d", text_fit(member->name, 31).s, (int)member->pid);
     if (member->pid == family->main)
         fputs(" (the program itself)", to);
@@ -86,7 +86,7 @@ static void print_kind(FILE *to, const struct holdings *holdings, enum handle_ki
     size_t count = holdings->of_kind[kind], shown = 0;
     if (!count) return;
     origins_list(origins);
-    fprintf(to, "%*s%zu %s\n", INDENT, "", count, handle_word(kind, count > 1));
+    fprintf(to, "%*s%zu %s\n", INDENT, "", count, handle_kind_word(kind, count > 1));
     for (size_t i = 0; i < holdings->handle_count && shown < HANDLES_SHOWN; i++) {
         const struct handle *handle = &holdings->handles[i];
         if (handle->kind != kind || handle->standard) continue;

@@ -33,7 +33,7 @@ static bool is_ending(const struct observe *observe) { return observe->asked_ns 
 
 /* A zombie that is here still has other threads. Python's main thread would wait for them. */
 static bool is_done(const struct member *member) {
-    return member->state == 'Z' || (member->state == 'S' && python_is_at_end(member->pid));
+    return member->state == 'Z' || (member->state == 'S' && python_threads_at_end(member->pid));
 }
 
 static void note_done(struct family *family) {

@@ -121,7 +121,7 @@ static void trace_add(struct traces *traces, const struct trace *trace) {
 
 static void consider(struct traces *traces, const struct member *member, const char *path, bool named_socket) {
     struct stat st;
-    bool shared = handle_is_shared(path);
+    bool shared = handle_kind_is_shared(path);
     if (strlen(path) >= sizeof traces->list->path || (!shared && !named_socket && !is_temporary(path))) return;
     if (lstat(path, &st) < 0 || st.st_uid != geteuid() || S_ISDIR(st.st_mode)) return;
     if (birth_ns(path) < traces->started_wall_ns) return;
@@ -178,7 +178,7 @@ static void note_maps(struct traces *traces, const struct member *member) {
     if (!maps) return;
     while (getline(&line, &size, maps) > 0) {
         char *shared = strchr(line, '/');
-        if (!shared || !handle_is_shared(shared)) continue;
+        if (!shared || !handle_kind_is_shared(shared)) continue;
         shared[strcspn(shared, "\n")] = 0;
         consider(traces, member, shared, false);
     }
