@@ -1,5 +1,4 @@
-/* state_bytes.c — see state_bytes.h. Files are written past the page cache, through a buffer. The program's memory is
- * rarely aligned, and so a value of any size needs no more memory than the buffer. */
+/* state_bytes.c — see state_bytes.h. Files are written by state_writer. */
 #include "preload/state/state_bytes.h"
 
 #include <errno.h>
@@ -9,26 +8,21 @@
 #include <sys/syscall.h>
 
 #include "preload/shared/os.h"
+#include "preload/state/state_writer.h"
 #include "preload/stow/stow.h"
 
 /* From <linux/memfd.h> and <linux/fcntl.h>. */
 enum { CLOSE_ON_EXEC = 1, ALLOW_SEALING = 2, ADD_SEALS = 1033, SEAL_ALL = 15 };
-enum { BUFFER = 2 << 20, AT_ONCE = 1 << 30, LANES = 16 };
-/* For statx, which tells the alignment that a file needs for writes past the page cache (Linux 6.1). */
-enum { STATX_DIRECT = 0x2000, DIRECT_MEMORY = 0x98, STATX_BYTES = 256 };
+enum { BUFFER = 2 << 20, AT_ONCE = 1 << 30 };
 
 static const char MAGIC[8] = "MSTVALUE";
 
 /* --- the header --- */
 
-static uint64_t table_end(const struct state_header *header) {
-    return sizeof *header + (uint64_t)header->parts * sizeof *header->part;
-}
-
 static uint64_t alignment_of(uint64_t length) { return length < STATE_LARGE ? STATE_ALIGNMENT : OS_PAGE; }
 
 bool state_header_lay_out(struct state_header *header) {
-    uint64_t at = table_end(header);
+    uint64_t at = state_header_end(header);
     memcpy(header->magic, MAGIC, sizeof MAGIC);
     header->version = STATE_VERSION;
     for (uint32_t i = 0; i < header->parts; i++) {
@@ -43,57 +37,14 @@ bool state_header_lay_out(struct state_header *header) {
 static bool is_sound(const struct state_header *header, uint64_t length) {
     if (length < sizeof *header || memcmp(header->magic, MAGIC, sizeof MAGIC) != 0) return false;
     if (header->version != STATE_VERSION || header->length != length) return false;
-    if (header->parts > MEMSTOW_STATE_PARTS || table_end(header) > length) return false;
+    if (header->parts > MEMSTOW_STATE_PARTS || state_header_end(header) > length) return false;
     if (!memchr(header->type, 0, sizeof header->type)) return false;
     for (uint32_t i = 0; i < header->parts; i++)
         if (header->part[i].start > length || header->part[i].length > length - header->part[i].start) return false;
     return true;
 }
 
-/* --- the checksum: each step is reversible, so a change of one word always changes the sum --- */
-
-struct sum {
-    uint64_t lanes[LANES];
-};
-
-static void sum_add(struct sum *self, const void *pages, uint64_t length) {
-    const uint64_t *word = pages;
-    uint64_t lanes[LANES];
-    memcpy(lanes, self->lanes, sizeof lanes);
-    for (uint64_t i = 0; i < length / sizeof *word; i += LANES)
-        for (int lane = 0; lane < LANES; lane++) {
-            uint64_t mixed = (lanes[lane] ^ word[i + lane]) * 0x9E3779B97F4A7C15u;
-            lanes[lane] = mixed ^ mixed >> 29;
-        }
-    memcpy(self->lanes, lanes, sizeof lanes);
-}
-
-static uint64_t sum_of(const struct sum *self) {
-    uint64_t sum = 0;
-    for (int lane = 0; lane < LANES; lane++) sum = (sum ^ self->lanes[lane]) * 0xD6E8FEB86659FD93u + (sum >> 32);
-    return sum;
-}
-
 /* --- results --- */
-
-static int error_of(uint32_t refusal) {
-    switch (refusal) {
-    case STOW_DONE:
-        return 0;
-    case STOW_DISK_FULL:
-        return -ENOSPC;
-    case STOW_FILE_LIMIT:
-        return -EFBIG;
-    case STOW_NO_DESCRIPTOR:
-        return -EMFILE;
-    case STOW_ADDRESS_SPACE:
-        return -ENOMEM;
-    case STOW_DISK_ERROR:
-        return -EIO;
-    default:
-        return -ENOTSUP;
-    }
-}
 
 static int failed(struct state_bytes *self, int error) {
     stow_file_close(&self->file);
@@ -142,7 +93,7 @@ static int put(int fd, uint64_t from, uint64_t length, uint64_t at) {
 
 static int put_all(int fd, const struct state_source *source) {
     const struct state_header *header = source->header;
-    int error = put(fd, (uint64_t)header, table_end(header), 0);
+    int error = put(fd, (uint64_t)header, state_header_end(header), 0);
     for (uint32_t i = 0; i < header->parts && !error; i++)
         error = put(fd, source->parts[i].start, header->part[i].length, header->part[i].start);
     return error;
@@ -171,100 +122,17 @@ int state_bytes_in_memory(struct state_bytes *self, const struct state_source *s
 
 /* --- in a file --- */
 
-struct writer {
-    struct stow_file *file;
-    char *buffer;
-    uint64_t filled, flushed;
-    struct sum *sum;    /* NULL: no checksum is wanted */
-    uint64_t alignment; /* the alignment for direct writes from the program's memory; 0: there are none */
-};
-
-/* Pages that go through the page cache are dropped from it. */
-static uint32_t write_pages(struct writer *self, const void *pages, uint64_t length) {
-    if (self->sum) sum_add(self->sum, pages, length);
-    uint32_t refusal = stow_file_append(self->file, pages, length);
-    if (refusal || self->file->direct) return refusal;
-    refusal = stow_file_flush(self->file, self->flushed);
-    self->flushed = self->file->used;
-    return refusal;
-}
-
-static int write_buffer(struct writer *self) {
-    uint64_t pages = os_round_up(self->filled, OS_PAGE);
-    memset(self->buffer + self->filled, 0, pages - self->filled);
-    self->filled = 0;
-    return pages ? error_of(write_pages(self, self->buffer, pages)) : 0;
-}
-
-static int write_by_buffer(struct writer *self, uint64_t from, uint64_t length) {
-    int error = 0;
-    for (uint64_t done = 0; done < length && !error;) {
-        uint64_t left = BUFFER - self->filled, part = length - done < left ? length - done : left;
-        if (!os_peek(self->buffer + self->filled, (const void *)(from + done), part)) return -EFAULT;
-        self->filled += part;
-        done += part;
-        if (self->filled == BUFFER) error = write_buffer(self);
-    }
-    return error;
-}
-
-/* The kernel reports unreadable memory and a disk error in the same way. So each page is tried. */
-static int why_not_written(const struct writer *self, uint64_t from, uint64_t length, int error) {
-    for (uint64_t done = 0; done < length && error == -EIO; done += OS_PAGE)
-        if (!os_peek(self->buffer, (const void *)(from + done), 1)) error = -EFAULT;
-    return error;
-}
-
-/* Writes directly from the program's memory if the disk can. With a checksum it cannot: the program may change the
- * memory between the sum and the write. */
-static int write_part(struct writer *self, uint64_t from, uint64_t length) {
-    uint64_t pages = length & ~(uint64_t)(OS_PAGE - 1);
-    if (length < STATE_LARGE || self->sum || !self->alignment || from % self->alignment)
-        return write_by_buffer(self, from, length);
-    int error = write_buffer(self);
-    if (!error) error = why_not_written(self, from, pages, error_of(write_pages(self, (const void *)from, pages)));
-    return error ? error : write_by_buffer(self, from + pages, length - pages);
-}
-
-static int write_gap(struct writer *self, uint64_t until) {
-    static const char zeros[OS_PAGE];
-    return write_by_buffer(self, (uint64_t)zeros, until - (self->file->used + self->filled));
-}
-
-static uint64_t alignment_in(const struct stow_file *file) {
-    uint32_t status[STATX_BYTES / sizeof(uint32_t)] = {0};
-    if (!file->direct || os_call(SYS_statx, file->fd, "", AT_EMPTY_PATH, STATX_DIRECT, status) < 0) return 0;
-    return status[0] & STATX_DIRECT ? status[DIRECT_MEMORY / sizeof *status] : 0;
-}
-
-static int write_all(struct writer *self, const struct state_source *source) {
-    const struct state_header *header = source->header;
-    int error = write_by_buffer(self, (uint64_t)header, table_end(header));
-    for (uint32_t i = 0; i < header->parts && !error; i++) {
-        error = write_gap(self, header->part[i].start);
-        if (!error) error = write_part(self, source->parts[i].start, header->part[i].length);
-    }
-    if (!error) error = write_buffer(self);
-    /* The length is flushed together with the bytes. */
-    if (!error) error = (int)os_call(SYS_ftruncate, self->file->fd, header->length);
-    return error ? error : error_of(stow_file_flush(self->file, self->flushed));
-}
-
-static int fill(struct state_bytes *self, const struct state_source *source, struct sum *sum) {
-    struct writer writer = {
-        .file = &self->file, .buffer = os_map(BUFFER), .sum = sum, .alignment = alignment_in(&self->file)};
-    if (!writer.buffer) return failed(self, -ENOMEM);
-    int error = write_all(&writer, source);
-    os_unmap(writer.buffer, BUFFER);
+static int fill(struct state_bytes *self, const struct state_source *source, struct state_sum *sum) {
+    int error = state_writer_fill(&self->file, source, sum);
     if (error) return failed(self, error);
-    if (sum) self->checksum = sum_of(sum);
+    if (sum) self->checksum = state_sum_value(sum);
     return finish(self, MEMSTOW_STATE_FILE, source->header->length);
 }
 
 int state_bytes_in_file(struct state_bytes *self, const struct state_source *source, const char *directory) {
     *self = (struct state_bytes){0};
     uint32_t refusal = stow_file_open(&self->file, directory, source->header->length);
-    return refusal ? error_of(refusal) : fill(self, source, NULL);
+    return refusal ? state_writer_error(refusal) : fill(self, source, NULL);
 }
 
 static int open_in(int folder, int flags) {
@@ -272,31 +140,31 @@ static int open_in(int folder, int flags) {
 }
 
 int state_bytes_in_folder(struct state_bytes *self, const struct state_source *source, int folder) {
-    struct sum sum = {{0}};
+    struct state_sum sum = {{0}};
     *self = (struct state_bytes){0};
     int fd = open_in(folder, O_DIRECT);
     bool direct = fd != -EINVAL;
     if (!direct) fd = open_in(folder, 0);
     uint32_t refusal = stow_file_take(&self->file, fd, direct, source->header->length);
-    return refusal ? error_of(refusal) : fill(self, source, &sum);
+    return refusal ? state_writer_error(refusal) : fill(self, source, &sum);
 }
 
 /* --- from a file --- */
 
 static int check_sum(struct state_bytes *self, uint64_t length, uint64_t checksum) {
-    struct sum sum = {{0}};
+    struct state_sum sum = {{0}};
     char *buffer = os_map(BUFFER);
     int error = buffer ? 0 : -ENOMEM;
     for (uint64_t done = 0; done < length && !error;) {
         uint64_t part = length - done < BUFFER ? length - done : BUFFER;
         long got = os_pread(self->file.fd, buffer, part, done);
         if (got != (long)part) error = got < 0 ? -EIO : -EUCLEAN;
-        sum_add(&sum, buffer, part);
+        state_sum_add(&sum, buffer, part);
         os_call(SYS_fadvise64, self->file.fd, done, part, POSIX_FADV_DONTNEED);
         done += part;
     }
     if (buffer) os_unmap(buffer, BUFFER);
-    if (!error && sum_of(&sum) != checksum) error = -EUCLEAN;
+    if (!error && state_sum_value(&sum) != checksum) error = -EUCLEAN;
     self->checksum = checksum;
     return error;
 }
@@ -331,16 +199,10 @@ void *state_bytes_view(const struct state_bytes *self) { return stow_file_map(&s
 
 /* The kernel reads the base. So a disk that fails gives an error, not a signal. */
 static int copy_to_file(struct state_bytes *copy, const struct state_bytes *from) {
-    struct writer writer = {.file = &copy->file};
     uint32_t refusal = stow_file_open(&copy->file, NULL, from->length);
-    if (refusal) return error_of(refusal);
-    for (uint64_t done = 0; done < from->length && !refusal;) {
-        uint64_t part = from->length - done < BUFFER ? from->length - done : BUFFER;
-        refusal = write_pages(&writer, from->base + done, part);
-        done += part;
-    }
-    if (!refusal) refusal = stow_file_flush(&copy->file, writer.flushed);
-    return refusal ? failed(copy, error_of(refusal)) : 0;
+    if (refusal) return state_writer_error(refusal);
+    int error = state_writer_copy(&copy->file, from->base, from->length);
+    return error ? failed(copy, error) : 0;
 }
 
 int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, uint32_t place) {

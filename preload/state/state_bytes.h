@@ -25,6 +25,9 @@ struct state_header {
     char type[MEMSTOW_STATE_TYPE];
     struct memstow_state_part part[]; /* start: counted from the header */
 };
+static inline uint64_t state_header_end(const struct state_header *header) {
+    return sizeof *header + (uint64_t)header->parts * sizeof *header->part;
+}
 enum { STATE_VERSION = 2, STATE_ALIGNMENT = 64, STATE_LARGE = 256 * 1024 };
 
 struct state_bytes {

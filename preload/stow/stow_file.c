@@ -156,10 +156,10 @@ static long write_some(struct stow_file *self, const char *from, uint64_t length
     return -EAGAIN;
 }
 
-static uint32_t write_all(struct stow_file *self, const char *from, uint64_t length) {
+uint32_t stow_file_write_at(struct stow_file *self, const void *from, uint64_t length, uint64_t at) {
     for (uint64_t done = 0; done < length;) {
         if (!stow_file_is_still(self)) return STOW_NO_DESCRIPTOR;
-        long put = write_some(self, from + done, length - done, self->used + done);
+        long put = write_some(self, (const char *)from + done, length - done, at + done);
         if (put == -EAGAIN) continue;
         if (put == 0) return STOW_DISK_ERROR;
         if (put < 0) return failed(put);
@@ -179,12 +179,12 @@ static uint32_t flush(struct stow_file *self, uint64_t length) {
 }
 
 uint32_t stow_file_write(struct stow_file *self, const void *from, uint64_t length) {
-    uint32_t refusal = write_all(self, from, length);
+    uint32_t refusal = stow_file_write_at(self, from, length, self->used);
     return refusal ? refusal : flush(self, length);
 }
 
 uint32_t stow_file_append(struct stow_file *self, const void *pages, uint64_t length) {
-    uint32_t refusal = write_all(self, pages, length);
+    uint32_t refusal = stow_file_write_at(self, pages, length, self->used);
     if (!refusal) self->used += length;
     return refusal;
 }

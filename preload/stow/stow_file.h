@@ -26,6 +26,8 @@ uint32_t stow_file_write(struct stow_file *self, const void *from, uint64_t leng
 
 /* The same in two steps, for small pieces. append uses the bytes; flush writes everything from `from` on. */
 uint32_t stow_file_append(struct stow_file *self, const void *pages, uint64_t length);
+/* Writes somewhere, and leaves it to flush. */
+uint32_t stow_file_write_at(struct stow_file *self, const void *from, uint64_t length, uint64_t at);
 uint32_t stow_file_flush(struct stow_file *self, uint64_t from);
 
 /* Makes a stow file of a descriptor that was opened for it. On failure the descriptor is closed. */

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -347,11 +348,65 @@ static void forks(void) {
     MUST(abi_memstow_state_commit(loop) == 1 && holds(loop, "x", SMALL, 1));
 }
 
+/* Large values go into files while signals come, and while children are made that put their own. */
+enum { QUEUED = 17 * MIB + 77, CHILDREN = 6 };
+
+static volatile sig_atomic_t signals;
+static bool over;
+
+static void note_signal(int number) { signals += number == SIGALRM; }
+
+static void put_own(void) {
+    int64_t loop = open_loop("child", NULL, 1);
+    MUST(abi_memstow_state_begin(loop) == 1);
+    put(loop, "x", QUEUED, 9);
+    MUST(abi_memstow_state_commit(loop) == 1 && holds(loop, "x", QUEUED, 9));
+    _exit(0);
+}
+
+static void *fork_on(void *context) {
+    int status;
+    (void)context;
+    for (int i = 0; i < CHILDREN; i++) {
+        pid_t child = fork();
+        if (!child) put_own();
+        MUST(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    }
+    __atomic_store_n(&over, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void queued(void) {
+    const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {0};
+    const struct sigaction action = {.sa_handler = note_signal}; /* calls are interrupted, and not restarted */
+    pthread_t forker;
+    sigset_t alarm;
+    int64_t loop = open_loop("queued", NULL, 1), turn = 0;
+    char *aligned = mmap(NULL, QUEUED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct memstow_state_part parts[] = {{(uint64_t)aligned, 9 * MIB}, {(uint64_t)aligned + 9 * MIB, QUEUED - 9 * MIB}};
+    for (size_t i = 0; i < QUEUED; i++) aligned[i] = (char)byte_at(i, 5);
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm, NULL); /* the other thread's mask: the signals are this one's */
+    MUST(!pthread_create(&forker, NULL, fork_on, NULL));
+    pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+    MUST(!sigaction(SIGALRM, &action, NULL) && !setitimer(ITIMER_REAL, &often, NULL));
+    while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
+        MUST(abi_memstow_state_begin(loop) == ++turn);
+        put(loop, "x", QUEUED, (int)turn);
+        MUST(abi_memstow_state_put(loop, "aligned", "BYTES", parts, 2) > 0);
+        MUST(abi_memstow_state_commit(loop) == turn);
+        MUST(holds(loop, "x", QUEUED, (int)turn) && holds(loop, "aligned", QUEUED, 5));
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    pthread_join(forker, NULL);
+    MUST(signals > 0);
+}
+
 /* Two values are put together, with one number. A reader that looks in one list always finds both with one number.
  * Moves go on meanwhile. */
 enum { TURNS = 60, THREADS = 4, LENGTH = 70000 };
 static int64_t shared_loop;
-static bool over;
 static uint32_t shared_owner;
 
 static void *read_on(void *context) {
@@ -470,6 +525,7 @@ int main(int argc, char **argv) {
                  {"hostile", hostile},
                  {"failed_puts", failed_puts},
                  {"forks", forks},
+                 {"queued", queued},
                  {"threads", threads},
                  {"closed_descriptors", closed_descriptors},
                  {"no_room", no_room},

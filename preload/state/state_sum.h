@@ -1,0 +1,22 @@
+/* state_sum.h — the checksum of a value below a prefix.
+ * In: its bytes, in order, in pieces of whole pages. Out: a number that a change of one word always changes. It must
+ * never depend on how the bytes were parted. */
+#ifndef MEMSTOW_STATE_SUM_H
+#define MEMSTOW_STATE_SUM_H
+
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+enum { STATE_SUM_LANES = 16 };
+
+struct state_sum {
+    uint64_t lanes[STATE_SUM_LANES];
+};
+
+void state_sum_add(struct state_sum *self, const void *pages, uint64_t length);
+uint64_t state_sum_value(const struct state_sum *self);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,22 @@
+/* state_writer.h — writes the bytes of a value to a file, piece by piece.
+ * In: the pieces of a value in the program's memory, or a mapping of a whole one. Out: the file, flushed; a checksum.
+ * It must never need memory beyond the queue's buffers, nor crash where the program's memory cannot be read. Results
+ * are 0 or -errno. */
+#ifndef MEMSTOW_STATE_WRITER_H
+#define MEMSTOW_STATE_WRITER_H
+
+#include "preload/state/state_bytes.h"
+#include "preload/state/state_sum.h"
+
+#pragma GCC visibility push(hidden)
+
+/* `sum`: NULL: no checksum is wanted. The length of the file is that of the value then. */
+int state_writer_fill(struct stow_file *file, const struct state_source *source, struct state_sum *sum);
+/* Whole pages that do not change meanwhile. */
+int state_writer_copy(struct stow_file *file, const char *pages, uint64_t length);
+
+int state_writer_error(uint32_t refusal); /* a refusal as -errno */
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,40 @@
+/* stow_queue.h — writes that are on their way to a file while the next piece is made ready.
+ * In: whole pages in order, from the queue's buffers or from memory of the caller's. Out: the bytes in the file, behind
+ * those that it has. Results are enum stow_refusal; after one failure every call fails. It must never leave memory to
+ * the kernel after close. A file in the page cache, and a kernel that refuses, are written without a queue. */
+#ifndef MEMSTOW_STOW_QUEUE_H
+#define MEMSTOW_STOW_QUEUE_H
+
+#include <linux/aio_abi.h>
+#include <stdint.h>
+
+#include "preload/stow/stow_file.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { STOW_PIECE = 512 * 1024, STOW_PIECES = 8 };
+
+struct stow_queue {
+    struct stow_file *file;
+    char *buffers;         /* one for each piece */
+    aio_context_t context; /* 0: each write is waited for */
+    uint32_t next;         /* the piece that is written next */
+    uint32_t under_way;    /* a bit for each piece that the kernel writes */
+    uint32_t refusal;      /* the first failure */
+    uint64_t flushed;      /* of the file */
+    struct iocb pieces[STOW_PIECES];
+};
+
+/* `size`: how much will be written, about. */
+uint32_t stow_queue_open(struct stow_queue *self, struct stow_file *file, uint64_t size);
+/* The buffer of the next piece, as soon as it is free. NULL: a write has failed. */
+char *stow_queue_buffer(struct stow_queue *self);
+/* Writes at most STOW_PIECE bytes of that buffer, or of memory that stays as it is until finish. */
+uint32_t stow_queue_write(struct stow_queue *self, const void *pages, uint64_t length);
+/* Waits until everything is on the disk. */
+uint32_t stow_queue_finish(struct stow_queue *self);
+void stow_queue_close(struct stow_queue *self);
+
+#pragma GCC visibility pop
+
+#endif
