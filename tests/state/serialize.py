@@ -177,9 +177,57 @@ CODE = r"""if True:
         assert "'unet' cannot be kept in files" in str(error) and "Derived" in str(error), error
 
     # not ours
-    holding = []
+    # what holds itself, or the same list again and again, is as large as it is
+    holding, shared, deep = [base], [base], []
     holding.append(holding)
-    assert "nested too deeply" in is_reference(holding)
+    for _ in range(40):
+        shared = [shared, shared]
+    for _ in range(5000):
+        deep = [deep]
+    again = deserialize(serialize({"x": holding}))["x"]
+    assert again[1] is again and same(again[0], base)
+    written = serialize(shared)
+    assert sum(map(len, written.segments)) < 20_000, list(map(len, written.segments))
+    again = deserialize(written)
+    assert again[0] is again[1] and len(serialize([base, [base]] * 5000).segments) == 2
+    assert "cannot be pickled" in is_reference(deep)
+    store.begin()
+    for number, value in enumerate((holding, shared, deep)):
+        store.put(f"odd{number}", value)
+    assert store.get("odd2") is deep and store.get("odd0")[1][1][0].shape == base.shape
+    store.commit()
+
+    # what is written but could not be read back is held: the store loses nothing
+    class Refused(Exception):
+        def __init__(self, one, two):
+            super().__init__("only one")
+    sys.modules["__main__"].Refused = Refused
+    assert "cannot be read from its pickle: TypeError" in is_reference([1, Refused(1, 2)])
+
+    # tensors and arrays of every kind come back, or are held
+    kinds = [getattr(torch, name) for name in dir(torch) if isinstance(getattr(torch, name), torch.dtype)]
+    odd = [torch.zeros(4, 0), torch.full((2,), math.nan), base.clone().requires_grad_(), base.to_sparse(),
+           base[0].to_sparse_csr(),
+           torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), torch.empty(3, device="meta"),
+           torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), torch.zeros(3, dtype=torch.complex64).imag,
+           numpy.zeros(3, []), numpy.zeros((), "M8[ns]"), numpy.array([base, None], dtype=object),
+           numpy.zeros(2, [("a", "i4"), ("b", "f8")]), numpy.ma.masked_array([1, 2], [0, 1]), numpy.float32(2)]
+    for kind in kinds:
+        try:
+            value = torch.zeros(16, dtype=torch.uint8).view(kind)
+        except (RuntimeError, TypeError):
+            continue
+        if "qint" in str(kind) or "quint" in str(kind):
+            assert "without a scale" in is_reference(value) and "without a scale" in is_reference({1: {value}}), kind
+        else:
+            odd.append(value)
+    for number, value in enumerate(odd):
+        store.begin()
+        store.put("odd", value)
+        store.commit()
+        back = store.get("odd")
+        assert type(back) is type(value) and getattr(back, "dtype", 0) == getattr(value, "dtype", 0), (number, value)
+
     for segments in ([b""], [b"{}"], [b'{"type": "x", "value": {"T": [9, "float32", [1], [1]]}}'],
                      [b'{"type": "x", "value": {"q": 1}}']):
         try:
@@ -189,7 +237,7 @@ CODE = r"""if True:
             pass
     print("done")
     """
-done = support.memstow("run", "--quiet", "-o", "out.mst", "--", support.PYTHON, "-c", CODE,
+done = support.memstow("run", "--quiet", "-o", "out.mst", "--", support.PYTHON, "-c", CODE, timeout=190,
                        env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")})
 assert done.stdout == "done\n", done.stdout + done.stderr
 without = support.run(support.PYTHON, "-c", "import memstow_state\nassert not memstow_state.available()\n"

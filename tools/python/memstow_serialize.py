@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
 import importlib
 import importlib.util
 import io
@@ -28,7 +29,9 @@ __all__ = ["SerializeError", "Serialized", "deserialize", "is_reference", "seria
 
 log = logging.getLogger("memstow")
 DEPTH = 200
+MOST_AGAIN = 10_000 # visits of lists, tuples and dicts that were met before
 SCALARS = (type(None), bool, int, float, str)
+QUANTIZED = ("torch.qint", "torch.quint") # what the names of these types begin with
 # Classes whose objects stand for weights on a device, which are shared and not copied. Other packs derive classes from
 # them.
 MODELS = frozenset({
@@ -43,6 +46,10 @@ class SerializeError(ValueError):
 
 class _Reference(SerializeError):
     """The value must be passed by reference, for this reason."""
+
+
+class _Tangled(Exception):
+    """A value whose table would have no end, or be far larger than the value: pickle knows how to write it."""
 
 
 @dataclasses.dataclass
@@ -82,9 +89,22 @@ def is_reference(value: Any) -> Optional[str]:
 
 # ---- serializing
 
+@functools.lru_cache(maxsize=None)
+def _is_read(dtype: Any) -> bool:
+    """Whether PyTorch makes tensors of this type from bytes."""
+    try:
+        sys.modules["torch"].frombuffer(bytearray(16), dtype=dtype)
+        return True
+    except (RuntimeError, TypeError, ValueError):
+        return False
+
+
 def _is_plain(tensor: Any) -> bool:
     """Whether a tensor is its bytes, with shape and strides."""
-    return tensor.layout == sys.modules["torch"].strided and not tensor.is_quantized and not tensor.is_meta
+    if str(tensor.dtype).startswith(QUANTIZED) and not tensor.is_quantized:
+        raise _Reference(f"a tensor of {tensor.dtype} without a scale has no form that PyTorch reads")
+    return (tensor.layout == sys.modules["torch"].strided and _is_read(tensor.dtype)
+            and not (tensor.is_quantized or tensor.is_meta or tensor.is_nested))
 
 
 class _Writer:
@@ -93,6 +113,8 @@ class _Writer:
         self.seen: dict[Any, int] = {}
         self.shared: dict[int, tuple[Any, dict[str, Any]]] = {} # tensors within the pickle at hand, by id
         self.pickled = ""
+        self.met: set[int] = set()  # ids of lists, tuples and dicts
+        self.again = 0
 
     def add(self, memory: Any) -> int:
         self.segments.append(memory)
@@ -122,7 +144,7 @@ class _Writer:
                       *kind]}
 
     def array(self, value: Any) -> dict[str, Any]:
-        if value.dtype.hasobject or value.dtype.names:
+        if value.dtype.hasobject or value.dtype.names or not value.dtype.itemsize:
             return self.leaf(value)
         host = value if value.flags.c_contiguous else value.copy(order="C")
         return {"N": [self.lent(host, host.ctypes.data, host.nbytes), host.dtype.str, list(host.shape)]}
@@ -151,12 +173,18 @@ class _Writer:
             self.shared[id(value)] = value, self.tensor(value)
         return self.shared[id(value)][1]
 
+    def look_for_tangles(self, value: Any, depth: int) -> None:
+        self.again += id(value) in self.met
+        self.met.add(id(value))
+        if depth > DEPTH or self.again > MOST_AGAIN:
+            raise _Tangled
+
     def any(self, value: Any, depth: int = 0) -> Any:
         kind, torch, numpy = type(value), _module("torch"), _module("numpy")
         if kind in SCALARS:
             return value
-        if depth > DEPTH:
-            raise SerializeError("the value is nested too deeply, or holds itself")
+        if kind in (list, tuple, dict) and value:
+            self.look_for_tangles(value, depth)
         if kind is list:
             return [self.any(item, depth + 1) for item in value]
         if kind is tuple:
@@ -233,12 +261,38 @@ def _type_of(value: Any, writer: _Writer, table: Any) -> str:
     return "NESTED" if len(writer.segments) > 1 else "JSON"
 
 
-def serialize(value: Any) -> Serialized:
-    """Turns a value into bytes. SerializeError gives the reason if that is not possible."""
+def _written(value: Any) -> tuple[_Writer, Any]:
     reason, writer = _model_reason(value), _Writer()
     if reason:
         raise _Reference(reason)
-    table = writer.any(value)
+    try:
+        table = writer.any(value)
+    except _Tangled:
+        writer = _Writer()
+        table = writer.leaf(value)
+    if writer.pickled:
+        _check_reads(value, writer, table)
+    return writer, table
+
+
+def _check_reads(value: Any, writer: _Writer, table: Any) -> None:
+    """Not all that pickle writes can be read, as some exceptions; the store would lose them."""
+    try:
+        _Reader(writer.segments, True).any(table)
+    except Exception as error:
+        raise _Reference(f"a {type(value).__name__}, or what it holds, cannot be read from its pickle: "
+                         f"{type(error).__name__}: {error}") from error
+
+
+def serialize(value: Any) -> Serialized:
+    """Turns a value into bytes. SerializeError gives the reason if that is not possible."""
+    try:
+        writer, table = _written(value)
+    except SerializeError:
+        raise
+    except Exception as error:  # the value's own code, as that of a class derived from a tensor
+        raise _Reference(f"a {type(value).__name__} cannot be turned into bytes: {type(error).__name__}: "
+                         f"{error}") from error
     try:
         writer.segments[0] = json.dumps({"type": _name(value), "value": table}).encode("ascii")
     except ValueError as error:

@@ -198,7 +198,7 @@ def json_in(text: str, what: str) -> Any:
         return None
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{what} is no JSON: {error}") from None
 
 
@@ -222,7 +222,7 @@ def inputs_in(text: str) -> dict:
             raise ValueError(f'initial_inputs: {line.strip()!r} is not as "seed: 1"')
         try:
             found[name.strip()] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             found[name.strip()] = value.strip()
     return found
 

@@ -1,14 +1,14 @@
 """Loops over HTTP, with ComfyUI's own access rules. In: requests. Out: JSON, and the bytes of tensors. A client can
 only name files in the folder of saved workflows, and no pickle is read or sent."""
 import asyncio
+import math
 from typing import Any
 
 MEMBERS: dict[str, Any] = {
     "workflows": list, "inputs": dict, "iterations": int, "condition": dict, "when": (list, dict), "use_ram": bool,
     "ram_limit": int, "persist_prefix": str, "independent": bool, "name": str}
-
-
 PIECE = 1 << 20 # bytes in one piece of a response
+MOST_DEEP, MOST_PARTS, MOST_BITS = 200, 1_000_000, 10_000 # of a value in JSON
 
 
 def fault_of(body: Any) -> str:
@@ -25,16 +25,40 @@ def fault_of(body: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value for JSON. Other values become a description."""
-    if isinstance(value, (str, int, float, bool, type(None))):
-        return value
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: plain(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(part) for part in value]
-    is_array = hasattr(value, "shape") and hasattr(value, "dtype")
-    shape = {"shape": list(value.shape), "dtype": str(value.dtype)} if is_array else {}
-    return {"not_json": type(value).__name__, **shape}
+    """A value for JSON. What JSON cannot express, or not within these limits, becomes a description."""
+    return Plain().of(value)
+
+
+class Plain:
+    def __init__(self) -> None:
+        self.left = MOST_PARTS
+
+    def of(self, value: Any, depth: int = 0) -> Any:
+        self.left -= 1
+        if isinstance(value, (str, bool, type(None))):
+            return value
+        if isinstance(value, (int, float)):
+            return number(value)
+        if depth < MOST_DEEP and isinstance(value, (list, tuple)) and len(value) <= self.left:
+            return [self.of(part, depth + 1) for part in value]
+        if depth < MOST_DEEP and isinstance(value, dict) and len(value) <= self.left:
+            if all(isinstance(key, str) for key in value):
+                return {key: self.of(part, depth + 1) for key, part in value.items()}
+        return {"not_json": type(value).__name__, **shape_of(value)}
+
+
+def number(value: Any) -> Any:
+    """JSON has no infinite numbers, and none that is no number; Python writes none of thousands of digits."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"not_json": "float", "text": repr(float(value))}
+    return value if value.bit_length() <= MOST_BITS else {"not_json": "int", "bits": value.bit_length()}
+
+
+def shape_of(value: Any) -> dict:
+    try:
+        return {"shape": list(value.shape), "dtype": str(value.dtype)}
+    except Exception: # it has none, or its code raises
+        return {}
 
 
 def install(pack: Any, functions: Any) -> None:

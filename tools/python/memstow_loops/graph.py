@@ -24,7 +24,7 @@ def document_of(text: Union[str, bytes], name: str) -> dict[str, Any]:
     """The JSON object that a text is."""
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LoopError(f"{name} is no JSON: {error}") from None
     if not isinstance(document, dict):
         raise LoopError(f"{name} is no JSON object")

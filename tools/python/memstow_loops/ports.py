@@ -3,7 +3,6 @@ with mode, tags and type, and the order in which its nodes run. Never guesses: i
 names the nodes."""
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,41 +62,50 @@ def _tags_of(graph: Graph, node_id: str) -> tuple[str, ...]:
 
 
 class _Types:
-    """Follows links through ports, which take any type, to nodes with declared types."""
+    """Follows links through ports, which take any type, to nodes with declared types. What a port gives and who takes
+    it is found once for each, in order, so that long chains of ports cost no more than others."""
 
-    def __init__(self, graph: Graph, classes: Classes) -> None:
+    def __init__(self, graph: Graph, classes: Classes, nodes: list[str]) -> None:
         self.graph, self.classes = graph, classes
         self.taking = consumers(graph)
         self.warnings: list[str] = []
+        self.of_port: dict[str, str] = {}  # the type that a port gives, from its source
+        # for each type that a port's takers want: the first of them, its input, and its choices
+        self.takers: dict[str, dict[str, tuple[str, str, Any]]] = {}
+        ports = [node_id for node_id in nodes if graph[node_id]["class_type"] == PORT]
+        for node_id in ports:
+            source = self.source(node_id)
+            self.of_port[node_id] = self.given(*source) if source else ANY
+        for node_id in reversed(ports):
+            self.takers[node_id] = self._takers(node_id)
 
     def given(self, node_id: str, slot: int) -> str:
         """The type of a node's output."""
         outputs = class_of(self.graph, node_id, self.classes).outputs
         if slot >= len(outputs) or slot < 0:
             raise LoopError(f"{name_of(node_id, self.graph[node_id])} has no output {slot}: it has {len(outputs)}")
-        if self.graph[node_id]["class_type"] != PORT:
-            return outputs[slot]
-        source = self.source(node_id)
-        return self.given(*source) if source else ANY
+        return self.of_port.get(node_id, outputs[slot])
 
     def source(self, node_id: str) -> tuple[str, int] | None:
         """The source of a port's value."""
         return next(((source, slot) for name, source, slot in links_of(self.graph[node_id]) if name == VALUE), None)
 
-    def takers(self, node_id: str) -> Iterator[tuple[str, str, str, Any]]:
-        """(node, input, type, choices) for each node that takes a port's value, directly or through other ports."""
+    def _takers(self, node_id: str) -> dict[str, tuple[str, str, Any]]:
+        """Those that take a port's value, directly or through other ports."""
+        found: dict[str, tuple[str, str, Any]] = {}
         for taker, name, _slot in self.taking[node_id]:
-            if self.graph[taker]["class_type"] == PORT:
-                yield from self.takers(taker)
+            if taker in self.takers:
+                found = {**self.takers[taker], **found}
                 continue
             spec = class_of(self.graph, taker, self.classes).inputs.get(name)
             if spec is not None and spec.type != ANY:
-                yield taker, name, spec.type, spec.options.get("options")
+                found.setdefault(spec.type, (taker, name, spec.options.get("options")))
+        return found
 
     def taken(self, node_id: str, port: str) -> str:
         """The type that a port should get: one that all its consumers take. If there is none, "*" and a warning."""
         found = {kind: f"{name_of(taker, self.graph[taker])} takes {kind} at {name}"
-                 for taker, name, kind, _choices in self.takers(node_id)}
+                 for kind, (taker, name, _choices) in self.takers[node_id].items()}
         if not found:
             return ANY
         words = [[word.strip() for word in kind.split(",")] for kind in found]
@@ -132,18 +140,18 @@ def find_ports(graph: Graph, classes: Classes) -> Ports:
     nodes = order(graph)
     for node_id in graph:
         class_of(graph, node_id, classes)
-    types, found = _Types(graph, classes), []
+    types, found = _Types(graph, classes, nodes), []
     for node_id in nodes:
         if graph[node_id]["class_type"] != PORT:
             continue
         where, source = name_of(node_id, graph[node_id]), types.source(node_id)
         port = _id_of(graph, node_id)
         mode = _mode(source is not None, bool(types.taking[node_id]), where)
-        kind = types.given(*source) if source else ANY
+        kind = types.of_port[node_id]
         choices = None
         if kind == ANY and types.taking[node_id]:
             kind = types.taken(node_id, port)
-            choices = next((c for *_where, word, c in types.takers(node_id) if word == kind), None)
+            choices = types.takers[node_id].get(kind, (None, None, None))[2]
         found.append(Port(node_id, port, mode, kind, _tags_of(graph, node_id), choices))
     _check_twins(graph, found)
     return Ports(found, nodes, types.warnings)

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""What GET /memstow/loops shows of values: JSON that each reader of JSON takes, whatever the value is. Numbers that
+JSON does not have, lists without end, very deep and very large values, and objects whose code raises are described."""
+import importlib.util, json, math
+
+import support
+
+spec = importlib.util.spec_from_file_location("routes", support.ROOT / "tools/comfyui/loops/routes.py")
+routes = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(routes)
+
+
+class Array:
+    shape, dtype = (2, 3), "float32"
+
+
+class Raises:
+    @property
+    def shape(self):
+        raise RuntimeError("no shape")
+
+
+def shown(value):
+    return json.loads(json.dumps(routes.plain(value), allow_nan=False))
+
+
+def innermost(value):
+    while isinstance(value, list):
+        value = value[0]
+    return value
+
+
+same = [None, True, 0, -2**70, 1.5, "\udc80\0", [], {}, [1, ["x"]], {"a": {"b": [None]}}]
+assert shown(same) == same
+assert shown((1, (2,))) == [1, [2]]
+assert [shown(value)["text"] for value in (math.nan, math.inf, -math.inf)] == ["nan", "inf", "-inf"]
+assert shown({"huge": 10**5000}) == {"huge": {"not_json": "int", "bits": 16610}}
+assert shown([Array(), Raises(), {1: 2}]) == [{"not_json": "Array", "shape": [2, 3], "dtype": "float32"},
+                                              {"not_json": "Raises"}, {"not_json": "dict"}]
+endless, deep, shared = [], [], [0]
+endless.append(endless)
+for _ in range(5000):
+    deep = [deep]
+for _ in range(60):
+    shared = [shared, shared]
+for value in (endless, deep):
+    assert innermost(shown(value)) == {"not_json": "list"}
+routes.MOST_PARTS = 1000 # else this takes a second
+assert len(json.dumps(shown([shared, "x"]))) < 50_000
+assert shown([0] * 5000) == {"not_json": "list"}
