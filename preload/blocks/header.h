@@ -74,9 +74,20 @@ static inline bool header_is_small(const struct header *self, uint32_t mark) {
     return (uint64_t)mark + self->site + self->size == self->seal;
 }
 
-/* A key from the address and a secret of the process, in the bits above the site. */
-static inline uint32_t header_key(uintptr_t block, uint64_t secret) {
-    return (uint32_t)((block ^ secret) * 0x9E3779B97F4A7C15u >> 32) >> HEADER_SITE_BITS << HEADER_SITE_BITS;
+/* A key from the address, the mark and a secret of the process, in the bits above the site. */
+static inline uint32_t header_key(uintptr_t block, uint32_t mark, uint64_t secret) {
+    uint64_t all = block ^ secret ^ (uint64_t)mark << 32;
+    return (uint32_t)(all * 0x9E3779B97F4A7C15u >> 32) >> HEADER_SITE_BITS << HEADER_SITE_BITS;
+}
+
+/* A block that may be on the fast path: 16-aligned, and nothing special about it. */
+static inline bool header_is_plain(uint32_t mark) {
+    return mark == header_mark(header_generation(mark), sizeof(struct header));
+}
+
+/* The seal has only the lower 16 bits of the size. A larger block has one of these flags. */
+static inline bool header_size_fits(uint32_t mark, uint64_t size) {
+    return size >> 16 == 0 || (mark & (HEADER_LISTED | HEADER_EARLY) && size >> HEADER_SIZE_BITS == 0);
 }
 
 /* --- after the free --- */

@@ -11,8 +11,7 @@
 static bool has_header(const void *p) {
     const struct header *header = host_header(p);
     uint32_t mark = header_mark_in(header);
-    return header_magic(mark) && header->size >> HEADER_SIZE_BITS == 0 &&
-           header->site - header_site(header) == host_key(p, mark) &&
+    return header_magic(mark) && header_size_fits(mark, header->size) && host_has_key(p, header) &&
            header_generation(mark) <= header_generation(tracked_mark);
 }
 

@@ -48,9 +48,16 @@ static inline bool host_on_chunk(const void *p) { return (uintptr_t)p % OS_PAGE 
 static inline struct header *host_header(const void *p) { return (struct header *)p - 1; }
 
 /* The secret is made of addresses of ours, mixed, so a program does not write it by accident. Early blocks always have
- * a key: they are made before the next allocator is known, and freed after. */
+ * a key: they are made before the next allocator is known, and freed after. Otherwise plain blocks have none, because
+ * the fast path has no time for it. A damaged seal of theirs may be the mark of a block that is not plain, but has no
+ * key for that. */
 static inline uint32_t host_key(const void *p, uint32_t mark) {
-    return next_found == NEXT_FOREIGN || mark & HEADER_EARLY ? header_key((uintptr_t)p, (uintptr_t)&tracked_page) : 0;
+    bool keyed = next_found == NEXT_FOREIGN || !header_is_plain(mark);
+    return keyed ? header_key((uintptr_t)p, mark, (uintptr_t)&tracked_page) : 0;
+}
+
+static inline bool host_has_key(const void *p, const struct header *header) {
+    return header->site - header_site(header) == host_key(p, header_mark_in(header));
 }
 
 static inline void host_write_header(void *p, uint64_t size, uint32_t mark, uint32_t site) {

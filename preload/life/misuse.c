@@ -15,6 +15,7 @@
 #include "preload/blocks/chunk.h"
 #include "preload/blocks/gone.h"
 #include "preload/blocks/heaps.h"
+#include "preload/blocks/host.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/next.h"
 #include "preload/shared/os.h"
@@ -28,6 +29,7 @@ enum { BEFORE = sizeof(struct header), WORD = sizeof(uint64_t), SLACK = 31 };
 enum { CHUNK_PREVIOUS_IN_USE = 1, CHUNK_MAPPED = 2, CHUNK_NOT_MAIN = 4, CHUNK_FLAGS = 7, CHUNK_BIT_3 = 8 };
 enum { CHUNK_LEAST = 32, CHUNK_CACHED = 1040 /* CHUNK_CACHED: the largest that caches take, by default */ };
 #define CHUNK_MOST ((uint64_t)1 << HEADER_SIZE_BITS)
+#define HEAP_MOST ((uintptr_t)64 << 20)
 
 static uint64_t cache_key; /* 0: unknown, or there is none */
 
@@ -66,10 +68,12 @@ static bool is_size(uint64_t word) {
 
 bool misuse_may_be_chunk(const void *p) { return is_size(((const uint64_t *)p)[-1]); }
 
-/* The flag makes glibc look for a heap in front of the chunk, at a multiple of 64 MiB. */
+/* The flag makes glibc look for a heap in front of the chunk, at a multiple of 64 MiB, and for an arena there. */
 bool misuse_leads_astray(const void *p) {
-    uint64_t word = ((const uint64_t *)p)[-1];
-    return word >= CHUNK_MOST && (word & (CHUNK_MAPPED | CHUNK_NOT_MAIN)) == CHUNK_NOT_MAIN;
+    uint64_t word = ((const uint64_t *)p)[-1], arena, there;
+    if ((word & (CHUNK_MAPPED | CHUNK_NOT_MAIN)) != CHUNK_NOT_MAIN) return false;
+    if (word >= CHUNK_MOST) return true;
+    return can_look() && !(word_at((uintptr_t)p & ~(HEAP_MOST - 1), 0, &arena) && word_at(arena, 0, &there));
 }
 
 /* The usable bytes of a chunk in use at raw; 0: there is no such chunk. A chunk that is a mapping has whole pages. For
@@ -196,8 +200,7 @@ static bool was_in_bin(uintptr_t p) {
 static struct misuse of_marked(uintptr_t p, struct header header) {
     header_revive(&header);
     uint32_t mark = header_mark_in(&header);
-    bool whole = header_magic(mark) && header_generation(mark) <= own_generation() &&
-                 (header_distance(mark) == BEFORE || header.site < 1u << HEADER_SITE_BITS);
+    bool whole = header_magic(mark) && header_generation(mark) <= own_generation() && host_has_key((void *)p, &header);
     bool known = whole && header_generation(mark) == own_generation();
     return freed(p, p - (whole ? header_distance(mark) : BEFORE), header.size,
                  known ? header_site(&header) : SNAP_SITE_UNKNOWN);
@@ -209,29 +212,48 @@ static bool fits(uint64_t size, uint64_t usable) { return size <= usable - BEFOR
 
 static bool is_site(uint32_t site) { return site && site < 1u << HEADER_SITE_BITS; }
 
+/* One of the two is damaged. If both may be sites, nobody knows which. */
+static uint32_t site_of_two(uint32_t one, uint32_t other) {
+    bool may_be_one = is_site(one) && one < site_count(), may_be_other = is_site(other) && other < site_count();
+    if (may_be_one == may_be_other) return SNAP_SITE_UNKNOWN;
+    return may_be_one ? one : other;
+}
+
 /* The word in front of the block is intact. Without us the damaged bytes would belong to the block before it. The block
  * may be a parent's. */
 static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) {
-    uint32_t sealed = header->seal - tracked_mark - (uint16_t)header->size;
-    uint32_t site = is_site(header->site) ? header->site : is_site(sealed) ? sealed : SNAP_SITE_UNKNOWN;
+    uint32_t site = site_of_two(header->site, header->seal - tracked_mark - (uint16_t)header->size);
     if (own_generation()) site = SNAP_SITE_UNKNOWN;
     return (struct misuse){SNAP_MISUSE_DAMAGED, true, (void *)raw, header->size, site, 0};
 }
 
+static uint32_t sealed_size(const struct header *header) { return header->seal - tracked_mark - header->site; }
+
+/* Whether the seal has the size of such a chunk. Then only the word in front of the block is damaged. */
+static bool knows_size(const struct header *header, uint64_t usable) {
+    uint32_t size = sealed_size(header);
+    return is_site(header->site) && size < SNAP_LARGE_BYTES && fits(size, usable);
+}
+
 static struct misuse of_damaged_size(const struct header *header, uint64_t usable) {
-    uint32_t size = header->seal - tracked_mark - header->site;
-    bool known = is_site(header->site) && size < SNAP_LARGE_BYTES && fits(size, usable);
-    return (struct misuse){
-        SNAP_MISUSE_DAMAGED, false, NULL, known ? size : MISUSE_UNKNOWN, known ? header->site : SNAP_SITE_UNKNOWN, 0};
+    bool known = knows_size(header, usable);
+    return (struct misuse){SNAP_MISUSE_DAMAGED,
+                           false,
+                           NULL,
+                           known ? sealed_size(header) : MISUSE_UNKNOWN,
+                           known ? header->site : SNAP_SITE_UNKNOWN,
+                           0};
 }
 
 /* Nothing of our header may be left, but the chunk exists. If another chunk may begin at p, only the seal can
  * decide. */
 static struct misuse of_damaged(uintptr_t p, const struct header *header) {
     uint64_t usable = usable_at(p - BEFORE, p - BEFORE);
-    bool sealed = is_site(header->seal - tracked_mark - (uint16_t)header->size), other = is_size(header->size);
-    if (usable < BEFORE || (other && !sealed && usable_at(p, p - BEFORE))) return (struct misuse){0};
-    bool some = header->size || is_site(header->site) || sealed;
+    if (usable < BEFORE) return (struct misuse){0};
+    bool sum = is_site(header->seal - tracked_mark - (uint16_t)header->size);
+    bool sealed = sum || knows_size(header, usable), other = is_size(header->size) && !sealed;
+    if (other && usable_at(p, p - BEFORE)) return (struct misuse){0};
+    bool some = header->size || is_site(header->site) || sum;
     if (some && fits(header->size, usable)) return of_damaged_sum(p - BEFORE, header);
     return other ? (struct misuse){0} : of_damaged_size(header, usable);
 }

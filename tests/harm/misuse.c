@@ -254,6 +254,29 @@ static void written_over(void) {
     if (!is("spoilt large")) drop(p);
 }
 
+static void change_byte(int n, int change, const char *end) {
+    char *p = strcmp(end, "aligned") ? make(20) : memalign(128, 1045), *behind = make(20);
+    p[-n] ^= (char)change;
+    if (!strcmp(end, "resize")) p = resize(p, 3000);
+    drop(p);
+    drop(behind);
+}
+
+/* byte-N-CHANGE-END: changes one byte, N bytes in front of a small block. Behind it is another one. Or all those that
+ * glibc does not look at. */
+static void one_byte_changed(void) {
+    static const int changes[][2] = {{16, 1}, {15, 0x7f}, {14, 0x10}, {13, 1}, {12, 1}, {12, 2},
+                                     {12, 4}, {11, 0xfc}, {10, 1},    {9, 1},  {9, 2},  {9, 0x80}};
+    int n;
+    unsigned change;
+    char end[16];
+    for (size_t i = 0; is("each byte") && i < sizeof changes / sizeof *changes; i++) {
+        change_byte(changes[i][0], changes[i][1], "free");
+        change_byte(changes[i][0], changes[i][1], "resize");
+    }
+    if (sscanf(which, "byte-%d-%x-%15s", &n, &change, end) == 3) change_byte(n, (int)change, end);
+}
+
 static void no_block(void) {
     static char somewhere[64] __attribute__((aligned(16)));
     char here[64] __attribute__((aligned(16))) = {0}, *p = make(200);
@@ -274,6 +297,7 @@ int main(int count, char **arguments) {
     used_again();
     if (count > 2 && !strcmp(arguments[2], "front")) written_over();
     if (count > 2 && !strcmp(arguments[2], "large")) written_over_large();
+    if (count > 2 && !strcmp(arguments[2], "small")) one_byte_changed();
     if (count > 2 && !strcmp(arguments[2], "none")) no_block();
     if (count > 3) {
         printf("%d\n", getpid());

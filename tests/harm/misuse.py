@@ -148,6 +148,18 @@ for which in ("32", "64"):
 for n in (1, 4, 6, 8):
     check(f"heap-{n}-1-free", "large", message=False, **large | {"allocated": "make"})
 
+# A byte of the size that the seal does not have: the block is not taken for a large one, and the next one is unharmed.
+small = front | {"size_bytes": 20}
+check("byte-3-41-free", "small", message=False, times=1, **small)
+for n, change in (6, "41"), (7, "a6"):
+    check(f"byte-{n}-{change}-resize", "small", message=False, times=1, **small | {"call": "realloc", "now": "resize"})
+# A byte of site or seal: the header is then no other block's, such as one with another alignment or a mapping.
+alone, tracked, ours, misuses = run("each byte", "small")
+assert tracked[:2] == alone == (0, "") and len(ours) == 8, (alone, tracked, ours)
+assert [(m["size_bytes"], m["harmless"], m["call"]) for m in misuses] == [(20, True, "free"),
+                                                                         (20, True, "realloc")] * 12, misuses
+assert {function(m["allocated"]) for m in misuses} <= {"make", None}, misuses # two numbers of sites, and one is wrong
+
 # A program that writes one 0 too many there changes nothing, as without memstow.
 check("end of text", "front")
 check("int of zero", "front")
@@ -158,6 +170,9 @@ refuse = support.compile(REFUSES, name="refuse")
 tracked = support.run(refuse, support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", program, "reused")
 assert (tracked.stdout, tracked.stderr) == ("survived\n", ""), tracked
 assert support.report()["misuses"] == []
+
+# A damaged size in front of an aligned block is glibc's alone. Its flags do not lead glibc to where nothing is.
+assert run("byte-3-3c-aligned", "small")[1][0] == ABORTED
 
 # Pointers to no block are left to glibc.
 for which in ("stack", "static", "inside", "odd", "odd by eight"):

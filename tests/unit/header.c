@@ -72,6 +72,32 @@ Test(header, no_byte_changes_unseen) {
     for (int i = 10; i < 16; i++) cr_assert_eq(((const uint8_t *)&whole)[i], 0);
 }
 
+/* The seal has no more of the size than 16 bits. */
+Test(header, a_size_beyond_the_seal_needs_a_flag) {
+    const uint32_t plain = header_mark(3, 16);
+    for (int bit = 0; bit < 64; bit++) {
+        uint64_t size = (uint64_t)1 << bit | 24;
+        cr_assert_eq(header_size_fits(plain, size), bit < 16);
+        cr_assert_eq(header_size_fits(plain | HEADER_LISTED, size), bit < HEADER_SIZE_BITS);
+        cr_assert_eq(header_size_fits(plain | HEADER_EARLY, size), bit < HEADER_SIZE_BITS);
+    }
+}
+
+/* A plain block has no key. One changed byte of site or seal may leave a mark, but that of a block with a key, or of a
+ * later generation. */
+Test(header, one_changed_byte_leaves_no_plain_mark) {
+    const struct header whole = sealed(header_mark(0, 16), 4711, 24);
+    cr_assert(header_is_plain(header_mark_in(&whole)));
+    for (int byte = 0; byte < 8; byte++)
+        for (int value = 1; value < 256; value++) {
+            struct header one = whole;
+            ((uint8_t *)&one)[byte] ^= (uint8_t)value;
+            uint32_t mark = header_mark_in(&one);
+            bool plain = header_magic(mark) && header_is_plain(mark);
+            cr_assert(!plain || header_generation(mark) > 0, "byte %d, %d", byte, value);
+        }
+}
+
 Test(header, a_freed_one_is_no_block) {
     struct header header = sealed(header_mark(0, 16), 4711, 24);
     header_end(&header);
@@ -93,15 +119,19 @@ Test(header, a_freed_one_with_the_size_of_a_chunk_is_no_block) {
         }
 }
 
-Test(header, key_leaves_the_site_alone_and_depends_on_address_and_secret) {
-    int same_address = 0, same_secret = 0;
+Test(header, key_leaves_the_site_alone_and_depends_on_address_mark_and_secret) {
+    const uint32_t mark = header_mark(0, 64);
+    int same_address = 0, same_secret = 0, same_mark = 0;
     for (uintptr_t block = 16; block < 160000; block += 16) {
-        cr_assert_eq(header_key(block, 12345) & ((1u << HEADER_SITE_BITS) - 1), 0);
-        same_secret += header_key(block, 12345) == header_key(block + 16, 12345);
-        same_address += header_key(block, 12345) == header_key(block, 54321);
+        uint32_t key = header_key(block, mark, 12345);
+        cr_assert_eq(key & ((1u << HEADER_SITE_BITS) - 1), 0);
+        same_secret += key == header_key(block + 16, mark, 12345);
+        same_address += key == header_key(block, mark, 54321);
+        for (uint32_t bit = 0; bit < 26; bit++) same_mark += key == header_key(block, mark ^ 1u << bit, 12345);
     }
     cr_assert_lt(same_secret, 200);
     cr_assert_lt(same_address, 200);
+    cr_assert_lt(same_mark, 200);
 }
 
 /* glibc writes nothing there: behind the header, in large blocks 16 bytes further. */
