@@ -45,7 +45,7 @@ __attribute__((destructor)) static void end_at_exit(void) { process_end(SNAP_EXI
 /* --- exec: the same process goes on as another program --- */
 
 enum exec_kind { EXEC_PATH, EXEC_SEARCHED, EXEC_FD };
-enum { VARIABLES_MOST = 1 << 16 };
+enum { VARIABLES_MOST = 1 << 16, VARIABLES_ON_STACK = 256 };
 
 static int exec_next(enum exec_kind kind, const char *file, int fd, char *const arguments[],
                      char *const environment[]) {
@@ -64,24 +64,26 @@ static size_t variables_to_pass(char *const environment[]) {
     return preloaded && count < VARIABLES_MOST ? count : 0;
 }
 
-/* The environment tells the next image how many images came before it. The list is on the stack, because a vfork child
- * may not allocate. */
+/* The program's variables, but the one of an earlier image, and this one. */
+static void list_variables(char **list, char *const environment[], size_t count, char *variable) {
+    for (size_t i = 0; i < count; i++)
+        if (!is_variable(environment[i], "MEMSTOW_EXEC=")) *list++ = environment[i];
+    *list++ = variable;
+    *list = NULL;
+}
+
+/* The environment tells the next image how many images came before it. A vfork child, which may not allocate, tells
+ * nothing. A long list does not fit on the stack of every thread. */
 static int exec_with(enum exec_kind kind, const char *file, int fd, char *const arguments[],
                      char *const environment[]) {
-    char variable[PROCESS_EXEC_SIZE];
-    char *const *passed = environment;
+    char variable[PROCESS_EXEC_SIZE], **list = NULL;
     process_exec(true);
-    size_t count = variables_to_pass(environment);
-    if (count && process_exec_variable(variable)) {
-        char **list = alloca((count + 2) * sizeof *list);
-        size_t used = 0;
-        for (size_t i = 0; i < count; i++)
-            if (!is_variable(environment[i], "MEMSTOW_EXEC=")) list[used++] = environment[i];
-        list[used++] = variable;
-        list[used] = NULL;
-        passed = list;
-    }
-    int result = exec_next(kind, file, fd, arguments, passed);
+    size_t count = variables_to_pass(environment), length = (count + 2) * sizeof *list;
+    bool mapped = count > VARIABLES_ON_STACK;
+    if (count && process_exec_variable(variable)) list = mapped ? os_map(length) : alloca(length);
+    if (list) list_variables(list, environment, count, variable);
+    int result = exec_next(kind, file, fd, arguments, list ? list : environment);
+    if (list && mapped) os_unmap(list, length);
     process_exec(false);
     return result;
 }
