@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "preload/state/state_bytes.c" /* for its checksum */
+#include "preload/state/state_bytes.c" /* for the layout of a file */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,15 +16,15 @@ static void must(bool condition) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static _Alignas(8) char bytes[16 * OS_PAGE];
     struct state_bytes value;
-    struct sum sum = {{0}};
+    struct state_sum sum = {{0}};
     uint64_t length = os_round_up(size, OS_PAGE);
     if (!size || length > sizeof bytes) return 0;
     memset(bytes, 0, sizeof bytes);
     memcpy(bytes, data, size);
-    sum_add(&sum, bytes, length);
+    state_sum_add(&sum, bytes, length);
     int fd = memfd_create("value", MFD_CLOEXEC);
     must(fd >= 0 && write(fd, bytes, length) == (ssize_t)length);
-    int error = state_bytes_from_file(&value, fd, length, sum_of(&sum));
+    int error = state_bytes_from_file(&value, fd, length, state_sum_value(&sum));
     must(error == 0 || error == -EUCLEAN);
     if (error) return 0;
     const struct state_header *header = (const struct state_header *)value.base;

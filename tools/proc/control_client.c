@@ -89,7 +89,10 @@ int control_connect(pid_t pid, const char *path, char *error, size_t size) {
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%s", path);
     char *name = strrchr(folder, '/');
-    if (!name) return -1;
+    if (!name) {
+        snprintf(error, size, "its ledger names no path of a socket");
+        return -1;
+    }
     *name++ = 0;
     int fd = connect_and_close(open_inside(pid, folder), name, pid);
     if (fd == -ENOENT || fd == -ECONNREFUSED) {
