@@ -19,7 +19,7 @@ enum {
 enum vram_state {
     VRAM_LIVE,
     VRAM_STOWED,  /* the content is in `backup` */
-    VRAM_FREEING, /* until `event` has come; if there is none, until nothing runs in its context */
+    VRAM_FREEING, /* until `event` has come; if there is none, or it is copied, until nothing runs in its context */
     VRAM_WRECK,   /* it belongs to nobody; the driver has not taken all of it back yet */
 };
 
@@ -39,6 +39,7 @@ struct vram_block {
     bool moving;
     uint8_t refused;               /* enum vram_refusal: why others know its address; 0: nobody does */
     bool mixed;                    /* other owners have parts of it */
+    bool copied;                   /* a copy to or from it may go on: the driver has not said that it has ended */
     bool no_context;               /* the context in which it was freed has ended */
     uint32_t tried;                /* the last move that tried it */
     uint64_t searched, reached;    /* the last search for freed blocks, and for changed access, that tried it */

@@ -81,7 +81,7 @@ static int record(const struct vram_driver *driver, struct vram_block *self, cud
 int vram_end_in(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     int error = drop_event(driver, self); /* an event that could not be destroyed before */
     if (!error) error = record(driver, self, stream);
-    vram_end_give_back(self, error ? VRAM_LIVE : VRAM_FREEING);
+    vram_end_give_back(self, error ? self->state : VRAM_FREEING);
     return error;
 }
 
@@ -89,17 +89,29 @@ void vram_end_later(struct vram_block *self) { vram_end_give_back(self, VRAM_FRE
 
 /* --- work that any passing thread does --- */
 
-/* A wait for a whole context would break a capture. */
-static bool is_executed(const struct vram_driver *driver, struct vram_block *self) {
+static bool event_has_come(const struct vram_driver *driver, const struct vram_block *self) {
     struct vram_visit visit;
-    bool with_event = self->event;
-    if (self->state == VRAM_WRECK || self->no_context) return true;
-    if (!with_event && !cuda_captures_hold_off()) return false;
-    bool entered = !vram_driver_enter(driver, with_event ? self->event_context : self->context, &visit);
-    bool executed = entered && (with_event ? !driver->cuEventQuery(self->event) : !driver->cuCtxSynchronize());
-    if (!with_event) cuda_captures_go_on();
+    if (vram_driver_enter(driver, self->event_context, &visit)) return false;
+    bool has_come = !driver->cuEventQuery(self->event);
+    vram_driver_leave(driver, &visit);
+    return has_come;
+}
+
+/* A wait for a whole context would break a capture. */
+static bool context_has_ended_work(const struct vram_driver *driver, const struct vram_block *self) {
+    struct vram_visit visit;
+    if (!cuda_captures_hold_off()) return false;
+    bool entered = !vram_driver_enter(driver, self->context, &visit);
+    bool has_ended = entered && !driver->cuCtxSynchronize();
+    cuda_captures_go_on();
     if (entered) vram_driver_leave(driver, &visit);
-    return executed;
+    return has_ended;
+}
+
+static bool is_executed(const struct vram_driver *driver, const struct vram_block *self) {
+    if (self->state == VRAM_WRECK || self->no_context) return true;
+    if (self->event && !event_has_come(driver, self)) return false;
+    return (self->event && !self->copied) || context_has_ended_work(driver, self);
 }
 
 /* Takes a freed block that neither this search nor a later one has tried yet. */

@@ -123,7 +123,7 @@ static int wait_for_context(const struct vram_block *self) {
 bool vram_memory_free(uint64_t at, int *result) {
     struct vram_block *self = vram_memory_take(at);
     if (!self) return false;
-    bool waits = !self->in_stream && self->state == VRAM_LIVE;
+    bool waits = self->copied || (!self->in_stream && self->state == VRAM_LIVE);
     *result = 0;
     if (waits && !cuda_captures_hold_off()) {
         vram_end_later(self);
@@ -134,19 +134,19 @@ bool vram_memory_free(uint64_t at, int *result) {
         cuda_captures_go_on();
     }
     if (*result)
-        vram_end_give_back(self, VRAM_LIVE);
+        vram_end_give_back(self, self->state);
     else
         vram_end_now(&vram_driver, self);
     return true;
 }
 
-/* Nobody uses a stowed block. Any other block ends after the work on the stream. */
+/* Nobody uses a stowed block, unless a copy goes on. Any other block ends after the work on the stream. */
 bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result) {
     vram_memory_reap();
     struct vram_block *self = vram_memory_take(at);
     if (!self) return false;
     *result = 0;
-    if (self->state == VRAM_STOWED)
+    if (self->state == VRAM_STOWED && !self->copied)
         vram_end_now(&vram_driver, self);
     else
         *result = vram_end_in(&vram_driver, self, stream);

@@ -232,6 +232,7 @@ static void move_out(struct move *self) {
         bool moved = in_its_context(self, block, take_out);
         if (moved) self->moved += block->size, block->left_ns = os_now(), block->trigger = self->options->trigger;
         if (!moved) drop_backup(block);
+        block->copied = ring.unsettled;
         vram_end_give_back(block, moved ? VRAM_STOWED : VRAM_LIVE);
         if (moved) __atomic_fetch_add(&left, 1, __ATOMIC_RELEASE);
     }
@@ -262,6 +263,7 @@ static void move_in(struct move *self) {
     for (block = all; block && !self->refusal; block = block->in_move) in_its_context(self, block, copy_in);
     for (block = all; block; block = next) {
         next = block->in_move;
+        block->copied = ring.unsettled;
         if (self->refusal && !ring.unsettled) strip(block);
         if (!self->refusal) vram_backup_drop(&vram_driver, block);
         /* The memory gets a new id: a client that had registered it must register it again. */

@@ -356,3 +356,41 @@ Test(simcuda_moving_calls, of_pinned_memory, .init = a_quarter_of_a_gibibyte) {
     is_over_before("cuMemcpyHtoDAsync_v2", "cuMemHostUnregister");
     cr_assert(holds(at, 32 * MIB, 3));
 }
+
+/* ---- a copy that the driver does not end */
+
+/* Moves out, or back, while the driver says of no copy that it has ended. It runs on for a while. */
+static void break_off(bool back, uint64_t pinned) {
+    struct vram_move_options options = ANY;
+    uint64_t moved;
+    options.limits.pinned = pinned;
+    if (back) cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
+    sim_set_latency_us(100000);
+    sim_fail("cuStreamSynchronize", 1, 719, 6);
+    sim_fail("cuEventSynchronize", 1, 719, 6);
+    cr_assert_eq(back ? in(options, &moved) : out(options, &moved), VRAM_REFUSAL_DRIVER);
+    sim_fail(NULL, 0, 0, 0);
+}
+
+/* Whether the block is freed in order or at once, in a stream or not: the copy has its memory until it has ended. */
+static void free_beside_copy(bool back, uint64_t pinned, bool in_stream) {
+    uint64_t moved, before = proof_usage(0).used, at = served(4 * MIB, 1);
+    int result;
+    fill(at, 4 * MIB, 3);
+    break_off(back, pinned);
+    cr_assert(in_stream ? vram_memory_free_in(at, NULL, &result) : vram_memory_free(at, &result));
+    cr_assert_eq(result, 0);
+    OK(cuCtxSynchronize());
+    vram_memory_reap();
+    cr_assert_eq(proof_usage(0).faults, 0);
+    sim_set_latency_us(0);
+    at = served(4 * MIB, 1);
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE); /* this settles the ring */
+    cr_assert(vram_memory_free(at, &result) && !result);
+    cr_assert_eq(proof_usage(0).used, before);
+    cr_assert_eq(vram_sums(0, UINT32_MAX).backup, 0);
+}
+
+Test(simcuda_moving, free_beside_a_copy_that_goes_on) {
+    for (int i = 0; i < 8; i++) free_beside_copy(i & 1, i & 2 ? 64 * MIB : 0, i & 4);
+}
