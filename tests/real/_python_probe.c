@@ -11,6 +11,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/ledger/series.h"
 #include "preload/stacks/python.h"
+#include "preload/stacks/python_record.h"
 #include "preload/stacks/generation.h"
 #include "preload/ledger/budget.h"
 
