@@ -1,7 +1,7 @@
 # needs: deb:nodejs
 """The page's modules by themselves. Each can be imported: every name that it imports exists, and it uses every import.
 Rows come in order, however many are requested. Numbers and hidden characters are written correctly."""
-import json, re
+import json, re, shutil
 
 import support
 
@@ -17,14 +17,19 @@ for module in modules:
         for name in names.replace("\n", " ").split(","):
             assert re.search(rf"\b{name.strip()}\b", body), f"{module.name} takes {name.strip()}, and does not use it"
 
+# Older versions of Node want to be told that files are modules.
+COPY = support.HERE / "web"
+shutil.copytree(WEB, COPY)
+(COPY / "package.json").write_text('{"type": "module"}')
+
 support.run("node", "--input-type=module", "-e", f"""
 globalThis.addEventListener = () => {{}};
-for (const file of {json.dumps([module.as_uri() for module in modules])}) await import(file);
+for (const file of {json.dumps([(COPY / module.name).as_uri() for module in modules])}) await import(file);
 """)
 
 support.run("node", "--input-type=module", "-e", f"""
 import assert from "node:assert/strict";
-const {{ Order }} = await import({json.dumps((WEB / "order.js").as_uri())});
+const {{ Order }} = await import({json.dumps((COPY / "order.js").as_uri())});
 let state = 7;
 const any = (below) => (state = (state * 48271) % 2147483647) % below;
 for (const [count, kinds] of [[0, 1], [1, 1], [5, 3], [1999, 10], [50000, 1], [50000, 3], [50000, 40000],
@@ -42,7 +47,7 @@ for (const [count, kinds] of [[0, 1], [1, 1], [5, 3], [1999, 10], [50000, 1], [5
         assert.deepEqual(Array.from(order.slice(0, count), (row) => figures[row]), sorted);
         assert.equal(new Set(order.rows).size, count);
     }}
-const words = await import({json.dumps((WEB / "words.js").as_uri())});
+const words = await import({json.dumps((COPY / "words.js").as_uri())});
 assert.equal(words.sizeText(0), "0 B");
 assert.equal(words.ownerText({{ kind: "model", name: "UNET", origin: "wan.st" }}), "UNET (wan.st)");
 assert.equal(words.ownerText({{ kind: "node", name: "KSampler", origin: "node 3" }}), "KSampler");
@@ -58,7 +63,7 @@ assert.equal(words.durationText(200), "3 min 20 s");
 assert.equal(words.durationText(90061), "1 d 1 h");
 assert.equal(words.safeText("a\\u0000\\u202eb\\u007f\\u009b"), "a␀⟨U+202E⟩b␡⟨U+009B⟩");
 assert.equal(words.shortPath("/x/torch/__init__.py"), "torch/__init__.py");
-const {{ readState, writeState }} = await import({json.dumps((WEB / "state.js").as_uri())});
+const {{ readState, writeState }} = await import({json.dumps((COPY / "state.js").as_uri())});
 const usual = {{ view: "a", unit: "bytes", find: "", only: false, focus: -1 }};
 const state1 = {{ ...usual, view: "flame", find: "a b&c=#?%", only: true, focus: 7 }};
 assert.deepEqual(readState(writeState(state1, usual), usual), state1);
