@@ -48,7 +48,12 @@ with Loops() as comfy:
 
     name = comfy.begin(SLOW, inputs={"n": 0}, iterations=40)
     middle(name)
-    assert comfy.status_of("/interrupt", b"{}") == 200
+    def is_interrupted():
+        """Between two prompts ComfyUI has nothing to interrupt."""
+        assert comfy.status_of("/interrupt", b"{}") == 200
+        return comfy.loop(name, False)["state"] == "cancelled"
+
+    support.wait_for(is_interrupted, 30, "the end by an interrupt")
     ended(name, "interrupted")
     name = comfy.begin(SLOW, inputs={"n": 0}, iterations=40)
     middle(name)
