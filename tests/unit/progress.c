@@ -44,6 +44,7 @@ static int terminal_as_stderr(void) {
 
 Test(progress, is_shown_after_a_second) {
     int terminal = terminal_as_stderr();
+    progress_begin();
     work(5);
     cr_expect_str_eq(written(terminal), "");
     work(12);
@@ -62,7 +63,19 @@ Test(progress, is_for_terminals_only) {
     char byte;
     cr_assert_eq(pipe2(ends, O_NONBLOCK), 0);
     dup2(ends[1], STDERR_FILENO);
+    progress_begin();
     work(15);
     progress_end();
     cr_expect(read(ends[0], &byte, 1) == -1 && errno == EAGAIN);
+}
+
+/* Other commands print while they look up names. */
+Test(progress, is_between_begin_and_end) {
+    int terminal = terminal_as_stderr();
+    work(15);
+    cr_expect_str_eq(written(terminal), "", "it has not begun");
+    progress_begin();
+    progress_end();
+    work(15);
+    cr_expect_str_eq(written(terminal), "", "it is over");
 }

@@ -11,7 +11,7 @@
 
 void complain(const char *format, ...) {
     va_list arguments;
-    progress_end();
+    progress_hide();
     va_start(arguments, format);
     fputs("memstow: ", stderr);
     vfprintf(stderr, format, arguments);
@@ -21,6 +21,7 @@ void complain(const char *format, ...) {
 
 int usage_error(const char *command, const char *format, ...) {
     va_list arguments;
+    progress_hide();
     va_start(arguments, format);
     fputs("memstow: ", stderr);
     vfprintf(stderr, format, arguments);

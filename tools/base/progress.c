@@ -10,9 +10,7 @@
 
 static const uint64_t AFTER_NS = SECOND_NS, EVERY_NS = SECOND_NS / 5;
 
-static uint64_t begun_ns, said_ns; /* 0: not yet */
-
-void progress_begin(void) { begun_ns = duration_now(); }
+static uint64_t begun_ns, said_ns; /* begun_ns 0: it has not begun; said_ns 0: no line is shown */
 
 /* Whether there is a terminal. If there is, what the command prints is kept back until its end, or until it is a lot:
  * on the same terminal it would run into the line. */
@@ -25,11 +23,12 @@ static bool has_terminal(void) {
     return terminal;
 }
 
+void progress_begin(void) { begun_ns = has_terminal() ? duration_now() : 0; }
+
 void progress_say(const char *format, ...) {
     char words[512];
     va_list arguments;
-    if (!has_terminal()) return;
-    if (!begun_ns) progress_begin();
+    if (!begun_ns) return;
     uint64_t now = duration_now();
     if (now - begun_ns < AFTER_NS || now - said_ns < EVERY_NS) return;
     va_start(arguments, format);
@@ -40,7 +39,12 @@ void progress_say(const char *format, ...) {
     said_ns = now;
 }
 
-void progress_end(void) {
+void progress_hide(void) {
     if (said_ns) fputs("\r\033[K", stderr);
     said_ns = 0;
+}
+
+void progress_end(void) {
+    progress_hide();
+    begun_ns = 0;
 }

@@ -194,8 +194,9 @@ struct text_line text_left(const char *string, int width) {
 
 static bool has_styles(void) {
     static int styles = -1;
+    if (styles >= 0) return styles;
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    if (styles < 0) styles = isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    styles = isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
     return styles;
 }
 

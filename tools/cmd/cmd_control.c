@@ -241,6 +241,7 @@ static int order_ask(struct order *order) {
     struct sigaction action = {.sa_handler = count_interrupt};
     sigaction(SIGINT, &action, NULL);
     order->begun = now();
+    progress_begin();
     for (int i = 0; i < ATTEMPTS; i++) {
         int code = ask_once(order);
         if (code >= 0) return code;

@@ -1,6 +1,7 @@
 /* cmd_diff.c — memstow diff: shows what grew from one file to another. Rows are matched by name, in a stable order. */
 #include "tools/views/at_peak.h"
 #include "tools/base/complain.h"
+#include "tools/base/progress.h"
 #include "tools/cmd/commands.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/diff/diff.h"
@@ -407,6 +408,7 @@ int cmd_diff(int argc, char **argv) {
     diff.argument[1] = argv[optind + 1];
     diff.form_top = diff.top == not_given ? SIZE_MAX : diff.top;
     if (diff.top == not_given) diff.top = default_top(&diff);
+    progress_begin();
     code = known_load(&diff.suppressions, diff.suppressed_in);
     if (code == EXIT_FINE) code = cmd_diff_compare(&diff);
     for (int side = 0; side < 2; side++) {

@@ -1,5 +1,6 @@
 /* cmd_leaks.c — memstow leaks: shows what grows from run to run, and what retired owners left behind. */
 #include "tools/base/complain.h"
+#include "tools/base/progress.h"
 #include "tools/cmd/commands.h"
 #include "tools/html/html_page.h"
 #include "tools/leaks/leaks.h"
@@ -222,6 +223,7 @@ static int leaks_show(const struct choice *choice) {
 static int cmd_leaks_run(struct choice *choice, char **arguments, int count) {
     bool asks = choice->pid && !choice->follow.file && choice->timeout > 0;
     leak_sites_begin(&sites);
+    if (!choice->follow.file) progress_begin();
     int code = choice->follow.file ? leaks_follow(&choice->follow, &subject, &sites)
                                    : read_all(&subject, &sites, arguments, count);
     if (code == EXIT_FINE) code = leaks_find_in(choice);

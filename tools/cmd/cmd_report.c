@@ -1,5 +1,6 @@
 /* cmd_report.c — memstow report: shows what a process holds, or what it left. */
 #include "tools/base/complain.h"
+#include "tools/base/progress.h"
 #include "tools/cmd/commands.h"
 #include "tools/export/export.h"
 #include "tools/html/html_page.h"
@@ -120,6 +121,7 @@ static int write_report(struct report *report, const struct choice *choice) {
 
 static int report_show(const char *argument, struct choice *choice, bool more) {
     static struct subject subject;
+    progress_begin();
     int code = subject_open(&subject, argument, true);
     if (code != EXIT_FINE) return code;
     if ((code = subject_check_order("report", &subject, argument, &choice->before)) != EXIT_FINE) return code;

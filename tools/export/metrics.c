@@ -208,16 +208,12 @@ static int model_add(struct metrics *metrics, const struct image *image, const s
 
 /* The runs by outcome. */
 static int add_runs(struct metrics *metrics, const struct image *image) {
-    static const char *const outcomes[] = {"ok", "failed", "cancelled", "out-of-memory"};
-    uint64_t counts[sizeof outcomes / sizeof *outcomes] = {0}, all = 0;
-    for (size_t i = 0; i < image->owner_count; i++) {
-        const char *outcome = roster_outcome(&image->owners[i]);
-        for (size_t k = 0; outcome && k < sizeof outcomes / sizeof *outcomes; k++)
-            if (strcmp(outcome, outcomes[k]) == 0) counts[k]++, all++;
-    }
+    uint64_t counts[ROSTER_OUTCOMES] = {0}, all = 0;
+    for (size_t i = 0; i < image->owner_count; i++)
+        if (roster_outcome(&image->owners[i])) counts[image->owners[i].outcome]++, all++;
     int result = 0;
-    for (size_t k = 0; all && result == 0 && k < sizeof outcomes / sizeof *outcomes; k++)
-        result = add_of(metrics, RUNS, image, counts[k], "outcome", outcomes[k]);
+    for (uint32_t k = 0; all && result == 0 && k < ROSTER_OUTCOMES; k++)
+        result = add_of(metrics, RUNS, image, counts[k], "outcome", roster_outcome_word(k));
     return result;
 }
 

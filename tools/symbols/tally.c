@@ -2,6 +2,7 @@
 #include "tools/symbols/tally.h"
 #include "tools/views/at_peak.h"
 #include "tools/base/complain.h"
+#include "tools/base/progress.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/views/groups.h"
 #include "tools/symbols/innermost.h"
@@ -237,11 +238,13 @@ int tally_add(struct figures *figures, struct image *image, pid_t pid, int what)
 
 int tally_file(struct figures *figures, const char *path, int what) {
     static struct subject subject;
+    progress_begin();
     int code = subject_open(&subject, path, false);
     if (code != EXIT_FINE) return code;
     bool gone = subject.image.header.state == SNAP_EXECED;
     int result = gone ? 0 : tally_add(figures, &subject.image, subject.pid, what);
     subject_close(&subject);
+    progress_end(); /* the next run prints on the same terminal */
     if (result < 0) complain("not enough memory");
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }

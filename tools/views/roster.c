@@ -18,10 +18,14 @@ const char *roster_policy(const struct snap_owner *owner) {
     return owner->policy < sizeof policies / sizeof *policies ? policies[owner->policy] : NULL;
 }
 
+const char *roster_outcome_word(uint32_t outcome) {
+    static const char *const words[ROSTER_OUTCOMES] = {"ok", "failed", "cancelled", "out-of-memory"};
+    return words[outcome];
+}
+
 const char *roster_outcome(const struct snap_owner *owner) {
-    static const char *const outcomes[] = {"ok", "failed", "cancelled", "out-of-memory"};
     bool ended = owner->kind == SNAP_OWNER_RUN && roster_is_retired(owner);
-    return ended && owner->outcome < sizeof outcomes / sizeof *outcomes ? outcomes[owner->outcome] : NULL;
+    return ended && owner->outcome < ROSTER_OUTCOMES ? roster_outcome_word(owner->outcome) : NULL;
 }
 
 bool roster_is_retired(const struct snap_owner *owner) { return owner->state == SNAP_OWNER_RETIRED; }

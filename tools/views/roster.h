@@ -28,6 +28,9 @@ void roster_clear(struct roster *roster);
 
 const char *roster_kind(const struct snap_owner *owner);
 const char *roster_policy(const struct snap_owner *owner); /* NULL: no policy was set */
+enum { ROSTER_OUTCOMES = 4 };
+/* The word for an outcome below ROSTER_OUTCOMES. */
+const char *roster_outcome_word(uint32_t outcome);
 /* The outcome of a run that has ended; NULL: of anything else. */
 const char *roster_outcome(const struct snap_owner *owner);
 bool roster_is_retired(const struct snap_owner *owner);
