@@ -32,8 +32,8 @@ static uint32_t faults, told_at; /* told_at: 1 + how many contexts had ended at 
 
 /* --- what was freed last --- */
 
-/* A free of plain memory waits for the device, so the cost of its call stack does not show. A free in the order of a
- * stream is cheap, and has none. */
+/* A free of plain memory waits for the device, and takes its call stack as well: what that adds is not measured. A free
+ * in the order of a stream is cheap, and has none. */
 void cuda_fault_freed(const struct cuda_call *call, const struct snap_cuda_block *block) {
     if (!snap_cuda_on_device(block->kind)) return;
     struct snap_cuda_site made = cuda_counts_at(block->count);

@@ -50,6 +50,7 @@ assert [(m["kind"], m["size_bytes"], m["model"]) for m in misuses] == [
 assert misuses[0]["address"] == used[0]
 assert "give_it_back" in functions(misuses[0]["freed_first"]) and "load" in functions(misuses[0]["allocated"]), misuses
 text = support.memstow("report", "freed.mst").stdout
+assert "\n  next       look at the misused blocks below first\n" in text, text # no block was freed twice
 assert f"{NAME}: perhaps used by a kernel after it was freed" in text and "error 700 came from" in text, text
 errors, _, faults, misuses = run("found_by_free")
 assert "found by cudaFree" in errors and len(faults) == 1 and len(misuses) == 1, (errors, faults, misuses)

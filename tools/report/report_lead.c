@@ -97,7 +97,7 @@ static void next_command(const char *before, const char *subject, const char *af
 static void next(const struct report *report) {
     const struct image *image = report->image;
     if (image->misuse_count)
-        lead_line("next", "mend the misused blocks below first: the program freed one twice, or wrote in front of it");
+        lead_line("next", "look at the misused blocks below first");
     else if (at_peak_since_freed(image))
         next_command("report --peak", report->argument, ": most of the peak was freed before the end");
     else if (has_owner(image, SNAP_OWNER_RUN))
