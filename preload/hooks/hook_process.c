@@ -22,6 +22,7 @@
 #include "preload/life/process.h"
 #include "preload/life/sandbox.h"
 #include "preload/stow/stow.h"
+#include "preload/base/seal.h"
 #include "preload/base/symbol.h"
 #include "preload/stacks/stack.h"
 
@@ -55,12 +56,28 @@ static int exec_next(enum exec_kind kind, const char *file, int fd, char *const 
 
 static bool is_variable(const char *text, const char *name) { return !strncmp(text, name, strlen(name)); }
 
-/* The number of variables. 0: there are none, or the next image will not load this library, or there is no room for one
- * more. */
+/* Whether an argument of a system call points to memory that exists. In a sandbox the kernel is not asked. */
+static bool may_read(const void *from, size_t length) {
+    char copy[sizeof(uint64_t)];
+    return !seal_settles() || os_peek(copy, from, length);
+}
+
+/* Whether variable `i` of a list that the program made can be read. The kernel has an error for one that cannot. */
+static bool may_read_variable(char *const environment[], size_t i) {
+    return environment == environ ||
+           (may_read(&environment[i], sizeof *environment) && (!environment[i] || may_read(environment[i], 1)));
+}
+
+/* The number of variables. 0: there are none, the next image will not load this library, there are too many, or the
+ * list cannot be read. */
 static size_t variables_to_pass(char *const environment[]) {
     size_t count = 0;
     bool preloaded = false;
-    for (; environment && environment[count]; count++) preloaded |= is_variable(environment[count], "LD_PRELOAD=");
+    for (; environment; count++) {
+        if (!may_read_variable(environment, count)) return 0;
+        if (!environment[count]) break;
+        preloaded |= is_variable(environment[count], "LD_PRELOAD=");
+    }
     return preloaded && count < VARIABLES_MOST ? count : 0;
 }
 
@@ -183,7 +200,9 @@ int hook_clone(int (*start)(void *), void *stack, int flags, void *argument, ...
 }
 
 static bool is_fork(long number, unsigned long first) {
-    if (number == SYS_clone3) return first && !(((const struct clone_args *)first)->flags & CLONE_VM);
+    const struct clone_args *asked = (const void *)first;
+    if (number == SYS_clone3)
+        return asked && may_read(&asked->flags, sizeof asked->flags) && !(asked->flags & CLONE_VM);
     return number == SYS_fork || (number == SYS_clone && !(first & CLONE_VM));
 }
 

@@ -40,6 +40,28 @@ int main(void) {
 ''', "execs", count=2)
 assert all(r["process"]["state"] == "exited" for r in reports.values())
 
+# The kernel has an error for memory that does not exist. The program gets it, and goes on.
+bad_pointers = support.compile(r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void) {
+    char *const arguments[] = {"true", 0}, *const environment[] = {"LD_PRELOAD=", "A=1", (char *)8, 0};
+    char *const nowhere = (char *)4096;
+    execve("/bin/true", arguments, (char *const *)nowhere);
+    printf("%d ", errno == EFAULT);
+    execve("/bin/true", arguments, environment);
+    printf("%d ", errno == EFAULT);
+    execve("/bin/true", (char *const *)nowhere, environment + 3);
+    printf("%d ", errno == EFAULT);
+    syscall(SYS_clone3, nowhere, 64);
+    printf("%d\n", errno == EFAULT);
+}
+""", "bad_pointers")
+assert support.track(bad_pointers).stdout == "1 1 1 1\n"
+
 # Then it succeeds: the new image has a file, and the file of the old image is kept beside it.
 support.track("sh", "-c", "PATH=/nowhere:/absent:/usr/bin:/bin exec env true", file="found.mst")
 assert support.report("found.mst")["process"]["name"] == "true"

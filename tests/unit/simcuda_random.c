@@ -139,8 +139,12 @@ static void finish(struct walker *walkers, int count, uint64_t before) {
     struct vram_sums sums = vram_sums(0, UINT32_MAX);
     cr_assert_eq(usage.used, before);
     cr_assert(!usage.blocks && !usage.reserved_va && !usage.faults && !usage.pending && !usage.registered);
-    cr_assert(!sums.live && !sums.stowed && !sums.asked && !sums.backup && !sums.blocks && !sums.wrecks);
-    cr_assert(!sums.in_streams && !sums.streams_taken);
+    cr_assert(!sums.live && !sums.stowed && !sums.asked && !sums.backup && !sums.blocks && !sums.wrecks &&
+                  !sums.in_streams && !sums.streams_taken,
+              "live %lu, stowed %lu, asked %lu, backup %lu, blocks %lu, wrecks %lu, in streams %lu, streams taken %lu",
+              (unsigned long)sums.live, (unsigned long)sums.stowed, (unsigned long)sums.asked,
+              (unsigned long)sums.backup, (unsigned long)sums.blocks, (unsigned long)sums.wrecks,
+              (unsigned long)sums.in_streams, (unsigned long)sums.streams_taken);
 }
 
 static void fail_at_each_call(uint64_t pinned) {
@@ -168,12 +172,14 @@ Test(simcuda_random, an_error_at_each_call_in_turn) { fail_at_each_call(0); }
 
 Test(simcuda_random, the_same_with_pinned_backups) { fail_at_each_call(64 * MIB); }
 
+static uint32_t number_asked(const char *variable, uint32_t otherwise) {
+    const char *asked = getenv(variable);
+    return asked ? (uint32_t)atoi(asked) : otherwise;
+}
+
 /* simcuda/moving_long.py asks for many. */
 enum { STEPS = 60 };
-static uint32_t rounds(uint32_t few) {
-    const char *asked = getenv("SIMCUDA_ROUNDS");
-    return asked ? (uint32_t)atoi(asked) : few;
-}
+static uint32_t rounds(uint32_t few) { return number_asked("SIMCUDA_ROUNDS", few); }
 
 /* An error at one call of each round: at the first call in the first round, at the second in the second, and so on
  * until a round has fewer calls; then again from the first. Every other round has a few more errors at random calls. */
@@ -188,7 +194,7 @@ static void inject(uint32_t round, uint32_t *random) {
 
 Test(simcuda_random, random_steps_with_errors, .timeout = 36000) {
     uint64_t before = proof_usage(0).used;
-    struct walker self = {.random = 1};
+    struct walker self = {.random = number_asked("SIMCUDA_SEED", 1)};
     for (uint32_t round = 0, all = rounds(60); round < all; round++) {
         inject(round, &self.random);
         for (int i = 0; i < STEPS; i++) step(&self);
@@ -208,7 +214,7 @@ static void *walk(void *walker) {
 Test(simcuda_random, random_steps_of_threads_with_errors, .timeout = 36000) {
     uint64_t before = proof_usage(0).used;
     struct walker walkers[OWNERS] = {0};
-    uint32_t random = 1;
+    uint32_t random = number_asked("SIMCUDA_SEED", 1);
     for (uint32_t round = 0, all = rounds(60); round < all; round++) {
         pthread_t threads[OWNERS];
         inject(round, &random);
