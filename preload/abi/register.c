@@ -150,7 +150,7 @@ static void get_slot(void) {
     if (unlikely(thread_self == &thread_nobody) && process_tracked()) thread_slot();
 }
 
-/* A signal handler in between opens and closes its own scopes. */
+/* A signal handler that runs in the middle of the change opens and closes only its own scopes. */
 static void changed(struct scopes *scopes) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->epoch = 0;

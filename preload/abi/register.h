@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* With the first owner, tags come into use, and the control socket opens. */
+/* Opening the first owner turns tags on, and starts the control socket. */
 int64_t register_opened(int64_t id);
 
 #pragma GCC visibility pop

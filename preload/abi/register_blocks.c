@@ -88,7 +88,7 @@ static bool hand_out(char *out, uint32_t size, const struct memstow_block *block
     return true;
 }
 
-/* Reads and writes this many at once. Returns how many of them are blocks, or -EFAULT. */
+/* Looks up at most AT_ONCE addresses, and writes the answers. Returns the number of blocks found, or -EFAULT. */
 static int64_t find_some(const uint64_t *addresses, uint32_t count, uint32_t how, char *out, uint32_t size) {
     uint64_t some[AT_ONCE];
     struct memstow_block blocks[AT_ONCE];

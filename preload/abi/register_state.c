@@ -157,7 +157,7 @@ static uint64_t header_bytes(uint32_t count) {
 
 static void drop_tables(struct tables *self) { os_unmap(self->header, self->length); }
 
-/* These are copies: the program may change its own meanwhile. */
+/* Copies the program's tables, because the program may change its own meanwhile. */
 static int64_t make_tables(struct tables *self, const char *type, const struct memstow_state_part *parts,
                            uint32_t count) {
     uint64_t bytes = count * sizeof *parts;

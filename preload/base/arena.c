@@ -1,5 +1,5 @@
-/* arena.c — see arena.h. A bump allocator whose position and chunk share one word, so that a signal handler or
- * another thread at any point only ever loses a compare-and-swap. */
+/* arena.c — see arena.h. A bump allocator. Position and chunk share one word, which changes by compare-and-swap. So if
+ * a signal handler or another thread allocates in between, the compare-and-swap fails and is repeated. */
 #include "preload/base/arena.h"
 
 #include <sys/mman.h>

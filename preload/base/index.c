@@ -43,8 +43,9 @@ static uint32_t *table_of(const struct index *self, uint32_t bits) {
 /* The slot holds the low 8 bits of the hash; the upper bits choose the position. */
 static uint32_t place_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779B1u) >> (32 - bits); }
 
-/* The first slot, from the hash's position on, that ends the search: it has an equal record, or is empty or sealed.
- * Instead of an empty slot it is an earlier slot that is GONE, if there was one. *seen: its content. */
+/* The slot at which the search ends, from the hash's position on: the first slot that has an equal record, is empty, or
+ * is sealed. If the search ends at an empty slot and passed a slot that is GONE, the first such slot is returned
+ * instead. *seen: the content of the slot. */
 static uint32_t *probe(const struct index *self, uint32_t *table, uint32_t bits, uint32_t hash, const void *key,
                        uint32_t *seen) {
     uint32_t mask = (1u << bits) - 1, *gone = NULL;

@@ -1,8 +1,8 @@
 /* lock.h — for work of one thread at a time that must not be left half done.
  * In: a thread that wants to do it. Out: whether it may, now or after a bounded wait. While a thread holds a lock, no
- * signal handler runs on it: none can jump out of the work for good (longjmp), or find its own thread in the middle of
- * it. That takes two system calls, so locks are for rare work. In a sandbox nothing is asked of the kernel, so handlers
- * do run. */
+ * signal handler runs on it: a handler could leave the work half done by longjmp, or wait for a lock of its own thread.
+ * Blocking signals takes two system calls, so locks are for rare work. In a sandbox these calls are not made, so
+ * handlers do run. */
 #ifndef MEMSTOW_LOCK_H
 #define MEMSTOW_LOCK_H
 

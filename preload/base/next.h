@@ -18,7 +18,7 @@ struct next_allocator {
     size_t (*usable)(void *);
 };
 
-/* Until next_find: glibc's, which are always there. */
+/* glibc's functions, until next_find makes its choice. */
 extern struct next_allocator next;
 
 /* glibc's own, whatever `next` is. Blocks from before next_find, and pointers from __libc_malloc, belong to it. */
@@ -30,13 +30,14 @@ extern bool next_is_glibc, next_spares;
 
 enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };
 
-/* The allocator that serves raw memory. Only over NEXT_FOREIGN can a foreign pointer look like one of ours. */
+/* The allocator that serves raw memory. A foreign pointer can look like one of ours only with NEXT_FOREIGN. */
 extern enum next_kind next_found;
 
 /* Chooses. Falls back to glibc when mimalloc is wanted but not built in. */
 void next_find(bool want_mimalloc);
 
-/* Before the first use of mimalloc, by one thread at a time: does the work of its constructor, which was taken out. */
+/* Does the work of mimalloc's constructor, which was taken out of the build. Call it before the first use of mimalloc,
+ * from one thread at a time. */
 void next_begin_mimalloc(void);
 
 /* For alignments that are no powers of two: the program's own aligned_alloc. */

@@ -9,7 +9,8 @@
 
 enum { PAUSES = 1 << 17 };
 
-/* The kernel wipes it in a forked child: the threads on their way are the parent's. */
+/* The number of threads that are about to enter a sandbox. The kernel wipes the page in a forked child, because those
+ * threads are the parent's. */
 static struct {
     uint32_t entering;
     char pad[OS_PAGE - sizeof(uint32_t)];

@@ -17,7 +17,7 @@ uintptr_t symbol_find(const struct link_map *object, const char *name, size_t *s
 
 /* That of libc. NULL: it has none. */
 void *symbol_of_libc(const char *name);
-bool symbol_is_in_libc(const void *address); /* by where the code lies: the name proves nothing */
+bool symbol_is_in_libc(const void *address); /* Decides by where the code lies, because a name proves nothing. */
 
 /* The next definition of this name behind ours, among the objects that the program was started with. NULL: there is
  * none up to libc. */

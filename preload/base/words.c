@@ -34,7 +34,8 @@ static uint32_t slot_of(const struct words_table *table, uint64_t word) {
     }
 }
 
-/* Another word may have taken the slot since: then the number is that one's. */
+/* Another word may have taken the slot since. Then the number belongs to that word, so the word is checked once
+ * more. */
 uint32_t words_find(const struct words *self, uint64_t word) {
     const struct words_table *table = __atomic_load_n(&self->table, __ATOMIC_ACQUIRE);
     uint32_t slot = table ? slot_of(table, word) : WORDS_NONE;
@@ -43,8 +44,8 @@ uint32_t words_find(const struct words *self, uint64_t word) {
     return likely(word_at(table, slot) == word) ? number : WORDS_NONE;
 }
 
-/* The word is written last: a reader that finds it finds its number. A reader that sees the number sees that the word
- * before it is gone. */
+/* The number is written before the word: a reader that finds the word finds its number. A reader of the slot's earlier
+ * word that sees the new number also sees that its word is gone. */
 static void words_insert(struct words_table *table, uint64_t word, uint32_t number) {
     uint32_t mask = words_size_of(table) - 1, slot = first_slot(table, word);
     while (word_at(table, slot) > GONE) slot = (slot + 1) & mask;
@@ -57,7 +58,7 @@ static void words_insert(struct words_table *table, uint64_t word, uint32_t numb
 static uint32_t words_sweep(struct words_table *table) {
     uint32_t mask = words_size_of(table) - 1, live = 0;
     for (uint32_t slot = 0; slot <= mask; slot++) live += word_at(table, slot) > GONE;
-    for (uint32_t slot = 2 * mask + 1; slot-- > 0;) /* twice around, because the end leads to the beginning */
+    for (uint32_t slot = 2 * mask + 1; slot-- > 0;) /* twice, because a search wraps from end to beginning */
         if (word_at(table, slot & mask) == GONE && word_at(table, (slot + 1) & mask) == EMPTY) {
             __atomic_store_n(&table->words[slot & mask], EMPTY, __ATOMIC_RELEASE);
             table->used--;

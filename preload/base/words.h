@@ -27,7 +27,7 @@ bool words_put(struct words *self, uint64_t word, uint32_t number);
  * such reader, or that it does not matter. */
 bool words_take_out(struct words *self, uint64_t word);
 
-/* Forgets all; nobody else may be at it. */
+/* Forgets all words. No other thread may use the table meanwhile. */
 void words_clear(struct words *self);
 
 #pragma GCC visibility pop

@@ -9,8 +9,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Whether glibc made a mapping for a large block. malloc gives such a block no header of ours: in front of glibc's
- * header lies no memory, as without us. */
+/* Whether glibc made a mapping for a large block. malloc gives such a block no header of ours. So no memory lies in
+ * front of glibc's header, just as without memstow. */
 bool chunk_is_mapped(const void *raw, uint64_t size);
 /* The mark of a new block without a header. For such a mapping it holds a check sum of glibc's header. */
 uint32_t chunk_mark(const void *p, uint64_t size);

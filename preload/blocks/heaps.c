@@ -32,7 +32,7 @@ struct heap {
  * are, even when they are freed. */
 static bool left_behind;
 
-static struct next_allocator base; /* the allocator that was there before us */
+static struct next_allocator base; /* the allocator that was there before this room */
 static struct words by_owner;      /* owner to its number in heaps[] */
 static struct words by_heap;       /* address of the mi_heap_t to that number */
 enum { SLAB = 64, SLABS = OWNERS_LIMIT / SLAB };
@@ -104,10 +104,10 @@ static void heaps_let_go(struct heap *self) {
     if (unlikely(__atomic_sub_fetch(&self->state, BLOCK, __ATOMIC_ACQ_REL) == RETIRED)) destroy_if_over(self);
 }
 
-/* mimalloc keeps one free page for each size, up to 64 KiB each. No new block comes into the heap of a retired owner,
- * and there one surviving block held up to 1.3 MB of such pages. They are given back here. Only the thread that
- * allocated in a page can give it back, which is usually the heap's maker. Pages of other threads stay until those
- * threads end. */
+/* Gives back the free pages of a retired owner's heap. mimalloc keeps one free page for each size, up to 64 KiB each. A
+ * retired heap gets no new blocks, so these pages are never used again: one surviving block held up to 1.3 MB of them.
+ * A page can be given back only by the thread that allocated in it, which is usually the heap's maker. Pages of other
+ * threads stay until those threads end. */
 static void tidy(struct heap *self, uint32_t thread) {
     if (self->maker != thread) return;
     /* This counts as a block, so nobody destroys the heap meanwhile. */

@@ -35,8 +35,8 @@ enum { HOST_BEFORE = sizeof(struct header) };
 
 static inline bool host_on_page(const void *p) { return (uintptr_t)p % OS_PAGE == 0; }
 
-/* Where a large block lies for which glibc made a mapping: behind glibc's header, or at the next multiple of 64, or at
- * the start of a page. If it was freed before, there may be no memory in front of such an address. */
+/* If glibc made a mapping for a large block, the block begins at one of three places: behind glibc's header, at the
+ * next multiple of 64, or at the start of a page. After the block was freed, there may be no memory in front of it. */
 enum { HOST_CHUNK_IN_PAGE = 0x10, HOST_ALIGNED_FIRST = 64 };
 
 static inline bool host_may_be_first(const void *p) {
@@ -47,10 +47,10 @@ static inline bool host_on_chunk(const void *p) { return (uintptr_t)p % OS_PAGE 
 
 static inline struct header *host_header(const void *p) { return (struct header *)p - 1; }
 
-/* The secret is made of addresses of ours, mixed, so a program does not write it by accident. Early blocks always have
- * a key: they are made before the next allocator is known, and freed after. Otherwise plain blocks have none, because
- * the fast path has no time for it. A damaged seal of theirs may be the mark of a block that is not plain, but has no
- * key for that. */
+/* The key of a block's header, made of a secret: addresses of ours, mixed. A program does not write it by accident.
+ * Over a foreign allocator every block has a key, because the early blocks, made before the next allocator was known,
+ * have one, too. Over glibc and mimalloc plain blocks have none, because the fast path has no time for it. If the seal
+ * of such a block is damaged and looks like the mark of a block that is not plain, the missing key shows the damage. */
 static inline uint32_t host_key(const void *p, uint32_t mark) {
     bool keyed = next_found == NEXT_FOREIGN || !header_is_plain(mark);
     return keyed ? header_key((uintptr_t)p, mark, (uintptr_t)&tracked_page) : 0;

@@ -28,7 +28,7 @@ struct event {
     uint32_t site, tid, ticket;
     int32_t advice;
     uint64_t address, length, time;
-    uint64_t source; /* ADD: an address whose mapping has the new one's kind; 0: use `kind` and `shared` */
+    uint64_t source; /* ADD: an address in a mapping whose kind the new mapping gets; 0: use `kind` and `shared` */
 };
 
 static struct event events[EVENTS];

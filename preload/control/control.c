@@ -200,7 +200,7 @@ static void say_why_not(const char *what, int error) {
     ledger_fact(SNAP_FACT_NOTE, note);
 }
 
-/* Only once for each path. */
+/* Notes each path only once. */
 static void tell_endpoint(void) {
     static char told[ENDPOINT_SIZE];
     if (!strcmp(told, page.endpoint.path)) return;
@@ -287,7 +287,7 @@ bool control_stop(uint32_t seconds) {
     return ended;
 }
 
-/* glibc sees whether a thread has ended without a system call. */
+/* pthread_tryjoin_np sees without a system call whether a thread has ended. */
 void control_await(void) {
     for (uint64_t i = 0; i < PAUSES && __atomic_load_n(&page.lingers, __ATOMIC_ACQUIRE); i++) {
         if (pthread_tryjoin_np(page.listener, NULL) == 0) __atomic_store_n(&page.lingers, false, __ATOMIC_RELEASE);

@@ -26,8 +26,8 @@ bool control_stop(uint32_t seconds);
 /* Starts the threads that control_stop has ended. Call it on the same thread. */
 void control_resume(void);
 
-/* Waits until threads have ended that control_stop did not wait for any longer. It makes no system call, because the
- * caller may be in a sandbox: it spins, for some ten seconds to minutes at most. One caller at a time. */
+/* Waits for the threads that control_stop gave up on. It makes no system call, because the caller may be in a sandbox:
+ * it spins, for some ten seconds to minutes at most. One caller at a time. */
 void control_await(void);
 
 /* The process is about to end: removes the socket. Threads may still be at work. */

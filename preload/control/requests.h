@@ -20,13 +20,14 @@ enum request_state { REQUEST_NONE, REQUEST_WAITING, REQUEST_TAKEN, REQUEST_DONE 
 /* The ticket; -EBUSY: too many requests are unanswered; -ENOTSUP: only a program answers this kind, and this one does
  * not. */
 int64_t requests_add(uint32_t kind, uint32_t owner, const char *text);
-/* Passes on a trigger that nobody waits for, one at a time. False: memstow handles it itself. */
+/* Passes a trigger on to the program. Nobody waits for an answer. Only one such trigger is in the queue at a time.
+ * False: memstow handles the trigger itself. */
 bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed);
 /* The state of a request. REQUEST_DONE comes once, with the answer; after that the state is REQUEST_NONE. */
 enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256]);
 /* Nobody waits for the answer any more. A request that nobody has taken is taken back. */
 void requests_leave(uint64_t ticket);
-/* Takes back a request that nobody has taken. True: it did. */
+/* Takes back a request. False: it was already taken. */
 bool requests_take_back(uint64_t ticket);
 
 /* --- answers --- */

@@ -30,8 +30,8 @@ enum {
     LITTLE = 64,       /* a fold that frees less than one site in 64 never is */
     PATIENCE = 16,     /* after such a fold: the next one waits until one stack in 16 sites lacked room */
     RESERVE = 8,       /* at most one site in 8 is kept free */
-    TIME_SHARE = 25,   /* a fold in between may take 1/25 of the program's time */
-    SOME_WANTS = 1024, /* stacks without room, until a fold is considered again */
+    TIME_SHARE = 25,   /* a fold that frees a share between these two may take 1/25 of the program's time */
+    SOME_WANTS = 1024, /* so many stacks must lack room before a fold is considered again */
 };
 
 /* Stacks that allocated least often go first. A bucket is the logarithm of the number of allocations. */
@@ -53,7 +53,7 @@ static struct {
     unsigned last_bucket;          /* the last bucket that goes */
     uint32_t young, given;         /* young: new sites that could go; given: sites that went */
     bool poor;                     /* this fold, or the last one, found too few sites */
-    bool paid;                     /* `poor`, but the program's time pays for it */
+    bool paid;                     /* the fold's time is within TIME_SHARE, so it may go on although it is `poor` */
     struct ids *going;             /* the hidden sites */
     struct site_outer_found outer; /* remembers outer sites while sites are given away */
     struct ids *pictured;          /* sites in a picture of the peak, and sites of open descriptors and threads */
@@ -164,8 +164,8 @@ static enum progress look_at_young(void) {
     return PROGRESS_DONE;
 }
 
-/* The old sites are looked at only if the young ones were too few. If that would not double the number, the old ones
- * stay. */
+/* Looks at the old sites if there were too few young ones. If the old ones do not double the number of sites to remove,
+ * they stay. */
 static enum progress look_at_old(void) {
     uint32_t all = sites_in_use(), chosen;
     if (!fold.poor) return PROGRESS_DONE;
@@ -287,9 +287,9 @@ static bool next_chunk(uint32_t *chunk) {
     return true;
 }
 
-/* A hidden site that is in use again was in the hands of a thread. From now on no thread has one. Live sites keep their
- * ids. Dead sites stay dead, except by a thread that is in the middle of a hook just now. So later pictures of the peak
- * do not contain them either. */
+/* Shows hidden sites that are in use again: a thread had their ids before they were hidden. By now no thread has the id
+ * of a hidden site. Live sites keep their ids. Dead sites stay dead, unless a thread is in the middle of a hook just
+ * now. So later pictures of the peak contain no dead site. */
 static enum progress show_used_sites(void) {
     struct snap_counter sums[CHUNK];
     uint32_t chunk;

@@ -191,8 +191,9 @@ static bool take_from_came(uint32_t site, uint64_t bytes) {
     return false;
 }
 
-/* Remembers a freed block. It remembers no more than the total has fallen since the peak, plus unflushed bytes: later
- * blocks are not in the picture. Blocks that are known to be later do not count as part of what is left. */
+/* Remembers a freed block that the picture is to contain. Blocks that came after the peak do not belong in it. So the
+ * remembered bytes and the bytes that are left never exceed the peak plus unflushed bytes; blocks known to be newer
+ * than the peak do not count as left. */
 static void peak_remember(uint32_t site, uint64_t bytes, uint64_t left) {
     uint64_t most = picture.peak + fall_of(picture.peak) + picture.came_bytes;
     if (is_copied(site) || take_from_came(site, bytes) || left + picture.freed_bytes + bytes > most) return;

@@ -14,8 +14,8 @@
 
 static uint32_t epoch;
 
-/* Pinned threads without a slot. There are few, most of them late in their death. Those that find no entry here are
- * only counted. */
+/* Pinned threads without a slot. There are few, and most of them are about to end. A thread that finds no free entry
+ * here is only counted. */
 enum { STRAYS = 32 };
 static struct stray {
     uint32_t tid;   /* 0: the entry is free */

@@ -73,8 +73,8 @@ static struct budget_use use(void) {
                                frames, ids_known(&free_sites) != NULL};
 }
 
-/* The module of loaded code. The rule of its frame is known by now, and gives it sooner than a search for the
- * module. */
+/* The module of loaded code. Usually the rule of its frame is known by now and names the module, which is faster than a
+ * search. */
 static uint32_t module_of_code(uintptr_t address) {
     struct rule rule = rule_of(address);
     return rule.frame == RULE_NO_FRAME ? module_at(address) : rule_frame(rule.frame)->module;
@@ -105,14 +105,15 @@ static uint32_t make_outer(uint32_t place) {
     return site ? site : make_site(stack, module_of(place));
 }
 
-/* A site of the place or of one further out in the same run of frames; 0: there is none. */
+/* The site of a frame in the tree. If it has none: the nearest site further out among the frames stored in the same
+ * run. 0: there is none. */
 static uint32_t site_in_run(uint32_t place) {
     uint32_t site = 0;
     for (uint32_t first = tree_first(place); !site && place >= first; place--) site = site_at(place);
     return site;
 }
 
-/* Many searches come the same way, so the sites on it are remembered in `found`. */
+/* Many searches take the same path, so `found` remembers the result for the places on it. */
 uint32_t site_outer(uint32_t place, struct site_outer_found *found) {
     enum { PATH = 16 };
     uint32_t path[PATH], length = 0, outermost = TREE_ROOT, site = 0;

@@ -92,8 +92,8 @@ uint32_t tags_number(struct snap_tag tag) {
 
 /* --- the run --- */
 
-/* Nobody looks up the tags of an old run any more: its remaining memory has its sites. If somebody does, the tag gets
- * another number with the same meaning. */
+/* Forgets the numbers of the tags of a run that has ended: nothing new is counted under them. If such a tag is looked
+ * up after all, it gets another number with the same meaning. */
 static void forget_numbers(uint32_t run, uint32_t first) {
     if (!lock_wait(&making)) return;
     for (uint32_t number = first, end = tags_count(); number < end; number++) {

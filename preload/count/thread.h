@@ -25,7 +25,7 @@ extern struct thread thread_nobody;
 
 enum { THREAD_SLOTS = 1 << 16 };
 
-/* The caller's slot, which is made on the first call. SNAP_THREAD_SHARED: there is none to be had. */
+/* The caller's slot, which is made on the first call. SNAP_THREAD_SHARED: there is no slot for the caller. */
 uint32_t thread_slot(void);
 
 /* The number of slots; they are numbered from 0. */

@@ -29,7 +29,7 @@ enum cuda_space {
 bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block);
 /* Takes the record out. If two threads race for one number, one of them gets it. */
 bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
-/* Takes the record out only if `is` agrees. `is` sees the right record: it is claimed meanwhile. */
+/* Takes the record out only if `is` returns true. The record is claimed meanwhile, so `is` sees the right one. */
 typedef bool cuda_blocks_test(const struct snap_cuda_block *block, const void *context);
 bool cuda_blocks_take_if(enum cuda_space space, uint64_t number, cuda_blocks_test *is, const void *context,
                          struct snap_cuda_block *out);

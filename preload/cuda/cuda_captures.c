@@ -22,7 +22,7 @@ enum { CAPTURES_MOST = 64 };
 static struct capture {
     cuda_handle stream; /* NULL: free entry */
     uint32_t thread;    /* the thread, for a thread's default stream */
-    uint32_t number;    /* 0: it has not begun */
+    uint32_t number;    /* 0: the capture has not begun */
     bool left;          /* its stream is being destroyed */
     struct cuda_target target;
 } captures[CAPTURES_MOST];

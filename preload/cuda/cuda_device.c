@@ -12,9 +12,9 @@
 
 enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20 };
 
-/* A function's address. It is looked up again after something was unloaded; a missing one is not looked up each time.
- * The address and the generation of the loaded code share a word. Suppose thread A looks, thread B unloads and looks,
- * and A writes after B: then the next thread looks again. */
+/* Remembers the address of a driver function, also that there is none. After code was unloaded, it looks again. The
+ * address and the generation of the loaded code share a word. Suppose that thread A looks up, thread B unloads code and
+ * looks up, and A writes after B: then A's generation is old, and the next call looks again. */
 enum { GENERATION_BITS = 16, LOOKED = 1 << (GENERATION_BITS - 1) };
 
 static void *find_function(uint64_t *known, const char *name) {
@@ -128,7 +128,7 @@ cuda_handle cuda_device_primary_of(uint32_t device) {
     return device < SNAP_CUDA_DEVICES ? __atomic_load_n(&primaries[device], __ATOMIC_RELAXED) : NULL;
 }
 
-/* A release undoes one retain; others still hold. */
+/* Retains the context and releases it again. A release undoes one retain, so other holders keep the context. */
 cuda_handle cuda_device_ask_primary(uint32_t device) {
     cuda_handle context = NULL;
     unsigned flags;
@@ -136,7 +136,7 @@ cuda_handle cuda_device_ask_primary(uint32_t device) {
     if (!cuDevicePrimaryCtxGetState() || !cuDevicePrimaryCtxRetain() || !cuDevicePrimaryCtxRelease_v2()) return NULL;
     if (cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || !active) return NULL;
     if (cuDevicePrimaryCtxRetain()(&context, (int)device)) return NULL;
-    /* It is called only once, whatever it answers: the error may be that of an earlier kernel. */
+    /* called only once: an error that it returns may be that of an earlier kernel */
     cuDevicePrimaryCtxRelease_v2()((int)device);
     return context;
 }
@@ -166,8 +166,8 @@ static int64_t live_on(uint32_t device, const struct snap_cuda_device *record) {
     return __atomic_load_n(&record->live, __ATOMIC_RELAXED) - (int64_t)out;
 }
 
-/* The second version of the question is about the instance of a device that the process has (MIG), the first about the
- * device. */
+/* The uuid of a device, and whether it is a MIG instance. The second version of the driver's function answers for the
+ * instance that the process has, the first for the device. */
 static uint32_t kind_of(uint32_t device, uint8_t uuid[16]) {
     enum { MPS_ENABLED = 133, UUID = 16 };
     uint8_t whole[UUID];

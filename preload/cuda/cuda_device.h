@@ -33,15 +33,15 @@ static inline cuda_handle cuda_device_stream(cuda_handle stream, bool per_thread
  * runtime. */
 uint32_t cuda_device_of_thread(uintptr_t caller);
 
-/* Whether the stream is in capture: an allocation in it then is a node of a graph. `otherwise`: the answer if the
+/* Whether the stream is in capture. An allocation in it then is a node of a graph. `otherwise` is the answer if the
  * driver does not tell. */
 bool cuda_device_captures(cuda_handle stream, bool otherwise);
 /* The number of the capture that the stream takes part in: its own, or one that it was drawn into by an event. It has
  * as many of the driver's bits as fit. 0: there is none, or the driver does not tell. */
 uint32_t cuda_device_capture(cuda_handle stream);
 
-/* primary: this context is the device's primary one. primary_of: the primary context of a device, if it still has one
- * after a release. */
+/* primary: this context is the device's primary one. primary_of: after a release of the device's primary context: that
+ * context, if it still exists. */
 void cuda_device_primary(uint32_t device, cuda_handle context);
 cuda_handle cuda_device_primary_of(uint32_t device);
 /* The same, from the driver. It is asked only while the context exists, so that it makes none. NULL: there is none. */

@@ -121,9 +121,9 @@ bool cuda_route_is_driver(uintptr_t code) {
 
 /* --- what the exported hooks call --- */
 
-/* Remembers what was found for a call: a caller keeps the library to which it was bound, whatever is loaded later.
- * After an unloading everything is looked up again. `sequence` is odd while an entry is written, and changes with each
- * write. */
+/* Remembers for each caller the function that was found for it: a caller stays bound to the same library, whatever is
+ * loaded later. After code was unloaded, everything is looked up again. `sequence` is odd while an entry is written,
+ * and changes with each write. */
 enum { BINDINGS = 256, BINDING_REACH = 4 };
 static struct binding {
     uint32_t sequence, generation; /* of the loaded code, plus 1; 0: the entry is empty */

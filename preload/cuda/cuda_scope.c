@@ -1,6 +1,6 @@
-/* cuda_scope.c — see cuda_scope.h. The loader does not tell which objects it loaded together. But objects that were
- * loaded together depend on each other, or are in the dependency tree of an object that was. So the caller may look
- * into the trees of all objects that depend on it, and into what everybody sees. */
+/* cuda_scope.c — see cuda_scope.h. The loader does not tell which objects it loaded together. But if two objects were
+ * loaded together, one depends on the other, or a third object depends on both. So a name is searched in the dependency
+ * trees of all objects that depend on the caller, and in the global scope. */
 #include "preload/cuda/cuda_scope.h"
 
 #include <dlfcn.h>

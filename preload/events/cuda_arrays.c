@@ -1,5 +1,5 @@
-/* cuda_arrays.c — how many bytes an array needs, from its description; see cuda_events.h. The driver does not tell what
- * it adds for its layout. */
+/* cuda_arrays.c — how many bytes an array needs, from its description; see cuda_events.h. The driver adds bytes for its
+ * layout, and does not tell how many. */
 #include "preload/events/cuda_events.h"
 
 /* Formats with blocks of 4 x 4 elements, of 8 or 16 bytes: the driver's numbers, and the runtime's. */

@@ -24,7 +24,7 @@ static void end_abandoned(enum cuda_space space, const struct snap_cuda_block *b
         cuda_events_forget(space, &gone);
 }
 
-/* The capture does not become a graph. */
+/* The capture ends without becoming a graph. */
 static void abandon_capture(uint32_t capture) {
     struct captured captured = {.capture = capture};
     if (capture && cuda_counts_begun()) cuda_blocks_all(end_abandoned, &captured);

@@ -338,8 +338,8 @@ static bool mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag fla
     return true;
 }
 
-/* An address in a mapping means physical memory, and that is what others are told of. So mappings are looked up first:
- * a block that is about to leave the table may have had the same address. */
+/* If the address lies in a mapping, it means the physical memory there, which is what other processes get. So mappings
+ * are looked up first: a block that is about to leave the table may have had the same address. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
     struct snap_cuda_block mapping;
     bool is_address = space == CUDA_ADDRESS, mapped = is_address && cuda_blocks_find(CUDA_MAPPING, number, &mapping);

@@ -49,8 +49,8 @@ struct cuda_call {
 void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t number);
 /* Before the call: one use ends. The last use takes the block out. */
 void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_t number);
-/* After a call that succeeded: the block stays out. gone_in: the same in the order of a stream; if that is in capture,
- * nothing is freed yet, and the block goes back. */
+/* After a call that succeeded: the block stays out. gone_in: the same for a free in the order of a stream. If the
+ * stream is in capture, nothing is freed yet, and the block goes back. */
 void cuda_events_gone(struct cuda_call *call);
 void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream);
 /* After any call that failed: what was taken out goes back, and memory that cuda_events_register locked is unlocked. */

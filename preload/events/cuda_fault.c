@@ -1,7 +1,7 @@
 /* cuda_fault.c — see cuda_fault.h. The driver tells neither the address nor the kernel, and the error comes with any
- * later call. So this names the memory that a kernel could not have reached: what is stowed, and what was freed last.
- * Frees are kept in a ring. A record is written with address 0 first and its address last. A reader takes a record only
- * if the address is the same before and after: otherwise another thread was writing it. */
+ * later call. So this file names memory that was not there for a kernel: stowed memory, and the blocks that were freed
+ * last. Frees are kept in a ring. A record is written with address 0 first and its address last. A reader takes a
+ * record only if the address is the same before and after: otherwise another thread was writing it. */
 #include "preload/events/cuda_fault.h"
 
 #include <string.h>
@@ -32,8 +32,8 @@ static uint32_t faults, told_at; /* told_at: 1 + how many contexts had ended at 
 
 /* --- what was freed last --- */
 
-/* A free of plain memory waits for the device, and takes its call stack as well: what that adds is not measured. A free
- * in the order of a stream is cheap, and has none. */
+/* A free of plain memory waits for the device, so it can afford its call stack; that cost was not measured. A free in
+ * the order of a stream is cheap, and gets no call stack. */
 void cuda_fault_freed(const struct cuda_call *call, const struct snap_cuda_block *block) {
     if (!snap_cuda_on_device(block->kind)) return;
     struct snap_cuda_site made = cuda_counts_at(block->count);
@@ -118,7 +118,7 @@ static void record_stowed(const struct vram_stowed *block, uint32_t now) {
     record(&what, made.site, made.tag, 0, now);
 }
 
-/* The block that was freed last comes first. Returns how many there are. */
+/* Records the blocks that were freed last, the latest first. Returns their number. */
 static uint32_t record_freed(uint32_t now) {
     uint64_t end = os_load(&freed_count);
     uint32_t count = 0;

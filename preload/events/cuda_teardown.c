@@ -1,6 +1,6 @@
-/* cuda_teardown.c — see cuda_teardown.h. Ends are numbered before the driver is called. They remove only blocks that
- * were there by then. After the driver's call, another thread may get the same numbers, of blocks and of the graph or
- * context itself. */
+/* cuda_teardown.c — see cuda_teardown.h. A teardown gets its number before the driver is called, and removes only
+ * blocks that were there by then. After the driver's call, another thread may get the same numbers, of blocks and of
+ * the graph or context itself. */
 #include "preload/events/cuda_teardown.h"
 
 #include "preload/base/forked.h"
@@ -32,7 +32,7 @@ static bool is_of_context(uint32_t kind) {
 
 static bool ends_with(const struct snap_cuda_block *block, const void *context) {
     const struct cuda_call *call = context;
-    if ((int32_t)(block->ends - call->end) >= 0) return false; /* it came later */
+    if ((int32_t)(block->ends - call->end) >= 0) return false; /* the block was made after the teardown began */
     if (call->ending == CUDA_GRAPH_ENDS) return block->kind == SNAP_CUDA_GRAPH && block->pool == call->ends;
     return block->context == call->ends && is_of_context(block->kind);
 }

@@ -64,8 +64,8 @@ static int end(struct cuda_call *call, enum cuda_entry_id entry, int result) {
 
 typedef int resolver(const char *, void **, int, uint64_t, int *);
 
-/* A newer CUDA may use the name for another function. It does not, if the newest version that we know gives the same
- * function. */
+/* A newer CUDA may use the name for a function with other arguments. The hook fits if the newest version that memstow
+ * knows gives the same function. */
 static bool means_the_same(const char *symbol, const void *found, uint64_t flags) {
     resolver *ask = (resolver *)cuda_scope_any("cuGetProcAddress_v2", NULL);
     void *known = NULL;

@@ -41,9 +41,9 @@ static void *hook_dlsym_look_up(void *handle, const char *name, const char *vers
     return version ? hook_next_dlvsym(handle, name, version) : hook_next_dlsym(handle, name);
 }
 
-/* The search found us, because we are in every process. This returns what it would have found without us: the
- * definition behind ours, or, if there is none, one in a library that was loaded with the caller and that others need
- * not see. dlerror says what dlsym would say. */
+/* The search found our hook, because this library is in every process. Returns what the search would have found without
+ * it: the definition behind ours. If there is none, the definition in a library that was loaded with the caller, which
+ * other code may not see. dlerror then says what dlsym would say. */
 static void *found_without_us(void *handle, const char *name, const char *version, uintptr_t caller) {
     void *seen = hook_dlsym_look_up(RTLD_NEXT, name, version);
     void *linked = !seen && handle == RTLD_DEFAULT ? cuda_scope_linked(name, caller) : NULL;
@@ -68,7 +68,8 @@ static bool comes_to_us(const char *name, uintptr_t caller) {
     return object && object == asks;
 }
 
-/* The answer is a jump, unless the jump would find our hook and no definition behind it. */
+/* The answer is a jump to the real dlsym. The exception: the jump would find our hook, and there is no definition
+ * behind it. */
 static struct answer next_one(const char *name, const char *version, uintptr_t caller) {
     bool is_there = !comes_to_us(name, caller) || hook_dlsym_look_up(RTLD_NEXT, name, version);
     return (struct answer){.final = !is_there};

@@ -43,7 +43,7 @@ int __pipe(int fds[2]);
 int __dup2(int fd, int to);
 int __fcntl(int fd, int command, ...);
 mqd_t __mq_open_2(const char *name, int flags);
-/* In glibc since 2.36, which may be newer than the glibc of the build. Newer functions whose names are plain words
+/* glibc has these since 2.36, and may be newer here than at the build. Newer functions whose names are plain words
  * (fsopen, open_tree) have no hook: where libc lacks them, a library that is opened later may define its own. */
 int pidfd_open(pid_t pid, unsigned flags);
 int pidfd_getfd(int process, int fd, unsigned flags);

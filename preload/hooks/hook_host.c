@@ -114,7 +114,7 @@ static void *early_alloc(size_t alignment, size_t size, bool zero) {
                 : zero             ? next_libc.calloc(1, size + 2 * BEFORE)
                                    : next_libc.malloc(size + 2 * BEFORE);
     if (!raw) return NULL;
-    /* Over a foreign allocator nobody reads a header in front of a page-aligned block, so the block must not be
+    /* Over a foreign allocator, no header is read in front of a page-aligned block. So this block must not be
      * page-aligned. */
     if (alignment == BEFORE && host_on_page(raw + BEFORE)) distance = 2 * BEFORE;
     uint32_t mark = header_mark(0, (uint32_t)distance) | HEADER_EARLY;
@@ -125,8 +125,8 @@ static void *early_alloc(size_t alignment, size_t size, bool zero) {
     return p;
 }
 
-/* Serves blocks that are not counted (any more). Over mimalloc glibc serves: without a header, a block of mimalloc
- * could not be told from ours. */
+/* Serves blocks that are not counted, or not any more. Over mimalloc these blocks come from glibc: a block of mimalloc
+ * without a header could not be told from ours. */
 static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
     const struct next_allocator *from = next_found == NEXT_MIMALLOC ? &next_libc : &next;
     if (alignment > BEFORE) return from->memalign(alignment, size);
@@ -347,7 +347,7 @@ static void free_known(void *p, const struct host_known *block, uintptr_t slot) 
     struct block entry;
     if (unlikely(is_overwritten(p, block))) report_overwritten(p, block, SNAP_MISUSE_FREE, stack_caller(slot));
     if (block->in_table && !blocks_take((uintptr_t)p, &entry) && block->mark & BLOCK_BARE)
-        return; /* two threads freed it at once: the other one gives it back */
+        return; /* two threads freed it at once, and the other thread gives it back */
     if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
         peak_note_free(block->site, block->size);
     count_out(p, block);
@@ -355,8 +355,8 @@ static void free_known(void *p, const struct host_known *block, uintptr_t slot) 
     give_back(p, block);
 }
 
-/* The pointer for the allocator's own error message, when p is not a block of ours. It is p itself, unless glibc would
- * crash before it reports anything. */
+/* The pointer with which the allocator reports its own error, when p is not a block of ours. It is p, unless glibc
+ * would crash on p before it reports anything. */
 static void *as_it_is(void *p) {
     bool tells = next_found == NEXT_FOREIGN || tracked_page.stage != TRACKED_YES || !misuse_leads_astray(p);
     return tells ? p : misuse_nobody();
@@ -518,7 +518,7 @@ static char *hook_host_settle(char *raw, size_t distance, size_t usable, size_t 
 static void *resize_whole(void *p, const struct host_known *block, size_t size, struct caller caller) {
     struct block entry;
     size_t distance = (size_t)((char *)p - (char *)block->raw);
-    size_t usable = next_is_glibc ? usable_in(p, block) : 0; /* only there the content moves */
+    size_t usable = next_is_glibc ? usable_in(p, block) : 0; /* the content may have to move only over glibc */
     bool mapped = block->mark & HEADER_MAPPED, bare = block->mark & BLOCK_BARE;
     if (unlikely(is_overwritten(p, block))) report_overwritten(p, block, SNAP_MISUSE_REALLOC, caller);
     bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
@@ -557,7 +557,8 @@ static void *resize_known(void *p, const struct host_known *block, size_t size, 
     return resize_by_copy(p, block, size, caller);
 }
 
-/* The block was freed before, but without us the allocator may accept that. Then the result is a block again. */
+/* Resizes a block that was freed before, by the allocator behind ours. If that accepts the pointer, the result is a
+ * block again. */
 static void *resize_freed(void *raw, size_t size, struct caller caller) {
     const struct host_known none = {0};
     const struct next_allocator *from = allocator_of(&none);
@@ -636,7 +637,8 @@ static void *aligned(size_t alignment, size_t size, struct caller caller) {
     return host_alloc(alignment > BEFORE ? alignment : BEFORE, size, false, caller);
 }
 
-/* glibc rounds an odd alignment up, or refuses it. We let it, and such a block has no header of ours. */
+/* glibc rounds an alignment that is no power of two up, or refuses it. So glibc decides, and such a block has no header
+ * of ours. */
 HOOK void *memalign(size_t alignment, size_t size) {
     if (is_power_of_two(alignment)) return aligned(alignment, size, CALLER);
     return (next_found == NEXT_FOREIGN ? &next : &next_libc)->memalign(alignment, size);

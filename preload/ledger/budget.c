@@ -12,9 +12,10 @@ void (*budget_relieve)(uintptr_t slot) = nothing_to_give;
 
 static uint64_t limit;
 static struct budget_use (*use_now)(void);
-static uint32_t looks, full; /* full: a bit for each full `enum budget`, at the last real look */
+static uint32_t looks, full; /* full: a bit for each full `enum budget`, from the last time that the sum was made */
 
-/* The kind whose memory cannot become free again is full last. Frames always have a share. */
+/* Which kinds are full. Frames are full last, because their memory cannot become free again; they always have a
+ * share. */
 static uint32_t full_for(void) {
     struct budget_use use = use_now();
     uint64_t share = limit / 32, used = use.bytes;

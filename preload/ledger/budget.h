@@ -1,6 +1,6 @@
-/* budget.h — whether call stacks, sites and counters may take more memory, and requests for room when they may not.
- * In: their present size, from the rooms that know it. Out: the things for which there is no memory any more; requests
- * for room, which fold.c fulfils. It must cost next to nothing: each new stack asks it. */
+/* budget.h — whether call stacks, sites and counters may take more memory, and requests for room when they may not. In:
+ * their present size, from the rooms that know it. Out: which of them are full; requests for room, which fold.c
+ * fulfils. It must cost next to nothing, because each new stack asks. */
 #ifndef MEMSTOW_BUDGET_H
 #define MEMSTOW_BUDGET_H
 
@@ -41,8 +41,8 @@ extern uint32_t budget_wanted;
 static inline void budget_ask(uint32_t what) {
     if (!(os_load32(&budget_wanted) & what)) __atomic_fetch_or(&budget_wanted, what, __ATOMIC_RELAXED);
 }
-/* wants: how often a new stack found little room. wants_until: a fold is worth it from this count on; losses_until: or
- * from this count of lost stacks on (SNAP_LOST_STACKS). */
+/* wants: how often a new stack found little room. wants_until, losses_until: a fold is worth it from this count of
+ * wants on, or from this count of lost stacks on (SNAP_LOST_STACKS). */
 extern uint64_t budget_wants, budget_wants_until, budget_losses_until;
 
 /* There was no room for a stack, or soon there will be none. */
@@ -50,7 +50,7 @@ static inline void budget_want(void) {
     if (__atomic_add_fetch(&budget_wants, 1, __ATOMIC_RELAXED) >= os_load(&budget_wants_until)) budget_ask(BUDGET_ROOM);
 }
 
-/* A stack whose outer part found no room is lost without a request. So losses are looked at, too. */
+/* A stack is lost without a request if even its outer part found no room. So losses count as requests, too. */
 static inline void budget_note_losses(void) {
     if (unlikely(os_load(&ledger_head->lost[SNAP_LOST_STACKS]) >= os_load(&budget_losses_until)))
         budget_ask(BUDGET_ROOM);

@@ -43,7 +43,7 @@ static struct {
         size_t start, length; /* the window shows the file from `start` on */
     } windows[WINDOWS];
     uint32_t window; /* the last window: new sections are made there */
-    size_t mapped;   /* mapped bytes, from the start of the file (or memory) */
+    size_t mapped;   /* mapped bytes, from the start of the file or memory */
     size_t used;     /* bytes in use, from the start of the file */
     bool file;       /* false: memory only */
     bool written;    /* memory only: it was written to its file at a presumed end */

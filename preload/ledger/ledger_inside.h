@@ -1,6 +1,6 @@
 /* ledger_inside.h — new sections, for the files of this room.
- * In: a series or the strings, which enter a section where others find it before the next one is made. Out: the
- * section. No other room includes it: ledger_section is theirs. */
+ * In: calls of series.c and ledger_strings.c, which must make the section visible to readers before the next section is
+ * made. Out: the section. Other rooms do not include this file: they use ledger_section. */
 #ifndef MEMSTOW_LEDGER_INSIDE_H
 #define MEMSTOW_LEDGER_INSIDE_H
 

@@ -1,4 +1,4 @@
-/* left_origins.c — what the ledger knows of things that are left; see left_origins.h. */
+/* left_origins.c — where descriptors and threads that are left behind came from; see left_origins.h. */
 #include "preload/life/left_origins.h"
 
 #include <string.h>
@@ -100,8 +100,8 @@ static void tell(const struct snap_birth *birth, struct shutdown_birth *out) {
     describe(birth->site, out->by, sizeof out->by);
 }
 
-/* The noted descriptor may have been closed unseen, and another one may have its number. Device and inode decide; if
- * they are unknown, the kind does. tools/watch/origins.c has the same rule. */
+/* The noted descriptor may have been closed unseen, and another descriptor may have its number. Device and inode decide
+ * whether it is the same; if they are unknown, the kind does. tools/watch/origins.c has the same rule. */
 static bool is_same(const struct snap_birth *birth, const struct shutdown_descriptor *what) {
     if (birth->inode || birth->device) return birth->inode == what->inode && birth->device == what->device;
     if (birth->kind == SNAP_BIRTH_COPY || birth->kind == SNAP_BIRTH_INHERITED) return true;
@@ -115,7 +115,8 @@ static bool of_descriptor(const struct shutdown_descriptor *what, struct shutdow
     return true;
 }
 
-/* After a thread has ended, another may get its id. A record that is older than the thread is not its own. */
+/* After a thread has ended, another thread may get its id. So a record that is older than the thread belongs to an
+ * earlier thread. */
 static bool of_thread(uint32_t tid, uint64_t age_ns, struct shutdown_birth *out) {
     struct snap_birth birth;
     if (!origins_of_thread(tid, &birth)) return false;

@@ -1,4 +1,4 @@
-/* left_origins.h — what the ledger knows of descriptors and threads that a program has left, in words.
+/* left_origins.h — where descriptors and threads that a program has left behind came from, in words.
  * In: origins, and their stacks. Out: answers for the shutdown room. That room asks through pointers
  * (shutdown_audit.h), because it does not depend on the ledger. No lock, no system call except the clock's. */
 #ifndef MEMSTOW_LEFT_ORIGINS_H

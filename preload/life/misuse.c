@@ -68,7 +68,8 @@ static bool is_size(uint64_t word) {
 
 bool misuse_may_be_chunk(const void *p) { return is_size(((const uint64_t *)p)[-1]); }
 
-/* The flag makes glibc look for a heap in front of the chunk, at a multiple of 64 MiB, and for an arena there. */
+/* glibc takes a chunk with this flag for part of another heap: it looks for that heap in front of the chunk, at a
+ * multiple of 64 MiB, and follows a pointer there to an arena. */
 bool misuse_leads_astray(const void *p) {
     uint64_t word = ((const uint64_t *)p)[-1], arena, there;
     if ((word & (CHUNK_MAPPED | CHUNK_NOT_MAIN)) != CHUNK_NOT_MAIN) return false;
@@ -141,15 +142,16 @@ static void *asked(uintptr_t raw, uintptr_t known) {
 /* Sites of an earlier generation belong to a parent's ledger. */
 static uint32_t own_generation(void) { return header_generation(tracked_mark); }
 
-/* If the memory is unmapped, the program's allocator meets that as it does without us. It does not know mappings of
- * ours. */
+/* If the memory is unmapped, the allocator behind ours gets the pointer, and fails as it does without us. Otherwise it
+ * gets no pointer to a mapping of ours, which it does not know. */
 static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
     uintptr_t front = mark & HEADER_MAPPED ? p : raw;
     if (gone_is_unmapped((void *)p) && next_found != NEXT_MIMALLOC) return (void *)front;
     return mark & HEADER_MAPPED ? NULL : asked(raw, 0);
 }
 
-/* Another block may be there by now. Of a mapping nothing may be left, not even our header. */
+/* A block that is gone. Another block may be in its place by now. If it was a mapping, nothing may be left of it, not
+ * even our header. */
 static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     uintptr_t raw = p - (found->mark & BLOCK_BARE ? 0 : header_distance(found->mark));
     bool again = !can_look() || usable_at(p, 0) || usable_at(raw, 0);
@@ -184,8 +186,8 @@ static struct misuse freed(uintptr_t p, uintptr_t raw, uint64_t size, uint32_t s
     return found;
 }
 
-/* Whether the chunk was in a bin and was then joined to the one before it. It then has old links, its note, and no
- * other chunk. */
+/* Whether the chunk was in a bin and was then joined to the one before it: it then has old links and our note, and no
+ * other chunk begins there. */
 static bool was_in_bin(uintptr_t p) {
     uint64_t forward = ((const uint64_t *)p)[-2], back = ((const uint64_t *)p)[-1];
     bool links = forward % BEFORE == 0 && back % BEFORE == 0 && forward >= OS_PAGE && back >= OS_PAGE;
@@ -212,7 +214,7 @@ static bool fits(uint64_t size, uint64_t usable) { return size <= usable - BEFOR
 
 static bool is_site(uint32_t site) { return site && site < 1u << HEADER_SITE_BITS; }
 
-/* One of the two is damaged. If both may be sites, nobody knows which. */
+/* One of the two site numbers is damaged. If both can be sites, it is unknown which one is right. */
 static uint32_t site_of_two(uint32_t one, uint32_t other) {
     bool may_be_one = is_site(one) && one < site_count(), may_be_other = is_site(other) && other < site_count();
     if (may_be_one == may_be_other) return SNAP_SITE_UNKNOWN;
@@ -229,7 +231,7 @@ static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) 
 
 static uint32_t sealed_size(const struct header *header) { return header->seal - tracked_mark - header->site; }
 
-/* Whether the seal has the size of such a chunk. Then only the word in front of the block is damaged. */
+/* Whether the seal yields a size that fits the chunk. Then only the word in front of the block is damaged. */
 static bool knows_size(const struct header *header, uint64_t usable) {
     uint32_t size = sealed_size(header);
     return is_site(header->site) && size < SNAP_LARGE_BYTES && fits(size, usable);
@@ -245,8 +247,8 @@ static struct misuse of_damaged_size(const struct header *header, uint64_t usabl
                            0};
 }
 
-/* Nothing of our header may be left, but the chunk exists. If another chunk may begin at p, only the seal can
- * decide. */
+/* A damaged header, of which nothing may be left, in front of a chunk that exists. If another chunk may begin at p,
+ * only the seal can tell whether the block is ours. */
 static struct misuse of_damaged(uintptr_t p, const struct header *header) {
     uint64_t usable = usable_at(p - BEFORE, p - BEFORE);
     if (usable < BEFORE) return (struct misuse){0};

@@ -21,7 +21,7 @@
 struct misuse {
     uint32_t kind;   /* enum snap_misuse_kind; 0: neither */
     bool harmless;   /* without us these bytes are not the allocator's, so the block can be freed */
-    void *raw;       /* the pointer that the allocator gave for it; NULL: do not ask the allocator */
+    void *raw;       /* the pointer to pass to the allocator behind ours; NULL: pass nothing */
     uint64_t size;   /* or MISUSE_UNKNOWN */
     uint32_t site;   /* SNAP_SITE_UNKNOWN: not known */
     uint32_t caller; /* of the first free, as in a header_note; 0: not known */

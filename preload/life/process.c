@@ -61,12 +61,12 @@ static struct {
     uint8_t run_id[16];
 } wish;
 
-static bool begun_before; /* in this process, or in one that it was forked from */
+static bool begun_before; /* tracking has begun in this process, or in a process that it was forked from */
 static bool ended;
 static bool from_cupti;
 static const char *heap_unseen; /* why the program's calls of malloc do not reach us; NULL: they do */
 static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: the process that began last, tracked or not */
-static bool ledger_kept = true;                        /* beyond an exec */
+static bool ledger_kept = true;                        /* whether the ledger is kept beyond an exec */
 static char name[64], exe[4096], command[4096];
 
 /* --- the environment --- */
@@ -276,8 +276,8 @@ void process_watch(void) {
     at_quick_exit(end_at_quick_exit);
 }
 
-/* What the parent tracked stays the parent's. Inherited blocks are recognised by the generation in their headers, which
- * stops at 255. */
+/* Leaves the parent's ledger to the parent. Returns the inherited bytes. Inherited blocks are recognised by the
+ * generation in their headers, which stops at 255. */
 static uint64_t leave_parent(void) {
     bool was_tracked = ledger_head->pid != 0;
     fork_depth++;
@@ -315,7 +315,7 @@ static bool begin_ledger(uint64_t inherited) {
     return ledger_begin(&identity);
 }
 
-/* The command refuses such values, but the environment can have any. */
+/* Notes settings with unknown values. The command refuses them, but the environment may be set by hand. */
 static void note_unreadable(void) {
     if (wish.unread_stacks)
         ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_STACKS is none of full, none, sample and sample:BYTES: it counts as full, "
@@ -381,7 +381,8 @@ bool process_begin(void) {
     if (tracked_page.stage != TRACKED_UNSET) return tracked_page.stage == TRACKED_YES;
     if (!environ) /* libc is not set up yet */
         return false;
-    /* A child that a signal handler forked: the interrupted code will go on with the tables with which it began. */
+    /* A signal handler forked this child. The interrupted code will go on in it, with the tables with which it began.
+     * So no ledger begins here. */
     if (begun_before && stack_is_interrupted()) return false;
     if (!__atomic_compare_exchange_n(&tracked_page.stage, &unset, TRACKED_BEGINNING, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_ACQUIRE))
@@ -407,8 +408,8 @@ void process_end(enum snap_state state) {
     ledger_end(state);
 }
 
-/* Nobody wants the ledger of a forked process that becomes another program. If the exec fails, it gets a new ledger, as
- * after a fork. That is not done while other threads of it work in the old one. */
+/* A forked process that becomes another program needs no ledger, so its file is removed. If the exec fails, the process
+ * gets a new ledger, as after a fork. The file stays while other threads of the process work in the old ledger. */
 void process_exec(bool before) {
     if (!is_ours_to_end()) return;
     if (before) {
@@ -424,7 +425,8 @@ void process_exec(bool before) {
     }
 }
 
-/* It uses the caller's memory: a vfork child, which gets false, and other threads may be here at the same time. */
+/* Writes only to the caller's memory, because a vfork child (which gets false) and other threads may call it at the
+ * same time. */
 bool process_exec_variable(char to[PROCESS_EXEC_SIZE]) {
     if (!is_ours_to_end() || !ledger_kept) return false;
     strcpy(to, EXEC_VARIABLE "=");

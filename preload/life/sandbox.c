@@ -22,9 +22,9 @@ static bool may_succeed(long number, long a, long b, const void *c) {
 
 enum { SHORT_PATIENCE = 2 /* seconds */, PAUSES = 1 << 28 /* longer than SHORT_PATIENCE */ };
 
-/* One thread at a time stops our threads and starts them again; no other thread makes its call meanwhile. A waiting
- * thread makes no system call. False: the turn belongs to this very thread, which a handler interrupted; or the wait
- * was too long. */
+/* One thread at a time stops our threads and starts them again. Meanwhile no other thread makes its call; it waits
+ * without a system call. False: a handler has interrupted the thread that has the turn, and this is the handler; or the
+ * wait was too long. */
 static bool take_turn(void) {
     const void *nobody = NULL, *self = __builtin_thread_pointer();
     for (int i = 0; i < PAUSES; i++) {
@@ -50,8 +50,9 @@ static bool count_out(void) {
     return seen == 1;
 }
 
-/* Whether the filter is for all threads. Then a thread of ours that is still at work could be killed by it. Otherwise
- * it ends by itself, outside of the sandbox, unless a filter for all threads comes after that. */
+/* Whether the filter is for all threads. It could then kill a thread of ours that is still at work. A filter for the
+ * calling thread alone does not: our thread ends by itself outside of the sandbox, unless a filter for all threads
+ * comes later. */
 static bool takes_all(long number, long operation, long flags) {
     return number == SYS_seccomp && operation == SECCOMP_SET_MODE_FILTER && flags & SECCOMP_FILTER_FLAG_TSYNC;
 }
@@ -62,8 +63,8 @@ static void await_our_threads(void) {
     end_turn(turn);
 }
 
-/* The seal is set before the call. With TSYNC other threads are in the sandbox as soon as the call succeeds, and a
- * signal handler may run before it returns. A thread of ours would be in the sandbox, too. */
+/* The seal is set before the call. With TSYNC, all threads are in the sandbox as soon as the call succeeds, ours among
+ * them, and a signal handler may run before it returns. */
 bool sandbox_enter(long number, long a, long b, const void *c) {
     if (!may_succeed(number, a, b, c) || process_is_vfork_child()) return false;
     if (seal_is_for_good()) {

@@ -8,8 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Call it before a system call with these arguments. False: it leads into no sandbox, or cannot succeed, as a probe
- * that asks what the kernel knows. True: call sandbox_entered with its result, -1 for any failure. */
+/* Call it before a system call with these arguments. True: call sandbox_entered with the result of the call, or with -1
+ * for any failure. False: the call leads into no sandbox, or cannot succeed: it only probes what the kernel knows. */
 bool sandbox_enter(long number, long a, long b, const void *c);
 void sandbox_entered(long number, long flags, long result);
 

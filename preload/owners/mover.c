@@ -21,8 +21,8 @@ static struct {
     uint64_t work, ended; /* work: number of the worker's present work; ended: number of the work that is to end */
 } worker;
 
-/* Calls of the program that move have numbers. A call has its word in this array, by which it is ended. 64 calls later
- * the word belongs to another call. */
+/* Calls of the program that move have numbers. Each call has a word in this array, through which it can be ended. The
+ * call 64 numbers later uses the same word again. */
 enum { CALLS = 64 };
 static uint64_t calls, ended_calls[CALLS];
 static __thread uint64_t this_call __attribute__((tls_model("initial-exec")));
@@ -80,8 +80,9 @@ void mover_tell(uint64_t moved, uint64_t wanted, void *context) {
     lock_let_go(&hand.lock);
 }
 
-/* If another move is present by now, the ledger goes on to show that one. This works without the lock, too: a thread
- * that holds the lock for that long may end this move after it is over, and finds only words that still exist. */
+/* If another move has begun meanwhile, the ledger goes on to show that one. This also works when the lock could not be
+ * taken: a thread that held it for so long may end this move after it is over, and writes only to words that still
+ * exist. */
 void mover_leave(const struct mover *self, int64_t moved) {
     uint64_t seen = self->number;
     if (!self->number) return;

@@ -21,7 +21,7 @@
 #include "preload/base/seal.h"
 #include "preload/base/forked.h"
 
-/* The pieces are in a mapping of their own: large models have thousands. */
+/* The pieces of memory to move. They lie in a mapping of their own, because a large model has thousands. */
 struct list {
     uint32_t owner, count, capacity;
     struct stow_piece *pieces;
@@ -56,7 +56,7 @@ static bool list_begin(struct list *list, uint32_t owner, uint32_t which) {
 
 static void list_end(struct list *list) { os_unmap(list->pieces, moving_bytes_of(list)); }
 
-/* The bytes of a piece that are not where they should go. An earlier move may have taken some of them there. */
+/* The bytes of a piece that are still where they should not be. An earlier move may have moved the others. */
 static uint64_t staying_in(const struct stow_piece *piece, bool out) {
     uint64_t away = stow_bytes_within(piece->start, piece->length);
     if (!out) return away;
@@ -92,7 +92,7 @@ static uint64_t start_of(const struct stow_piece *piece) { return piece->start; 
 
 HEAPSORT(struct stow_piece, sort_by_start, start_of)
 
-/* What the owner has when the engine asks about the first piece, in order of address. */
+/* The pieces that the owner has when the engine asks for the first one, in order of address. */
 struct present {
     uint32_t owner, which;
     bool known;
@@ -179,8 +179,9 @@ static bool is_cut_short(const struct list *list) {
     return false;
 }
 
-/* Values of the store are copied, and nobody waits: nobody writes to them, and readers have views of their own. The
- * store's files are descriptors of the program, which the worker does not have. */
+/* Values of the store are copied without any wait: nobody writes to them, and readers have views of their own. Only the
+ * program's threads can do it: the files of the store are descriptors of the program, which the worker does not
+ * have. */
 static int64_t move_state(const struct move *self) {
     uint32_t owner = self->mover.owner;
     if (!owned_store) return 0;
@@ -247,8 +248,8 @@ uint64_t moving_progress(uint64_t *wanted) {
     return progress.at_work ? progress.moved : 0;
 }
 
-/* Finds out what the kernel can do. Before Linux 5.7, memory that moves away does not stay mapped. Without userfaultfd,
- * a thread that uses memory in a move cannot be made to wait. */
+/* Finds out what the kernel can do. Before Linux 5.7, memory cannot stay mapped while it moves. Without userfaultfd, a
+ * thread that uses memory during its move cannot be made to wait. */
 void moving_begin(void) {
     uint32_t features;
     if (moving_can_stow || seal_is_set()) return;

@@ -104,7 +104,7 @@ static void note_mixed(uint32_t owner, const struct staying *staying) {
     trace_add_line(&line);
 }
 
-/* Returns the bytes. */
+/* Writes lines into the trace for the owner's memory that cannot move, by reason. Returns its bytes. */
 static uint64_t note_staying(uint32_t owner) {
     struct staying staying = {.mixed_count = 0};
     vram_owned_visit_staying(owner, add_staying, &staying);
@@ -124,7 +124,7 @@ void moving_device_forget_why(void) { result_last = 0; }
 
 const char *moving_device_why(int64_t result) { return result < 0 && result == result_last ? why_last : NULL; }
 
-/* The trace already has the reason for `explained` of the bytes that stay. */
+/* Writes a line for the other bytes that stay. For `explained` bytes the trace already has the reason. */
 static void note_stays(uint32_t owner, bool out, enum vram_refusal refusal, int error, uint64_t explained) {
     struct vram_sums sums = vram_sums(owner, UINT32_MAX);
     uint64_t there = out ? sums.live : sums.stowed;
@@ -192,7 +192,7 @@ int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_e
         note_stays(owner, true, refusal, 0, 0);
         return result_of(refusal, 0);
     }
-    for (int i = 0; i < serve_driver.devices; i++) /* the runtime makes them unseen */
+    for (int i = 0; i < serve_driver.devices; i++) /* the runtime makes contexts unseen */
         serve_contexts_made(cuda_device_ask_primary((uint32_t)i), (uint32_t)i);
     uint64_t bytes = vram_move_out(&options, &refusal, &error);
     note_stays(owner, true, refusal, error, note_staying(owner));

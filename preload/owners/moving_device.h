@@ -11,14 +11,16 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Why device memory gave the calling thread's move this result, since forget_why; NULL: it did not. */
+/* Why the calling thread's move got `result` from device memory. NULL: `result` has another cause, or there was no such
+ * move since moving_device_forget_why. */
 const char *moving_device_why(int64_t result);
 void moving_device_forget_why(void);
-/* Move an owner's memory. They return bytes; -errno if nothing moved although there was something to move; 0 if there
- * is nothing to move. The trace says why memory stays. `at_once`: if another move is in progress, nothing moves. */
+/* Moves an owner's device memory out and back. Returns the bytes that moved; 0: there is nothing to move; -errno: there
+ * is something to move, but nothing moved, and the trace says why. `at_once`: if another move is in progress, nothing
+ * moves. */
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end);
 int64_t moving_device_in(uint32_t owner);
-/* The number of the trigger that acts on this thread; 0: none does. */
+/* The number of the trigger that acts on this thread; 0: no trigger does. */
 extern __thread uint64_t moving_device_trigger __attribute__((tls_model("initial-exec")));
 /* The owner's stowed bytes. */
 uint64_t moving_device_stowed(uint32_t owner);

@@ -13,7 +13,7 @@
 
 struct owned {
     uint64_t live_bytes, live_blocks, allocated_bytes;
-    uint64_t mapped_bytes;  /* part of live_bytes */
+    uint64_t mapped_bytes;  /* the mapped part of live_bytes */
     uint64_t cuda_bytes;    /* on devices, not part of live_bytes */
     uint64_t movable_bytes; /* whole pages of large blocks and mappings, and served device memory */
     uint64_t stowed_bytes;  /* part of movable_bytes */
@@ -37,8 +37,8 @@ struct owned_store {
 };
 extern const struct owned_store *owned_store;
 
-/* Bytes of the owner's large blocks and mappings that are in memory now (of stowed memory: what was used since).
- * UINT64_MAX: the kernel does not say. */
+/* Bytes of the owner's large blocks and mappings that are in memory now. Stowed memory counts only where it was used
+ * since. UINT64_MAX: the kernel does not say. */
 uint64_t owned_resident(uint32_t owner);
 
 /* Kinds of memory, as bits. */

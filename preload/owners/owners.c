@@ -59,7 +59,7 @@ static void leave_keys(uint32_t id, struct owner *owner) {
     uint64_t hash = owners_hash_of(owner->kind, owner->keys);
     uint32_t first = words_find(&by_keys, hash);
     if (first == WORDS_NONE) {
-        return; /* the owner is not in the chain: a fork came in the middle of a change, or there was no memory */
+        return; /* not in the chain, because a fork came in the middle of a change, or memory was short */
     } else if (first == id) {
         words_take_out(&by_keys, hash);
         if (owner->next) words_put(&by_keys, hash, owner->next);
@@ -240,7 +240,7 @@ int owners_idle(uint32_t id, bool idle) {
 
 /* --- what they have --- */
 
-/* The time of the last use is no more exact than the times at which it was asked for. */
+/* The state of an owner for a decision. Its last use is known only to the time at which it was last asked for. */
 static struct owner_state state_of(uint32_t id, struct owner *owner, const struct owned *has) {
     if (__atomic_exchange_n(&owner->used, 0, __ATOMIC_RELAXED) || os_load32(&owner->scopes))
         owner->last_use_ns = os_now();

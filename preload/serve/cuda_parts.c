@@ -47,8 +47,8 @@ static bool find_block(struct search *search) {
 /* --- parts --- */
 
 struct ending {
-    uint64_t block, start, end; /* parts of the block that touch the range end */
-    uint32_t keep;              /* the block's record, which gets their bytes; 0: they are freed with the block */
+    uint64_t block, start, end; /* start, end: of the range; the parts of `block` that touch it end */
+    uint32_t keep; /* the block's record, which gets the bytes of the parts; 0: the parts are freed with the block */
     uint64_t bytes;
 };
 
@@ -132,7 +132,7 @@ static int assign_cleared(struct snap_cuda_block *block, uint64_t start, uint64_
     return assign_part(block, start, end, model);
 }
 
-/* If there is no room to count it, nothing has changed. */
+/* Assigns a range within one block. If there is no room to count it, nothing changes. */
 static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
     uint32_t reserved = cuda_counts_shift(block->count, model, 0, 0);
     if (!reserved) return -ENOMEM;
@@ -198,8 +198,8 @@ static int assign_of(uint64_t address, struct vram_block *served, uint64_t start
     return result;
 }
 
-/* A block that is off its device must come back for the owner that put it away. And a thread that moves a block reads
- * its owner. So both are excluded here. */
+/* One thread at a time assigns, and no block moves meanwhile: a thread that moves a block reads its owner. A block that
+ * is off its device cannot change its owner, because the owner that put it away must bring it back. */
 static int assign(uint64_t start, uint64_t end, uint32_t model) {
     struct search search = {.start = start, .end = end};
     struct vram_block *served;

@@ -1,6 +1,7 @@
 /* cuda_parts.h — parts of device blocks that belong to other owners. PyTorch's segments hold tensors of several models.
- * In: ranges that were assigned through the ABI. Out: entries of their own in the table. Each is counted at the site of
- * its block under its own owner; the block has the rest. One thread at a time assigns. */
+ * In: ranges that were assigned through the ABI. Out: entries of their own in the table. Each part is counted at the
+ * site of its block, under its own owner; the rest of the block stays with the block's owner. One thread at a time
+ * assigns. */
 #ifndef MEMSTOW_CUDA_PARTS_H
 #define MEMSTOW_CUDA_PARTS_H
 

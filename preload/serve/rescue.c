@@ -1,9 +1,8 @@
 /* rescue.c — see rescue.h.
- *
  * The asking thread may hold locks of the program or of Python; PyTorch's allocator asks with its own lock held. So it
  * must not wait for a thread that might wait for such locks. A thread of memstow waits for the work on the device, for
- * a limited time. The asking thread waits as long for another thread's rescue or move, and gives up if that goes on.
- * Locks of memstow are held for a short time, and never while the program is called. */
+ * a limited time. The asking thread waits at most as long for another thread's rescue or move. Locks of memstow are
+ * held for a short time, and never while the program is called. */
 #include "preload/serve/rescue.h"
 
 #include <string.h>
@@ -23,14 +22,14 @@
 #include "preload/base/forked.h"
 
 enum { WAIT_MS = 5000, WAITS_MOST = 2 };
-/* The pause after a rescue that freed too little. It is at least twice as long as the rescue took, and doubles each
- * time, up to the second number. */
+/* PAUSE_NS: the pause after a rescue that freed too little. It is at least twice as long as the rescue took, and
+ * doubles each time, up to PAUSE_MOST_NS. */
 static const uint64_t PAUSE_NS = 1000000000, PAUSE_MOST_NS = 60000000000, OVER_NS = 60000000000;
 
 static bool off, takes_kept;
 static struct lock rescuing;
 static uint32_t short_of;                /* the device that is short, set by the holder of the lock */
-static uint64_t not_before_ns, pause_ns; /* shared by all threads: the last rescue counts */
+static uint64_t not_before_ns, pause_ns; /* shared by all threads: the result of the last rescue decides */
 static __thread bool within __attribute__((tls_model("initial-exec")));
 static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
 
@@ -43,8 +42,8 @@ const char *rescue_wish(const char *text) {
     return known ? NULL : "MEMSTOW_CUDA_RESCUE is none of 0, 1 and kept: it counts as not set";
 }
 
-/* A program that is refused plain memory may only be trying how much there is, or may have a cache to free. It is an
- * error if it asks for as much again. */
+/* Whether the refusal is an error. A refusal of plain memory may be none: the program may only try how much there is,
+ * or may free a cache and ask again. It is an error when the program asks for as much again. */
 static bool is_error(struct rescue *self) {
     if (self->judged) return self->is_error;
     self->judged = true;
@@ -98,7 +97,7 @@ static bool is_in_short_one(uint32_t owner) {
     return sums.live || sums.stowed;
 }
 
-/* Frees as much as was requested, even if a part of that is free: the free part was not enough. */
+/* Frees as many bytes as were requested, even if some memory is free: that memory was not enough. */
 static bool give(const struct rescue *self) {
     uint64_t needed = os_round_up(self->bytes, VRAM_GRANULE);
     short_of = cuda_device_of_stream(self->stream, cuda_device_now().device);
@@ -121,7 +120,8 @@ static bool rescue(struct rescue *self) {
     return gave;
 }
 
-/* A thread that takes the lock later sees that the owner is in use: a rescue looks at that with the lock held. */
+/* Waits for the rescue in progress. A rescue that begins later sees that the owner is in use, because it looks with the
+ * lock held. */
 bool rescue_is_over(void) {
     const struct timespec while_ = {.tv_nsec = 1000000};
     uint64_t end = os_now() + OVER_NS;

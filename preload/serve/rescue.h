@@ -1,10 +1,10 @@
-/* rescue.h — a device has no memory for a request: memory of idle owners leaves it, and the request is repeated
- * before the program learns of the failure.
+/* rescue.h — a device has no memory for a request: memory of idle owners leaves it, and the request is repeated before
+ * the program learns of the failure.
  * In: requests that the driver refused, in the hooks of its entries. Out: whether to ask again; the trace has the
  * decisions (reason "rescue"). There is no rescue for a program that only tries how much there is (cuda_oom.h), while a
- * stream is in capture, and in a callback of the driver, where every call fails. Any thread, whatever locks its callers
- * hold: each wait here is limited, and there is one rescue at a time. MEMSTOW_CUDA_RESCUE=0: there is none; =kept:
- * owners with the policy keep are taken, too, after all others. */
+ * stream is in capture, and in a callback of the driver, where every call fails. Any thread may call, whatever locks it
+ * holds: each wait here is limited. There is one rescue at a time. MEMSTOW_CUDA_RESCUE=0: there is none; =kept: owners
+ * with the policy keep are taken, too, after all others. */
 #ifndef MEMSTOW_RESCUE_H
 #define MEMSTOW_RESCUE_H
 
@@ -27,7 +27,8 @@ extern int64_t (*rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uin
 struct rescue {
     uint64_t bytes;
     bool in_pool;
-    /* The stream in whose order the memory is requested. Its device is meant; NULL: the thread's device. */
+    /* The stream in whose order the memory is requested, on the stream's device. NULL: no stream; the thread's
+     * device. */
     cuda_handle stream;
     bool judged, is_error;
     uint32_t waits;
@@ -40,8 +41,8 @@ bool rescue_try(struct rescue *self);
 /* The request was granted after a rescue. */
 void rescue_worked(void);
 
-/* An owner has just been declared in use. Waits for a running rescue that may have seen it idle; memory that such a
- * rescue takes is stowed afterwards. False: it did not end within a minute. */
+/* Call it after an owner was declared in use. Waits for a running rescue, which may have seen the owner idle; after
+ * that, all memory that the rescue took is stowed. False: the rescue did not end within a minute. */
 bool rescue_is_over(void);
 
 #pragma GCC visibility pop

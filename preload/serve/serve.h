@@ -1,7 +1,7 @@
 /* serve.h — decides which device memory of models memstow serves, so that it can move.
  * In: entries of the driver that a hook is about to call. Out: the function to call instead, if MEMSTOW_CUDA_MOVES=SIZE
- * is set (serve_settings.h). Allocations of SIZE and more in a model's scope are served. So are their frees, and
- * figures that must fit. Everything else goes to the driver unchanged. Any thread. */
+ * is set (serve_settings.h). memstow serves allocations of SIZE and more in a model's scope, frees them, and answers
+ * questions whose figures include them. Everything else goes to the driver unchanged. Any thread. */
 #ifndef MEMSTOW_SERVE_H
 #define MEMSTOW_SERVE_H
 

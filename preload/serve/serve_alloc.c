@@ -13,7 +13,8 @@
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_reach.h"
 
-/* The place of memory that is requested in the order of a stream: the stream's, whatever the thread's context is. */
+/* Where memory that is requested in the order of a stream comes from: the stream's device and context, not the
+ * thread's. */
 static struct cuda_target target_of(cuda_handle stream, const struct cuda_target *now) {
     enum { FIRST_STREAM = 3 };
     cuda_handle context;
@@ -27,7 +28,7 @@ static bool wants(uint64_t bytes, cuda_handle stream, bool in_stream, struct vra
     serve_contexts_note_present(&target);
     uint32_t model = tags_used ? tags_present()->model : 0;
     if (!model || bytes < serve_settings.threshold || cuda_captures_any() || !serve_driver_is_fit()) return false;
-    if (cuda_route_is_library(serve_call.caller)) return false; /* it outlives the model's scope */
+    if (cuda_route_is_library(serve_call.caller)) return false; /* a library's memory outlives the model's scope */
     if (in_stream) target = target_of(stream, &target);
     *out = (struct vram_request){.bytes = bytes,
                                  .device = target.device,
@@ -102,7 +103,7 @@ int serve_create(cuda_memory *memory, size_t bytes, const struct cuda_properties
     typedef int function(cuda_memory *, size_t, const struct cuda_properties *, unsigned long long);
     function *real = (function *)serve_call.real;
     struct rescue rescue = rescue_begin(bytes, false);
-    bool of_device = is && is->location.type == CUDA_LOCATION_DEVICE; /* otherwise it would take more host memory */
+    bool of_device = is && is->location.type == CUDA_LOCATION_DEVICE; /* other memory takes host memory */
     int result;
     do result = real(memory, bytes, is, flags);
     while (of_device && is_worth_asking_again(result, &rescue));

@@ -13,8 +13,8 @@ enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
 
 /* --- figures --- */
 
-/* Stowed memory still counts as used, but its place on the device is free. So the total grows by that amount. A program
- * that adds free and used memory (PyTorch does) then finds no more than the total. */
+/* Stowed memory still counts as used, but its place on the device is free. So `total` grows by the stowed bytes. Then a
+ * program that adds free and used memory, as PyTorch does, gets at most `total`. */
 int serve_info(size_t *available, size_t *total) {
     int (*real)(size_t *, size_t *) = (int (*)(size_t *, size_t *))serve_call.real;
     if (vram_driver_is_on()) vram_memory_reap();
@@ -54,7 +54,7 @@ int serve_pool(cuda_handle pool, int which, void *value) {
     return result;
 }
 
-/* The peak can be set to 0, which starts it again. */
+/* The program may set the peak only to 0, which restarts it. */
 int serve_pool_set(cuda_handle pool, int which, void *value) {
     int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))serve_call.real;
     int result = real(pool, which, value);
@@ -83,7 +83,8 @@ int serve_range(cuda_address *start, size_t *bytes, cuda_address at) {
     return 0;
 }
 
-/* cuda.h does not say how wide a truth value is. The driver has written one, and its first byte counts. */
+/* cuda.h does not say how many bytes a truth value has. The driver has written its answer before, and only the first
+ * byte is changed. */
 static void write_answer(void *out, const struct serve_answer *answer) {
     if (answer->bytes)
         memcpy(out, &answer->value, answer->bytes);

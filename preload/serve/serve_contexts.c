@@ -16,8 +16,8 @@ int serve_contexts_note(const struct cuda_target *target) {
     return vram_reach_works_on(target->device) ? vram_memory_reach() : 0;
 }
 
-/* Work may run in any context that allocates, for a model or not. Nobody may have seen how it was made. A new context
- * may have the address of one that has ended. */
+/* Notes the present context at each allocation, for a model or not: work may run in it, and its creation may not have
+ * been seen. A new context may have the address of one that has ended. */
 void serve_contexts_note_present(const struct cuda_target *target) {
     static __thread cuda_handle last;
     static __thread uint32_t last_ended;
@@ -32,7 +32,8 @@ void serve_contexts_made(cuda_handle context, uint32_t device) {
     serve_contexts_note(&(struct cuda_target){context, device});
 }
 
-/* Threads that have noted a context note it again after it has left the list. Any earlier they would find it there. */
+/* Removes a context from the list. Only then do threads that remember it as noted have to note it again: before, they
+ * would find it in the list. */
 void serve_contexts_ended(cuda_handle context, bool goes_on, uint64_t end) {
     uint32_t device;
     cuda_handle heir = goes_on || !serve_wanted ? context : NULL;

@@ -53,7 +53,7 @@ static int take_loads(struct dl_phdr_info *object, size_t size, void *loads) {
     return 1;
 }
 
-/* A number that changes whenever something is loaded or unloaded. Both are counted, and only grow. */
+/* A number that changes whenever code is loaded or unloaded: the sum of two counts, which only grow. */
 static uint64_t code_that_is_there(void) {
     uint64_t loads = 0;
     LIBC(dl_iterate_phdr)(take_loads, &loads);

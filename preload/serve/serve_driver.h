@@ -20,7 +20,8 @@ bool serve_driver_is_fit(void);
 enum vram_refusal serve_driver_refusal(void);
 /* A function of the driver, by its name; NULL: it has none. */
 void *serve_driver_function(const char *name);
-/* The device, of `count`, whose default pool this is; `ask` is cuDeviceGetDefaultMemPool. False: of none. */
+/* The number of the device whose default pool this is, among `count` devices. `ask` is cuDeviceGetDefaultMemPool.
+ * False: it is no device's default pool. */
 bool serve_driver_pool_device(int (*ask)(cuda_handle *, int), int count, cuda_handle pool, uint32_t *device);
 
 #pragma GCC visibility pop

@@ -9,8 +9,8 @@
 
 /* --- other devices --- */
 
-/* The access that the driver gives devices to its own memory, we give to ours, even to blocks from before serving was
- * turned off. If that fails, the program gets the error from us, and nothing has changed. */
+/* Gives devices the same access to served memory that the driver gives them to its own, also to blocks from before
+ * serving was turned off. If that fails, the program gets the error, and nothing has changed. */
 int serve_peer(cuda_handle peer, unsigned flags) {
     int result = ((int (*)(cuda_handle, unsigned))serve_call.real)(peer, flags);
     if (result) return result;
@@ -21,8 +21,8 @@ int serve_peer(cuda_handle peer, unsigned flags) {
     return result;
 }
 
-/* The program sets the access once, and need not repeat it when something is served. So the driver is asked now,
- * whatever the last look has found. */
+/* The program sets the access once, and does not repeat it when memory is served later. So the pool's device is looked
+ * up even if memory cannot be served now. */
 int serve_pool_access(cuda_handle pool, const struct vram_access *access, size_t count) {
     typedef int function(cuda_handle, const struct vram_access *, size_t);
     int result = ((function *)serve_call.real)(pool, access, count), there = 0;

@@ -34,7 +34,8 @@ static uint64_t pool_of(uint32_t device) {
     return ask && !ask(&pool, (int)device) ? (uintptr_t)pool : 0;
 }
 
-/* The driver knows the answer for a mapping, and would give it for the requested block. */
+/* Attributes that the driver knows for a mapping. While the block is off its device, the answer is made up here, for
+ * the requested block. */
 static bool of_what_is_out(const struct vram_found *block, int which, uint64_t address, struct serve_answer *answer) {
     switch (which) {
     case MEMORY_TYPE:

@@ -1,7 +1,8 @@
 /* serve_pointer.h — answers attribute queries for addresses of served memory as if it were memory of cudaMalloc or of a
  * pool.
- * In: an address, and an attribute (CUpointer_attribute). Out: the answer, if the driver's would be about one mapped
- * piece, or about nothing while the block is off its device. Any thread. docs/moving.md has the list. */
+ * In: an address, and an attribute (CUpointer_attribute). Out: the answer, where the driver's own answer would be about
+ * one mapped piece of the block, or would fail because the block is off its device. Any thread. docs/moving.md has the
+ * list. */
 #ifndef MEMSTOW_SERVE_POINTER_H
 #define MEMSTOW_SERVE_POINTER_H
 
@@ -15,7 +16,8 @@ bool serve_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes);
 
 struct serve_answer {
     uint64_t value;
-    /* The width of the answer. 0: the driver's width; it has written an answer, or can be made to write 0. */
+    /* The width of the answer in bytes. 0: the driver knows the width. It has already written an answer, or can be made
+     * to write 0. */
     uint32_t bytes;
     bool is_out; /* the driver does not know the address */
 };

@@ -19,7 +19,7 @@ static uint64_t size_of(const char *name, const char *complaint) {
     return bytes;
 }
 
-/* A smaller limit than the granule is no use: each block would take a whole granule. */
+/* The threshold is at least a granule: each served block takes a whole granule. */
 __attribute__((constructor)) static void read_wish(void) {
     unreadable = NULL;
     serve_settings.limits.memory =

@@ -1,4 +1,4 @@
-/* serve_settings.h — what the environment wants of device memory that memstow serves.
+/* serve_settings.h — the settings for device memory that memstow serves, from the environment.
  * In: MEMSTOW_CUDA_MOVES=SIZE: allocations of SIZE and more in a model's scope are served. MEMSTOW_CUDA_HOST=SIZE: how
  * much host memory may hold stowed content. MEMSTOW_CUDA_PINNED=SIZE: how much of that may be pinned.
  * MEMSTOW_CUDA_DISK=SIZE: how much more may go to files. MEMSTOW_CUDA_VERIFY=1: each copy is compared with its

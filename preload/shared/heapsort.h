@@ -1,6 +1,6 @@
 /* heapsort.h — sorts an array in place.
- * In: an array, and a number for each record. Out: the records in ascending order of it; equal ones in no order. It
- * needs no memory of its own, and calls nothing of the program's libc. */
+ * In: an array, and a number for each record. Out: the records in ascending order of that number; records with equal
+ * numbers in any order. It needs no memory of its own, and calls no function of libc. */
 #ifndef MEMSTOW_HEAPSORT_H
 #define MEMSTOW_HEAPSORT_H
 

@@ -1,8 +1,8 @@
-/* kin.h — the rule of kin: which processes live on together with a process that is to be kept.
+/* kin.h — the rule of kin: which processes are kept together with a process that is to be kept.
  * In: numbers of /proc/PID/stat. Out: yes or no. Pure. The kin of a process are the processes that it started, the
- * members of sessions and groups that it began, and their kin in turn. All parts that end processes or look for left
- * ones use this rule: the coordinator, which asks outwards from one process, `watch` and `lifecycle`, and `reap`.
- * memstow_shutdown.py has a copy, for programs without memstow. */
+ * members of sessions and groups that it began, and their kin in turn. All parts that end processes, or look for
+ * processes left behind, use this rule: the coordinator (which goes from one process to those outside of it), `watch`,
+ * `lifecycle` and `reap`. memstow_shutdown.py has a copy, for programs without memstow. */
 #ifndef MEMSTOW_KIN_H
 #define MEMSTOW_KIN_H
 

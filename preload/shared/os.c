@@ -209,7 +209,8 @@ uint32_t os_pid(void) { return (uint32_t)os_call(SYS_getpid); }
 
 uint32_t os_tid(void) { return (uint32_t)os_call(SYS_gettid); }
 
-/* A folder has two links more than it has subfolders. */
+/* Whether the process has one thread: a folder has two links more than it has subfolders, and each thread has a
+ * subfolder of /proc/self/task. */
 bool os_single_threaded(void) {
     struct stat tasks;
     return os_call(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
@@ -271,7 +272,8 @@ bool os_has_ended(int pidfd) {
     return os_call(SYS_poll, &look, 1, 0) > 0;
 }
 
-/* First opens the process, then checks its start time. After that the descriptor cannot mean another process. */
+/* Opens the process first, and checks its start time after that. So the descriptor cannot mean a later process with the
+ * same pid. */
 int os_hold_process(uint32_t pid, uint64_t start_ticks) {
     int fd = (int)os_call(SYS_pidfd_open, pid, 0);
     if (fd < 0) return fd;

@@ -16,8 +16,8 @@ static uint32_t known_policy(uint32_t policy) {
 
 static uint64_t bytes_of(const struct owner_state *owner) { return policy_sum(owner->live_bytes, owner->device_bytes); }
 
-/* A device cannot bring memory back when it is used. And memory that leaves a device goes to the host, which is short
- * of memory under pressure. */
+/* Whether the owner's device memory can leave its device. It cannot while a device may use it: a device cannot wait for
+ * memory to come back. Under pressure it should not: it would go to the host, which is short of memory. */
 static bool can_leave_device(const struct owner_state *owner, const struct policy_question *question) {
     return owner->idle && question->reason != MEMSTOW_PRESSURE;
 }
@@ -27,7 +27,7 @@ static bool can_move(const struct owner_state *owner, const struct policy_questi
     return question->can_stow && (of_host || (owner->device_bytes && can_leave_device(owner, question)));
 }
 
-/* A use after now_ns happened since the clock was read. */
+/* The clock is read before the figures, so a last use after now_ns is a use just now. */
 static bool used_lately(const struct owner_state *owner, const struct policy_question *question) {
     return owner->last_use_ns > question->now_ns || question->now_ns - owner->last_use_ns < question->idle_ns;
 }
@@ -48,8 +48,8 @@ static struct verdict verdict_kept(const struct owner_state *owner, const struct
     return keep(MEMSTOW_KEEP, owner->policy == MEMSTOW_KEEP ? MEMSTOW_WHY_POLICY : MEMSTOW_WHY_NOTHING_SAID);
 }
 
-/* Only memory that leaves the device helps, and only idle owners can move. Nobody is there to drop an owner that is to
- * be freed, so it is stowed, too. */
+/* In a rescue only memory that leaves the device helps, and only idle owners can move. An owner that is to be freed is
+ * stowed, too, because the program cannot drop it now. */
 static struct verdict verdict_in_rescue(const struct owner_state *owner, const struct policy_question *question) {
     uint32_t policy = known_policy(owner->policy);
     bool movable = owner->idle && !owner->scope_open && left_to_move(owner, question);

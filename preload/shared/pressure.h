@@ -29,8 +29,8 @@ bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
 bool pressure_bytes(const char *text, uint64_t *bytes);
 
 enum { PRESSURE_UNREADABLE = 1, PRESSURE_IDLE_UNREADABLE = 2 };
-/* Takes the texts of both variables as the wishes of this process. "" counts as not set, and so does an unreadable
- * setting. Returns which of the two were unreadable, as bits. */
+/* Stores the settings of both variables for this process. "" counts as not set, and so does an unreadable setting.
+ * Returns as bits which of the two were unreadable. */
 uint32_t pressure_wish(const char *pressure, const char *idle);
 /* The wishes that pressure_wish has taken. */
 const struct pressure_wishes *pressure_wishes(void);
@@ -54,7 +54,7 @@ uint32_t pressure_stalled(const char *text);
 /* Finds the path of the memory cgroup, below its mount, in /proc/self/cgroup. False: there is none. */
 bool pressure_cgroup(const char *text, char *path, size_t capacity, bool *version1);
 
-/* The bytes that exceed the wishes, when `used` of `limit` are in use. */
+/* The bytes by which the memory in use exceeds the settings, when `used` of `limit` bytes are in use. */
 uint64_t pressure_missing(const struct pressure_wishes *wishes, uint64_t limit, uint64_t used);
 
 #pragma GCC visibility pop

@@ -32,7 +32,7 @@ struct handler {
     uint64_t limit_ns, begun_ns;
     uint32_t stage;
     bool parallel, noted; /* noted: the log has its end */
-    uint32_t state;       /* its thread sets it to DONE, unless it was LATE before */
+    uint32_t state;       /* its thread sets it to DONE; a handler that is LATE stays LATE */
     int32_t result;
     char name[NAME], after[AFTER];
 };
@@ -44,7 +44,8 @@ static uint32_t owner_pid, runners;
 static uint32_t noted_stage;                    /* the stage whose beginning is in the log */
 static uint64_t stage_begun_ns, stage_limit_ns; /* the time that all drains share */
 
-/* The limit. Endings are numbered: a signal may begin one just after another was called off. */
+/* The limit of an ending. Endings have numbers, because a signal may begin a new ending just after the last one was
+ * called off. */
 static struct {
     uint32_t armed;  /* the number of the ending with a limit; its thread waits on it; 0: none */
     uint32_t number; /* the last number */
@@ -218,7 +219,7 @@ struct beginning {
     uint32_t asks, stage;
 };
 
-/* Notes the kin now: some of their parents end in this stage. */
+/* Notes the kin before the stage, because some of their parents end in it. */
 static void look_around(void *context) {
     const struct beginning *self = context;
     shutdown_kin_look(NULL, 0, NULL, NULL);
@@ -282,7 +283,7 @@ static void guard(void *number) {
     while (is_armed(mine)) {
         uint64_t now = os_now(), end_ns = os_load(&limit.end_ns);
         if (now >= end_ns) {
-            if (is_armed(mine)) force_end(); /* otherwise the time belonged to a later ending */
+            if (is_armed(mine)) force_end(); /* otherwise a later ending has the limit by now */
             return;
         }
         struct timespec left = {(time_t)((end_ns - now) / 1000000000), (long)((end_ns - now) % 1000000000)};
@@ -302,8 +303,9 @@ static bool take_thread(struct stow_thread *thread) {
     return __atomic_compare_exchange_n(&limit.thread, &thread, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Leaves the thread to the caller that calls this ending off. False: that has happened, and this caller waits for the
- * thread. The place may still hold the thread of an earlier ending, which ends by itself; it is waited for here. */
+/* Leaves the thread in `limit.thread` for the caller that calls this ending off; that caller waits for the thread.
+ * False: the ending was called off before, so this caller waits. If the thread of an earlier ending is still there, it
+ * ends by itself, and is waited for here. */
 static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     struct stow_thread *before = NULL;
     while (!__atomic_compare_exchange_n(&limit.thread, &before, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -312,8 +314,8 @@ static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     return is_armed(number) || !take_thread(thread);
 }
 
-/* The caller that takes the thread out of its place waits for it. That is the one that calls the ending off. If it did
- * so before there was a thread, it is the one that began the ending. */
+/* Starts the thread that watches the limit. Whoever takes it out of `limit.thread` waits for it. Usually that is the
+ * caller that calls the ending off. If the ending was called off before the thread was there, it is this caller. */
 static void begin_guard(uint32_t number) {
     uint64_t signals = 0;
     bool blocked = lock_out_signals(&signals); /* no handler of the program may run on the thread */

@@ -64,14 +64,14 @@ static bool read_fd(const char *name, uint32_t *fd) {
     return !*name;
 }
 
-/* Whether it is the descriptor of this look. It is in the list only if the reading thread shares the program's
- * descriptors. */
+/* Whether it is the descriptor by which this look reads the list. It is in the list only if the reading thread shares
+ * the program's descriptors. */
 static bool is_own_look(const char *target) {
     size_t length = strlen(target);
     return strncmp(target, "/proc/", 6) == 0 && length > 3 && strcmp(target + length - 3, "/fd") == 0;
 }
 
-/* This asks no file server. */
+/* Asks the kernel, but no file server. */
 static void look_at_thing(const char *path, struct shutdown_descriptor *descriptor) {
     struct statx st;
     if (os_call(SYS_statx, AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st) < 0) return;

@@ -12,8 +12,8 @@
 /* If the system has more than TABLE_MOST processes, the others are not looked at. */
 enum { TABLE_MOST = 1 << 16, KNOWN_MOST = 1024, STAT_FIELDS = 24, CHUNK = 1 << 14, MARK_SIZE = 64 };
 
-/* The bonds by which a process may be kin. Processes that name the same process form a list: that process has the
- * first, each member has the next. */
+/* The bonds by which a process may be kin. Processes with the same parent, group or session form a list: `first` of
+ * that process, then `next` of each member. */
 enum { BY_PARENT, BY_GROUP, BY_SESSION, BONDS };
 
 struct process {
@@ -41,7 +41,7 @@ struct table {
     struct process list[TABLE_MOST];
 };
 
-/* Processes that were found, and by which bond first. One look at a time adds to them. */
+/* The processes that were found, each with the bond by which it was found first. One look at a time adds to them. */
 static struct known known[KNOWN_MOST];
 static uint32_t known_count, noting;
 
@@ -128,8 +128,8 @@ static uint32_t pid_of_known(const struct known *one) { return one->pid; }
 
 HEAPSORT(struct known, sort_known, pid_of_known)
 
-/* The index of the first entry with this pid or a higher one. `first` is the pid of the first entry; entries are
- * `apart` bytes from each other. */
+/* The index of the first entry with this pid or a higher one. `first` points to the pid of the first entry; entries are
+ * `apart` bytes apart. */
 static uint32_t place_of(uint32_t pid, const uint32_t *first, size_t apart, uint32_t count) {
     uint32_t from = 0;
     for (uint32_t end = count; from < end;) {
@@ -227,7 +227,8 @@ static void link_one(struct table *table, uint32_t pid, uint64_t start_ticks, en
     if (process && !process->link && process->start_ticks == start_ticks) process->link = link;
 }
 
-/* A process that was found by its parent had that parent when it was found. For others the first bond still holds. */
+/* Links the processes of earlier looks. A process that was found by its parent may have another parent by now, so it
+ * becomes KIN_KNOWN. For other processes the first bond still holds. */
 static void link_known(struct table *table) {
     for (uint32_t i = 0; i < table->known_count; i++) {
         const struct known *one = &table->known[i];

@@ -143,7 +143,7 @@ static bool names_somebody(struct jsontext root) {
     return false;
 }
 
-/* A list from before an exec of this very process counts as that of a process that is gone. */
+/* Whose list the text is. A list that this process wrote before an exec counts as that of a process that is gone. */
 static enum whose whose_text(const char *text, size_t length, uint32_t *parent) {
     struct jsontext root = {text, length}, value;
     uint64_t start_ticks;
@@ -167,7 +167,8 @@ static enum whose whose_file(int fd, size_t size, uint32_t *parent) {
 
 /* --- the path of the list --- */
 
-/* -EEXIST: the name exists. If the file system cannot check that by itself, a look comes first. */
+/* Renames a file to a new name. -EEXIST: the name exists. A file system that cannot check this during the rename is
+ * asked before. */
 static long rename_to_new(const char *from, const char *to) {
     struct stat there;
     long result = os_call(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, NO_REPLACE);

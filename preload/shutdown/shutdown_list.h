@@ -28,7 +28,7 @@ struct shutdown_listed {
     bool keep;
     const char *name;
 };
-/* False: it cannot be written. Then the other two do nothing, and the end returns false. */
+/* False: the list cannot be written. Then adding does nothing, and the end returns false. */
 bool shutdown_list_begin(struct shutdown_list *list);
 void shutdown_list_add(struct shutdown_list *list, const struct shutdown_listed *process);
 /* The list gets its name. False: it could not be written, and the list before stays. */

@@ -55,7 +55,7 @@ bool shutdown_may_grow(int fd, size_t by) {
     return os_stat_fd(fd, &now) == 0 && (uint64_t)now.st_size + by <= os_file_limit();
 }
 
-/* If the disk is full, half a line must not spoil the next one. */
+/* If the disk is full, half a line may be written. Then the next line is preceded by a newline. */
 static void shutdown_log_append(int fd, const struct line *line) {
     static bool torn;
     if (!shutdown_may_grow(fd, line->used + 1)) return;

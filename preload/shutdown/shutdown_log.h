@@ -29,8 +29,8 @@ void shutdown_log_step(const char *step, const char *name, int64_t result, uint6
 /* The age of a process or thread from its start (/proc/PID/stat), in milliseconds; 0: unknown. */
 uint64_t shutdown_age_ms(uint64_t start_ticks);
 
-/* For both files of a shutdown. A relative path begins in the present folder. `to` holds SHUTDOWN_PATH bytes. False:
- * the path is too long. */
+/* Makes an absolute path of `name` for the log or the list. A relative path begins in the present folder. `to` holds
+ * SHUTDOWN_PATH bytes. False: the path is too long. */
 bool shutdown_path(char *to, const char *name);
 /* Whether RLIMIT_FSIZE allows `by` more bytes. */
 bool shutdown_may_grow(int fd, size_t by);

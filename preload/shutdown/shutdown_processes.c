@@ -118,7 +118,7 @@ struct held {
 
 struct end {
     struct held held[MOST];
-    struct child survivors[MOST]; /* they live on, even in the group of a process that ends */
+    struct child survivors[MOST]; /* kept: they live on, even in the group of a process that ends */
     uint32_t count, survivor_count;
     uint64_t patience_ns, begun_ns;
     int64_t killed;
@@ -155,7 +155,7 @@ static bool is_to_be_kept(const struct end *self, uint32_t pid) {
     return false;
 }
 
-/* The kin because of which a process lives on, from the inside outwards; each once. */
+/* Collects the kin because of which a process lives on, from the process outwards; each once. */
 struct reach {
     uint32_t pids[REACH_MOST], count;
 };
@@ -166,8 +166,8 @@ static void reach_add(struct reach *self, uint32_t pid) {
     if (!known) self->pids[self->count++] = pid;
 }
 
-/* Applies the rule of kin.h. A process is no survivor only because a survivor has started this program, or is the shell
- * that began its session. */
+/* Whether a process is kept by the rule of kin.h. Two things do not keep it: a survivor has started this program; a
+ * survivor is the shell that began this program's session. */
 static bool is_kept(const struct end *self, uint32_t pid) {
     struct reach reach = {.count = 0};
     struct kin kin;
@@ -185,8 +185,8 @@ static bool is_kept(const struct end *self, uint32_t pid) {
     return false;
 }
 
-/* Identifies the process by its start time, which was read before its group. So no other process with the same pid is
- * meant. */
+/* The start time identifies the process. It was read before the group, so no later process with the same pid gets the
+ * signal. */
 static void signal_member(uint32_t pid, uint64_t start_ticks, int number) {
     int fd = os_hold_process(pid, start_ticks);
     if (fd < 0) return;
@@ -211,8 +211,8 @@ static bool look_at_member(void *context, const char *name) {
     return search->number || search->end->survivor_count || ended;
 }
 
-/* Whether the group has members that are no survivors. Each of them, except the leader, gets the signal, unless that is
- * 0. A zombie that was not reaped still accepts signals; then the members are searched for a living one. */
+/* Whether the group has members that do not live on. Each of them, except the leader, gets the signal, unless it is 0.
+ * A zombie still accepts signals, so the members are searched for one that lives. */
 static struct search look_at_members(const struct end *self, const struct held *held, int number) {
     struct search search = {.end = self, .group = held->child.pid, .number = number};
     if (signal_group(held, 0)) os_each_name("/proc", look_at_member, &search);
@@ -255,7 +255,8 @@ static void leave_kept(struct end *self) {
     }
 }
 
-/* While nobody has waited for an ended leader, its pid still identifies its group. */
+/* Opens a process with its group. An ended leader's pid still identifies its group until somebody has waited for the
+ * leader. */
 static int hold_with_group(const struct end *self, struct held *held) {
     held->fd = hold(&held->child);
     held->ended = held->fd >= 0 && os_has_ended(held->fd);

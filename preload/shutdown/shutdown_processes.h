@@ -15,8 +15,8 @@ int shutdown_process_forget(uint32_t pid);
 /* Sends SIGTERM, and after `patience_ns` SIGKILL. 0: sends SIGKILL at once, without a lock, and waits a moment for its
  * effect. Returns how many were killed. */
 int64_t shutdown_processes_end(uint64_t patience_ns);
-/* The number of processes that still run but should not: registered ones, others that this program has started, and
- * their kin. The first of them are lines of the log. */
+/* The number of processes that still run but should not: registered processes, other processes that this program has
+ * started, and their kin. Lines of the log name the first of them. */
 int64_t shutdown_processes_left(void);
 /* The pids of that last look, at most `capacity`. Returns their number. */
 int64_t shutdown_processes_were_left(int32_t *pids, uint32_t capacity);

@@ -155,7 +155,7 @@ enum { ASIDE = 3 };
 
 struct left {
     uint32_t
-        aside[ASIDE]; /* threads that do not count, by id: a thread that has just begun has no name of its own yet */
+        aside[ASIDE]; /* ids of threads that do not count: a thread that has just begun has no name of its own yet */
     int64_t count;
 };
 

@@ -9,8 +9,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* How the CFA follows from the registers of this frame. The CFA is the value of rsp before the call that made this
- * frame. The return address lies at CFA - 8, and the caller's rsp is the CFA. Exceptions are noted. */
+/* How the CFA of a frame follows from its registers. The CFA is the value of rsp before the call that made this frame.
+ * The return address lies at CFA - 8, and the caller's rsp is the CFA, unless a kind says otherwise. */
 enum cfi_kind {
     CFI_UNKNOWN,  /* `why` gives the reason */
     CFI_SP,       /* rsp + cfa */

@@ -30,7 +30,7 @@ __attribute__((noinline)) bool leaf_joins(const struct leaf *leaf, struct memo *
     uint32_t join = (uint32_t)leaf->join;
     if (join >= memo->count || memo->elements[join].path != leaf->path || !memo_holds(memo, join + 1, 0, true))
         return false;
-    memo_begin(memo); /* the elements further in were not checked */
+    memo_begin(memo); /* the inner elements were not checked, so this result is no result for the whole memo */
     return true;
 }
 
@@ -69,7 +69,8 @@ uint32_t leaf_find_more(struct leaves *self, struct memo *memo, uintptr_t end, c
     return leaf_find_in(self, leaf_set(self, hash(self, end, caller, 3 + self->more)), memo, *caller);
 }
 
-/* How many of the outermost elements a leaf joins. The leaf itself holds as many of the innermost words as fit. */
+/* How many of the outermost elements of the memo a leaf refers to. The leaf itself holds as many of the innermost words
+ * as fit. */
 static uint32_t joined(const struct memo *memo) {
     const struct element *elements = memo->elements, *top = &elements[memo->count - 1];
     uint32_t k = memo->count;
@@ -88,10 +89,10 @@ static bool begin(struct leaves *self, uint32_t bits) {
     return true;
 }
 
-/* Judges the leaves when stacks come back but are not found: too many others came in between. In recursion many stacks
- * have the same innermost addresses. Then more addresses choose the set, and there is room for more stacks. That does
- * not help when stacks differ only in their Python frames; then it is undone. If there still are too many stacks, most
- * fills are skipped, so that leaves stay longer. */
+/* Judges the leaves by their hits. Few hits mean that stacks come back but are not found: too many others came in
+ * between. In recursion many stacks have the same innermost addresses. Then more addresses choose the set, and there
+ * are more sets. If stacks differ only in their Python frames, that does not help and is undone. If there still are too
+ * many stacks, most fills are skipped, so that leaves stay longer. */
 static void see_to(struct leaves *self) {
     uint32_t hits = self->hits, bits = 64 - self->shift;
     self->hits = 0;

@@ -33,20 +33,22 @@ struct leaf {
 };
 _Static_assert(sizeof(struct leaf) == 128, "two cache lines");
 
-/* The distance from the slot of a place to the slot of its caller. LEAF_FAR: it depends on more than rsp. */
+/* The distance from the slot of a call to the slot of its caller's call. LEAF_FAR: it does not follow from rsp
+ * alone. */
 struct hop {
     uintptr_t address, distance;
 };
 #define LEAF_FAR ((uintptr_t)1 << 48)
 
 struct leaves {
-    struct hop hops[1 << LEAF_HOP_BITS]; /* by hash of the address: what each stack needs to know of the rules */
+    struct hop hops[1 << LEAF_HOP_BITS]; /* by hash of the address: the distance to the caller's slot, by the rule of
+                                            that address */
     struct leaf *leaves;                 /* sets of LEAF_WAYS; NULL: nothing is remembered */
     uint64_t more;                       /* return addresses that choose a set in addition to the three innermost */
     uint32_t shift;                      /* 64 minus the number of bits that choose the set */
     uint32_t hits;                       /* since the last judgement */
     uint32_t fills;                      /* fills that were requested */
-    uint32_t hits_before;                /* hits before `more` was raised, in as many fills */
+    uint32_t hits_before;                /* hits in as many fills, before `more` was raised */
     uint32_t patience;                   /* judgements to skip */
     bool spares;                         /* most fills are skipped */
 };

@@ -31,9 +31,9 @@ static uint32_t words_hold(const struct memo *self, uint32_t count) {
     return k - 1;
 }
 
-/* The same for another stack, which may be partly gone. A word is read only when all words further in hold: then it
- * lies in a frame that the program itself will return from. The check stops at the first element that does not hold;
- * elements outside of it are not checked. */
+/* The same for another stack, which may be partly gone. The check goes from the inside outwards, and stops at the first
+ * element that changed. A word is read only when all inner words are unchanged: then it lies in a frame to which the
+ * program will return. */
 static uint32_t words_hold_from_inside(const struct memo *self, uint32_t count) {
     for (uint32_t k = count; k; k--) {
         const struct word *word = self->words + memo_words(self, k - 1), *end = self->words + memo_words(self, k);
@@ -50,8 +50,8 @@ static uintptr_t next_anchor(const struct memo *self, uint32_t index, uint32_t e
     return inner;
 }
 
-/* How many of the first `count` elements are unchanged, by the Python frames of the loops [first, end). Their words
- * were checked before. */
+/* Compares the Python frames of the loops [first, end), whose words were checked before. Returns how many of the first
+ * `count` elements are unchanged. */
 static uint32_t python_holds(const struct memo *self, uint32_t count, uint32_t first, uint32_t end, uintptr_t inner) {
     uint32_t python = first ? self->evals[first - 1].python : 0;
     for (uint32_t i = first; i < end; i++) {
@@ -64,8 +64,8 @@ static uint32_t python_holds(const struct memo *self, uint32_t count, uint32_t f
     return count;
 }
 
-/* Among loops that were found unchanged: the first whose frames may differ now. The frames of a loop depend on the next
- * loop inside of it. So it is the innermost loop that has an anchor. */
+/* The first of the loops found unchanged whose frames may differ now. The frames of a loop depend on the next loop
+ * inside of it, which may be another one now. So it is the innermost loop that has an anchor. */
 static uint32_t first_in_doubt(const struct memo *self, uint32_t evals) {
     uint32_t first = evals - 1;
     while (first && !self->evals[first].anchor) first--;
@@ -92,7 +92,7 @@ bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
 
 /* --- remembering --- */
 
-/* Mixes as wyhash does: both halves of a product. */
+/* Mixes both halves of a product into one word, as wyhash does. */
 static inline uint64_t mixed(uint64_t h, uint64_t a, uint64_t b) {
     __uint128_t product = (__uint128_t)(h ^ a) * (b ^ 0x9E3779B97F4A7C15u);
     return (uint64_t)product ^ (uint64_t)(product >> 64);
@@ -233,8 +233,8 @@ static bool make_room_for_frames(struct memo *self, uint32_t frames) {
     return CAPACITY_FOR(self, frames, frames_capacity, frames + self->count - self->placed + python - python_placed);
 }
 
-/* Lists the frames of the elements that have no place in the tree yet. Returns their end. If one frame has no record in
- * the ledger, no frame inside of it counts. */
+/* Lists the frames of the elements that have no place in the tree yet. Returns their end. The list ends before the
+ * first frame without a record in the ledger. */
 static uint32_t list_frames(struct memo *self, const struct element *outer) {
     uint32_t end = outer->frames, evals = outer->evals;
     for (uint32_t i = self->placed; i < self->count; i++) {

@@ -1,10 +1,9 @@
 /* memo.h — a thread's memory of a stack, so that the next look need not unwind all of it.
  * In: steps, as they are unwound. Out: whether a later stack continues like the remembered one, and its place in the
  * tree (tree.h). Everything belongs to one thread. It reads the program's stack, and writes nothing there.
- *
  * A memo is a list of elements, outermost first. An element has the state of a frame, and the words of memory from
- * which the step to the next outer frame was read. If a state is a remembered one, and the words from there outwards
- * are unchanged, then everything outside of it is unchanged. */
+ * which the step to the next outer frame was read. Suppose that the present stack has the state of an element, and that
+ * the words of this element and of all outer ones are unchanged. Then the outer frames are unchanged. */
 #ifndef MEMSTOW_MEMO_H
 #define MEMSTOW_MEMO_H
 
@@ -24,8 +23,8 @@ struct state {
     uintptr_t rbp;
 };
 
-/* A step from a frame to its caller. The rule and this state determine the next state. Only what is needed later is
- * stored of both. */
+/* A step from a frame to its caller. Rule and state of the frame determine the caller's state. Only the parts that are
+ * needed later are stored. */
 struct step {
     uintptr_t slot, rbp;
     uint64_t place; /* as in the rule, including where rbp is saved */
@@ -57,9 +56,9 @@ struct word {
 
 struct element {
     struct state state; /* rbp is 0 if nothing outside depends on it */
-    uint64_t path;      /* hash of the states, and Python frames, from the outermost element to this one */
-    uint32_t words;     /* the end of its words: the words of the stack from which the step outwards was read */
-    uint32_t evals;     /* the number of Python evaluation loops in this element and the ones before */
+    uint64_t path;      /* hash of the states and Python frames of this element and all outer ones */
+    uint32_t words;     /* the end of its words: those from which the step outwards was read */
+    uint32_t evals;     /* the number of Python evaluation loops in this element and all outer ones */
     uint32_t frame;     /* the frame's id in the ledger; RULE_NO_FRAME: it has none */
     bool needs_rbp;
     /* For elements that are `placed` in the tree: */
@@ -109,22 +108,22 @@ static inline void memo_cut(struct memo *self, uint32_t count) {
     if (self->placed > count) self->placed = count;
 }
 
-/* Whether the first `count` elements are unchanged. If not, the memo forgets some or all of the elements that changed
- * or lie inside of such. `inner`: the anchor of the next loop further in on the present stack, or 0. `own`: it is the
- * thread's own stack, so all words can be read. */
+/* Whether the first `count` elements are unchanged. If not, the memo is cut: it forgets the outermost changed element
+ * and all elements inside of it, at least. `inner`: the anchor of the next loop further in on the present stack, or 0.
+ * `own`: it is the thread's own stack, so all words can be read. */
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own);
 
-/* Before and after the look-up of a stack: nothing is known of the memo any more. What the leaves found in one look-up
- * also holds for its unwinding. A signal handler may look up its stack in between: outside of its own frames, its stack
- * is the same. */
+/* Call it before and after the look-up of a stack: it forgets which elements were found unchanged. During one look-up,
+ * the results of the leaves also hold for the unwinding. A signal handler may look up its own stack in between: the
+ * outer part of the stack is the same for both. */
 static inline void memo_begin(struct memo *self) { self->found = 0; }
 
 /* Adds steps inside of the remembered ones. `seed` stands for an empty stack; paths with different seeds differ. False:
  * the innermost steps were left out, because there was no room. */
 bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed);
 
-/* The id (tree.h) of the thread's present stack, which ends with the innermost element. Only this asks the tree: most
- * stacks are known by their path. */
+/* The id (tree.h) of the thread's present stack, which ends with the innermost element. Only this function uses the
+ * tree: most stacks are known by their path. */
 uint32_t memo_stack(struct memo *self);
 
 #pragma GCC visibility pop

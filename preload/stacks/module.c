@@ -94,7 +94,7 @@ uint32_t module_at(uintptr_t address) {
     return add_module(&found, path);
 }
 
-/* If exactly one module contains such an address, its upper half is known. */
+/* The upper half of an address is known if exactly one module has an address with this lower half. */
 uintptr_t module_code(uint32_t low) {
     uintptr_t found = 0;
     for (uint64_t i = 0, n = os_load(&modules.next); i < n; i++) {

@@ -10,7 +10,7 @@ enum { FIRST_BITS = 6, LAST_BITS = 11, FIRST_MISSES = 32 };
 
 static uint32_t size(const struct paths *self) { return self->table ? PATHS_WAYS << self->table->bits : FIRST_MISSES; }
 
-/* Makes a larger, empty table. The paths come again soon. */
+/* Makes a larger, empty table. Paths in use soon enter it again. */
 static void paths_grow(struct paths *self) {
     uint32_t bits = self->table ? self->table->bits + 1 : FIRST_BITS;
     size_t length = sizeof *self->table + ((sizeof *self->table->known * PATHS_WAYS) << bits);

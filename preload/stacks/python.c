@@ -45,8 +45,8 @@ static struct lock adding;
 
 /* --- finding an interpreter --- */
 
-/* The tp_dealloc of code objects tells us of their deaths. Each interpreter has a function of its own, so we know whose
- * object it is. */
+/* CPython calls tp_dealloc when a code object dies. Each interpreter gets a tp_dealloc function of its own here, which
+ * tells whose object it is. */
 static void code_dies(uint32_t index, uintptr_t code) {
     python_record_dies(code | index);
     deallocs[index](code);
@@ -73,16 +73,16 @@ static bool hears_of_deaths(const struct interpreter *self) {
     return *dealloc_of(self) == code_dies_of[self - interpreters];
 }
 
-/* Installs that function. In a forked child it may be installed already: a thread of the parent may have been adding
- * the interpreter at the fork. */
+/* Installs code_dies of this interpreter as tp_dealloc. In a forked child it may be installed already: a thread of the
+ * parent may have been adding the interpreter at the fork. */
 static void hear_of_deaths(struct interpreter *self) {
     if (hears_of_deaths(self)) return;
     deallocs[self - interpreters] = *dealloc_of(self);
     __atomic_store_n(dealloc_of(self), code_dies_of[self - interpreters], __ATOMIC_RELEASE);
 }
 
-/* Finds a variable of the interpreter. A program at a fixed address has its own copy of a variable that it names, and
- * the library uses that copy. */
+/* Finds a variable of the interpreter. A program at a fixed address may have its own copy of a variable. Then the
+ * library, too, uses that copy. */
 static uintptr_t find_variable(const struct link_map *object, const char *name) {
     const struct link_map *program = object;
     while (program->l_prev) program = program->l_prev;
@@ -90,12 +90,12 @@ static uintptr_t find_variable(const struct link_map *object, const char *name) 
     return found ? found : symbol_find(object, name, NULL);
 }
 
-/* Finds the function that maps arenas, where small objects lie. PyObjectArenaAllocator has it. */
+/* Finds the function that maps arenas, where small objects lie. Its address is in PyObjectArenaAllocator. */
 static uintptr_t find_arenas(const struct link_map *object) {
     struct {
         uintptr_t context, alloc, free;
     } arenas = {0};
-    uintptr_t get = symbol_find(object, "PyObject_GetArenaAllocator", NULL); /* copies the three words */
+    uintptr_t get = symbol_find(object, "PyObject_GetArenaAllocator", NULL); /* copies the structure's three words */
     if (get) ((void (*)(void *))get)(&arenas);
     return arenas.alloc;
 }
@@ -221,8 +221,8 @@ static uintptr_t own_state(const struct interpreter *self) {
     return ending && ending != state ? 0 : state;
 }
 
-/* 3.11 only. Its per-thread word knows only the thread's first thread state, which is not that of a subinterpreter. A
- * global word knows the thread state with the GIL. That one is the second attempt; it must belong to this thread. */
+/* The thread state that has the GIL, if it belongs to this thread. 3.11 only: there, the word of each thread holds only
+ * the thread's first state, which is not that of a subinterpreter. So this global word is tried second. */
 static uintptr_t state_with_gil(const struct interpreter *self) {
     uintptr_t state = self->attached ? self->attached() : 0;
     return state && python_word(state, self->layout.thread_id) == os_thread() ? state : 0;
@@ -349,14 +349,14 @@ size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, ui
     return count;
 }
 
-/* From 3.13: the innermost frame of a loop, which follows the inner loop's entry frame. */
+/* From 3.13: the innermost frame of a loop. It comes after the entry frame of the next loop further in. */
 static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, uintptr_t anchor) {
     bool same_interpreter = inner && !((inner ^ anchor) & PYTHON_INDEX_MASK);
     return same_interpreter ? python_word(python_plain(inner), self->layout.frame_previous) : chain_head(self, 0);
 }
 
-/* Returns the expected frame, which equals the chain's frame. It is loaded from `expected`, not from the chain, so that
- * the processor need not wait for each link before it reads the next frame. */
+/* Returns the expected frame if it equals the chain's frame. It is loaded from `expected`, so that the processor need
+ * not wait for one link of the chain before it reads the next. */
 static inline uintptr_t as_expected(const struct python_frame *expected) {
     uintptr_t frame;
     /* This is assembly, because the compiler would use the chain's value: it knows that both are equal. */

@@ -18,8 +18,8 @@
 
 /* Whether the native frame in [slot, cfa) belongs to an evaluation loop. `pc` is the return address into it, which is
  * the word at `slot`. The answer holds for every frame with that pc until code is unloaded, so ask once per address and
- * generation (generation_of_code). It is also right for parts that the compiler moved out of line, which no symbol
- * shows: it checks whether this frame holds the loop's variables. */
+ * generation (generation_of_code). It does not rely on symbols, which miss parts that the compiler moved out of line:
+ * it checks whether this frame holds the loop's variables. */
 bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa);
 
 /* Whether a call that returns to `caller` maps an arena of small objects. It knows only interpreters that were seen on

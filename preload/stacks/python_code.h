@@ -15,8 +15,8 @@
  * has none. It never reads beyond `length`. */
 uint32_t python_code_line(const uint8_t *table, size_t length, uint32_t first_line, uint32_t unit);
 
-/* The same, from where the last question about the same table stopped. Code that runs once, such as a module's, asks
- * about its lines in order. The cursor begins as {.line = first_line}. */
+/* The same, for questions about one table in ascending order: the search goes on where the last one stopped. Code that
+ * runs once, such as a module's, asks in this order. The cursor begins as {.line = first_line}. */
 struct python_cursor {
     int64_t line;
     size_t at;        /* the next entry */
@@ -29,7 +29,7 @@ uint32_t python_code_line_from(const uint8_t *table, size_t length, struct pytho
  * come out unchanged. A NUL character becomes '?', because it would end the text. */
 size_t python_code_utf8(const void *characters, size_t count, unsigned width, char *to, size_t capacity);
 
-/* The same for a str object. "": it is none, or of a kind that we do not read. */
+/* The same for a str object. "": it is not a str, or a kind of str that is not read. */
 size_t python_code_text(const struct python_layout *layout, uintptr_t object, char *to, size_t capacity);
 
 /* A word, a half-word and a byte of the interpreter. */

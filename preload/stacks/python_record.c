@@ -95,7 +95,8 @@ static uint32_t add_code(const struct description *code, bool writer) {
     return id;
 }
 
-/* Makes the id of a new code object. It is a function of its own, so that the texts take stack only then. */
+/* Makes the id of a new code object. A function of its own: its texts need stack only when there is a new code
+ * object. */
 static __attribute__((noinline)) uint32_t code_of_new(const struct python_layout *layout, uintptr_t code, bool writer) {
     struct description described;
     python_record_describe(layout, code, &described);
@@ -108,7 +109,8 @@ static __attribute__((noinline)) uint32_t code_of_new(const struct python_layout
     return id;
 }
 
-/* The code (by content) of the last question about a line, and where it stopped. It belongs to the writer. */
+/* The last code object whose lines were looked up, by the id of its content, and the position in its line table. Only
+ * the writer uses it. */
 static struct {
     uint32_t code;
     struct python_cursor cursor;

@@ -1,6 +1,6 @@
 /* python_record.h — Python functions and lines in the ledger.
- * In: code objects that are on a stack now, and notice of their deaths. Out: ids of records. It stands between
- * python.c, which finds frames, and the ledger. */
+ * In: code objects that are on a stack now, from python.c; notice of their deaths. Out: ids of records in the
+ * ledger. */
 #ifndef MEMSTOW_PYTHON_RECORD_H
 #define MEMSTOW_PYTHON_RECORD_H
 

@@ -50,7 +50,7 @@ static struct rule rule_look_up(uint64_t place) {
     struct cfi_object object;
     struct cfi_rule rule = {.kind = CFI_UNKNOWN};
     if (cfi_object_of(pc, &object)) rule = cfi_find(&object, pc);
-    /* Nothing called this code: makecontext put the address there. */
+    /* There is no rule because nothing called this code: makecontext put its address there. */
     if (rule.why == CFI_NO_ENTRY && !(place & RULE_INTERRUPTED)) {
         struct cfi_rule first = cfi_find(&object, place);
         if (first.kind == CFI_END) rule = first;
@@ -126,8 +126,8 @@ static void rule_grow(void) {
     lock_let_go(&replacing);
 }
 
-/* The slot of a place, which is taken for it if it is new. NULL: the table is full. A rule that another thread puts
- * into a table while a larger one is made may be missing there. It is then read again. */
+/* The slot of a place; an empty slot is taken for it. NULL: the table is full. If another thread adds a rule while a
+ * larger table is made, the rule may be missing in the new table. It is then read again. */
 static struct rule *slot_for(uint64_t place) {
     if (unlikely(is_filled(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), 12))) rule_grow();
     struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);

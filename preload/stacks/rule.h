@@ -69,8 +69,8 @@ static inline struct rule *rule_slot(struct rule_table *table, uint64_t place) {
     }
 }
 
-/* The stored rule of a place; RULE_STALE: there is none. `how` is written last, so it is read first. An empty slot may
- * meanwhile have become that of another place. */
+/* The stored rule of a place; RULE_STALE: there is none. `how` is written last, so it is read first. Meanwhile another
+ * thread may have taken an empty slot for another place. */
 static inline struct rule rule_known(uint64_t place) {
     const struct rule *slot = rule_slot(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), place);
     uint32_t how = __atomic_load_n(&slot->how, __ATOMIC_ACQUIRE);

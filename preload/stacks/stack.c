@@ -28,13 +28,13 @@
 
 enum {
     OTHERS = 16, /* stacks besides its own that a thread remembers */
-    /* A slot this far below the deepest known slot of another stack still counts as on that stack. */
+    /* DEEPER: a slot at most this far below the deepest known slot of another stack still counts as on that stack. */
     DEEPER = 2 * OS_PAGE,
 };
 
 struct stack {
     struct own_stack own;
-    uintptr_t busy;     /* the slot of the caller that works here; 0: none */
+    uintptr_t busy;     /* the slot of the caller whose look-up is in progress in this memory; 0: none */
     struct memo *other; /* the other stack that the last allocation was on; NULL: the thread's own */
     uint32_t generation;
     uint32_t unmappings;  /* stack_unmappings when `looked` was read */
@@ -46,7 +46,7 @@ struct stack {
     bool complete;       /* the last stack was unwound to its outermost frame */
     bool returned;       /* the stack was seen before, not long ago */
     struct stack *spare; /* for a signal handler that interrupts the work here */
-    bool remembers;      /* false for a spare one, which has no leaves either */
+    bool remembers;      /* false for a spare memory, which has no leaves either */
     struct paths paths;
     struct leaves leaves;
 };
@@ -69,7 +69,7 @@ static void forget(struct stack *self) {
     leaf_forget(&self->leaves);
 }
 
-/* Takes over the memory of an earlier thread in the same slot. */
+/* Takes over the memory of an earlier thread that had the same slot. */
 static void inherit(struct stack *self) {
     self->own = (struct own_stack){0};
     self->busy = 0;
@@ -158,9 +158,10 @@ static struct memo *forget_oldest(struct stack *self, uintptr_t slot) {
     return oldest;
 }
 
-/* The thread is on this stack now. Its memory is of use only if everything from the present slot to its end can be
- * read. That is checked when the thread comes from another stack, and after every unmapping. The thread may also have
- * left and come back without an allocation. So the words are checked from the inside, too. */
+/* The thread is on this stack now, which is not its own. What is remembered of it is of use only if everything from the
+ * present slot to its end can be read. That is checked when the thread comes from another stack, and after every
+ * unmapping. The thread may also have left the stack and come back without an allocation, so the words are checked from
+ * the inside, too. */
 static struct view come_to(struct stack *self, struct memo *memo, uintptr_t slot) {
     struct view view = view_of_other(slot);
     memo_begin(memo);
@@ -216,8 +217,8 @@ bool stack_is_alternate(void) {
     return seal_is_set() || os_call(SYS_sigaltstack, 0, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
 }
 
-/* Whether a signal handler left the hook with slot `inner` by longjmp. It is asked from a hook with `slot`. The lost
- * frame was further in than ours, or ours has its place. */
+/* Whether a signal handler has left the hook with slot `inner` by longjmp. The question comes from a later hook, with
+ * `slot`. The answer is yes if the earlier hook was further in than this one, or at the same slot. */
 static bool has_left(const struct stack *self, uintptr_t inner, uintptr_t slot) {
     const struct region *on =
         region_has(&self->own.known, inner) || !self->other ? &self->own.known : &self->other->extent;
@@ -294,7 +295,7 @@ static uint32_t site_of_caller(const struct caller *caller) {
     return stack_site_of_place(caller->address);
 }
 
-/* A thread late in its death has no memory of its own. All such threads share one, one at a time. */
+/* Threads that are about to end have no memory of their own. They share one, which one thread at a time uses. */
 static uint32_t site_for_nobody(const struct caller *caller) {
     static struct stack *shared;
     static uint32_t taken;
@@ -314,9 +315,9 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     return site;
 }
 
-/* Whether the hook that works in `self` was left for good, as the stack that `by` has just unwound to its end shows. If
- * the hook was only interrupted, that stack has a signal frame further in. Only that stack counts: another stack may be
- * left and entered again. */
+/* Whether the hook that works in `self` was left for good. `by` has just unwound its stack to the end. If the hook is
+ * only interrupted, that stack has a signal frame further in than the hook. Only the stack of the hook itself tells:
+ * another stack may be left and entered again. */
 static bool is_left_behind(const struct stack *self, const struct stack *by, uintptr_t slot) {
     bool same_stack = region_has(&by->own.known, self->busy) && region_has(&by->own.known, slot) && slot < self->busy;
     return self->busy && same_stack &&
@@ -335,7 +336,7 @@ static void free_those_left(struct stack *self, const struct stack *by, uintptr_
 
 enum { SPARES = 8 };
 
-/* The leaf cache does not know the stack, or cannot be asked. */
+/* Finds the site when the leaf cache does not know the stack, or may not be asked. */
 __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
     struct caller caller = {slot, address, rbp};
     struct stack *first = stack_of_thread(), *self = first;
@@ -351,8 +352,8 @@ __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t
     return site;
 }
 
-/* Whether the leaves may be asked: the caller is on the thread's own stack, and no hook is at work in them. `but` must
- * be 0, too. */
+/* Whether the leaves may be asked: the caller is on the thread's own stack, no hook is at work in them, and `but` is
+ * 0. */
 static INLINE bool may_ask_leaves(const struct stack *self, uintptr_t slot, uint64_t but) {
     return likely(!(self->busy | but) && region_has(&self->own.known, slot) &&
                   __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE) == self->generation);
@@ -371,7 +372,7 @@ __attribute__((noinline)) static uint32_t site_in_more_leaves(struct stack *self
     return site;
 }
 
-/* 0: the stack is not there. */
+/* Returns 0 if the leaves do not have the stack. */
 static INLINE uint32_t site_in_leaves(struct stack *self, struct caller caller) {
     if (unlikely(!self)) return 0;
     if (unlikely(!may_ask_leaves(self, caller.slot, self->leaves.more)))

@@ -21,11 +21,12 @@ static inline __attribute__((always_inline)) uintptr_t stack_rbp(void) {
     return rbp;
 }
 
-/* Use it only in the hook itself: it describes the function that contains it. */
+/* The caller of the hook. Use it only in the hook itself, because it describes the caller of the function that contains
+ * it. */
 #define CALLER                                                                                                         \
     ((struct caller){(uintptr_t)__builtin_dwarf_cfa() - 8, (uintptr_t)__builtin_return_address(0), stack_rbp()})
 
-/* The slot alone, in the hook itself. Until the hook returns, the rest follows from the slot. */
+/* Only the slot of the caller. Use it in the hook itself. The rest follows from the slot until the hook returns. */
 #define CALLER_SLOT ((uintptr_t)__builtin_dwarf_cfa() - 8)
 
 static inline uintptr_t stack_address(uintptr_t slot) { return *(const uintptr_t *)slot; }
@@ -44,9 +45,10 @@ uint32_t stack_site_of_place(uintptr_t address);
 /* Whether the caller is in a signal handler that interrupted this thread's look-up of a stack. */
 bool stack_is_interrupted(void);
 
-/* Whether the calling thread's hook with slot `inner` was left by longjmp. It is asked from a hook with `slot`. */
+/* Whether the calling thread's hook with slot `inner` was left by longjmp. Ask from a hook with `slot`. */
 bool stack_has_left(uintptr_t inner, uintptr_t slot);
-/* The same when the caller of that hook is known. Later, deeper calls have then overwritten its words. */
+/* The same for a hook whose caller is known. If the hook was left, later, deeper calls have overwritten the caller's
+ * words. */
 bool stack_has_left_call(const struct caller *inner, uintptr_t slot);
 
 /* Whether the calling thread is on an alternate signal stack, which may lie in an outer frame. Also true if the kernel
@@ -58,9 +60,9 @@ extern uint32_t stack_unmappings;
 static inline void stack_note_unmapping(void) { __atomic_fetch_add(&stack_unmappings, 1, __ATOMIC_RELEASE); }
 
 struct stack;
-/* Tells where the memory of the calling thread's stacks is: in its slot (thread_inside.h). Call it when the thread has
- * just got a slot, which may hold the memory of an earlier thread, and before it asks for a site. NULL: it has no slot
- * any more. */
+/* Tells where this room keeps its data of the calling thread: in a word of the thread's slot (thread_inside.h). Call it
+ * when the thread has just got a slot, before it asks for a site; an earlier thread's data may still be there. NULL:
+ * the thread has no slot any more. */
 void stack_use(struct stack **memory);
 
 /* The site of an untagged stack (tree.h) whose innermost call is at `address`. site.c sets it. */

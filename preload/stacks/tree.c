@@ -23,7 +23,7 @@ static inline uint32_t frame_word(const uint32_t *word) { return __atomic_load_n
 
 /* --- branches --- */
 
-/* A run is found by the place that it lies inside of, and by its first frame. */
+/* A run is found by its first frame and the place outside of that frame. */
 struct edge {
     uint32_t outer, frame;
 };
@@ -69,8 +69,8 @@ static bool words_are_short(void) {
 }
 
 /* A free piece has its length in the first word of its head, and in the second the id of the next free piece of the
- * same length. The upper bits of a list's head are a counter, against ABA: a piece may be taken and put back in
- * between. The last list, LONG, has pieces of any larger length, which may be cut. */
+ * same length. The upper bits of a list's head are a counter, against ABA: between a read and a compare-and-swap, a
+ * piece may be taken and put back. The last list, LONG, has pieces of any larger length, which may be cut. */
 #define IS_FREE ((uint32_t)1 << 31)
 enum { RUN_MAX = SNAP_RUN_HEAD + SNAP_RUN_MOST, LONG = RUN_MAX + 2, LONGEST = 256 };
 static uint64_t free_runs[LONG + 1];
@@ -110,7 +110,8 @@ static uint32_t take_all_of(uint32_t list) {
     return (uint32_t)seen & FREE_ID;
 }
 
-/* Takes `length` words. A longer piece is cut: its rest stays free, and must be long enough to say so. */
+/* Takes `length` words. A longer piece is cut. Its rest stays free, so it must be long enough for the head of a free
+ * piece. */
 static uint32_t take_free(uint32_t length) {
     if (!__atomic_load_n(&words_were_freed, __ATOMIC_RELAXED) || !ledger_is_ours()) return TREE_NONE;
     uint32_t id = take_free_of(length);
@@ -135,7 +136,7 @@ static uint32_t new_run(uint32_t length, enum budget of) {
     return id;
 }
 
-/* Adds a run of `count` frames. If another thread has added a run with the same start, the answer is that one.
+/* Adds a run of `count` frames. If another thread has just added a run with the same start, returns that run.
  * INDEX_NONE: there is no room. */
 static uint32_t add_run(const struct edge *edge, uint32_t hash, const uint32_t *frames, uint32_t count,
                         enum budget of) {
@@ -180,7 +181,8 @@ uint32_t tree_stack_known(uint32_t place) {
     return first_place(index_find(&edges, hash_edge(&edge), &edge));
 }
 
-/* A run without a frame is small, and the totals of other stacks may have to be counted there. */
+/* Makes a stack of a place that is not the last of its run: a run without a frame. There is room for it even when other
+ * stacks get none, because it is small, and totals of other stacks may have to be counted there. */
 uint32_t tree_stack(uint32_t place) {
     const struct edge edge = {place, SNAP_RUN_FRAME};
     uint32_t stack = tree_stack_known(place);

@@ -2,9 +2,8 @@
  * In: frame ids, outermost first. Out: the place of each stack, in the ledger (SNAP_RUN). Equal stacks have the same
  * place. The exception: two threads may add the same new stack at the same instant; readers merge such twins. No lock;
  * any thread, any signal handler.
- *
- * A new stack leaves a known one at some place, and all its frames from there inwards become one run. So most steps
- * inwards go to the next word of memory. A look-up is needed only where stacks part. */
+ * Outer frames of a new stack are mostly known. All inner frames from the first unknown one on become one run. So most
+ * steps inwards go to the next word of memory, and a look-up is needed only where stacks part. */
 #ifndef MEMSTOW_TREE_H
 #define MEMSTOW_TREE_H
 
@@ -19,12 +18,12 @@
 
 enum { TREE_ROOT = 0, TREE_NONE = UINT32_MAX };
 
-/* The place of the first of these frames, inside of the place `at`. If it does not exist, it is made, together with the
- * places of the next frames, as many as fit into one piece. `count` > 0. TREE_NONE: there is no room. */
+/* Finds the place of the first of these frames, inside of the place `at`. If there is none, makes places for it and the
+ * next frames, as many as fit into one piece. `count` > 0. TREE_NONE: there is no room. */
 uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count);
 
-/* The stack that ends at a place. If the place is the last of its run, the answer is that place; otherwise it is
- * another one, because only such places have a site. TREE_NONE: there is no room. */
+/* The stack that ends at a place, identified by a place that can have a site. Only the last place of a run can. So if
+ * `place` is another one, the stack gets a place of its own. TREE_NONE: there is no room. */
 uint32_t tree_stack(uint32_t place);
 /* The same if it exists; else TREE_NONE. */
 uint32_t tree_stack_known(uint32_t place);
@@ -34,7 +33,7 @@ uint32_t *tree_site(uint32_t stack);
 
 /* The next place outwards; `place` is not the root. */
 uint32_t tree_outer(uint32_t place);
-/* The first place of the same run; and the place that the run lies inside of. */
+/* The first place of the same run, and the place outside of that run. */
 uint32_t tree_first(uint32_t place);
 uint32_t tree_outside(uint32_t place);
 /* The id of the frame at a place; SNAP_RUN_FRAME: it has none. */
@@ -61,11 +60,11 @@ bool tree_make_ready(void);
 /* Marks the runs of a stack as used, until tree_forget_uses. */
 void tree_use(uint32_t stack);
 void tree_forget_uses(void);
-/* Hides each run of frames that is not in use. No thread finds it any more, but a thread that has a place in it may
- * still use that. */
+/* Hides each run that is not in use: look-ups no longer find it. A thread that already has a place in it may go on
+ * using that place. */
 enum progress tree_hide(struct tree_walk *walk);
-/* Call it when no thread can have a hidden place any more. Runs that are in use by then are shown again (unless they
- * have a twin). The words of all others become free. */
+/* Call it when no thread can have a hidden place any more. A run that is in use by then is shown again, unless it has a
+ * twin. The words of all other hidden runs become free. */
 enum progress tree_give_away(struct tree_walk *walk);
 
 /* Memory in use, in bytes, including the table that finds runs. */

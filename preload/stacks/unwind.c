@@ -11,7 +11,7 @@ extern void *__libc_stack_end;
 
 /* --- one step outwards --- */
 
-/* To the state that the signal interrupted. */
+/* Steps from a signal frame to the state that the signal interrupted. */
 static enum outcome out_of_signal(struct unwound *self, struct own_stack *own, struct view *view, struct state *state) {
     uintptr_t slot = state->slot, context = slot + sizeof(uint64_t);
     if (!self->handler) self->handler = slot;
@@ -20,12 +20,12 @@ static enum outcome out_of_signal(struct unwound *self, struct own_stack *own, s
                             *(const uint64_t *)(context + CFI_SIGNAL_PC) | RULE_INTERRUPTED,
                             *(const uint64_t *)(context + CFI_SIGNAL_BP)};
     if (view_word(view, slot + 1, state->slot)) return GOES_ON;
-    if (!own_stack_has(own, state->slot)) return BROKEN; /* the interrupted stack is not known either */
+    if (!own_stack_has(own, state->slot)) return BROKEN; /* the interrupted code ran on a stack that is not known */
     *view = view_of_own(own, state->slot);
     return GOES_ON;
 }
 
-/* To the state of the caller. Its return address lies just below the CFA. */
+/* Steps to the state of the caller. Its return address lies just below the CFA. */
 static inline enum outcome out_of_frame(struct steps *self, struct view *view, const struct rule *rule, uintptr_t cfa,
                                         struct state *state) {
     uintptr_t slot = cfa - sizeof(uint64_t);
@@ -61,7 +61,7 @@ __attribute__((noinline)) static enum outcome step_out_oddly(struct unwound *sel
         return out_of_signal(self, own, view, state);
     case RULE_END:
         return ENDED;
-    default: /* the loader's entry has no rule and no caller: the stack begins there */
+    default: /* the loader's entry has no rule and no caller, so the stack ends there */
         return state->slot + sizeof(uint64_t) == (uintptr_t)__libc_stack_end ? ENDED : UNKNOWN;
     }
 }

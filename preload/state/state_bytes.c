@@ -189,7 +189,8 @@ int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uin
 
 /* --- views, and moves --- */
 
-/* Beyond the end of a file that somebody has made shorter is no memory, but a signal. */
+/* Whether the file still has its full length. If somebody has made it shorter, a read beyond the end raises a
+ * signal. */
 bool state_bytes_are_whole(const struct state_bytes *self) {
     struct stat status;
     return os_stat_fd(self->file.fd, &status) == 0 && (uint64_t)status.st_size >= self->length;
@@ -197,7 +198,7 @@ bool state_bytes_are_whole(const struct state_bytes *self) {
 
 void *state_bytes_view(const struct state_bytes *self) { return stow_file_map(&self->file, self->length); }
 
-/* The kernel reads the base. So a disk that fails gives an error, not a signal. */
+/* Copies into a file. The kernel reads the base, so a disk that fails gives an error and no signal. */
 static int copy_to_file(struct state_bytes *copy, const struct state_bytes *from) {
     uint32_t refusal = stow_file_open(&copy->file, NULL, from->length);
     if (refusal) return state_writer_error(refusal);

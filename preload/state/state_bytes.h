@@ -48,11 +48,12 @@ struct state_source {
 bool state_header_lay_out(struct state_header *header);
 
 int state_bytes_in_memory(struct state_bytes *self, const struct state_source *source);
-/* In a file without a name, in `directory`. NULL: in the directory for stowed memory. */
+/* Makes the bytes in a file without a name, in `directory`. NULL: in the directory for stowed memory. */
 int state_bytes_in_file(struct state_bytes *self, const struct state_source *source, const char *directory);
 /* The same in an open folder, so that the file can get a name later; with a checksum. */
 int state_bytes_in_folder(struct state_bytes *self, const struct state_source *source, int folder);
-/* From the descriptor of such a file, which is closed on failure. -EUCLEAN: the content has changed. */
+/* Takes over the descriptor of a file with the bytes of a value; closes it on failure. -EUCLEAN: the content has
+ * changed. */
 int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uint64_t checksum);
 void state_bytes_drop(struct state_bytes *self);
 

@@ -42,8 +42,8 @@ static char *append_hex(char *to, uint64_t n, int digits) {
     return to;
 }
 
-/* Plain characters stand for themselves, others are written as numbers. A name that is too long ends with a hash of the
- * whole. */
+/* Escapes an id for use in a file name. Plain characters stand for themselves, others become numbers. A name that is
+ * too long ends with a hash of the whole id. */
 static char *append_escaped(char *to, const char *id) {
     const char *end = to + ESCAPED_MOST;
     for (const char *at = id; *at; at++) {
@@ -86,7 +86,7 @@ static int open_at(int folder, const char *name, int flags) {
     return link ? -ELOOP : -ENOTDIR;
 }
 
-/* The next name in a path, whose length is stored; NULL: it would lead elsewhere, or nowhere. */
+/* The next name in a path, with its length in the first byte. NULL: the name would lead elsewhere or nowhere. */
 static const char *next_name(const char **path, char name[NAME_SIZE], bool *last) {
     size_t length = strcspn(*path, "/");
     if (!length || length + sizeof FOLDER > NAME_MAX) return NULL;
@@ -111,7 +111,7 @@ static bool is_within(const char *prefix) {
     return true;
 }
 
-/* Takes over `above`, the folder around it, or closes it. */
+/* Opens or makes a folder in `above`. Keeps `above` on success, and closes it on failure. */
 static int open_folder(struct state_files *self, int above, const char *prefix) {
     bool last = false;
     int folder = above, error;
@@ -162,7 +162,7 @@ bool state_files_are_same(const struct state_files *a, const struct state_files 
     return a->name[0] && b->name[0] && a->folder.device == b->folder.device && a->folder.inode == b->folder.inode;
 }
 
-/* The lock belongs to the process, not to the descriptor: a forked child that lives longer does not have it. */
+/* Locks the folder for this process. A forked child does not have the lock, even if it outlives this process. */
 int state_files_lock(struct state_files *self) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat status;
@@ -364,7 +364,7 @@ void state_files_remove(const struct state_files *self, const struct state_entry
     if (stow_file_is_still(&self->folder)) os_call(SYS_unlinkat, self->folder.fd, name, 0);
 }
 
-/* Opens the folder that contains the n-th name of the prefix, which is stored. */
+/* Opens the folder that contains the n-th folder of the prefix, and stores that folder's name. */
 static int open_around(const struct state_files *self, int n, char name[NAME_SIZE]) {
     const char *path = self->prefix;
     bool last;

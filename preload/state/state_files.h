@@ -1,8 +1,8 @@
 /* state_files.h — the files of a loop with a prefix: a folder PREFIX.state with a manifest, a file for each value that
  * the manifest names, and a lock.
  * In: values whose bytes lie in the folder without a name. Out: names; and at any moment a manifest on the disk whose
- * files all exist. It must never follow a link below the directory, nor touch what it did not make, nor, once it has
- * the lock, leave a file that the manifest does not name. No hook may call it. */
+ * files all exist. It must never follow a link below the directory, and never touch what it did not make. Once it has
+ * the lock, it must leave no file that the manifest does not name. No hook may call it. */
 #ifndef MEMSTOW_STATE_FILES_H
 #define MEMSTOW_STATE_FILES_H
 

@@ -48,7 +48,8 @@ static bool is_taken(const char *name) {
     return false;
 }
 
-/* Two descriptors of one folder's lock are not possible: closing the second would release the lock. */
+/* Whether another loop has this loop's folder. One process cannot lock a folder by two descriptors: closing the second
+ * would release the lock. */
 bool state_loop_has_folder(const struct state_loop *self) {
     for (const struct state_loop *loop = loops; loop; loop = loop->next)
         if (loop != self && loop->number && state_files_are_same(&loop->files, &self->files)) return true;
@@ -74,7 +75,7 @@ int state_loop_reserve(const char *name, const struct memstow_state_options *opt
         *out = loop;
     }
     lock_let_go(&state_registry);
-    if (!error) lock_hold(&loop->changes); /* only now: signals are unblocked in the order of the locks */
+    if (!error) lock_hold(&loop->changes); /* locked only now, because locks must be released in reverse order */
     return error;
 }
 

@@ -40,12 +40,12 @@ int64_t state_loop_end_change(struct state_loop *loop, int64_t result);
 
 /* The open loop with this number, or NULL. */
 struct state_loop *state_loop_known(int64_t number);
-/* Whether another loop has the same folder. Of two loops that ask, the second one finds the first. */
+/* Whether another loop has the same folder. If two loops ask at once, the second one finds the first. */
 bool state_loop_has_folder(const struct state_loop *self);
 /* Whether this iteration has a newer value with the same id. */
 bool state_loop_is_replaced(struct state_loop *loop, const struct state_value *value);
 typedef bool state_loop_look(struct state_value *value, void *context);
-/* Looks at all values of all loops, until `look` returns false. Returns the value where it did, or NULL. */
+/* Calls `look` for all values of all loops, until it returns false. Returns the value for which it did, or NULL. */
 struct state_value *state_loop_each(state_loop_look *look, void *context);
 
 #pragma GCC visibility pop

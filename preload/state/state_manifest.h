@@ -1,4 +1,4 @@
-/* state_manifest.h — a loop's manifest and the names of its files, as its values change.
+/* state_manifest.h — writes a loop's manifest and names its files when its values change.
  * In: a loop with a prefix, locked. Out: a manifest on the disk that names the values of one generation, and files with
  * names for these. A manifest never names a file that is not there. No hook may call it. */
 #ifndef MEMSTOW_STATE_MANIFEST_H

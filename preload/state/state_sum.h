@@ -1,6 +1,6 @@
 /* state_sum.h — the checksum of a value below a prefix.
- * In: its bytes, in order, in pieces of whole pages. Out: a number that a change of one word always changes. It must
- * never depend on how the bytes were parted. */
+ * In: its bytes, in order, in pieces of whole pages. Out: the checksum. If a single word changes, it always changes. It
+ * must not depend on how the bytes are divided into pieces. */
 #ifndef MEMSTOW_STATE_SUM_H
 #define MEMSTOW_STATE_SUM_H
 

@@ -16,7 +16,7 @@
 
 struct state_value {
     struct state_value *next; /* in the loop's list, or in the list of unused values */
-    uint32_t holders;         /* the list has one, and so has a thread that moves the value */
+    uint32_t holders;         /* users of the value: the list that has it, a thread that moves it */
     uint32_t owner;
     bool moving, linked; /* linked: the file has a name */
     uint64_t generation, bytes;
@@ -30,7 +30,7 @@ extern struct lock state_registry;
 
 /* A value with one holder, without bytes. NULL: there is no memory. */
 struct state_value *state_value_new(void);
-/* Its bytes count for its owner, at the caller's call stack. */
+/* Counts its bytes for its owner, at the caller's call stack. */
 void state_value_count(const struct state_value *value, struct caller caller);
 /* A holder lets go. The last one frees the bytes. */
 void state_value_drop(struct state_value *value);
@@ -39,7 +39,7 @@ void state_value_describe(const struct state_value *value, struct memstow_state_
 /* Its bytes, if they lie in a file. */
 uint64_t state_value_stowed(const struct state_value *value);
 
-/* The place in the list where the value is, or the list's end. */
+/* The pointer in the list that points to the value, or the list's last one. */
 struct state_value **state_value_find(struct state_value **list, const char *id);
 /* Takes it out of the list. NULL: it is not there. */
 struct state_value *state_value_take(struct state_value **list, const char *id);

@@ -1,6 +1,6 @@
-/* state_writer.c — see state_writer.h. The program's memory is rarely aligned as a disk needs it, and so it goes
- * through the queue's buffers. The kernel copies it there: memory that cannot be read is an error then, and no signal.
- */
+/* state_writer.c — see state_writer.h. The program's memory is rarely aligned as a disk needs it, so its bytes go
+ * through the queue's buffers. The kernel copies them there. So memory that cannot be read is an error and raises no
+ * signal. */
 #include "preload/state/state_writer.h"
 
 #include <errno.h>
@@ -98,7 +98,8 @@ static int writer_write_part(struct writer *self, uint64_t from, uint64_t length
     return error ? error : writer_write(self, from + pages, length - pages);
 }
 
-/* The kernel reports unreadable memory and a disk error in the same way. So each page of direct writes is tried. */
+/* The kernel reports unreadable memory and a disk error in the same way. To tell them apart, each page of a failed
+ * direct write is read. */
 static int why_not_written(const struct writer *self, const struct state_source *source, int error) {
     const struct state_header *header = source->header;
     char byte;

@@ -10,9 +10,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/* `sum`: NULL: no checksum is wanted. The length of the file is that of the value then. */
+/* Writes a whole value. Afterwards the file has the length of the value. `sum`: gets the checksum; NULL: no checksum is
+ * wanted. */
 int state_writer_fill(struct stow_file *file, const struct state_source *source, struct state_sum *sum);
-/* Whole pages that do not change meanwhile. */
+/* Copies whole pages, which must not change meanwhile. */
 int state_writer_copy(struct stow_file *file, const char *pages, uint64_t length);
 
 int state_writer_error(uint32_t refusal); /* a refusal as -errno */

@@ -67,7 +67,7 @@ static int stow_begin(struct stow_session *self, const struct stow_piece *pieces
     return 0;
 }
 
-/* The program may use its memory again, so the results can be written where the caller wants them. */
+/* The program may use its memory again from here on, so the results can be written where the caller wants them. */
 static int64_t stow_end(struct stow_session *self, struct stow_piece *pieces) {
     int64_t moved = 0;
     stow_table_lock();
@@ -95,7 +95,7 @@ static void refuse_all(struct stow_session *self, uint32_t refusal) {
     for (uint32_t i = 0; i < self->count; i++) stow_work_refuse(&self->work[i], refusal);
 }
 
-/* The result when nothing moved: the refusal that says most. */
+/* The result when nothing moved: that of the refusal that explains most. */
 static int64_t outcome(const struct stow_session *self, int64_t moved) {
     int error = 0;
     for (uint32_t i = 0; i < self->count && !moved; i++) {

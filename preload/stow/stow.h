@@ -61,7 +61,7 @@ struct stow_piece {
     uint64_t moved;   /* out: bytes */
 };
 
-/* Methods, the best first. If the kernel lacks one, the next is taken. */
+/* Methods, the best first. If the kernel lacks a method, the next one is used. */
 enum stow_method { STOW_BY_MOVE, STOW_BY_REMAP, STOW_BY_COMPARING };
 
 struct stow_options {
@@ -73,8 +73,8 @@ struct stow_options {
     /* Called on the engine's thread: when the move begins, when the amount is known (0: not yet), and after each chunk.
      * It must not allocate from the program. NULL: no calls. */
     void (*tell)(uint64_t moved, uint64_t wanted, void *context);
-    /* Called once for each piece, on the engine's thread: does the owner still have it? From then on, a thread that
-     * frees or unmaps the piece waits. NULL: the owner has all. It must not allocate from the program. */
+    /* Called once for each piece, on the engine's thread: whether the owner still has the piece. From then on, a thread
+     * that frees or unmaps the piece waits. NULL: the owner has all pieces. It must not allocate from the program. */
     bool (*is_there)(const struct stow_piece *piece, void *context);
     void *context;
 };
@@ -102,9 +102,9 @@ uint64_t stow_bytes_within(uint64_t start, uint64_t length);
 /* Everything of `from` now belongs to `to`. */
 void stow_change_owner(uint32_t from, uint32_t to);
 
-/* Locks memory whose pages must not move, because a device knows them (cudaHostRegister). It comes back completely
- * first. 0, or -errno: it must not be registered. Each lock needs an unlock with the same length. Any thread may call,
- * in a hook, too. A forked child begins with no locks. */
+/* Locks memory whose pages must not move, because a device knows them (cudaHostRegister). Stowed content comes back
+ * first, completely. 0; -errno: the memory must not be registered. Each lock needs an unlock with the same length. Any
+ * thread may call, in a hook, too. A forked child begins with no locks. */
 int stow_lock_range(uint64_t start, uint64_t length);
 void stow_unlock_range(uint64_t start, uint64_t length);
 
@@ -160,12 +160,11 @@ struct stow_forking {
 };
 struct stow_forking stow_fork_begin(void);
 void stow_fork_end(struct stow_forking self, bool in_child);
-/* Whether this process was forked while other threads ran. One of them may have held the loader's lock, which is then
- * held for ever here. A thread that asks the loader what is loaded would wait for ever. The parent's devices do not
- * work here. */
+/* Whether this process was forked while other threads ran. If one of them held the loader's lock, it is held for ever
+ * here, and a thread that asks the loader would wait for ever. The parent's devices do not work here, either. */
 bool stow_forked_beside_threads(void);
-/* Registers the calls around each fork(). It must run before the program can register handlers. glibc calls the handler
- * that was registered first last before a fork, when the program's handlers hold their locks already. */
+/* Registers the calls around each fork(). Call it before the program can register handlers. glibc runs the first
+ * registered handler last before a fork, when the program's handlers hold their locks already. */
 void stow_watch_forks(void);
 
 #pragma GCC visibility pop

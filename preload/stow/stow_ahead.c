@@ -42,8 +42,8 @@ uint32_t stow_ahead_populate(uint64_t start, uint64_t length, bool for_writing, 
     return result < 0 && *known ? refusal_of(result) : STOW_DONE;
 }
 
-/* Makes the pages the process's own. Before Linux 5.14 a write fault on each page does it; a disk error is then a
- * SIGBUS. */
+/* Makes the pages the process's own. Before Linux 5.14 there is no call for that, and a write fault on each page does
+ * it. A disk error then raises SIGBUS. */
 static uint32_t make_own(uint64_t start, uint64_t length) {
     bool known;
     uint32_t refusal = stow_ahead_populate(start, length, true, &known);
@@ -101,7 +101,7 @@ static void read_huge(void *context) {
     }
 }
 
-/* A file system with huge pages reads one in one request. That happens on faults, but not on MADV_WILLNEED. */
+/* A file system with huge pages reads a huge page in one request on a fault, but not on MADV_WILLNEED. */
 static void begin_huge(struct stow_ahead *self) {
     if (os_call(SYS_madvise, self->start, self->length, MADV_HUGEPAGE) < 0) return;
     self->reader = stow_thread_start(read_huge, self, NULL);

@@ -24,18 +24,19 @@ struct stow_ahead {
     struct stow_thread *maker, *reader;
 };
 
-/* `expected` comes from the range before, if this range continues it. `huge`: the file may be read in huge pages. The
- * caller soon takes these out of the page cache, because memory that is used for the first time is slow. */
+/* Begins with a range. `expected`: the last range's, if this range continues it; else the start. `huge`: the file may
+ * be read in huge pages. The caller should soon take these out of the page cache, because the next huge pages would
+ * need fresh memory, which is slow. */
 void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
                       bool huge);
-/* Waits until `wanted` bytes after the first `done` are ready. Returns their number. If it is smaller, self->refusal
- * says why. */
+/* Waits until `wanted` bytes behind the first `done` bytes are ready. Returns how many are ready. If there are fewer,
+ * self->refusal says why. */
 uint64_t stow_ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted);
 /* After this nothing is touched any more. */
 void stow_ahead_end(struct stow_ahead *self);
 
-/* Brings the whole range into memory, either as the process's own pages (for_writing) or as they are. *known: the
- * kernel has the call (Linux 5.14); otherwise nothing was done. */
+/* Brings the whole range into memory. for_writing: makes the pages the process's own. *known: the kernel has the call
+ * (Linux 5.14); otherwise nothing was done. */
 uint32_t stow_ahead_populate(uint64_t start, uint64_t length, bool for_writing, bool *known);
 
 #pragma GCC visibility pop

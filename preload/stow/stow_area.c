@@ -259,7 +259,8 @@ static bool grow_run(void *context, uint64_t start, uint64_t end, uint64_t categ
     return true;
 }
 
-/* The new method fails at its first step or never, so no page is seen twice. */
+/* Walks with the newest call that the kernel has. That call fails at its first step or never, so no page is seen
+ * twice. */
 static void stow_area_walk(int pagemap, uint64_t start, uint64_t end, struct run *run) {
     if (!walk_scanned(pagemap, start, end, grow_run, run)) walk_entries(pagemap, start, end, grow_run, run);
 }

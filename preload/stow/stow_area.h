@@ -36,9 +36,9 @@ uint32_t stow_area_refusal(const struct stow_area *area);
 
 /* --- pages --- */
 
-/* MAPPED: pages in the page table. HELD: of these, pages with memory or swap; the zero page, which the kernel gives to
- * a reader, has none. OWN: of these, private pages. RESIDENT: pages in memory now. Before Linux 6.7 the zero page looks
- * like any other. */
+/* MAPPED: pages in the page table. HELD: those of them that have memory or swap; the zero page, which the kernel gives
+ * to a reader, has none. OWN: those of them that are private. RESIDENT: pages in memory now. Before Linux 6.7 the zero
+ * page cannot be told from others. */
 enum stow_pages { STOW_PAGES_MAPPED, STOW_PAGES_HELD, STOW_PAGES_OWN, STOW_PAGES_RESIDENT };
 
 int stow_pages_open(void); /* a descriptor of pagemap, or -errno */

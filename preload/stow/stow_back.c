@@ -186,9 +186,9 @@ static int open_behind(const struct stow_area *area) {
     return fd == -EINVAL ? os_open(path, O_RDONLY, 0) : fd;
 }
 
-/* The descriptor stays open for as long as this takes, and longer on a thread with descriptors of its own. When the
- * last part of the file is back, the file goes away with its blocks. A disk may need as long for that as for a good
- * part of the reading. Nobody waits for it. */
+/* Opens the file behind a mapping. The descriptor stays open until everything is back, and even longer on a thread with
+ * descriptors of its own. When the last part of a file is back, the file goes away with its blocks. A disk may take as
+ * long for that as for a good part of the reading, and nobody should wait for it. */
 static int file_behind(struct stow_back *self, const struct stow_area *area) {
     for (uint32_t i = 0; i < self->file_count; i++)
         if (self->files[i].inode == area->inode && self->files[i].device == area->device) return self->files[i].fd;
@@ -326,8 +326,8 @@ static long map_plain(uint64_t at, uint64_t length, int flags) {
     return os_call(SYS_mmap, at, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1);
 }
 
-/* Memory with the same offset in a huge page as the range, and a free gap on each side. Parts of it go away, and others
- * may then map something there. */
+/* Maps memory with the same offset in a huge page as the range, and with a free gap on each side. Parts of it are
+ * unmapped later, and others may then map something there. */
 static char *map_like(uint64_t start, uint64_t length) {
     long at = map_plain(0, length + 2 * OS_HUGE_PAGE, 0);
     if (at < 0 && at > -OS_PAGE) return NULL;
@@ -337,9 +337,9 @@ static char *map_like(uint64_t start, uint64_t length) {
     return place;
 }
 
-/* Makes the range one mapping with its neighbours again; otherwise mremap would refuse to let it grow. New pages take
- * over the anon_vma of a neighbour with the same attributes, and registration is an attribute. One page of each
- * neighbour is enough. The call is refused if the neighbour is not plain memory. */
+/* Lets the range become one mapping with its neighbours again; otherwise mremap would refuse to let it grow. For that,
+ * new pages must take over the anon_vma of a neighbour with the same attributes, and registration is an attribute. So
+ * one page of each neighbour is registered, too. The call is refused if the neighbour is not plain memory. */
 static void register_neighbours(struct stow_back *self, uint64_t start, uint64_t end) {
     stow_uffd_register(self->uffd, start - OS_PAGE, OS_PAGE);
     stow_uffd_register(self->uffd, end, OS_PAGE);
@@ -364,7 +364,7 @@ struct source {
     uint64_t offset;
 };
 
-/* Nobody reads these pages again. */
+/* Drops pages from the page cache that are not read again. */
 static void drop_cached(const struct source *source, uint64_t from, uint64_t length) {
     if (source->fd >= 0) os_call(SYS_fadvise64, source->fd, source->offset + from, length, POSIX_FADV_DONTNEED);
 }
@@ -388,8 +388,8 @@ static uint32_t swap_in_place(struct stow_back *self, const struct source *sourc
     return refusal;
 }
 
-/* Whether the read in progress is of this file, from this offset on. Bytes that were taken from it but are not back yet
- * are read again. */
+/* Whether the read in progress is of this file and continues at this offset. If bytes were taken from it but are not
+ * back yet, they are read again. */
 static bool reads_on(const struct stow_back *self, const struct source *source) {
     const struct stow_read *reading = &self->reading;
     return self->reads && !reading->refusal && reading->fd == source->fd && reading->taken < reading->length &&
@@ -424,7 +424,8 @@ static uint32_t swap_read_ahead(struct stow_back *self, const struct source *sou
     return refusal;
 }
 
-/* The parts stay registered until all are back: neighbours merge only while they have the same attributes. */
+/* Brings a part back with faults that wait. The parts stay registered until all are back: neighbours merge only while
+ * they have the same attributes. */
 static uint32_t with_faults(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length,
                             uint64_t *done) {
     struct source source = {file_behind(self, area), area->offset + (start - area->start)};
@@ -485,8 +486,8 @@ static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area
     return refusal;
 }
 
-/* What comes back has new pages. A device that holds the old pages, to write to them later, would write to pages that
- * nobody sees. Only the process's own pages can be held so. */
+/* Why the range must not come back: a device holds its pages. Memory that comes back has new pages, so a device that
+ * writes to the old ones later would write where nobody looks. Only the process's own pages can be held like this. */
 static uint32_t why_held(struct stow_back *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
     if (!stow_pages_run(self->pagemap, &start, end, STOW_PAGES_OWN, 1, &run_end, &pages)) return STOW_DONE;

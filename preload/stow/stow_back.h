@@ -1,8 +1,8 @@
 /* stow_back.h — brings a range in a stow file back completely, into memory that no file backs.
  * In: a range in one private file mapping of ours. Out: STOW_DONE, or the reason why not, and the range is unchanged.
- * Writes since it was stowed are kept, and so are writes meanwhile, unless the caller says that there are none
- * (`mine`). Without userfaultfd the caller must say that. The caller makes sure that nobody unmaps the range, and that
- * this thread runs no signal handler. */
+ * Writes since it was stowed are kept. Writes during the move are kept, too, unless the caller says with `mine` that
+ * there are none. Without userfaultfd the caller must set `mine`. The caller makes sure that nobody unmaps the range,
+ * and that this thread runs no signal handler. */
 #ifndef MEMSTOW_STOW_BACK_H
 #define MEMSTOW_STOW_BACK_H
 
@@ -50,7 +50,7 @@ struct stow_back {
 uint32_t stow_back_begin(struct stow_back *self, bool mine, bool own_files);
 void stow_back_end(struct stow_back *self);
 
-/* Brings back at most BACK_CHUNK bytes. *done: how many are back; after a refusal some may be, too. */
+/* Brings back at most BACK_CHUNK bytes. *done: how many bytes are back, which may be some even after a refusal. */
 uint32_t stow_back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done);
 
 /* Ranges up to `until` come next: the kernel may begin to read them. */

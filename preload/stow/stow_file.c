@@ -22,8 +22,8 @@ enum { PATH_SIZE = 4096, AT_ONCE = 16 << 20, PROBE = 16 * OS_PAGE };
 #define ZFS_MAGIC 0x2fc12fc1
 #define BCACHEFS_MAGIC 0xca451a4e
 
-/* Accepts file systems that are known to keep a file outside of memory, without a server. An overlay does not say what
- * lies under it. So its behaviour is tested (leaves_memory). */
+/* Accepts file systems that are known to keep a file outside of memory, without a server. What lies under an overlay is
+ * unknown, so it is tested (leaves_memory). */
 static uint32_t judge(uint64_t type) {
     switch (type) {
     case EXT4_SUPER_MAGIC: /* also ext2, ext3 */
@@ -86,8 +86,8 @@ static bool remove_left(void *context, const char *name) {
     return true;
 }
 
-/* Without O_TMPFILE the file has a name until it is removed, a moment later. A process that was killed in between
- * leaves its file. An existing name may also belong to a process that is about to remove it. */
+/* Opens a file where O_TMPFILE does not work. The file has a name for a moment, until it is removed. If the process is
+ * killed in between, the file stays. An existing name may belong to a process that is about to remove it. */
 static int open_named(const char *directory, int flags) {
     char path[PATH_SIZE + 64];
     static uint32_t serial;
@@ -118,7 +118,8 @@ static int open_in(struct stow_file *self, const char *directory) {
 
 /* --- space --- */
 
-/* The limit was lowered meanwhile. The signal is blocked on this thread, and must not kill the process later. */
+/* Takes back SIGXFSZ after a write beyond a limit that was lowered meanwhile. The signal is blocked on this thread, and
+ * must not kill the process later. */
 static void take_back_signal(void) {
     const uint64_t set = (uint64_t)1 << (SIGXFSZ - 1);
     const struct timespec now = {0};

@@ -24,9 +24,10 @@ uint32_t stow_file_open(struct stow_file *self, const char *directory, uint64_t 
 /* Writes whole pages behind the used bytes. Waits until they are on the disk and no longer in memory. */
 uint32_t stow_file_write(struct stow_file *self, const void *from, uint64_t length);
 
-/* The same in two steps, for small pieces. append uses the bytes; flush writes everything from `from` on. */
+/* Writes in two steps, for small pieces: append takes the next bytes of the file, and flush writes everything from
+ * `from` on to the disk. */
 uint32_t stow_file_append(struct stow_file *self, const void *pages, uint64_t length);
-/* Writes somewhere, and leaves it to flush. */
+/* Writes at a position. The bytes reach the disk with the next flush. */
 uint32_t stow_file_write_at(struct stow_file *self, const void *from, uint64_t length, uint64_t at);
 uint32_t stow_file_flush(struct stow_file *self, uint64_t from);
 

@@ -1,15 +1,13 @@
 /* stow_host.c — see stow_host.h.
- *
  * With userfaultfd the pages themselves move:
- *   1. The range is registered, so a thread that touches a missing page waits.
- *   2. Each page moves to a range of ours in one step, with all writes up to then.
- *   3. That range is written to the file.
- *   4. The file's mapping takes the place of the program's range.
- *   5. All waiting threads are woken. They fault again, in the file.
- *
- * UFFDIO_MOVE moves page by page, and refuses pages that a device holds. mremap moves all pages, even those. So mremap
- * is only for idle owners in a process without pinned pages. Without userfaultfd the range is copied, written, compared
- * with the copy and mapped over. Nobody may write between the last two steps. */
+ * 1. The range is registered, so a thread that touches a missing page waits.
+ * 2. Each page moves to a range of ours in one step, with all writes up to then.
+ * 3. That range is written to the file.
+ * 4. The file's mapping takes the place of the program's range.
+ * 5. All waiting threads are woken. They fault again, in the file.
+ * UFFDIO_MOVE moves page by page, and refuses pages that a device holds. mremap also moves pages that a device holds,
+ * so it is only for idle owners in a process without pinned pages. Without userfaultfd the range is copied, written,
+ * compared with the copy and mapped over. Nobody may write between the last two steps. */
 #include "preload/stow/stow_host.h"
 
 #include <errno.h>
@@ -26,7 +24,7 @@ enum { SMALLEST = 1 << 20, COMPARED = 256 << 10, PAUSES = 600 };
 
 /* --- address space to move through --- */
 
-/* The place in our range with the same offset in a huge page, so that huge pages can move as such. */
+/* The place in our range that has the same offset in a huge page. So huge pages can move whole. */
 static char *place_in(const struct stow_host *self, uint64_t start) { return self->buffer + start % OS_HUGE_PAGE; }
 
 static bool take_room(struct stow_host *self) {
@@ -94,14 +92,14 @@ static uint32_t refusal_of(long error) {
     }
 }
 
-/* Where the first `length` bytes of a range are meanwhile. */
+/* Where the first `length` bytes of a range are while they move. */
 struct taken {
     char *at;
     uint64_t length;
 };
 
-/* Our range is registered only while pages move. After that, a missing page of it must not be registered: the thread
- * that writes it out would wait for ever. */
+/* Moves pages into our range, which is registered only meanwhile. If it stayed registered, the thread that writes it
+ * out would wait for ever on a missing page. */
 static uint32_t move_to_room(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
     if (stow_uffd_register(self->uffd, (uint64_t)self->buffer, self->buffer_length) < 0) return STOW_NO_KERNEL_HELP;
     long result = stow_uffd_move(self->uffd, (uint64_t)taken->at, start, length, &taken->length);
@@ -120,8 +118,8 @@ static uint32_t take_away(struct stow_host *self, uint64_t start, uint64_t lengt
     return STOW_DONE;
 }
 
-/* Pages that a forked process shares, or shared, do not move before they are written to. OR'ing 0 into a byte is such a
- * write, and it loses no other thread's write. */
+/* Makes pages private that a forked process shares, or has shared: they do not move before they are written to. OR'ing
+ * 0 into a byte is such a write, and loses no other thread's write. */
 static void make_own(struct stow_host *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
     for (; stow_pages_run(self->pagemap, &start, end, STOW_PAGES_MAPPED, 1, &run_end, &pages); start = run_end)
@@ -140,15 +138,16 @@ static long move_back(struct stow_host *self, uint64_t start, uint64_t length, c
     return 0;
 }
 
-/* After this, others may map something where our range was. So the rest of it is given up. */
+/* Moves our range over the program's. After that, others may map something where our range was, so the rest of our
+ * range is given up. */
 static long put_room_over(struct stow_host *self, const struct taken *taken, uint64_t start) {
     long at = os_call(SYS_mremap, taken->at, taken->length, taken->length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
     if (at == (long)start) self->buffer = NULL;
     return at == (long)start ? 0 : -EAGAIN;
 }
 
-/* This must succeed. If all pages had been taken away, the mapping with the pages may take the place of the range's own
- * mapping. It must do so if that mapping is gone. */
+/* Puts the pages back, which must succeed. If all pages were taken away, our mapping with the pages may take the place
+ * of the range's own mapping. If the range's own mapping is gone, it must. */
 static void put_back(struct stow_host *self, uint64_t start, uint64_t length, const struct taken *taken) {
     const struct timespec pause = {.tv_nsec = 1000000};
     bool whole = taken->length == length;

@@ -22,7 +22,7 @@ struct stow_session {
     bool own_files;
 };
 
-/* Pages that are not in memory, but still join two runs. */
+/* Fewer pages than this that are not in memory do not part two runs. */
 enum { STOW_PLAN_GAP = 256 };
 
 enum stow_segment_kind { STOW_SEGMENT_MEMORY, STOW_SEGMENT_STOWED, STOW_SEGMENT_FILE };
@@ -38,18 +38,18 @@ struct stow_plan {
     struct stow_session *session;
     struct stow_segment *segments;
     uint64_t count, capacity;
-    uint64_t memory; /* bytes that go to the file, including gaps */
+    uint64_t memory; /* bytes that are written to the file, including gaps */
     int64_t mappings;
-    uint32_t over;  /* leading pieces that end before the present area; pieces are in order */
+    uint32_t over;  /* the number of leading pieces that end before the present area; pieces are in order */
     uint64_t probe; /* a page of ours that was just mapped */
     bool locks_future;
     int pagemap;
 };
 
-/* The reason why nothing is to be moved, or STOW_DONE. stow_plan_end is needed in any case. */
+/* Makes the plan. Returns the reason why nothing is to be moved, or STOW_DONE. Call stow_plan_end in any case. */
 uint32_t stow_plan_make(struct stow_plan *self, struct stow_session *session);
 void stow_plan_end(struct stow_plan *self);
-/* Adds the memory of a piece in the range that is in memory now. */
+/* Plans the memory of a piece in the range, as far as it is in memory now. */
 void stow_plan_memory(struct stow_plan *self, uint32_t index, uint64_t start, uint64_t end);
 /* Refuses each piece that has memory to move. */
 void stow_plan_refuse_memory(struct stow_plan *self, uint32_t refusal);

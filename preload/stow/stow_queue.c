@@ -1,5 +1,5 @@
-/* stow_queue.c — see stow_queue.h. The kernel's queue (io_submit) has no thread, no descriptor and no signal. What it
- * did not write, in whole or in part, is written again in the ordinary way, which then has the reason. */
+/* stow_queue.c — see stow_queue.h. The kernel's queue (io_submit) has no thread, no descriptor and no signal. A write
+ * that it did not complete is repeated in the ordinary way, which gives the reason if it fails, too. */
 #include "preload/stow/stow_queue.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* stow_queue.h — writes that are on their way to a file while the next piece is made ready.
- * In: whole pages in order, from the queue's buffers or from memory of the caller's. Out: the bytes in the file, behind
- * those that it has. Results are enum stow_refusal; after one failure every call fails. It must never leave memory to
- * the kernel after close. A file in the page cache, and a kernel that refuses, are written without a queue. */
+ * In: whole pages in order, from the queue's buffers or from memory of the caller's. Out: the bytes at the end of the
+ * file. Results are enum stow_refusal; after one failure every call fails. After close, the kernel must not use any
+ * memory of the queue. If the file goes through the page cache, or the kernel refuses a queue, it writes without
+ * one. */
 #ifndef MEMSTOW_STOW_QUEUE_H
 #define MEMSTOW_STOW_QUEUE_H
 
@@ -25,7 +26,7 @@ struct stow_queue {
     struct iocb pieces[STOW_PIECES];
 };
 
-/* `size`: how much will be written, about. */
+/* `size`: how many bytes will be written, approximately. */
 uint32_t stow_queue_open(struct stow_queue *self, struct stow_file *file, uint64_t size);
 /* The buffer of the next piece, as soon as it is free. NULL: a write has failed. */
 char *stow_queue_buffer(struct stow_queue *self);

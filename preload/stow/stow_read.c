@@ -21,7 +21,7 @@ static void wait_for_change(struct stow_read *self, uint32_t serial) {
     os_call(SYS_futex, &self->serial, FUTEX_WAIT_PRIVATE, serial, &most);
 }
 
-/* Pieces before the first unreadable one are still read. */
+/* Whether to read a piece: pieces before the first unreadable one are still read. */
 static bool goes_on(const struct stow_read *self, uint64_t number) {
     return !__atomic_load_n(&self->stop, __ATOMIC_RELAXED) && number < __atomic_load_n(&self->bad, __ATOMIC_RELAXED);
 }

@@ -20,7 +20,7 @@ struct stow_read {
     uint64_t pieces;                  /* how many pieces fit into `buffer` */
     uint64_t next;                    /* the next piece to read */
     uint64_t taken;                   /* bytes that were taken; their part of the buffer is used again */
-    uint64_t ready[READ_PIECES_MOST]; /* which piece lies in each place, counted from 1 */
+    uint64_t ready[READ_PIECES_MOST]; /* which piece each part of the buffer holds, counted from 1 */
     uint64_t bad;                     /* the first piece that could not be read */
     uint32_t refusal;                 /* why the taker gets no more */
     uint32_t serial;                  /* changes with every step; all threads wait on it */
@@ -33,7 +33,7 @@ struct stow_read {
 void stow_read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *buffer, uint64_t pieces);
 /* Waits until there are bytes to take. Returns how many lie at *at; 0: self->refusal says why. */
 uint64_t stow_read_wait(struct stow_read *self, char **at);
-/* Takes that many bytes. Their place may be used again. */
+/* Takes that many bytes. Their part of the buffer may then be used again. */
 void stow_read_take(struct stow_read *self, uint64_t bytes);
 /* After this, descriptor and buffer are not used any more. */
 void stow_read_end(struct stow_read *self);

@@ -161,8 +161,8 @@ static void erase(uint32_t from, uint32_t to) {
     count -= to - from;
 }
 
-/* To cut a region in two needs one more entry. If there is none, the tail is forgotten: it stays as it is, and is not
- * brought back. */
+/* Takes a range out of the regions. If it cuts a region in two, one more entry is needed. Without memory for that, the
+ * tail of the region is forgotten: it stays in its file, and is not brought back. */
 void stow_table_take(uint64_t start, uint64_t end) {
     uint32_t first = position(start), last;
     if (first < count && regions[first].start < start && regions[first].end > end) {

@@ -54,7 +54,7 @@ struct stow_thread *stow_thread_start(void (*work)(void *context), void *context
                  flags);
 }
 
-/* The process ends with the thread that made it. That thread may have ended before this request. */
+/* The process that runs apart. It ends with the thread that made it, which may have ended before this request. */
 static int run_apart(void *context) {
     struct stow_thread *self = context;
     os_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
@@ -63,7 +63,7 @@ static int run_apart(void *context) {
     return 0;
 }
 
-/* Its end sends no signal, and no wait() of the program finds it, unless it asks for clones. */
+/* No signal is sent when the process ends, and no wait() of the program finds it, unless that asks for clones. */
 struct stow_thread *stow_thread_start_apart(void (*work)(void *context), void *context) {
     const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED;
     struct stow_thread self = {.work = work, .context = context, .maker = (int)os_call(SYS_getpid)};

@@ -1,5 +1,5 @@
-/* stow_thread.h — a thread of ours for the time of a move, with descriptors of its own. So the program may close and
- * open descriptors meanwhile: none of them is the thread's.
+/* stow_thread.h — a thread of ours for the time of a move. It has descriptors of its own, so the program may close and
+ * open descriptors meanwhile.
  * In: work. Out: a thread that does it. pthread_create is not used: it allocates, and makes the program multi-threaded
  * for good. The thread runs on its maker's thread-local storage, so its code must not use any. It also has its maker's
  * signal mask, which must let no handler run. */
@@ -13,9 +13,9 @@
 
 struct stow_thread;
 
-/* Starts the thread; NULL: that failed. If `own_files` is not NULL, the thread gets descriptors of its own, none at
- * first. Those that it leaves open are closed after stow_thread_join. *own_files says, before work is called, whether
- * that worked: before Linux 5.9 the thread shares its maker's. */
+/* Starts the thread; NULL: that failed. If `own_files` is not NULL, the thread gets a descriptor table of its own,
+ * empty at first. Descriptors that it leaves open are closed after stow_thread_join. *own_files is set before `work` is
+ * called. False: the thread shares its maker's descriptors, as before Linux 5.9. */
 struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files);
 /* Starts a process that shares memory and descriptors with its maker. It goes on when a debugger has stopped all
  * threads of the program. NULL: that failed. */

@@ -16,7 +16,7 @@ struct work {
     struct stow_piece piece;
     uint32_t index; /* in the caller's list */
     bool gone;
-    bool asked_by_hook; /* not stopped by an end or a registration */
+    bool asked_by_hook; /* also moves after an end of the move, or a registration, because a hook asked */
 };
 
 struct stow_current {
@@ -35,7 +35,7 @@ void stow_work_note_progress(uint64_t moved, uint64_t wanted);
 
 /* With the table's lock: updates stow_watch, by which hooks know whether to look. */
 void stow_work_update_watch(void);
-/* Notes a refusal. The first one counts. */
+/* Notes a refusal. A later one does not replace it. */
 void stow_work_refuse(struct work *work, uint32_t refusal);
 /* A refusal as an errno: 0 or -errno. */
 int stow_work_error(uint32_t refusal);
@@ -52,8 +52,8 @@ void stow_work_end(struct work *work, uint64_t bytes);
 /* The end of a chunk that begins at `start`: at a border of huge pages. */
 uint64_t stow_work_chunk_end(uint64_t start, uint64_t stop, uint64_t most);
 
-/* Brings back everything in the range that is stowed, chunk by chunk. `counts`: it counts as moved. Returns the refusal
- * (enum stow_refusal); what came back before it stays. */
+/* Brings back everything in the range that is stowed, chunk by chunk. `counts`: the bytes count as moved by this move.
+ * Returns the refusal (enum stow_refusal) at which it stopped; memory that came back before stays. */
 uint32_t stow_work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts);
 /* Bytes in the range that are stowed. */
 uint64_t stow_work_stowed_in(uint64_t start, uint64_t end);

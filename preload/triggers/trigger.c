@@ -28,7 +28,7 @@ struct result {
 
 static struct {
     uint32_t stage;  /* enum stage: the thread that changed it last owns the rest */
-    uint32_t thread; /* the thread that began the trigger and is to end it; 0: not known */
+    uint32_t thread; /* the thread that began the trigger and must end it; 0: not known */
     uint64_t number, began_ns;
     uint32_t reason;
     struct memstow_decision *decisions;
@@ -182,7 +182,8 @@ static void trace_remaining(const struct memstow_decision *decision, const struc
 
 /* --- begin --- */
 
-/* Lists all owners in memory of ours. There may be more of them after the array has grown, so it asks again. */
+/* Lists all owners in memory of ours. If the list does not fit, the array grows and is filled again; meanwhile there
+ * may be even more owners. */
 bool trigger_list_owners(struct owner_state **owners, uint32_t *capacity, uint32_t *count) {
     *count = owners_list(*owners, *capacity);
     while (*count > *capacity) {
@@ -297,7 +298,8 @@ static uint64_t not_negative(int64_t n) { return n > 0 ? (uint64_t)n : 0; }
 
 static uint64_t what_went(uint64_t before, uint64_t after) { return before > after ? before - after : 0; }
 
-/* Dropped memory and memory that a heap gave back may be the same. So the larger figure counts. */
+/* The bytes that an owner gave back. Memory that the program dropped and memory that its heap gave back may be the same
+ * bytes, so the larger figure counts. */
 static uint64_t given_by(const struct memstow_decision *decision, const struct result *result) {
     uint64_t released = not_negative(result->released);
     uint64_t dropped = what_went(decision->live_bytes, result->after);

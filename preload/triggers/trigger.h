@@ -23,7 +23,7 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
 int64_t trigger_end(void);
 /* Ends the trigger without action. The trace shows it as unfinished. */
 void trigger_cancel(void);
-/* Begins and ends a trigger of memstow's own. Nobody drops anything. */
+/* Begins and ends a trigger of memstow's own. Nothing is dropped, because the program does not take part. */
 int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed);
 
 /* The outcome of the last trigger in words: "2 kept, 1 freed". */

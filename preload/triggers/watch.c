@@ -29,8 +29,8 @@ bool watch_is_wanted(void) {
     return wishes->any || wishes->idle_ns;
 }
 
-/* Waits longer after each trigger that gave little. If the program is asked, it acts later. Its outcome is not known
- * here, and counts as little. */
+/* Waits longer after each trigger that gave little. If the program carries the trigger out, its outcome is not known
+ * here and counts as little. */
 static void wait_after(uint64_t now_ns, bool gave) {
     watch.wait_s = gave || !watch.wait_s ? PRESSURE_WAIT_S : 2 * watch.wait_s;
     if (watch.wait_s > PRESSURE_WAIT_MOST_S) watch.wait_s = PRESSURE_WAIT_MOST_S;
