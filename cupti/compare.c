@@ -27,8 +27,8 @@ static void name(struct comparison *self, const struct snap_cupti_block *differe
     snprintf(to->source, sizeof to->source, "%s", source);
 }
 
-/* In the first comparison a difference makes the block suspect. In the second one it counts, if the block was suspect
- * and there is no newer record of its address. */
+/* Whether a difference counts. In the first comparison, a difference only makes the block suspect. In the second, a
+ * difference counts if the block was suspect and no newer record of its address came. */
 static bool compare_differs(const struct comparison *self, struct seen *seen) {
     bool counts = !self->again || seen->suspect;
     seen->suspect = true;

@@ -13,9 +13,10 @@
 /* Calls visit for each block of the ledger: memstow_cupti_blocks. */
 typedef void compare_blocks(cupti_visit *visit, void *context);
 
-/* Only blocks of the ledger that are not younger than `until_ns` count. Other threads allocate and free meanwhile, so a
- * difference may pass. If there are differences, get CUPTI's records once more and compare `again`: only what differed
- * both times is reported. Returns the number of differences. */
+/* Compares CUPTI's blocks with those blocks of the ledger that are not younger than `until_ns`. Other threads allocate
+ * and free meanwhile, so a difference may be gone a moment later. If there are differences, get CUPTI's records once
+ * more and compare `again`: only differences that both comparisons found are reported. Returns the number of
+ * differences. */
 uint64_t compare(const struct cupti_place *place, compare_blocks *blocks, uint64_t until_ns, bool again);
 
 #pragma GCC visibility pop

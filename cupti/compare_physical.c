@@ -47,7 +47,7 @@ static void compare_physical_put(enum cuda_space space, const struct snap_cuda_b
 
 static void ours(cupti_visit *visit, void *context) { cuda_blocks_all(visit, context); }
 
-/* Items beyond the number that was just counted are left out: they are new. */
+/* Lists the items. Items beyond the number that was counted before are new, and left out. */
 static struct list list_of(compare_blocks *blocks, enum cuda_space space) {
     struct list list = {.space = space};
     blocks(compare_physical_put, &list);
@@ -67,7 +67,8 @@ static void give_back(struct list *list) {
 
 /* --- differences --- */
 
-/* Differences of the first comparison are remembered. In the second one, only these count. */
+/* The differences of the first comparison are remembered. In the second comparison, a difference counts only if it is
+ * among them. */
 enum { REMEMBERED = 4096 };
 static uint64_t before[2][REMEMBERED];
 static size_t before_count[2];

@@ -1,6 +1,6 @@
 /* compare_pools.c — see compare_pools.h. A pool that the program made is in both lists. The ledger does not always know
- * the pool of a block: a device may have been given another pool. So the memory from pools is compared by device. It
- * comes in multiples of 512 bytes. */
+ * the pool of a block, because a device may have been given another pool. So memory from pools is compared by device.
+ * Its sizes are multiples of 512 bytes. */
 #include "cupti/compare_pools.h"
 
 #include <string.h>
@@ -59,7 +59,7 @@ static void look_at_pool(const struct pool *pool, void *context) {
                                                           .bytes = pool->reserved});
 }
 
-/* A difference that changes between two comparisons is only in transit. */
+/* A difference counts only if it is the same in both comparisons; otherwise allocations are in progress. */
 static void compare_device(struct comparison *self, uint16_t device) {
     bool same = used[device] >= ledger.live[device] && used[device] <= ledger.rounded[device];
     bool still = before[device][0] == used[device] && before[device][1] == ledger.live[device];

@@ -1,6 +1,6 @@
-/* library.c — see library.h. It takes the CUPTI that is mapped, because the program or its libraries use it. If there
- * is none, it takes the one that lies beside the mapped CUDA runtime, as toolkits and NVIDIA's Python packages install
- * it. If there is none, it takes the loader's. */
+/* library.c — see library.h. Three places are tried in order. First, the CUPTI that is mapped, because the program or
+ * its libraries use it. Second, the one that lies beside the mapped CUDA runtime, as toolkits and NVIDIA's Python
+ * packages install it. Third, the one that the loader finds. */
 #include "cupti/library.h"
 
 #include <dlfcn.h>

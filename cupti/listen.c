@@ -1,8 +1,8 @@
 /* listen.c — libmemstow_cupti.so: the functions that the driver calls at its start, and the functions that CUPTI calls.
  * In: CUDA_INJECTION64_PATH, which names this library. Out: records of memory, in the table of seen.h. If libmemstow.so
- * is preloaded, it has the ledger, and the two are compared at the exit of the process. If not, the records become a
- * ledger (source.h). It becomes CUPTI's only subscriber, unless there is one already. It never prints, never exits, and
- * uses only its own memory: when its buffers are full, CUPTI drops records, and counts them. */
+ * is preloaded, it has the ledger, and ledger and records are compared at the exit of the process. If not, the records
+ * become a ledger (source.h). It subscribes to CUPTI alone, unless CUPTI has a subscriber already. It never prints,
+ * never exits, and uses only its own memory: when its buffers are full, CUPTI drops records, and counts them. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -57,9 +57,9 @@ static void take_back(const uint8_t *buffer) {
     if (i < BUFFERS) __atomic_store_n(&lent[i], false, __ATOMIC_RELEASE);
 }
 
-/* The library that called. An older CUPTI tells only the address of the call; a ledger of our own needs only that.
- * dladdr waits for a thread that opens or closes a library. That thread may call CUDA, and so wait for our lock. So the
- * lock must not be held here. */
+/* The library that called. Older versions of CUPTI tell only the address of the call; a ledger of our own needs only
+ * that. The caller must not hold our lock: dladdr waits for a thread that opens or closes a library, and that thread
+ * may call CUDA and wait for our lock. */
 static const char *source_of(const struct cupti_memory *record) {
     Dl_info info;
     if (is_source) return NULL;
@@ -97,7 +97,7 @@ static void count_dropped(cupti_context context, uint32_t stream) {
     if (dropped) count_lost(&place.head->dropped, dropped);
 }
 
-/* In a forked child these buffers are the parent's, and the parent reads them. */
+/* CUPTI calls this with a full buffer. In a forked child, the buffers belong to the parent, which reads them itself. */
 static void read_buffer(cupti_context context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
     static const struct records_readers readers = {read_memory, read_pool, note_use, note_unknown};
     int error = errno;
@@ -148,7 +148,7 @@ static bool ask_for_records(uint32_t flag) {
 
 static bool is_listening(void) { return __atomic_load_n(&place.head->state, __ATOMIC_ACQUIRE) == SNAP_CUPTI_SOURCE; }
 
-/* Held by a thread that asks CUPTI, until `over`: after that CUPTI may be gone. */
+/* Held by a thread that asks CUPTI. `over`: CUPTI may be gone, and must not be asked any more. */
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 static bool over;
 
@@ -160,8 +160,8 @@ static bool ask_in_between(void) {
     return goes_on;
 }
 
-/* CUPTI hands over full buffers by itself, and the rest on request. The requests keep the ledger right while the
- * program runs, so that little is lost when it is killed. */
+/* Asks CUPTI for records from time to time. CUPTI hands over only full buffers by itself. The requests keep the ledger
+ * up to date while the program runs, so that little is lost when it is killed. */
 static void *keep_asking(void *nothing) {
     static const struct timespec pause = {.tv_nsec = ASK_NS};
     while (nanosleep(&pause, NULL), ask_in_between())
@@ -193,7 +193,7 @@ static bool compare_once(bool again, uint64_t *differences) {
     return true;
 }
 
-/* A thread may be between the driver's call and the ledger. So differences get some time to pass. */
+/* Compares. A thread may be between the driver's call and the ledger, so differences get some time to disappear. */
 static void compare_now(void) {
     static const struct timespec pause = {.tv_nsec = WAIT_NS};
     uint64_t differences = 0;
@@ -278,7 +278,7 @@ static void enable_calls(void) {
         session_enable_call(&session, false, CUPTI_DOMAIN_DRIVER, ids[i]);
 }
 
-/* There may be another client already. */
+/* Begins a session with CUPTI, which may have another client already. */
 static bool begin_session(void) {
     int result = session_begin(&session, &cupti, called, lend_buffer, read_buffer);
     memcpy(place.head->other, session.other, sizeof place.head->other);
@@ -293,7 +293,7 @@ static bool begin_listening(void) {
     return false;
 }
 
-/* If it fails as one of several clients, it may succeed as the only one. */
+/* Begins to listen. If that fails as one of several clients, it may succeed as the only client. */
 static void listen(void) {
     bool begun = begin_listening();
     if (!begun && session.several) {
@@ -311,8 +311,8 @@ static void listen(void) {
         atexit(end_listening);
 }
 
-/* The ledger belongs to the library that was loaded first. If libmemstow.so is loaded, it has a ledger, or this process
- * should have none. */
+/* The ledger belongs to the library that was loaded first. If that is libmemstow.so, this process either has its
+ * ledger, or is to have none. */
 static bool find_ledger(void) {
     int (*begin_in_ledger)(uint32_t, struct cupti_place *) =
         (int (*)(uint32_t, struct cupti_place *))dlsym(RTLD_DEFAULT, "memstow_cupti_begin");

@@ -43,7 +43,7 @@ static void tell_figures(const struct pool *pool) {
     if (told.figures && !pool->born && !pool->died) told.figures(pool);
 }
 
-/* A new pool may have the address of one that was destroyed. */
+/* The pool was made now. Its address may be that of a pool that was destroyed before. */
 static void is_born(struct pool *pool, uint64_t when) {
     if (pool->born && !pool->died && told.went) told.went(pool);
     pool->born = when ? when : 1;

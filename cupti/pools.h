@@ -19,8 +19,8 @@ struct pool {
     uint16_t device;
 };
 
-/* Each is NULL, or called while a record is read: for a pool that the program made; or for figures of a pool that it
- * did not make, as far as is known. */
+/* Callbacks, which are called while a record is read; NULL: none. One is for a pool that the program made, the other
+ * for new figures of a pool that it did not make. */
 struct pools_told {
     void (*came)(const struct pool *pool);
     void (*went)(const struct pool *pool);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The length that every version has; CUPTI 11.2 was the first. */
+/* The shortest length of each record, which is that of CUPTI 11.2. */
 enum { MEMORY_LEAST = offsetof(struct cupti_memory, pool.used), POOL_LEAST = offsetof(struct cupti_pool, used) };
 
 static void read_memory(const void *at, size_t length, const struct records_readers *to) {

@@ -1,8 +1,8 @@
 /* seen.c — see seen.h. CUPTI hands over the buffers of several threads one after the other. So the free of a block may
  * come before its allocation, and the next allocation at the same address before both. A record has the time at which
- * the call began. If two threads make calls about one address, the later call may have begun first. So what counts is
- * the number of allocations and frees of an address. Times only decide which block is the live one. Freed blocks stay
- * in the table for a while. */
+ * the call began. If two threads make calls about one address, the later call may have begun first. So the numbers of
+ * allocations and frees of an address decide whether a block lives there. Times only decide which block that is. Freed
+ * blocks stay in the table for a while. */
 #include "cupti/seen.h"
 
 #include <stdlib.h>
@@ -136,8 +136,8 @@ static void pass(const struct seen *block, const struct cupti_memory *record) {
     if (told.passed) told.passed(block, record);
 }
 
-/* The block that lives here was freed, or the new one was freed before its record came. Either way, one more record of
- * a free must come. */
+/* Records an allocation at an address where a block lives. Either that block was freed, or the new block was freed
+ * before its record came. In both cases one more record of a free must come. */
 static void allocate_again(struct seen *slot, struct seen *block, const struct cupti_memory *record) {
     bool earlier = block->timestamp < slot->timestamp;
     block->owed = (int8_t)(slot->owed < INT8_MAX ? slot->owed + 1 : slot->owed);
@@ -171,7 +171,7 @@ static void allocated(struct seen *slot, const struct cupti_memory *record, cons
 
 /* Whether the free belongs to a block before the live one: one that is gone, or one whose record is still to come. */
 static bool is_of_another(const struct seen *slot, uint64_t when) {
-    if (slot->owed > 0) return when <= slot->timestamp + LATE_NS; /* a later one was lost */
+    if (slot->owed > 0) return when <= slot->timestamp + LATE_NS; /* a later free was lost */
     return when < slot->timestamp && slot->released <= slot->timestamp;
 }
 

@@ -18,9 +18,9 @@ struct seen {
     uint64_t released;  /* the last free at the address */
     uint32_t context;
     uint16_t device;
-    uint8_t kind;                 /* enum snap_cuda_kind; 0: a kind that is not listed */
-    uint8_t source;               /* seen_source */
-    int8_t owed;                  /* records of frees that must still come; below 0: that came before their block's */
+    uint8_t kind;   /* enum snap_cuda_kind; 0: a kind that the ledger does not list */
+    uint8_t source; /* seen_source */
+    int8_t owed;    /* records of frees that must still come; below 0: they came before their block's record */
     bool lives, matched, suspect; /* the last two belong to compare.c, until a newer record comes */
 };
 

@@ -1,6 +1,6 @@
 /* session.h — being a client of CUPTI: the only one, or one of several if CUPTI allows that.
- * In: the events that are wanted. Out: the same events with either generation of its functions. It takes nothing from
- * another client: if there is one that does not share, there is no session. */
+ * In: the events that are wanted. Out: the same events with either generation of its functions. It takes nothing away
+ * from another client: if a client has CUPTI and does not share it, there is no session. */
 #ifndef MEMSTOW_CUPTI_SESSION_H
 #define MEMSTOW_CUPTI_SESSION_H
 

@@ -1,7 +1,7 @@
 /* vmm.c — see vmm.h. Physical memory exists while it has users. Users are handles, which are released as often as they
  * were returned, and mappings. The driver may reuse a number as soon as it has taken it back, before the call returns
- * to us. So the subject of a call is looked up when the call begins. When it ends, the subject is removed only if it is
- * still the same. */
+ * to us. So the memory or mapping that a call is about is looked up when the call begins. When the call ends, the entry
+ * is removed only if it is still the same. */
 #include "cupti/vmm.h"
 
 #include <pthread.h>
@@ -148,7 +148,7 @@ static void vmm_freed(uint64_t address, uint64_t number) {
 
 /* --- calls --- */
 
-/* The number of the call's subject; 0: the subject is unknown. */
+/* The number of the memory or mapping that the call is about; 0: it is unknown. */
 static uint64_t subject(uint32_t id, const struct cupti_call *call) {
     struct snap_cuda_block found = {0};
     if (id == CUPTI_cuMemRelease)

@@ -72,8 +72,8 @@ static bool somebody_became_idle(uint64_t now_ns) {
     return false;
 }
 
-/* The figures of all owners are sums over all threads and sites. That takes milliseconds in a large program, so it is
- * not done each second. */
+/* Looks for idle owners, rarely: the figures of all owners are sums over all threads and sites, which takes
+ * milliseconds in a large program. */
 static bool poll_idle(uint64_t now_ns, ask_function *ask) {
     uint64_t idle_ns = pressure_wishes()->idle_ns;
     bool gave;

@@ -10,9 +10,8 @@
 #pragma GCC visibility push(hidden)
 
 /* Looks whether memory is short or an owner has become idle. A thread of memstow's own, which may wait, calls it about
- * once a second. `ask` passes the trigger on to a program that answers requests. If it returns false, there is no such
- * program, and the trigger is made here. Returns the reason of what was done or passed on (enum memstow_reason), or
- * 0. */
+ * once a second. `ask` passes a trigger on to a program that answers requests. If it returns false, there is no such
+ * program, and the trigger is made here. Returns the trigger's reason (enum memstow_reason); 0: there was none. */
 uint32_t watch_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *text, uint64_t needed));
 
 /* Whether there is anything to poll for: the environment sets a limit for pressure or idleness. */

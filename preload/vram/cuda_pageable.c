@@ -25,8 +25,8 @@ static void add_context(struct contexts *self, cuda_handle context) {
     if (i == self->count && i < VRAM_CONTEXTS && context) self->list[self->count++] = context;
 }
 
-/* Finds the primary contexts that exist. If any device reads host memory, also the contexts that the program made, on
- * any device. */
+/* Finds the primary contexts that exist. If any device reads host memory in place, it also finds the contexts that the
+ * program made, on any device. */
 static void find_contexts(struct contexts *self) {
     int (*count)(int *) = (int (*)(int *))found("cuDeviceGetCount");
     int (*attribute)(int *, int, int) = (int (*)(int *, int, int))found("cuDeviceGetAttribute");

@@ -1,6 +1,6 @@
-/* cuda_pageable.h — devices that read and write the program's own memory in place, without registration (HMM, ATS).
- * In: the driver's facts about devices, and the contexts in which the program works. Out: whether such a device is in
- * use, and whether nothing runs on any. It makes no context. Outside of hooks. */
+/* cuda_pageable.h — devices that read and write the program's own memory in place, without registration (HMM, ATS). In:
+ * the driver's facts about devices, and the contexts in which the program works. Out: whether such a device is in use,
+ * and whether work runs on one. It makes no context. Outside of hooks. */
 #ifndef MEMSTOW_CUDA_PAGEABLE_H
 #define MEMSTOW_CUDA_PAGEABLE_H
 
@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Whether a device that the process uses is such a one. */
+/* Whether the process uses such a device. */
 bool cuda_pageable_any(void);
 /* Waits, 5 seconds at most, until nothing runs in the primary contexts of such devices, nor in contexts that the
  * program made on any device. False: something still runs, or it cannot find out (a stream is in capture, or there are

@@ -1,5 +1,6 @@
-/* vram_backup.c — see vram_backup.h. Pinned memory is memory of ours that is registered with the driver. Memory from
- * the driver would end with its context, but a block in place of a pool lives on. */
+/* vram_backup.c — see vram_backup.h. Pinned memory is memory of ours that is registered with the driver. Pinned memory
+ * from the driver itself would end with its context, but a block that was served in place of a pool outlives its
+ * context. */
 #include "preload/vram/vram_backup.h"
 
 #include <sys/mman.h>
@@ -25,7 +26,8 @@ struct pinned {
     uint64_t bytes;
     cuda_handle context;
 };
-static struct pinned held[HELD_MOST]; /* memory to which the device may still write, or that the driver did not unpin */
+/* Pinned memory to which the device may still write, or that the driver did not unpin. */
+static struct pinned held[HELD_MOST];
 static uint32_t held_count;
 static struct lock busy;
 
@@ -63,7 +65,8 @@ void vram_backup_note_buffer(const void *at, uint64_t bytes, uint32_t device) {
 
 void vram_backup_forget_buffer(const void *at) { forget(at); }
 
-/* A forked child has no device to bring the content back to, so it does not inherit the memory. */
+/* Lists the memory in the ledger, and keeps a forked child from inheriting it: the child has no device to bring the
+ * content back to. */
 static void is_made(struct vram_block *self, void *at, enum vram_backup_kind backup_kind) {
     self->backup = at;
     self->backup_kind = backup_kind;
@@ -73,14 +76,14 @@ static void is_made(struct vram_block *self, void *at, enum vram_backup_kind bac
 
 /* --- in memory --- */
 
-/* An eighth of what the machine or the cgroup has left stays free. Putting a model away must not make the system kill
- * the program. */
+/* Whether a backup of this size fits in memory. An eighth of the memory that the machine or the cgroup has left stays
+ * free, so that stowing a model does not make the system kill the program. */
 static bool fits(uint64_t bytes, uint64_t most) {
     uint64_t left = pressure_left(), now = add_backup_bytes(VRAM_IN_MEMORY, bytes) + vram_backup_bytes(VRAM_PINNED);
     return (!most || now <= most) && bytes <= left - left / 8;
 }
 
-/* If the driver does not accept it, it stays ordinary memory. */
+/* Pins the memory. If the driver does not accept that, the memory stays ordinary memory. */
 static bool pin(const struct vram_driver *driver, const struct vram_block *self, void *at, uint64_t most) {
     bool pinned =
         add_backup_bytes(VRAM_PINNED, self->size) <= most && !driver->cuMemHostRegister_v2(at, self->size, PORTABLE);
@@ -101,7 +104,8 @@ bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self,
 
 /* --- in a file --- */
 
-/* If a disk fails, a read through a mapping kills the reader. A read by the kernel returns an error. */
+/* Whether a file can be read by the kernel. If a disk fails, a read through a mapping kills the reader, but a read by
+ * the kernel returns an error. */
 static bool can_be_read_back(void) {
     char from = 1, to = 0;
     return os_peek(&to, &from, 1);
@@ -126,7 +130,7 @@ static bool is_gone(int error) {
     return !error || error == NOT_REGISTERED || error == NO_CONTEXT || error == CONTEXT_ENDED || error == DRIVER_ENDED;
 }
 
-/* Its context may have ended, and the registration with it. False: the driver still has it. */
+/* Unpins memory. If its context has ended, the registration may have ended with it. False: the driver still has it. */
 static bool unpin(const struct vram_driver *driver, const struct pinned *self) {
     struct vram_visit visit;
     int error = vram_driver_enter(driver, self->context, &visit);
@@ -146,7 +150,7 @@ static void give_back(void *at, uint64_t bytes, enum vram_backup_kind backup_kin
     take_off_backup_bytes(backup_kind, bytes);
 }
 
-/* If there are more than HELD_MOST, the memory is lost. */
+/* Keeps the memory until it can be unpinned. If HELD_MOST are kept already, the memory is lost. */
 static void hold(const struct pinned *pinned) {
     if (!lock_wait(&busy)) return;
     if (held_count < HELD_MOST) held[held_count++] = *pinned;

@@ -1,7 +1,7 @@
 /* vram_backup.h — where the content of a block is on the host while the block is off its device: in ordinary memory, in
  * pinned memory, or in a file of the host engine (stow_file.h).
- * In: a block that the caller has, and limits. Out: a place for its content at `backup`, of the kind `backup_kind`; or
- * none. A forked child does not get it. The ledger lists all of it by address. */
+ * In: a block that the caller has, and limits. Out: in the block, `backup` (a place for its content) and `backup_kind`;
+ * or no place. A forked child does not get the place. The ledger lists all places by address. */
 #ifndef MEMSTOW_VRAM_BACKUP_H
 #define MEMSTOW_VRAM_BACKUP_H
 
@@ -23,8 +23,8 @@ bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self,
  * file is allowed. */
 uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits *limits, struct stow_file *file);
 void vram_backup_drop(const struct vram_driver *driver, struct vram_block *self);
-/* vram_backup_leave: like drop, but the device may still write to the place. It stays until vram_backup_collect, which
- * the mover calls when no copy is in progress. */
+/* vram_backup_leave: gives up a place to which the device may still write. The place stays until vram_backup_collect,
+ * which the mover calls when no copy is in progress. */
 void vram_backup_leave(struct vram_block *self);
 void vram_backup_collect(const struct vram_driver *driver);
 /* The bytes of this kind; VRAM_BACKUP_KINDS: of all kinds. */

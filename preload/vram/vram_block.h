@@ -18,9 +18,9 @@ enum {
 
 enum vram_state {
     VRAM_LIVE,
-    VRAM_STOWED,  /* the content is in `backup` */
-    VRAM_FREEING, /* until `event` has come; if there is none, or it is copied, until nothing runs in its context */
-    VRAM_WRECK,   /* it belongs to nobody; the driver has not taken all of it back yet */
+    VRAM_STOWED,  /* its content is in `backup` */
+    VRAM_FREEING, /* ends when `event` has come, or, without an event or while copied, when its context is quiet */
+    VRAM_WRECK,   /* without owner; the driver has not taken all of it back yet */
 };
 
 /* The kind of place that `backup` is. */
@@ -29,7 +29,7 @@ enum vram_backup_kind { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_BACKUP_K
 struct vram_block {
     struct vram_block *next, *in_bucket, *in_move;
     uint64_t at, size, asked; /* size: in whole granules */
-    uint64_t start;           /* `at`, in the table */
+    uint64_t start;           /* the value of `at` under which the table finds it */
     uint64_t piece;           /* bytes of each piece except the last */
     uint64_t devices;         /* a bit for each device that may use it, including its own */
     uint32_t device, owner;
@@ -37,17 +37,17 @@ struct vram_block {
     cuda_handle context; /* in which it was requested */
     enum vram_state state;
     bool moving;
-    uint8_t refused;               /* enum vram_refusal: why others know its address; 0: nobody does */
+    uint8_t refused;               /* enum vram_refusal: why others know its address; VRAM_REFUSAL_DONE: nobody does */
     bool mixed;                    /* other owners have parts of it */
     bool copied;                   /* a copy to or from it may go on: the driver has not said that it has ended */
     bool no_context;               /* the context in which it was freed has ended */
-    uint32_t tried;                /* the last move that tried it */
-    uint64_t searched, reached;    /* the last search for freed blocks, and for changed access, that tried it */
+    uint32_t tried;                /* number of the last move that tried it */
+    uint64_t searched, reached;    /* the last searches that tried it: for freed blocks, for access */
     uint32_t pieces, made, mapped; /* numbers of pieces: all, those with physical memory, those mapped */
     bool open;                     /* the devices have access */
     bool rdma;                     /* made so that network cards can use it */
     uint64_t id;                   /* its id for a program that asks the driver */
-    uint64_t left_ns, trigger;     /* of the last move off its device; trigger 0: it was another request */
+    uint64_t left_ns, trigger;     /* of the last move off its device; trigger 0: another request moved it */
     uint64_t number;               /* higher than the numbers of all earlier blocks */
     char *backup;
     enum vram_backup_kind backup_kind;
@@ -62,9 +62,11 @@ struct vram_block {
 void vram_block_plan(struct vram_block *self, uint64_t bytes);
 /* Reserves the addresses. */
 int vram_block_reserve(const struct vram_driver *driver, struct vram_block *self);
-/* These devices may use the block: at once if it is mapped, otherwise when it is. On failure nothing has changed. */
+/* Sets the devices that may use the block. A mapped block gets the access at once, any other when it is mapped. On
+ * failure nothing has changed. */
 int vram_block_open(const struct vram_driver *driver, struct vram_block *self, uint64_t devices);
-/* Makes all its physical memory, mapped and usable. On failure as little of it is left as the driver allows. */
+/* Makes all its physical memory, maps it and grants access. On failure, it keeps as little memory as the driver
+ * allows. */
 int vram_block_fill(const struct vram_driver *driver, struct vram_block *self);
 /* Frees the physical memory. False: the driver did not release all of it. */
 bool vram_block_strip(const struct vram_driver *driver, struct vram_block *self);

@@ -9,9 +9,9 @@
 #include "preload/vram/vram_table.h"
 
 static cuda_handle contexts[VRAM_CONTEXTS];
-static uint64_t contexts_seen[VRAM_CONTEXTS]; /* the last number of the table when the context was last reported */
+static uint64_t contexts_seen[VRAM_CONTEXTS]; /* the table's last number when the context was last noted */
 static uint32_t context_count;
-static bool context_missing; /* there were more than VRAM_CONTEXTS */
+static bool context_missing; /* there were more than VRAM_CONTEXTS contexts */
 
 void vram_contexts_note(cuda_handle context) {
     uint32_t i = 0;
@@ -69,8 +69,8 @@ static void inherit(cuda_handle context, cuda_handle heir, uint64_t end) {
 
 uint64_t vram_contexts_end_begins(void) { return vram_table_number(); }
 
-/* To the driver, physical memory and its addresses belong to no context. So what was served in this one is given back
- * here. */
+/* For the driver, physical memory and addresses belong to no context. So memory that was served in this context is
+ * given back here. */
 void vram_contexts_ended(cuda_handle context, cuda_handle heir, uint64_t end) {
     struct vram_block *block;
     vram_table_lock();

@@ -1,6 +1,5 @@
-/* vram_contexts.h — the contexts in which work may run, and their ends.
- * In: contexts that the program uses or ends. Out: the list of contexts, for a move that waits for their work. Memory
- * that was served in a context ends with it. Any thread. */
+/* vram_contexts.h — the contexts in which work may run, and their ends. In: contexts that the program uses or ends. ==>
+ * vram_contexts.h — the contexts in which work may run, and their ends. In: contexts that the program uses or ends. */
 #ifndef MEMSTOW_VRAM_CONTEXTS_H
 #define MEMSTOW_VRAM_CONTEXTS_H
 
@@ -8,7 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A context in which work may run. Every move waits for it first. Call it even if nothing is served. */
+/* Notes a context in which work may run. Every move waits for its work first. Call it even if nothing is served. */
 void vram_contexts_note(cuda_handle context);
 /* All these contexts. *missing: there were more. */
 uint32_t vram_contexts_all(cuda_handle to[VRAM_CONTEXTS], bool *missing);
@@ -16,9 +15,9 @@ uint32_t vram_contexts_all(cuda_handle to[VRAM_CONTEXTS], bool *missing);
 bool vram_contexts_device(cuda_handle context, uint32_t *device);
 /* Before the driver ends a context: the number of this end. */
 uint64_t vram_contexts_end_begins(void);
-/* The context has ended, with the blocks that were served in it before the end began. Later blocks belong to the next
- * context with that address. Blocks in place of a pool belong to no context. They go to `heir`, which may be the same
- * context, begun anew. NULL: there is none, and they end, too. */
+/* The context has ended. Blocks that were served in it before the end began end with it; later blocks belong to the
+ * next context with that address. Blocks in place of a pool belong to no context, so they go to `heir`, which may be
+ * the same context after a reset. NULL: there is no heir, and they end, too. */
 void vram_contexts_ended(cuda_handle context, cuda_handle heir, uint64_t end);
 
 #pragma GCC visibility pop

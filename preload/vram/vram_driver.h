@@ -1,5 +1,5 @@
 /* vram_driver.h — the functions of the driver that serving and moving device memory needs.
- * In: a way to look them up. Out: all of them, or none: with a driver that lacks one, nothing is served. */
+ * In: a way to look them up. Out: all of them, or none: if the driver lacks one of them, nothing is served. */
 #ifndef MEMSTOW_VRAM_DRIVER_H
 #define MEMSTOW_VRAM_DRIVER_H
 
@@ -69,8 +69,8 @@ bool vram_driver_begin(void *(*find)(const char *name));
 /* Whether vram_driver_begin has succeeded. */
 bool vram_driver_is_on(void);
 
-/* Makes a context current on the calling thread (NULL: keeps the present one), such that no capture forbids the next
- * calls or is broken by them. 0, or the driver's error: then the thread is as before. vram_driver_leave restores the
+/* Makes a context current on the calling thread (NULL: keeps the present one). A capture then neither forbids the next
+ * calls nor is broken by them. 0, or the driver's error: then the thread is as before. vram_driver_leave restores the
  * thread. */
 struct vram_visit {
     cuda_handle before;

@@ -62,7 +62,7 @@ void vram_end_now(const struct vram_driver *driver, struct vram_block *self) {
     vram_table_let_go();
 }
 
-/* An event belongs to the context of its stream, which may be neither the block's nor the thread's. */
+/* Records an event. It belongs to the context of its stream, which may be neither the block's nor the thread's. */
 static int record(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     struct vram_visit visit;
     cuda_handle context = NULL;
@@ -79,7 +79,7 @@ static int record(const struct vram_driver *driver, struct vram_block *self, cud
 }
 
 int vram_end_in(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
-    int error = drop_event(driver, self); /* an event that could not be destroyed before */
+    int error = drop_event(driver, self); /* destroys an event that could not be destroyed before */
     if (!error) error = record(driver, self, stream);
     vram_end_give_back(self, error ? self->state : VRAM_FREEING);
     return error;
@@ -97,7 +97,8 @@ static bool event_has_come(const struct vram_driver *driver, const struct vram_b
     return has_come;
 }
 
-/* A wait for a whole context would break a capture. */
+/* Whether nothing runs in the context any more. It does not ask during a capture, because a wait for a whole context
+ * breaks the capture. */
 static bool context_has_ended_work(const struct vram_driver *driver, const struct vram_block *self) {
     struct vram_visit visit;
     if (!cuda_captures_hold_off()) return false;
@@ -114,7 +115,7 @@ static bool is_executed(const struct vram_driver *driver, const struct vram_bloc
     return (self->event && !self->copied) || context_has_ended_work(driver, self);
 }
 
-/* Takes a freed block that neither this search nor a later one has tried yet. */
+/* Takes a freed block that this search, or a later one, has not tried yet. */
 static struct vram_block *next_freed(uint64_t search) {
     vram_table_lock();
     struct vram_block *block = vram_table_first();
@@ -170,7 +171,7 @@ void vram_end_context(cuda_handle context, uint64_t number) {
         }
         if (its) {
             block->event = NULL;
-            block->no_context = true; /* earlier work has ended, too */
+            block->no_context = true; /* work before the event has ended with the context, too */
         }
         block = block->next;
     }

@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The caller gives the block back, in this state. */
+/* Gives a block back that the caller has, with this state. */
 void vram_end_give_back(struct vram_block *self, enum vram_state state);
 /* Ends the block now. Memory that the driver does not take back becomes a wreck. */
 void vram_end_now(const struct vram_driver *driver, struct vram_block *self);

@@ -11,7 +11,7 @@
 
 enum { WAIT_FREED_MS = 5000 };
 
-static uint64_t reaches; /* how often access has changed */
+static uint64_t reaches; /* the number of changes of access so far */
 
 static struct vram_block *block_for(const struct vram_request *request) {
     vram_table_lock();
@@ -40,7 +40,7 @@ static int fill_new(struct vram_block *self) {
     return error;
 }
 
-/* The caller has the block. */
+/* Gives devices their access to a block, which the caller has. */
 static int reach(struct vram_block *block) {
     struct vram_visit visit;
     uint64_t devices = vram_reach_of(block->device, block->in_stream);
@@ -91,7 +91,7 @@ int vram_memory_serve(const struct vram_request *request, uint64_t *at) {
     vram_table_lock();
     vram_table_add(self);
     vram_table_let_go();
-    if (!error) error = reach(self); /* a change of access before the block was in the table has not reached it */
+    if (!error) error = reach(self); /* access may have changed before the block was in the table */
     if (error) {
         vram_end_now(&vram_driver, self);
         return error;
@@ -119,7 +119,8 @@ static int wait_for_context(const struct vram_block *self) {
     return error;
 }
 
-/* A wait would break a capture. So none may be in progress, and none begins meanwhile. */
+/* Waits for work in the block's context, which would break a capture. So no stream may be in capture, and no capture
+ * begins meanwhile. */
 bool vram_memory_free(uint64_t at, int *result) {
     struct vram_block *self = vram_memory_take(at);
     if (!self) return false;
@@ -140,7 +141,8 @@ bool vram_memory_free(uint64_t at, int *result) {
     return true;
 }
 
-/* Nobody uses a stowed block, unless a copy goes on. Any other block ends after the work on the stream. */
+/* A stowed block ends at once, because nobody uses it, unless a copy goes on. Any other block ends after the work on
+ * the stream. */
 bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result) {
     vram_memory_reap();
     struct vram_block *self = vram_memory_take(at);

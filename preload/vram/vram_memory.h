@@ -1,7 +1,7 @@
 /* vram_memory.h — device memory that memstow serves: allocating it, freeing it, finding it.
  * In: requests of the program that are to be served, frees of served memory, addresses. Out: the driver's results;
- * blocks. Any thread. During a capture nothing is served, and no capture is broken. A thread that frees a moving block
- * waits for it. */
+ * blocks. Any thread. During a capture nothing is served, and no capture is broken. A thread that frees a block waits
+ * while the block moves. */
 #ifndef MEMSTOW_VRAM_MEMORY_H
 #define MEMSTOW_VRAM_MEMORY_H
 
@@ -15,12 +15,12 @@ struct vram_request {
     cuda_handle context; /* current on the thread */
     bool in_stream;      /* in place of a pool */
 };
-/* The driver's result. After a failure, the rest is given back later. */
+/* Serves a request. Returns the driver's result. After a failure, parts that were made are given back later. */
 int vram_memory_serve(const struct vram_request *request, uint64_t *at);
 
-/* The set of devices that may use served memory has changed (vram_reach.h). New devices get access to memory now, and
- * to stowed memory when it comes back. 0, or the driver's first error; then some access is as before. It waits for
- * moving blocks. */
+/* Call it when the set of devices that may use served memory has changed (vram_reach.h). New devices get access to
+ * mapped blocks now, and to stowed blocks when these come back. 0, or the driver's first error: then some access is
+ * unchanged. It waits for moving blocks. */
 int vram_memory_reach(void);
 
 /* Free the block at `at`. vram_memory_free works as cuMemFree does: memory in place of a pool is freed at once, other
@@ -30,15 +30,16 @@ bool vram_memory_free(uint64_t at, int *result);
 bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result);
 /* Gives back blocks that were freed and whose work is done by now. */
 void vram_memory_reap(void);
-/* There is no memory: waits, 5 seconds at most, for blocks that were freed. False: there are none. */
+/* Call it when a device has no memory: waits, 5 seconds at most, for blocks that were freed to end. False: there are
+ * none. */
 bool vram_memory_wait_freed(void);
 
-/* The block that begins at an address, or contains it; false: none of ours does. */
+/* A block that begins at an address, or contains it. The functions return false if there is none. */
 struct vram_found {
     uint64_t at, asked, size; /* size: in whole granules */
-    uint64_t id;              /* of its memory; it changes when the memory comes back, and is no id of the driver */
-    uint64_t devices;         /* a bit for each device that may use it */
-    cuda_handle context;      /* in which it was requested */
+    uint64_t id;         /* of its memory, different from the driver's ids; it changes when the memory comes back */
+    uint64_t devices;    /* a bit for each device that may use it */
+    cuda_handle context; /* in which it was requested */
     enum vram_state state;
     uint32_t device;
     bool in_stream, rdma; /* rdma: network cards can use it */

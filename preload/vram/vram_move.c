@@ -1,5 +1,5 @@
-/* vram_move.c — see vram_move.h. A block on which the driver works belongs to one caller alone; others wait for it. One
- * move at a time. */
+/* vram_move.c — see vram_move.h. While a thread calls the driver for a block, that thread alone has the block, and
+ * other threads wait. There is one move at a time. */
 #include "preload/vram/vram_move.h"
 
 #include <string.h>
@@ -57,7 +57,7 @@ struct move {
     uint64_t moved;
 };
 
-/* Blocks that never move must not hide the reason why another block stayed. */
+/* Notes why a block stayed. A reason why a block never moves does not replace another reason. */
 static void refuse(struct move *self, enum vram_refusal why, int error) {
     bool says_more =
         vram_refusal_is_of_blocks(self->refusal) && !vram_refusal_is_of_blocks(why) && why != VRAM_REFUSAL_EMPTY;
@@ -66,7 +66,8 @@ static void refuse(struct move *self, enum vram_refusal why, int error) {
     self->error = error;
 }
 
-/* There is one ring for all contexts: pinned memory stays pinned, so it must be small. */
+/* Makes the ring ready for a context. All contexts share one ring, which must be small because its memory stays
+ * pinned. */
 static int ring_ready(cuda_handle context, uint32_t device) {
     if (ring.context && ring.context != context) {
         struct vram_visit visit;
@@ -116,7 +117,7 @@ static enum vram_refusal write_out(struct move *self, struct vram_block *block) 
     return self->error ? VRAM_REFUSAL_DRIVER : disk_refuses(refusal);
 }
 
-/* If memory has no room for it, it goes to a disk, if that is allowed. */
+/* Copies a block to memory. If there is no room in memory, it copies to a disk, if that is allowed. */
 static enum vram_refusal copy_out(struct move *self, struct vram_block *block) {
     if (!vram_backup_make(&vram_driver, block, &self->options->limits)) return write_out(self, block);
     self->error = (block->backup_kind == VRAM_PINNED ? vram_ring_out_pinned : vram_ring_out)(
@@ -124,7 +125,8 @@ static enum vram_refusal copy_out(struct move *self, struct vram_block *block) {
     return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
 }
 
-/* Runs in the block's context. Up to the last step but one the content is on the device; after it, in the backup. */
+/* Takes a block off its device. It runs in the block's context. The content is on the device until the last step but
+ * one has succeeded, and in the backup after that. */
 static enum vram_refusal take_out(struct move *self, struct vram_block *block) {
     bool same = true;
     if ((self->error = ring_ready(block->context, block->device))) return VRAM_REFUSAL_DRIVER;
@@ -150,8 +152,8 @@ static enum vram_refusal copy_in(struct move *self, struct vram_block *block) {
     return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
 }
 
-/* The driver's default pool keeps memory that the program has freed. It is trimmed before a request fails for lack of
- * memory. */
+/* Trims the driver's default pool, which keeps memory that the program has freed. This is done before a request fails
+ * for lack of memory. */
 static void trim_pool(uint32_t device) {
     cuda_handle pool;
     if (!vram_driver.cuDeviceGetDefaultMemPool(&pool, (int)device)) vram_driver.cuMemPoolTrimTo(pool, 0);
@@ -170,7 +172,7 @@ static enum vram_refusal fill(struct move *self, struct vram_block *block) {
 
 typedef enum vram_refusal step(struct move *self, struct vram_block *block);
 
-/* The mover has the block. False: it was refused. */
+/* Moves a block, which the mover has, in its context. False: the move was refused. */
 static bool in_its_context(struct move *self, struct vram_block *block, step *does) {
     struct vram_visit visit;
     int error = vram_driver_enter(&vram_driver, block->context, &visit);
@@ -185,7 +187,7 @@ static bool is_next(const struct move *self, const struct vram_block *block, enu
     return !self->options->owner || block->owner == self->options->owner;
 }
 
-/* Blocks of the ring's context come first: each other context means to pin the ring again. */
+/* Chooses the next block, first of all one of the ring's context: for each other context the ring is pinned again. */
 static struct vram_block *choose(const struct move *self, enum vram_state state) {
     struct vram_block *first = NULL;
     for (struct vram_block *block = vram_table_first(); block; block = block->next) {
@@ -209,18 +211,18 @@ static struct vram_block *next_block(struct move *self, enum vram_state state) {
     return NULL;
 }
 
-/* The device may still be writing to pinned memory. */
+/* Drops a backup. If it is pinned, the device may still be writing to it. */
 static void drop_backup(struct vram_block *block) {
     if (block->backup_kind == VRAM_PINNED && ring.unsettled) vram_backup_leave(block);
     vram_backup_drop(&vram_driver, block);
 }
 
-/* Frees the backups of earlier moves. No copy is in progress any more. */
+/* Frees the backups that earlier moves have left, when no copy is in progress. */
 static void collect_backups(void) {
     if (!ring.unsettled) vram_backup_collect(&vram_driver);
 }
 
-/* Blocks move one by one, so a thread that frees another block does not wait. */
+/* Moves blocks out one by one, so that a thread that frees another block need not wait. */
 static void move_out(struct move *self) {
     for (bool any = false;; any = true) {
         vram_table_lock();
@@ -252,7 +254,7 @@ static void add_to_move(struct vram_block **all, struct vram_block *block) {
     *all = block;
 }
 
-/* Moves back all blocks or none: a model with a missing part cannot be used. Memory for all blocks comes first. */
+/* Moves back all blocks or none, because a model with a missing part cannot be used. First all blocks get memory. */
 static void move_in(struct move *self) {
     struct vram_block *all = NULL, *block, *next;
     vram_table_lock();
@@ -266,7 +268,7 @@ static void move_in(struct move *self) {
         block->copied = ring.unsettled;
         if (self->refusal && !ring.unsettled) strip(block);
         if (!self->refusal) vram_backup_drop(&vram_driver, block);
-        /* The memory gets a new id: a client that had registered it must register it again. */
+        /* The memory gets a new id, so that a client that had registered it registers it again. */
         if (!self->refusal) self->moved += block->size, block->id = vram_table_id();
         vram_end_give_back(block, self->refusal ? VRAM_STOWED : VRAM_LIVE);
     }
@@ -306,7 +308,7 @@ bool vram_move_wait(uint32_t milliseconds) {
     return !is_at_work();
 }
 
-/* Nothing that uses the memory may run, in any context: a block does not know which contexts use it. */
+/* Whether no work runs in any context. A block does not tell which contexts use it, so all are asked. */
 static bool is_quiet(struct move *self) {
     cuda_handle all[VRAM_CONTEXTS];
     bool missing;

@@ -13,15 +13,16 @@
 
 struct vram_move_options {
     uint32_t owner;            /* 0: all owners */
-    uint32_t milliseconds;     /* to wait for running work */
+    uint32_t milliseconds;     /* how long to wait for running work */
     bool verify;               /* compare the copy with the original */
-    struct vram_limits limits; /* of everything that is off the devices */
+    struct vram_limits limits; /* limits for everything that is off the devices */
     bool at_once;              /* do not wait for another move */
-    uint64_t trigger;          /* the trigger that moves it; 0: another request */
+    uint64_t trigger;          /* the trigger that moves the owner; 0: another request does */
     struct move_end end;       /* for moving out: the move ends after its present block */
 };
-/* Return the bytes that moved. *refusal and *error (the driver's) say why others stayed: the first reason counts, but a
- * reason of a single block gives way to any other. vram_move_in brings everything back or nothing. */
+/* Return the bytes that moved. If bytes stayed, *refusal and *error (the driver's) say why. Of several reasons the
+ * first counts, but a reason that concerns the whole move replaces one that concerns a single block. vram_move_in
+ * brings everything back or nothing. */
 uint64_t vram_move_out(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
 uint64_t vram_move_in(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
 

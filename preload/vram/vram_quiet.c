@@ -1,6 +1,6 @@
-/* vram_quiet.c — see vram_quiet.h. The thread's data is static: it may outlive its caller. State changes: the asker
- * sets IDLE to WAITING; the thread sets it to DONE, and the asker reads the result and sets IDLE. Or the asker sets
- * GIVEN_UP, and the thread sets IDLE. */
+/* vram_quiet.c — see vram_quiet.h. The thread's data is static, because the thread may outlive its caller. The state
+ * begins as IDLE. The asking thread sets WAITING, the waiting thread sets DONE, and the asking thread reads the result
+ * and sets IDLE. If the asking thread gives up, it sets GIVEN_UP, and the waiting thread sets IDLE later. */
 #include "preload/vram/vram_quiet.h"
 
 #include <linux/futex.h>
@@ -71,7 +71,7 @@ static bool wait_while(uint32_t state, uint64_t end_ns) {
     return true;
 }
 
-/* The caller gets the job. */
+/* Takes the job for the caller: until it is over, no other thread has it. */
 static bool take_job(uint64_t end_ns) {
     for (;;) {
         uint32_t state = state_now();

@@ -1,7 +1,7 @@
 /* vram_quiet.h — waits until nothing runs on a device any more, for a limited time.
- * In: contexts. Out: 0, or why it cannot say so. A kernel may never end, and nobody can interrupt the driver's wait. So
- * a thread does the waiting, and goes on after the caller has given up. Until it has returned, every other wait fails.
- * Any thread, outside of hooks. A second caller waits for the first, within its own time. */
+ * In: contexts. Out: 0: nothing runs; or why that is not known. A kernel may never end, and nobody can interrupt the
+ * driver's wait. So a thread does the waiting, and goes on after the caller has given up. Until it has returned, every
+ * other wait fails. Any thread, outside of hooks. A second caller waits for the first, within its own time. */
 #ifndef MEMSTOW_VRAM_QUIET_H
 #define MEMSTOW_VRAM_QUIET_H
 

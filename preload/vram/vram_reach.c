@@ -6,9 +6,9 @@
 #include "preload/vram/vram_block.h"
 #include "preload/base/forked.h"
 
-static uint64_t works_on;             /* a bit for each device */
-static uint64_t can[VRAM_DEVICES];    /* for each device: the devices that can access it */
-static uint64_t pooled[VRAM_DEVICES]; /* for each device: those that may use its default pool */
+static uint64_t works_on;             /* the devices on which the program works, as bits */
+static uint64_t can[VRAM_DEVICES];    /* for each device: the devices that can access its memory, as bits */
+static uint64_t pooled[VRAM_DEVICES]; /* for each device: the devices that may use its default pool, as bits */
 static uint32_t devices;
 
 static uint64_t bit(uint32_t device) { return (uint64_t)1 << device; }

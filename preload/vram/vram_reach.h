@@ -13,13 +13,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Asks the driver which devices can access each other. Access that the program has set stays. False: the driver does
+/* Asks the driver which devices can access each other. Access that the program has set is kept. False: the driver does
  * not tell. */
 bool vram_reach_begin(void *(*find)(const char *name));
 
-/* The program works on a device. True: this is new. */
+/* Notes that the program works on a device. True: this is new. */
 bool vram_reach_works_on(uint32_t device);
-/* Another device may use the memory of a device's default pool, or may no longer. */
+/* Notes that another device may use the memory of a device's default pool, or that it no longer may. */
 void vram_reach_pool(uint32_t device, uint32_t by, bool may);
 
 /* The devices with access to memory on a device, including itself. */

@@ -1,5 +1,6 @@
-/* vram_refusal.h — why device memory stays where it is.
- * In: blocks whose memory others know. Out: a reason, and its text for the trace. Any thread. */
+/* vram_refusal.h — why device memory stays where it is. In: blocks whose memory others know. Out: a reason, and its
+ * text for the trace. Any thread. ==> vram_refusal.h — why device memory stays where it is. In: blocks whose addresses
+ * other devices, processes or libraries know. Out: a reason, and its text for the trace. Any thread. */
 #ifndef MEMSTOW_VRAM_REFUSAL_H
 #define MEMSTOW_VRAM_REFUSAL_H
 
@@ -18,15 +19,15 @@ enum vram_refusal {
     VRAM_REFUSAL_CANCELLED,
     VRAM_REFUSAL_HANDLE,    /* its handle was returned, so it can be mapped or exported elsewhere (NCCL does) */
     VRAM_REFUSAL_MULTICAST, /* bound to a multicast object */
-    VRAM_REFUSAL_EXPORTED,  /* to another process or device */
-    VRAM_REFUSAL_RDMA,      /* set up for other devices' direct access */
-    VRAM_REFUSAL_WORKSPACE, /* a library works there, for all that call it */
+    VRAM_REFUSAL_EXPORTED,  /* shared with another process or device */
+    VRAM_REFUSAL_RDMA,      /* set up for direct access by other devices */
+    VRAM_REFUSAL_WORKSPACE, /* a library uses it as workspace for all that call the library */
     VRAM_REFUSAL_MIXED,     /* other owners have parts of the block */
     VRAM_REFUSAL_DRIVER,    /* the driver answered with an error */
-    VRAM_REFUSAL_NO_ROOM,   /* no host memory for it, or no more than is allowed */
-    VRAM_REFUSAL_DISK_FULL, /* the disk is full, or no more may be written there */
+    VRAM_REFUSAL_NO_ROOM,   /* there is no host memory for it, or the limit is reached */
+    VRAM_REFUSAL_DISK_FULL, /* the disk is full, or the limit for files is reached */
     VRAM_REFUSAL_DISK_ERROR,
-    VRAM_REFUSAL_DISK,    /* there is no directory for it, or none that can be used */
+    VRAM_REFUSAL_DISK,    /* there is no directory for it that can be used */
     VRAM_REFUSAL_NO_VRAM, /* no device memory to bring it back to */
     VRAM_REFUSAL_CHANGED, /* the copy differs from the original */
     VRAM_REFUSAL_AIMDO,   /* comfy-aimdo is loaded, which manages addresses itself */
@@ -38,9 +39,10 @@ enum vram_refusal {
     VRAM_REFUSALS
 };
 
-/* The block does not move any more: others may know where its memory is (IPC, NCCL, RDMA). The first reason counts. */
+/* Notes that a block does not move any more, because others may know its address (IPC, NCCL, RDMA). Later reasons do
+ * not replace the first. */
 void vram_refusal_note(uint64_t address, enum vram_refusal why);
-/* Why this block never moves: others know where its memory is, or have parts of it. VRAM_REFUSAL_DONE: it can move. */
+/* Why this block never moves: others know its address, or have parts of it. VRAM_REFUSAL_DONE: it can move. */
 enum vram_refusal vram_refusal_of(const struct vram_block *block);
 
 const char *vram_refusal_text(uint32_t refusal);

@@ -1,5 +1,5 @@
-/* vram_ring.c — see vram_ring.h. While the device fills or empties one buffer, threads copy the other. One thread is
- * slower than the bus, above all when it writes to untouched memory. */
+/* vram_ring.c — see vram_ring.h. While the device fills or empties one buffer, threads copy the other. A single thread
+ * would be slower than the bus, above all when it writes to untouched memory. */
 #include "preload/vram/vram_ring.h"
 
 #include <string.h>

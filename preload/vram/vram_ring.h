@@ -26,7 +26,7 @@ struct vram_ring {
     uint32_t copiers;       /* threads that copy, including the caller */
     bool unsettled;         /* a failed copy may still go on */
     struct stow_file *file; /* the file that is being written */
-    uint32_t refusal;       /* enum stow_refusal: why that failed */
+    uint32_t refusal;       /* enum stow_refusal: why writing the file failed */
 };
 
 /* Makes everything that the ring needs: 0. After an error, the parts that exist stay for the next attempt. */

@@ -11,17 +11,17 @@
 /* The sums of an owner (0: of all), or of a device (UINT32_MAX: of all). */
 struct vram_sums {
     uint64_t live, stowed;                        /* bytes, in whole granules */
-    uint64_t asked, stowed_asked;                 /* as requested: of both, of the stowed part */
+    uint64_t asked, stowed_asked;                 /* requested bytes: of live and stowed blocks; of stowed blocks */
     uint64_t in_streams;                          /* requested in place of a pool, live or stowed */
     uint64_t streams_taken;                       /* the same in whole granules */
-    uint64_t in_streams_most, streams_taken_most; /* of the device and all owners, since they were reset */
+    uint64_t in_streams_most, streams_taken_most; /* peaks of the device over all owners, since they were reset */
     uint64_t backup;                              /* bytes on the host that hold the content, for all owners */
     uint32_t blocks, wrecks;
 };
 struct vram_sums vram_sums(uint32_t owner, uint32_t device);
 /* Served memory was added: raises the device's peaks. */
 void vram_sums_note_most(uint32_t device);
-/* Begins a peak again: of the bytes that are taken, or of those that were requested. */
+/* Resets a peak: of the bytes in whole granules (`taken`), or of the requested bytes. */
 void vram_sums_forget_most(uint32_t device, bool taken);
 
 #pragma GCC visibility pop
