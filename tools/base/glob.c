@@ -24,8 +24,8 @@ static bool same(const char **pattern, const char **text) {
     return true;
 }
 
-/* Only the last star is tried with more text: whatever an earlier star could take in addition, the last one can
- * take. */
+/* Only the last star tries to match more text. Earlier stars need not: the last star can match any text that an earlier
+ * star would match in addition. */
 bool glob_matches(const char *pattern, const char *text) {
     const char *star = NULL, *taken = NULL;
     while (*text) {

@@ -129,7 +129,7 @@ enum program_verdict program_look(const char *path, char *note, size_t size) {
 
 /* --- what it is linked with --- */
 
-/* The place in the file of what is loaded at an address; 0: none. */
+/* The offset in the file of an address in the loaded program; 0: no part of the file is loaded there. */
 static uint64_t offset_of(int fd, const Elf64_Ehdr *elf, uint64_t address) {
     Elf64_Phdr part;
     for (unsigned i = 0; read_header(fd, elf, i, &part); i++)

@@ -8,16 +8,17 @@
 
 enum program_verdict {
     PROGRAM_FINE,
-    PROGRAM_STATIC,         /* static or 32-bit: it does not use the loader that would load the library */
-    PROGRAM_MUSL,           /* its loader loads the library, and then refuses to start the program */
+    PROGRAM_STATIC,         /* static or 32-bit: it does not use the loader that would load memstow's library */
+    PROGRAM_MUSL,           /* its loader loads memstow's library, and then refuses to start the program */
     PROGRAM_PRIVILEGED,     /* setuid, setgid or with capabilities: the loader ignores LD_PRELOAD */
-    PROGRAM_NO_INTERPRETER, /* a script whose interpreter does not exist: it cannot run at all */
+    PROGRAM_NO_INTERPRETER, /* a script that cannot run, because its interpreter does not exist */
 };
 
 /* Finds a command as execvp does. Returns 0 and its path, or ENOENT or EACCES. */
 int program_find(const char *command, char *path, size_t size);
 
-/* note: "is a static program …", to follow the program's name; or the name of the missing interpreter. */
+/* note: "is a static program …", to follow the program's name. For PROGRAM_NO_INTERPRETER: the name of the missing
+ * interpreter. */
 enum program_verdict program_look(const char *path, char *note, size_t size);
 
 /* Whether the program is linked with a library whose name begins like this. */

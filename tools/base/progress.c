@@ -12,8 +12,8 @@ static const uint64_t AFTER_NS = SECOND_NS, EVERY_NS = SECOND_NS / 5;
 
 static uint64_t begun_ns, said_ns; /* begun_ns 0: it has not begun; said_ns 0: no line is shown */
 
-/* Whether there is a terminal. If there is, what the command prints is kept back until its end, or until it is a lot:
- * on the same terminal it would run into the line. */
+/* Whether standard error is a terminal. If it is, output for a terminal is kept back until the end of the command, or
+ * until there is much of it: otherwise it would run into the progress line. */
 static bool has_terminal(void) {
     static char held[1 << 20];
     static int terminal = -1;

@@ -1,7 +1,7 @@
 /* progress.h — one line on the terminal while a command takes longer than a second.
  * In: what is being done now. Out: a line on standard error, rewritten five times a second at most, and removed before
- * anything else is printed. Prints nothing where standard error is not a terminal, nor for commands that do not begin
- * it: watch prints while it looks up names. */
+ * anything else is printed. Prints nothing where standard error is not a terminal. Commands that print while they work,
+ * such as watch, do not begin it. */
 #ifndef MEMSTOW_PROGRESS_H
 #define MEMSTOW_PROGRESS_H
 

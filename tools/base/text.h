@@ -23,10 +23,10 @@ struct text text_block_count(uint64_t count); /* 1 block, 12,345 blocks */
 struct text text_count_change(int64_t count); /* +12,345 */
 struct text text_duration(uint64_t ns);       /* 12.3 s, 3 min 20 s */
 struct text text_when(uint64_t wall_ns);      /* 2026-11-21 11:28:08, local time */
-/* 12.3 MiB, but < 1 MiB if the peak is 0 and something was allocated: the peak was too small to be noted. */
+/* 12.3 MiB. "< 1 MiB" if the peak is 0 although something was allocated: then the peak was too small to be noted. */
 struct text text_peak(uint64_t peak, uint64_t allocated);
-/* The string made safe and cut to width columns: a path loses its first names, other text its middle. text_fit decides
- * by the look of the string. If it is known to be a path, its last name is kept as long as that fits. */
+/* The string made safe and cut to `width` columns. A path loses its first names, and keeps its last name as long as
+ * that fits. Other text loses its middle. text_fit decides by the look of the string whether it is a path. */
 struct text_line text_fit(const char *string, int width);
 struct text_line text_fit_path(const char *path, int width);
 int text_columns(const char *s);              /* its columns on a terminal */

@@ -1,4 +1,4 @@
-/* top.c — see top.h. The first `most` are kept as a heap with the last of them on top. */
+/* top.c — see top.h. A heap holds the first `most` elements found so far. Its top is the last of them in order. */
 #include "tools/base/top.h"
 #include "tools/base/size.h"
 

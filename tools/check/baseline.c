@@ -188,7 +188,8 @@ static int baseline_refuse(char *error, size_t size, const char *path, const cha
     return -1;
 }
 
-/* Whether the file is a baseline, by its first word. One with a fault, for example after a merge, still is. */
+/* Whether the file may be replaced: its first word says that it is a baseline. A damaged baseline, for example after a
+ * merge, is still one. */
 static bool may_be_replaced(const char *path, char *error, size_t size) {
     char first[sizeof magic] = "";
     struct stat st;

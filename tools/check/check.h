@@ -30,12 +30,12 @@ struct check {
 
 /* check_folder.c: makes a folder for the runs' files. Returns 0, or an exit code after a complaint. */
 int check_folder_make(struct check *check);
-void check_folder_remove(const struct check *check); /* unless it is to be kept */
+void check_folder_remove(const struct check *check); /* removes that folder, unless --keep was given */
 /* Makes the folder "WHAT-n" for a run, in that folder. Returns 0, or an exit code after a complaint. */
 int check_folder_of_run(const struct check *check, const char *what, uint32_t n, char *path, size_t size);
 
-/* check_files.c: returns 0, or the exit code of wrong usage after a complaint: a file would overwrite another one that
- * the check reads or writes. */
+/* check_files.c: refuses a file that would overwrite another file that the check reads or writes. Returns 0, or the
+ * exit code of wrong usage after a complaint. */
 int check_files(const struct check *check);
 
 /* check_launch.c: from now on signals end the check in order. */
@@ -52,7 +52,7 @@ int check_program(struct check *check);
 /* check_comfy.c: runs a workflow in a ComfyUI. Returns the same. */
 int check_comfy(struct check *check);
 
-/* Writers. They end no line that they did not begin, and do not trust names. */
+/* Writers of the forms. They end only lines that they have begun, and do not trust names. */
 void check_text(const struct check *check, FILE *to);
 void check_json(const struct check *check, FILE *to);
 void check_junit(const struct check *check, FILE *to);
@@ -67,8 +67,8 @@ int check_html(const struct check *check);
 const char *check_result(const struct check *check); /* pass, warning or fail */
 /* "all memory grew by 5.0 MiB and 12 blocks: over the limit of 5MiB; most at json_cache@libjson.so < main@prog" */
 void check_sentence(const struct check *check, const struct finding *finding, char *to, size_t room);
-/* How the floor, --pass-under, affects a finding: "over 10%, but below the floor of 1 MiB" if a limit is spared, and
- * "above the floor of 1 MiB, within limits" for a warning. */
+/* How the floor (--pass-under) affects a finding. If a limit is ignored: "over 10%, but below the floor of 1 MiB". For
+ * a warning: "above the floor of 1 MiB, within limits". */
 struct text_line check_why(const struct check *check, const struct finding *finding);
 void check_command(const struct check *check, char *to, size_t room);
 /* The call site that grew most, of an owner or of all; NULL: none grew. */

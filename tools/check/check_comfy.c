@@ -20,7 +20,7 @@ static bool find_helper(char *path, const char *command) {
                                          "../lib/python3*/dist-packages", "../../tools/python", "../tools/python"};
     char folder[2 * PATH_MAX], pattern[2 * PATH_MAX + 64], *end = folder;
     bool found = false;
-    for (const char *at = command; at < strrchr(command, '/'); at++) { /* its name stands for itself */
+    for (const char *at = command; at < strrchr(command, '/'); at++) { /* wildcards in the folder's name are escaped */
         if (strchr("*?[\\", *at)) *end++ = '\\';
         *end++ = *at;
     }

@@ -122,7 +122,7 @@ int check_program(struct check *check) {
     int code = EXIT_FINE;
     bool fine = false;
     for (uint32_t n = 1; code == EXIT_FINE && n <= check->warm_up; n++) code = warm_up(check, n);
-    /* one more run could only turn the verdict to pass */
+    /* only as long as one more run could turn the verdict to pass */
     for (uint32_t n = 1; code == EXIT_FINE && n <= check->runs && !fine; n++) code = measured_run(check, n, &fine);
     return code;
 }

@@ -21,7 +21,7 @@ static void print_head(const struct check *check, FILE *to) {
         fprintf(to, "  %s; the last %u compared with the first %u\n\n", runs, before, before);
 }
 
-/* The lines of a name. The figures of the table stand in front of the first. */
+/* Writes a name on as many lines as it needs. The figures of the table stand in front of the first line. */
 struct lines {
     FILE *to;
     int column;

@@ -211,7 +211,7 @@ static int check_usage(const struct check *check) {
 
 /* --- files --- */
 
-/* Loads the baseline. With --update it may be damaged: then only what it shares with the new one is used. */
+/* Loads the baseline. With --update, a damaged or missing baseline is ignored, because it will be replaced. */
 static int load_baseline(struct check *check) {
     struct scan scan;
     if (!check->baseline) return EXIT_FINE;

@@ -20,7 +20,8 @@
 #include <unistd.h>
 
 enum { LOOK_MS = 200, SILENCE_SECONDS = 30, LATE_SILENCE_SECONDS = 2, ATTEMPTS = 5 };
-/* For one Ctrl-C the terminal and a supervisor may both send a signal: signals this close together count as one. */
+/* A single Ctrl-C may arrive as two signals, from the terminal and from a supervisor. Signals this close together count
+ * as one. */
 #define AT_ONCE_SECONDS 0.5
 
 struct verb {
@@ -43,7 +44,7 @@ struct order {
     const struct verb *verb;
     pid_t pid;
     const char *meant, *reason; /* OWNER as the user gave it; NULL: none */
-    bool ends;                  /* --cancel: end the move that is under way, whoever asked for it */
+    bool ends;                  /* --cancel: end the move that is under way, for whomever it is made */
     double timeout;             /* seconds; 0: none */
     char path[4096];            /* path of the socket */
     char subject[320];          /* for messages: the owner or process that is acted on */

@@ -102,7 +102,7 @@ static void take_total(struct diff *diff, int side, const struct image *image) {
     at_peak_words(image, total->peak_words, sizeof total->peak_words);
 }
 
-/* Adds CUDA memory. By thread it has no figures; of its peak only the total is known. */
+/* Adds CUDA memory. There are no figures of it by thread; at the peak, only its total is known. */
 static int add_cuda(struct diff *diff, int side, const struct image *image) {
     if (!image->cuda.used) return 0;
     struct image view = cuda_view(image);
@@ -130,8 +130,8 @@ static int add_side(struct diff *diff, int side, struct image *image) {
     return result == 0 ? diff_limits_add(&diff->limited, image, side, false) : result;
 }
 
-/* Loads one side. Only one image is in memory at a time: A is closed before B is opened, and is read again if one of
- * its stacks is to be shown. *stacks: whether the image has call stacks. */
+/* Loads one side. Only one image is in memory at a time: A is closed before B is opened. A is read again if one of its
+ * stacks is shown. *stacks: whether the image has call stacks. */
 static int load_side(struct diff *diff, int side, bool *stacks) {
     struct image *image = &diff->subject[side].image;
     int code = subject_open(&diff->subject[side], diff->argument[side], false);

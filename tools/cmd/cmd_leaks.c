@@ -95,7 +95,7 @@ static int read_series(struct leak_sites *to, const struct image *image, const c
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* Refuses other files beside a series: its readings cannot be ordered among theirs. */
+/* Refuses other files beside a series, because readings of several files cannot be put into one order. */
 static int check_alone(const struct image *image, const char *argument) {
     if (!image->series_size) return EXIT_FINE;
     return usage_error("leaks", "%s is a series, which is read alone: several FILEs are snapshots",
@@ -138,7 +138,7 @@ static int leaks_find_in(const struct choice *choice) {
     return leaks_group(&leaks, view.symbols) < 0 ? no_memory() : EXIT_FINE;
 }
 
-/* Finds the leaks again, with the memory as it is now. A site that is gone by now keeps its old figures. */
+/* Finds the leaks again, with the present memory. A site that does not exist any more keeps its old figures. */
 static int find_again(const struct choice *choice) {
     static struct subject later;
     if (subject_open_pid(&later, choice->pid, true) != EXIT_FINE) return EXIT_FINE;

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum { OPTION_END = 256 };
-/* MARK_SPARE: not ended; but processes that it started are not kept for its sake. */
+/* MARK_SPARE: the process is not ended itself, but processes that it started are not protected by it. */
 enum { MARK_KEEP = -2, MARK_SPARE, MARK_END = 1 };
 #define PATIENCE_NS (5 * SECOND_NS)
 
@@ -33,9 +33,9 @@ struct reap {
     size_t found, stayed;
     struct registered *claimed; /* from all lists: processes of programs that run, and processes that are to be kept */
     size_t claims;
-    struct registered *programs; /* programs that run and have a list of their own */
+    struct registered *programs; /* programs that run and have a list */
     size_t program_count;
-    bool over; /* the program of the last list is gone, and none of its processes is left */
+    bool over; /* the program of the last list has ended, and so have all its processes */
 };
 
 static int cmd_reap_help(void) {
@@ -93,8 +93,9 @@ static bool is_registered(const struct registry *registry, const struct register
     return false;
 }
 
-/* Keeps programs that run and have a list: such a program ends its own processes, also if a launcher started it anew. A
- * program that is registered itself is not kept. Process 1 is left out, because every process is below it. */
+/* Keeps programs that run and have a list of their own, because they end their own processes, also when a launcher has
+ * restarted them. A program that is itself in this registry is not kept. Process 1 is left out, because all processes
+ * descend from it. */
 static void mark_programs(struct reap *reap) {
     for (size_t i = 0; i < reap->program_count; i++) {
         struct proc_entry *entry = process_find(&reap->table, &reap->programs[i]);
@@ -200,10 +201,10 @@ static void spread_end(struct proc_table *table) {
     while (mark_started(table, MARK_END) || mark_groups(table)) continue;
 }
 
-/* Marks all processes; the order decides conflicts. Processes that are to be kept come first and stay, whatever else
- * the registry says. Running programs come next: their children are theirs, except for registered ones. A process that
- * only shares a session or group with a running program, as all of a service do, is kept from an inherited mark, but
- * not from an entry in the registry. */
+/* Marks all processes. The first mark counts, so the order decides conflicts. First come processes that are to be kept,
+ * whatever else the registry says. Then come running programs with their children, except for registered children. A
+ * process may only share a session or group with a running program, as all processes of a service do. Then an inherited
+ * mark does not end it, but an entry in the registry does. */
 static void mark(struct reap *reap) {
     struct proc_table *table = &reap->table;
     mark_ancestors(table);
@@ -326,8 +327,8 @@ static int note_program(struct reap *reap) {
     return 0;
 }
 
-/* Notes the processes that other lists protect. A process in the list of a running program is that program's, even if
- * another program registered it before. A process that one list keeps is kept by all lists. */
+/* Notes the processes that other lists protect. A process in the list of a running program belongs to that program,
+ * even if another program registered it before. If one list keeps a process, so do all lists. */
 static int note_claims(struct reap *reap, const char *path) {
     if (list_load(reap, path) < 0) return -1;
     struct registered *claimed = realloc(reap->claimed, (reap->claims + reap->registry.count + 1) * sizeof *claimed);
@@ -340,8 +341,8 @@ static int note_claims(struct reap *reap, const char *path) {
     return 0;
 }
 
-/* Reads the protected processes of all lists. An unreadable list may name processes that must not be touched, so
- * nothing is ended then, of any list. The user can remove that list, or name the other files. */
+/* Reads the protected processes of all lists. If one list is unreadable, no process is ended, because that list may
+ * protect any process. The user can remove the list, or name the other files. */
 static int note_all_claims(struct reap *reap, char *const *files, size_t count) {
     size_t unreadable = 0;
     for (size_t i = 0; i < count; i++) {
@@ -357,8 +358,8 @@ static int note_all_claims(struct reap *reap, char *const *files, size_t count) 
     return EXIT_UNREADABLE;
 }
 
-/* Reaps each file. `found`: the lists were found in the folder, not named; a numbered list is then removed once
- * none of its processes is left. */
+/* Reaps each file. `found`: the lists were found in the folder and were not named by the user. Then a numbered list is
+ * removed once none of its processes is left. */
 static int reap_files(struct reap *reap, char *const *files, size_t count, bool found) {
     int code = note_all_claims(reap, files, count);
     if (code != EXIT_FINE) return code;

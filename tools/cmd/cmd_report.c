@@ -218,7 +218,7 @@ static bool is_profile(int (*write)(const struct report *report)) {
     return write == report_folded || write == report_pprof || write == report_speedscope;
 }
 
-/* Forms with times, which several files of one process may be written as. */
+/* Whether the form shows memory over time, so that several files of one process can be written as one curve. */
 static bool is_curve(int (*write)(const struct report *report)) {
     return write == report_massif || write == report_perfetto;
 }

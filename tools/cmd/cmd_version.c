@@ -1,5 +1,5 @@
-/* cmd_version.c — what `memstow --version` prints: of which commit this command was built, which interface and files it
- * speaks, and what is in it. */
+/* cmd_version.c — memstow --version: prints the commit that this command was built from, the versions of its interface
+ * and files, and the parts that it was built with. */
 #include "include/memstow.h"
 #include "preload/shared/snapshot.h"
 #include "tools/base/complain.h"

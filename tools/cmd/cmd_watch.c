@@ -75,14 +75,14 @@ static struct text since_text(const struct watch *watch) { return text_duration(
 
 static const char *program(const struct watch *watch) { return text_base_name(watch->start.argv[0]); }
 
-/* Starts to wait for a new reason. Reports about the old reason do not count any more. */
+/* Begins to wait for a new reason, so reports about the old reason are not repeated. */
 static void begin_waiting(struct watch *watch, uint64_t since_ns) {
     watch->since_ns = since_ns;
     watch->marked = watch->told = watch->told_late = watch->said = false;
 }
 
-/* Before any request to end: waits for a process whose main thread has ended. If the process is gone at the next look,
- * nothing is reported. */
+/* Waits for a process whose main thread has ended, if nobody has asked the program to end yet. If the process is gone
+ * at the next look, nothing is reported. */
 static void wait_for_lingerer(struct watch *watch) {
     const struct member *member = observe_lingerer(&watch->observe);
     uint64_t since_ns = member ? member->done_ns : 0;

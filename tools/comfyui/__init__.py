@@ -22,8 +22,8 @@ def _library():
 
 
 def _module():
-    """The Python module memstow: already loaded, beside this folder, beside the library, or installed. None if there is
-    none. This folder itself may be called memstow and be in sys.path; it is not taken for the module."""
+    """The Python module memstow: already loaded, beside this folder, beside the library, or installed. None if there
+    is none. A folder named memstow in sys.path, such as this one, is not taken for the module."""
     loaded = sys.modules.get("memstow")
     if hasattr(loaded, "ABI_MAJOR"):
         return loaded

@@ -16,7 +16,7 @@ log = logging.getLogger("memstow")
 
 KNOWN = {"BasicCache", "HierarchicalCache", "LRUCache", "DependencyAwareCache", "RAMPressureCache", "NullCache"}
 MOST_OBJECTS = 200_000 # objects that are looked at in search of a model below one cached output
-# limits for a cached output that is kept for the sake of its model: bytes and objects beside the model
+# limits for what a kept output may hold beside the model: bytes and objects
 MOST_BESIDE, MOST_OBJECTS_BESIDE = 32 << 20, 10_000
 # Machinery from which everything can be reached: a path through it means nothing.
 MACHINERY = ("server", "execution", "comfy_execution", "asyncio", "logging", "threading", "aiohttp", "comfy.cmd")
@@ -124,8 +124,8 @@ def class_of(key: Any) -> str:
 
 
 def holding(cache_set: Any, targets: dict[int, set]) -> dict[int, list[str]]:
-    """For the key of each set of targets: the classes of the nodes whose cached outputs reach one of them. The cache is
-    searched once for all sets."""
+    """For each set of targets, by its key: the classes of the nodes whose cached outputs reach one of them. All sets
+    are searched for in one pass over the cache."""
     keys_of: dict[int, list[int]] = {}
     for number, ids in targets.items():
         for one in ids:
@@ -158,7 +158,7 @@ def _is_model(value: Any) -> bool:
 
 
 def _is_little(values: list) -> bool:
-    """Whether these values hold so little besides models that they may be kept for the sake of a model."""
+    """Whether these values hold so little beside models that keeping them for a model costs little."""
     import torch
     queue, seen, size = collections.deque(values), set(), 0
     while queue:
@@ -174,8 +174,8 @@ def _is_little(values: list) -> bool:
 
 
 def _leads_to(entry: Any, targets: set) -> bool:
-    """Whether a cached output has a model that reaches a target, and holds little else. If its code raises during the
-    search, the answer is False."""
+    """Whether a cached output has a model that reaches a target, and holds little beside it. False if code of the
+    output raises during the search."""
     values = [value for output in _outputs_in(entry) for value in output]
     try:
         models = [value for value in values if _is_model(value)]
@@ -197,8 +197,8 @@ def _places(cache: Any, of_this_prompt: bool, path: tuple = ()) -> Iterator[tupl
 
 
 def of_models(cache_set: Any, targets: set, of_this_prompt: bool = False) -> dict:
-    """The cached outputs with a model that reaches a target and little else: place → entry. With `of_this_prompt` only
-    those of nodes of the last prompt."""
+    """The cached outputs that have a model that reaches a target, and hold little beside it: place → entry. With
+    `of_this_prompt`, only those of nodes of the last prompt."""
     cache = getattr(cache_set, "outputs", None)
     if cache is None or not is_known(cache):
         return {}

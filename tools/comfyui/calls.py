@@ -1,5 +1,5 @@
 """The node pack's part of memstow.comfy. In: policies that other packs set on models, and ends of runs that ComfyUI's
-worker does not follow up. Out: settings in the registry, and the work after a run. Never lets an exception of its own
+worker does not notice. Out: settings in the registry, and the work after a run. Never lets an exception of its own
 out."""
 from typing import Any, Optional
 

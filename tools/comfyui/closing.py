@@ -1,7 +1,8 @@
-"""How ComfyUI ends. When Ctrl-C closes ComfyUI during a workflow, it would abort ("terminate called without an active
-exception"), because Python ends the worker's thread inside PyTorch. So the coordinator ends it (memstow_shutdown.py).
-Prompts that wait are dropped. The running one has ten seconds to finish, then it is interrupted. A second Ctrl-C
-interrupts it at once. If the workflow still does not end, the process ends without Python's last steps."""
+"""Ends ComfyUI in order. Without this, Ctrl-C during a workflow aborts ComfyUI ("terminate called without an active
+exception"), because Python ends the worker's thread inside PyTorch. So the shutdown coordinator ends ComfyUI
+(memstow_shutdown.py). Prompts that wait are dropped. The running one has ten seconds to finish, then it is
+interrupted. A second Ctrl-C interrupts it at once. If the workflow still does not end, the process ends without
+Python's last steps."""
 import atexit
 import os
 import pathlib
@@ -49,13 +50,14 @@ class Closing:
 
     @quietly
     def begin(self) -> None:
-        """Runs before all else: from now on Ctrl-C interrupts the work that is waited for, and not the waiting."""
+        """Runs first: from now on Ctrl-C interrupts the workflow that is waited for, and not the wait."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, lambda _number, _frame: self.hurry.set())
 
     def leave(self) -> None:
-        """Runs after all else: a thread that is still inside PyTorch would turn the end into an abort."""
+        """Runs last: if a thread is still inside PyTorch, ends the process without Python's last steps, which would
+        abort."""
         if not self.runs.is_busy():
             return
         log.warning("the workflow that runs cannot be interrupted: ComfyUI ends without it")

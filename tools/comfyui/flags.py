@@ -46,8 +46,8 @@ class Reading:
 
 
 def read(patcher: Any, model: Any) -> Optional[Reading]:
-    """Reads the flag. A patcher comes before the patchers that it was cloned from, and those before the inner model,
-    which all clones share. None: no flag."""
+    """Reads the flag. The order is: the patcher, the patchers that it was cloned from, then the inner model, which all
+    clones share. None: no flag."""
     on_inner = value_on(model)
     for holder in lineage(patcher):
         if (value := value_on(holder)) is not None:

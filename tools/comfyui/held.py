@@ -23,7 +23,8 @@ class Held:
         self.known: dict[int, Known] = {}
 
     def look(self, identities: list[Identity]) -> dict[int, list[str]]:
-        """Places by owner. All questions together may take as long as one; the rest is asked after the next run."""
+        """Places by owner. All searches of one run together may take as long as one; the rest is searched after the
+        next run."""
         self.known = {identity.owner.id: self.known.get(identity.owner.id) or Known() for identity in identities}
         due = [identity for identity in identities
                if self.known[identity.owner.id].age >= self.known[identity.owner.id].due]

@@ -52,8 +52,7 @@ def wrap(holder: Any, name: str, make: Callable[[Callable], Callable]) -> None:
 
 
 def undo() -> None:
-    """Removes all hooks. This is for the case that one could not be put in, before other code has wrapped the
-    others."""
+    """Removes all hooks. It is called if one hook could not be put in, before other code has wrapped the others."""
     while _wrapped:
         setattr(*_wrapped.pop())
 
@@ -106,7 +105,7 @@ class Node:
         self.watch.meter.names[self.owner.id] = f"{self.class_type} #{self.id}"
         self.owner.scope().__enter__()
         if loads_models(self.class_type):
-            # Weights exist before their patcher does. Until then they belong to this owner.
+            # Weights exist before their patcher does. Until there is a patcher, they belong to this provisional owner.
             self.provisional = memstow.owner(f"loading {self.class_type}", "model", f"node {self.id}")
             self.watch.meter.names[self.provisional.id] = self.provisional.name
             self.provisional.scope().__enter__()
@@ -203,8 +202,8 @@ class Watch:
 
     @quietly
     def settle(self, node: Node) -> None:
-        """A node ended: the models that it loaded get their owner. A single model gets everything that the loader left
-        behind. Of several models each gets its weights, and the loader keeps the rest."""
+        """A node ended: the models that it loaded get their owner. A single model gets all memory that the loader
+        left. If there are several models, each gets its weights, and the rest stays with the loader."""
         for identity in (*node.new, *node.touched):
             self.assign(identity)
         for identity in (i for i in node.new if i.checkpoint is None): # checkpoints.py sets the siblings of the others
@@ -381,7 +380,7 @@ def install(watch: Watch) -> None:
 
 def bring_back(identity: Any) -> None:
     """Brings a stowed model back before its use: all of it at once is faster than page by page. Nothing writes to it
-    until it is back, so it need not be copied on the way."""
+    until it is back, so no copy is needed on the way."""
     identity.stowed = False
     identity.set_idle(True)
     try:

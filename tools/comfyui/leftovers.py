@@ -1,6 +1,6 @@
-"""Finds what dead models left behind, and what holds it. A model is dead when its module is, but something may have
-kept its weights. After a run their tensors are looked for among all Python objects, by address. The holders are written
-to the trace, where memstow leaks reads them. Runs on the worker thread, between two runs."""
+"""Finds memory that dead models left behind, and the objects that hold it. A model is dead when its module is gone,
+but something may have kept its weights. After a run, all Python objects are searched for tensors in that memory.
+The holders are written to the trace, where memstow leaks reads them. Runs on the worker thread, between two runs."""
 import collections
 import gc
 import sys
@@ -32,7 +32,7 @@ class Leftovers:
 
     @quietly
     def look(self) -> None:
-        """Looks after a run. All questions together may take as long as one; the rest is asked after the next run."""
+        """Looks after a run. All searches together may take as long as one; the rest is searched after the next run."""
         due = [leftover for leftover in list(self.list) if self._age(leftover)]
         asked = tensors_in(due)
         for leftover in due:

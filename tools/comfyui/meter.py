@@ -55,8 +55,8 @@ class Meter:
         self.peak, self.live_before = 0, self.turn()
 
     def turn(self) -> Optional[int]:
-        """A node begins or ends. The peak since the last turn counts for the run, and for each running node. Returns
-        the live bytes now."""
+        """A node begins or ends. The peak since the last call counts for the run and for each running node. Returns
+        the present live bytes."""
         peak, now = peak_of_a_while(anew=True), peak_of_a_while()
         self.peak = max(self.peak, peak or 0)
         for node in self.open:

@@ -11,8 +11,8 @@ from . import memstow, unload
 from .hooks import quietly, wrap
 from .registry import Identity, Registry
 
-# Methods of a patcher that read, write or move its model's weights, or hand them out. Pinning is for weights in host
-# memory only.
+# Methods of a patcher that read, write, move or return its model's weights. Pinning is for weights in host memory
+# only.
 OF_PATCHERS = ("get_model_object", "add_patches", "get_key_patches", "model_state_dict", "patch_weight_to_device",
                "load", "patch_model", "unpatch_model", "partially_unload", "partially_load", "calculate_weight",
                "pre_run", "prepare_state", "restore_hook_patches", "prepare_hook_patches_current_keyframe",
@@ -30,7 +30,8 @@ def _is_injected(patcher: Any, *_arguments: Any, **_options: Any) -> bool:
     return bool(patcher.injections)
 
 
-# The same, on a condition: these are also called when a patcher dies, which must not bring a model back.
+# Methods that are restore points only on a condition. ComfyUI also calls them when a patcher dies, and then the model
+# must not be brought back.
 SOMETIMES: dict[str, Callable] = {
     "model_patches_to": _moves_patches, "inject_model": _is_injected, "eject_model": _is_injected,
     "detach": lambda patcher, unpatch_all=True: unpatch_all}
@@ -117,8 +118,8 @@ class Points:
         unload.management().soft_empty_cache()
 
     def within(self, module: Any, is_deep: bool) -> set:
-        """The models that are out and contain this module. With `is_deep` also those that have a part inside it, for
-        functions that are not called again for each part."""
+        """The models out of a device that contain this module. With `is_deep`, also models that have a part inside
+        this module, for functions that are not called again for each part."""
         parts = module.modules() if is_deep else (module,)
         return {self.parts[id(part)] for part in parts if id(part) in self.parts}
 

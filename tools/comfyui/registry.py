@@ -29,7 +29,7 @@ class Ruling:
     priority: int
     rule: str
     detail: str = ""
-    flag: Optional[flags.Reading] = None # set even if another rule counts
+    flag: Optional[flags.Reading] = None # a flag that was found, even if another rule decides
 
     @property
     def effective(self) -> str:
@@ -79,7 +79,7 @@ class Identity:
         self.flags: dict = {}           # the flags at the last look: id of the object → value
         self.setting: Optional[Setting] = None
         self.held: Any = None           # a strong reference to a model that is to be kept
-        # the cached outputs of nodes that lead to it, without which it is of no use
+        # the cached outputs of nodes that lead to the model: without them the model cannot be used again
         self.outputs: dict = {}
         self.assigned: frozenset = frozenset()
         self.changed = True             # its weights may have moved since they were assigned
@@ -92,7 +92,7 @@ class Identity:
         self.kept = False               # the last trigger kept it, so its death must be reported
 
     def let_go(self) -> None:
-        """Ends keeping it. If it dies now, it was not lost."""
+        """Stops holding the model. If it dies after this, it is not reported as lost."""
         self.kept = False
         self.held, self.outputs = None, {}
 
@@ -167,8 +167,8 @@ class Registry:
     # ---- policies
 
     def set(self, model, patcher, setting: Setting) -> Optional[Identity]:
-        """Sets a policy: on exactly this patcher, and on the inner model for patchers that do not descend from it. A
-        new policy is written to the trace; a repeated one is not."""
+        """Sets a policy on exactly this patcher, and on the inner model for patchers that were not cloned from it.
+        Only a changed policy is written to the trace."""
         identity = self.find(model)
         if identity is None:
             identity, _ = self.add(model, patcher)
@@ -214,9 +214,9 @@ class Registry:
             flags.note(identity, self.trace, node)
 
     def ruling(self, identity: Identity, patcher=None) -> Ruling:
-        """The policy of a model, looked up from the given patcher in this order: this run → exactly this patcher → the
-        patchers that it was cloned from → the inner model → a flag, on the same objects in that order → the default of
-        the type → the default → none."""
+        """The policy of a model, seen from the given patcher. The first of these that has a policy decides: this run;
+        exactly this patcher; the patchers that it was cloned from; the inner model; a flag on one of these objects,
+        in the same order; the default of the type; the default. None: there is no policy."""
         flag = flags.read(patcher, identity.model())
         return dataclasses.replace(self._ruling(identity, patcher, flag), flag=flag)
 
@@ -237,8 +237,8 @@ class Registry:
         return Ruling(None, 0, "default", "nothing said")
 
     def found(self, identity: Identity, loaded: list) -> Any:
-        """The patcher from which a trigger looks up a model's policy: the one in ComfyUI's list of loaded models, else
-        the last one with a policy, else the youngest one with a flag, else the oldest."""
+        """The patcher from which a trigger looks up a model's policy: the patcher in ComfyUI's list of loaded models.
+        If there is none: the last patcher with a policy, else the youngest with a flag, else the oldest."""
         model = identity.model()
         for patcher in loaded:
             if patcher.model is model:

@@ -1,6 +1,6 @@
-"""The work after every run. The end of a run is recorded in a finally. Work on Python objects is done on ComfyUI's
-worker thread after task_done, in PromptQueue.get_flags. Requests from outside are answered there, too; a small thread
-waits for them. The work is: decide on policies, drop the models to be freed, finish, report."""
+"""The work after every run: apply the policies, drop the models to be freed, report. A finally clause records the end
+of a run. All work on Python objects is done on ComfyUI's worker thread after task_done, in PromptQueue.get_flags.
+Requests from outside wait on a small thread, and are answered there, too."""
 import collections
 import contextlib
 import functools
@@ -53,7 +53,7 @@ class Runs:
         self.executor: Optional[weakref.ref] = None
         self.queue: Optional[weakref.ref] = None
         self.worker: Optional[int] = None
-        self.run: Optional[dict] = None       # the current run, or one that has ended and was not followed up yet
+        self.run: Optional[dict] = None       # the current run; or an ended one, until its work is done
         self.number = 0
         self.tickets: "queue.SimpleQueue[Ticket]" = queue.SimpleQueue()
         self.numbers = itertools.count(1)
@@ -133,8 +133,8 @@ class Runs:
                 self.serve(self.tickets.get())
 
     def follow_up(self, outcome: Optional[str]) -> bool:
-        """For memstow.comfy.run_ended(): a run has ended that ComfyUI's worker does not follow up, or a run of an
-        unknown executor. False inside a run."""
+        """For memstow.comfy.run_ended(): does the work after a run that ComfyUI's worker does not notice, or that an
+        unknown executor made. False inside a run."""
         with self.draining:
             if self.run is not None and not self.run["ended"]:
                 return False
@@ -145,7 +145,7 @@ class Runs:
         return True
 
     def complain(self) -> None:
-        """Warns once that a run has ended whose follow-up work was not asked for."""
+        """Warns once that a run has ended and nobody asked for the work after it."""
         if not self.has_complained:
             self.has_complained = True
             log.warning(NOT_FOLLOWED_UP)
@@ -173,8 +173,8 @@ class Runs:
         self.watch.prompt = {}
 
     def settle_policies(self, prompt: dict, executor: Any) -> None:
-        """Sets the policies by the policy nodes in the prompt. The nodes themselves are not enough: a node with a
-        cached output does not run again, and a removed node is gone without a notice."""
+        """Sets the policies of the policy nodes in the prompt. Running the nodes is not enough: a node with a cached
+        output does not run again, and a removed node gives no notice."""
         present: dict[str, Optional[int]] = {} # the id of the model, by node
         named: set[tuple[int, str]] = set()
         for node_id, node in prompt.items():
@@ -243,7 +243,7 @@ class Runs:
             identity.kept = number not in gone and action != "free"
         self._note_vbars([identity for identity, _ruling, _policy in rulings.values()])
         found = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
-        if owners or freed: # before others can read the report: its line is then in the log already
+        if owners or freed: # first writes the line to the log, so that a reader of the report finds it there
             log.info("%s", report.line(found))
         self.last = found
         if run["outcome"]:
@@ -251,7 +251,7 @@ class Runs:
         return given
 
     def _note_vbars(self, identities: list[Identity]) -> None:
-        """Notes the owner of each range of comfy-aimdo's, and how much of it is resident."""
+        """Notes for each model which part of comfy-aimdo's memory for it is resident."""
         for identity in identities:
             held = getattr(identity.model(), "dynamic_vbars", None)
             for vbar in list(held.values()) if isinstance(held, dict) else []:
@@ -315,12 +315,12 @@ class Runs:
             return set(), {}
         keys = {identity.owner.id: identity for identity in identities}
         targets = set().union(*(identity.ids() for identity in identities))
-        for identity in self.registry.all(): # outputs that lead to another model may lead to this one, too
+        for identity in self.registry.all(): # an output that leads to another model may lead to this one, too
             identity.outputs = {key: entry for key,
                                 entry in identity.outputs.items() if not caches.reaches(entry, targets)}
         self.button.parts.keep(identities)
         unload.drop(identities, executor)
-        gc.collect() # models are often parts of cycles, and so is their data: a tokenizer has megabytes
+        gc.collect() # models are often parts of cycles, and so are data such as a tokenizer's, which take megabytes
         gone = {number for number, identity in keys.items() if identity.model() is None}
         still = [identity for number, identity in keys.items() if number not in gone]
         cached = caches.holding(executor.caches, {i.owner.id: i.ids() for i in still}) if executor is not None else {}
@@ -404,8 +404,8 @@ class Runs:
             self.look_for_worker()
 
     def full_cleanup(self, reason: str) -> None:
-        """For memstow.full_cleanup(): does at the end of the current run what the button "Free model and node cache"
-        does."""
+        """For memstow.full_cleanup(): at the end of the current run, acts as if the user had pressed "Free model and
+        node cache"."""
         self.cleanup = reason
         self.wake()
 
@@ -471,8 +471,8 @@ class Runs:
         return get_flags
 
     def _before_waiting(self, before: Callable) -> Callable:
-        """Wraps the wait for a prompt. A flag that is set while the worker is busy does not wake it, and would be seen
-        minutes later. So flags are looked at under the queue's lock, before the worker waits."""
+        """Wraps the wait for a prompt. A flag that is set while the worker is busy does not wake it, and would stay
+        unseen for minutes. So the wrapper looks at the flags, under the queue's lock, before the worker waits."""
         runs = self
 
         def get(self: Any, timeout: Any = None) -> Any:
@@ -484,7 +484,7 @@ class Runs:
                 runs.at_work = None
                 try:
                     return before(self, timeout=timeout)
-                finally: # still under the lock: code that empties the queue and then looks here misses nothing
+                finally: # still under the lock, so code that empties the queue and then looks here misses nothing
                     runs.at_work = threading.current_thread()
         return get
 

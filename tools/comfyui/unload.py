@@ -1,5 +1,5 @@
-"""Frees models: those whose policy says so, and through ComfyUI's own ways to free everything. Those leave kept models
-alone once any model has the policy stow or free. Everything here runs on the worker thread."""
+"""Frees models whose policy says so. It also replaces ComfyUI's functions that free everything: once any model has the
+policy stow or free, they leave kept models alone. Everything here runs on the worker thread."""
 import os
 from typing import Any, Callable, Iterable
 
@@ -22,7 +22,7 @@ def entries() -> list[tuple[Any, Any]]:
 
 
 def loaded() -> list:
-    """The patchers of loaded models. The list holds them: drop the list before a model is to die."""
+    """The patchers of loaded models. The list keeps the patchers alive, so drop it before a model is to die."""
     return [patcher for _entry, patcher in entries()]
 
 
@@ -60,7 +60,7 @@ def takes_all(environment=os.environ) -> bool:
 
 
 class Button:
-    """unload_all_models(), PromptExecutor.reset() and full_cleanup(), in their form with policies."""
+    """ComfyUI's unload_all_models(), PromptExecutor.reset() and full_cleanup(), in versions that respect policies."""
 
     def __init__(self, registry: Registry, parts: Parts) -> None:
         self.registry = registry
@@ -73,7 +73,7 @@ class Button:
         return identity is not None and self.registry.ruling(identity, patcher).effective != "keep"
 
     def is_selective(self) -> bool:
-        """Whether some model is to be stowed or freed. Only in that case, kept models are left alone."""
+        """Whether these functions leave kept models alone: whether any model is to be stowed or freed."""
         if self.pressed and self.takes_all:
             return False
         registry, patchers = self.registry, loaded()

@@ -99,8 +99,8 @@ static struct event read_event(const struct trace_line *line) {
 }
 
 /* Assigns events to triggers. A READ belongs to the current trigger or the next one, REFUSED to the current one, HELD
- * and LOST to the last one. Lines that memstow itself writes name their trigger; if that is another one, they belong to
- * none. */
+ * and LOST to the last one. A line that memstow itself writes names its trigger. If it names another trigger than this,
+ * the line belongs to none. */
 static void decisions_assign(struct decisions *self) {
     bool on = false;
     size_t last = 0, pending = 0;

@@ -60,13 +60,13 @@ enum { WORD_NONE = 255 /* the member is missing, or has an unknown word */ };
 struct event {
     enum event_kind kind;
     bool foreign; /* the program wrote it: it says "by" */
-    bool flag;    /* it is about a flag that another program set */
+    bool flag;    /* it is about a flag of another program */
     uint8_t words[WORDS];
     uint32_t given; /* bit n: number n is given */
     uint64_t n, t;
     uint64_t numbers[NUMBERS];    /* 0 if not given */
     size_t trigger;               /* 1 + index of its trigger; 0: none */
-    const struct event *replaced; /* for a SET: the next one of its owner with the same ids, for the check */
+    const struct event *replaced; /* for a SET: the next SET of its owner with the same ids, for the check */
     struct jsontext line;
 };
 

@@ -147,7 +147,7 @@ static bool decisions_check_holds(const struct event *set, const struct event *u
            !(set->replaced && set->replaced < until);
 }
 
-/* What a SET has to match: the patcher that it was set on, or with 0 the inner model. */
+/* The conditions for a SET: the patcher that it was set on (0: any), or the inner model. */
 struct wanted {
     uint64_t patcher, inner;
     bool flag; /* only flags; otherwise only policies */
@@ -238,7 +238,8 @@ static void check_no_flag(struct order *order, struct range sets, const struct e
               set->n, id_of(set), read->numbers[NUMBER_PATCHER]);
 }
 
-/* Checks a READ that found a policy. Ids are reused: if two rules lead to one policy, the READ may have used either. */
+/* Checks a READ that found a policy. Ids may be reused, so two rules may lead to one policy; the READ may have used
+ * either rule. */
 static void check_policy_found(struct order *order, struct range sets, const struct event *read) {
     uint8_t said = read->words[WORD_RULE], rule;
     const struct event *set = set_by(sets, read, said, false), *right = set_for(sets, read, &rule, false);
@@ -270,7 +271,8 @@ static void check_flag_found(struct order *order, struct range sets, const struc
     }
 }
 
-/* Checks a READ. The options of a run write no SET, and neither does a flag without a named object. */
+/* Checks a READ. If a policy came from the options of a run, or from a flag without a named object, there is no SET to
+ * check. */
 static void check_read(struct order *order, const struct event *read) {
     struct range sets = events_find(order, EVENT_SET, 0, read->numbers[NUMBER_OWNER]);
     uint8_t rule = read->words[WORD_RULE];

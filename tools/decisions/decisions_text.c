@@ -19,7 +19,8 @@ struct page {
     bool behind_trigger, some; /* some: something was written */
 };
 
-/* The last SET up to an event that memstow itself wrote; a program's SET has no name. */
+/* The last SET of the owner, up to an event, that memstow itself wrote. It names the owner; a program's SET does
+ * not. */
 static const struct event *named_by(const struct page *page, const struct event *event, uint64_t owner) {
     for (const struct event *set = event + 1; set-- > page->decisions->events;)
         if (set->kind == EVENT_SET && !set->foreign && set->numbers[NUMBER_OWNER] == owner) return set;
@@ -241,7 +242,8 @@ static const char *remaining_text(const struct event *remaining) {
     return remaining_is(remaining, "refused") ? "it was not moved" : NULL;
 }
 
-/* Whether it is memory that a retired owner left. It was not to be put away, so nothing was in the way of that. */
+/* Whether the decision is about memory that a retired owner left. No such memory is to be put away, so there is no
+ * reason why it was not. */
 static bool is_left_behind(const struct event *decision, const struct event *category) {
     return decision->words[WORD_WHY] == MEMSTOW_WHY_RETIRED && category &&
            category->words[WORD_CATEGORY] == POLICY_BLOCKED;

@@ -46,7 +46,7 @@ struct diff {
     bool view_given, peak, json;
     const char *form_name;          /* the option that chose the form; NULL: text */
     int (*form)(struct diff *diff); /* --html, --folded or --pprof; NULL: text or JSON */
-    enum view root;   /* of --folded and --pprof: whose a stack is, as its outermost frame; BY_SITE: none */
+    enum view root;   /* for --folded and --pprof: the kind of owner that is the outermost frame; BY_SITE: none */
     const char *page; /* file of the page; NULL: standard output */
     size_t top;       /* rows shown; SIZE_MAX: all */
     size_t form_top;  /* sites of a form that are not merged */

@@ -13,10 +13,10 @@ struct folding {
     struct folded folded;
     struct profile_limits limits;
     struct profile_merged merged;
-    bool cut; /* a remainder is less than nothing, and was left out */
+    bool cut; /* a negative remainder was left out */
 };
 
-/* A column cannot be less than nothing, as the remainder of estimates may be. */
+/* The amount in a column, which cannot be negative. The remainder of estimates may be negative, and becomes 0. */
 static uint64_t amount_of(struct folding *self, const struct row *row, int side) {
     int64_t bytes = (int64_t)row->side[side].live_bytes;
     self->cut |= bytes < 0;

@@ -1,5 +1,6 @@
-/* diff_pprof.c — a comparison as a compressed profile for pprof; see diff.h. It is as pprof itself writes one with
- * -diff_base: what was before is negative, and has the label pprof::base, so that percentages are of it. */
+/* diff_pprof.c — a comparison as a compressed profile for pprof; see diff.h. It has the form that pprof itself writes
+ * with -diff_base: samples of the first file are negative and have the label pprof::base, so that percentages refer to
+ * the first file. */
 #include "tools/base/complain.h"
 #include "tools/diff/diff_rows.h"
 #include "tools/export/pprof.h"

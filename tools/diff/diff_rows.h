@@ -1,6 +1,6 @@
 /* diff_rows.h — the rows of a comparison for forms that other programs read.
- * In: rows by site, and whose name is outermost. Out: rows that hold something on either side, with the image that has
- * their call stack. Memory of CUDA devices is left out. */
+ * In: rows by site, and the kind of owner whose name is the outermost frame. Out: rows that hold something on either
+ * side, with the image that has their call stack. Memory of CUDA devices is left out. */
 #ifndef MEMSTOW_DIFF_ROWS_H
 #define MEMSTOW_DIFF_ROWS_H
 
@@ -11,7 +11,7 @@ struct diff_rows {
     const struct row **rows; /* those with the largest change first, if --top was given */
     size_t count, shown;     /* shown: by themselves */
     const struct image *images[2];
-    char **roots; /* by id of an owner's name; the last one is NULL: no owner, or not asked for */
+    char **roots; /* names of owners, by id; the last is NULL: there is no owner, or none was asked for */
     uint32_t no_root;
 };
 

@@ -11,8 +11,8 @@ static int64_t distance(struct range before, struct range now) {
     return now.high < before.low ? -bounded(before.low - now.high) : 0;
 }
 
-/* The ranges in the baseline. A call site that it does not list may have been anything below its floor; owners are all
- * listed. */
+/* The ranges in the baseline. A call site that is not in the baseline may have had anything up to the floor. Owners are
+ * all in it. */
 static void ranges_before(const struct gate *gate, const struct figure *figure, struct finding *finding) {
     const struct figure *old = figures_find_like(gate->before, figure);
     struct range unlisted = {0, figure->kind == FIGURE_SITE ? gate->before->floor - 1 : 0};
@@ -37,8 +37,8 @@ static void gate_measure(const struct gate *gate, const struct figure *figure, s
 
 static bool has_changed(const struct finding *finding) { return finding->growth.bytes || finding->growth.blocks; }
 
-/* The most that a suppressed call site may have grown by, in bytes or blocks. If the baseline does not list it, all of
- * it counts, unless it is below the floor. */
+/* The highest possible growth of a suppressed call site, in bytes or blocks. If the baseline does not list the site,
+ * all of its memory counts as growth, unless it is below the floor. */
 static int64_t most_grown(const struct gate *gate, const struct finding *site, int what) {
     uint64_t high = site->now[what].high, low = site->is_new ? 0 : site->before[what].low;
     if (site->is_new && site->now[0].high < gate->before->floor) return 0;

@@ -1,11 +1,9 @@
 /* suppressions.h — known growth, which does not count: a file with lines such as
- *
- *     function=json_cache_* module=libjson*.so  until=2027-03-31   # the cache is filled once
- *     owner=model:UNET*
- *
- * In: that file, which is not trusted; names of figures. Out: the line that suppresses a figure. The globs of function
- * and module must match the same frame, among those that name a call site. The glob of owner matches kind:name, or the
- * name alone. Everything that a line says has to match. After its day a line suppresses nothing. */
+ * function=json_cache_* module=libjson*.so  until=2027-03-31   # the cache is filled once
+ * owner=model:UNET*
+ * In: that file, which is not trusted; names of figures. Out: the line that suppresses a figure. All conditions of a
+ * line must match. The globs of function and module must match the same frame of a call site's name. The glob of owner
+ * matches kind:name, or the name alone. A line suppresses nothing after the day in `until`. */
 #ifndef MEMSTOW_SUPPRESSIONS_H
 #define MEMSTOW_SUPPRESSIONS_H
 

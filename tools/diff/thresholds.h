@@ -47,8 +47,8 @@ struct thresholds {
 };
 
 /* The standard rule, which was made for ComfyUI: growth below 1 MiB is fine, over 5 MiB or 10 % it is too much. Owners
- * have no limit in percent: Python takes memory in steps of a mebibyte, for an arbitrary owner, and for a small node
- * that is a large percentage. */
+ * have no limit in percent: Python takes memory in steps of one mebibyte, each for an arbitrary owner, and one step is
+ * a large percentage of a small node. */
 struct thresholds thresholds_standard(void);
 
 /* `passed`: the limit that leads to VERDICT_FAILED, else NULL. */

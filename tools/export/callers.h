@@ -11,7 +11,7 @@
 struct caller {
     uint64_t bytes;
     uint32_t node; /* 0: it has no further frames */
-    /* of the present frame: 1 + its position in the node's segment, and its inlined function */
+    /* 1 + the frame's position in the node's segment; its inlined function */
     uint32_t position, level;
     struct symbol_line line; /* the line that it counts as */
 };

@@ -1,4 +1,5 @@
-/* perfetto.c — see perfetto.h. Timestamps are of CLOCK_MONOTONIC; a trace without another clock is shown as it is. */
+/* perfetto.c — see perfetto.h. Timestamps are of CLOCK_MONOTONIC. A viewer shows them unchanged, because the trace has
+ * no other clock. */
 #include "tools/export/perfetto.h"
 #include "perfetto.pb-c.h"
 #include "tools/base/text.h"

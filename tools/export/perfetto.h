@@ -21,7 +21,7 @@ void perfetto_counter(struct perfetto *perfetto, uint64_t track, uint64_t parent
 
 /* The counter's value from this time on. */
 void perfetto_count(struct perfetto *perfetto, uint64_t track, uint64_t ns, uint64_t bytes);
-/* What is shown beside a slice or instant: a text, or with NULL a number. */
+/* Notes beside a slice or instant: each is a text, or a number if the text is NULL. */
 enum { PERFETTO_NOTES = 6 };
 struct perfetto_note {
     const char *name, *text;

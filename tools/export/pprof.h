@@ -53,10 +53,10 @@ struct pprof {
     bool failed;         /* no memory */
 };
 
-/* What a profile is of: the call stacks of two images, one, or none; the others are NULL. */
+/* The head of a profile. It is about the call stacks of two images, one, or none; missing images are NULL. */
 struct pprof_head {
     const struct snap_header *header; /* of the process that the profile is of */
-    uint64_t now;                     /* its present, as image_now has it */
+    uint64_t now;                     /* the time of that process now, as image_now gives it */
     const struct image *images[PPROF_SIDES];
     struct symbols *symbols[PPROF_SIDES];
     const struct pprof_type *types;
@@ -67,7 +67,7 @@ struct pprof_head {
 /* Returns 0, or -1: no memory. */
 int pprof_begin(struct pprof *pprof, const struct pprof_head *head);
 void pprof_put(struct pprof *pprof, const struct pprof_sample *sample);
-/* Writes the end, and forgets all. Returns 0, or -1: no memory, and then the profile is not whole. */
+/* Writes the end, and frees everything. Returns 0; -1: no memory, so the profile is not complete. */
 int pprof_end(struct pprof *pprof);
 
 #endif

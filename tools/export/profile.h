@@ -10,7 +10,7 @@
 /* The amounts of one stack: of a report one; of a comparison two, before and after. */
 struct profile_part {
     uint32_t root, stack; /* root: index of the owner's name; stack 0: none was recorded */
-    const char *nowhere;  /* the frame in place of a stack that has none to show */
+    const char *nowhere;  /* a frame to show if the stack has no frames */
     uint64_t amounts[2];
 };
 
@@ -19,26 +19,26 @@ struct profile {
     struct symbols *symbols;
     bool python;                   /* leaves out native frames, and Python's import machinery */
     char *const *roots;            /* outermost frames; NULL: there is none */
-    const char *without_frames;    /* the frame in place of a stack whose frames are all left out */
+    const char *without_frames;    /* the frame to show if all frames of a stack are left out */
     struct profile_part *parts;    /* profile_tree sorts them by root; profile_each takes them as they are */
     size_t root_count, part_count; /* part_count: of all parts */
     bool pairs;                    /* both amounts count */
 };
 
-/* What writes a profile in some form. `used` is the length of the present stack, as the sink counts it; the profile
- * sets it back to leave frames. */
+/* A sink, which writes a profile in some form. `used` is the length of the present stack, as the sink counts it. The
+ * profile sets `used` back to remove inner frames. */
 struct profile_sink {
     size_t used;
     bool failed; /* no memory: nothing more is written */
-    /* adds a frame at the inner end, which is only a name */
+    /* adds a frame at the inner end that is only a name */
     void (*push)(struct profile_sink *sink, const char *name);
-    /* adds a frame at the inner end, which is a function */
+    /* adds a frame at the inner end that is a function */
     void (*push_function)(struct profile_sink *sink, const struct named_frame *frame, const struct symbol *symbol);
     /* writes the stack with amounts that are not all 0 */
     void (*put)(struct profile_sink *sink, const uint64_t amounts[2]);
 };
 
-/* What is merged, so that it is too small or too deep to be seen. */
+/* The limits below which stacks are merged: they are too small, or too deep, to be seen. */
 struct profile_limits {
     uint64_t least; /* of both amounts together */
     size_t deepest;

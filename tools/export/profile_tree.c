@@ -10,7 +10,7 @@
 #include <string.h>
 #include <uthash.h>
 
-/* Functions with the same text. Equal names of symbols.h are the same pointer. */
+/* A set of functions with the same text. Equal names in symbols.h are the same pointer. */
 struct alike {
     UT_hash_handle hh;
     struct words {
@@ -82,7 +82,7 @@ static bool skips(void *context, uint32_t frame) { return profile_each_skips(con
 
 /* --- walking --- */
 
-/* In a branch, bytes are both amounts, and the variance is that of side 1: figures that add up. */
+/* The two amounts of a branch. In the tree, `bytes` is their sum, and `variance` holds the amount of side 1. */
 static struct amounts amounts_of(const struct branch *branch) {
     uint64_t second = (uint64_t)branch->variance; /* exact below 2^53; above, no more than the whole */
     if (second > branch->bytes) second = branch->bytes;
@@ -106,7 +106,7 @@ static void put(struct walk *walk, struct amounts amounts) {
     if (both_of(amounts) && !walk->sink->failed) walk->sink->put(walk->sink, amounts.side);
 }
 
-/* Goes one level inwards, and writes what ends at this frame. */
+/* Goes one level inwards, and writes the stacks that end at this frame. */
 static int enter(struct walk *walk, const struct branch *branch, struct amounts all, const char *nowhere) {
     if (!LIST_GROW(walk->levels, walk->depth, walk->room)) return -1;
     struct level *level = &walk->levels[walk->depth];

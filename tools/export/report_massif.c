@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Perl, in which ms_print is written, warns of functions that are 100 deep. */
+/* ms_print is written in Perl, which warns of functions that are called 100 deep. */
 enum { DEEPEST = 90, PERCENT = 1, TEXT_COLUMNS = 400 };
 
 struct tree {
@@ -82,7 +82,7 @@ static void write_group(struct tree *tree, const struct caller_group *group, int
     write_callers(tree, group->first, group->count, depth);
 }
 
-/* Writes a place and, below it, what called it. */
+/* Writes a place and, below it, the places that called it. */
 static void write_callers(struct tree *tree, struct caller *list, size_t count, int depth) {
     struct symbol_line line = list[0].line;
     uint64_t bytes = 0, small = 0;
@@ -101,7 +101,7 @@ static void write_callers(struct tree *tree, struct caller *list, size_t count, 
     free(groups);
 }
 
-/* Memory without call stack is a place by itself. */
+/* Memory without a call stack, which is shown as a place. */
 struct stackless {
     const char *name;
     uint64_t bytes;
@@ -165,7 +165,7 @@ static void write_stackless(const struct stackless *one) {
     putchar('\n');
 }
 
-/* Stacks of which --python leaves nothing have no place, either. */
+/* If --python leaves no frame of a stack, the stack counts as memory without a call stack. */
 static void move_ended(const struct tree *tree, struct sites *sites, struct caller_group *groups, size_t *count) {
     for (size_t i = 0; i < *count; i++) {
         if (!groups[i].ended) continue;
@@ -177,7 +177,7 @@ static void move_ended(const struct tree *tree, struct sites *sites, struct call
     }
 }
 
-/* Writes the places that allocate, the largest first, and what holds too little as one. */
+/* Writes the places that allocate, the largest first. Places that hold too little are written as one. */
 static void write_places(struct tree *tree, const struct sites *sites, struct caller_group *groups, size_t count) {
     size_t large = count_large(tree, groups, count), shown = large, small_count = count - large;
     uint64_t small = 0;
@@ -213,7 +213,8 @@ static void put_snapshot(struct massif *massif, uint64_t ns, uint64_t bytes, con
            massif->snapshots++, since / 1000000, bytes, tree);
 }
 
-/* A snapshot with call stacks, in the measure of the report. The peak is the last that is marked so: the highest. */
+/* Writes a snapshot with call stacks, in the measure of the report. A later peak is higher, so readers take the last
+ * snapshot that is marked as peak. */
 static int put_detailed(struct massif *massif, const struct report *report, uint64_t ns, bool is_peak) {
     struct tree tree = {.report = report, .callers = {report->image, report->symbols, skips, report}};
     struct sites sites = {0};
@@ -247,7 +248,7 @@ static void put_head(const struct report *report) {
     fputs("\ntime_unit: ms\n", stdout);
 }
 
-/* The peak of a file counts only if it is later than the file before it, which has its own. */
+/* Writes the peak of a file, if it is later than the previous file; otherwise that file has the peak. */
 static int put_peak(struct massif *massif, const struct report *report) {
     const struct snap_header *header = &report->image->header;
     struct report peak = *report;

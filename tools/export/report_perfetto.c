@@ -13,7 +13,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Numbers of tracks: one of these in the upper half, and in the lower half 0, the id of an owner, or a lane. */
+/* The number of a track: one of these kinds in the upper half, and in the lower half 0, the id of an owner, or a
+ * lane. */
 enum track_kind {
     TRACK_MEMORY = 2,
     TRACK_READINGS,
@@ -60,7 +61,7 @@ static void count_now(struct tracing *self, enum track_kind kind, uint64_t numbe
     perfetto_count(&self->perfetto, track, self->perfetto.last_ns, bytes);
 }
 
-/* Of values at one time, the last one counts. */
+/* Counts the process's memory at several times. Of two values at one time, the later one counts. */
 static void count_memory(struct tracing *self) {
     const struct snap_header *header = &self->image->header;
     uint64_t track = track_of(TRACK_MEMORY, 0);
@@ -249,7 +250,7 @@ static void put_decision(struct tracing *self, const struct event *event) {
     perfetto_instant(&self->perfetto, track_of(TRACK_DECISIONS, 0), event->t, name.s, notes, 4);
 }
 
-/* Writes a trigger from its beginning, but not before the end of the one before it, to its end. Returns that. */
+/* Writes a trigger as a slice, which begins after the end of the one before it. Returns its end. */
 static uint64_t put_trigger(struct tracing *self, const struct decisions *decisions, const struct trigger *trigger,
                             uint64_t before) {
     const struct event *event = &decisions->events[trigger->event];
@@ -326,8 +327,8 @@ static int write_slices(struct tracing *self) {
 
 static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* The present of the report. The ledger of a killed process does not say when it ended: the last that is known of it
- * counts. */
+/* The end of the report's time. The ledger of a killed process does not say when the process ended, so the last known
+ * time is taken. */
 static uint64_t last_known(const struct image *image) {
     uint64_t last = later(image_now(image), image->header.start_ns);
     struct decisions decisions;

@@ -69,7 +69,7 @@ static void put_rest(struct writer *writer, const struct listed_site *sites, siz
     put_sample(writer, &rest);
 }
 
-/* For each node: the innermost node on its path with at least --min bytes, counting all that is further in. NULL: no
+/* Finds for each node the innermost node on its path that has at least --min bytes, including all inner nodes. NULL: no
  * memory. */
 static uint32_t *large_nodes(const struct report *report) {
     const struct image *image = report->image;

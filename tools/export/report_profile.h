@@ -24,9 +24,9 @@ uint32_t roots_of(const struct roots *roots, uint32_t tag);
 const char *report_no_frames(const struct report *report, uint32_t module);
 
 /* Writes the sites of the report into the sink, in its measure, and says on standard error what it merges; `what` names
- * the profile there, if a form has several ("": it has one). It merges what holds less than 1/2000 of all (half a pixel
- * of 1,000) and what is more than a thousand frames deep, unless --min or --top says otherwise. Returns 0, or -1: no
- * memory. */
+ * the profile there, if a form has several; "": it has one. Branches with less than 1/2000 of all memory (half a pixel
+ * of 1,000) are merged, and so are frames more than a thousand deep, unless --min or --top says otherwise. Returns 0,
+ * or -1: no memory. */
 int report_profile(const struct report *report, const struct roots *roots, struct profile_sink *sink, const char *what);
 
 /* The same with blocks instead of bytes. --min=0 merges nothing here, either. Other values of --min are bytes, and are

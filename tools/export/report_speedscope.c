@@ -9,7 +9,8 @@
 #include <string.h>
 #include <uthash.h>
 
-/* A text that is not a symbol's, kept so that equal texts are the same pointer, as those of symbols.h are. */
+/* A text that is no symbol's. It is stored once, so that equal texts are the same pointer, like the texts of
+ * symbols.h. */
 struct scope_name {
     UT_hash_handle hh;
     char text[];
@@ -178,7 +179,8 @@ static int write_profile(struct scope *scope, const struct scope_profile *profil
     return result;
 }
 
-/* Writes profiles that have anything, and in any case the one that the options choose, which speedscope opens with. */
+/* Writes all profiles that are not empty. The profile that the options choose is always written, because speedscope
+ * opens with it. */
 static int write_profiles(struct scope *scope) {
     uint64_t count = 0, chosen = 0;
     int result = 0;

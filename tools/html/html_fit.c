@@ -29,7 +29,7 @@ static int write_columns(struct html_fit *fit, html_data *write, void *context) 
     return result;
 }
 
-/* Whether everything that was asked for is in, or the columns fit well. */
+/* Whether the columns have the right size: all requested sites are in, or the columns nearly fill the space. */
 static bool html_fit_fits(const struct html_fit *fit, const struct html_tree *tree, size_t most) {
     bool all = tree->leaf_count - tree->folded >= (most < tree->leaf_count ? most : tree->leaf_count);
     return fit->size <= ROOM && (all || fit->size >= ENOUGH);

@@ -70,8 +70,8 @@ static float weight_of(const struct total *total, const struct whole *whole) {
 
 static unsigned bits_of(uint64_t number) { return number ? 64 - (unsigned)__builtin_clzll(number) : 0; }
 
-/* The cost of a total. Numbers that are 0 or equal the live figures take almost no space, and most others are less
- * random than they could be. */
+/* The cost of a total in the page. Numbers that are 0 or equal the live figures take almost no space. Most other
+ * numbers compress well, too. */
 static unsigned cost_of(const struct total *total) {
     unsigned cost = 6;
     for (int measure = 0; measure < MEASURES; measure++) {

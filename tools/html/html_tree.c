@@ -66,8 +66,8 @@ void html_tree_end(struct html_tree *tree) {
 
 /* ---- choosing */
 
-/* The size of each item in a file, in eighths of a byte: an average of real and random programs. A line that also
- * followed the previous one the last time costs almost nothing, and so does a new segment. */
+/* The cost of each item in a file, in eighths of a byte: an average of real and random programs. A line costs almost
+ * nothing if the line before it was followed by it the last time, too. A new segment costs almost nothing, either. */
 enum {
     COST_NODE = 2,
     COST_SEGMENT_AGAIN = 8,
@@ -79,7 +79,7 @@ enum {
 
 struct choice {
     const struct html_tree *tree;
-    uint8_t *nodes[2], *words[2]; /* true for those that the file has already */
+    uint8_t *nodes[2], *words[2]; /* true for nodes and words that are in the file already */
     /* by frame: 1 + the frame that followed it last; 0: the frame is not in the file yet */
     uint32_t *followers[2];
 };
@@ -330,8 +330,9 @@ static void attach(struct build *build, uint32_t first) {
     build->failed |= attach_folded(tree, first) < 0;
 }
 
-/* Pushes the first lines of a node's callees. A child without frames, which only a dishonest file has, is replaced by
- * its children. The walk goes down by first child and comes back by parent, so no depth can overflow a stack. */
+/* Pushes the first lines of a node's callees. A child without frames, which only a hostile file has, is replaced by its
+ * children. The walk follows first children downwards and parents upwards, so it needs no recursion and no depth can
+ * overflow a stack. */
 static void push_children(struct build *build, uint16_t number, uint32_t top) {
     const struct html_side *side = &build->tree->sides[number];
     for (uint32_t node = side->child[top]; node;) {
@@ -584,8 +585,8 @@ static void write_lengths(const struct html_tree *tree, struct html_out *out) {
     html_column_end(out);
 }
 
-/* Writes 0 for a line that also followed the previous line the last time, else 1 + its number. The line before the
- * first one counts as line 0. */
+/* For each line, writes 0 if it also followed the previous line the last time, else 1 + its number. The first line
+ * counts as one that follows line 0. */
 static int write_words(const struct html_tree *tree, struct html_out *out) {
     uint32_t *followers = calloc(tree->lines->line_count + 1, sizeof *followers), before = 0;
     html_column_begin(out, "segments", "lines", "followers", tree->word_count);

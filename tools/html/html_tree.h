@@ -12,7 +12,7 @@ struct html_leaf {
     uint32_t stack, line; /* without a stack, line counts */
     uint32_t node;        /* of the image: the node of its stack, or an outer one if it is merged */
     uint32_t tag;         /* leaves of different tags are never merged */
-    float weight;         /* leaves with the most weight stay single */
+    float weight;         /* leaves with the largest weights are shown singly */
     uint32_t cost : 16;   /* of its figures in a file, in eighths of a byte */
     uint32_t side : 1, folded : 1;
 };

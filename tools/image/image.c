@@ -45,7 +45,8 @@ void image_drop_totals(struct image *image) {
     image->total_count = image->total_capacity = 0;
 }
 
-/* Never less than nothing: the counters of a killed process may have a free without its allocation. */
+/* The difference, or 0 if it would be negative: the counters of a killed process may have a free without its
+ * allocation. */
 static uint64_t difference(uint64_t allocated, uint64_t freed) { return allocated > freed ? allocated - freed : 0; }
 
 uint64_t total_live_bytes(const struct total *total) {

@@ -14,7 +14,7 @@ enum total_flag {
     TOTAL_INHERITED = SNAP_TOTALS_INHERITED,
     TOTAL_UNKNOWN_SITE = SNAP_TOTALS_UNKNOWN,
     TOTAL_NOT_SAMPLED = SNAP_TOTALS_NOT_SAMPLED,
-    /* never in a file: a difference that makes estimates add up; its figures may be negative */
+    /* never in a file: the difference between estimates and their exact total; its figures may be negative */
     TOTAL_REMAINDER = 1 << 7,
 };
 
@@ -61,7 +61,8 @@ struct nvml_image {
     bool now;
 };
 
-/* Where a descriptor was opened, a thread started, or memory mapped that other processes may share. */
+/* The origin of a descriptor, a thread, or memory that other processes may share: where it was opened, started or
+ * mapped. */
 struct origin {
     uint32_t kind; /* enum snap_birth_kind; 0: a mapping */
     uint32_t key;  /* as in snap_birth */
@@ -71,7 +72,7 @@ struct origin {
     uint64_t start, end; /* address range of a mapping */
 };
 
-/* The stack of a node, under the number by which sites of the process refer to it. */
+/* The node of a stack, under the number that the process has for the stack. */
 struct image_place {
     uint32_t place, node;
 };
@@ -113,7 +114,7 @@ struct image {
     uint64_t inexact;                   /* totals whose counters did not settle */
     uint64_t rss;                       /* 0 when not measured */
     bool has_picture;
-    bool picture_is_live; /* the live memory is nearer to the peak, and stands in place of the picture: at_peak.h */
+    bool picture_is_live; /* live memory is nearer to the peak than the picture, and replaces it: at_peak.h */
     bool running;         /* the process is alive, and this is its live ledger */
     char error[160];
 };

@@ -41,7 +41,7 @@ static int exec_error(int report) {
 int launch_start(struct launch *launch, char **argv, void (*prepare)(void *context), void *context) {
     int report[2];
     sigset_t set;
-    /* A parent may have left SIGCHLD ignored. The kernel would then throw the exit status away. */
+    /* The parent may have left SIGCHLD ignored. Then the kernel would drop the exit status. */
     struct sigaction usual = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
     if (pipe2(report, O_CLOEXEC) < 0) return errno;
     waited_signals(&set);
@@ -66,7 +66,7 @@ static void take_end(struct launch *launch, int status) {
     launch->elapsed_ns = duration_now() - launch->elapsed_ns;
 }
 
-/* Looks for children that have ended. If only one child is waited for, children that an exec brought along are left
+/* Looks for children that have ended. If memstow waits for one child only, children from before an exec are left
  * alone. */
 static void look_for_ends(struct launch *launch) {
     int status = 0;

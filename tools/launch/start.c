@@ -227,7 +227,7 @@ static void leave_python_malloc(struct start *start) {
     complain("PYTHONMALLOC=%s is set, and stays: --python-objects changes nothing", TEXT_SAFE(value));
 }
 
-/* Prepares CUPTI. If another library is to be injected already, it stays: it is the user's profiler, which needs CUPTI
+/* Prepares CUPTI. If another library is to be injected already, that one stays, because the user's profiler needs CUPTI
  * for itself. An inner memstow run injects the same library as the outer one. */
 static int prepare_cupti(struct start *start, char *error, size_t size) {
     const char *injected = getenv("CUDA_INJECTION64_PATH");

@@ -19,7 +19,7 @@ enum start_option {
     START_STACK_MEMORY,
     START_PRESSURE,
     START_IDLE,
-    START_OTHERS /* options of a single command begin here */
+    START_OTHERS /* options that only one command has begin here */
 };
 enum { START_NOT_EXECUTABLE = 126, START_NOT_FOUND = 127 };
 

@@ -31,7 +31,7 @@ struct biggest {
 struct tree {
     size_t files, unreadable;
     uint64_t live_bytes, live_blocks, allocated_bytes, lost;
-    struct image main; /* the last program of the first process */
+    struct image main; /* the last image of the first process */
     char main_file[512];
     bool found;
     struct biggest biggest;
@@ -203,7 +203,7 @@ static void print_since_freed(const struct summary *summary, struct tree *tree) 
     print_command(summary, "--peak ", tree->main_file);
 }
 
-/* Notes what is missing after a raw exit: the names of threads, and where the resident memory was. */
+/* Notes that resident memory could not be measured, because the process ended by the exit system call itself. */
 static void print_raw_exit(const struct image *image) {
     char text[1100];
     snprintf(text, sizeof text, "it %s: resident memory could not be measured", last_word_of_untold(&image->header).s);

@@ -77,7 +77,8 @@ static uint32_t first_growth(struct sequence all, uint32_t from, uint32_t to) {
     return to;
 }
 
-/* Whether nothing is left of the allocations before the first that remain: new memory replaces old memory. */
+/* Whether new memory replaces old memory: nothing is left of the allocations before the first run whose memory
+ * remains. */
 static bool replaces(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t start) {
     if (!rule->left || start == from) return false;
     struct sequence forgotten = {rule->forgotten, rule->forgotten_count};
@@ -95,10 +96,10 @@ static bool loses_the_old(const struct part *first, const struct part *last) {
     return old * SLOWING < young;
 }
 
-/* Whether the site is a cache that has become full. Then runs of the warm-up allocated there as much as a later run
- * leaves, and at least half of that is gone. With few points one such run is enough, because a cache may have lost only
- * its oldest entries. With many points all such runs must have lost it, because a first run may differ from the
- * others. */
+/* Whether the site is a cache that has become full. Then runs of the warm-up allocated there at least as much as a
+ * later run leaves, and at least half of that is gone. If there are few points, one such run is enough, because a cache
+ * may have dropped only its oldest entries. If there are many, all such runs must have lost that memory, because a
+ * first run may differ from the others. */
 static bool lost_the_first(struct sequence all, const struct leak_rule *rule, uint32_t start, uint32_t to) {
     uint32_t points = to - start, took = 0, lost = 0;
     int64_t each = part_of(all, start, to).grown / points;

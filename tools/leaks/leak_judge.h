@@ -12,7 +12,7 @@ enum leak_verdict {
     LEAK_NOTHING,    /* it never gained anything */
     LEAK_FOUND,      /* it keeps growing */
     LEAK_ONE_OFF,    /* it grew while warming up, or once or twice since */
-    LEAK_PLATEAU,    /* it grew, but no longer or ever more slowly; or old memory goes when new memory comes */
+    LEAK_PLATEAU,    /* it grew, but stopped or slowed down; or new memory replaces old memory */
     LEAK_FLUCTUATES, /* it comes and goes */
     LEAK_YOUNG,      /* only the last runs left something: it may still be in use */
     LEAK_SMALL,      /* it keeps growing, by less than the floor */
@@ -36,12 +36,12 @@ static inline int64_t leak_sum(int64_t a, int64_t b) { return (int64_t)((uint64_
 
 struct leak_rule {
     uint32_t points;
-    /* True: a change is the rest of a run's allocations. False: a change is the difference between the site's memory at
-     * this point and at the one before. */
+    /* True: a change is the memory that is left of a run's allocations. False: a change is the difference in the site's
+     * memory from the previous point to this one. */
     bool left;
     uint32_t young; /* how many of the last points are left out */
-    /* Allocations of the same owner at call stacks that were forgotten because nothing is left there. Some of them may
-     * be from this stack. */
+    /* Allocations of the same owner at forgotten call stacks, where nothing is left. Some of them may be from this
+     * stack. */
     const struct leak_change *forgotten;
     size_t forgotten_count;
     uint64_t floor;       /* bytes a run: less growth counts as small */

@@ -360,8 +360,8 @@ int leak_sites_halve(struct leak_sites *self) {
     return leak_entries_sort(&self->moved, self->count, self->point_count);
 }
 
-/* Drops the changes of sites that had nothing at the last point. Nothing asks for their past, and it would push out the
- * past of other sites. */
+/* Drops the changes of sites that had nothing at the last point. They are not needed any more, and would push out
+ * changes of other sites. */
 static void forget_gone(struct leak_sites *self) {
     size_t kept = 0;
     for (size_t i = 0; i < self->moved.count; i++) {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWNER_FLOOR = 4 /* an owner must grow by this many floors: small memory comes and stays at many sites */ };
+enum { OWNER_FLOOR = 4 /* an owner's growth must be this many floors, because many sites keep a little memory */ };
 
 /* --- the entries of one site --- */
 
@@ -72,8 +72,8 @@ static int find_forgotten(struct search *search, const struct leak_finding *find
     return 0;
 }
 
-/* Judges by the remains of runs first: that memory exists, whatever comes and goes beside it. But if the readings show
- * that the site holds no more than before, as much old memory went as new memory came. */
+/* Judges a site first by the memory that is left of runs: that memory exists, whatever else is freed. But if the
+ * readings show that the site does not hold more than before, old memory went as new memory came. */
 static struct leak_judgement judge(const struct search *search, bool *by_readings) {
     struct leak_judgement left = leak_judge(search->left.changes, search->left.count, &search->left_rule);
     *by_readings = false;
@@ -189,7 +189,7 @@ static int gather(const struct owners *owners, const struct leak_entries *from, 
     return leak_entries_sort(to, owners->count, points);
 }
 
-/* Finds the site of each owner where runs after the warm-up left most. Returns 0, or -1: no memory. */
+/* Finds for each owner the site where runs after the warm-up left most memory. Returns 0, or -1: no memory. */
 static int choose_examples(const struct leaks *self, struct owners *owners) {
     const struct leak_entries *left = &self->sites->left;
     uint32_t warm_up = leak_warm_up(self->sites->run_count);
@@ -295,7 +295,8 @@ uint32_t leaks_runs_since(const struct leaks *self, uint64_t when) {
     return self->sites->run_count - low;
 }
 
-/* How many of the last points may have garbage, if all was collected at `when`: those after the first reading since. */
+/* How many of the last points may have garbage, if all garbage was collected at `when`: the points after the first
+ * reading since then. */
 static uint32_t points_after(const struct leaks *self, uint64_t when) {
     uint32_t count = 0;
     while (count < self->sites->point_count &&
@@ -379,7 +380,7 @@ enum leaks_verdict leaks_verdict(const struct leaks *self) {
 
 bool leaks_has_garbage(const struct leaks *self) { return self->uncollected > IN_USE; }
 
-/* The points that are needed if none is left out for its garbage. */
+/* The number of points that are needed if no point is left out because of garbage. */
 static uint32_t points_needed(uint32_t young) {
     uint32_t points = LEAST;
     while (points < leak_warm_up(points) + young + LEAST) points++;

@@ -18,7 +18,7 @@ struct leak_holder {
     uint32_t name; /* id of that owner's name */
     uint64_t path; /* path of a call stack for whose blocks no Python object was found; 0: none */
     struct jsontext pack, place, holders;
-    /* numbers of blocks: that Python objects have, that were followed, and that this one holds */
+    /* numbers of blocks: owned by Python objects; of these, followed; of these, kept by this holder */
     uint64_t blocks, followed, held;
 };
 
@@ -46,9 +46,9 @@ struct leak_retired {
     uint64_t old_live_bytes, old_allocated_bytes; /* of the owners that were retired before the last run ended */
     uint32_t runs_since;                          /* runs that ended after the first of them was retired */
     bool is_leak; /* false: it is little of their former memory, or they were retired just now */
-    /* already reported: it is the same cause as a finding, because its memory grows there or has the same holder */
+    /* already reported: a finding has the same cause, because its memory grows there or has the same holder */
     bool is_told;
-    bool is_same;                     /* the holder also holds another retired owner's memory, which is counted there */
+    bool is_same; /* the holder also holds another retired owner's memory, and is counted with that owner */
     uint64_t rest_bytes, rest_blocks; /* the live memory that is no part of a finding; */
     uint32_t rest_site;               /* the site that allocated most of it, or LEAK_NO_SITE */
     const struct leak_holder *holder; /* the holder of most of it; NULL: not known */
@@ -128,10 +128,10 @@ bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b)
 int leaks_by_growth(const void *left, const void *right);
 
 struct leaks_ask_stack;
-/* The call stacks of findings for which no holder was looked for yet, those with the most memory first; stacks of one
- * path follow each other. The caller frees them. Returns 0 or -1. */
+/* The call stacks of findings for which no holder was looked for yet, the largest first. Stacks of one path follow each
+ * other. The caller frees the list. Returns 0 or -1. */
 int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count);
-/* The owner id of the last run that was judged. Blocks of later runs may be in use; 0: those of any run. */
+/* The owner id of the last run that was judged, because blocks of later runs may be in use. 0: all runs were judged. */
 uint32_t leaks_last_judged(const struct leaks *self);
 
 /* The printable name of the run with that index. */

@@ -22,7 +22,7 @@ void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double
 
 /* Both return the program's answer: the number of garbage objects, or the number of paths whose holders it looked for.
  * Or -errno. -ENOTSUP: the program does not take such requests, or has no socket. -ETIMEDOUT: it did not answer in
- * time. -EAGAIN: it does this only on a request for nothing else. */
+ * time. -EAGAIN: it does this only if a person asks (`meant`). */
 int leaks_ask_collect(struct leaks_ask *self);
 
 /* A call stack: its path in the trace, and its place in the ledger. */
@@ -30,7 +30,7 @@ struct leaks_ask_stack {
     uint64_t path;
     uint32_t place;
 };
-/* Stacks of one path must follow each other. Blocks of runs after `before` are left out (0: none are). `meant`: a
+/* Stacks of one path must follow each other. Blocks of runs after `before` are left out; 0: no blocks are. `meant`: a
  * person asked for this and waits. The result is as above. */
 int leaks_ask_holders(struct leaks_ask *self, const struct leaks_ask_stack *stacks, size_t count, uint32_t before,
                       bool meant);

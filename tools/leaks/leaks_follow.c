@@ -62,8 +62,8 @@ static int no_memory(void) {
     return EXIT_UNREADABLE;
 }
 
-/* A reading counts only if the process lives on for a while after it, because a process that is about to end frees the
- * memory that it leaks. */
+/* A reading that is not yet sure to count. It counts only if the process lives on for a while: a process that is about
+ * to end frees the memory that it leaks. */
 struct pending {
     struct subject subject;
     bool there;

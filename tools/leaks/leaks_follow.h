@@ -1,6 +1,6 @@
 /* leaks_follow.h — follows a running process, and takes a reading after each of its runs.
- * In: a pid. Out: points, and a series file that is whole at any time. It only reads: the process does nothing for it,
- * and does not notice it. If a run ends during a reading, the next reading covers both. */
+ * In: a pid. Out: points, and a series file that is whole at any time. It only reads the ledger, and the process does
+ * not notice. If a run ends during a reading, the next reading covers both runs. */
 #ifndef MEMSTOW_LEAKS_FOLLOW_H
 #define MEMSTOW_LEAKS_FOLLOW_H
 

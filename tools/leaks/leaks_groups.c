@@ -138,8 +138,8 @@ static size_t end_of_key(const struct leaks *self, size_t first) {
 
 static bool is_named(const struct leak_holder *holder) { return holder && holder->place.length; }
 
-/* Gives findings without a known holder the holder of another finding at the same line: one place holds everything that
- * one line allocated. */
+/* Gives each finding without a known holder the holder of another finding at the same line, because one place holds
+ * everything that one line allocated. */
 static void share_holders(struct leaks *self) {
     for (size_t first = 0, end; first < self->part_count; first = end) {
         const struct leak_holder *holder = NULL;
@@ -224,7 +224,7 @@ static void retired_tell(struct leaks *self, struct leak_retired *retired, const
                        is_held_elsewhere(self, retired->holder);
 }
 
-/* Counts owners of several names once if one holder has their memory. */
+/* Counts memory once if one holder has the memory of retired owners of several names. */
 static void count_once(struct leaks *self) {
     for (size_t i = 0; i < self->retired_leaks; i++)
         for (size_t k = 0; k < i && !self->retired[i].is_same; k++)

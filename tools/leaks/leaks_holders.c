@@ -19,7 +19,8 @@ static uint64_t leaks_holders_number_of(struct jsontext line, const char *key) {
     return jsontext_member(line, key, &value) && jsontext_number(value, &number) ? number : 0;
 }
 
-/* The id of a name; 0: there is no such owner, or it has no memory. UINT32_MAX: no memory for it. */
+/* The id of an owner's name; 0: there is no such owner, or the owner has no memory. UINT32_MAX: there is no memory for
+ * the name. */
 static uint32_t leaks_holders_name_of(struct leaks *self, struct jsontext line, const char *key) {
     uint64_t owner = leaks_holders_number_of(line, key);
     return owner && owner <= UINT32_MAX ? leak_sites_name(self->sites, self->image, (uint32_t)owner) : 0;
@@ -83,7 +84,8 @@ static int leaks_holders_compare(const struct leak_holder *a, const struct leak_
     return a->name < b->name ? -1 : a->name > b->name;
 }
 
-/* A later line of the trace replaces an earlier one, so among equal ones it comes first. */
+/* Sorts by subject. Of lines about one subject the last line of the trace comes first, because it replaces the
+ * others. */
 static int by_subject(const void *left, const void *right) {
     const struct leak_holder *a = left, *b = right;
     int order = leaks_holders_compare(a, b);
@@ -159,7 +161,8 @@ static void add_site(struct unknown *unknown, uint32_t site) {
     if (unknown->count < SITES_MOST && can_be_asked(unknown->leaks, site)) unknown->sites[unknown->count++] = site;
 }
 
-/* Adds the largest sites of an owner that is retired or grows at many sites. `is`: whether a site is one of them. */
+/* Adds the largest sites of an owner that is retired or grows at many sites. `is`: whether a site belongs to the
+ * owner. */
 static void add_largest(struct unknown *unknown, bool (*is)(const struct leak_site *site, const void *context),
                         const void *context) {
     const struct leak_sites *sites = unknown->leaks->sites;
@@ -208,7 +211,8 @@ static bool is_wanted(const struct unknown *unknown, uint64_t path) {
     return false;
 }
 
-/* Finds the places of the paths. A path may have several numbers, with its Python lines at different instructions. */
+/* Finds the places of the paths in the ledger. One path may have several places, because its Python lines may be at
+ * different instructions. */
 static int find_places(const struct unknown *unknown, struct leaks_ask_stack **stacks, size_t *count) {
     const struct image *image = unknown->leaks->image;
     uint64_t *hashes = stack_hashes(image);

@@ -35,14 +35,15 @@ static struct had *sum_owners(const struct image *image) {
     return had;
 }
 
-/* Whether no run has ended since it was retired: its memory may be about to be freed. */
+/* Whether no run has ended since the owner was retired, so that its memory may be about to be freed. */
 static bool is_just_gone(const struct leaks *self, uint32_t since) {
     return self->sites->run_count && self->image->header.state == SNAP_RUNNING && !since;
 }
 
 bool leaks_is_too_much(uint64_t live, uint64_t allocated) { return live >= LITTLE && live >= allocated / SHARE; }
 
-/* Judges each owner separately, too: one that leaks everything must not be hidden by many that left a little. */
+/* Judges each owner separately, too: an owner that leaks everything must not be hidden by many owners that left a
+ * little. */
 static void add_owner(struct leaks *self, const struct snap_owner *owner, const struct had *had,
                       struct leak_retired *to) {
     uint32_t since = leaks_runs_since(self, owner->end_ns);

@@ -31,7 +31,7 @@ static uint32_t at_most(uint32_t count, uint32_t most) { return count < most ? c
 
 static void print_runs(const struct leaks *self) {
     const struct leak_sites *sites = self->sites;
-    /* The first runs warm up whether they have garbage or not; no run is counted twice. */
+    /* The first runs are warm-up whether they have garbage or not. Each run is counted once. */
     uint32_t runs = sites->run_count, runs_warm_up = at_most(leak_warm_up(runs), runs);
     if (runs)
         printf("%s %s ended, %s judged: %u are warm-up, %u %s\n", text_count(runs).s,

@@ -13,7 +13,7 @@ struct drive {
     struct observe *observe;
     uint16_t port;
     int output;                /* the program's output, in memory */
-    int input, child_input;    /* a socket to its standard input, and its end of that; or -1 */
+    int input, child_input;    /* a socket, the other end of which is the program's standard input; both ends, or -1 */
     const struct step *step;   /* the step that is being done */
     const char *text;          /* its text, expanded */
     struct http_answer answer; /* to the last request */

@@ -144,7 +144,8 @@ static void judge_end(struct life *life, const struct scenario *scenario) {
 
 /* --- one life --- */
 
-/* Notes growth. While a program ends it may take memory, so only later growth counts. */
+/* Notes growth after the settling time. While a program ends it may take memory, so growth before that time does not
+ * count. */
 static void note_growth(struct life *life, const struct observe *observe, uint64_t passed) {
     uint64_t now = observe->family.rss;
     life->final_bytes = now;
@@ -153,7 +154,8 @@ static void note_growth(struct life *life, const struct observe *observe, uint64
         life->growth_bytes = now - life->settled_bytes;
 }
 
-/* Whether all is gone. If exempt processes live on, only looks can tell; when the time is up, the last look decides. */
+/* Whether nothing is left. If exempt processes live on, only a look at all processes can tell. When the time is up, the
+ * last look decides. */
 static bool is_gone(const struct observe *observe, bool time_is_over) {
     const struct family *family = &observe->family;
     if (observe_is_over(observe)) return true;

@@ -19,13 +19,13 @@ struct lifecycle {
 
 struct life {
     enum verdict verdict;
-    bool own_fault; /* it failed before it was closed */
+    bool own_fault; /* it failed by itself, before it was closed */
     char reasons[LIFECYCLE_REASONS][400];
     size_t reason_count;
     /* time until it was ready; time from closing until all was gone, UINT64_MAX: never */
     uint64_t ready_ns, gone_ns;
     uint64_t peak_bytes, close_bytes;   /* of all processes: the peak, and the bytes when it was closed */
-    uint64_t settled_bytes;             /* bytes ten seconds after that */
+    uint64_t settled_bytes;             /* bytes ten seconds after it was closed */
     uint64_t growth_bytes, final_bytes; /* growth since settled_bytes, and bytes at the end */
     uint32_t processes, threads;        /* highest number at a time */
     size_t left_processes, left_traces; /* when the time was up */

@@ -37,8 +37,8 @@ static void describe_socket(struct handle *handle, const struct sockets *sockets
     snprintf(handle->what, sizeof handle->what, "%s", entry ? entry->text : "not of a kind that is listed");
 }
 
-/* Whether the parent gave the descriptor at the start: descriptors 0 to 2, which come first, and others for the same
- * thing. */
+/* Whether the descriptor is one that the parent gave at the start: descriptors 0 to 2, which come first, and others
+ * that lead to the same thing. */
 static bool is_standard(const struct holdings *holdings, const char *target, int fd) {
     if (fd <= 2) return true;
     if (holdings_begins(target, "/dev/null")) return true;
@@ -92,8 +92,8 @@ bool holdings_is_ledger(const char *path) {
     return got == sizeof magic && memcmp(magic, SNAP_MAGIC, sizeof magic) == 0;
 }
 
-/* Looks for a ledger in the process's memory, if it has that page. Opening the file might wait for a network file
- * system, perhaps like the process itself. */
+/* Looks in the process's memory for the beginning of a ledger, if that page is present. Opening the file instead might
+ * wait for a network file system. */
 static bool begins_ledger(pid_t pid, uint64_t address) {
     char path[64], magic[sizeof SNAP_MAGIC - 1] = "";
     uint64_t entry = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);

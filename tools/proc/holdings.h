@@ -40,7 +40,7 @@ struct holdings {
     size_t task_count, task_capacity;
     struct handle *handles;
     size_t handle_count, handle_capacity;
-    size_t of_kind[HANDLE_KINDS]; /* without standard ones */
+    size_t of_kind[HANDLE_KINDS]; /* numbers by kind, without standard descriptors */
     /* how many handles have a descriptor: they come first, sorted by it; then come those that are only mapped */
     size_t descriptors;
     uint64_t shared_bytes; /* bytes of shared mappings */

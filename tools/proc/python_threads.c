@@ -23,7 +23,7 @@ enum { COMPACT_ASCII = 3, UNICODE_KEYS = 1, SPLIT_KEYS = 2 };
 struct layout {
     uint32_t interpreters, thread_head, thread_id, cframe_frame, frame_code, frame_previous, cached_keys, text_state,
         text_start, text_shift;
-    int values; /* position of the attributes, in words in front of an object */
+    int values; /* how many words in front of an object its attributes lie */
     bool values_tagged;
 };
 static const struct layout layouts[2] = {
@@ -156,7 +156,7 @@ static bool ends_in(const char *text, const char *tail) {
     return length >= size && strcmp(text + length - size, tail) == 0;
 }
 
-/* Whether the main thread is in the code of Python's end, with no function of the program below. */
+/* Whether the main thread is in Python's code for the end of a program, and in no function of the program. */
 static bool is_of_the_end(const struct function *function) {
     return (strcmp(function->name, "_shutdown") == 0 && ends_in(function->file, "/threading.py")) ||
            (strcmp(function->name, "_exit_function") == 0 && ends_in(function->file, "/multiprocessing/util.py"));

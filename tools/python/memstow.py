@@ -233,7 +233,7 @@ class Owner:
         return f"<memstow {self.kind} {self.id} {self.name!r}>"
 
     def adopt(self, provisional: "OwnerLike") -> None:
-        """Makes everything that the provisional owner has or will get this owner's. The provisional owner is
+        """Gives all memory of the provisional owner, present and future, to this owner. The provisional owner is
         retired."""
         if _ready():
             _check(_library.owner_adopt(self.id, _number(provisional)), "adopt")
@@ -254,7 +254,7 @@ class Owner:
             _check(_library.owner_policy(self.id, number, priority), "policy")
 
     def set_idle(self, idle: bool) -> None:
-        """Declares whether its memory stays unread and unwritten until this is called with False."""
+        """Declares whether nobody reads or writes the owner's memory, until this is called with False."""
         if _ready():
             _check(_library.owner_idle(self.id, int(bool(idle))), "idle")
 
@@ -335,8 +335,8 @@ class Share:
 
 
 def shares() -> list[Share]:
-    """All live memory with an owner, by model, node and run. Each byte is in one share; the same three ids may come
-    more than once. It takes as long as figures()."""
+    """All live memory with an owner, divided by model, node and run. Each byte is in one share; several shares may
+    have the same three ids. It takes as long as figures()."""
     if not _ready():
         return []
     room = 256

@@ -16,7 +16,7 @@ _functions: Any = None
 
 
 def serve(pack: Any, functions: Any) -> None:
-    """Makes the pack run loops from now on."""
+    """Makes the nodes use this pack's loops from now on."""
     global _pack, _functions
     _pack, _functions = pack, functions
 
@@ -35,9 +35,9 @@ def loop_of(name: str, serial: str = "") -> Any:
 
 
 class DiscomfortPort:
-    """A place where a loop's values come into a workflow (nothing is connected to its input) or leave it (nothing to
-    its output). With both it is a wire. An INPUT and an OUTPUT of one unique_id are a variable that goes from run to
-    run."""
+    """A place where a loop's values enter or leave a workflow. As an INPUT, nothing is connected to its input; as an
+    OUTPUT, nothing is connected to its output. With both connected it is a wire. An INPUT and an OUTPUT with the
+    same unique_id are one variable, whose value goes from run to run."""
     RETURN_TYPES = (ANY,)
     RETURN_NAMES = ("output",)
     FUNCTION = "pass_on"
@@ -165,7 +165,7 @@ class DiscomfortLoopExecutor:
 
 
 class DiscomfortLoopResult:
-    """The last committed value of a variable of a loop, for a workflow that is none of its own."""
+    """The last committed value of a loop's variable, for a workflow that is not part of the loop."""
     RETURN_TYPES = (ANY,)
     RETURN_NAMES = ("value",)
     FUNCTION = "read"

@@ -25,7 +25,7 @@ def fault_of(body: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value for JSON. What JSON cannot express, or not within these limits, becomes a description."""
+    """A value as JSON. A value that JSON cannot express, or that exceeds the limits, becomes a description."""
     return Plain().of(value)
 
 
@@ -48,7 +48,8 @@ class Plain:
 
 
 def number(value: Any) -> Any:
-    """JSON has no infinite numbers, and none that is no number; Python writes none of thousands of digits."""
+    """A number as JSON. JSON has neither infinite numbers nor NaN, and Python refuses to write integers with thousands
+    of digits."""
     if isinstance(value, float):
         return value if math.isfinite(value) else {"not_json": "float", "text": repr(float(value))}
     return value if value.bit_length() <= MOST_BITS else {"not_json": "int", "bits": value.bit_length()}
