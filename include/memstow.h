@@ -1,12 +1,15 @@
 /* memstow.h — the registration ABI of libmemstow.so: a program says who owns memory, and what a trigger does with it.
+ *
  * A program that runs under `memstow run` finds these functions by dlsym(RTLD_DEFAULT, …) or, from Python, by
  * ctypes.CDLL(None). Without memstow they are not there: look before you call. docs/abi.md explains them, with a
  * runnable example in C and one in Python.
+ *
  * Every function may be called from any thread at any time, before and after fork, with any argument, and keeps errno.
  * A function that fails returns -errno and changes nothing; memstow_error() then says why. These errors are common to
  * all: -ENODEV, the process keeps no ledger; -EINVAL, an argument makes no sense; -ENOENT, there is no such owner;
  * -EFAULT, a pointer leads to memory that cannot be read or written; -ENOMEM; -EBUSY, another thread has held a lock of
  * memstow's for too long. Texts are UTF-8, NUL-terminated and copied; NULL is "". Sizes are bytes.
+ *
  * Structures begin with `size`. The caller sets it to sizeof, and gets that many bytes. A later minor version only
  * appends fields. */
 #ifndef MEMSTOW_H

@@ -3,6 +3,7 @@
  * In: requests for room, ends of runs. Out: free ids of sites, free words of stacks. The counts of such a stack go to
  * an outer stack, so totals stay exact. The inner stack is forgotten, and the report says how often that happened
  * (SNAP_LOST_FOLDED).
+ *
  * No thread waits. First, ids that go are hidden, so no thread finds them any more. They are given away after every
  * thread has been seen twice without an id in use (pin_begin); docs/stacks.md says why twice. The work is done in
  * slices of half a millisecond, by threads whose stack takes time to look up anyway. */

@@ -1,16 +1,20 @@
 /* cuda_table.h — every entry point of CUDA that memstow knows, once. Hooks, answers of resolvers, and tests are made
  * from it.
- * ENTRY(side, name, base, since, per_thread, (parameters), (arguments), before, after)
- * RESOLVER(side, name, base, since, per_thread, (parameters), (arguments), after)
+ *
+ *   ENTRY(side, name, base, since, per_thread, (parameters), (arguments), before, after)
+ *   RESOLVER(side, name, base, since, per_thread, (parameters), (arguments), after)
+ *
  * side        RUNTIME or DRIVER: the library that exports `name`.
  * base        the name by which cuGetProcAddress knows the entry, without suffix; "": no resolver knows it.
  * since       from this version of CUDA on, a request for `base` means this entry.
  * per_thread  1: the entry's default stream is the thread's own.
  * before      what happens before the call: a block leaves the ledger, and is put back if the call fails; a request is
- * noted, in case the driver has no memory for it; or memory is about to be registered.
+ *             noted, in case the driver has no memory for it; or memory is about to be registered.
  * after       what is noted after a successful call.
+ *
  * before and after are calls of cuda_events.h. They happen only for a thread's outermost call: cudaMalloc calls
  * cuMemAlloc, and that is one allocation. RESOLVERs answer at any depth.
+ *
  * Some runtime entries have different arguments in different versions under one name (cudaGraphAddNode). They have no
  * hook here: the driver has a name for each version, and its entries are hooked. Define ENTRY and RESOLVER before you
  * include this file; it undefines them. */

@@ -1,4 +1,5 @@
 /* rescue.c — see rescue.h.
+ *
  * The asking thread may hold locks of the program or of Python; PyTorch's allocator asks with its own lock held. So it
  * must not wait for a thread that might wait for such locks. A thread of memstow waits for the work on the device, for
  * a limited time. The asking thread waits at most as long for another thread's rescue or move. Locks of memstow are

@@ -1,6 +1,7 @@
 /* memo.h — a thread's memory of a stack, so that the next look need not unwind all of it.
  * In: steps, as they are unwound. Out: whether a later stack continues like the remembered one, and its place in the
  * tree (tree.h). Everything belongs to one thread. It reads the program's stack, and writes nothing there.
+ *
  * A memo is a list of elements, outermost first. An element has the state of a frame, and the words of memory from
  * which the step to the next outer frame was read. Suppose that the present stack has the state of an element, and that
  * the words of this element and of all outer ones are unchanged. Then the outer frames are unchanged. */

@@ -1,10 +1,12 @@
 /* stow_host.c — see stow_host.h.
+ *
  * With userfaultfd the pages themselves move:
- * 1. The range is registered, so a thread that touches a missing page waits.
- * 2. Each page moves to a range of ours in one step, with all writes up to then.
- * 3. That range is written to the file.
- * 4. The file's mapping takes the place of the program's range.
- * 5. All waiting threads are woken. They fault again, in the file.
+ *   1. The range is registered, so a thread that touches a missing page waits.
+ *   2. Each page moves to a range of ours in one step, with all writes up to then.
+ *   3. That range is written to the file.
+ *   4. The file's mapping takes the place of the program's range.
+ *   5. All waiting threads are woken. They fault again, in the file.
+ *
  * UFFDIO_MOVE moves page by page, and refuses pages that a device holds. mremap also moves pages that a device holds,
  * so it is only for idle owners in a process without pinned pages. Without userfaultfd the range is copied, written,
  * compared with the copy and mapped over. Nobody may write between the last two steps. */

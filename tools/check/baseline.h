@@ -1,13 +1,15 @@
 /* baseline.h — figures as a text file that lives beside the source. It is sorted, and has no addresses, paths of a
  * machine or dates, so `git diff` shows what changed.
  * In: such a file, which is not trusted; or figures. Out: figures; or such a file.
- * memstow-baseline 1
- * measure live                  or peak
- * runs 5                        figures are the lowest and the highest of so many
- * floor 1024                    call sites that held less in each are not listed
- * total 71200..73010 405..411   bytes, and blocks
- * owner 65536 1 model "UNET" "wan.safetensors"
- * site 4096 2 at "make@libx.so" "main@prog" of "model:UNET"
+ *
+ *     memstow-baseline 1
+ *     measure live                  or peak
+ *     runs 5                        figures are the lowest and the highest of so many
+ *     floor 1024                    call sites that held less in each are not listed
+ *     total 71200..73010 405..411   bytes, and blocks
+ *     owner 65536 1 model "UNET" "wan.safetensors"
+ *     site 4096 2 at "make@libx.so" "main@prog" of "model:UNET"
+ *
  * If a program uses CUDA, the version is 2, and "cuda-total", "cuda-owner" and "cuda-site" have the same figures for
  * devices. A file of version 1 has none for devices. */
 #ifndef MEMSTOW_BASELINE_H

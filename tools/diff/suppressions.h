@@ -1,6 +1,8 @@
 /* suppressions.h — known growth, which does not count: a file with lines such as
- * function=json_cache_* module=libjson*.so  until=2027-03-31   # the cache is filled once
- * owner=model:UNET*
+ *
+ *     function=json_cache_* module=libjson*.so  until=2027-03-31   # the cache is filled once
+ *     owner=model:UNET*
+ *
  * In: that file, which is not trusted; names of figures. Out: the line that suppresses a figure. All conditions of a
  * line must match. The globs of function and module must match the same frame of a call site's name. The glob of owner
  * matches kind:name, or the name alone. A line suppresses nothing after the day in `until`. */

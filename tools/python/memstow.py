@@ -565,9 +565,9 @@ def _follow_pool() -> None:
 
 
 def _no_more_pools(error: Exception) -> None:
-    """Stops the use of pools after PyTorch refused one, without an error in the program's scope. No pool is entered
-    from now on. Other threads leave theirs at the end of their scopes, because PyTorch gives back no cached memory
-    while any thread is in a pool."""
+    """Gives up on pools after PyTorch refused one, without an error in the program's scope. From now on no thread
+    enters a pool. Other threads leave their pools at the end of their scopes. They must, because PyTorch gives back
+    no cached memory while any thread is in a pool."""
     global _wants_pools
     if _pools is None:
         _wants_pools = False
@@ -581,8 +581,8 @@ def _no_more_pools(error: Exception) -> None:
 
 
 def drop_pools(owner: Optional[OwnerLike] = None) -> None:
-    """Lets PyTorch give back the memory that is cached for a model, or for all models. Call it before
-    torch.cuda.empty_cache(). Tensors are not affected. It does nothing if models have no pools of their own."""
+    """Lets PyTorch give back memory that is cached for a model, or for all models. Call it before
+    torch.cuda.empty_cache(). Tensors are not affected. If models have no pools of their own, it does nothing."""
     if _pools is not None:
         try:
             _pools.drop(None if owner is None else _number(owner))
@@ -629,8 +629,8 @@ def _buffer_range(thing: Any) -> tuple[int, int]:
 
 
 def _tensor_ranges(tensor: Any) -> Iterator[tuple[int, int]]:
-    """The memory of a tensor on the CPU or on a CUDA device. A tensor that consists of others, for example a quantised
-    one, has their memory."""
+    """The memory of a tensor on the CPU or on a CUDA device. A tensor may consist of other tensors, as a quantised one
+    does; then it is their memory."""
     if hasattr(tensor, "__tensor_flatten__"):
         try:
             for name in tensor.__tensor_flatten__()[0]:
@@ -696,9 +696,9 @@ def ranges(thing: Any) -> Iterator[tuple[int, int]]:
 
 def assign(owner: OwnerLike, thing: Any) -> int:
     """Assigns the memory of the thing (see ranges) to the model or custom owner; its node and run do not change.
-    Returns the number of bytes. Parts outside the program's heap and mappings are left out; if nothing else is there,
-    it raises Error. A VBAR of comfy-aimdo, or an object that refers to some, is noted as the owner's and has no bytes
-    here."""
+    Returns the number of bytes. Parts outside the program's heap and mappings are left out; if there are no other
+    parts, it raises Error. If the thing is a VBAR of comfy-aimdo, or refers to VBARs, these are noted as the
+    owner's; their bytes do not count here."""
     if not _ready():
         return 0
     number, done, failed = _number(owner), 0, 0
@@ -759,9 +759,9 @@ def _assign_vbars(number: int, thing: Any) -> list[Any]:
 
 
 def vbars() -> list[Vbar]:
-    """The VBARs of comfy-aimdo, as it reports them. It manages device memory that memstow neither counts nor moves.
-    From the first call on, a new VBAR belongs to the model in whose scope it is made; for others call assign(owner,
-    vbar)."""
+    """The VBARs of comfy-aimdo, as it reports them. They are device memory that memstow neither counts nor moves. From
+    the first call on, a new VBAR belongs to the model in whose scope it is made. For other VBARs, call
+    assign(owner, vbar)."""
     watch = _watch_vbars() if _ready() else None
     return [Vbar(*figures) for figures in watch.look()] if watch is not None else []
 
@@ -781,7 +781,7 @@ def note_vbars() -> list[Vbar]:
 
 
 def release_range(thing: Any) -> int:
-    """The opposite of assign: takes the memory of the thing from its owner. Returns the number of bytes."""
+    """Takes the memory of the thing from its owner, which assign gave it. Returns the number of bytes."""
     if not _ready():
         return 0
     return sum(length for address, length in sorted(set(ranges(thing)))
@@ -806,8 +806,8 @@ _runs_collected = -1  # _runs_ended at the last garbage collection; -1: collecti
 
 
 def _collected(phase: str, info: Mapping[str, int]) -> None:
-    """Notes in the trace that all garbage was collected: memory that is garbage now does not leak. It does so at most
-    once a run, and takes no lock, because a collection may happen anywhere."""
+    """Notes in the trace that all garbage was collected, so that memory that is garbage now does not count as a leak.
+    It does so at most once a run, and takes no lock, because a collection may happen anywhere."""
     global _runs_collected
     if phase == "stop" and info.get("generation") == 2 and _runs_collected != _runs_ended:
         _runs_collected = _runs_ended
@@ -944,10 +944,10 @@ def referrers() -> ModuleType:
 
 
 def held(owner: OwnerLike, *things: Any, seconds: float = 1.0) -> list[str]:
-    """The holders of these things, which belong to the owner and should be gone. The result is at most eight places in
-    the source, [] if none was found. They are also noted in the trace for memstow leaks. Variables of the calling
-    function do not count. The search takes at most `seconds` of processor time plus one look at all objects; other
-    Python threads wait meanwhile. Call it between two runs, for objects that a weak reference still finds."""
+    """Finds what holds these things, which belong to the owner and should be gone. Returns at most eight places in the
+    source; []: none was found. The places are also noted in the trace, for memstow leaks. Variables of the calling
+    function do not count. The search takes at most `seconds` of processor time plus one pass over all objects;
+    other Python threads wait meanwhile. Call it between two runs, for objects that a weak reference still finds."""
     if not _ready():
         return []
     finder = referrers()
@@ -1028,8 +1028,8 @@ def _begin_looks() -> Any:
 
 
 def _holders_of(stacks: list[str], before: int, seconds: float) -> tuple[int, bool]:
-    """Notes in the trace what holds the blocks of these call stacks. Returns for how many there was time, and whether
-    that was not all."""
+    """Notes in the trace what holds the blocks of these call stacks. Returns the number of stacks for which there was
+    time, and whether that was not all of them."""
     referrers() # loads the module that memstow_blocks imports
     blocks = _beside("memstow_blocks")
     lines, is_cut = blocks.holders_of(blocks.parse(stacks), before, _library.blocks,
@@ -1040,8 +1040,9 @@ def _holders_of(stacks: list[str], before: int, seconds: float) -> tuple[int, bo
 
 
 def on_look(handler: Optional[Callable[[Request], Any]]) -> None:
-    """Gives the requests of memstow leaks (kinds collect and holders) to the handler. It is called on a thread of
-    memstow's, and must have look() called at a suitable moment. None: they are served between two runs."""
+    """Gives the requests of memstow leaks (kinds collect and holders) to the handler, which is called on a thread of
+    memstow's. The handler makes sure that look() is called at a suitable moment. None: the requests are served
+    between two runs."""
     looks = _begin_looks() if _ready() else None
     if looks is not None:
         looks.handler = handler

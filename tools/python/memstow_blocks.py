@@ -47,8 +47,7 @@ WORDS_OF_BLOCK, STACK = LAYOUT.size // 4, 7 # in words of 32 bits: the structure
 
 
 def look_up(ask: Callable[..., int], addresses: list[int], how: int = 0) -> Any:
-    """memstow's facts about the block at each address, as structures one after the other. None: it has none about
-    them."""
+    """The ABI's answer about the block at each address, as structures one after the other. None: it gives no answer."""
     answer = ctypes.create_string_buffer(len(addresses) * LAYOUT.size)
     found = ask((ctypes.c_uint64 * len(addresses))(*addresses), len(addresses), how, answer,
                 LAYOUT.size) if addresses else 0
@@ -93,7 +92,7 @@ def addresses_in(data: bytes) -> Iterator[int]:
 
 
 def head_of(kind: type) -> int:
-    """How many bytes in front of an object of this type belong to its block: the collector's head, and a dictionary."""
+    """How many bytes of an object's block lie in front of it: the collector's head, and a managed dictionary."""
     return (16 if kind.__flags__ & COLLECTED else 0) + (16 if kind.__flags__ & MANAGED else 0)
 
 
@@ -175,7 +174,7 @@ class Batch:
 
 
 class Route(NamedTuple):
-    """How objects of one type are looked up."""
+    """How to look up the objects of one type."""
     batch: Batch
     head: Optional[int]  # bytes in front of the object, if each object has a block of its own
     inside: Optional[Way]
@@ -256,7 +255,7 @@ class Reach:
         self._note(some, 0)
 
     def _note(self, some: list[Any], collected: int) -> None:
-        """The addresses of those objects that the collector knows, or of those that it does not know."""
+        """The addresses of these objects: of those that the collector knows, or of those that it does not know."""
         routes, seen = self.routes, self.seen
         for number, thing in enumerate(some):
             if number % 1024 == 0 and self._is_over():
@@ -272,7 +271,7 @@ class Reach:
             addresses = list(inside(thing)) if inside is not None else []
             if head is not None:
                 batch.add_one(thing, id(thing) - head)
-            elif not addresses: # an object without addresses may come again: most are small strings
+            elif not addresses: # an object without addresses is not remembered: most are small strings
                 continue
             if not collected: # others come only once
                 seen.add(id(thing))
@@ -287,7 +286,7 @@ class Reach:
             things.append(thing)
 
     def _go_deeper(self) -> None:
-        """Follows what blocks of objects of extension types point to, from block to block."""
+        """Follows pointers in the blocks of extension objects, from block to block."""
         level, seen = self.deep, set[int]()
         try:
             memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
@@ -300,7 +299,7 @@ class Reach:
                 for thing, addresses in level:
                     self.starts.add(thing, addresses)
                 self.starts.flush()
-                if len(seen) > DEEP: # a number that takes little time, even after the deadline
+                if len(seen) > DEEP: # a number of blocks that takes little time, even after the deadline
                     break
         finally:
             os.close(memory)
@@ -385,8 +384,8 @@ class Group:
 
 def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label: Callable[[int], Any],
                seconds: float) -> tuple[list[dict[str, Any]], bool]:
-    """A line for each group of blocks that stay, of runs up to `before` (0: of any), and whether time was too short for
-    all of them. `label` names owners whose ids differ from run to run."""
+    """A line for each group of blocks that stay, from runs up to `before` (0: all runs), and whether time was too
+    short for all of them. `label` names owners whose ids differ from run to run."""
     begun = time.thread_time()
     paths = {stack: one.path for one in wanted for stack in one.stacks}
     reach = Reach(ask, set(paths), before, referrers.Deadline(seconds * SHARE))

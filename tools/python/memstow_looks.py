@@ -16,7 +16,7 @@ from typing import Any, Optional
 COLLECT, HOLDERS = 7, 8                 # MEMSTOW_ASK_COLLECT, MEMSTOW_ASK_HOLDERS
 KINDS = 1 << COLLECT | 1 << HOLDERS
 FOR_EVER = 2**32 - 1                    # milliseconds
-# of processor time: when a person asks, and when the question comes with another one;
+# seconds of processor time: if a person asks; if the question comes along with another one
 SECONDS = {"find": 10.0, "offer": 3.0}
 MANY_BLOCKS = 3                         # the factor if each Python object has a block of its own
 
@@ -92,8 +92,8 @@ class Looks:
             return -errno.EIO, f"{type(error).__name__}: {error}"
 
     def _holders(self, text: str) -> tuple[int, str]:
-        """Parses WORD RUN PATH=STACK,STACK…: after `more` another message follows; `offer` and `find` are the last.
-        Blocks of later runs than RUN do not count."""
+        """Parses WORD RUN PATH=STACK,STACK… If WORD is `more`, another message follows; `offer` and `find` are the
+        last message. Blocks of later runs than RUN do not count."""
         word, run, *stacks = text.split()
         self.asked += stacks
         if word == "more":

@@ -9,9 +9,9 @@ themselves.
     finally:
         memstow.comfy.run_ended()         # ComfyUI's own worker needs no such call
 
-In: models as nodes pass them, and ends of runs. Out: calls of the node pack. Never: an exception if memstow or its pack
-is not there. In that case every call does nothing and returns False, and the first one says why. docs/comfyui.md is the
-guide."""
+In: models as nodes pass them, and ends of runs. Out: calls of the node pack. It raises no exception if memstow or
+its pack is not there. In that case every call does nothing and returns False, and the first one says why.
+docs/comfyui.md is the guide."""
 from __future__ import annotations
 
 import logging

@@ -81,9 +81,9 @@ class Thread(threading.local):
 
 
 class Pools:
-    """The pools of all models. A model may die wherever Python collects garbage, even in this class, and its death
-    drops its pools. So a thread may take the lock twice, a pool is taken before anything else is done with it, and
-    nothing is released twice."""
+    """The pools of all models. A model may die wherever Python collects garbage, even inside this class, and its death
+    drops its pools. Three rules follow: a thread may take the lock twice; a pool is taken before anything else is
+    done with it; nothing is released twice."""
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
@@ -112,7 +112,8 @@ class Pools:
             self._enter(owner)
 
     def stay_outside(self, more: int) -> None:
-        """Keeps this thread out of pools while the sum of these numbers is above 0, from the next follow() on."""
+        """Adds to a counter of this thread. While it is above 0, the thread stays out of pools, from the next follow()
+        on."""
         self.thread.outside += more
 
     def adopt(self, owner: int, other: int) -> None:

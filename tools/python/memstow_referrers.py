@@ -29,7 +29,7 @@ PACK, APPLICATION, LIBRARY, STANDARD, OURS = range(5)
 
 
 class Deadline:
-    """A limit in seconds of this thread's processor time from now on, for one look, whatever it has to find."""
+    """A limit in seconds of this thread's processor time, counted from now, for one search."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self.end = time.thread_time() + seconds
@@ -45,7 +45,7 @@ def is_a(thing: Any, kinds: Any) -> bool:
 
 
 def dictionary(thing: Any) -> dict[Any, Any]:
-    """The object's __dict__, if it exists already and is a dictionary."""
+    """The object's __dict__, if it is a dictionary that exists already."""
     try:
         own = object.__getattribute__(thing, "__dict__")
     except AttributeError:
@@ -159,7 +159,8 @@ def is_ours(frame: types.FrameType) -> bool:
 
 
 def running(ignored: set[int]) -> dict[int, list[Place]]:
-    """The places by the id of the object that they refer to, without memstow's functions and frames with these ids."""
+    """Variables by the id of the object that they refer to. memstow's own functions are left out, and frames with
+    these ids."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found: dict[int, list[Place]] = {}
     for ident, innermost in sys._current_frames().items():
@@ -227,7 +228,8 @@ def _line_of(code: types.CodeType, line: Optional[int]) -> str:
 
 
 def _of_function(function: types.FunctionType, part: Any, then: Any) -> str:
-    """The step from a function: `part` is its closure, its defaults…; `then` is the object that this refers to."""
+    """The step from a function to `part`: its closure, its defaults and so on. `then`: the object that `part` refers
+    to."""
     code = function.__code__
     if part is function.__closure__ and part is not None:
         names = [name for name, cell in zip(code.co_freevars, part) if cell is then]
@@ -288,8 +290,8 @@ _FINALIZER = weakref.finalize._Info # type: ignore[attr-defined]
 
 
 def _is_said(holder: Any, thing: Any, before: Any) -> bool:
-    """Whether the previous step has named this one already: the dictionary of an instance or function, its closure and
-    so on."""
+    """Whether the previous step has named this holder already: the dictionary of an instance or function, a closure
+    and so on."""
     if before is None or type(holder) not in (dict, tuple):
         return False
     if type(before) is types.FunctionType:
@@ -318,7 +320,7 @@ def _part(holder: Any, thing: Any) -> Optional[str]:
 
 
 class Models:
-    """The torch modules, and for each part the module that has it: by the part's id, and by the id of the dictionary
+    """The torch modules. For each part: the modules that have it, by the part's id and by the id of the dictionary in
     between."""
 
     def __init__(self) -> None:
@@ -364,7 +366,7 @@ class Way:
 
     def _parties(self) -> Iterator[tuple[int, int, int, str]]:
         """(rank, likelihood, distance, name) for each owner of code on the way. Code that directly holds the object
-        comes first, then the code that the way begins with, then classes of objects on the way."""
+        comes first, then code at the beginning of the way, then the classes of objects on the way."""
         for distance, thing in enumerate(self.things[-2::-1]):
             for likelihood, (rank, name) in _parties_of(thing):
                 yield rank, likelihood, distance, name
@@ -445,8 +447,8 @@ class Holder(NamedTuple):
 # ---- the search
 
 class Search:
-    """Searches outwards from several objects at once. Every object that is met stays in one list, so that nothing else
-    here refers to any; all other notes are indices of that list."""
+    """Searches outwards from several objects at once. All objects that are met are in one list, and all other notes
+    are indices of that list. So the search itself adds no other references."""
 
     def __init__(self, targets: list[Any], ignored: Iterable[int], deadline: Deadline,
                  nested: Optional[list[Any]] = None) -> None:
@@ -524,8 +526,8 @@ class Search:
                     self._go_on(holder, target, thing, following)
 
     def _go_on(self, holder: Any, target: int, thing: int, following: dict[Any, Any]) -> None:
-        """From a part of a model, goes on to the whole model at once. Objects between are held by nothing else, or die
-        with it."""
+        """Goes from a part of a model to the whole model at once. Objects in between are held only by the model, or
+        die with it."""
         module = self.models.of_dictionary(holder)
         if module is not None:
             self._go_on(module, target, thing, following)
@@ -550,8 +552,8 @@ class Search:
             place.frame is frame for places in self.places.values() for place in places)
 
     def _nested_around(self, wanted: set[int]) -> list[Any]:
-        """Dictionaries and tuples around the wanted ids that the collector does not know, because they only hold
-        objects that it does not know (bytes, arrays, numbers)."""
+        """Dictionaries and tuples around the wanted ids that the collector does not know. It does not know them
+        because they hold only objects that it does not know (bytes, arrays, numbers)."""
         if not wanted:
             return []
         if self.nested is None:
@@ -560,7 +562,7 @@ class Search:
         return [one for one in self.nested if not wanted.isdisjoint(map(id, gc.get_referents(one)))]
 
     def unfinished(self, target: int) -> list[Way]:
-        """Ways that end at something without a name: the most useful of them."""
+        """Ways that begin at an object without a name: the most useful ones."""
         inner = {ahead.get(target) for ahead in self.ahead}
         found = [Way(self.way_to(target, number), self.modules) for number, ahead in enumerate(self.ahead)
                  if ahead.get(target, -1) >= 0 and number not in inner]
@@ -597,8 +599,8 @@ def best_rank() -> int:
 
 def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Deadline] = None,
          all_of_them: bool = False, nested: Optional[list[Any]] = None) -> tuple[list[list[Holder]], bool]:
-    """The holders of each target, the most useful first, and whether time was over too early. Without `all_of_them` one
-    way to a culprit is enough. `nested`: the result of untracked(), if it is known."""
+    """The holders of each target, the most useful first, and whether time ran out. Without `all_of_them`, the search
+    for a target ends with the first way to a culprit. `nested`: the result of untracked(), if it is known."""
     best = best_rank()
 
     def is_enough(ways: list[Way]) -> bool:

@@ -150,7 +150,7 @@ class _Writer:
         return {"N": [self.lent(host, host.ctypes.data, host.nbytes), host.dtype.str, list(host.shape)]}
 
     def leaf(self, value: Any) -> dict[str, Any]:
-        """Any other value: a pickle, with its tensors and large buffers beside it."""
+        """Any other value: a pickle; tensors and large buffers are stored beside it."""
         buffers: list[Any] = []
         begin = len(self.segments)
         self.shared.clear()
@@ -165,7 +165,8 @@ class _Writer:
         return {"P": [_name(value), self.add(text), *(self.add(buffer.raw()) for buffer in buffers)]}
 
     def within(self, value: Any) -> Optional[dict[str, Any]]:
-        """The table of a tensor within a pickle. None: it, or what it is, goes with the pickle."""
+        """The table of a tensor within a pickle. None: the tensor, or the value that it is part of, goes into the
+        pickle."""
         torch = _module("torch")
         if not torch or type(value) is not torch.Tensor or value.requires_grad or not _is_plain(value) or vars(value):
             return None
@@ -201,8 +202,8 @@ class _Writer:
 
 
 class _Beside:
-    """The common part of both picklers. A model anywhere in the value means that it must be passed by reference. What
-    `within` has a table for is beside the pickle."""
+    """The common part of both picklers. If there is a model anywhere in the value, the value must be passed by
+    reference. Objects for which `within` has a table are stored beside the pickle."""
     within: Any
 
     def persistent_id(self, value: Any) -> Any:
@@ -276,7 +277,8 @@ def _written(value: Any) -> tuple[_Writer, Any]:
 
 
 def _check_reads(value: Any, writer: _Writer, table: Any) -> None:
-    """Not all that pickle writes can be read, as some exceptions; the store would lose them."""
+    """Checks that the pickle can be read. Some pickles cannot, for example of some exceptions, and the store would
+    lose them."""
     try:
         _Reader(writer.segments, True).any(table)
     except Exception as error:

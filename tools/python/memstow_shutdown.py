@@ -189,11 +189,11 @@ _left_loop = False # set by another thread
 
 
 def quit_qt(name: str = "qt", *, delete: Iterable[Any] = (), seconds: float = SECONDS) -> None:
-    """Ends the event loop of the process's Qt application, if there is one, after everything else, when the threads
-    have ended. This happens on the application's own thread, whichever thread runs the shutdown. Waiting events are
-    delivered, the objects of `delete` are deleted (deleteLater) with all others that were to be, and the application
-    quits. If run() is called on the application's thread, it delivers events while it waits, but not those of keyboard
-    and mouse. So a thread that needs an answer from the window can end."""
+    """Ends the event loop of the process's Qt application, if there is one. This comes last, when the threads have
+    ended. It happens on the application's own thread, whichever thread runs the shutdown. Waiting events are
+    delivered; the objects of `delete`, and all others with a pending deleteLater, are deleted; and the application
+    quits. If run() is called on the application's thread, it delivers events while it waits, except those of
+    keyboard and mouse. So a thread that waits for an answer from the window can end."""
     if name in _quits:
         raise ValueError(f"there is a quit_qt {name!r}")
     _mark()
@@ -280,7 +280,7 @@ def _send_to_loop(core: Any, application: Any, work: Callable[[], Any], seconds:
 
 
 def _quit_all() -> list[tuple[str, str]]:
-    """(name, error) of each that failed."""
+    """Runs the calls. Returns (name, error) of each call that failed."""
     global _left_loop
     failed = []
     for name, one in list(_quits.items()):
@@ -304,10 +304,10 @@ def _quit_all() -> list[tuple[str, str]]:
 # ---- processes
 
 def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subprocess.Popen:
-    """subprocess.Popen(argv, **options) in a process group of its own, registered as by process(). All that it starts
-    ends with it, unless it leaves the group. This holds even if it has ended before, as launcher scripts do, as long as
-    it was not waited for. Ctrl-C at a terminal does not reach it. MEMSTOW_STARTED in its environment lets reap find
-    what it started after a crash."""
+    """subprocess.Popen(argv, **options) in a process group of its own, registered as by process(). Processes that it
+    starts end with it, unless they leave the group. This holds even if it has ended itself, as launcher scripts do,
+    until somebody has waited for it. Ctrl-C at a terminal does not reach it. After a crash, `memstow reap` finds
+    the processes that it started by MEMSTOW_STARTED in their environment."""
     if not {"process_group", "start_new_session", "preexec_fn"} & options.keys():
         options.update({"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True})
     number = time.monotonic_ns() # unique among the starts of this program
@@ -322,9 +322,9 @@ def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subp
 
 
 def _environment(asked: Optional[Mapping], number: int) -> dict:
-    """The environment with the mark by which reap knows what the process starts. MEMSTOW_SERVER_MODE is left out,
-    because it was meant for this program. Otherwise a server that lives on would later leave its own children
-    behind."""
+    """The environment with the mark by which reap recognises descendants of the process. MEMSTOW_SERVER_MODE is left
+    out, because it was meant for this program: a server that lives on would otherwise leave its own children behind
+    later."""
     environment = dict(os.environ if asked is None else asked)
     if asked is None:
         environment.pop("MEMSTOW_SERVER_MODE", None)
@@ -334,8 +334,8 @@ def _environment(asked: Optional[Mapping], number: int) -> dict:
 
 def process(process: Any, name: str = "", keep: bool = False) -> Any:
     """Registers a subprocess.Popen or a pid: it ends with this process, or lives on with keep=True. If it leads a
-    process group, as by start(), what it has started ends with it. Returns the process. If the list cannot be written,
-    it is ended all the same, but after a crash it would not be found."""
+    process group, as after start(), the whole group ends with it. Returns the process. If the list cannot be
+    written, the process still ends with this one, but after a crash it would not be found."""
     return _register(process, name, keep)
 
 
@@ -398,8 +398,9 @@ def _group(number: int) -> dict[int, str]:
 
 
 def _with_kin(kin: set[int], table: dict[int, list[str]], groups: Callable[[set[int], int], set[int]]) -> set[int]:
-    """`kin`, what they have started, and the members of groups and sessions that one of them began, as
-    preload/shared/kin.h has it. groups(kin, parent): the groups and sessions that count for a child of that parent."""
+    """`kin`, the processes that they have started, and the members of groups and sessions that one of them began (the
+    rule of preload/shared/kin.h). groups(kin, parent): the groups and sessions that count for a child of that
+    parent."""
     while more := {pid for pid, fields in table.items() if pid not in kin and (
             int(fields[1]) in kin or not groups(kin, int(fields[1])).isdisjoint(map(int, fields[2:4])))}:
         kin = kin | more
@@ -428,8 +429,8 @@ def _signal(pid: int, start: str, number: int) -> None:
 
 class _Ending:
     """A process that is to end, with the members of the group that it leads. The number of a group is not reused while
-    the group has members. So if a member of the last look is still there, all present members belong to the group. A
-    leader that was not waited for proves that, too."""
+    the group has members, or while nobody has waited for the leader. So in both cases all present members belong to
+    the group."""
 
     def __init__(self, pid: int, start: str) -> None:
         self.pid, self.start, self.there = pid, start, {pid: start}
@@ -521,8 +522,8 @@ def _look() -> dict[int, str]:
     kin = {os.getpid(), *(pid for pid, fields in later.items() if fields[19] == seeds.get(pid))}
     gone = {pid for pid in _known if pid not in later}
 
-    # Processes of this program's own group may be others, for example the rest of a pipeline. They are told apart by
-    # their parent, which is also this program's.
+    # Processes of this program's own group may be strangers, for example the rest of a pipeline. Strangers have the
+    # same parent as this program.
     def groups(kin: set[int], parent: int) -> set[int]:
         return kin | gone if parent != os.getppid() else (kin | gone) - {os.getpid()}
     kin = _with_kin(kin, later, groups)
@@ -652,8 +653,8 @@ def _run_stage(name: str) -> list[Handler]:
 
 
 def _run_both(name: str) -> tuple[list[Handler], int]:
-    """Runs a stage in Python, then in C. Returns the handlers that failed, and for C their number. Drains share their
-    time."""
+    """Runs a stage in Python, then in C. Returns the Python handlers that failed, and the number of
+    failed C handlers. Drains share their time."""
     counts: list[int] = []
 
     def in_c() -> None:
@@ -708,9 +709,9 @@ def _cancel_limit() -> None:
 def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterable[str] = (),
         server_mode: Optional[bool] = None, goes_on: bool = False) -> Result:
     """Runs the whole sequence, once; further calls do nothing. When the limit is over, the process is ended with
-    `status`. `server_mode` lets processes live on: those whose names are in `keep`, or all named ones if it is empty.
-    None: MEMSTOW_SERVER_MODE decides: names with commas between, or "all"; "" and "0" mean no. `goes_on`: the process
-    continues, and there is no limit any more when this has returned."""
+    `status`. With `server_mode`, processes live on whose names are in `keep`; if `keep` is empty, all that have a
+    name. server_mode=None: MEMSTOW_SERVER_MODE decides; it is a list of names with commas, or "all"; "" and "0"
+    mean no. `goes_on`: the process continues afterwards, without a limit."""
     global _running
     with _lock:
         if _running:
@@ -767,8 +768,9 @@ def _run(reason: str, limit: float, status: int, spared: list[Process], goes_on:
 
 
 def at_exit(**options: Any) -> None:
-    """Calls run() when Python ends, before it waits for its threads; options are those of run(). If another thread runs
-    it already, for example after a signal, its end is waited for: Python would otherwise end in the middle of it."""
+    """Calls run() when Python ends, before Python waits for its threads; options are those of run(). If another thread
+    is in run() already, for example after a signal, waits for its end, because Python would otherwise end in the
+    middle of it."""
     options.setdefault("reason", "the program ends")
     _mark()
 
@@ -786,9 +788,9 @@ def at_exit(**options: Any) -> None:
 
 def on_signals(*numbers: int, **options: Any) -> None:
     """Calls run() on SIGTERM and SIGINT (or the given signals), and then ends the program with 128 + the number. It
-    runs on a thread of its own; if the program ends in the meantime, Python waits for that thread. Code behind Qt's
-    event loop has three seconds. Under memstow the limit counts from the signal, even if Python never gets to run
-    again."""
+    runs on a thread of its own; if the program ends in the meantime, Python waits for that thread. Code that
+    follows Qt's event loop has three seconds. Under memstow the time limit begins with the signal, even if no
+    Python code runs any more."""
     _mark()
 
     def answer(number: int, _frame: Any) -> None:

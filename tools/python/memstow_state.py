@@ -114,8 +114,8 @@ def _home() -> str:
 def open(loop: str, *, use_ram: bool = True, ram_limit: Optional[int] = None, persist_prefix: Optional[str] = None,
          directory: Union[str, os.PathLike[str], None] = None) -> "Store":
     """Opens a loop's store. With persist_prefix, a name below `directory`, it continues from the last committed
-    generation, also of a killed process. use_ram=False: values are in files. ram_limit: so many bytes of them are in
-    memory, and values beyond that in files."""
+    generation, also of a killed process. use_ram=False: all values are in files. ram_limit: at most so many bytes
+    of values are in memory, and the others in files."""
     global _library
     if not available():
         raise StateError(errno.ENODEV, "a loop's state is in memstow's hands: " + memstow.ADVICE)
@@ -302,7 +302,7 @@ class Store:
 
 
 def _address(segment: Any, kept: list[Any]) -> tuple[int, int]:
-    """The address of a piece of memory. The object that keeps it valid is added to `kept`."""
+    """The address of a piece of memory. Adds to `kept` the object that keeps the memory valid."""
     view = memoryview(segment).cast("B") if len(segment) else memoryview(b"")
     if not view.nbytes:
         return 0, 0

@@ -5,9 +5,9 @@ torch.cuda._memory_viz).
     python3 -m memstow_viz FILE|PID OUT.pickle
 
 PyTorch's own snapshots show nothing of what is allocated with cudaMallocAsync, nor of other libraries' memory; the
-ledger has all of it. Each block is a segment; one that holds parts of several owners has a block for each of them. The
-outermost frames of a stack say whose it is. Needs the memstow command (in MEMSTOW, or on the PATH) and nothing of
-PyTorch's."""
+ledger has all of it. Each block of the ledger is a segment. A block with parts of several owners has one block of
+the viewer for each part. The outermost frames of a stack are the owners. Needs the memstow command (in MEMSTOW, or
+on the PATH) and nothing of PyTorch's."""
 import json, os, pickle, subprocess, sys
 
 VIEWED = {"device", "pool", "managed", "vmm"}

@@ -92,7 +92,8 @@ int counters_find_wide(struct reader *reader) {
     return 0;
 }
 
-/* Reads from the file of a process that is gone, in windows: neighbouring counters were made one after the other. */
+/* Reads from the file of a process that is gone. It reads windows, because neighbouring counters were made one after
+ * the other and are needed together. */
 static int read_window(struct reader *reader, uint64_t offset, uint64_t end, struct snap_counter *counter) {
     struct wide_counters *wide = &reader->wide;
     if (offset < wide->window || offset + sizeof *counter > wide->window + wide->window_length) {
@@ -106,7 +107,8 @@ static int read_window(struct reader *reader, uint64_t offset, uint64_t end, str
     return 0;
 }
 
-/* A wide counter may be newer than the list of sections. It is then reported as missing, and another try finds it. */
+/* Reads a wide counter. It may be newer than the list of sections. Then it is reported as missing, and the next try
+ * finds it. */
 static int read_wide(struct reader *reader, const struct chunk_ref *ref, uint64_t address,
                      struct snap_counter *counter) {
     *counter = (struct snap_counter){0};
@@ -273,8 +275,8 @@ void counters_link_blocks(struct reader *reader) {
         image->mappings[i].site = find_total(reader, image->mappings[i].site, SNAP_MAPPED);
 }
 
-/* Names the sites of the totals, and drops totals of free sites. A killed process may leave such a total, of a site
- * that it was closing; no memory of it was live. */
+/* Names the sites of the totals, and drops totals of free sites. A process that was killed while it closed a site may
+ * leave such a total; none of its memory was live. */
 int counters_name_sites(struct reader *reader) {
     struct image *image = reader->image;
     struct snap_site *sites;
@@ -298,8 +300,8 @@ int counters_name_sites(struct reader *reader) {
     return 0;
 }
 
-/* Sums the slots by thread. This comes after the sites have settled, so the figures of a running thread are a moment
- * newer. `total` of a slot already includes the counters of sites that were freed since. */
+/* Sums the slots by thread. This comes after the sites have settled, so in a running process these figures are a moment
+ * newer. `total` of a slot also has the counters of sites that were freed since. */
 int counters_sum_threads(struct reader *reader) {
     struct chunk_ref *refs;
     size_t count;

@@ -136,7 +136,7 @@ static void add_comparison(char text[CUPTI_SENTENCE], const struct cupti_image *
     add_lost(text, head);
 }
 
-/* Records that CUPTI had not delivered are gone with the process. */
+/* Says that records which CUPTI had not delivered were lost at the end of the process. */
 static void add_source(char text[CUPTI_SENTENCE], const struct image *image) {
     const struct snap_cupti *head = &image->cupti.head;
     uint64_t began = image->header.start_ns, since = head->read_ns > began ? head->read_ns - began : 0;

@@ -82,8 +82,8 @@ static uint32_t fold_sequence(const struct reader *reader) {
     return sequence;
 }
 
-/* Waits for the end of a fold before anything is read. Ids are given away in groups: if some were given away since
- * `seen` (unless `seen` is odd), others will follow soon. The wait has a limit, because the process may be stopped. */
+/* Waits for the end of a fold before anything is read. Ids are given away in groups. If some were given away since
+ * `seen` (unless `seen` is odd), more will follow soon. The wait has a limit, because the process may be stopped. */
 static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits) {
     const struct timespec pause = {.tv_nsec = FOLD_WAIT_NS};
     uint32_t now = fold_sequence(reader);
@@ -94,8 +94,8 @@ static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits
     }
 }
 
-/* Whether sites were folded during the reading: their figures may then stand for other sites. A process that was killed
- * during a fold leaves totals of dead sites behind, in no site or in the wrong one. */
+/* Whether a fold happened during the reading, so that figures may stand for other sites. If a process was killed during
+ * a fold, totals of dead sites may be missing or belong to the wrong site. */
 static bool folds_meanwhile(const struct reader *reader) {
     uint32_t before = reader->image->header.fold_sequence;
     return before & 1 || (reader->live && fold_sequence(reader) != before);

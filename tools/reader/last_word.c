@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Whether the header is of the process. A program that was replaced by exec has recorded that; the status belongs to
- * the last program. */
+/* Whether the header is of the process that ended. A program that was replaced by exec has recorded that in its own
+ * header; the exit status belongs to the last program. */
 static bool last_word_is_of(const struct snap_header *header, const uint8_t run_id[16], pid_t pid) {
     return header->kind == SNAP_LEDGER && header->pid == (uint32_t)pid && header->state != SNAP_EXECED &&
            memcmp(header->run_id, run_id, sizeof header->run_id) == 0;

@@ -67,7 +67,7 @@ int misuse_image_lend(struct reader *reader) {
     return result;
 }
 
-/* From here on the places are as in a snapshot. */
+/* From here on the places have the form of a snapshot. */
 void misuse_image_take_back(struct reader *reader) {
     struct image *image = reader->image;
     image->total_count -= image->misuse_count * SNAP_MISUSE_PLACES;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { SECTIONS_MAX = 1 << 20 };
-/* No honest table comes near it; a sparse file could exceed it. */
+/* the limit for a table: honest tables are much smaller, but a sparse file could claim more */
 static const uint64_t TABLE_BYTES_MAX = UINT64_C(1) << 31;
 
 int reader_damaged(const struct reader *reader, uint64_t offset, const char *why) {

@@ -21,7 +21,7 @@ struct wide_counters {
     struct wide_section {
         struct section section;
         uint64_t address; /* its address in the process */
-    } sections[32];       /* each is twice as large as the previous one */
+    } sections[32];       /* each section is twice as large as the previous one */
     size_t count;
     bool missing;    /* more of them exist, in sections that are not known yet */
     uint64_t window; /* of a process that is gone: offset of the last window that was read */

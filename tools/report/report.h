@@ -11,7 +11,7 @@
 #include "tools/symbols/symbols.h"
 #include "tools/base/text.h"
 
-/* For a page: a document that the command adds, whose view is shown first. */
+/* A document that the command adds to a page. The page opens with its view. */
 struct report_tab {
     const char *command;
     const char *text;
@@ -30,7 +30,7 @@ struct report {
     bool python;             /* in a profile: Python frames only */
     bool min_given;          /* in a profile: */
     uint64_t min;            /* branches of fewer bytes are merged */
-    size_t top_sites;        /* `top` for sites in JSON: each has a call stack of perhaps a hundred frames */
+    size_t top_sites;        /* `top` for sites in JSON, which have call stacks of perhaps a hundred frames */
     const char *match;       /* NULL: no --match */
     const uint8_t *kept;     /* by node: whether --match keeps it. NULL: it keeps all */
     struct symbols *symbols; /* names of frames */
@@ -126,7 +126,7 @@ void report_text_residency(const struct report *report);
 int report_text_blocks(const struct report *report);
 /* Prints what --match leaves, and its share. Returns whether anything is left. Without --match it prints nothing. */
 bool report_text_match(const struct report *report);
-/* For a form without place for that: says on standard error if nothing is left. */
+/* For a form that has no place for it: says on standard error if --match leaves nothing. */
 void report_tell_match(const struct report *report);
 
 /* The rows of large blocks and mappings in text and JSON, the biggest first. NULL: no memory. */

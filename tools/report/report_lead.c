@@ -40,7 +40,7 @@ static const struct snap_owner *largest_model(const struct roster *roster, uint6
     return NULL;
 }
 
-/* Whether a model was named: one that holds at least `floor` bytes. -1: no memory. */
+/* Prints the largest model, if it holds at least `floor` bytes. Returns whether it did; -1: no memory. */
 static int where_model(const struct report *report, uint64_t floor) {
     struct roster roster;
     uint64_t bytes;

@@ -1,4 +1,4 @@
-/* report_match.c — the part of a report that matches --match; see report.h. */
+/* report_match.c — what --match leaves of a report; see report.h. */
 #include "tools/base/complain.h"
 #include "tools/report/report.h"
 

@@ -21,7 +21,7 @@ static void text_place(const struct report *report, const char *what, const stru
     innermost_print(&stack, stdout, 6);
 }
 
-/* Any of these blocks may be the one, or none of them. */
+/* Prints blocks that a kernel may have used. Any of them may be at fault, or none. */
 static void text_fault(const struct report *report, const struct snap_misuse *misuse) {
     const struct snap_misuse_place *made = &misuse->places[SNAP_MISUSE_ALLOCATED];
     struct text_line words;

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { FILES_SHOWN = 5, HEADERS_SHOWN_FROM = 32 }; /* headers are shown from this part of the RSS on: one in 32 */
+enum { FILES_SHOWN = 5, HEADERS_SHOWN_FROM = 32 }; /* headers are shown if they take 1/32 of the RSS or more */
 
 /* A column of names takes the extra width of a wide terminal. */
 static int wider(int columns) { return columns + text_width() - 80; }

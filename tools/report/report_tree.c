@@ -18,11 +18,11 @@ enum {
     TREE_INDENT = 22,
     TREE_ERROR = 8, /* additional lines if the bytes are estimates */
     DEPTH_INDENTED = 16,
-    /* Of a chain of calls with the same bytes: frames shown at its outer end, at its inner end, and Python frames
-     * between. */
+    /* For a chain of calls with the same bytes: the number of frames shown at its outer end, at its inner end, and of
+     * Python frames between. */
     CHAIN_HEAD = 1,
     CHAIN_TAIL = 1,
-    LEAF_TAIL = 3, /* at the inner end of a chain that ends there, and neither divides nor goes on with less */
+    LEAF_TAIL = 3, /* at the inner end of a chain that has no callees worth showing */
     CHAIN_PYTHON = 4,
     PERCENT_SHOWN = 2, /* branches with a smaller part of the whole are left out */
     PERCENT_SAME = 1,
@@ -87,8 +87,8 @@ static bool goes_on(const struct tree_print *print, const struct limb *limb, con
     return limb->branch.bytes - branch->bytes <= print->total / 100 * PERCENT_SAME;
 }
 
-/* Follows the calls while only one of them is worth showing, and holds the same. Returns the number of parts at the
- * end, or -1. */
+/* Follows the calls as long as exactly one of them is worth showing and its bytes belong to the chain. Returns the
+ * number of parts at the end, or -1. */
 static int limb_follow(struct tree_print *print, struct limb *limb) {
     struct branch branch = limb->branch;
     struct branches next;
@@ -113,7 +113,8 @@ static bool allocates(const struct tree_print *print, struct calltree_line line)
     return !frame->python && innermost_is_allocator(frame->symbols[symbol_of(frame, line.level)].function);
 }
 
-/* Whether a chain divides inside of the allocator. C++'s library calls the program, too: it divides a chain. */
+/* Whether a chain divides inside the allocator. Functions of C++'s library do not count as allocator here, because they
+ * also call the program. */
 static bool divides_in_allocator(const struct tree_print *print, const struct limb *limb, size_t parts) {
     for (size_t i = 0; i < parts; i++) {
         const struct calltree_line *line = &limb->below.list[i].line;
@@ -212,7 +213,8 @@ static size_t tail_of(const struct tree_print *print, const struct limb *limb, s
     return divides_in_python(print, limb) ? 0 : CHAIN_TAIL;
 }
 
-/* How many lines at the inner end of a chain are left out: the allocator's, and all that is inside of Python. */
+/* How many lines at the inner end of a chain are left out: lines of the allocator, and all native lines inside of
+ * Python functions. */
 static size_t inside_of(const struct tree_print *print, const struct limb *limb) {
     size_t end = limb->count;
     if (limb->parts || innermost_shows_all()) return 0;
@@ -306,7 +308,7 @@ static size_t largest_next(const struct tree_print *print) {
     return largest;
 }
 
-/* Shows the largest limbs first. None is left out while a smaller one is shown. */
+/* Chooses limbs, the largest first. So no limb is left out while a smaller one is shown. */
 static void limbs_choose(struct tree_print *print, size_t budget) {
     size_t used = 0, index;
     while (used < budget && (index = largest_next(print))) {

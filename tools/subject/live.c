@@ -52,7 +52,8 @@ static bool strip_deleted(char *path) {
     return true;
 }
 
-/* Opens a path as the process sees it: it is resolved inside the process's root, and no link may lead out of that. */
+/* Opens a path as the process sees it: the path is resolved inside the process's root, and no link may lead out of that
+ * root. */
 static int open_inside(pid_t pid, const char *path) {
     char root[64];
     snprintf(root, sizeof root, "/proc/%d/root", (int)pid);
@@ -104,7 +105,8 @@ static int open_memory(const struct search *search, const struct mapped_file *ma
     return 0;
 }
 
-/* Opens by path; a deleted file by its address range; or reads the process's memory if neither is allowed. */
+/* Opens the ledger by its path. A deleted file is opened by its address range. If neither is allowed, reads the
+ * process's memory. */
 static int open_candidate(const struct search *search, const struct mapped_file *map, const char *path, bool deleted,
                           struct source *source) {
     int fd = deleted ? -1 : open_by_path(search, map, path);

@@ -1,5 +1,5 @@
-/* measure.c — see measure.h. Regions are cut where the ledger knows a change of use. The kernel merges neighbouring
- * mappings, and later the resident bytes of each use could not be told apart. */
+/* measure.c — see measure.h. The kernel merges neighbouring mappings into one region. So regions are cut where the
+ * ledger knows a change of use: later, the resident bytes of each use could not be told apart. */
 #include "tools/subject/measure.h"
 #include "tools/base/list.h"
 #include "preload/shared/residency.h"

@@ -16,8 +16,8 @@ struct subject {
 /* Returns 0, or an exit code after a complaint. A number is a PID; write ./NUMBER for a file of that name. */
 int subject_open(struct subject *subject, const char *argument, bool with_residency);
 int subject_open_pid(struct subject *subject, pid_t pid, bool with_residency);
-/* For several files of one process, in order of time: checks that this one continues the one before it, and then stands
- * for that. Begin with zeros. Returns 0, or an exit code after a complaint of the command. */
+/* For several files of one process, in order of time: checks that this file continues the file before it, and remembers
+ * it for the next call. Begin with zeros. Returns 0, or an exit code after a complaint of the command. */
 struct subject_before {
     struct snap_header header;
     uint64_t taken_ns; /* 0: there is none */

@@ -80,7 +80,7 @@ static void widen(struct range *range, uint64_t value, bool first) {
     if (first || value > range->high) range->high = value;
 }
 
-/* Ends a run. A figure that an earlier run did not have was 0 there, so its low is 0. */
+/* Ends a run. A figure that was missing in an earlier run was 0 there, so its lowest value is 0. */
 void figures_end_run(struct figures *figures) {
     for (struct figure *figure = figures->table; figure; figure = figure->hh.next) {
         widen(&figure->bytes, figure->run_bytes, figures->runs == 0);
@@ -141,7 +141,7 @@ void figures_cut(struct figures *figures, const struct figures *before, size_t m
 
 /* --- names --- */
 
-/* A hash of the whole text, which tells apart long names with the same beginning. */
+/* A hash of the whole text. It distinguishes long names that begin alike. */
 static uint32_t name_hash(const char *text) {
     uint32_t sum = 0x811C9DC5u;
     for (; *text; text++) sum = (sum ^ (unsigned char)*text) * 0x01000193u;

@@ -37,7 +37,7 @@ struct figures {
     struct figure *table;
     size_t count;
     uint32_t runs;
-    uint64_t floor; /* call sites below this in every run may be missing; 1: none are */
+    uint64_t floor; /* the floor: call sites that stay below it in every run may be missing; 1: none are missing */
     bool peak;      /* figures of the peak, not of live memory */
     bool with_cuda; /* a missing figure for devices means 0; otherwise devices were not looked at */
 };
@@ -65,7 +65,7 @@ const char *figure_name(const struct figure *figure);
 /* Sorts in the same order everywhere: total, owners, call sites; in each group the host's first; then by name. */
 void figures_sort(struct figures *figures);
 
-/* Keeps the range of the earlier baseline where all new figures lie in it, so that a new baseline differs only where
+/* Keeps the range of the earlier baseline wherever all new figures lie in it. So a new baseline differs only where
  * something changed. */
 void figures_settle(struct figures *figures, const struct figures *before);
 /* Raises the floor until at most `most` call sites are left, and drops the others. Call sites in `before` (may be NULL)

@@ -53,7 +53,7 @@ bool innermost_is_allocator(const char *function) {
     return found;
 }
 
-/* Where a stack is shown from: a frame, and one of the functions that are inlined into it. */
+/* Where the shown part of a stack begins: a frame, and a function that is inlined into it. */
 struct start {
     size_t frame;
     uint32_t symbol;
@@ -100,7 +100,7 @@ void innermost_of(struct innermost *innermost, const struct image *image, struct
         next = from.frame + 1;
         from = (struct start){python ? find_python(&stack, next) : next, 0};
     }
-    /* A note about one frame takes a line, too. */
+    /* a note about a single frame would take a line, too, so the frame is shown */
     if (stack.count - next == 1 && !innermost->inside)
         frame_add(innermost, &stack, (struct start){next++, 0}, INNERMOST_LINES);
     innermost->more = stack.count - next;

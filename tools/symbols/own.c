@@ -8,8 +8,8 @@
 
 static bool own_begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
-/* Whether the path is in the node pack: "…/custom_nodes/memstow/runs.py". The folder of a cloned repository may be
- * called ComfyUI-memstow. */
+/* Whether the path is in the node pack: "…/custom_nodes/memstow/runs.py". The folder may have another name, such as
+ * ComfyUI-memstow for a cloned repository. */
 static bool in_pack(const char *path) {
     static const char nodes[] = "custom_nodes/";
     const char *folder = strstr(path, nodes);
@@ -40,7 +40,7 @@ static bool is_library(const char *path) {
     return own_begins(path, "<frozen ") || (!third_party && strstr(path, "/lib/python3"));
 }
 
-/* 1: memstow's; 0: other code's; -1: undecided, so the caller decides. */
+/* 1: the code is memstow's; 0: it is other code; -1: it says nothing, so the caller decides. */
 static int verdict(const struct image *image, uint32_t id) {
     const struct snap_frame *frame = stack_frame(image, id);
     const struct snap_code *code = frame ? frame_code(image, frame) : NULL;

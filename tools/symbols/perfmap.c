@@ -20,7 +20,7 @@ enum {
     BYTES_MAX = 64 << 20, /* most bytes of the file that are read */
     LINE_MAX_BYTES = 8000,
     RANGES_MAX = 1 << 20,
-    RANGES_BACK = 64,    /* ranges that may begin between an address and the beginning of its own range */
+    RANGES_BACK = 64,    /* ranges that are looked at, from the last that begins before the address backwards */
     SLACK_NS = 100000000 /* file times come from a coarser clock */
 };
 
@@ -44,8 +44,8 @@ static bool is_from_here(const struct snap_header *header) {
     return memcmp(boot_id, header->boot_id, sizeof boot_id) == 0;
 }
 
-/* Whether the file was written while the process ran. Other processes may have had the pid before and after it. The end
- * of a killed process is not known. */
+/* Whether the file was written while the process ran: other processes may have had the pid before and after it. When a
+ * killed process ended is not known. */
 static bool is_of_its_time(const struct stat *st, const struct snap_header *header, pid_t pid) {
     uint64_t written = (uint64_t)st->st_mtim.tv_sec * 1000000000 + (uint64_t)st->st_mtim.tv_nsec;
     struct process other;

@@ -187,7 +187,8 @@ static void spans_sort(struct spans *spans) {
     if (spans->count) qsort(spans->list, spans->count, sizeof *spans->list, by_low);
 }
 
-/* The last span that begins at or before the address and reaches it: the innermost of nested ones. */
+/* The span for an address: the last one that begins at or before it and reaches it, which is the innermost of nested
+ * spans. */
 static const struct span *spans_find(const struct spans *spans, Dwarf_Addr address) {
     size_t low = 0, high = spans->count;
     while (low < high) {
@@ -345,7 +346,8 @@ static size_t names_by_debug(struct symfile *file, Dwarf_Addr address, struct sy
     return count;
 }
 
-/* If an address has several names, the one with the highest key is taken: a global one before a local one. */
+/* The rank of a symbol: of several names of an address, the one with the highest rank is taken. Global symbols come
+ * before local ones. */
 static Dwarf_Off symbol_key(const GElf_Sym *symbol, int index) {
     int binding = GELF_ST_BIND(symbol->st_info);
     uint64_t rank = binding == STB_GLOBAL ? 2 : binding == STB_WEAK ? 1 : 0;

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number of frames that name a call site. With fewer, different sites get one name; with more, each change of the
- * code between renames a site. */
+/* How many frames name a call site. With fewer frames, different sites would get one name. With more, each change of
+ * the code in between would rename a site. */
 enum { NATIVE = 6, BELOW_PYTHON = 2, PYTHON = 4 };
 
 static const char PROGRAM[] = "(program)"; /* in place of the program's own module */
@@ -93,8 +93,8 @@ static const char *base_of(const struct named_frame *frame, const struct symbol 
     return file ? symbols_short_path(file) : "?";
 }
 
-/* Whether it is libc. The names of its own functions depend on whether its debug symbols are installed, so all of libc
- * is one frame. */
+/* Whether the module is libc. All of libc counts as one frame, because the names of its internal functions depend on
+ * whether its debug symbols are installed. */
 static bool is_libc(const char *module) {
     return strncmp(module, "libc.so", 7) == 0 || strncmp(module, "libc-2", 6) == 0 ||
            strncmp(module, "ld-linux", 8) == 0;
@@ -106,8 +106,8 @@ static bool is_program(const struct image *image, const char *module) {
     return module && strcmp(module, image_fact(image, SNAP_FACT_EXE)) == 0;
 }
 
-/* Adds a frame to the name. With inlined functions it uses the outer function, because compilers inline differently.
- * False: the name ends here, after main or for lack of space. */
+/* Adds a frame to the name. Of inlined functions it takes the outer one, because compilers inline differently. False:
+ * the name ends here, after main or for lack of space. */
 static bool name_frame(char *name, size_t room, const struct image *image, const struct named_frame *frame,
                        bool *libc) {
     const struct symbol *symbol = &frame->symbols[frame->count - 1];

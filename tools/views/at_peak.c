@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 /* figures "at peak" may be off by 1/4 of it */ };
+enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 /* NEAR_LIVE: figures "at peak" may be off by 1/4 of the peak */ };
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 

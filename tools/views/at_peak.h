@@ -7,8 +7,8 @@
 
 /* Chooses between the picture and the live memory. A picture is taken when the total has fallen, so a program that only
  * grows has none, and a program that grows again has one of an earlier, lower peak. If the live memory is nearer to the
- * highest total, it becomes the picture, and image->picture_is_live is set. If nothing is live and no picture was
- * taken, there is none. */
+ * highest total, it becomes the picture, and image->picture_is_live is set. Without live memory and without a picture,
+ * there are no figures for the peak. */
 void at_peak_choose(struct image *image);
 /* The distance of the figures from the highest total. */
 int64_t at_peak_distance(const struct image *image);

@@ -29,8 +29,9 @@ bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out
     return device->used;
 }
 
-/* NVML's figure for this process, less live memory and memory that the pool and graphs keep: contexts, modules,
- * fragments. False: NVML does not tell. gap.live leaves out memory that was moved out of the device. */
+/* The rest of NVML's figure for this process: contexts, modules and fragments. It is NVML's figure less live memory
+ * (gap.live, without memory that was moved off the device) and less memory that the pool and graphs keep. False: NVML
+ * does not tell. */
 static bool line_own_rest(const struct cuda_line *line, int64_t *bytes) {
     const struct cuda_gap *gap = &line->gap;
     if (line->nvml.state != SNAP_NVML_KNOWN || !(line->nvml.flags & SNAP_NVML_HAS_OWN) || !gap->known) return false;

@@ -53,7 +53,7 @@ static void scale(struct image *image, size_t index) {
     if (!mixed) total->peak_blocks = peak.blocks;
 }
 
-/* For each tag: the total of blocks that are not samples, as 1 + its index. */
+/* By tag: 1 + the index of the total of its blocks that are not samples. */
 struct rests {
     size_t *by_tag, tags;
 };

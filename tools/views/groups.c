@@ -182,7 +182,7 @@ static int add_totals(struct groups *groups, const struct image *image, const st
         enum measure measure = groups->sides == 1 ? MEASURE_LIVE : groups->measure;
         row->side[side].live_bytes += total_measure(total, measure);
         row->side[side].live_blocks += total_measure_blocks(total, measure);
-        row->stack_node = node & INT32_MAX; /* an image has fewer nodes */
+        row->stack_node = node & INT32_MAX; /* fits, because an image has fewer nodes */
         row->stack_side = side & 1;
         if (groups->sides == 1) {
             row->alloc_bytes += total->alloc_bytes;
@@ -204,8 +204,8 @@ static int add_thread_row(struct groups *groups, const char *name, const struct 
     return 0;
 }
 
-/* Adds the row for inherited memory. Rows of threads count a free of inherited memory as any other free. This row adds
- * the memory that was so freed, so that all rows add up to the live memory. */
+/* Adds the row for inherited memory. Rows of threads count a free of inherited memory like any other free. So this row
+ * counts the freed inherited memory as allocated, and all rows add up to the live memory. */
 static int add_inherited(struct groups *groups, const struct image *image, int side) {
     struct row key = {0}, *row;
     if (!image->inherited.free_blocks) return 0;
@@ -331,7 +331,7 @@ int64_t row_growth_blocks(const struct row *row) {
 
 const struct row *groups_row(const struct groups *groups, size_t rank) { return &groups->rows[groups->order[rank]]; }
 
-/* The keys by which rows are sorted. Rows are large, and there may be a million, so these are sorted in their place. */
+/* The keys by which rows are sorted. They are sorted instead of the rows, which are large, and may be a million. */
 struct rank {
     int64_t first, second; /* the highest comes first */
     uint64_t stack;

@@ -49,8 +49,8 @@ static bool is_arena(const struct split *split, const struct snap_region *region
 }
 
 /* Whether anonymous memory that no mapping of the program explains is a heap of glibc, instead of a mapping of the C
- * library. Two cases count as heap altogether: a forked child, which does not know its parent's blocks one by one, and
- * allocators other than glibc's, whose heaps have another layout. */
+ * library. In two cases all such memory counts as heap: in a forked child, which does not know its parent's blocks one
+ * by one, and with allocators other than glibc's, whose heaps have another layout. */
 static bool is_heap(const struct split *split, const struct snap_region *region) {
     return is_arena(split, region) || holds_large_block(split, region) ||
            (split->image->header.flags & SNAP_FORK_CHILD) || !overhead_is_glibc(split->image);
@@ -79,8 +79,8 @@ static bool is_stowed(const struct split *split, const struct snap_region *regio
     return name[1] == '#' || strncmp(name + 1, ".memstow.", 9) == 0;
 }
 
-/* Adds a region. A module's private mapping owns pages of .data that the loader or the program wrote to. Its .bss is
- * the anonymous region right behind it. */
+/* Adds a region. In a private mapping of a module, pages without a file are .data that the loader or the program wrote
+ * to. The anonymous region right behind the mapping is the module's .bss. */
 static void add_region(struct split *split, const struct snap_region *region, struct piece piece) {
     const char *path = image_string(split->image, region->path);
     if (strcmp(path, "[heap]") == 0) {
@@ -97,7 +97,7 @@ static void add_region(struct split *split, const struct snap_region *region, st
         split->resident->program_data += piece.resident;
     } else if (!*path && is_heap(split, region)) {
         split->heap += piece.resident;
-    } /* all else belongs to the rest of the RSS */
+    } /* other memory belongs to the rest of the RSS */
 }
 
 static void add_piece(struct split *split, const struct snap_region *region, enum use use,
@@ -165,7 +165,8 @@ static void merge_files(struct resident *resident) {
     qsort(resident->files, used, sizeof *resident->files, resident_by_bytes);
 }
 
-/* The freed bytes, a limit for retained memory. The heap of a forked child also has memory that its parent freed. */
+/* The bytes that were freed, which limit retained memory. In a forked child, the heap also has memory that its parent
+ * freed. */
 static uint64_t resident_freed(const struct image *image) {
     if (image->header.flags & SNAP_FORK_CHILD) return UINT64_MAX;
     const struct sum *host = &image->host;
@@ -196,7 +197,7 @@ static void split_heap(struct split *split) {
     resident->own += resident->headers;
     resident->overhead = bytes_take(&left, split->overhead);
     resident->retained = bytes_take(&left, resident_freed(image));
-    /* Heaps of glibc hold nothing else. For other allocators that is not certain, so it goes to the rest. */
+    /* What is left of glibc's heaps is overhead. For other allocators that is not certain, so it goes to the rest. */
     if (overhead_is_glibc(image)) resident->overhead += left;
 }
 

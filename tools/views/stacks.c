@@ -1,8 +1,9 @@
 /* stacks.c — see stacks.h.
  *
- * Segments may lie anywhere among the words. So what is needed of a segment is computed from running sums over all
- * words: the number of marks between two words is a difference of two sums. The polynomial hash of the words between is
- * one, too, once the first sum is multiplied up. Work and memory grow with the tables only, whatever the nodes say. */
+ * Segments may lie anywhere among the words. So facts about a segment are computed from running sums over all words.
+ * The number of marks between two words is the difference of two sums. The polynomial hash of the words between is a
+ * difference, too, after the first sum is multiplied by a power of the base. Work and memory grow with the tables only,
+ * whatever the nodes say. */
 #include "tools/views/stacks.h"
 
 #include <stdlib.h>

@@ -38,7 +38,7 @@ static bool header_look(struct status *status, struct snap_header *header) {
 
 static uint64_t not_negative(int64_t value) { return value > 0 ? (uint64_t)value : 0; }
 
-/* In the background the terminal belongs to another program. */
+/* Whether memstow is in the foreground. If not, the terminal belongs to another program. */
 static bool in_foreground(void) { return tcgetpgrp(STDERR_FILENO) == getpgrp(); }
 
 static int terminal_width(void) {

@@ -36,8 +36,8 @@ static bool has_command(const struct exempt *exempt, pid_t pid) {
     return false;
 }
 
-/* Checks the names of a process. The kernel keeps only 15 bytes of a name, which others may share, so a longer name
- * must match the program's file. */
+/* Checks the names of a process. The kernel keeps only the first 15 bytes of a name, which other names may share. So a
+ * longer name must match the program's file. */
 bool exempt_has_process(const struct exempt *exempt, pid_t pid, const char *name) {
     return exempt->count && (has_name(exempt, name) || has_command(exempt, pid));
 }

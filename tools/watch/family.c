@@ -16,8 +16,8 @@
 
 enum { CHAIN_MOST = 4096 };
 
-/* Children that existed before the program started: those of a shell that became this process by exec. Start times in
- * ticks are too coarse to tell them apart. */
+/* Children that existed before the program started, when this process was a shell that then became memstow by exec.
+ * Start times in ticks are too coarse to recognise them. */
 static struct proc_table brought_along;
 
 static void keep_children(struct proc_table *table) {
@@ -121,7 +121,7 @@ static int take_ours(struct family *family, const struct proc_table *table) {
     return 0;
 }
 
-/* Marks earlier members as members, even if a parent ended while /proc was read and the link is gone. */
+/* Marks members of earlier looks as members. If a parent ended while /proc was read, the link to it is gone. */
 static void mark_known(struct family *family, const struct proc_table *table) {
     for (size_t i = 0; i < family->count; i++) {
         struct member *member = &family->members[i];
@@ -138,7 +138,7 @@ static void exempt(struct member *member) {
     member->here = false;
 }
 
-/* Reads a list, if a member of the family has written it; that member may be gone by now. */
+/* Reads a list if a member of the family has written it. That member may have ended. */
 static void spare_registered(struct family *family, const char *folder, const char *name) {
     struct registry registry;
     char path[4400];
@@ -171,8 +171,8 @@ static bool is_other_folder(const char *folder, struct stat *last) {
     return other;
 }
 
-/* Whether a member belongs to an exempt one, by the rule of kin.h. A parent that was seen counts even if it has
- * ended. */
+/* Whether a member belongs to an exempt process, by the rule of kin.h. A parent that was seen in an earlier look counts
+ * even if it has ended. */
 static bool is_of_spared(const struct family *family, const struct member *member) {
     for (size_t i = 0; i < family->count; i++) {
         const struct member *other = &family->members[i];

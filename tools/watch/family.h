@@ -30,7 +30,7 @@ struct member {
     uint64_t since_ns, since_rss, since_processor_ns; /* at family_mark */
     /* the ledger at that time; NULL: not looked at, or there is none */
     struct growth_look *growth;
-    uint64_t done_ns; /* when observe_look saw that its main thread had ended; 0: it did not */
+    uint64_t done_ns; /* when observe_look saw that its main thread had ended; 0: the main thread runs */
 };
 
 struct family {

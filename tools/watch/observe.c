@@ -14,7 +14,8 @@
 enum { RUNNING_SHARE = 100, ENDING_SHARE = 10, PATIENCE_S = 5, ROUNDS = 5, EMPTY_LOOKS = 8 };
 #define RUNNING_NS SECOND_NS
 #define ENDING_NS (SECOND_NS / 4)
-/* The least time from the first empty look on: finding a process that keeps forking takes many looks. */
+/* The least time between the first look that finds no process and the end: a process that keeps forking is hard to
+ * find, and takes many looks. */
 #define EMPTY_NS (2 * SECOND_NS)
 
 void observe_begin(struct observe *observe, struct launch *launch, char **argv, const struct exempt *exempt) {
@@ -31,7 +32,7 @@ void observe_end(struct observe *observe) {
 
 static bool is_ending(const struct observe *observe) { return observe->asked_ns || observe->ended_ns; }
 
-/* A zombie that is here still has other threads. Python's main thread would wait for them. */
+/* A zombie that still counts as here has other threads. Python's main thread would wait for them. */
 static bool is_done(const struct member *member) {
     return member->state == 'Z' || (member->state == 'S' && python_threads_at_end(member->pid));
 }
@@ -109,9 +110,9 @@ static bool has_children(void) {
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-/* Above each orphaned process tree is a child of this process. So without children nothing is left. A look alone may
- * miss a process that keeps forking and ending. If there are children outside the family (brought along by an exec, or
- * exempt), looks have to decide. */
+/* Whether nothing is left. Orphans become children of this process, so without children nothing is left. A look alone
+ * may miss a process that keeps forking and ending. But if there are children outside the family (from before an exec,
+ * or exempt), looks have to decide. */
 bool observe_is_over(const struct observe *observe) {
     if (!observe->launch->ended || observe->family.here) return false;
     if (observe->empty_looks >= EMPTY_LOOKS && duration_now() - observe->empty_ns >= EMPTY_NS) return true;
@@ -143,7 +144,7 @@ static size_t end_round(struct observe *observe, FILE *to) {
     return count;
 }
 
-/* Ends all. A process that ends may have started another one meanwhile. */
+/* Ends all processes. It repeats, because a process that ends may have started another one meanwhile. */
 size_t observe_end_all(struct observe *observe, FILE *to) {
     size_t ended = 0;
     for (int round = 0; round < ROUNDS; round++) {

@@ -32,8 +32,8 @@ int observe_step(struct observe *observe, uint64_t timeout_ns);
 void observe_look(struct observe *observe);
 /* Notes that the program is asked to end now. Only the first call counts. */
 void observe_asked(struct observe *observe);
-/* The first process that runs on although its main thread has ended, without a request to end; NULL: none. The search
- * stops when the program is asked to end, or has ended. */
+/* The first process whose main thread has ended while other threads run, although nobody asked it to end; NULL: there
+ * is none. The search stops when the program is asked to end, or has ended. */
 const struct member *observe_lingerer(const struct observe *observe);
 /* Whether the program has ended, and all that it started, except for exempt processes. */
 bool observe_is_over(const struct observe *observe);

@@ -23,8 +23,8 @@ void origins_clear(struct origins *origins);
 const char *origins_missing(const struct origins *origins);
 /* Begins a new list. If a line has the same stack as the previous one, it only says so. */
 void origins_list(struct origins *origins);
-/* Text for a handle without a stack: it was inherited, or no hook saw its opening. "" if it has a stack, or if nothing
- * is known of the process. */
+/* The reason why a handle has no stack: it was inherited, or no hook saw its opening. "": it has a stack, or nothing is
+ * known of the process. */
 const char *origins_without_stack(const struct origins *origins, const struct handle *handle);
 /* Prints when and where it was opened or started, each line indented; nothing if that is not known. */
 void origins_of_handle(struct origins *origins, const struct handle *handle, FILE *to, int indent);

@@ -47,7 +47,7 @@ static int registry_take_number(const struct document *document, struct jsontext
     return document_fault(document, value.at, why);
 }
 
-/* The number of a mark of this program. A list must not name marks of other programs. */
+/* Reads the number of a mark. The mark must be of this program: a list must not name marks of other programs. */
 static int take_mark(const struct document *document, struct jsontext object, struct registered *process) {
     const struct registered *parent = &document->registry->parent;
     struct jsontext value;
@@ -137,7 +137,8 @@ int registry_parse(struct registry *registry, const char *name, const char *text
     return member(&document, root, "processes", &value) < 0 ? -1 : take_processes(&document, value);
 }
 
-/* If the file did not belong to this user alone, another user could choose the processes to end. */
+/* Why the file is not trusted. If it did not belong to this user alone, another user could choose the processes to
+ * end. */
 static const char *not_trusted(const struct stat *st) {
     if (st->st_uid != geteuid()) return "it belongs to another user";
     return st->st_mode & (S_IWGRP | S_IWOTH) ? "others may write to it" : NULL;

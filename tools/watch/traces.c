@@ -28,7 +28,7 @@ const char *trace_word(enum trace_kind kind) {
 void traces_begin(struct traces *traces, char **arguments) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    /* Files get the time of the last tick, which may be slightly earlier. */
+    /* files get the time of the last tick, which may be slightly earlier than the clock */
     *traces =
         (struct traces){.arguments = arguments,
                         .started_wall_ns = (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec - CLOCK_GRAIN_NS};
@@ -224,7 +224,7 @@ void traces_note(struct traces *traces, const struct family *family) {
     note_segments(traces, family);
 }
 
-/* Whether an exempt process needs it. Of a segment only the number of its users is known. */
+/* Whether an exempt process needs the trace. For a System V segment, only the number of its users is known. */
 static bool is_needed(const struct family *family, const struct trace *trace) {
     struct shmid_ds segment;
     const struct member *member = find_pid(family, trace->pid);

@@ -1,7 +1,7 @@
 /* traces.h — things that a program leaves in the system after its processes: shared memory, temporary files, named
  * sockets, System V segments. The kernel does not remove these.
- * In: looks at the live family: its open and mapped files, and the process that made each. Out: those that are still
- * there. Only things of this user that appeared after the program began. */
+ * In: looks at the live family: its open and mapped files, and the process that made each. Out: the things that are
+ * still there. Only things of this user count that appeared after the program began. */
 #ifndef MEMSTOW_TRACES_H
 #define MEMSTOW_TRACES_H
 

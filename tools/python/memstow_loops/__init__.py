@@ -49,7 +49,7 @@ _pack: Optional[Pack] = None
 
 
 def serve(pack: Optional[Pack]) -> None:
-    """Makes the node pack run loops from now on. None: nothing runs them."""
+    """Makes the node pack run loops from now on. None: there is no node pack to run them."""
     global _pack
     _pack = pack
 

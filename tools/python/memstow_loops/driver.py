@@ -90,12 +90,12 @@ class Seen(Mapping[str, Any]):
 
 
 def unwrapped(value: Any) -> Any:
-    """The form of a value for callers: several outputs become a list."""
+    """A value in the form for callers: several outputs become a list."""
     return value[SEVERAL] if isinstance(value, Mapping) and SEVERAL in value else value
 
 
 def listed(value: Any) -> list[Any]:
-    """A value as a loader gives it: the outputs of a list, or the one that it is."""
+    """A value in the form for a loader: a list of outputs, which has one element if the value is a single output."""
     return list(value[SEVERAL]) if isinstance(value, Mapping) and SEVERAL in value else [value]
 
 
@@ -161,15 +161,15 @@ class Loop:
         self.versions[port] = self.versions.get(port, 0) + 1
 
     def committed_values(self, port: str) -> Optional[list[Any]]:
-        """The last committed value of a port, in the form of load(). None if there is none."""
+        """The last committed value of a port, as load() returns it. None if there is none."""
         place = self.plan.place(port)
         if place not in self.committed:
             return None
         return listed(self._committed_value(place))
 
     def _committed_value(self, key: str) -> Any:
-        """The committed value. During an iteration the store gives the value that was put in it, so the committed one
-        is kept from before."""
+        """The committed value of a key. During an iteration the store returns the values that were put in it, so
+        replaced values are kept here."""
         return copied(self.last[key]) if key in self.last else self.store.get(key)
 
     def values(self) -> dict[str, Any]:
@@ -217,7 +217,8 @@ class Loop:
                     self.store.release(single)
 
     def check_inputs(self) -> None:
-        """LoopError if a prefix was begun with other inputs: they would be ignored, because its values win."""
+        """LoopError if the prefix was begun with other inputs. The stored values are used, so the new inputs would be
+        ignored."""
         if BEGUN not in self.committed:
             return
         begun, given = self.store.get(BEGUN), digests(self.plan.inputs)
@@ -300,7 +301,7 @@ class Loop:
         self.failures = [*self.failures, {"iteration": number, "error": str(error)}][-MOST_FAILURES:]
 
     def _one(self) -> None:
-        """Runs one iteration. Its values are visible after the commit; after a failure there are none."""
+        """Runs one iteration. Its values become visible with the commit; if it fails, none do."""
         self.store.begin()
         try:
             self._put_inputs()
@@ -332,8 +333,8 @@ class Loop:
                             f"{error}") from error
 
     def _put_inputs(self) -> None:
-        """Puts the inputs into the store once. They are then counted there, and nodes that write into them change
-        nothing."""
+        """Puts the inputs into the store once. They are counted there, and a node that writes into its input cannot
+        change them."""
         new = {name: value for name, value in self.plan.inputs.items() if name not in self.committed}
         for name, value in ({} if self.plan.independent else new).items():
             self.store.put(name, value)
@@ -380,8 +381,8 @@ class Loop:
         self.thread.start()
 
     def cancel(self) -> None:
-        """Ends the loop: takes waiting prompts out of the queue, and interrupts the running one. The state is that of
-        the last commit."""
+        """Ends the loop: takes waiting prompts out of the queue, and interrupts the running one. The values of the
+        last commit stay."""
         self.cancelled.set()
 
     def wait(self, seconds: Optional[float] = None) -> bool:
@@ -449,7 +450,7 @@ class Loops:
             plan, known = None, set()
             if before and all(persist_prefix in (None, loop.prefix) for loop in before):
                 known = {id for loop in before for id in loop.store.ids()} if persist_prefix else set()
-                plan = self._plan(make, name, serial, known, storage) # a loop that is refused takes nothing's place
+                plan = self._plan(make, name, serial, known, storage) # a refused loop must not take a place
             for loop in before:
                 self.loops.pop(loop.name).close()
             store = self.open_store(name, use_ram=use_ram, ram_limit=ram_limit, persist_prefix=persist_prefix)

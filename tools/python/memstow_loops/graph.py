@@ -42,7 +42,7 @@ def document_at(path: pathlib.Path, name: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def readable() -> Iterator[None]:
-    """Turns errors inside of this package into a LoopError: only a workflow that no editor writes causes them."""
+    """Turns errors inside this package into LoopErrors. Only a workflow that no editor writes causes such errors."""
     try:
         yield
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, UnicodeError) as error:

@@ -56,22 +56,23 @@ class Plan:
         self.taken = {port for step in self.steps for port in step.takes}
 
     def gives(self, step: Step) -> dict[str, Port]:
-        """The ports of a workflow whose values the loop gives: its outputs, and wires with an id that no output has."""
+        """The ports of a workflow whose values the loop stores: outputs, and wires with an id that no output has."""
         wires = {name: port for name, port in step.ports.of(PASSTHRU).items() if name not in self.carried}
         return {**wires, **step.ports.of(OUTPUT)}
 
     def ids(self) -> list[str]:
-        """The ids whose values the loop gives."""
+        """The ids of all values that the loop stores."""
         return list(dict.fromkeys(port for step in self.steps for port in self.gives(step)))
 
     def place(self, port: str) -> str:
-        """The key of a port's value. A wire's value has another one, because no INPUT takes it."""
+        """The key of a port's value in the store. A wire has a key of its own if an INPUT has its id, because the
+        INPUT does not take the wire's value."""
         return f"{port} (seen)" if port in self.taken and port not in self.carried else port
 
     def prompt(self, step: Step, loop: str, serial: str, iteration: int, versions: Mapping[str, int]) -> Prompt:
-        """The step's workflow, with a loader for each INPUT and a saver for each port whose value the loop gives. The
-        node cache knows a node by its inputs. So a loader has its value's version among them, and a saver has the
-        iteration."""
+        """The step's workflow, with a loader for each INPUT and a saver for each port whose value the loop stores. The
+        node cache identifies a node by its inputs. So the version of its value is an input of a loader, and the
+        iteration is an input of a saver."""
         graph = copy.deepcopy(step.graph)
         fresh: set[str] = set()
         constant: set[str] = set()
@@ -109,7 +110,7 @@ def _check_iterations(iterations: Any) -> int:
 
 
 def _check_source(plan: Plan, number: int, port: Port, known: Collection[str]) -> None:
-    """Checks that an INPUT gets a value in the first iteration, and that all its sources give its type."""
+    """Checks that an INPUT gets a value in the first iteration, and that all its sources have its type."""
     step = plan.steps[number]
     where = f"{step.name}: {name_of(port.node, step.graph[port.node])}, port {port.id}"
     givers = plan.steps[:number] if plan.independent else plan.steps
@@ -162,8 +163,8 @@ def _batch(inputs: Mapping[str, Any]) -> int:
 def make_plan(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]], iterations: int, *, condition: Any = None,
               when: Any = None, independent: bool = False, classes: Classes, names: Optional[Mapping[int, str]] = None,
               known: Collection[str] = (), storage: str = "") -> Plan:
-    """A plan that can be run; LoopError names what cannot. `known` are ids with a committed value. `storage` is the
-    name of the option, if any, that keeps values outside this process."""
+    """A plan that can be run. LoopError names what cannot be run. `known`: ids with a committed value. `storage`: the
+    name of the option that keeps values outside this process, if one does."""
     if not isinstance(workflows, (list, tuple)) or not workflows:
         raise LoopError("a loop is of a list of at least one workflow")
     if inputs is not None and not isinstance(inputs, Mapping):

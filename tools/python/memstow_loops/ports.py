@@ -62,15 +62,16 @@ def _tags_of(graph: Graph, node_id: str) -> tuple[str, ...]:
 
 
 class _Types:
-    """Follows links through ports, which take any type, to nodes with declared types. What a port gives and who takes
-    it is found once for each, in order, so that long chains of ports cost no more than others."""
+    """Follows links through ports, which take any type, to nodes with declared types. The type that a port gives, and
+    the nodes that take its value, are found once for each port, in order. So long chains of ports cost no more than
+    short ones."""
 
     def __init__(self, graph: Graph, classes: Classes, nodes: list[str]) -> None:
         self.graph, self.classes = graph, classes
         self.taking = consumers(graph)
         self.warnings: list[str] = []
         self.of_port: dict[str, str] = {}  # the type that a port gives, from its source
-        # for each type that a port's takers want: the first of them, its input, and its choices
+        # by port: for each type that its takers want, the first such taker, its input, and the choices
         self.takers: dict[str, dict[str, tuple[str, str, Any]]] = {}
         ports = [node_id for node_id in nodes if graph[node_id]["class_type"] == PORT]
         for node_id in ports:
@@ -91,7 +92,7 @@ class _Types:
         return next(((source, slot) for name, source, slot in links_of(self.graph[node_id]) if name == VALUE), None)
 
     def _takers(self, node_id: str) -> dict[str, tuple[str, str, Any]]:
-        """Those that take a port's value, directly or through other ports."""
+        """The nodes that take a port's value, directly or through other ports, by type."""
         found: dict[str, tuple[str, str, Any]] = {}
         for taker, name, _slot in self.taking[node_id]:
             if taker in self.takers:

@@ -126,7 +126,8 @@ def _pair(value: Any) -> tuple[Any, Any]:
 
 
 def _moves(documents: Sequence[Mapping[str, Any]]) -> list[float]:
-    """How far each whole workflow is moved to the right: only as far as it would overlap an earlier one."""
+    """How far each whole workflow is moved to the right: no further than needed, so that it does not overlap earlier
+    ones."""
     moves: list[float] = []
     taken: list[tuple[float, float, float, float]] = []
     for document in documents:
