@@ -158,7 +158,7 @@ class Ledger:
                 for (thread, index), sites in groups.items()], wide
 
     def picture(self):
-        """Each site as: distance from the last site, bytes, one block."""
+        """The picture of the peak. Each site has three numbers: distance from the last site, bytes, and 1 block."""
         steps = zip(sorted(self.peaks), [0, *sorted(self.peaks)])
         return b"".join(leb128(number) for site, before in steps for number in (site - before, self.peaks[site], 1))
 

@@ -119,7 +119,7 @@ assert process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT), (proce
 def is_here(pid):
     try:
         return os.readlink(f"/proc/{pid}/cwd") == str(support.HERE)
-    except OSError: # it is gone, or another user's
+    except OSError: # the process is gone, or of another user
         return False
 
 

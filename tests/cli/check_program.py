@@ -62,7 +62,7 @@ text = pathlib.Path("thread.txt").read_text()
 assert re.search(r'^site \d+ 1 at "\(libc\)@libc\.so\.6" "main@\(program\)"$', text,
                  re.M) and "libmemstow" not in text, text
 
-# Fine: one run is enough. Over: all runs are made.
+# One run is enough if the result is fine. All runs are made if it is over a limit.
 done = check(options=("--baseline=base.txt",))
 assert done.stderr.count("the program says") == 2 and done.stdout.split("\n")[0].endswith("prog 0: fine"), done.stdout
 done = check(leak=100, options=("--baseline=base.txt", "--runs=3", "--warm-up=0", "--fail-over=50K"), status=1)

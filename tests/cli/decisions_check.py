@@ -47,7 +47,7 @@ unet, clip, vae = (position("READ", owner=owner, rule=rule) for owner,
 expect("ids_differ", changed(unet, parents=[999], inner=222), unet, 1, UNET)
 expect("ids_differ", changed(unet, parents=[999]), unet, 1, UNET) # then it was found by its inner model
 expect("ids_differ", changed(clip, patcher=110, inner=210), clip, 1, CLIP)
-assert faults(changed(clip, rule="inner")) == [] # two ways to one policy: ids are used again
+assert faults(changed(clip, rule="inner")) == [] # two ways to find one policy
 expect("ids_differ", changed(vae, rule="patcher"), vae, 1, VAE) # a policy was set on no object at all
 lines = changed(clip, rule="default", patcher=110, inner=210)
 expect("ids_differ", lines, clip, 1, CLIP)
@@ -66,7 +66,7 @@ expect("policy_not_found", changed(position("READ", owner=CACHE), instead="free"
        CACHE)
 first = position("SET", owner=UNET, priority=0)
 lines = changed(first, policy="keep")
-expect("policy_not_found", lines, decision, 1, UNET) # memstow decided by another policy than the one that was set
+expect("policy_not_found", lines, decision, 1, UNET) # memstow decided by a policy that differs from the set one
 lines.insert(trigger_line - 1, lines.pop(first)) # now it is the last line before the trigger
 assert ("policy_not_found", decision + 1, 1, UNET) in faults(lines)
 lines[trigger_line]["began_ns"] = (trigger_line + 1) * 10**9 # it was set after the trigger had looked at the owners
@@ -117,7 +117,7 @@ assert """\nLost vae.safetensors (model 3) is gone, after the run
       run (main.py:7)
 """ in text, text
 expect("kept_model_gone", LINES[:act + 1] + [{**lost, "owner": 42}] + LINES[act + 1:], act + 1, 1, 42)
-assert faults(LINES[:act + 1] + [{**lost, "owner": UNET}] + LINES[act + 1:]) == [] # it was to be freed
+assert faults(LINES[:act + 1] + [{**lost, "owner": UNET}] + LINES[act + 1:]) == [] # its policy was "free"
 expect("kept_model_gone", LINES + [{**lost, "owner": VAE}], len(LINES), 2, VAE) # decided two triggers ago
 vanished = [line for line in changed(kept, after_bytes=0)
             if not (line["kind"] == "REMAINING" and line["owner"] == CLIP and line["trigger"] == 1)]
@@ -130,7 +130,7 @@ trigger = position("TRIGGER", trigger=1)
 for member, wrong in (("kept", 3), ("stowed", 0), ("freed", 2), ("blocked", 0), ("models_before", 4),
                       ("models_after", 5), ("before_bytes", 1199 * MIB)):
     expect("counts", changed(act, **{member: wrong}), act, 1, 0)
-assert faults(changed(act, after_bytes=1)) == [("counts", act + 1, 1, 0)] * 2 # neither the rest nor the remaining bytes
+assert faults(changed(act, after_bytes=1)) == [("counts", act + 1, 1, 0)] * 2 # neither sum fits
 expect("counts", changed(trigger, owners=5), trigger, 1, 0)
 expect("counts", changed(trigger, before_bytes=0), trigger, 1, 0)
 expect("counts", changed(position("REMAINING", owner=UNET), bytes=2 * MIB), act, 1, 0)
@@ -180,7 +180,7 @@ found = faults(lines)
 # the UNET is not freed; the idle one is not empty, by its bytes
 assert {name for name, *_ in found} == {"wrong_category"}, found
 
-# A file with as many settings of one owner as fit is read in seconds.
+# A file with the largest possible number of settings of one owner is read in seconds.
 ledger = Ledger()
 ledger.count(ledger.site(ledger.module("/opt/program")), alloc=(64, 1))
 for policy in ("free", "none"):

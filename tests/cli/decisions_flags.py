@@ -46,10 +46,10 @@ assert faults(seen("free", BASE), read("free", "flag", on_patcher=True, from_=BA
 assert faults(seen("keep"), read("keep", "flag", on_inner=False, from_=INNER)) == []
 assert faults(seen("free"), seen("keep", BASE), read("keep", "flag", on_patcher=False, on_inner=True, from_=BASE)) == []
 
-# On another object.
+# A flag was set on another object.
 one("ids_differ", f"flag set on one object, read on another: line 1 saw it on {COUSIN}, not on patcher {CLONE}",
     seen("free", COUSIN), read("keep", "default"))
-assert faults(seen("free", COUSIN), seen("none", COUSIN), read("keep", "default")) == [] # it was removed by then
+assert faults(seen("free", COUSIN), seen("none", COUSIN), read("keep", "default")) == [] # the flag was removed by then
 # a policy needs no flag
 assert faults(seen("free", COUSIN), said("keep", BASE), read("keep", "parent", from_=BASE)) == []
 assert faults(seen("free", COUSIN), read("free", "run")) == []

@@ -34,7 +34,7 @@ class Runs(Ledger):
         return self.stacks[name]
 
     def left(self, name, run, size, blocks=1, model=0, node=0, allocated=None):
-        """What a run left at the stack with that name. None: outside of runs."""
+        """Adds the memory that a run left at the stack with this name. None: memory outside of runs."""
         tag = self.tag(model, node, 0 if run is None else self.runs[run] if isinstance(run, int) else self.on)
         whole = allocated or size
         self.count(self.site(self.module_id, tag=tag, stack=self.stack(name)), alloc=(whole, blocks),
@@ -70,7 +70,7 @@ def program(count=20, on=True):
     return ledger
 
 
-# ---- what is found
+# ---- growth that is reported
 
 program().save("x.mst")
 document = leaks("x.mst", status=1)

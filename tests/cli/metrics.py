@@ -76,7 +76,7 @@ rows = {dict(labels)["model"]: number for (name, labels), number in few.items() 
 assert len(rows) == 3 and rows["(others)"] == sum(sorted(models.values())[:-2]), (rows, models)
 assert value(few, "memstow_model_live_bytes") == sum(models.values())
 
-# The file for node_exporter: the same figures; promtool finds nothing to complain of.
+# The file for node_exporter has the same figures. promtool accepts it.
 os.mkdir("collector")
 memstow("metrics", "--all", "--textfile=collector")
 memstow("metrics", "--all", "--textfile=collector")
@@ -88,7 +88,7 @@ assert {k: v for k, v in again.items() if k[0] != changing} == {k: v for k, v in
 lint = run("promtool", "check", "metrics", input=written, status=None)
 assert lint.returncode == 0 and not lint.stdout and not lint.stderr, lint
 
-# What cannot be: one message each, and no file.
+# Invalid requests: each gives one message, and no file.
 for words, status in ((["metrics"], 2), (["metrics", "--all", pid], 2), (["metrics", "x.mst"], 2),
                       (["metrics", pid, "--models=x"], 2), (["metrics", pid, "--textfile="], 2),
                       (["metrics", os.getpid()], 3), (["metrics", pid, "--textfile=nowhere"], 3)):

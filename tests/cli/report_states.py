@@ -65,7 +65,7 @@ assert report("x.mst")["process"]["state"] == "raw_exit"
 memstow("run", "--quiet", "-o", "x.mst", "--", "true")
 process = report("x.mst")["process"]
 assert (process["state"], process["exit_status"]) in (("exited", 0), ("abrupt_exit", 0)), process
-# Another process waits for a child: its ledger says no more than the library knows.
+# If the parent is not memstow, the ledger says no more than the library could note.
 memstow("run", "--quiet", "-o", "x.mst", "--", "sh", "-c", f"{program} 3; exit 7", status=7)
 [child] = support.HERE.glob("x.mst.*")
 assert (memstow("report", child).stdout.startswith("leaves (pid ")

@@ -13,7 +13,7 @@ ledger.region(0x400000 + MIB, MIB, MIB // 4)  # its .bss
 ledger.region(0x1000000, 100 * MIB, 60 * MIB, "[heap]")
 ledger.region(0x7e0000000000, 4 * MIB, 3 * MIB)
 ledger.region(0x7f0000010000, 9 * MIB, 8 * MIB)  # a mapped chunk
-ledger.region(0x7f8000001000, MIB, MIB // 8)  # nobody knows
+ledger.region(0x7f8000001000, MIB, MIB // 8)  # unknown use
 ledger.region(0x7fff00000000, MIB, MIB, "[stack]")
 part = report(ledger.save("x.mst"))["residency"]
 HEADERS, OVERHEAD = 16 * 1001, 1000 * (2128 - 2097 - 16)  # small blocks have a mean size of 2097 bytes
@@ -28,7 +28,7 @@ assert part["rest_bytes"] == MIB // 8
 assert part["advice"].startswith("glibc keeps 58.0 MiB of freed memory: this is not a leak."), part["advice"]
 assert "glibc keeps 58.0 MiB of freed memory: this is not a leak." in memstow("report", "x.mst").stdout
 
-# Nothing was freed: none of it is freed memory, whatever the estimate of the overhead is.
+# Nothing was freed, so no memory is reported as freed, whatever the estimate of the overhead is.
 ledger = Ledger(flags=RESIDENCY, header_overhead=16)
 ledger.count(ledger.site(ledger.module("/opt/program")), alloc=(48 * MIB, 3 * MIB), free=(MIB, MIB // 16))
 ledger.region(0x1000000, 200 * MIB, 188 * MIB, "[heap]")

@@ -31,7 +31,7 @@ assert shown.split("\n", 3)[3] == """\
    +2.0 KiB         +2     6.1 KiB  total
 """, shown
 
-# By site unless another view is asked for; by module if one of the files has no stacks.
+# The default is by site. It is by module if one of the files has no stacks.
 assert memstow("diff", "a.mst", "b.mst").stdout == shown
 plain = Ledger()
 plain.count(plain.site(plain.module("/lib/x")), alloc=(10, 1))

@@ -46,7 +46,7 @@ assert "\n  both programs: " in done.stderr and "\n  more files     1: two.mst.*
 done = memstow("run", "-o", "three.mst", "--", "sh", "-c", f"{program} 1; {program} 1; exit 0")
 assert "\n  all 3 programs: " in done.stderr, done.stderr
 
-# A line behind a list says what was left out of it, before the explanation of its rows.
+# A list that leaves rows out says so in a line behind it, before the explanation of the rows.
 ledger = Ledger()
 site = ledger.site(ledger.module("/opt/program"))
 ledger.count(site, alloc=(9 * MIB, 1), thread=1)

@@ -196,8 +196,9 @@ static void graphs(void) {
     EXPECT("totals.cuda.live_bytes", 3 * MIB);
 }
 
-/* A failed end of one capture does not end another. A capture ends with its stream and with its context. During a
- * capture, requests on its stream become nodes of a graph, and the driver is not asked for figures. */
+/* A failed end of one capture does not end another capture. A capture ends with its stream, and with its context.
+ * Requests on a stream during its capture become nodes of a graph, and memstow does not ask the driver for figures
+ * meanwhile. */
 static void captures(void) {
     CUstream streams[4], other;
     CUcontext own, first = first_context();
@@ -384,7 +385,7 @@ static void many_captures(void) {
     LIVE("graph", 0);
 }
 
-/* The driver's figures are about the device of the thread's present context, whichever memory is allocated. */
+/* The driver's figures are those of the current context's device, not of the device whose memory is allocated. */
 static void figures(void) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
@@ -400,8 +401,8 @@ static void figures(void) {
     EXPECT("cuda.devices[device=0].total_bytes", (size_t)3 << 30);
 }
 
-/* The reset of a device does not end another device's physical memory, nor its handle. The memory belongs to the device
- * that the thread has chosen, also while the thread has no context there. */
+/* The reset of one device does not end the physical memory of another device, nor its handle. Allocated memory belongs
+ * to the device that the thread has set, even while the thread has no context on it. */
 static void resets(void) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
     CUmemGenericAllocationHandle handle;
@@ -604,7 +605,8 @@ static void refused(void) {
     EXPECT("totals.cuda.live_bytes", 20 * MIB);
 }
 
-/* A child has none of its parent's device memory, and a driver that refuses: its frees are passed on. */
+/* A child has none of its parent's device memory, and its driver refuses every call. Frees are passed on to the
+ * driver. */
 static void forks(void) {
     CUdeviceptr at;
     first_context();

@@ -25,7 +25,7 @@ static const char *const kind_names[KINDS] = {"device", "pool",   "managed",    
 uint64_t live_bytes[KINDS], live_blocks[KINDS], made_bytes[KINDS], made_blocks[KINDS];
 struct cuda_ipc_memory of_another[HANDLES];
 
-/* --- resolvers: what they answer with is called --- */
+/* --- resolvers: the test calls the functions that they return --- */
 
 typedef int allocate(cuda_address *, size_t);
 

@@ -40,7 +40,7 @@ enum { THREADS = 4, NON_BLOCKING = 1, RELAXED = 2, AS_FILE = 1, ON_DEVICE = 1, P
 #define MIB ((size_t)1 << 20)
 #define OK(call) MUST((call) == 0)
 
-/* --- what is held --- */
+/* --- the memory that a worker holds --- */
 
 enum kind { DEVICE, POOL, MANAGED, ARRAY, VMM, GRAPH, PINNED, REGISTERED, IMPORTED, RESERVED, KINDS };
 extern uint64_t live_bytes[KINDS], live_blocks[KINDS], made_bytes[KINDS], made_blocks[KINDS];
@@ -65,10 +65,10 @@ static inline void kept(enum kind kind, uint64_t bytes) {
     add(&live_blocks[kind], 1);
 }
 
-/* A size that nobody else requests: a multiple of a page plus a small number. */
+/* A size that is requested only once: a multiple of a page plus a small number. */
 static inline size_t odd(struct worker *w) { return 8192 + w->sizes++ * 64 + (size_t)w->number * 8; }
 
-/* --- what several cases do --- */
+/* --- shared by several cases --- */
 
 static inline struct cuda_properties on_device(int handle_types) {
     return (struct cuda_properties){PINNED_TYPE, handle_types, {ON_DEVICE, 0}};

@@ -1,7 +1,7 @@
 /* _every_line_driver.c — a case for each line of the driver; see _every_line.c. */
 #include "_every_line.h"
 
-/* --- what several cases do --- */
+/* --- shared by several cases --- */
 
 static size_t granules(struct worker *w) { return (w->granules++ * (THREADS + 1) + (size_t)w->number + 1) * 2 * MIB; }
 
@@ -521,7 +521,7 @@ CASE(cuMemGetInfo_v2) {
     MUST(available < total);
 }
 
-/* --- the driver: who may use it --- */
+/* --- the driver: access rights --- */
 
 CASE(cuMemPoolSetAccess) {
     struct {

@@ -1,5 +1,6 @@
-/* A driver that only answers, for cases that the simulated driver does not have; a test double. Memory is only numbers.
- * Each call, also one by memstow, leaves a mark in errno, and checks whether memstow has left one before it. */
+/* A driver whose functions only return values, for cases that the simulated driver does not have; a test double. Memory
+ * is only numbers. Each call, also by memstow itself, sets errno, and first checks that memstow has not changed the
+ * earlier value. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -135,7 +135,7 @@ static void opened(void) {
     EXPECT("cuda.foreign_frees", 1);
 }
 
-/* A context that is made after another has ended may have the same address on another device. */
+/* A context may get the address of an ended context, but on another device. */
 static void contexts(void) {
     allocate(MIB);
     MUST(!cuCtxDestroy_v2((void *)0x1234));

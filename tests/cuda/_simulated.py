@@ -27,7 +27,7 @@ def said(output):
 
 
 def found(report):
-    """The same from a report."""
+    """The live memory of each kind, from a report."""
     kinds = report["cuda"]["kinds"].items()
     return {name: (kind["live_bytes"], kind["live_blocks"]) for name, kind in kinds}
 

@@ -61,7 +61,7 @@ def apart():
 
 @case
 def workspaces():
-    """What the first product in a scope would make is nobody's, for each thread and stream."""
+    """The workspace of a first product in a scope belongs to no owner, for each thread and stream."""
     torch, double, memstow, unet, clip = begin(blas=True)
 
     def multiply():
@@ -87,7 +87,7 @@ def workspaces():
 
 @case
 def not_begun_workspaces():
-    """There is none before CUDA has begun, nor while the stream is captured."""
+    """No workspace is made before CUDA has begun, nor while the stream is captured."""
     torch, double, memstow, unet, clip = begin(blas=True, initialized=False)
     with unet.scope():
         pass

@@ -1,5 +1,5 @@
-#!/usr/bin/env python3
+# !/usr/bin/env python3
 # long
 # timeout: 900
-# The same for a million steps.
+# random_use with a million steps.
 import _random_use # noqa: F401

@@ -63,7 +63,7 @@ def work():
 
 
 def many():
-    """More VBARs than a line of the trace has room for. The only one with resident memory is in it."""
+    """More VBARs than fit into one line of the trace. The line contains the only VBAR with resident memory."""
     import ctypes
     import memstow
     cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()

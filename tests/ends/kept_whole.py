@@ -50,7 +50,7 @@ def life(name, *before, then="end", status=0):
 
 
 def check(folder, text):
-    """Asserts who is there."""
+    """Asserts which processes are left."""
     left = {name: int((folder / name).read_text()) for name in STAY | END}
     try:
         wait_for(lambda: all(is_gone(left[name]) for name in END), 5, (folder, text, left))

@@ -82,12 +82,12 @@ if subprocess.run(["unshare", "-p", "-f", "true"], stderr=subprocess.DEVNULL).re
     wait_for(lambda: os.readlink(f"/proc/{inside}/exe").endswith("sleep"))
 done = memstow("reap", status=1).stdout
 assert all(f"pid {left[name]}, " in done for name in ("server", "apart")) and f"pid {left['kept']}, " not in done, done
-if hidden: # it is our own, and would be ended
+if hidden: # it is of this user, and would be ended
     assert f"pid {hidden.pid}, " in done, done
     os.kill(hidden.pid, signal.SIGKILL), hidden.wait()
 done = memstow("reap", "--end").stdout
 assert all(f"pid {left[name]}, " in done for name in ("server", "apart")), done
-assert done.count("ended on SIGTERM") >= 3, done # and the sleep behind "apart"
+assert done.count("ended on SIGTERM") >= 3, done # also the sleep behind "apart"
 wait_for(lambda: is_gone(left["server"]) and is_gone(left["apart"]), 10)
 assert not is_gone(left["kept"]) and not is_gone(left["wiped"])
 for one in strangers:

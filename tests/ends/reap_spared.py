@@ -51,7 +51,7 @@ text = reap(entry(worker.pid), entry(server), entry(server, keep=True))
 assert f"pid {worker.pid}, " in text and f"pid {server}," not in text and f"pid {child}," not in text, text
 assert stat(server)[0] not in "ZX" and stat(child)[0] not in "ZX"
 
-# Two lives crashed; the second one wanted to keep it. Then a running program has it, whose list is damaged.
+# Two lives crashed, and the second list keeps the process. Later a running program keeps it, but its list is damaged.
 kept = start("sh", "-c", "sleep 600 & wait")
 below = wait_for(lambda: pathlib.Path(f"/proc/{kept.pid}/task/{kept.pid}/children").read_text().split())[0]
 for number, other in (("", "4194302."), ("4194302.", "")): # in the first list that is read, and in the second
@@ -69,14 +69,15 @@ assert not done.stdout and stat(kept.pid)[0] not in "ZX"
 assert f"pid {kept.pid}, " in memstow("reap", status=3).stdout # without --end it is shown
 damaged = write(number="4194301.")
 damaged.write_text("[")
-done = memstow("reap", "--end", status=3).stderr # each is told
+done = memstow("reap", "--end", status=3).stderr # both lists are named
 assert ("process_registry.json:1:2: " in done and "4194301.json:1:1: " in done
         and "no process was ended: these lists may" in done), done
 damaged.unlink()
 assert f"pid {kept.pid}, " in memstow("reap", "--end", aside).stdout and kept.wait(10) == -15 # named: read alone
 aside.unlink()
 
-# A kept process left a process in its group through another that has ended. It stays, although it is registered to end.
+# A launcher in the group of a kept process started another process, and ended. That process stays, although it is
+# registered to end.
 leader = start("sh", "-c", "(sleep 600 & echo $! > new; mv new behind); exec sleep 600", start_new_session=True)
 wait_for(lambda: pathlib.Path("behind").exists())
 behind = int(pathlib.Path("behind").read_text())

@@ -164,7 +164,7 @@ assert ("thread", "has ended") not in order and 8.5 < seconds < 15, (order, seco
 took = {line["name"]: (line["result"], line["took_ms"]) for line in lines if line["step"] == "thread"}
 assert took["ends"][0] == 0 and took["ends"][1] < 2900 and took["goes on"][0] == -110, took
 assert 2900 < took["goes on"][1] < 5000, took
-assert any(line["step"] == "left thread" and line["waits_in"] for line in lines), lines  # the stuck one
+assert any(line["step"] == "left thread" and line["waits_in"] for line in lines), lines  # the stuck process
 assert lines[-1]["step"] == "end" and lines[-1]["processes_left"] == 0 and lines[-1]["threads_left"] == 2, lines[-1]
 words = out.split()
 kept, grandchild = int(words[words.index("kept") + 1]), int(words[words.index("grandchild") + 1])
@@ -188,7 +188,7 @@ os.kill(int(out.split()[out.split().index("kept") + 1]), 9)
 
 done = memstow("run", "--quiet", "-o", "y.mst", "--", program, "crash", status=137)
 text = memstow("reap", status=1).stdout
-# the last one is a child
+# the last process is a child
 assert [text.count(f"coordinated{name}, pid") for name in (" (plain)", " (stubborn)", "")] == [1, 1, 1], text
 memstow("reap", "--end")
 assert "nothing of it is left" in memstow("reap").stdout

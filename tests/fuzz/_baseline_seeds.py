@@ -1,4 +1,4 @@
-"""Seeds for the baseline: a whole one, and parts of it."""
+"""Seeds for the baseline: a complete file, and parts of a file."""
 import pathlib
 
 lines = ["memstow-baseline 1", "# comment", "measure live", "runs 5", "floor 1024", "total 71200..73010 405..411",

@@ -1,4 +1,4 @@
-"""Seeds for the file of suppressions: a whole one, and unusual lines."""
+"""Seeds for the file of suppressions: a complete file, and unusual lines."""
 import pathlib
 
 whole = """# known

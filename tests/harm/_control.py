@@ -101,7 +101,7 @@ def connected(path):
     """A connection, or None."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        connection.connect(str(path)) # it waits for its turn; with a time-out it would not
+        connection.connect(str(path)) # connect waits for its turn only without a time-out
         connection.settimeout(20)
     except OSError:
         connection.close()

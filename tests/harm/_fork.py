@@ -27,9 +27,9 @@ FLAGS = ("-w", "-O1", "-g", "-pthread", "-fno-builtin")
 
 
 def run(text, name, count=None, **more):
-    """Runs the program, which prints `count` lines `who pid live blocks inherited freed`. Checks each line against the
-    report of that pid: the memory of the program's module, and the inherited memory (-1: not checked). Returns the
-    reports by who."""
+    """Runs the program, which prints `count` lines `name pid live blocks inherited freed`. Checks each line against
+    the report of that pid: the memory of the program's module, and the inherited memory (-1: not checked). Returns
+    the reports by name."""
     program = support.compile(START + text, name, flags=FLAGS)
     done = support.track(program, **more)
     reports, wrong = {}, []

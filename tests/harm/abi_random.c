@@ -118,7 +118,7 @@ static void assign_block(struct worker *self) {
     } else if (next_random(self, 3) == 0 && block->size > 8) { /* a part of it, and then all */
         uint32_t from = next_random(self, (uint32_t)block->size - 4);
         int32_t done = abi_memstow_assign(owners[owner], block->start + from, 4);
-        MUST(done == 0 || (from && block->size < 65536)); /* nobody finds the inside of a small block */
+        MUST(done == 0 || (from && block->size < 65536)); /* assign refuses an address inside a small block */
         must_be(abi_memstow_assign(owners[owner], block->start, block->size), "assign");
     } else {
         must_be(abi_memstow_assign(owners[owner], block->start, block->size), "assign");

@@ -42,7 +42,7 @@ assert begun.communicate(
     timeout=60)[1] == f"memstow: process {program.pid}: not done: No space left on device: no room\n"
 assert begun.returncode == 1
 
-# Nobody handles the request, or nobody ends its move.
+# The program does not take the request, or takes it and does not finish it.
 done = program.ask("stow", "one", "--timeout=0.3", status=1)
 assert "nobody came to it in time: taken back" in done.stderr, done.stderr
 assert program.tell("take(0)") == 0
@@ -52,7 +52,7 @@ ticket = program.after()[2]
 assert "not finished in time: it goes on" in begun.communicate(timeout=60)[1] and begun.returncode == 1
 assert program.tell(f"done({ticket}, 0)") == 0
 begun = start(MEMSTOW, "stow", program.pid, "one", stderr=subprocess.PIPE, text=True)
-connection = connected(program.socket_path()) # a client that sends nothing is in nobody's way
+connection = connected(program.socket_path()) # an idle client does not delay others
 wait_for(lambda: caught(begun.pid) & 2, what="a handler of SIGINT")
 begun.send_signal(signal.SIGINT)
 assert "not stowed: cancelled" in begun.communicate(timeout=60)[1] and begun.returncode == 1
@@ -100,7 +100,7 @@ assert program.after() == 0
 assert f"\r\x1b[Kcustom {one} 'one (test)': stowing (1 s)\r" in shown, shown
 assert shown.endswith(f"\r\x1b[Kcustom {one} 'one (test)': stowed 1.0 MiB\r\n"), shown
 
-# Another program has the socket's place; then nobody has.
+# Another program has the socket's place; then there is no socket.
 path = program.socket_path()
 os.rename(path, path.with_name("aside"))
 assert "its control socket is gone" in program.ask("trigger", status=3).stderr

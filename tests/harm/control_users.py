@@ -51,7 +51,7 @@ def refused(path):
         return True
 
 
-# Root asks nobody.
+# Root sends a request to a process of the user nobody.
 pid = by_nobody()
 path = home / "memstow" / f"{pid}.{start_ticks(pid)}"
 wait_for(path.exists, what="a socket")
@@ -60,7 +60,7 @@ done = memstow("trigger", pid, status=3)
 assert "it runs as another user" in done.stderr, done
 assert "gave back" in support.run(command, "trigger", pid, preexec_fn=support.as_nobody).stdout
 
-# Nobody may ask root, even if the file system allows it.
+# The user nobody sends a request to root's process, and is refused, even if the file system allows it.
 program = Program()
 program.tell("owner('a')")
 path = program.listening()

@@ -1,5 +1,5 @@
-/* Threads whose call stacks are always new, more than there is memory for, so that stacks without live blocks make
- * room. A file for other processes has what they have done so far: allocated blocks and kept bytes. It never ends. */
+/* Threads allocate at ever new call stacks. There is not enough memory for all stacks, so stacks without live blocks
+ * make room. A file tells other processes the sums so far: allocated blocks and kept bytes. The program never ends. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

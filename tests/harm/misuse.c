@@ -64,7 +64,7 @@ static void freed_twice(void) {
     if (is("calloc")) twice(calloc(5, 20));
     if (is("aligned")) twice(memalign(256, 100));
     if (is("page")) twice(valloc(5000));
-    if (is("between")) { /* freed blocks around it; it is not the last one of the heap */
+    if (is("between")) { /* between freed blocks, not last in the heap */
         char *p = make(3000), *q = make(3000);
         kept = make(3000);
         drop(p);
@@ -105,7 +105,7 @@ static void freed_twice(void) {
             mmap(p - (uintptr_t)p % 4096, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         drop_again(p);
     }
-    if (is("mapped, resized")) { /* and moved with its pages */
+    if (is("mapped, resized")) { /* the mapping moves */
         char *p = make(300000);
         char *q = resize(p, 30000000);
         if (q != p) drop_again(p);
@@ -154,7 +154,7 @@ static void in_threads(void) {
     }
 }
 
-/* No misuse: small blocks in the place of a large one. */
+/* No misuse: small blocks lie at the address of a freed large block. */
 static void reused(size_t place) {
     char *p = make(100000);
     for (int i = 0; i < 300 && (uintptr_t)p % 4096 != place; i++) {
@@ -262,8 +262,8 @@ static void change_byte(int n, int change, const char *end) {
     drop(behind);
 }
 
-/* byte-N-CHANGE-END: changes one byte, N bytes in front of a small block. Behind it is another one. Or all those that
- * glibc does not look at. */
+/* byte-N-CHANGE-END: changes one byte, N bytes in front of a small block that has another block behind it. "each byte":
+ * changes, one after the other, all bytes that glibc does not read. */
 static void one_byte_changed(void) {
     static const int changes[][2] = {{16, 1}, {15, 0x7f}, {14, 0x10}, {13, 1}, {12, 1}, {12, 2},
                                      {12, 4}, {11, 0xfc}, {10, 1},    {9, 1},  {9, 2},  {9, 0x80}};

@@ -107,7 +107,8 @@ check("resized again", message=False, **cached | {"call": "realloc", "now": "res
 _, (status, _, out), _, _ = run("asked its size", "")
 assert (status, out) == (0, "as large as it was\nsurvived\n")
 
-# glibc has a size in front of a block. glibc finds what is written there; bytes before that do not belong to the block.
+# glibc stores a size in front of a block, and notices if it is overwritten. glibc does not use the bytes in front of
+# that size for this block.
 front = {"kind": "damaged_header", "call": "free", "size_bytes": 100, "harmless": False, "allocated": "make",
          "freed_first": None, "now": "drop"}
 for which in ("one byte", "eight bytes"):
@@ -140,7 +141,7 @@ for which in ("malloc", "calloc", "grown", "moved"):
     for end in ("resize", "shrink"):
         check(f"{which}-8-1-{end}", "large", times=1, **there)
         check(f"{which}-16-16-{end}", "large", times=1, **there)
-# Our header lies in front of a block with a small alignment, and in front of one in the heap.
+# memstow's header lies directly in front of a block with a small alignment, and of a block in the heap.
 for which in ("32", "64"):
     for n, count in ((8, 1), (16, 1), (16, 16), (32, 32)):
         check(f"{which}-{n}-{count}-free", "large", message=False, **large)
@@ -148,19 +149,21 @@ for which in ("32", "64"):
 for n in (1, 4, 6, 8):
     check(f"heap-{n}-1-free", "large", message=False, **large | {"allocated": "make"})
 
-# A byte of the size that the seal does not have: the block is not taken for a large one, and the next one is unharmed.
+# A changed byte of the size that is not in the seal: the block is not taken for a large one, and the next block is
+# unharmed.
 small = front | {"size_bytes": 20}
 check("byte-3-41-free", "small", message=False, times=1, **small)
 for n, change in (6, "41"), (7, "a6"):
     check(f"byte-{n}-{change}-resize", "small", message=False, times=1, **small | {"call": "realloc", "now": "resize"})
-# A byte of site or seal: the header is then no other block's, such as one with another alignment or a mapping.
+# A changed byte of site or seal: the header is not taken for that of another kind of block, such as an aligned block
+# or a mapping.
 alone, tracked, ours, misuses = run("each byte", "small")
 assert tracked[:2] == alone == (0, "") and len(ours) == 8, (alone, tracked, ours)
 assert [(m["size_bytes"], m["harmless"], m["call"]) for m in misuses] == [(20, True, "free"),
                                                                          (20, True, "realloc")] * 12, misuses
 assert {function(m["allocated"]) for m in misuses} <= {"make", None}, misuses # two numbers of sites, and one is wrong
 
-# A program that writes one 0 too many there changes nothing, as without memstow.
+# A program that writes a zero byte too many there does not change the header, and behaves as without memstow.
 check("end of text", "front")
 check("int of zero", "front")
 

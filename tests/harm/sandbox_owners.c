@@ -35,7 +35,7 @@ static void ask(uint32_t model, uint64_t live) {
     __typeof__(memstow_trigger) *trigger = (__typeof__(trigger))dlsym(RTLD_DEFAULT, "memstow_trigger");
     struct memstow_figures figures = {.size = sizeof figures};
     MUST(abi_memstow_owner_figures(model, &figures) == 0 && figures.live_bytes == live);
-    MUST(figures.resident_bytes == UINT64_MAX); /* it is not known */
+    MUST(figures.resident_bytes == UINT64_MAX); /* unknown in a sandbox */
     MUST(abi_memstow_stow(model) == -ENOTSUP && abi_memstow_restore(model) == -ENOTSUP);
     MUST(abi_memstow_release(model) >= 0 && trigger(MEMSTOW_REQUEST, "") >= 0);
 }

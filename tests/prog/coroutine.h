@@ -26,7 +26,7 @@ static inline void *begin_at(void *top, void (*code)(void)) {
     return at - 6;
 }
 
-/* The same for a function. Its return address is nobody's. */
+/* As begin_at, for a function. Its return address is 0. */
 static inline void *begin_function(void *end, void (*function)(void)) {
     uintptr_t *top = (uintptr_t *)end;
     *--top = 0;

@@ -56,7 +56,7 @@ static void errors(void) {
     MUST(fcntl(-1, F_DUPFD, 0) == -1 && errno == EBADF);
 }
 
-/* As small as the kernel allows: there is only room for the call. */
+/* The smallest stack that the kernel allows: it has room for the call only. */
 static volatile sig_atomic_t handled;
 static void handle(int number) {
     (void)number;

@@ -1,4 +1,4 @@
-/* kernel.h — what a test may expect of the kernel. */
+/* kernel.h — features of the running kernel that tests depend on. */
 #ifndef KERNEL_H
 #define KERNEL_H
 

@@ -28,7 +28,7 @@ int main(void) {
     char *first = allocate(FIRST), *freed = allocate(FREED);
     give_back(first, freed);
     char *longer = allocate(LONGER), *between = allocate(BETWEEN);
-    MUST(longer == first); // the same place
+    MUST(longer == first); // at the same address
     give_back(longer, between);
     char *whole = allocate(WHOLE);
     MUST(whole == first && freed < whole + WHOLE - 64);

@@ -51,7 +51,7 @@ static void *free_half(void *scope) {
     return NULL;
 }
 
-/* Some 200 MB. Two threads free a half each, one of them in the scope of another owner. */
+/* Allocates some 200 MB. Two threads free a half each; one of them is in the scope of another owner. */
 static void come_and_go(uint32_t other) {
     uint32_t model = open_model("model", 1);
     uint64_t before = resident();

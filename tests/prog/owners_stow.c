@@ -95,7 +95,7 @@ static void resident_is_what_the_process_has(void) {
     MUST(abi_memstow_stow(model) >= 4 * MIB);
     MUST(figures_of(model).resident_bytes == 0);
     MUST(holds(p, 64, 3));
-    MUST(figures_of(model).resident_bytes <= 64 * 1024); /* as much as the kernel maps around a page */
+    MUST(figures_of(model).resident_bytes <= 64 * 1024); /* the kernel maps pages around it */
     MUST(abi_memstow_restore(model) >= 4 * MIB && holds(p, 4 * MIB, 3));
     MUST(munmap(p, 8 * MIB) == 0);
 }

@@ -1,5 +1,5 @@
-// A program whose memory falls once and then grows: its memory at the end is the peak, not the picture of the first
-// one.
+// A program's memory falls once and then grows. The reported peak is the memory at its end, not the picture of the
+// first peak.
 #include "expect.h"
 
 enum { MIB = 1 << 20 };

@@ -86,25 +86,26 @@ static void to_disk(void) {
     MUST(!cudaFree(first.at) && !in_files());
 }
 
-/* The same; the ledger is looked at: both are out at the end. */
+/* Both models are stowed and stay out until the end. The test reads the ledger. */
 static void stays_out(void) {
     load();
     out(&first);
     out(&second);
 }
 
-/* A disk or a limit refuses it: the answer is the argument, and the memory stays where it was, whole. */
+/* A full disk or a limit refuses the move. memstow_stow returns the error in the argument, and the memory stays in
+ * place, unchanged. */
 static int64_t expected;
 static void refused(void) {
     load();
     int64_t answer = memstow_stow_(first.owner);
     if (answer != expected) fprintf(stderr, "%lld: %s\n", (long long)answer, memstow_error_());
     MUST(answer == expected && !model_out(&first) && !in_files() && model_holds(&first));
-    out(&second); /* it has room in memory */
+    out(&second); /* there is room in memory */
     back(&second);
 }
 
-/* An error of a device is not given as the reason of a later move without device memory. */
+/* The reason for a refused device move is not given for a later move that has no device memory. */
 static void whose_reason(void) {
     struct model host = model_open("host");
     load();
@@ -114,7 +115,7 @@ static void whose_reason(void) {
     MUST(memstow_stow_(host.owner) == -ENOTSUP && strstr(memstow_error_(), "the trace has the reasons"));
 }
 
-/* The simulated device is a file itself, so the limit is set for the move alone. */
+/* The simulated device is a file, too, so the limit on file sizes is set only for the move. */
 static void file_limit(void) {
     struct rlimit before, small;
     load();
@@ -124,7 +125,8 @@ static void file_limit(void) {
     MUST(!setrlimit(RLIMIT_FSIZE, &before) && !model_out(&first) && model_holds(&first));
 }
 
-/* The file loses its end: that is an error, and kills nobody. The lost memory stays out; the rest can be used. */
+/* The file loses its end. That is an error, and the program lives on. The lost memory stays out; the rest can be
+ * used. */
 static void unreadable(void) {
     char line[512], path[64] = "";
     load();
@@ -211,7 +213,7 @@ static void forked(void) {
     back(&second);
 }
 
-/* --- what does not leave, because others may know where it is, or it is not one model's --- */
+/* --- memory that does not leave: other code may know its address, or it belongs to several models --- */
 
 enum { BLOCK = 2 * MIB };
 
@@ -227,7 +229,7 @@ static int why_is(int64_t result, const char *text) {
     return 0;
 }
 
-/* Each reason alone, and the text of memstow_error; then all of them, and one block that can leave. */
+/* Each reason by itself, with the text of memstow_error; then all reasons together, beside one block that can leave. */
 static void others_know(void) {
     static const char *const names[] = {"handle", "range", "attribute", "token"};
     struct model each[4], mixed = model_open("mixed"), vae = model_open("vae"), all = model_open("all");
@@ -257,8 +259,8 @@ static void others_know(void) {
     MUST(!memstow_owner_idle_(all.owner, 1) && memstow_stow_(all.owner) == BLOCK && model_out(&all) == BLOCK);
 }
 
-/* MEMSTOW_CUDA_HOST=12M: one block never moves, one does, and one has no room: each reason is reported, with its bytes.
- * */
+/* MEMSTOW_CUDA_HOST=12M. One block can never move, one moves, and one finds no room. Each reason is reported with its
+ * bytes. */
 static void two_reasons(void) {
     struct model all = model_open("all");
     CUmemGenericAllocationHandle handle;

@@ -3,7 +3,7 @@
  * message. */
 #include "_unet.h"
 
-/* A context that was reset has the same handle. Its work is waited for as before. */
+/* A context keeps its handle after a reset. memstow waits for its work as before. */
 static void context_again(void) {
     CUcontext first, second;
     void *at;
@@ -57,8 +57,8 @@ static void reset(void) {
     look();
 }
 
-/* A reset ends the primary context and a model's memory in it. Its memory in another context stays, and can be stowed.
- * */
+/* A reset ends the primary context, and the model's memory in that context. The model's memory in another context
+ * stays, and can be stowed. */
 static void reset_beside_another(void) {
     CUcontext first, second;
     void *at;

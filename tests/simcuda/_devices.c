@@ -129,7 +129,7 @@ static void figures(void) {
     back(10 * MIB);
 }
 
-/* One device is reset: its memory in place of cudaMalloc's is gone, and nothing else. */
+/* One device is reset. Only its memory is gone, also memory that memstow served for cudaMalloc. */
 static void reset_of_one(void) {
     void *first = plain_on(0, 8 * MIB), *second = plain_on(1, 6 * MIB), *pooled = pooled_on(1, 4 * MIB);
     fill_on(0, first, 8 * MIB, 1);
@@ -171,7 +171,7 @@ static void peer_before(void) {
     MUST(!touch(at, 4 * MIB) && access_of(1, at) == CU_MEM_ACCESS_READWRITE && holds_on(0, at, 4 * MIB, 1));
 }
 
-/* The other device gets access while there is nothing to map. */
+/* The other device gets access while the memory is out. */
 static void peer_while_out(void) {
     void *at = plain_on(0, 4 * MIB);
     out(4 * MIB);
@@ -180,7 +180,7 @@ static void peer_while_out(void) {
     MUST(!touch(at, 4 * MIB));
 }
 
-/* Memory of cudaMalloc can be copied from any device, also from one that the program uses later. */
+/* Memory of cudaMalloc can be copied from any device, also from a device that the program first uses later. */
 static void copied_without_asking(void) {
     void *at = plain_on(0, 4 * MIB), *other;
     fill_on(0, at, 4 * MIB, 1);
@@ -212,7 +212,8 @@ static void pool_access(void) {
     MUST(access_of(1, next) == 0 && touch(next, 2 * MIB) == 0);
 }
 
-/* The same when nothing more is served, as after comfy-aimdo was loaded: memory that was served stays. */
+/* As above, after memstow has stopped serving memory, as it does once comfy-aimdo is loaded. Memory that was served
+ * before stays. */
 static void access_beside_aimdo(void) {
     void *at = pooled_on(0, 4 * MIB), *plain = plain_on(0, 2 * MIB);
     CUmemoryPool pool;

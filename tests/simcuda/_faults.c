@@ -1,6 +1,6 @@
-/* _faults.c — kernels that use memory which is not there, over the simulated driver (a test double): the context
- * answers with error 700 from then on. The first argument is the case. What is not as it must be ends it with a
- * message. */
+/* _faults.c — kernels that use missing memory, over the simulated driver (a test double). The first such kernel breaks
+ * the context: all its later calls return error 700. The first argument is the case. A failed check ends the program
+ * with a message. */
 #include "_unet.h"
 
 enum { ILLEGAL_ADDRESS = 700 };
@@ -20,7 +20,7 @@ static void fails(void *at) {
     printf("at %llu\n", (unsigned long long)(uintptr_t)at);
 }
 
-/* A trigger puts a model away, and a kernel uses it. The error stays, and is told of once. */
+/* A trigger stows a model, and a kernel uses it. The error stays. memstow reports it once. */
 static void stowed(void) {
     load();
     MUST(!memstow_owner_policy_(model, MEMSTOW_STOW, 0) && !memstow_owner_idle_(model, 1));
@@ -29,7 +29,7 @@ static void stowed(void) {
     MUST(cuStreamSynchronize(NULL) == ILLEGAL_ADDRESS && cudaDeviceSynchronize() == ILLEGAL_ADDRESS);
 }
 
-/* By a request, not by a trigger. */
+/* As above, but a request stows the model, not a trigger. */
 static void asked(void) {
     load();
     MUST(!memstow_owner_idle_(model, 1) && memstow_stow_(model) == 14 * (int64_t)MIB);

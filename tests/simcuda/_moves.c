@@ -35,8 +35,8 @@ static void out_and_back(void) {
     MUST(!usage().faults);
 }
 
-/* Another model takes the room that one left. Free memory and the program's memory never add up to more than the
- * device's, which PyTorch's allocator insists on. */
+/* Another model takes the room of a stowed model. Free memory plus the program's memory is never more than the device's
+ * memory: PyTorch's allocator checks this. */
 static void room_is_used(void) {
     size_t available, total, used = 23 * MIB;
     void *second;
@@ -61,7 +61,7 @@ static void room_is_used(void) {
 static void frees(void) {
     uint64_t empty = usage().used;
     load();
-    MUST(cudaFreeAsync(plain, NULL) == 1); /* it is not a pool's */
+    MUST(cudaFreeAsync(plain, NULL) == 1); /* plain memory */
     MUST(!cudaFree(plain) && cudaFree(plain) == 1);
     MUST(!cudaFreeAsync(pooled, NULL) && cudaFreeAsync(pooled, NULL) == 1);
     MUST(!cudaFree(small) && !cudaFree(outside));
@@ -74,7 +74,7 @@ static void frees(void) {
     MUST(usage().used - usage().contexts == empty && !usage().blocks && !usage().faults);
 }
 
-/* Freed on another stream than it was allocated on, while that stream still works on it. */
+/* Memory is freed on another stream than its own, while that other stream still works on it. */
 static void other_stream(void) {
     CUstream stream;
     load();
@@ -101,14 +101,14 @@ static void no_vram(void) {
     MUST(memstow_stow_(model) >= 14 * (int64_t)MIB); /* host memory moves, too, if there is a disk for it */
     MUST(!cudaMemGetInfo(&available, &total));
     MUST(!cudaMalloc(&rest, available - 6 * MIB)); /* 6 MiB of 14 are left */
-    MUST(memstow_restore_(model) == -ENOMEM);      /* it brings back neither the part that fits, nor host memory only */
+    MUST(memstow_restore_(model) == -ENOMEM);      /* not even a part, nor host memory */
     MUST(stowed_bytes() == 14 * MIB);
     MUST(!cudaFree(rest));
     MUST(memstow_restore_(model) == 14 * (int64_t)MIB && !stowed_bytes());
     look();
 }
 
-/* 8 MiB of host memory, by MEMSTOW_CUDA_HOST, do not hold both blocks. The one that stays can be used. */
+/* MEMSTOW_CUDA_HOST allows 8 MiB of host memory, too little for both blocks. The block that stays can be used. */
 static void no_host(void) {
     load();
     MUST(!memstow_owner_idle_(model, 1));
@@ -132,10 +132,10 @@ static void freed_memory_comes_back(void) {
     sim_set_latency_us(30000);
     MUST(!cuMemsetD32Async((CUdeviceptr)at, 1, MIB, NULL));
     MUST(!cudaFreeAsync(at, NULL));
-    MUST(!cudaMallocAsync(&at, available - 4 * MIB, NULL)); /* larger than what is left, served as before */
+    MUST(!cudaMallocAsync(&at, available - 4 * MIB, NULL)); /* more than is left; served as before */
     MUST(!memstow_scope_leave_(model));
     MUST(!cudaFreeAsync(at, NULL));
-    MUST(!cudaMalloc(&at, available - 4 * MIB)); /* and by the driver */
+    MUST(!cudaMalloc(&at, available - 4 * MIB)); /* served by the driver, too */
     sim_set_latency_us(0);
     MUST(!cudaFree(at));
     look();
@@ -164,7 +164,7 @@ static void own_stream(void) {
     MUST(!cudaStreamCreateWithFlags(&blocking, 0));
     launch_endless(blocking);
     MUST(!cuMemFreeAsync_ptsz((CUdeviceptr)pooled, NULL));
-    MUST(!cuStreamSynchronize(CU_STREAM_PER_THREAD)); /* it would not come back */
+    MUST(!cuStreamSynchronize(CU_STREAM_PER_THREAD)); /* the legacy stream would wait for ever */
     uint64_t used = usage().used;
     size_t available, total;
     MUST(!cudaMemGetInfo(&available, &total));
@@ -276,7 +276,7 @@ static void assigned(void) {
     MUST(!memstow_assign_(heir, (char *)pooled + MIB, MIB));
     MUST(memstow_stow_(model) == -EPERM && !stowed_bytes()); /* a part of it is the heir's */
     MUST(!memstow_assign_(heir, pooled, MIB));
-    MUST(!memstow_assign_(heir, (char *)pooled + 2 * MIB, 4 * MIB)); /* and now all of it */
+    MUST(!memstow_assign_(heir, (char *)pooled + 2 * MIB, 4 * MIB)); /* now all of the block */
     MUST(memstow_stow_(model) == 0 && memstow_stow_(heir) == 14 * (int64_t)MIB);
     MUST(!memstow_owner_retire_(model));
     MUST(memstow_restore_(heir) == 14 * (int64_t)MIB);
@@ -314,7 +314,7 @@ static void asked(void) {
     while (getchar() != EOF) continue; /* the client has had its answer */
 }
 
-/* Memory that others have a hold of stays; the other block moves. */
+/* A block stays if other code has a handle of it. The other block moves. */
 static void known(void) {
     CUmemGenericAllocationHandle handle;
     int shared;
@@ -362,7 +362,7 @@ static uint64_t figure(int which) {
     return value;
 }
 
-/* What PyTorch's memory_stats() reads of the pool that seems to serve its memory, also for memory that is out. */
+/* The pool's figures that PyTorch's memory_stats() reads. They also count memory that is out. */
 static void pool_figures(void) {
     CUmemoryPool pool;
     void *more;
@@ -465,8 +465,8 @@ static void unknown_and_retired(void) {
     look();
 }
 
-/* Memory of another pool than the device's first has the properties of that pool, whichever code made it the device's.
- * */
+/* The device gets another pool than its first one as its current pool. Served memory then has that pool's properties,
+ * whichever code made the change. */
 static void another_pool(void) {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
     CUmemoryPool pool, first;

@@ -34,7 +34,7 @@ static void asked_twice(void) {
     is_whole_again(&self);
 }
 
-/* A program that tries how much it can get is given what is there. */
+/* A program tries how much it can get, and is given the memory that is free. */
 static void probe(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     size_t bytes = 36 * MIB;
@@ -44,7 +44,7 @@ static void probe(void) {
     MUST(bytes == 18 * MIB && !model_out(&self) && sim_count("cuCtxSynchronize") == waits);
 }
 
-/* By each entry that requests device memory. */
+/* Each entry that requests device memory starts a rescue. */
 static void other_entries(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
@@ -65,7 +65,7 @@ static void other_entries(void) {
     is_whole_again(&self);
 }
 
-/* A request for host memory. A rescue would leave less of that. */
+/* A refused request for host memory starts no rescue: a rescue would take more host memory. */
 static void of_the_host(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     CUmemAllocationProp physical = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_HOST, 0}};
@@ -93,7 +93,7 @@ static void kept_is_taken(void) {
     is_whole_again(&self);
 }
 
-/* A model that is to be freed is stowed, because nobody is there to drop it. */
+/* A model with the policy "free" is stowed, because only the program could free it, and is not asked here. */
 static void to_be_freed(void) {
     struct model self = held(MEMSTOW_FREE, 1);
     void *at;
@@ -101,7 +101,7 @@ static void to_be_freed(void) {
     is_whole_again(&self);
 }
 
-/* The model that requests is not put away for itself. */
+/* The rescue does not stow the model whose scope made the request. */
 static void own_scope(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     MUST(!memstow_scope_enter_(self.owner));
@@ -136,7 +136,7 @@ static void in_callback(void) {
     MUST(result_in_callback && !model_out(&self) && sim_count("cuCtxSynchronize") == waits);
 }
 
-/* As few owners as needed, in their order. */
+/* A rescue moves as few owners as it needs, in the order of decisions. */
 static void in_order(void) {
     struct model later = model_load("later", 10 * MIB, MEMSTOW_STOW, 1);
     struct model first = model_load("first", 10 * MIB, MEMSTOW_STOW, 1);
@@ -170,7 +170,7 @@ static void threads(void) {
     MUST(model_out(&self) == 20 * MIB);
 }
 
-/* Another thread is moving out the memory that it needs: the request waits for that. */
+/* Another thread is just moving out enough memory. The request waits for that move. */
 static struct model moving;
 static void *stow_it(void *unused) {
     MUST(memstow_stow_(moving.owner) == 20 * (int64_t)MIB);
@@ -190,7 +190,7 @@ static void beside_a_move(void) {
     MUST(!pthread_join(thread, NULL) && model_out(&moving) == 20 * MIB);
 }
 
-/* The same, and the move does not end: the answer comes nevertheless. */
+/* As above, but the move does not end. The request is refused nevertheless, and does not wait for ever. */
 static void behind_a_long_move(void) {
     pthread_t thread;
     void *at;
@@ -204,7 +204,8 @@ static void behind_a_long_move(void) {
     MUST(!pthread_join(thread, NULL) && model_out(&moving) == 20 * MIB);
 }
 
-/* A kernel does not end, and the program may wait for it while it holds its locks: the answer comes nevertheless. */
+/* A kernel does not end. The request is refused nevertheless: the program may hold locks meanwhile, so the rescue must
+ * not wait for ever. */
 static void a_kernel_does_not_end(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     CUstream stream;
@@ -213,14 +214,14 @@ static void a_kernel_does_not_end(void) {
     MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     launch_endless(stream);
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    for (int i = 0; i < 20; i++) MUST(cudaMalloc(&at, 24 * MIB) == OUT_OF_MEMORY); /* and nobody waits again */
+    for (int i = 0; i < 20; i++) MUST(cudaMalloc(&at, 24 * MIB) == OUT_OF_MEMORY); /* only the first waits */
     clock_gettime(CLOCK_MONOTONIC, &end);
     MUST(end.tv_sec - begin.tv_sec < 10 && !model_out(&self));
     sim_release_kernels(1);
     MUST(!cudaDeviceSynchronize() && model_holds(&self));
 }
 
-/* A rescue that gave nothing is not repeated at once: a program may ask a thousand times. */
+/* A rescue that freed nothing is not repeated at once: a program may ask a thousand times. */
 static void not_again_at_once(void) {
     struct model self = held(MEMSTOW_STOW, 0);
     void *at;

@@ -55,6 +55,6 @@ def run_cases(name, count, wish, killed=(), without=()):
 
 
 def refusals(file):
-    """What the trace reports as not moved: {reason: bytes}."""
+    """The memory that the trace reports as not moved: {reason: bytes}."""
     lines = json.loads(support.memstow("decisions", file, "--json").stdout)["lines"]
     return {line["because"]: line["bytes"] for line in lines if line["kind"] == "REFUSED"}

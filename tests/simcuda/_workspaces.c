@@ -1,6 +1,6 @@
-/* _workspaces.c — a workspace of cuBLAS that one model's scope happened to make, and that all models use: the one model
- * is put away, and another multiplies. Over the simulated driver and cuBLAS (test doubles). The first argument is the
- * case. What is not as it must be ends it with a message. */
+/* _workspaces.c — a cuBLAS workspace that was made in the scope of one model, but is used by all models. That model is
+ * stowed, and the program multiplies. Over the simulated driver and cuBLAS (test doubles). The first argument is the
+ * case. A failed check ends the program with a message. */
 #include "_unet.h"
 
 struct handle;
@@ -25,7 +25,7 @@ static int multiply_light(void *workspace, size_t bytes) {
     return result ? result : cudaDeviceSynchronize();
 }
 
-/* Whether so much of the model moves, and the product is what it was while the model is out. */
+/* Checks that exactly this many bytes of the model move, and that a product works while the model is out. */
 static void moves(size_t bytes, int (*product)(void)) {
     MUST(!product());
     MUST(!memstow_owner_idle_(model, 1));
@@ -36,7 +36,7 @@ static void moves(size_t bytes, int (*product)(void)) {
     look();
 }
 
-/* As PyTorch does: its allocator makes the workspace, at the first product of a thread and stream. */
+/* As in PyTorch: its allocator makes the workspace, at the first product of a thread and stream. */
 static void handed_over(void) {
     void *workspace;
     load();
@@ -46,7 +46,7 @@ static void handed_over(void) {
     moves(14 * MIB, multiply);
 }
 
-/* The library makes one itself, by the runtime that it has in itself. */
+/* The library makes a workspace of its own, with the CUDA runtime that is linked into it. */
 static void its_own(void) {
     load();
     MUST(!memstow_scope_enter_(model) && !cublasCreate_v2(&handle) && !memstow_scope_leave_(model));
@@ -63,15 +63,15 @@ static void with_each_product(void) {
     moves(14 * MIB, product_light);
 }
 
-/* In one block with weights, as in a segment of PyTorch's native allocator: the block stays, and the other one moves.
- */
+/* The workspace lies in one block with weights, as in a segment of PyTorch's native allocator. That block stays, and
+ * the other one moves. */
 static void beside_weights(void) {
     load();
     MUST(!cublasCreate_v2(&handle) && !cublasSetWorkspace_v2(handle, (char *)plain + 4 * MIB, 2 * MIB));
     moves(6 * MIB, multiply);
 }
 
-/* What was a workspace and was freed is like any other memory, whatever comes to its place. */
+/* A freed workspace becomes ordinary memory, and so does new memory at its address. */
 static void freed(void) {
     void *workspace;
     load();

@@ -128,7 +128,7 @@ static CUresult end(CUstream handle, CUgraph *out) {
     free(self);
     return result;
 }
-/* What the nodes become, and what of the graph was there before, are not modelled: the capture is. */
+/* Only the capture itself is simulated: not the callback, nor the nodes that were in the graph before. */
 #define AGAIN CUstream stream, int mode, CUgraph graph, void *callback, void *data
 SAME(cuStreamBeginRecaptureToGraph, NEEDS_CONTEXT, (AGAIN),
      ((void)callback, (void)data, graph ? begin(stream, mode, graph) : CUDA_ERROR_INVALID_VALUE))
@@ -139,7 +139,7 @@ SAME(cuStreamBeginCaptureToCig, NEEDS_CONTEXT, (CUstream stream, void *parameter
 SAME(cuStreamBeginCaptureToCig_ptsz, NEEDS_CONTEXT, (CUstream stream, void *parameters),
      ((void)parameters, begin(stream_per_thread(stream), CU_CAPTURE_RELAXED, NULL)))
 
-/* No graph is left of it. */
+/* Ends the capture and drops its graph. */
 static CUresult end_without_graph(CUstream stream) {
     CUgraph graph = NULL;
     CUresult result = end(stream, &graph);

@@ -83,7 +83,8 @@ static CUresult primary_release(CUdevice id) {
 SAME(cuDevicePrimaryCtxRelease, NEEDS_INIT, (CUdevice id), primary_release(id))
 SAME(cuDevicePrimaryCtxRelease_v2, NEEDS_INIT, (CUdevice id), primary_release(id))
 
-/* Its holders still hold it: their next use finds it new and empty, at the same handle. */
+/* Resets the primary context. Its holders keep their references: their next use finds it new and empty, with the same
+ * handle. */
 static CUresult primary_reset(CUdevice id) {
     struct device *device = device_get(id);
     if (!device) return CUDA_ERROR_INVALID_DEVICE;

@@ -1,7 +1,7 @@
-/* cublas.c — a simulated cuBLAS, a test double: what of it has to do with workspaces. In: the calls that PyTorch makes,
- * with cuBLAS's arguments. Out: work on a stream that reads its workspace when it is executed, and the operands; no
- * product. As the real one it has a CUDA runtime in itself: it asks the driver's resolver, and takes memory by what it
- * answers. */
+/* cublas.c — the part of cuBLAS that has to do with workspaces, simulated (a test double). In: the calls that PyTorch
+ * makes, with cuBLAS's arguments. Out: work on a stream that reads the workspace and the operands when it is executed;
+ * no product. Like the real cuBLAS it has a CUDA runtime linked into it: it asks the driver's resolver for functions,
+ * and allocates with them. */
 #include "cuda_calls.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void *entry(const char *name, int version) {
     return cuGetProcAddress_v2(name, &found, version, 0, &status) ? NULL : found;
 }
 
-/* Until handed another workspace, a handle uses one of its own. */
+/* A new handle has its own workspace, and uses it until the program sets another one. */
 EXPORTED int cublasCreate_v2(struct handle **out) {
     CUresult (*allocate)(CUdeviceptr *, size_t) = (CUresult(*)(CUdeviceptr *, size_t))entry("cuMemAlloc", 3020);
     struct handle *self = calloc(1, sizeof *self);
@@ -50,7 +50,7 @@ EXPORTED int cublasDestroy_v2(struct handle *self) {
     return SUCCESS;
 }
 
-/* A new stream means the workspace of its own again (the documentation of cublasSetStream). */
+/* A new stream makes the handle use its own workspace again (documentation of cublasSetStream). */
 EXPORTED int cublasSetStream_v2(struct handle *self, CUstream stream) {
     if (!self) return NOT_INITIALIZED;
     self->stream = stream;

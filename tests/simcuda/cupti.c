@@ -47,7 +47,7 @@ static struct lane {
     uint8_t *buffer;
     size_t size, used;
     uint64_t complete_ns;                      /* when its last record will be complete */
-} lanes[LANES], full[QUEUE];                   /* buffers that are handed over in the other order than they began */
+} lanes[LANES], full[QUEUE];                   /* full: queue of full buffers, oldest first */
 static size_t full_first, full_count, handing; /* handing: buffers that the client has just now */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -67,7 +67,7 @@ static void wait_ms(long ms) {
     if (ms) nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
-/* --- who called --- */
+/* --- the program's library that made the call --- */
 
 static bool is_between(const char *path) {
     return strstr(path, "/libcuda.so") || strstr(path, "/libcudart.so") || strstr(path, "/libcupti.so") ||
@@ -125,7 +125,7 @@ static void *hand_over_full(void *nothing) {
         while (!full_count) pthread_cond_wait(&changed, &lock);
         struct lane next = full[full_first++ % QUEUE];
         full_count--;
-        handing++; /* who asks for all waits for it */
+        handing++; /* a request for all buffers waits for it */
         pthread_mutex_unlock(&lock);
         wait_ms(setting("SIMCUPTI_LATE_MS", 0));
         pthread_mutex_lock(&lock);

@@ -1,6 +1,6 @@
-/* engine.c — the thread that executes the operations of the streams, one at a time and as late as the latency says. In:
- * operations in the order of each stream. Out: their effects, and marks for those that are done. Blocking streams wait
- * for the legacy stream, and it waits for them. Non-blocking streams wait for nothing. */
+/* engine.c — the thread that executes the operations of all streams, one at a time, each as late as the set latency.
+ * In: operations in the order of each stream. Out: their effects, and marks for finished operations. Blocking streams
+ * wait for the legacy stream, and it waits for them. Non-blocking streams wait for nothing. */
 #include "sim.h"
 
 #include <signal.h>
@@ -56,7 +56,7 @@ static bool ready(const struct op *op) {
     return op->ctx->sticky || (ordered(op) && (!op->wait || op->wait->done) && !op_blocked(op));
 }
 
-/* The ready operation that is due first. *wake: when the next one will be due. */
+/* The ready operation that is due first. *wake: when the next operation will be due. */
 static struct op *choose(uint64_t *wake) {
     uint64_t now = engine_now();
     *wake = 0;

@@ -11,7 +11,7 @@ program = BUILD / "faults"
 
 
 def run(case, **settings):
-    """What it says on standard error; the address that was used; the trace; the report's misuses."""
+    """Runs a case. Returns its standard error, the address that was used, the trace, and the report's misuses."""
     done = support.track(program, case, env=environment(SIMCUDA_CAPACITY="128M", **settings), file=f"{case}.mst",
                          status=None)
     assert done.returncode == 0 and done.stdout.endswith("ok\n"), f"{case}: {done.stdout}{done.stderr}"

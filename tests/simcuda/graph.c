@@ -185,7 +185,7 @@ SAME(cuGraphAddMemAllocNode, NEEDS_INIT, (NODE, CUDA_MEM_ALLOC_NODE_PARAMS *p),
 SAME(cuGraphAddMemFreeNode, NEEDS_INIT, (NODE, CUdeviceptr at),
      NODE_IS_GOOD ? graph_memory_free(graph, at, node) : CUDA_ERROR_INVALID_VALUE)
 
-/* A node of any kind that this driver knows: those about memory, and the empty one. */
+/* Adds a node of a type that this driver knows: memory nodes and empty nodes. */
 static CUresult add_node(CUgraphNode *node, CUgraph graph, CUgraphNodeParams *p) {
     if (!p) return CUDA_ERROR_INVALID_VALUE;
     switch (p->type) {

@@ -1,5 +1,5 @@
 /* ipc.c — plain memory of one process in another. A handle names the process, its descriptor, and the offset. The other
- * process maps that through /proc. */
+ * process maps the memory through /proc. */
 #include "sim.h"
 
 #include <fcntl.h>

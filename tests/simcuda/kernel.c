@@ -7,7 +7,7 @@
 
 static bool released;
 
-/* One byte (or more) at an address, as a kernel sees it. */
+/* The bytes at an address, as a kernel sees them. NULL: the kernel cannot access them. */
 static char *touch(struct sim_context *ctx, uint64_t address, size_t bytes, bool write) {
     size_t length = bytes;
     char *at = access_at(address, &length, ctx, write, ACCESS_KERNEL);

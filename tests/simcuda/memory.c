@@ -182,12 +182,12 @@ API(cuMemAllocManaged, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes,
 static CUresult release(CUdeviceptr at) {
     if (!at) return CUDA_SUCCESS;
     struct block *block = space_find(at);
-    bool is_part = block && block->kind == KIND_IPC && block->pool; /* of what was mapped */
+    bool is_part = block && block->kind == KIND_IPC && block->pool; /* it starts inside the mapped pool */
     if (!block || (block->at != at && !is_part) || block->gone) return CUDA_ERROR_INVALID_VALUE;
     call_details(block->asked, at);
     switch (block->kind) {
     case KIND_PLAIN:
-    case KIND_MANAGED: /* waits until nobody can use it */
+    case KIND_MANAGED: /* waits for all work of the context */
         engine_drain_context(context_current());
         return memory_free(block);
     case KIND_POOL: /* does not wait */

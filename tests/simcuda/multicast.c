@@ -100,7 +100,7 @@ SAME(cuMulticastBindAddr, NEEDS_INIT,
      (CUmemGenericAllocationHandle handle, size_t offset, CUdeviceptr at, size_t size, uint64_t flags),
      flags ? CUDA_ERROR_INVALID_VALUE : bind_address(handle, offset, at, size))
 
-/* Since 13.1 the device is told, too: it must be the memory's. */
+/* Since CUDA 13.1 the call names the device, too: it must be the memory's device. */
 static bool is_of(const struct sim_phys *memory, CUdevice device) { return memory && memory->device->id == device; }
 
 SAME(cuMulticastBindMem_v2, NEEDS_INIT,
@@ -117,7 +117,7 @@ SAME(cuMulticastBindAddr_v2, NEEDS_INIT,
      (CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, CUdeviceptr at, size_t size, uint64_t flags),
      flags || !is_at(at, device) ? CUDA_ERROR_INVALID_VALUE : bind_address(handle, offset, at, size))
 
-/* Endpoints themselves are not modelled: whatever its number is, an endpoint takes a device's memory. */
+/* Endpoints are not simulated: an endpoint of any number takes memory of a device. */
 SAME(cuLogicalEndpointBindMem, NEEDS_INIT,
      (unsigned endpoint, CUdevice device, uint64_t offset, CUmemGenericAllocationHandle memory, uint64_t from,
       uint64_t size, uint64_t flags),

@@ -37,7 +37,7 @@ API nvmlShutdown(void) {
     return OK;
 }
 
-/* As in the simulated driver: the last byte is the ordinal. */
+/* As in the simulated driver, the last byte of a uuid is the device's ordinal. */
 API nvmlDeviceGetHandleByUUID(const char *uuid, void **out);
 API nvmlDeviceGetHandleByUUID(const char *uuid, void **out) {
     char whole[64], slice[64];

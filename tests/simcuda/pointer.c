@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Of the device that the thread is on. */
+/* The access flags of the current thread's device. */
 static unsigned flags_of(const struct block *b, const struct sim_context *now) {
     if (!now) return 0;
     uint64_t self = (uint64_t)1 << now->device->id, owner = (uint64_t)1 << b->device->id;
@@ -11,7 +11,7 @@ static unsigned flags_of(const struct block *b, const struct sim_context *now) {
     return b->writable & self ? 3 : b->readable & self ? 1 : 0;
 }
 
-/* One attribute. False: this pointer does not have it. */
+/* Reads one attribute. False: this pointer does not have it. */
 static bool of_block(void *out, int which, const struct block *b, CUdeviceptr at) {
     switch (which) {
     case CU_POINTER_CONTEXT:

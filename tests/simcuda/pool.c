@@ -158,8 +158,8 @@ static struct block *block_from_growth(struct sim_pool *self, size_t size, size_
     return block_from_chunks(self, size, asked);
 }
 
-/* A block of exactly this size whose free has not been executed: from the same stream, or from any. It keeps its
- * address, and earlier work on streams still finds memory there. */
+/* Finds a block of exactly this size whose free has not been executed: of the same stream, or of any stream if `stream`
+ * is NULL. The block keeps its address, and earlier work on streams still finds memory there. */
 static struct block *block_again(struct sim_pool *self, size_t size, size_t asked, struct sim_stream *stream,
                                  struct mark **behind) {
     for (struct pending *at = self->pending; at; at = at->next) {
@@ -262,14 +262,14 @@ static CUresult release(CUdeviceptr at, CUstream handle) {
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (!at) return CUDA_SUCCESS;
     if (stream->capture) return graph_memory_free(stream->capture->graph, at, NULL);
-    bool is_part = block && block->kind == KIND_IPC && block->pool; /* of what was mapped */
+    bool is_part = block && block->kind == KIND_IPC && block->pool; /* it starts inside the mapped pool */
     if (!block || (block->at != at && !is_part) || block->gone) return CUDA_ERROR_INVALID_VALUE;
     call_details(block->asked, at);
     if (block->kind == KIND_GRAPH) {
         block->gmem->refs++;
         return engine_add(stream, &(struct op){.kind = OP_GFREE, .memory = {.gmem = block->gmem}}, NULL);
     }
-    if (is_part) { /* another process's, which is only closed here */
+    if (is_part) { /* another process's: only closed here */
         engine_drain_stream(stream);
         return memory_free(block);
     }
@@ -278,8 +278,8 @@ static CUresult release(CUdeviceptr at, CUstream handle) {
 SAME(cuMemFreeAsync, NEEDS_CONTEXT, (CUdeviceptr at, CUstream stream), release(at, stream))
 SAME(cuMemFreeAsync_ptsz, NEEDS_CONTEXT, (CUdeviceptr at, CUstream stream), release(at, stream_per_thread(stream)))
 
-/* The engine executes an allocation: its memory is fresh. Or it executes a free: any stream can use the block, if none
- * has it yet. */
+/* The engine has executed an operation of a pool. An allocation gets fresh memory. A freed block can now be used by any
+ * stream, unless a stream has taken it already. */
 void pool_executed(struct op *op) {
     if (op->kind == OP_ALLOC) {
         struct block *block = space_find(op->memory.at);
@@ -462,8 +462,8 @@ API(cuMemPoolGetAccess, NEEDS_INIT, (int *flags, CUmemoryPool handle, CUmemLocat
     return CUDA_SUCCESS;
 }
 
-/* ---- pools of other processes: one that was made for it can be shared, and then what is in it. From one that came
- * from elsewhere nothing can be allocated. */
+/* ---- pools of other processes. A pool that was made for it can be shared, and so can memory from it. An imported pool
+ * cannot allocate. */
 
 API(cuMemPoolExportToShareableHandle, NEEDS_INIT, (void *out, CUmemoryPool handle, int type, uint64_t flags),
     (out, handle, type, flags)) {

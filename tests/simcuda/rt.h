@@ -17,11 +17,11 @@ struct rt_driver {
 #define R(name, version, parameters) CUresult(*name) parameters;
 #include "rt_driver.def"
 };
-extern struct rt_driver rt_legacy, rt_own; /* stream 0 is the legacy one, or the thread's own */
+extern struct rt_driver rt_legacy, rt_own; /* stream 0 is: the legacy stream; the thread's own */
 
-cudaError_t rt_begin(void);              /* the driver is found and initialised */
-cudaError_t rt_enter(void);              /* and the thread has a context */
-cudaError_t rt_leave(cudaError_t error); /* remembers it */
+cudaError_t rt_begin(void);              /* finds and initialises the driver */
+cudaError_t rt_enter(void);              /* and gives the thread a context */
+cudaError_t rt_leave(cudaError_t error); /* remembers the error */
 CUresult rt_resolve(const char *name, void **out, int version, uint64_t flags, int *status);
 int rt_device(void);
 cudaError_t rt_context_of(int device, CUcontext *out);
@@ -29,14 +29,14 @@ cudaError_t rt_context_of(int device, CUcontext *out);
 #pragma GCC visibility pop
 
 #define RT_API __attribute__((visibility("default"))) cudaError_t
-/* A call that needs a context, and is one of the driver's. */
+/* Defines a call that needs a context, and is one call of the driver. */
 #define RT_CALL(name, parameters, call)                                                                                \
     RT_API name parameters;                                                                                            \
     RT_API name parameters {                                                                                           \
         cudaError_t error = rt_enter();                                                                                \
         return rt_leave(error ? error : (call));                                                                       \
     }
-/* The same for streams: `d` is the matching table of the driver. */
+/* Defines a call with a stream: `d` is the driver's table for that stream. */
 #define RT_STREAM(name, parameters, call)                                                                              \
     RT_API name parameters;                                                                                            \
     RT_API name parameters {                                                                                           \

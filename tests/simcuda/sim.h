@@ -29,7 +29,7 @@ static inline uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) /
 enum needs {
     NEEDS_NOTHING = 0,
     NEEDS_INIT = 1,
-    NEEDS_CONTEXT = 2, /* and init; a broken context answers with its error */
+    NEEDS_CONTEXT = 2, /* and init; if broken, returns its error */
     UNSAFE = 4,        /* forbidden while certain captures go on, and breaks them */
     IN_CALLBACK = 8,   /* allowed in host callbacks */
 };
@@ -142,7 +142,7 @@ struct sim_phys {
     int refs;        /* mappings, and handles not released */
     int handle_refs;
     bool shared_in;                  /* another process's */
-    struct sim_multicast *multicast; /* it is no memory: memory is bound to it */
+    struct sim_multicast *multicast; /* NULL: memory; else a multicast object */
     CUmemAllocationProp prop;
     uint64_t handle;
     CUdeviceptr slab_va;
@@ -160,7 +160,7 @@ struct sim_phys *handle_find(CUmemGenericAllocationHandle handle);
 CUmemGenericAllocationHandle handle_add(struct sim_phys *self);
 void handle_unref(struct sim_phys *self);
 
-/* ---- multicast.c: what memory of several devices is bound to */
+/* ---- multicast.c: objects to which memory of several devices is bound */
 bool multicast_complete(const struct sim_multicast *self);
 void multicast_drop(struct sim_multicast *self);
 
@@ -191,7 +191,7 @@ bool space_inside(uint64_t address);
 CUresult space_reserve(size_t size, size_t align, CUdeviceptr hint, CUdeviceptr *out);
 CUresult space_reserve_low(size_t size, CUdeviceptr *out); /* below 4 GiB */
 void space_release(CUdeviceptr at, size_t size);
-/* A range that the program reserved. True if [at, at + size) lies in one; with `whole`, if it is one. */
+/* Whether [at, at + size) lies in a range that the program reserved; with `whole`, whether it is such a range. */
 bool space_is_reserved(CUdeviceptr at, size_t size, bool whole);
 void space_reserved_add(CUdeviceptr at, size_t size);
 void space_reserved_remove(CUdeviceptr at);
@@ -205,7 +205,7 @@ void space_protect(CUdeviceptr at, size_t size, int fd, uint64_t offset, bool vi
 void space_fault(void);
 uint64_t space_faults(void);
 
-/* ---- ipc.c: memory of other processes, by 64 bytes; what the model leaves open comes of them */
+/* ---- ipc.c: shares memory with other processes. A handle has 64 bytes. */
 CUresult ipc_export(void *to, const struct block *block);
 CUresult ipc_import(const void *from, bool same_process, struct block model, CUdeviceptr *out);
 
@@ -393,7 +393,7 @@ void gmem_unref(struct gmem *self);
 /* ---- pool.c */
 void pool_begin(struct device *device);
 void pool_executed(struct op *op);
-void pool_synchronised(void); /* somebody has waited: unused memory above the thresholds goes back */
+void pool_synchronised(void); /* a wait ended: unused memory above the thresholds goes back */
 void pool_free_now(struct block *block);
 bool pool_make_room(struct device *device);
 
@@ -406,7 +406,7 @@ CUresult memory_slab(struct sim_context *ctx, size_t bytes, struct block **out);
 bool array_locate(CUarray array, CUdeviceptr *at, size_t *pitch, size_t *height);
 void array_forget(struct sim_context *ctx);
 
-/* ---- kernel.c: what stands in for kernels */
+/* ---- kernel.c: the simulated kernels */
 struct kernel {
     const char *name;
     int arguments;

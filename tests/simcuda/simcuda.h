@@ -48,7 +48,7 @@ void sim_set_fragmented(int device, size_t bytes);
 /* While held, no operation on any stream is executed. Holds add up. */
 void sim_hold(int add);
 
-/* Lets kernels "sim_wait" end, those that wait now and those that come later. 0: they wait again. */
+/* Ends all kernels "sim_wait", those that wait now and later ones. 0: later kernels wait again. */
 void sim_release_kernels(int release);
 
 /* What one device has given out, in bytes as the device counts them. */
@@ -64,8 +64,9 @@ struct sim_usage {
 };
 void sim_usage(int device, struct sim_usage *out);
 
-/* Successful calls about an address, for the simulated CUPTI, under the driver's lock. Also the end of a context:
- * "context", with its number only. NULL: no observer any more. */
+/* Calls the observer after each successful call about an address, for the simulated CUPTI, under the driver's lock. It
+ * is also called at the end of a context, with the name "context" and only the context's number. NULL: removes the
+ * observer. */
 struct sim_event_of_memory {
     const char *name;
     uint64_t bytes, address, context;
@@ -75,8 +76,9 @@ struct sim_event_of_memory {
 typedef void sim_observer(const struct sim_event_of_memory *event);
 void sim_observe(sim_observer *call);
 
-/* Calls about physical memory and its addresses, before and after, for the simulated CUPTI: on the calling thread,
- * without a lock. arguments: one after the other, 8 bytes each. shared: common to both calls. */
+/* Calls the observer before and after each call about physical memory and its addresses, for the simulated CUPTI. It
+ * runs on the calling thread, without a lock. arguments: one after the other, 8 bytes each. shared: the same word in
+ * both calls of the observer. */
 struct sim_call {
     const char *name;
     const int *result; /* NULL: before */

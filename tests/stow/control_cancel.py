@@ -44,7 +44,7 @@ assert last(connection)[2] >= 0
 left = stowed()
 assert left.count(0) > 1, f"only the move that was on was ended: {left}"
 
-# The cancel was for that request. A later one moves everything.
+# The cancel ended only its own request. A later request moves everything.
 program.ask("trigger")
 assert all(stowed()), stowed()
 assert program.tell("[zlib.crc32(block) for block in blocks]") == sums

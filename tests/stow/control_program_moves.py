@@ -52,7 +52,7 @@ for attempt in range(8):
     assert moved == SIZE and not told, (told, moved)
     assert program.tell("abi.memstow_restore(model)") == SIZE
 assert 0 < moved < SIZE and 0 < told[0][0] <= moved and told[0][1] == SIZE, (told, moved)
-assert program.tell("abi.memstow_stow(model)") == SIZE - moved # nobody takes that back
+assert program.tell("abi.memstow_stow(model)") == SIZE - moved # no client cancels this
 told, moved = asked(RESTORE, ended_at_first_progress=True)
 assert moved == SIZE if not told else 0 < moved < SIZE, (told, moved)
 assert program.tell("abi.memstow_restore(model)") == SIZE - moved

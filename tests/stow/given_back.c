@@ -14,10 +14,10 @@ static long long group_bytes(void) {
     return atoll(text);
 }
 
-/* What has moved, and what the group still has: read all the time during the move. */
+/* The other thread reads this during the whole move: moved bytes, and memory of the control group. */
 static struct {
     long long before, most; /* most: bytes of the group beside the memory that has not moved yet */
-    int samples;            /* in the middle of the move */
+    int samples;            /* readings in the middle of the move */
     bool over;
 } seen;
 

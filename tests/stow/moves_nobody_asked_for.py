@@ -80,11 +80,11 @@ program.listening()
 nothing = memstow("stow", program.pid, "--cancel", status=1)
 assert nothing.stderr == f"memstow: process {program.pid}: nothing of it is being stowed\n", nothing.stderr
 
-# Of one owner, on the program's only thread: out, then back.
+# The moves of one owner, on the program's only thread: out, then back.
 for verb, way, owner in (("stow", "out", ()), ("restore", "back", ("model0",)), ("stow", "out", (models[0],))):
     program.begin("until_cut_short(out(0), back(0))")
     seen_moving(way)
-    memstow(verb, program.pid, "model1", "--cancel", status=1) # it is another's
+    memstow(verb, program.pid, "model1", "--cancel", status=1) # another owner's move
     said = cancel(verb, *owner)
     name, moved = program.after()
     assert name == way and (moved == ECANCELED or 0 <= moved < SIZE) and said == text_of(moved), (name, moved, said)
@@ -95,7 +95,7 @@ for verb, way, owner in (("stow", "out", ()), ("restore", "back", ("model0",)), 
     assert program.tell("abi.memstow_stow(models[0])") == SIZE, "what was cancelled was another call"
     assert program.tell("abi.memstow_restore(models[0])") == SIZE
 
-# A trigger moves owners one after the other: those that it has not begun stay.
+# A trigger moves owners one after the other. Owners whose move has not begun stay.
 program.begin(f"until_cut_short(('trigger', trigger, {SIZE * MODELS}), *(back(i) for i in range({MODELS})))")
 seen_moving("out")
 cancel("stow")
@@ -107,7 +107,7 @@ assert program.tell("abi.memstow_trigger(1, None)") >= SIZE * MODELS - sum(left)
 assert [owners()[f"model{i}"]["stowed_bytes"] for i in range(MODELS)] == [SIZE] * MODELS
 assert program.tell("sums()") == before
 
-# If the next move begins at once, the report about the cancelled move is still about that one.
+# If the next move begins at once, the report is still about the cancelled move.
 assert all(program.tell(f"abi.memstow_restore(models[{i}])") == SIZE for i in range(MODELS))
 for _ in range(3):
     program.begin(
@@ -128,7 +128,7 @@ for verb, way in (("stow", "out"), ("restore", "back")):
     assert re.fullmatch(rf"model {models[0]} 'model0': {PAST[verb]} \d+\.\d MiB: the move was cancelled\n", told), told
     assert asked.returncode == 0
 
-# The trace reports as not moved what is not there: an earlier move took the rest.
+# The trace reports missing memory as not moved: an earlier move took the rest.
 program.tell("abi.memstow_stow(models[0])")
 LOCKED = 4 << 20
 program.tell("abi.mlock(ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(blocks[0])) + (100 << 20)), "

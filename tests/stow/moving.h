@@ -93,7 +93,7 @@ __attribute__((unused)) static bool holds(const void *p, size_t length, uint64_t
     return true;
 }
 
-/* Moves one piece. *why: the refusal, if it is not NULL. */
+/* Moves one piece of memory out. *why: the reason of a refusal, unless `why` is NULL. */
 __attribute__((unused)) static int64_t out(void *p, size_t length, const struct stow_options *options, uint32_t *why) {
     struct stow_piece piece = {.start = (uint64_t)p, .length = length, .owner = 1};
     int64_t moved = stow_out_(&piece, 1, options);

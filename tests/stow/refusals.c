@@ -162,7 +162,7 @@ static void registered(void) {
     refused(p, STOW_REGISTERED);
 }
 
-/* Pages that are asked about one by one may move, and no others. */
+/* If pinned pages cannot be seen, pages may only move by a method that checks each page; other methods are refused. */
 static void held_unseen(void) {
     struct stow_options remap = {.method = STOW_BY_REMAP, .idle = true, .held_unseen = true};
     struct stow_options comparing = {.method = STOW_BY_COMPARING, .idle = true, .held_unseen = true};

@@ -66,7 +66,7 @@ static void written_since_and_moved_again(void) {
     MUST(!is_file_backed(p + 3 * MIB));
 }
 
-/* --- because of what the program does --- */
+/* --- memory comes back because of a call of the program --- */
 
 static void realloc_keeps_content(void) {
     for (int i = 0; i < 2; i++) {
@@ -102,7 +102,7 @@ static void lose_file_of(const void *p) {
     fclose(f);
 }
 
-/* The same for a block that is a mapping of its own, as blocks of models are. */
+/* As above, for a block that is a mapping of its own, as large blocks of models are. */
 static void realloc_of_what_is_lost(void) {
     int64_t (*open_owner)(uint32_t, const char *, const char *, uint64_t, uint64_t) =
         (__typeof__(open_owner))dlsym(RTLD_DEFAULT, "memstow_owner_open");

@@ -46,7 +46,7 @@ static void *count_up(void *context) {
     return NULL;
 }
 
-/* The kernel writes, too: into the last page, whose content is checked. */
+/* The kernel writes, too: into the last page. The test checks the page's content. */
 static void *read_into(void *unused) {
     (void)unused;
     int ends[2];
@@ -66,7 +66,7 @@ static void *read_into(void *unused) {
     return NULL;
 }
 
-/* In the mode with that promise, nobody writes during the move; afterwards they write again. */
+/* In the mode that promises an idle owner, no thread writes during the move. Threads write again after it. */
 static int64_t alone(int64_t (*move)(const struct stow_options *options), const struct stow_options *options) {
     if (rests) pthread_rwlock_wrlock(&writing);
     int64_t moved = move(options);

@@ -25,7 +25,7 @@
 enum { SIZE = 100000, PART = 1000, MODELS = 300, MUCH = 1 << 20 };
 static const uintptr_t BLOCK = 0x7f0000000000, MAPPING = 0x7e0000000000;
 
-/* --- one block, in place of the hooks' --- */
+/* --- one block: the test's stand-in for the hooks' table --- */
 
 static struct host_block block;
 static bool hide_when_changed;
@@ -49,7 +49,7 @@ void host_change(const struct host_block *changed) {
     if (hide_when_changed) hide(block.site);
 }
 
-/* --- a disk that keeps who grows the ledger waiting --- */
+/* --- a slow disk: the thread that grows the ledger waits for it --- */
 
 static bool slow, waits;
 static uint32_t given_up_before;

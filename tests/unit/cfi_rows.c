@@ -177,7 +177,7 @@ Test(cfi_rows, signal_frames) {
     cr_expect_eq(image_rule(&image, 0).why, CFI_ODD_SIGNAL);
     image_of(&image, &shape, BYTES(UNDEFINED, RA));
     cr_expect_eq(image_rule(&image, 0).kind, CFI_END);
-    REFUSED(CFI_RETURN_ADDRESS, SIGNAL_CFA, FROM(BP, 120), FROM(RA, 168)); /* not marked as one */
+    REFUSED(CFI_RETURN_ADDRESS, SIGNAL_CFA, FROM(BP, 120), FROM(RA, 168)); /* no mark for a signal frame */
 }
 
 Test(cfi_rows, refused_cfa) {
@@ -191,7 +191,7 @@ Test(cfi_rows, refused_cfa) {
     REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 1, DEREF);
     REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 1, PLUS);
     REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 1, 0x96);                        /* nop */
-    REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 4, BREG + SP, 8, LIT | 8, 0x1c); /* minus: nobody needs it */
+    REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 4, BREG + SP, 8, LIT | 8, 0x1c); /* minus: not supported */
     REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 2, BREG + 3, 0);                 /* another register */
     REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 2, BREG + BP, 0x80);             /* a number without an end */
     REFUSED(CFI_EXPRESSION, DEF_CFA_EXPRESSION, 3, BREG + SP, 40, DEREF);        /* *(rsp + 40) */

@@ -34,7 +34,7 @@ static void be_first(void) {
     _exit(wrong != 0);
 }
 
-/* A name that is not found once counts as a function of the driver without a hook, for the rest of the program. */
+/* A function whose name is not found at the first look-up counts as one without a hook until the program ends. */
 Test(cuda_route, each_name_is_found_by_all_who_ask_first) {
     for (int i = 0; i < 1500; i++) {
         int status = 0;

@@ -83,7 +83,8 @@ Test(cupti_seen, the_order_of_records_is_no_matter) {
     }
 }
 
-/* One thread frees the block. Another one asked for its next block before that, and gets it after that. */
+/* One thread frees the block. Another thread had begun to allocate before the free, and gets the same address after
+ * it. */
 Test(cupti_seen, the_next_block_may_have_been_asked_for_before_the_free) {
     static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}};
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
@@ -96,7 +97,8 @@ Test(cupti_seen, the_next_block_may_have_been_asked_for_before_the_free) {
 
 #define SECOND 1000000000ull
 
-/* A free whose record was lost is expected for a limited time: a later free is not mistaken for it. */
+/* If the record of an allocation is lost, its free is expected for a limited time only. A later free is not taken for
+ * it. */
 Test(cupti_seen, a_lost_record_is_forgotten_in_time) {
     begin();
     say(0, 10);
@@ -104,7 +106,7 @@ Test(cupti_seen, a_lost_record_is_forgotten_in_time) {
     cr_assert(seen_at(AT) && seen_at(AT)->bytes == 1002);
     say(3, 10 * SECOND);
     cr_assert_null(seen_at(AT));
-    say(1, 20 * SECOND); /* a block whose own record never came */
+    say(1, 20 * SECOND); /* a free whose allocation has no record */
     say(4, 30 * SECOND);
     cr_assert(seen_at(AT) && seen_at(AT)->bytes == 1004);
     cr_assert_eq(ledger.live, 1004);
@@ -125,7 +127,7 @@ Test(cupti_seen, a_context_takes_its_memory_with_it_but_not_its_pools) {
     seen_context_ended(9);
     cr_assert_eq(ledger.live, 7);
     record.address++, record.is_async = 0, record.bytes = 11, record.timestamp = 2;
-    seen_record(&record, NULL); /* it was on its way */
+    seen_record(&record, NULL); /* this record came late */
     cr_assert_eq(ledger.live, 7);
     cr_assert(ledger.allocated == 3 && ledger.freed == 2);
 }

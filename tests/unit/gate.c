@@ -155,8 +155,8 @@ Test(gate, suppressed_growth_counts_nowhere) {
     }
 }
 
-/* Memory of devices is judged separately: a shrinking host does not hide a leak there, and a suppression of one does
- * not count for the other. */
+/* Host and device memory are judged separately. A shrinking host does not hide a leak on a device, and a suppression
+ * for one does not hold for the other. */
 static void add_both(struct figures *figures, uint64_t host, uint64_t device) {
     figures_add(figures, FIGURE_TOTAL, "", host, 1);
     figures_add(figures, FIGURE_SITE, SITE, host, 1);

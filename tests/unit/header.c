@@ -83,8 +83,8 @@ Test(header, a_size_beyond_the_seal_needs_a_flag) {
     }
 }
 
-/* A plain block has no key. One changed byte of site or seal may leave a mark, but that of a block with a key, or of a
- * later generation. */
+/* A plain block has no key. A changed byte of its site or seal may leave a valid mark, but only the mark of a block
+ * with a key or of a later generation. */
 Test(header, one_changed_byte_leaves_no_plain_mark) {
     const struct header whole = sealed(header_mark(0, 16), 4711, 24);
     cr_assert(header_is_plain(header_mark_in(&whole)));
@@ -108,7 +108,7 @@ Test(header, a_freed_one_is_no_block) {
     cr_assert(header_is_small(&header, header_mark(0, 16)));
 }
 
-/* In free memory glibc begins chunks at any place. */
+/* glibc may begin a chunk at any place in free memory. */
 Test(header, a_freed_one_with_the_size_of_a_chunk_is_no_block) {
     for (uint64_t chunk = 32; chunk < 1 << 17; chunk += 16)
         for (uint64_t flags = 0; flags < 8; flags++) {

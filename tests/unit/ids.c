@@ -1,4 +1,4 @@
-// Sets of ids: their members, the lowest one from a number on, and that two threads never take the same one.
+// Sets of ids: their members; the lowest free id from a number on; two threads never take the same id.
 #include <criterion/criterion.h>
 #include <pthread.h>
 
@@ -40,7 +40,7 @@ static void *add_and_take(void *thread) {
     for (uint32_t i = 0; i < EACH; i++) {
         ids_add(shared, first + i * THREADS);
         uint32_t id;
-        while ((id = ids_take(shared, 0)) == IDS_NONE) /* another thread took ours, and its own is on its way */
+        while ((id = ids_take(shared, 0)) == IDS_NONE) /* another thread took it: wait for that thread's id */
             ;
         __atomic_fetch_add(&taken[id], 1, __ATOMIC_RELAXED);
     }

@@ -64,7 +64,7 @@ Test(mappings_full, assignment_says_so, .init = begin) {
     pthread_t holder;
     cr_assert_eq(pthread_create(&holder, NULL, hold_table, NULL), 0);
     while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE)) continue;
-    seal_leave(true); /* as in a sandbox, where nobody can wait for an event */
+    seal_leave(true); /* as in a sandbox, where memstow must not wait */
     uint64_t lost = ledger_head->lost[SNAP_LOST_MAPPINGS];
     for (int i = 0; i < EVENTS - 1; i++) mappings_advise(BASE, PAGE, 0);
     cr_assert_eq(ledger_head->lost[SNAP_LOST_MAPPINGS], lost);

@@ -28,8 +28,8 @@ static bool first_is_on;
 
 uint32_t owner_kind(uint32_t owner) { return (void)owner, MEMSTOW_MODEL; }
 
-/* One thread stops when it asks this for the second time: it has seen that the present move is the owner's, and still
- * has the lock. */
+/* The `stops_in`-th call of owner_final on a thread stops that thread. By then the thread has seen that the present
+ * move is the owner's, and it still has the lock. */
 static __thread int stops_in;
 static bool is_stopped, move_is_over;
 static void wait_until(bool *is) {
@@ -127,8 +127,8 @@ __attribute__((noinline)) static void write_over_the_stack(void) {
     __asm__ volatile("" : : "r"(there) : "memory");
 }
 
-/* The thread that ends the move has seen it, and stops there with the lock. The mover gives up waiting for the lock.
- * When the other thread goes on, the move is over and its frame is gone. */
+/* The thread that cancels the move has found it, and stops with the lock held. The mover gives up waiting for the lock.
+ * When the cancelling thread goes on, the move is over and its frame is gone. */
 Test(moving, who_ends_a_move_that_is_gone_writes_to_nothing_that_is_gone, .timeout = 60) {
     ledger_head = &head;
     engine_waits = true;

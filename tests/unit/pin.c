@@ -36,7 +36,7 @@ static bool becomes_quiet(void) {
 
 static pthread_barrier_t step;
 
-/* As a thread does that is late in its death. */
+/* As a thread does late in its end. */
 static void *pin_and_leave(void *again) {
     uintptr_t inner = (uintptr_t)__builtin_frame_address(0) - 64, outer = inner + 64;
     thread_slot();

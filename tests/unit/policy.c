@@ -277,7 +277,7 @@ Test(policy, pressure_ends_when_what_is_needed_is_met) {
     CHECK(owners, &asked, {3, STOW, STOW, MEMSTOW_WHY_POLICY}, {2, FREE, KEEP, MEMSTOW_WHY_NOT_NEEDED},
           {1, STOW, KEEP, MEMSTOW_WHY_NOT_NEEDED}, {4, KEEP, KEEP, MEMSTOW_WHY_POLICY},
           {5, STOW, KEEP, MEMSTOW_WHY_IN_USE});
-    asked.needed = 0; /* as much as possible */
+    asked.needed = 0; /* 0: as many bytes as possible */
     CHECK(owners, &asked, {3, STOW, STOW, MEMSTOW_WHY_POLICY}, {2, FREE, FREE, MEMSTOW_WHY_POLICY},
           {1, STOW, STOW, MEMSTOW_WHY_POLICY}, {4, KEEP, KEEP, MEMSTOW_WHY_POLICY},
           {5, STOW, KEEP, MEMSTOW_WHY_IN_USE});
@@ -395,7 +395,8 @@ Test(policy, a_rescue_ends_when_what_is_needed_has_left_the_device) {
           {2, STOW, STOW, MEMSTOW_WHY_POLICY}, {1, KEEP, STOW, POLICY_WHY_RESCUE});
 }
 
-/* Memory that is in files already, or that nobody here can drop, does not help. */
+/* Memory that is in files already does not count towards the needed amount, nor does memory that only the program could
+ * free. */
 Test(policy, only_what_gives_something_counts_for_what_is_needed) {
     struct policy_question asked = question(MEMSTOW_PRESSURE);
     struct owner_state owners[] = {

@@ -139,8 +139,8 @@ Test(requests, taken_back_end_what_is_moved_for_them) {
     cr_assert(!ends(3, true) && ends(4, true));
 }
 
-/* A cancel from outside is for the request that the move began for, not for a later one in its entry. The move may go
- * on on another thread than the one that answered. */
+/* A cancel from outside ends the move of its own request, not of a later request in the same entry. The move may
+ * continue on another thread than the one that took the request. */
 Test(requests, end_what_began_for_them_and_nothing_that_began_before) {
     struct move_end before, now, none;
     uint64_t first = taken(MEMSTOW_ASK_STOW, 1);
@@ -159,7 +159,7 @@ Test(requests, end_what_began_for_them_and_nothing_that_began_before) {
     cr_assert_not(move_is_ended(none));
 }
 
-/* A cancelled request stays cancelled when another one has its entry. */
+/* A cancelled request stays cancelled when another request gets its entry. */
 Test(requests, stay_ended) {
     struct move_end before, now;
     uint64_t first = taken(MEMSTOW_ASK_STOW, 1);

@@ -11,10 +11,10 @@
 
 enum { MIB = 1 << 20 };
 
-/* --- what there is --- */
+/* --- the device's memory, as the test sets it --- */
 
 static uint64_t left, live, moving, total;
-static uint64_t needed; /* of the last rescue */
+static uint64_t needed; /* by the last rescue */
 static int rescues;
 static int64_t rescue_gives;
 
@@ -32,7 +32,7 @@ struct vram_sums vram_sums(uint32_t owner, uint32_t device) {
     return (struct vram_sums){.live = live};
 }
 
-/* Another thread's move, which is over when it is waited for. */
+/* Another thread's move. It is over after this wait. */
 bool vram_move_wait(uint32_t milliseconds) {
     bool was = moving;
     (void)milliseconds;
@@ -62,8 +62,8 @@ Test(rescue, who_is_refused_asks_once_more, .init = begin) {
     cr_assert(!rescue_try(&self) && rescues == 1, "and no more than that");
 }
 
-/* Another thread's rescue, or move, has begun and ended since the request was made: the memory that it gave is there.
- * */
+/* Another thread's rescue or move has begun and ended after the request was made. The memory that it freed is
+ * available, so no new rescue is needed. */
 Test(rescue, what_left_since_the_request_was_made_counts, .init = begin) {
     struct rescue first = rescue_begin(24 * MIB, true), second = rescue_begin(8 * MIB, true);
     cr_assert(rescue_try(&first) && !live);
@@ -93,7 +93,7 @@ Test(rescue, not_for_what_no_device_has, .init = begin) {
     struct rescue all = rescue_begin(48 * MIB, true), more = rescue_begin(48 * MIB + 1, true);
     cr_assert(!rescue_try(&more) && !rescues && live);
     cr_assert(rescue_try(&all) && needed == 48 * MIB);
-    total = 0; /* it is not known */
+    total = 0; /* unknown */
     live = 1;
     struct rescue negative = rescue_begin((uint64_t)-4096, true);
     cr_assert(!rescue_try(&negative) && rescues == 1 && live, "rounded up that would be 0: all that there is");

@@ -51,8 +51,8 @@ void stow_thread_join(struct stow_thread *self) {
     begin("a signal", 0, FORCED);
 }
 
-/* The first ending is cancelled, and another one begins, before the thread that began the first has noted its limit's
- * thread. */
+/* The first ending is cancelled, and another one begins. At that moment the thread that began the first ending has not
+ * yet noted the thread of its limit. */
 static void begin_another(void) {
     called_off_early = guards_begin = false;
     shutdown_end(true);

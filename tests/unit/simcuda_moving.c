@@ -271,7 +271,7 @@ Test(simcuda_moving, a_forked_child_has_no_copy_of_what_is_out) {
     cr_assert_eq(kept_from_children(), before + 4 * MIB);
 }
 
-/* ---- what a move takes of the driver */
+/* ---- which calls of the driver a move makes */
 
 static void expect_calls(const char *const *names, const uint64_t *counts, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
@@ -289,7 +289,7 @@ static void in_order(const char *const *names, uint32_t n) {
     }
 }
 
-/* The last call of one comes before the first call of the other. */
+/* Asserts that the last call of `first` comes before the first call of `second`. */
 static void is_over_before(const char *first, const char *second) {
     static char text[1 << 16];
     cr_assert(sim_log_text(text, sizeof text) < sizeof text);

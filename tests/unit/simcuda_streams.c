@@ -49,7 +49,7 @@ Test(simcuda_streams, pinned_memory_is_read_late_and_pageable_memory_at_once) {
     cr_assert_eq(word_at(at + 4), 10);
 }
 
-/* Whether a stream's work is done within so many milliseconds while the kernel of another still runs. */
+/* Whether `other` finishes its work within this many milliseconds while a kernel still runs on `busy`. */
 static bool goes_beside(CUstream busy, CUstream other, CUdeviceptr at, int most_ms) {
     sim_release_kernels(0);
     OK(cuMemsetD32Async(at, 1, 1, other));

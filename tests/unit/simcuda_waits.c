@@ -4,7 +4,7 @@
 
 #include "preload/cuda/cuda_captures.h"
 
-/* A thread begins to capture a stream, as a hook would, just after memstow has found that nobody captures. */
+/* Another thread begins to capture a stream just after memstow has found that no stream is being captured. */
 static bool capture_at_wait;
 static pthread_t capturer;
 static CUresult capture_went;
@@ -159,7 +159,8 @@ Test(simcuda_waits, a_capture_that_begins_at_a_wait_is_not_broken) {
     cr_assert(holds(at, 4 * MIB, 3));
 }
 
-/* Once the driver has destroyed a stream, another may get its name before the list knows of the end. */
+/* Once the driver has destroyed a stream, a new stream may get the same handle before memstow's list knows that the
+ * first has ended. */
 Test(simcuda_waits, what_ends_is_not_the_next_of_its_name) {
     struct cuda_target place = {.context = (cuda_handle)5};
     cuda_handle stream = (cuda_handle)7;
@@ -183,7 +184,7 @@ Test(simcuda_waits, what_ends_is_not_the_next_of_its_name) {
     cr_assert_not(cuda_captures_any());
 }
 
-/* A kernel that does not end must not keep anybody from capturing: the first capture waits, later ones do not. */
+/* A kernel that does not end must not block captures: the first capture waits for a while, later ones do not wait. */
 Test(simcuda_waits, a_capture_does_not_wait_for_long) {
     uint64_t moved, before = now_ns();
     struct vram_move_options options = ANY;

@@ -17,7 +17,7 @@
 
 enum { LENGTH = (16 << 20) + STOW_PIECE / 2, SHORT = 3 * OS_PAGE };
 
-/* What goes wrong, and what was done. */
+/* The errors that the test injects, and the calls that were made. */
 static struct {
     long setup, submit, result, written; /* what the kernel answers instead; 0: what it does */
     bool is_short, is_interrupted, is_not_direct;

@@ -1,4 +1,4 @@
-/* A hook that brings memory back does not look whether an earlier move was cancelled, whoever asked for that. */
+/* A hook that brings memory back ignores whether an earlier move was cancelled, and by whom. */
 #include <criterion/criterion.h>
 #include <sys/mman.h>
 

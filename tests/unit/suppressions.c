@@ -74,7 +74,7 @@ static const struct {
     {"module=libjson*.so", true, false, false},
     {"module=/usr/lib/*", false, false, false},
     {"function=json_* module=libjson*", true, false, false},
-    {"function=main module=libjson*", false, false, false}, /* both of one frame */
+    {"function=main module=libjson*", false, false, false}, /* both globs must match one frame */
     {"owner=model:UNET*", true, true, false},
     {"owner=\"UNET 1\"", true, true, false},
     {"owner=KSampler", true, false, false},

@@ -1,5 +1,5 @@
 // build: -ldl
-// An exported symbol of an object is the one that dlsym finds there, and no other is found.
+// The look-up of an exported symbol in an object finds the same address as dlsym, and nothing if dlsym finds nothing.
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <link.h>

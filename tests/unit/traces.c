@@ -68,8 +68,8 @@ static pid_t sleeper(void) {
     return pid;
 }
 
-/* Whichever process made it first: a process that is to live on and has it open keeps it, one that has ended does not.
- * */
+/* A process that lives on and has the list open keeps it, and a process that has ended does not, whichever of them made
+ * the list first. */
 Test(traces, are_needed_by_who_lives_on_alone) {
     struct traces traces;
     char path[] = "/tmp/memstow-left-XXXXXX";

@@ -1,5 +1,5 @@
-// Call stacks ↔ places: a stack comes out as it was put in, and the same stack is the same place, from many threads at
-// once, while the tables behind it grow. The memory for it is limited.
+// Call stacks and their ids. A stack is read back as it was inserted. Equal stacks get the same id, also from many
+// threads at once while the tables grow. The memory for the tables is limited.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static uint32_t stack(uint32_t i, uint32_t *frames) {
     return depth;
 }
 
-/* As memo.c does it. */
+/* Inserts a stack as memo.c does. */
 static uint32_t insert(const uint32_t *frames, uint32_t depth) {
     uint32_t place = TREE_ROOT;
     for (uint32_t k = 0; k < depth && place != TREE_NONE; k++) place = tree_step(place, frames + k, depth - k);

@@ -81,7 +81,7 @@ static void begin(void) {
     moving_can_stow = moving_can_in_use = true;
 }
 
-/* The lines of a kind, without number and time; or all lines except those of SET. */
+/* All lines of one kind, without number and time. "": all lines except those of kind SET. */
 static const char *lines(const char *kind) {
     static char all[1 << 20];
     char line[SNAP_LINE_MOST + 1], wanted[40];
@@ -98,7 +98,7 @@ static const char *lines(const char *kind) {
     return all;
 }
 
-/* The number of faults that the tools find in the file, in all or of one kind. */
+/* The number of faults that the tools find in the file. */
 static size_t faults(void) {
     struct image image;
     struct source source;
@@ -354,7 +354,7 @@ Test(trigger, pressure_waits_longer_each_time_that_nothing_came_of_it, .init = b
     cr_expect_eq(seen, 6);
     stow_fails = 0;
     stow_gives = INT64_MAX / 2;
-    watch_poll(700 * second, NULL); /* it gave something: ten seconds */
+    watch_poll(700 * second, NULL); /* memory was freed: wait for ten seconds */
     watch_poll(709 * second, NULL);
     watch_poll(710 * second, NULL);
     cr_expect_eq(triggers(), before + 2);
@@ -370,7 +370,7 @@ Test(trigger, an_owner_that_became_idle_is_seen_to_once, .init = begin, .fini = 
     model->last_use_ns = now;
     watch_poll(now + 59 * second, NULL);
     cr_expect_eq(triggers(), 0);
-    stow_fails = -EBUSY; /* it stays, and is not tried again each second */
+    stow_fails = -EBUSY; /* the model stays: no retry each second */
     watch_poll(now + 64 * second, NULL);
     cr_expect_eq(triggers(), 0, "it is looked for ten times in so long");
     watch_poll(now + 65 * second, NULL);

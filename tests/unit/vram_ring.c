@@ -1,5 +1,5 @@
 // Copies between pinned buffers and memory, over a driver that does nothing (a test double). The threads that copy run
-// none of the program's signal handlers, which would find another thread's thread-local storage.
+// no signal handler of the program: a handler would find thread-local storage that is not its own thread's.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <pthread.h>

@@ -45,7 +45,7 @@ Test(wire, an_owner_where_one_belongs) {
         }
 }
 
-/* A cancel is for one owner or for any, and for one direction: out or back. */
+/* A cancel names one owner or all owners, and one direction: out or back. */
 Test(wire, an_end_says_of_what) {
     uint8_t bytes[WIRE_MOST];
     struct wire_message got;

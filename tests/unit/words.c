@@ -40,7 +40,8 @@ Test(words, churn_takes_no_memory) {
     cr_assert_not(words_take_out(&words, word(1)));
 }
 
-/* One thread puts, so that the table grows and is swept. Others take out, and look for words that stay. */
+/* One thread inserts words, so that the table grows and is swept. Other threads remove words, and look up words that
+ * stay. */
 enum { GO = 200000 };
 static struct words shared;
 static uint32_t put_so_far;
