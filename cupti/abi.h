@@ -60,7 +60,7 @@ struct cupti_call { /* CUpti_CallbackData */
     const char *symbol;
     cupti_context context;
     uint32_t context_number;
-    uint64_t *shared; /* the same at entry and exit of a call */
+    uint64_t *shared; /* a word that entry and exit of a call share */
     uint32_t correlation;
 };
 

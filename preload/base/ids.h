@@ -26,7 +26,7 @@ struct ids *ids_made(struct ids **set);
 
 /* False: the id was there. */
 bool ids_add(struct ids *self, uint32_t id);
-/* The same for a set that one thread at a time uses, without its count. */
+/* As ids_add, for a set that only one thread at a time uses. It does not update the set's count. */
 bool ids_mark(struct ids *self, uint32_t id);
 /* False: the id was not there. */
 bool ids_remove(struct ids *self, uint32_t id);
@@ -34,7 +34,7 @@ bool ids_has(const struct ids *self, uint32_t id);
 
 /* The lowest id from `from` on, or IDS_NONE. */
 uint32_t ids_next(const struct ids *self, uint32_t from);
-/* The same; also takes the id out. */
+/* As ids_next, and takes the id out of the set. */
 uint32_t ids_take(struct ids *self, uint32_t from);
 
 uint64_t ids_count(const struct ids *self);

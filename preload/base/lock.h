@@ -14,7 +14,7 @@
 /* All zero: nobody holds it. */
 struct lock {
     uint32_t held;
-    bool blocked; /* below: what the holder is to restore */
+    bool blocked; /* the members below are what the holder restores */
     uint64_t signals;
 };
 
@@ -32,8 +32,8 @@ uint32_t lock_given_up(void);
 /* Waits a little for another thread, longer with each turn. False: the wait has been long enough (100 ms). */
 bool lock_pause(int turn);
 
-/* The same without a lock: no signal handler runs on the calling thread until lock_let_signals. False: handlers do run.
- */
+/* Keeps signal handlers from running on the calling thread until lock_let_signals, without a lock. False: handlers do
+ * run. */
 bool lock_out_signals(uint64_t *before);
 void lock_let_signals(uint64_t before);
 

@@ -15,7 +15,7 @@
  * meanwhile: its code is on the caller's stack. */
 uintptr_t symbol_find(const struct link_map *object, const char *name, size_t *size);
 
-/* That of libc. NULL: it has none. */
+/* Looks a symbol up in libc. NULL: libc does not have it. */
 void *symbol_of_libc(const char *name);
 bool symbol_is_in_libc(const void *address); /* Decides by where the code lies, because a name proves nothing. */
 

@@ -17,12 +17,12 @@ enum tracked_stage { TRACKED_UNSET, TRACKED_BEGINNING, TRACKED_YES, TRACKED_NO }
  * stage TRACKED_UNSET, and begins a ledger of its own at its first event (nothing happens for vfork and exec). */
 struct tracked_page {
     uint32_t mark;      /* in the header of a block of this process, when the fast path may be taken; else 0 */
-    uint32_t mark_here; /* the same and the site, when events count at sample_here; 0 when each is looked up */
+    uint32_t mark_here; /* mark and site of a block counted at sample_here; 0: look each event up */
     uint32_t small;     /* below this size the fast path may be taken: 0 or SNAP_LARGE_BYTES */
     uint32_t stage;
-    uint32_t entering; /* sandbox.c: how many threads are on their way into one */
+    uint32_t entering; /* sandbox.c: threads that are entering a sandbox */
     uint32_t note;     /* header_note_sign of this process */
-    const void *turn;  /* sandbox.c: which of them stops or starts our threads */
+    const void *turn;  /* sandbox.c: the thread that stops or starts our threads */
     char pad[OS_PAGE - 6 * sizeof(uint32_t) - sizeof(void *)];
 };
 extern struct tracked_page tracked_page;

@@ -24,7 +24,7 @@ struct host_block {
 
 /* False: no counted block has this address. */
 bool host_find(uintptr_t address, struct host_block *out);
-/* The same for a block that begins at the address. It searches no table. */
+/* As host_find, for a block that begins at the address. It searches no table. */
 bool host_find_start(uintptr_t address, struct host_block *out);
 /* Writes site and parts to the block's header or to its table entry. */
 void host_change(const struct host_block *block);

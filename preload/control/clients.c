@@ -20,10 +20,10 @@ enum { IDLE_MS = 1000, LOOK_MS = 20, SILENT_MS = 1000, TELL_MS = 250 };
 
 struct client {
     int fd;                 /* 0: none */
-    uint64_t since, told;   /* when it came; when it was last told something */
-    uint64_t ticket;        /* of its request; 0: it has made no request */
+    uint64_t since, told;   /* times: connected; last told something */
+    uint64_t ticket;        /* the client's request; 0: none yet */
     uint64_t move;          /* the number of the move that it has ended; 0: none */
-    uint64_t moved, wanted; /* of that move */
+    uint64_t moved, wanted; /* progress of that move */
     uint32_t told_type;
 };
 

@@ -25,7 +25,7 @@ int64_t requests_add(uint32_t kind, uint32_t owner, const char *text);
 bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed);
 /* The state of a request. REQUEST_DONE comes once, with the answer; after that the state is REQUEST_NONE. */
 enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256]);
-/* Nobody waits for the answer any more. A request that nobody has taken is taken back. */
+/* Tells that no client waits for the answer any more. A request that was not taken is taken back. */
 void requests_leave(uint64_t ticket);
 /* Takes back a request. False: it was already taken. */
 bool requests_take_back(uint64_t ticket);
@@ -38,9 +38,11 @@ enum { REQUESTS_OLD = 0x1E, REQUESTS_ALL = 0x19E };
 /* 1: `out` is the next request of these kinds. 0: none came in that time, or a signal came. From the first call on, the
  * program answers these kinds. -ENODEV: no request can come any more. */
 int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds);
-/* The same for memstow's worker, without waiting. False: there is none, or the program answers. */
+/* As requests_next, for memstow's worker, without waiting. False: there is no request, or the program answers requests
+ * itself. */
 bool requests_take(struct memstow_request *out);
-/* Whether there is a request for the worker; whether the worker has taken this one. */
+/* requests_for_worker: whether there is a request for the worker. requests_worker_has: whether the worker has taken
+ * this request. */
 bool requests_for_worker(void);
 bool requests_worker_has(uint64_t ticket);
 /* -ENOENT: there is no such request to answer. */

@@ -28,9 +28,9 @@ enum {
     WAIT_NS = 50 * 1000,
     MUCH = 8,          /* a fold that frees one site in 8 is always worth its time */
     LITTLE = 64,       /* a fold that frees less than one site in 64 never is */
-    PATIENCE = 16,     /* after such a fold: the next one waits until one stack in 16 sites lacked room */
+    PATIENCE = 16,     /* after such a fold, the next waits: 1 stack per 16 sites must lack room */
     RESERVE = 8,       /* at most one site in 8 is kept free */
-    TIME_SHARE = 25,   /* a fold that frees a share between these two may take 1/25 of the program's time */
+    TIME_SHARE = 25,   /* a fold between MUCH and LITTLE may take 1/25 of the time */
     SOME_WANTS = 1024, /* so many stacks must lack room before a fold is considered again */
 };
 
@@ -47,7 +47,7 @@ static struct {
     uintptr_t slot;       /* the pin of the thread that does the slice */
     uint64_t next, spent; /* next: not before this time; spent: the time of folds that were worth little */
     uint64_t wants, lost; /* both at the beginning of the fold */
-    uint8_t *buckets;     /* of each site: its bucket, or STAYS */
+    uint8_t *buckets;     /* by site: its bucket, or STAYS */
     uint32_t looked_at;   /* the number of sites that have a bucket */
     uint32_t in_bucket[BUCKETS];
     unsigned last_bucket;          /* the last bucket that goes */

@@ -24,9 +24,9 @@ static inline uint32_t site_of(struct caller caller, uint64_t size) {
 /* The site of an event that makes a mapping. Such events are few, so each is a sample. The site stays. */
 uint32_t site_of_mapping(struct caller caller);
 bool site_is_of_mapping(uint32_t site);
-/* The same without a tag, for events that keep their tag elsewhere. */
+/* As site_of_mapping, but without a tag: for events that keep their tag elsewhere. */
 uint32_t site_of_call(struct caller caller);
-/* The same for a call from `address` at some other time. 0: that stack is not known. */
+/* As site_of_call, for a call from `address` at another time. 0: that stack is not known. */
 uint32_t site_of_place(uintptr_t address);
 /* The site stays, even if nothing is counted there. */
 void site_keep(uint32_t site);

@@ -35,7 +35,7 @@ struct thread thread_shared, thread_mapped; /* SNAP_THREAD_SHARED, SNAP_THREAD_M
 static struct thread *slabs[SLABS];         /* slab k holds FIRST_SLAB << k threads */
 static struct lock making_slab;
 static uint32_t slots = SNAP_THREAD_FIRST;
-static uint8_t slot_free[THREAD_SLOTS]; /* true: its thread has ended; slots that nobody had yet are not free */
+static uint8_t slot_free[THREAD_SLOTS]; /* true: the slot's thread has ended; false also for new slots */
 
 enum { QUANTUM_MOST = 16384 };
 static uint64_t quantum = QUANTUM_MOST; /* new threads use it at once, others after their next flush */

@@ -17,7 +17,7 @@
 enum cuda_space {
     CUDA_ADDRESS,
     CUDA_PHYSICAL, /* identified by a number of ours: the driver may reuse a handle while its memory is still mapped */
-    CUDA_HANDLE,   /* of physical memory: `pool` is that memory's number, `users` how often it must be released */
+    CUDA_HANDLE,   /* physical memory: `pool` is its number, `users` how often to release it */
     CUDA_MAPPING,  /* of physical memory: `pool` is that memory's number */
     CUDA_RANGE,    /* of addresses; also host memory that memstow holds for a device */
     CUDA_ARRAY,

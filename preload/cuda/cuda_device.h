@@ -44,7 +44,8 @@ uint32_t cuda_device_capture(cuda_handle stream);
  * context, if it still exists. */
 void cuda_device_primary(uint32_t device, cuda_handle context);
 cuda_handle cuda_device_primary_of(uint32_t device);
-/* The same, from the driver. It is asked only while the context exists, so that it makes none. NULL: there is none. */
+/* As cuda_device_primary_of, but asks the driver. The driver is asked only while the context exists, so that the
+ * question makes none. NULL: there is no such context. */
 cuda_handle cuda_device_ask_primary(uint32_t device);
 /* A context has ended. The next one may have the same address, on another device. */
 void cuda_device_context_ended(void);

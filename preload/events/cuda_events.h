@@ -20,13 +20,13 @@ enum cuda_capture { CUDA_NO_CAPTURE, CUDA_CAPTURE_BEGINS, CUDA_CAPTURE_ENDS, CUD
 /* A call of an entry, on the stack of its hook. */
 struct cuda_call {
     struct caller caller;
-    bool outermost;  /* it is the thread's outermost call */
-    bool outer;      /* the same, and it counts */
+    bool outermost;  /* the thread's outermost call */
+    bool outer;      /* outermost, and counted */
     bool per_thread; /* the default stream is the thread's own */
     bool removes;    /* `taken` is what the call frees; its number is `number`, which is not 0 */
     bool found;
-    bool in_use;     /* it still has other users */
-    bool impossible; /* it must not be made: the driver is not asked */
+    bool in_use;     /* the memory has other users left */
+    bool impossible; /* an invalid call: not passed to the driver */
     enum cuda_capture captured;
     cuda_handle stream; /* the stream whose capture begins or ends */
     uint32_t capture;   /* the capture that ends; 0: unknown */
@@ -74,12 +74,12 @@ void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memor
 
 /* The memory that is mapped at `at` has one more handle. */
 void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda_address at);
-/* One handle is gone, after cuda_events_take_one. */
+/* Counts one handle less, after cuda_events_take_one. */
 void cuda_events_released(struct cuda_call *call);
 void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t bytes, cuda_memory memory);
 void cuda_events_unmapped(cuda_address at, uint64_t bytes);
 
-/* A block, or the memory that is mapped there, has become what the flag says. */
+/* Sets a flag of a block, or of the memory that is mapped there. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag);
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag);
 /* The driver had no memory for the request. */

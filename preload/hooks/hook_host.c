@@ -571,7 +571,7 @@ static void *resize_freed(void *raw, size_t size, struct caller caller) {
     return again + 1;
 }
 
-/* The same as free_no_block, for realloc. */
+/* As free_no_block, for realloc. */
 __attribute__((noinline)) static void *resize_no_block(void *p, size_t size, struct caller caller) {
     struct misuse misuse = misuse_at(p);
     const struct host_known none = {0};

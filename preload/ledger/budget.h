@@ -27,7 +27,7 @@ bool budget_is_full(enum budget of);
 bool budget_has(uint64_t bytes);
 
 struct budget_use {
-    uint64_t bytes, of_frames; /* in use; the part of them that holds frames */
+    uint64_t bytes, of_frames; /* used bytes; the part of them that holds frames */
     bool gave_back;            /* a fold has freed something by now */
 };
 /* `limit`: bytes. `use` returns the present sum. */
@@ -64,7 +64,7 @@ static inline bool budget_is_short(uint64_t free, uint64_t all) {
     return free < all / 64 + __atomic_load_n(&budget_reserve, __ATOMIC_RELAXED);
 }
 
-/* A fold of old runs is worth it when they have made so many sites since the last one. */
+/* A fold of old runs is worth its time when runs have made this many sites since the last such fold. */
 enum { BUDGET_RUN_SITES = 1 << 15 };
 /* run_sites: the sites that were made for runs. run_sites_until: from this count on, a fold of old runs is worth it. */
 extern uint64_t budget_run_sites, budget_run_sites_until;

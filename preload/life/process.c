@@ -57,7 +57,7 @@ static struct {
     uint64_t sample_bytes;
     bool mimalloc;
     bool unread_stacks, unread_stack_memory, unread_allocator; /* these settings have unknown values */
-    uint32_t unread_pressure;                                  /* what pressure_wish could not read */
+    uint32_t unread_pressure;                                  /* the part that pressure_wish could not read */
     uint8_t run_id[16];
 } wish;
 

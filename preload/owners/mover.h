@@ -13,14 +13,14 @@
 
 enum ender { BY_CALL, BY_WORKER, BY_REQUEST };
 
-/* It lies in the frame of the thread that moves. No other thread has its address. */
+/* The mover lies in the frame of the thread that moves. No other thread has its address. */
 struct mover {
     uint32_t owner;
     bool out;
     struct move_end end;
     enum ender ender;
     uint64_t number; /* 0: the move has not been announced */
-    uint64_t wanted; /* as announced last */
+    uint64_t wanted; /* as last announced */
 };
 /* begin: a move of the owner begins; finds out who can end it. tell: `moved` of `wanted` bytes have moved; `context` is
  * the mover. leave: the move has ended with this result. */

@@ -24,8 +24,8 @@ struct owned {
  * NULL: there is no memory. */
 struct owned *owned_of_all(uint32_t count);
 void owned_let_go(struct owned *all, uint32_t count);
-/* The same for tags 1 to `count` - 1 (tags.h), without adoption. Only live and allocated bytes and cuda_bytes are
- * set. */
+/* As owned_of_all, for tags 1 to `count` - 1 (tags.h), without adoption. Only live and allocated bytes and cuda_bytes
+ * are set. */
 struct owned *owned_of_tags(uint32_t count);
 
 /* Values of the store (state_owner.h). They belong to owners, and lie in files of the store. The store begins with its

@@ -10,7 +10,7 @@
 
 /* The program works in this context. 0, or the driver's error: a device cannot be given access. */
 int serve_contexts_note(const struct cuda_target *target);
-/* The same for the thread's present context, which the thread remembers as noted. */
+/* As serve_contexts_note, for the thread's current context. The thread remembers that it was noted. */
 void serve_contexts_note_present(const struct cuda_target *target);
 
 /* made: work may run in this context. ended: memory served in it is gone, except memory in place of a pool; a context

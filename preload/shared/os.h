@@ -24,7 +24,7 @@ enum { OS_PAGE = 4096, OS_HUGE_PAGE = 2 << 20 };
 
 /* A system call. The result is the kernel's: -errno on failure. */
 long os_call6(long number, long a, long b, long c, long d, long e, long f);
-/* The same with up to six arguments, integers or pointers. */
+/* A system call with up to six arguments, integers or pointers. */
 #define os_call(...) OS_CALL_PADDED(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 #define OS_CALL_PADDED(number, a, b, c, d, e, f, ...)                                                                  \
     os_call6(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))

@@ -17,15 +17,15 @@ struct owner_state {
     int32_t priority;
     bool retired, scope_open, idle;
     uint64_t live_bytes, live_blocks, device_bytes;     /* live: on the host; device: on devices, not part of live */
-    uint64_t movable_bytes, stowed_bytes;               /* of both, host and devices */
-    uint64_t device_movable_bytes, device_stowed_bytes; /* the device parts of these two */
+    uint64_t movable_bytes, stowed_bytes;               /* host and devices together */
+    uint64_t device_movable_bytes, device_stowed_bytes; /* the devices' parts of the two above */
     uint64_t last_use_ns;                               /* CLOCK_MONOTONIC */
 };
 struct policy_question {
     uint32_t reason; /* enum memstow_reason */
     bool can_stow;   /* memory can be moved */
     bool can_in_use; /* memory can be moved without the owner being idle */
-    bool drops;      /* the program drops what is to be freed */
+    bool drops;      /* the program frees owners with the policy free */
     /* Under pressure or in a rescue: owners with the policy keep may be stowed, too, after all others. */
     bool take_kept;
     uint64_t needed;  /* under pressure or in a rescue: bytes; 0: as many as possible */

@@ -237,11 +237,11 @@ struct snap_owner {
     uint32_t adopted_by;   /* [live] the owner that now has all of its memory; 0: none */
     uint64_t keys[2];      /* from the program */
     uint64_t begin_ns, end_ns;
-    uint32_t outcome; /* of a run that has ended */
+    uint32_t outcome; /* how a run ended */
     uint32_t pad;
     /* [live] as of its last move; later frees are not subtracted, so a reader limits it to the live bytes */
     uint64_t stowed_bytes;
-    uint64_t device_stowed_bytes; /* [live] the part of it that was device memory; since 1.5 */
+    uint64_t device_stowed_bytes; /* [live] the device memory in stowed_bytes; since 1.5 */
 };
 
 /* In a ledger a stack is identified by a place: the id of the word of its innermost frame. Words are grouped in runs. A
@@ -393,7 +393,7 @@ struct snap_birth {
     uint32_t key;      /* the descriptor, or the thread's id */
     uint32_t site;     /* untagged */
     uint64_t birth_ns;
-    uint64_t device, inode; /* of what was opened; device is major << 32 | minor; both 0: unknown */
+    uint64_t device, inode; /* of the opened file; device is major << 32 | minor; both 0: unknown */
 };
 
 /* A pointer that the program passed to free or realloc, although the block was freed before, or its header was
@@ -403,8 +403,8 @@ enum snap_misuse_kind {
     SNAP_MISUSE_DAMAGED = 2, /* the 16 bytes of memstow in front of it were overwritten */
     /* At error 700 of CUDA, perhaps used by a kernel; time_ns: since when it was so. FREED_FIRST: the call that freed
      * it; NOW: the call that returned the error. */
-    SNAP_MISUSE_STOWED_FAULT = 3, /* it was off its device */
-    SNAP_MISUSE_FREED_FAULT = 4   /* it was one of the blocks that were freed last */
+    SNAP_MISUSE_STOWED_FAULT = 3, /* the block was off its device */
+    SNAP_MISUSE_FREED_FAULT = 4   /* the block was freed shortly before */
 };
 enum snap_misuse_call {
     SNAP_MISUSE_FREE = 1,
@@ -469,8 +469,8 @@ struct snap_ring {
 };
 /* The head of a line. The next head follows the text, at a multiple of 8. */
 struct snap_line {
-    uint32_t length; /* of the text: a JSON object */
-    uint32_t check;  /* of number and text: snap_line_check */
+    uint32_t length; /* length of the text, a JSON object */
+    uint32_t check;  /* snap_line_check of number and text */
     uint64_t number;
 };
 enum { SNAP_LINE_MOST = 4096 };
@@ -542,9 +542,9 @@ struct snap_cuda_device {
 
 enum snap_cuda_device_kind {
     SNAP_CUDA_HAS_UUID = 1,
-    SNAP_CUDA_KNOWS_MIG = 2, /* it is known whether it is an instance of a device: */
-    SNAP_CUDA_IS_MIG = 4,    /* it is one */
-    SNAP_CUDA_KNOWS_MPS = 8, /* the same for a server that shares it among processes */
+    SNAP_CUDA_KNOWS_MIG = 2, /* SNAP_CUDA_IS_MIG is valid */
+    SNAP_CUDA_IS_MIG = 4,    /* the device is a MIG instance */
+    SNAP_CUDA_KNOWS_MPS = 8, /* SNAP_CUDA_IS_MPS is valid */
     SNAP_CUDA_IS_MPS = 16,
 };
 
@@ -570,7 +570,7 @@ struct snap_cuda_block {
     uint8_t flags;  /* [live] enum snap_cuda_flag */
     uint16_t device;
     uint64_t address; /* an address, or the handle of an array, a pool or physical memory */
-    uint64_t size;    /* as the program asked; or rounded up, where the program learns that */
+    uint64_t size;    /* the requested size, or the rounded size if the program is told that */
     uint64_t birth_ns;
     /* pool: for graph memory the graph; for mappings and handles the address of the physical memory, which is a number
      * of ours; for a part the address of the block */
@@ -671,7 +671,7 @@ enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION
 struct snap_region {
     uint64_t start, end;
     uint64_t resident;  /* bytes present */
-    uint64_t anonymous; /* the part of it that no file backs */
+    uint64_t anonymous; /* the part that no file backs */
     uint32_t path;      /* string as in /proc/PID/maps: "", a file, [heap], [stack] … */
     uint32_t flags;
 };

@@ -11,7 +11,7 @@ enum { UTF8_MOST = 4 /* the bytes of the longest character */ };
 
 /* The length of the character at the start of the text; 0: the bytes are not one. */
 size_t utf8_size(const char *text, size_t length);
-/* The same, and 0 for control characters: those of ASCII, and U+0080 to U+009F, which some terminals obey. */
+/* As utf8_size, but 0 for control characters: those of ASCII, and U+0080 to U+009F, which some terminals obey. */
 size_t utf8_printable(const char *text, size_t length);
 
 #pragma GCC visibility pop

@@ -32,7 +32,7 @@ struct handler {
     uint64_t limit_ns, begun_ns;
     uint32_t stage;
     bool parallel, noted; /* noted: the log has its end */
-    uint32_t state;       /* its thread sets it to DONE; a handler that is LATE stays LATE */
+    uint32_t state;       /* the handler's thread sets DONE; LATE stays LATE */
     int32_t result;
     char name[NAME], after[AFTER];
 };

@@ -51,7 +51,7 @@ static void put_process(struct shutdown_list *list, uint32_t pid, uint64_t start
     shutdown_list_put(list, line.text, line.used);
 }
 
-/* The name of a list while it is written: no other process uses it, and it is in the folder of the final list. */
+/* The temporary name of a list that is being written: unique to this process, in the folder of the final list. */
 static void name_in_work(char *to) {
     os_copy(to, PLACE, own_path[0] ? own_path : asked_path);
     strcat(to, ".");

@@ -20,7 +20,7 @@ bool shutdown_list_file(const char *path);
 struct shutdown_list {
     int fd;
     bool some, failed;
-    char path[SHUTDOWN_PATH + 64]; /* the name while it is written, next to the file that it will replace */
+    char path[SHUTDOWN_PATH + 64]; /* the temporary name, in the folder of the list that it replaces */
 };
 struct shutdown_listed {
     uint64_t start_ticks, number; /* number: in the mark that it passes on; 0: it passes on none */

@@ -271,7 +271,7 @@ static enum cfi_why walk_entries(const struct cfi_object *object, struct cursor 
         struct cursor entry = take_entry(&at), id = entry;
         if (at.why) return at.why;
         if (entry.at == entry.end) return CFI_NO_ENTRY;
-        if (take(&id, 4) == 0) /* it is a CIE */
+        if (take(&id, 4) == 0) /* this entry is a CIE */
             continue;
         enum cfi_why why = read_function(object, entry, pc, out);
         if (why != CFI_NO_ENTRY) return why;

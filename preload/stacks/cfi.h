@@ -17,7 +17,7 @@ enum cfi_kind {
     CFI_BP,       /* rbp + cfa */
     CFI_BP_DEREF, /* the word at rbp + cfa: the frame was realigned */
     CFI_SIGNAL,   /* rsp points to a ucontext_t with all registers of the interrupted code; its rip is exact */
-    CFI_END       /* nothing called this: it is the outermost frame */
+    CFI_END       /* the outermost frame: it has no caller */
 };
 
 enum cfi_why {

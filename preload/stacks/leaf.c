@@ -8,11 +8,11 @@
 #include "preload/stacks/rule.h"
 
 enum {
-    FIRST_BITS = 8, /* of the number of sets */
+    FIRST_BITS = 8, /* logarithm of the first number of sets */
     LAST_BITS = 10,
     MORE_ADDRESSES = 8,
     PERIOD = 1024, /* after that many fills the hits are judged: */
-    ENOUGH = 4,    /* that many hits for each fill are enough */
+    ENOUGH = 4,    /* hits for each fill that are enough */
     ONE_IN = 8,    /* when most fills are skipped, one in 8 is done */
 };
 

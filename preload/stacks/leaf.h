@@ -64,7 +64,7 @@ static INLINE struct hop *leaf_hop(struct leaves *self, uintptr_t address) {
 /* The hash of `count` return addresses, from the innermost outwards. It reads nothing from `end` on. */
 uint64_t leaf_hash(struct leaves *self, uintptr_t end, const struct caller *caller, uint64_t count);
 
-/* The same for the three innermost. */
+/* As leaf_hash, for the three innermost addresses. */
 static INLINE uint64_t leaf_hash_of_three(struct leaves *self, uintptr_t end, struct caller caller) {
     uint64_t h = caller.address + caller.slot;
     uintptr_t slot = caller.slot, address = caller.address;

@@ -28,8 +28,8 @@ struct state {
  * needed later are stored. */
 struct step {
     uintptr_t slot, rbp;
-    uint64_t place; /* as in the rule, including where rbp is saved */
-    uint32_t how;   /* from the rule. RULE_EVAL: it is a Python evaluation loop, and has a struct loop */
+    uint64_t place; /* the rule's place, which tells also where rbp is saved */
+    uint32_t how;   /* from the rule; RULE_EVAL: a Python evaluation loop, with a struct loop */
     uint32_t frame; /* from the rule */
 };
 
@@ -58,13 +58,13 @@ struct word {
 struct element {
     struct state state; /* rbp is 0 if nothing outside depends on it */
     uint64_t path;      /* hash of the states and Python frames of this element and all outer ones */
-    uint32_t words;     /* the end of its words: those from which the step outwards was read */
+    uint32_t words;     /* the end of its words; they determined the step outwards */
     uint32_t evals;     /* the number of Python evaluation loops in this element and all outer ones */
     uint32_t frame;     /* the frame's id in the ledger; RULE_NO_FRAME: it has none */
     bool needs_rbp;
     /* For elements that are `placed` in the tree: */
     uint32_t frames; /* the end of its frames */
-    uint32_t place;  /* the place of the innermost of them; TREE_NONE: there is no room for it */
+    uint32_t place;  /* the tree's place of the innermost frame; TREE_NONE: no room */
 };
 
 /* A remembered evaluation loop. It is in `element`; its frames, innermost first, end at `python`. */
@@ -76,7 +76,7 @@ struct eval {
 /* The known state of the elements of a memo, compared with the thread's present stack. */
 enum memo_found {
     MEMO_WORDS = 1,  /* their words hold */
-    MEMO_PYTHON = 2, /* their Python frames are unchanged, if the loops further in are the remembered ones */
+    MEMO_PYTHON = 2, /* Python frames are unchanged, if inner loops are the remembered ones */
 };
 
 struct memo {

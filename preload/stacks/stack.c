@@ -118,7 +118,7 @@ static uint32_t find_stack(struct stack *self, struct memo *memo, struct view *v
     return site;
 }
 
-/* The same without remembering anything. */
+/* Finds a stack without remembering it. */
 static uint32_t find_anew(struct stack *self, struct view view, const struct caller *caller) {
     memo_cut(&self->memo, 0);
     uint32_t site = find_stack(self, &self->memo, &view, caller);

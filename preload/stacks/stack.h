@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) struct caller stack_caller(uintptr_
  * lost. */
 uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp);
 
-/* The same for a call whose callers are not known. */
+/* As stack_site, for a call whose callers are not known. */
 uint32_t stack_site_of_place(uintptr_t address);
 
 /* Whether the caller is in a signal handler that interrupted this thread's look-up of a stack. */
@@ -47,8 +47,8 @@ bool stack_is_interrupted(void);
 
 /* Whether the calling thread's hook with slot `inner` was left by longjmp. Ask from a hook with `slot`. */
 bool stack_has_left(uintptr_t inner, uintptr_t slot);
-/* The same for a hook whose caller is known. If the hook was left, later, deeper calls have overwritten the caller's
- * words. */
+/* As stack_has_left, for a hook whose caller is known. If the hook was left, deeper calls since then have overwritten
+ * the caller's words. */
 bool stack_has_left_call(const struct caller *inner, uintptr_t slot);
 
 /* Whether the calling thread is on an alternate signal stack, which may lie in an outer frame. Also true if the kernel

@@ -26,7 +26,7 @@ uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count);
 /* The stack that ends at a place, identified by a place that can have a site. Only the last place of a run can. So if
  * `place` is another one, the stack gets a place of its own. TREE_NONE: there is no room. */
 uint32_t tree_stack(uint32_t place);
-/* The same if it exists; else TREE_NONE. */
+/* As tree_stack, but only finds an existing stack; else TREE_NONE. */
 uint32_t tree_stack_known(uint32_t place);
 
 /* The untagged site of a stack from tree_stack; 0: it has none yet. */

@@ -21,7 +21,7 @@
 struct state_header {
     char magic[8];
     uint32_t version, parts;
-    uint64_t length; /* of everything, in whole pages */
+    uint64_t length; /* of header and all parts, in whole pages */
     char type[MEMSTOW_STATE_TYPE];
     struct memstow_state_part part[]; /* start: counted from the header */
 };
@@ -50,7 +50,7 @@ bool state_header_lay_out(struct state_header *header);
 int state_bytes_in_memory(struct state_bytes *self, const struct state_source *source);
 /* Makes the bytes in a file without a name, in `directory`. NULL: in the directory for stowed memory. */
 int state_bytes_in_file(struct state_bytes *self, const struct state_source *source, const char *directory);
-/* The same in an open folder, so that the file can get a name later; with a checksum. */
+/* As state_bytes_in_file, but in an open folder, so that the file can get a name later; with a checksum. */
 int state_bytes_in_folder(struct state_bytes *self, const struct state_source *source, int folder);
 /* Takes over the descriptor of a file with the bytes of a value; closes it on failure. -EUCLEAN: the content has
  * changed. */

@@ -22,7 +22,7 @@ int64_t state_owner_open(const struct state_loop *loop, const char *id) {
     strcat(name, id);
     int64_t owner =
         owners_open(MEMSTOW_STATE, name, "store", (const uint64_t[2]){(uint64_t)loop->number, state_owner_hash_of(id)});
-    if (owner > 0) owners_idle((uint32_t)owner, true); /* nobody ever writes to it */
+    if (owner > 0) owners_idle((uint32_t)owner, true); /* the values never change */
     return owner;
 }
 

@@ -26,8 +26,8 @@ struct wish {
     char directory[STATE_PATH_SIZE];
 };
 
-/* While bytes are written, the loop may be closed, and another loop may take its entry. So nothing of the loop is used
- * then. */
+/* While the bytes are written, the loop may be closed, and another loop may get its entry. So the loop is not used
+ * meanwhile. */
 static int copy_folder(const struct state_loop *loop, struct wish *wish) {
     wish->folder = (struct stow_file){.fd = -1};
     strcpy(wish->directory, loop->directory);

@@ -18,7 +18,7 @@ enum { STATX_DIRECT = 0x2000, DIRECT_MEMORY = 0x98, STATX_BYTES = 256 };
 struct writer {
     struct stow_queue queue;
     struct stow_file *file;
-    char *buffer; /* of the queue's next piece; NULL: nothing is in it yet */
+    char *buffer; /* buffer of the queue's next piece; NULL: no data yet */
     uint64_t filled;
     struct state_sum *sum;
     uint64_t alignment; /* the alignment for direct writes from the program's memory; 0: there are none */

@@ -16,7 +16,7 @@
 /* Why a piece, or a part of it, did not move. stow_refusal_text has a line for each reason. */
 enum stow_refusal {
     STOW_DONE,          /* nothing was refused */
-    STOW_EMPTY,         /* no whole page of it is in memory */
+    STOW_EMPTY,         /* the piece has no whole page in memory */
     STOW_GONE,          /* freed, unmapped or changed meanwhile */
     STOW_CANCELLED,     /* ended by stow_options.end */
     STOW_NOT_PRIVATE,   /* shared with other processes */
@@ -65,9 +65,9 @@ struct stow_piece {
 enum stow_method { STOW_BY_MOVE, STOW_BY_REMAP, STOW_BY_COMPARING };
 
 struct stow_options {
-    bool idle;             /* nobody reads or writes the pieces until the call returns */
+    bool idle;             /* the caller promises: no access to the pieces until the call returns */
     bool held_unseen;      /* a device may hold pages without stow_lock_range: only STOW_BY_MOVE notices */
-    uint32_t method;       /* enum stow_method: no better one than this */
+    uint32_t method;       /* enum stow_method: the best method that may be used */
     const char *directory; /* NULL: MEMSTOW_STOW_DIR, or the directory for caches */
     struct move_end end;   /* may come at any time: the move stops after its present chunk */
     /* Called on the engine's thread: when the move begins, when the amount is known (0: not yet), and after each chunk.
@@ -96,7 +96,7 @@ struct stow_progress stow_progress(void);
  * gets the part that is in memory again. It reads the page map, so no hook may call it. */
 uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use);
 
-/* The same for a range of addresses and all owners. */
+/* As stow_bytes, for a range of addresses and all owners. */
 uint64_t stow_bytes_within(uint64_t start, uint64_t length);
 
 /* Everything of `from` now belongs to `to`. */

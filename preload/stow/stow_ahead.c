@@ -17,7 +17,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* REQUEST: the kernel reads no more at once than the disk takes in one request, and forgets the rest. */
+/* REQUEST: the disk's limit for one request. The kernel ignores the rest of a longer request to read ahead. */
 enum { PIECE = 1 << 20, REQUEST = 128 << 10, AT_ONCE = 3 << 20, AHEAD = 32 << 20 };
 _Static_assert(AHEAD_MOST / PIECE <= 64, "a bit for each piece");
 

@@ -13,7 +13,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* BACK_BUFFER: the most that is read ahead. */
+/* BACK_BUFFER: how many bytes are read ahead at most. */
 enum { BACK_CHUNK = 64 << 20, BACK_BUFFER = 16 << 20, BACK_PIPES = 4, BACK_FILES = 8, BACK_LISTENERS = 2 };
 
 struct back_pipe {
@@ -27,7 +27,7 @@ struct back_file {
 };
 
 struct stow_back {
-    bool mine; /* nobody else uses the range */
+    bool mine; /* only this thread uses the range */
     bool own_files;
     bool held_unseen; /* set by the caller after stow_back_begin: a device may hold any page that was written to */
     int uffd, pagemap;

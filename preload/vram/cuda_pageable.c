@@ -15,7 +15,7 @@ static void *found(const char *name) { return cuda_scope_any(name, NULL); }
 struct contexts {
     cuda_handle list[VRAM_CONTEXTS];
     uint32_t count;
-    bool missing; /* there are more of them */
+    bool missing; /* the list lacks some */
 };
 
 static void add_context(struct contexts *self, cuda_handle context) {

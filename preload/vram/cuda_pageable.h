@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Whether the process uses such a device. */
+/* Whether the process uses a device that reads the host's pageable memory. */
 bool cuda_pageable_any(void);
 /* Waits, 5 seconds at most, until nothing runs in the primary contexts of such devices, nor in contexts that the
  * program made on any device. False: something still runs, or it cannot find out (a stream is in capture, or there are

@@ -13,7 +13,7 @@
 /* Bytes, for all blocks together. */
 struct vram_limits {
     uint64_t memory; /* on the host, pinned or not; 0: as much as the system can spare */
-    uint64_t pinned; /* the pinned part of it */
+    uint64_t pinned; /* the part of it that is pinned */
     uint64_t disk;
 };
 

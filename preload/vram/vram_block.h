@@ -34,10 +34,10 @@ struct vram_block {
     uint64_t devices;         /* a bit for each device that may use it, including its own */
     uint32_t device, owner;
     bool in_stream;      /* requested in place of a pool */
-    cuda_handle context; /* in which it was requested */
+    cuda_handle context; /* the context of the request */
     enum vram_state state;
     bool moving;
-    uint8_t refused;               /* enum vram_refusal: why others know its address; VRAM_REFUSAL_DONE: nobody does */
+    uint8_t refused;               /* enum vram_refusal: why it never moves; VRAM_REFUSAL_DONE: it can move */
     bool mixed;                    /* other owners have parts of it */
     bool copied;                   /* a copy to or from it may go on: the driver has not said that it has ended */
     bool no_context;               /* the context in which it was freed has ended */
@@ -70,7 +70,7 @@ int vram_block_open(const struct vram_driver *driver, struct vram_block *self, u
 int vram_block_fill(const struct vram_driver *driver, struct vram_block *self);
 /* Frees the physical memory. False: the driver did not release all of it. */
 bool vram_block_strip(const struct vram_driver *driver, struct vram_block *self);
-/* The same, and frees the addresses. */
+/* Frees the physical memory and the addresses. False: the driver did not release all of it. */
 bool vram_block_end(const struct vram_driver *driver, struct vram_block *self);
 
 static inline uint64_t vram_block_piece_bytes(const struct vram_block *self, uint32_t i) {

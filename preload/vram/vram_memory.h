@@ -39,14 +39,14 @@ struct vram_found {
     uint64_t at, asked, size; /* size: in whole granules */
     uint64_t id;         /* of its memory, different from the driver's ids; it changes when the memory comes back */
     uint64_t devices;    /* a bit for each device that may use it */
-    cuda_handle context; /* in which it was requested */
+    cuda_handle context; /* the context of the request */
     enum vram_state state;
     uint32_t device;
     bool in_stream, rdma; /* rdma: network cards can use it */
 };
 bool vram_memory_find(uint64_t at, struct vram_found *out);
 bool vram_memory_around(uint64_t address, struct vram_found *out);
-/* The same block, which the caller has from now on (vram_table_take). NULL: there is none. */
+/* Takes the block that begins at `at` (vram_table_take). NULL: there is none. */
 struct vram_block *vram_memory_take(uint64_t at);
 
 #pragma GCC visibility pop

@@ -31,7 +31,7 @@ uint64_t vram_move_left(void);
 /* Waits for another thread's move, for that time at most. True: there was one, and it is over. */
 bool vram_move_wait(uint32_t milliseconds);
 
-/* With the lock of the table: this context has ended, and the buffers for copies that were made in it with it. */
+/* With the lock of the table: notes that this context has ended, and with it the copy buffers that were made in it. */
 void vram_move_forget_ring(cuda_handle context);
 
 #pragma GCC visibility pop

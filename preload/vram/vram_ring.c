@@ -17,7 +17,7 @@ int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self) {
         if (!self->event[i]) error = driver->cuEventCreate(&self->event[i], NO_TIMING);
         if (!error && !self->slot[i])
             error = driver->cuMemHostAlloc((void **)&self->slot[i], self->slot_bytes, PORTABLE);
-        if (!error && !self->slot[i]) error = CUDA_OUT_OF_MEMORY; /* it returned success, but no memory */
+        if (!error && !self->slot[i]) error = CUDA_OUT_OF_MEMORY; /* success, but no memory */
     }
     return error;
 }

@@ -38,7 +38,7 @@ int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self);
 int vram_ring_out(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from, uint64_t bytes);
 int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                  uint64_t bytes);
-/* The same with memory that is itself pinned, without the buffers. */
+/* As vram_ring_out and vram_ring_in, for pinned memory, without the buffers. */
 int vram_ring_out_pinned(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from,
                          uint64_t bytes);
 int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,

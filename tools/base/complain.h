@@ -5,7 +5,7 @@
 
 enum exit_code {
     EXIT_FINE = 0,
-    EXIT_OVER = 1,       /* over a limit, or a fault was found; or a process did not do what it was asked for */
+    EXIT_OVER = 1,       /* over a limit; or a fault was found; or the process failed the request */
     EXIT_USAGE = 2,      /* wrong usage */
     EXIT_UNREADABLE = 3, /* input unreadable or damaged; or output that could not be written */
     EXIT_PROGRAM = 4,    /* the program under check failed itself */
@@ -14,7 +14,7 @@ enum exit_code {
 
 /* Prints "memstow: …" on standard error. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same, with the command for its help. Returns EXIT_USAGE. */
+/* As complain, and names the command whose help to read. Returns EXIT_USAGE. */
 int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* After getopt_long returned '?' or ':': says which option was wrong. Returns EXIT_USAGE. */
 int option_error(const char *command, int result, char **argv);

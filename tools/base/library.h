@@ -8,7 +8,7 @@
 /* Returns 0 and an absolute path, or -1 with the reason. */
 int library_find(char *path, size_t size, char *error, size_t error_size);
 
-/* The same for the library that listens to CUPTI, which is beside the library at `beside`. */
+/* As library_find, for the library that listens to CUPTI, which lies beside the library at `beside`. */
 int library_find_cupti(const char *beside, char *path, size_t size, char *error, size_t error_size);
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef MEMSTOW_PROGRESS_H
 #define MEMSTOW_PROGRESS_H
 
-/* The seconds count from here. What the command prints on a terminal is kept back until the end. */
+/* Begins to count seconds. From now on, standard output on a terminal is kept back until the end. */
 void progress_begin(void);
 /* Says what is being done, between begin and end. The line ends with the seconds so far. */
 void progress_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

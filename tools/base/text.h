@@ -33,7 +33,7 @@ int text_columns(const char *s);              /* its columns on a terminal */
 const char *text_base_name(const char *path); /* the last name of a path */
 /* The folder of a path: what is in front of its last name, without the slash; "." if there is nothing. */
 void text_folder(const char *path, char *to, size_t size);
-struct text_line text_left(const char *string, int width); /* the same, padded with blanks to width */
+struct text_line text_left(const char *string, int width); /* the text, padded with blanks */
 
 /* The columns of a line on standard output: 80, or more on a wider terminal. */
 int text_width(void);

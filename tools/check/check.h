@@ -49,7 +49,7 @@ int check_launch(char **argv, const char *name, int *status);
 /* check_program.c: runs the program until it is clear that nothing is over a limit. Returns 0, or an exit code after a
  * complaint. */
 int check_program(struct check *check);
-/* check_comfy.c: runs a workflow in a ComfyUI. Returns the same. */
+/* check_comfy.c: runs a workflow in a ComfyUI. Returns 0, or an exit code after a complaint. */
 int check_comfy(struct check *check);
 
 /* Writers of the forms. They end only lines that they have begun, and do not trust names. */
@@ -75,7 +75,8 @@ void check_command(const struct check *check, char *to, size_t room);
 const struct finding *check_culprit(const struct check *check, const struct finding *finding);
 /* "3 of 5 runs, after 1 to warm up" */
 void check_runs(const struct check *check, char *to, size_t room);
-/* Whether a finding is shown: all over a limit or with a warning are, and the first of the others. */
+/* Whether a finding is shown. Shown are all findings that are over a limit or have a warning, and the first of the
+ * others. */
 bool check_shown(const struct check *check, size_t index);
 
 #endif

@@ -44,7 +44,7 @@ struct order {
     const struct verb *verb;
     pid_t pid;
     const char *meant, *reason; /* OWNER as the user gave it; NULL: none */
-    bool ends;                  /* --cancel: end the move that is under way, for whomever it is made */
+    bool ends;                  /* --cancel: end the present move, whoever requested it */
     double timeout;             /* seconds; 0: none */
     char path[4096];            /* path of the socket */
     char subject[320];          /* for messages: the owner or process that is acted on */

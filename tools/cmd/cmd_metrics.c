@@ -1,4 +1,4 @@
-/* cmd_metrics.c — memstow metrics: figures of running processes, for Prometheus and what reads its formats. */
+/* cmd_metrics.c — memstow metrics: figures of running processes, for Prometheus and programs that read its formats. */
 #include "tools/base/complain.h"
 #include "tools/base/new_file.h"
 #include "tools/base/text.h"

@@ -42,7 +42,7 @@ struct choice {
     int (*write)(const struct report *report);
     const char *page; /* file of --html; NULL: standard output */
     struct massif massif;
-    struct subject_before before; /* with several files */
+    struct subject_before before; /* for several files */
 };
 
 static int cmd_report_help(void) {

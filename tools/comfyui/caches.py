@@ -15,8 +15,8 @@ from .registry import patchers_in
 log = logging.getLogger("memstow")
 
 KNOWN = {"BasicCache", "HierarchicalCache", "LRUCache", "DependencyAwareCache", "RAMPressureCache", "NullCache"}
-MOST_OBJECTS = 200_000 # objects that are looked at in search of a model below one cached output
-# limits for what a kept output may hold beside the model: bytes and objects
+MOST_OBJECTS = 200_000 # objects to search for a model, for each cached output
+# limits for other data in a kept output: bytes and objects
 MOST_BESIDE, MOST_OBJECTS_BESIDE = 32 << 20, 10_000
 # Machinery from which everything can be reached: a path through it means nothing.
 MACHINERY = ("server", "execution", "comfy_execution", "asyncio", "logging", "threading", "aiohttp", "comfy.cmd")
@@ -44,7 +44,7 @@ def unknown_classes(cache_set: Any) -> list[str]:
 
 
 def _below(thing: Any) -> Iterable[Any]:
-    """What an object refers to, as far as that may lead to a model."""
+    """The objects that an object refers to, without those that cannot lead to a model."""
     import torch
     if isinstance(thing, PLAIN) or isinstance(thing, (torch.Tensor, torch.nn.Module)):
         return ()

@@ -10,7 +10,7 @@ from typing import Any, Optional
 from . import memstow
 from .hooks import resident
 
-WIDTH, NAME = 88, 54 # of the text, and of its first column
+WIDTH, NAME = 88, 54 # widths of the text and of its first column
 
 
 def size(number: Optional[int]) -> str:

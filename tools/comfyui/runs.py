@@ -86,7 +86,7 @@ class Runs:
         self.registry.this_run = for_one_run((extra or {}).get("memstow"))
         self.button.pressed = False
         for identity in self.registry.all():
-            identity.kept = identity.held is not None # from now on ComfyUI may drop the others
+            identity.kept = identity.held is not None # ComfyUI may drop all other models from now on
             identity.set_idle(False)
         for identity in self.registry.all():
             quietly(caches.put_back)(executor.caches, identity.outputs)

@@ -34,7 +34,7 @@ enum event_number {
     NUMBER_BEFORE,
     NUMBER_AFTER,
     NUMBER_STOWED,
-    NUMBER_DEVICE_BYTES, /* the same four for devices; missing if there is nothing on devices */
+    NUMBER_DEVICE_BYTES, /* these four are for devices; missing if nothing is on devices */
     NUMBER_DEVICE_BEFORE,
     NUMBER_DEVICE_AFTER,
     NUMBER_DEVICE_STOWED, /* part of the stowed bytes */
@@ -60,7 +60,7 @@ enum { WORD_NONE = 255 /* the member is missing, or has an unknown word */ };
 struct event {
     enum event_kind kind;
     bool foreign; /* the program wrote it: it says "by" */
-    bool flag;    /* it is about a flag of another program */
+    bool flag;    /* the event is about another program's flag */
     uint8_t words[WORDS];
     uint32_t given; /* bit n: number n is given */
     uint64_t n, t;

@@ -50,7 +50,7 @@ static int write_parts(struct folding *self, struct profile *profile) {
     return result;
 }
 
-/* Writes the rows whose stacks are in the image of one side; those without a stack come with side 1. */
+/* Writes the rows whose stacks are in the image of one side. Rows without a stack are written with side 1. */
 static int write_side(struct folding *self, int side, const char *rest) {
     static const struct image none;
     const struct image *image = self->rows.images[side];

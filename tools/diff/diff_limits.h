@@ -11,7 +11,7 @@ enum { DIFF_MODELS, DIFF_NODES, DIFF_SITES, DIFF_LIMITED };
 
 struct diff_limits {
     const struct limits *limits;
-    struct groups groups[2][DIFF_LIMITED]; /* of the host and of devices; sides: 0 if no limit needs them */
+    struct groups groups[2][DIFF_LIMITED]; /* one for the host, one for devices; sides: 0 if no limit needs them */
 };
 
 /* What passed a limit; both are NULL if nothing did. */

@@ -22,7 +22,7 @@ struct finding {
     struct range before[2], now[2]; /* bytes, blocks */
     struct growth growth;           /* negative: it shrank; 0: it is within the differences between runs */
     int64_t suppressed_bytes;       /* subtracted from the growth */
-    bool is_new;                    /* it is not in the baseline */
+    bool is_new;                    /* the name is not in the baseline */
     enum verdict verdict;
     const struct limit *limit;             /* the limit that it passed, or NULL */
     const struct limit *spared;            /* a limit that was passed, but by less than the floor; or NULL */

@@ -7,7 +7,7 @@
 #include "tools/image/image.h"
 #include "tools/symbols/symbols.h"
 
-/* The amounts of one stack: of a report one; of a comparison two, before and after. */
+/* The amounts of one stack. A report has one amount; a comparison has two, before and after. */
 struct profile_part {
     uint32_t root, stack; /* root: index of the owner's name; stack 0: none was recorded */
     const char *nowhere;  /* a frame to show if the stack has no frames */

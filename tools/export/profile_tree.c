@@ -14,8 +14,8 @@
 struct alike {
     UT_hash_handle hh;
     struct words {
-        const char *function, *file; /* of native code: the module, if the function is not known */
-        uint64_t place;              /* of Python: the line; of code without a name: the address */
+        const char *function, *file; /* native code: the module, if the function is unknown */
+        uint64_t place;              /* Python: the line; code without a name: the address */
     } words;
     struct calltree_line line; /* the first such line */
 };

@@ -18,7 +18,7 @@ enum { DEEPEST = 90, PERCENT = 1, TEXT_COLUMNS = 400 };
 struct tree {
     const struct report *report;
     struct callers callers;
-    uint64_t least; /* what holds less is merged */
+    uint64_t least; /* smaller amounts are merged */
     bool failed;    /* no memory */
 };
 

@@ -24,7 +24,7 @@ enum track_kind {
     TRACK_OWNERS,
     TRACK_OWNER,
     TRACK_OWNER_ON_DEVICES,
-    TRACK_LANES, /* and those for each kind of owner */
+    TRACK_LANES, /* lanes for each kind of owner */
     TRACK_TRIGGERS = TRACK_LANES + 16,
     TRACK_DECISIONS,
     TRACK_MARKS,

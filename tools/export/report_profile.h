@@ -29,8 +29,8 @@ const char *report_no_frames(const struct report *report, uint32_t module);
  * or -1: no memory. */
 int report_profile(const struct report *report, const struct roots *roots, struct profile_sink *sink, const char *what);
 
-/* The same with blocks instead of bytes. --min=0 merges nothing here, either. Other values of --min are bytes, and are
- * ignored. */
+/* As report_profile, with blocks instead of bytes. Here, too, --min=0 merges nothing. Other values of --min are bytes,
+ * so they are ignored. */
 int report_profile_blocks(const struct report *report, const struct roots *roots, struct profile_sink *sink,
                           const char *what);
 

@@ -29,7 +29,7 @@ struct html_tree {
     struct html_lines *lines;
     struct html_side sides[2];
     struct html_leaf *leaves;
-    uint32_t *next_leaf; /* the next leaf at the same node */
+    uint32_t *next_leaf; /* by leaf: the next leaf at the same node */
     uint32_t *line_leaf; /* by line: the first leaf without a stack */
     size_t module_lines;
     size_t leaf_count;

@@ -87,7 +87,7 @@ struct image {
     struct snap_owner *owners;
     struct snap_thread *threads;
     struct snap_large *large;      /* site: 1 + index of its total, or 0 */
-    struct snap_mapping *mappings; /* site: the same */
+    struct snap_mapping *mappings; /* site: 1 + index, too */
     struct origin *origins;        /* filled by origin_stacks.h */
     struct snap_misuse *misuses;   /* filled by misuse_image.h */
     struct snap_region *regions;
@@ -139,7 +139,7 @@ const char *image_string(const struct image *image, uint32_t offset);
 const char *image_fact(const struct image *image, uint32_t key);
 /* Path of the module of a site (1 + id; 0: none). NULL when none was recorded. */
 const char *image_module(const struct image *image, uint32_t module);
-/* The same as text for people; never NULL. */
+/* As image_module, but text to show; never NULL. */
 const char *image_module_name(const struct image *image, uint32_t module);
 uint64_t total_measure(const struct total *total, enum measure measure); /* bytes */
 uint64_t total_measure_blocks(const struct total *total, enum measure measure);

@@ -190,7 +190,7 @@ static void print_stepped_aside(const struct summary *summary, const struct tree
     print_sentence("note", text);
 }
 
-/* Notes that the last program with a ledger went on as one without a ledger. */
+/* Notes that the last program with a ledger was replaced (exec) by a program without a ledger. */
 static void print_gone_on(const struct image *image) {
     if (image->header.state == SNAP_EXECED)
         print_sentence("note", "it went on as another program (exec) that is not tracked: the figures are from before");

@@ -3,13 +3,13 @@
 
 enum {
     WARM_UP_LEAST = 2,
-    WARM_UP_SHARE = 10, /* one point in so many is warm-up */
+    WARM_UP_SHARE = 10, /* one point in this many is warm-up */
     WARM_UP_MOST = 20,
     LEAST = 5,   /* fewer points allow no verdict */
-    ENOUGH = 9,  /* with so many, some points may have no growth, */
-    PLENTY = 24, /* and with so many, the site may shrink at some */
+    ENOUGH = 9,  /* from this many points on, some may have no growth */
+    PLENTY = 24, /* from this many on, the site may shrink at some */
     TIMES = 3,   /* if it grew fewer times, that may be chance */
-    SELDOM = 10, /* and also if it grew in fewer than one point in so many */
+    SELDOM = 10, /* also chance: growth in fewer than one point in this many */
     MANY = 30,
     SLOWING = 2, /* at the end it must grow by at least half of its growth at the beginning */
 };

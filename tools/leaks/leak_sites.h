@@ -22,7 +22,7 @@ struct leak_site {
     uint64_t path;        /* identifies the stack in any image; host and CUDA memory have different paths */
     bool on_cuda;         /* memory of CUDA devices */
     uint64_t live_bytes, live_blocks;
-    uint64_t gone_bytes, gone_blocks; /* the part of them that retired owners left behind */
+    uint64_t gone_bytes, gone_blocks; /* the part that retired owners left behind */
     uint64_t last_bytes, last_blocks; /* at the last point */
 };
 
@@ -78,7 +78,7 @@ uint64_t leak_path_on_cuda(uint64_t path);
 int leak_entries_add(struct leak_entries *entries, uint32_t site, struct leak_change change);
 /* The site with these names and that path, made if it is new. NULL: no memory. */
 struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path);
-/* The same, but NULL if there is none. */
+/* As leak_sites_find, but makes no site. NULL: there is none. */
 struct leak_site *leak_sites_look(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path);
 /* Whether the owner is a retired model or custom owner that was not adopted. */
 bool leak_owner_is_gone(const struct snap_owner *owner);

@@ -14,7 +14,7 @@ enum { LEAKS_PLACES = 3, LEAK_NO_SITE = UINT32_MAX };
 
 /* A holder of memory, from a HELD line of the trace. A text of length 0 is missing. */
 struct leak_holder {
-    uint32_t site; /* the site whose memory it holds, or LEAK_NO_SITE: everything that an owner left behind */
+    uint32_t site; /* the site with the held memory; LEAK_NO_SITE: all memory that an owner left */
     uint32_t name; /* id of that owner's name */
     uint64_t path; /* path of a call stack for whose blocks no Python object was found; 0: none */
     struct jsontext pack, place, holders;
@@ -30,7 +30,7 @@ struct leak_finding {
     uint32_t example;     /* the site to show, or LEAK_NO_SITE */
     uint32_t model, node; /* ids of names; 0: none */
     uint64_t live_bytes, live_blocks;
-    uint32_t oldest, newest; /* indices of the runs whose memory is left. UINT32_MAX: no run's */
+    uint32_t oldest, newest; /* indices of the runs that left memory; UINT32_MAX: none */
     bool by_readings;        /* judged by the readings of a series, not by the remains of runs */
     bool is_retired;         /* a retired owner left some of it */
     struct leak_judgement judged;
@@ -45,7 +45,7 @@ struct leak_retired {
     uint64_t live_bytes, live_blocks, allocated_bytes;
     uint64_t old_live_bytes, old_allocated_bytes; /* of the owners that were retired before the last run ended */
     uint32_t runs_since;                          /* runs that ended after the first of them was retired */
-    bool is_leak; /* false: it is little of their former memory, or they were retired just now */
+    bool is_leak;                                 /* false: only a small remainder, or retired just now */
     /* already reported: a finding has the same cause, because its memory grows there or has the same holder */
     bool is_told;
     bool is_same; /* the holder also holds another retired owner's memory, and is counted with that owner */
@@ -117,7 +117,7 @@ uint32_t leaks_runs_since(const struct leaks *self, uint64_t when);
 /* Two steps of leaks_find: they fill in `holders` and `retired`. They return 0, or -1: no memory. */
 int leaks_find_holders(struct leaks *self);
 int leaks_find_retired(struct leaks *self);
-/* Whether a retired owner left so many bytes, of those that it ever allocated, that this is no small remainder. */
+/* Whether a retired owner left too much memory for a small remainder of its allocations. */
 bool leaks_is_too_much(uint64_t live, uint64_t allocated);
 /* The holder from the last HELD line about the site, or about the owner with that name. NULL: there is none. */
 const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_t site);

@@ -41,7 +41,7 @@ static bool is_held_line(struct jsontext line, struct leak_holder *holder) {
            *holder->holders.at == '[';
 }
 
-/* Parses hexadecimal digits. False: it is not a path. */
+/* Parses hexadecimal digits. False: the text is no path. */
 static bool path_of(struct jsontext line, uint64_t *path) {
     char text[24], *end;
     struct jsontext value;

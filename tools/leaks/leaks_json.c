@@ -19,7 +19,8 @@ static void json_places(struct json *json, const struct leak_holder *holder) {
         json_value(json, NULL, value.at, value.length);
 }
 
-/* The pack and the place come first: they are at fault. `other`: another holder of some of it; NULL: none. */
+/* The pack and the place come first, because they are at fault. `other`: another holder of some of the memory; NULL:
+ * none. */
 static void json_holders(struct json *json, const struct leak_holder *holder, const struct leak_holder *other) {
     const struct jsontext none = {"null", 4};
     struct jsontext pack = holder && holder->pack.length ? holder->pack : none;

@@ -10,7 +10,7 @@
 enum {
     /* less than one byte in so many of their former memory is a small remainder, as in preload/shared/policy.c; */
     SHARE = 20,
-    LITTLE = 64 * 1024, /* and so is less memory than this */
+    LITTLE = 64 * 1024, /* less memory than this is a small remainder, too */
 };
 
 /* --- owners by name --- */

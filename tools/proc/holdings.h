@@ -14,7 +14,7 @@
 struct handle {
     int fd; /* -1: mapped only */
     enum handle_kind kind;
-    bool standard;      /* it is descriptor 0, 1 or 2, or the same thing */
+    bool standard;      /* descriptor 0, 1 or 2, or a copy of one */
     uint64_t mapped_at; /* address, for things that are only mapped */
     char what[256];
 };

@@ -273,7 +273,7 @@ class Reach:
                 batch.add_one(thing, id(thing) - head)
             elif not addresses: # an object without addresses is not remembered: most are small strings
                 continue
-            if not collected: # others come only once
+            if not collected: # collected objects come only once
                 seen.add(id(thing))
             if addresses:
                 batch.add(thing, addresses)

@@ -69,7 +69,7 @@ class Process:
     process: Any # the object that was registered
     name: str # "": it has no name
     keep: bool
-    start: str # start time since boot: a later process with this pid has another
+    start: str # start time since boot: tells the process from a later one with its pid
 
 
 @dataclasses.dataclass(frozen=True)

@@ -116,7 +116,7 @@ struct text report_peak_label(const struct image *image);
 void report_text_peak(const struct report *report);
 /* Notes that the stacks or the table are estimates, and what they lack. */
 void report_text_estimates(const struct report *report);
-/* The same on standard error, for a form that has no place for the note. */
+/* As report_text_estimates, on standard error, for a form that has no place for the note. */
 void report_tell_estimates(const struct report *report);
 /* Notes on those rows that are not threads. */
 void report_text_thread_notes(const struct groups *groups, size_t shown);

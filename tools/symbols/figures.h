@@ -59,7 +59,7 @@ void figures_again(struct figures *figures);
 /* NULL: there is none. */
 struct figure *figures_find(const struct figures *figures, enum figure_kind kind, const char *name);
 struct figure *figures_find_cuda(const struct figures *figures, enum figure_kind kind, const char *name);
-/* The same figure among those of other runs. */
+/* The figure that corresponds to `like`, among the figures of other runs. */
 struct figure *figures_find_like(const struct figures *figures, const struct figure *like);
 const char *figure_name(const struct figure *figure);
 /* Sorts in the same order everywhere: total, owners, call sites; in each group the host's first; then by name. */

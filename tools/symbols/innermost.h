@@ -21,8 +21,8 @@ struct innermost {
         const struct symbol *symbol;
     } lines[INNERMOST_LINES];
     size_t count;
-    size_t inside; /* frames that are left out further in */
-    size_t more;   /* frames that are left out further out */
+    size_t inside; /* number of hidden frames further in */
+    size_t more;   /* number of hidden frames further out */
 };
 
 /* From now on innermost_of() gives all frames of a stack, allocator and import machinery too: --all-frames. Commands
@@ -39,7 +39,7 @@ bool innermost_caller(struct innermost_line *line, const struct image *image, st
 
 /* Whether it is a Python frame of the import machinery, which Python leaves out of its own tracebacks. */
 bool innermost_is_import(const struct image *image, uint32_t frame);
-/* Whether it is any other Python frame. */
+/* Whether it is a Python frame outside of the import machinery. */
 bool innermost_is_python(const struct image *image, uint32_t frame);
 
 /* Whether the function allocates memory for its callers: operator new, functions of the C++ library, those of CPython's

@@ -14,7 +14,7 @@
 
 struct interned {
     UT_hash_handle hh;
-    struct symbol_line line; /* frame plus 1 of the first line with the same text */
+    struct symbol_line line; /* the first line with this text; its frame is stored plus 1 */
     char text[];
 };
 
@@ -22,8 +22,8 @@ struct symbols {
     const struct image *image;
     struct symreader reader;
     struct named_frame **frames; /* by frame id; NULL: not looked up yet */
-    uint8_t *bad;                /* by module: it is unusable, and that was reported */
-    uint8_t *names_only;         /* by module: it has no debug information */
+    uint8_t *bad;                /* by module: unusable, and reported as such */
+    uint8_t *names_only;         /* by module: no debug information */
     struct interned *strings;
     struct perfmap *made_code; /* NULL: not looked for yet, or not there */
     bool made_code_sought;
@@ -33,7 +33,7 @@ struct symbols {
     } answer;
 };
 
-/* Used when there is no memory: a frame with one unknown symbol. */
+/* A frame with one unknown symbol, for use without memory. */
 static union {
     struct named_frame frame;
     char room[sizeof(struct named_frame) + sizeof(struct symbol)];

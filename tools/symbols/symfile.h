@@ -12,7 +12,7 @@ enum symfile_state {
     SYMFILE_FINE,
     SYMFILE_NAMES_ONLY,  /* no debug information: functions, but no lines and no inlined functions */
     SYMFILE_MISSING,     /* it cannot be opened */
-    SYMFILE_OTHER_BUILD, /* the process ran another build */
+    SYMFILE_OTHER_BUILD, /* the file is of another build than the process's */
     SYMFILE_DAMAGED,
 };
 

@@ -21,8 +21,8 @@ struct row_side {
 struct row {
     uint32_t model, node, run, place; /* ids of names; place is a module or a thread */
     uint64_t stack;                   /* by site: hash of the path, 0 if there is none; then place is none */
-    uint32_t stack_node : 31;         /* a node with the path, in the image of this side, */
-    uint32_t stack_side : 1;          /* and 1 if that is side 1 */
+    uint32_t stack_node : 31;         /* a node with the path, in an image */
+    uint32_t stack_side : 1;          /* the side of that image: 0 or 1 */
     float variance;                   /* of the bytes of both sides; 0: they are exact */
     union {
         struct row_side side[2];

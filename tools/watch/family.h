@@ -22,8 +22,8 @@ struct member {
     char name[32];
     char state;  /* as in /proc/PID/stat */
     bool here;   /* it was there at the last look, and is not exempt */
-    bool spared; /* it is exempt */
-    bool stays;  /* it is exempt, and was there at the last look */
+    bool spared; /* the process is exempt */
+    bool stays;  /* exempt, and there at the last look */
     bool orphan; /* its parent is gone */
     uint32_t threads;
     uint64_t rss, peak_rss, processor_ns;             /* rss and the like: bytes */

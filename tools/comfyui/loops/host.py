@@ -180,7 +180,7 @@ class Host:
 
 
 def words_of(error: Any, node_errors: Any) -> str:
-    """ComfyUI's reasons against a prompt, those of its nodes if it names any."""
+    """ComfyUI's reasons for refusing a prompt: the reasons for its nodes, if ComfyUI names nodes."""
     found = [f"node {node} ({of.get('class_type')}): {one.get('message')}: {one.get('details')}"
              for node, of in (node_errors or {}).items() for one in of.get("errors", [])]
     if found:

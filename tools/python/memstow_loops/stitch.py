@@ -151,8 +151,8 @@ def _subgraphs_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _part_subgraphs(number: int, document: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Gives a subgraph a new id if another copy of the workflow has a different subgraph with its id. A subgraph that
-    contains such a one gets a new id, too."""
+    """Gives a subgraph a new id if another copy of the workflow has a different subgraph with that id. A subgraph that
+    contains a renamed subgraph gets a new id, too."""
     subgraphs = _subgraphs_of(document)
     fresh: dict[str, str] = {}
     for _round in subgraphs:

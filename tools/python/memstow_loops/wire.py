@@ -64,7 +64,7 @@ def _value(of: Serialized) -> Any:
 
 
 def from_bytes(body: bytes) -> tuple[Any, dict[str, Any]]:
-    """The same from a whole body."""
+    """Splits a whole body into its JSON head and its values."""
     end = body.find(b"\n", 0, MOST_LINE)
     rest = memoryview(bytearray(memoryview(body)[end + 1:]))
     at = 0
