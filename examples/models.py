@@ -65,13 +65,13 @@ models = [Model("UNET", "free", lambda: bytearray(160 * MiB)),
 by_owner = {model.owner.id: model for model in models}
 show("three models loaded")
 
-with memstow.run("picture 1"): # what they are for
+with memstow.run("picture 1"): # this uses the models
     picture = bytes(sum(model.weights[place] for model in models) & 255 for place in range(0, 1_000_000, 1000))
 
 for model in models:
-    model.owner.set_idle(True) # between two runs nobody uses them
+    model.owner.set_idle(True) # between two runs the models are not in use
 before = {model.owner.id: model.owner.figures() for model in models}
-for decision in memstow.decide("run_ended", "picture 1"): # in the order in which they are to be done
+for decision in memstow.decide("run_ended", "picture 1"): # decisions come in the order to apply them
     if decision.action == "free" and decision.owner in by_owner:
         by_owner[decision.owner].drop()
 given = memstow.finish() # stows, and returns free memory

@@ -12,7 +12,7 @@
 
 enum { PATH_SIZE = 4096, LEAST = offsetof(struct memstow_request, needed) };
 
-/* All of `out` is checked to be writable before a request is taken: a request that was taken reaches nobody else. */
+/* Checks that all of `out` is writable, and only then takes a request. Otherwise a request could be taken and lost. */
 static int32_t next_request(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
     struct memstow_request request = {0};
     if (!process_tracked()) return (int32_t)entry_not_tracked();

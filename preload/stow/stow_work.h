@@ -11,12 +11,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The pieces of the present move. Hooks mark those that changed. The table's lock protects them. */
+/* The pieces of the present move. Hooks mark pieces that the program changed. The table's lock protects them. */
 struct work {
     struct stow_piece piece;
     uint32_t index; /* in the caller's list */
     bool gone;
-    bool asked_by_hook; /* also moves after an end of the move, or a registration, because a hook asked */
+    bool asked_by_hook; /* a hook asked: it moves even after an end, or a registration */
 };
 
 struct stow_current {

@@ -7,7 +7,7 @@ def number(value):
 
 
 def spread(values, text=number):
-    """The median, the smallest and the largest of them."""
+    """The median, the smallest and the largest value."""
     if len(values) == 1:
         return text(values[0])
     return f"{text(statistics.median(values))} ({text(min(values))}–{text(max(values))})"
@@ -53,7 +53,7 @@ def markdown(results):
 
 
 def text(results):
-    """The same for a terminal."""
+    """The lines of one program as text for a terminal."""
     table = [["program", "mode", "seconds", "of untracked", "RSS MiB", "of untracked", "beyond headers, MiB"]]
     for name, modes in results.items():
         table += rows(name, modes)

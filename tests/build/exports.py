@@ -22,7 +22,7 @@ STANDS_IN_FOR = re.compile(
     r"cublas(SetWorkspace_v2|LtMatmul)|"
     r"(pkey_)?mprotect|prctl|syscall|_Zn[aw]\w+|_Zd[al]\w+")
 OLDEST = 35 # glibc 2.35
-NEWER = {"pidfd_open", "pidfd_getfd"} # system calls: nobody has functions of his own with these names
+NEWER = {"pidfd_open", "pidfd_getfd"} # names of system calls: programs have no functions of their own with these names
 TABLE = re.findall(r"^(?:ENTRY|RESOLVER)\(\w+, (\w+),", (support.ROOT / "preload/cuda/cuda_table.h").read_text(), re.M)
 
 

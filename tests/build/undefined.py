@@ -8,7 +8,7 @@ import re
 import support
 
 WHY = {
-    # Data, and functions that only return an address: nobody has a reason to replace these.
+    # data, and functions that only return an address: no library replaces these
     "environ": "data", "stderr": "data", "stdout": "data", "__libc_stack_end": "data",
     "__errno_location": "gives the address of errno",
     "_dl_find_object": "the loader's: no lock, no memory",

@@ -13,7 +13,7 @@ EXEMPT = {
 
 
 def is_text(path):
-    """Whether it is text: by its suffix, or because it is a script."""
+    """Whether the file is text: by its suffix, or because it is a script."""
     if path.suffix or path.name == "LICENSE":
         return path.suffix in SUFFIXES
     with path.open("rb") as file:

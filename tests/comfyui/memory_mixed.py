@@ -65,7 +65,7 @@ with comfy:
     done = comfy.run(mixed(2))
     is_back()
     is_reported(2)
-    node, run, before, most, after = shares(kept["CLIP"]["id"])[0] # it came in the run before
+    node, run, before, most, after = shares(kept["CLIP"]["id"])[0] # from the run before
     assert (node, run) == ("CLIPLoader #clip",
                            "run 1") and 230 * MB <= after <= before <= most, (node, run, before, most, after)
     clip = next(o for o in comfy.report()["owners"] if o["type"] == "CLIP")

@@ -33,7 +33,7 @@ comfy, preloaded = started("by-environment", AGAIN, MEMSTOW="1", MEMSTOW_OPTIONS
 assert preloaded
 done = comfy.run(mixed(1))
 assert done["status"]["status_str"] == "success" and comfy.owners(), comfy.log()[-3000:]
-pid = comfy.server.pid # it is the process that was started: no other lies in between
+pid = comfy.server.pid # the process that the test started, not a child
 words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:-1]
 assert words[1:] == [str(word) for word in comfy.command[1:]], words
 env = environment_of(pid)

@@ -92,7 +92,7 @@ for word, takes_all, part in ((None, False, None), ("", False, None), (" All ", 
 logging.getLogger("memstow").removeHandler(listener)
 registry.defaults = {}
 
-# ids that are used again: other models have the same addresses
+# ids of dead objects are used again: new models have the same addresses
 seen, again = {}, 0
 for _ in range(2000):
     model = torch.nn.Linear(4, 4)

@@ -107,7 +107,7 @@ METHODS = {"get_model_object": (KEY,), "add_patches": (DIFF,), "get_key_patches"
            "unpatch_hooks": (), "clean_hooks": (), "cleanup": ()}
 assert set(METHODS) == set(p.OF_PATCHERS)
 
-# Methods that read and write no weights. A method that is in neither list must be looked at by somebody.
+# Methods that do not access weights. A new method in neither list needs a look by a developer.
 HARMLESS = {
     "__init__", "__del__", "model_size", "get_ram_usage", "loaded_size", "lowvram_patch_counter", "clone", "is_clone",
     "clone_has_same_weights", "memory_required", "add_object_patch", "set_model_compute_dtype", "add_weight_wrapper",
@@ -242,7 +242,7 @@ identity.set_idle(True)
 patcher.get_model_object(KEY)
 assert not points.out and not double.memstow_double_idle(identity.owner.id)
 identity.set_idle(True)
-points.note(identity, report.figures_of(identity.owner)) # it was to be put away, and could not be
+points.note(identity, report.figures_of(identity.owner)) # it could not be moved out
 assert not points.out and not double.memstow_double_idle(identity.owner.id)
 
 

@@ -51,7 +51,7 @@ with comfy:
     for number in ("x", "-1", "1.5", "", "9" * 19, "%D9%A1", "+1", "1_0"):
         assert comfy.status_of(f"/memstow/decisions?from={number}", method="GET") == 400, number
     assert comfy.get(f"/memstow/decisions?from={10 ** 17}")["lines"] == []
-    # more lines than one answer has: none is left out
+    # more lines than fit into one answer: all of them are returned
     comfy.run({"lines": {"class_type": "WriteLines", "inputs": {"count": 12_000}}})
     found, following = [], decisions["next"]
     while lines := (answer := comfy.get(f"/memstow/decisions?from={following}"))["lines"]:
@@ -111,9 +111,9 @@ with comfy:
                  "memstow/20260101-000000-1-000000.mst", f"memstow/{file.name}%00", "../evil.mst"):
         assert comfy.status_of(f"/memstow/snapshot?file={name}", method="DELETE") == 404, name
     assert comfy.status_of("/memstow/snapshot", method="DELETE") == 404 and file.exists()
-    for number in range(18): # as if they had been taken
+    for number in range(18): # looks like snapshots that were taken
         (file.parent / f"20260101-000000-1-{number + 1:06}.mst").write_bytes(b"x")
-    with concurrent.futures.ThreadPoolExecutor(4) as pool: # there is room for one
+    with concurrent.futures.ThreadPoolExecutor(4) as pool: # room for one more
         statuses = sorted(pool.map(lambda _: comfy.status_of("/memstow/snapshot", b"{}"), range(4)))
     assert statuses == [200, 409, 409, 409] and len(comfy.get("/memstow/snapshot")["snapshots"]) == 20, statuses
     assert comfy.status_of(f"/memstow/snapshot?file={answer['file']}", method="DELETE") == 200 and not file.exists()

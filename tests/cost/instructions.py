@@ -54,7 +54,7 @@ def measure():
 
 
 def toolchain():
-    """What the numbers depend on beside memstow."""
+    """The versions of other software that the numbers depend on."""
     compiler = subprocess.run(["cc", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
     return f"glibc {platform.libc_ver()[1]}, cc {compiler}"
 

@@ -6,7 +6,7 @@
 
 enum { OUTER = 20, LEVELS = 7 };
 
-static void **blocks; /* each block contains the address of the one before it, so nothing else is needed to keep them */
+static void **blocks; /* a list: each block points to the block before it */
 
 static void keep(long number, long each) {
     for (long k = 0; k < each; k++) {

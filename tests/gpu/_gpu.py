@@ -1,5 +1,5 @@
-"""Shared by the Python parts of the GPU suite. A part runs itself again under memstow, with a word that says what to do
-there."""
+"""Shared by the Python parts of the GPU suite. A part starts itself again under memstow, with an argument that names
+the work to do there."""
 import functools, glob, hashlib, os, pathlib, subprocess, sys
 
 import support

@@ -131,7 +131,7 @@ static inline void gpu_add(CUdeviceptr to, CUdeviceptr from, size_t words, CUstr
     gpu_kernel(gpu_add_kernel, to, from, words, stream);
 }
 
-/* --- contents: each seed has another one, and no two words are the same by rule --- */
+/* --- contents: each seed gives other contents, and words do not repeat --- */
 
 static inline uint64_t gpu_word(uint64_t i, uint64_t seed) {
     uint64_t x = (i + 1) * 0x9e3779b97f4a7c15u ^ seed * 0xc2b2ae3d27d4eb4fu;
@@ -176,7 +176,7 @@ static inline uint32_t gpu_model(const char *name) {
     return (uint32_t)id;
 }
 
-/* In the model's scope; on a stream if one is given. */
+/* Allocates in the model's scope; on a stream, unless it is NULL. */
 static inline CUdeviceptr gpu_alloc_for(uint32_t model, size_t bytes, const CUstream *stream) {
     CUdeviceptr at = 0;
     MUST(!abi_memstow_scope_enter(model));

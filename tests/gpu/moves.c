@@ -53,7 +53,7 @@ static void out_and_back(void) {
         before = gpu_free_bytes();
         leave();
         MUST(gpu_free_bytes() >= before + PLAIN + POOLED);
-        OK(cu.range(&start, &bytes, plain + 12345)); /* it answers while the memory is out */
+        OK(cu.range(&start, &bytes, plain + 12345)); /* works while the memory is out */
         MUST(start == plain && bytes == PLAIN);
         come_back();
         look();
@@ -61,7 +61,7 @@ static void out_and_back(void) {
     unload();
 }
 
-/* Kernels can use memory that came back, and what they wrote leaves with it the next time. */
+/* Kernels can use memory that came back. The next move out takes their changes along. */
 static void used_in_between(void) {
     CUdeviceptr ones = 0;
     load();
@@ -111,7 +111,7 @@ static void no_room_to_come_back(void) {
     unload();
 }
 
-/* These do not leave: a block of two models, memory below the given size, and shared memory. */
+/* Memory that does not move: a block of two models, blocks below the given size, and shared memory. */
 static void refused(void) {
     CUipcMemHandle handle;
     uint32_t other;

@@ -181,7 +181,7 @@ static void garbage(struct worker *self) {
     abi_memstow_owner_open(MEMSTOW_MODEL, pointer, pointer, 0, number);
 }
 
-/* Policies, idleness and figures of owners: present ones, former ones, and invalid ids. */
+/* Sets policies and idleness, and reads figures, of owners: existing, retired, and with invalid ids. */
 static void others(struct worker *self) {
     uint32_t owner = any_owner(self), other = any_owner(self);
     struct memstow_figures figures = {.size = sizeof figures};

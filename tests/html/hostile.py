@@ -33,14 +33,14 @@ for view in ("overview", "flame", "flame?owners=1", "flame?inverted=1&lines=1", 
                    or ord(c) in (0x202e, 0x2066, 0x200b) for c in shown), view
 assert browser.driver.title == "<b>␛[2J</b> — memstow", browser.driver.title
 
-# They are there as text, in the list of calls, whole as far as they are kept.
+# The names are shown as text in the list of calls, as far as they are kept.
 browser.open(page, "#flame?kinds=python")
 browser.press(".flame", "ARROW_DOWN")
 calls = [name for name, _ in browser.calls()]
 assert calls[0].startswith("py &lt;b&gt;&amp;") and len(calls) == 12, calls
 browser.type("[type=search]", SCRIPT)
 browser.wait("document.querySelector('.found').dataset.sum")
-# the outer frame has it, too
+# also in the outer frame
 assert int(browser.js("return document.querySelector('.found').dataset.sum")) == sum(sizes.values())
 browser.open(page, "#sites?find=no%20UTF-8")
 row = browser.rows()[0]

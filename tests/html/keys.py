@@ -96,14 +96,14 @@ wanted = ["overview", "flame", "sites", "live", "allocated", "bytes", "blocks", 
 rest = iter(order)
 assert all(any(one == name for one in rest) for name in wanted), order
 
-# A choice keeps the focus, and says that it is chosen.
+# A chosen button keeps the focus, and is announced as chosen.
 browser.js("document.querySelector('[data-choice=blocks]').focus()")
 ActionChains(browser.driver).send_keys(Keys.ENTER).perform()
 browser.settled()
 assert browser.js("return document.activeElement.dataset.choice") == "blocks"
 assert browser.one("[data-choice=blocks]").get_attribute("aria-pressed") == "true"
 
-# On paper it is light, whatever the screen is.
+# A printed page is light, also if the screen is dark.
 browser.theme(True)
 browser.open(page, "#overview")
 pdf = browser.driver.execute_cdp_cmd("Page.printToPDF", {})

@@ -58,7 +58,7 @@ browser.click("[data-view=flame]")
 assert browser.total() == page.figure("live_bytes")
 browser.is_clean()
 
-# Options that go together. A page is written whatever was found; the exit status says what was found.
+# Options that exclude each other. A page is written whatever the verdict is; the exit status shows the verdict.
 for words in (["-o", "x.html"], ["--html", "--json"]):
     support.memstow("leaks", "out.mst", *words, status=2)
 support.track(sys.executable, "-c", "pass", file="clean.mst")

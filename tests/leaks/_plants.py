@@ -21,7 +21,7 @@ def tensor(size):
     return bytearray(size)
 
 
-# ---- the leaks: those of ComfyUI's issues, with their numbers, and leaks of other kinds
+# ---- leaks: those of ComfyUI's issues, with the numbers of the issues, and other kinds of leaks
 
 class Patcher:
     def __init__(self, weights):
@@ -213,7 +213,7 @@ def log_records(run):
     report(image)
 
 
-# ---- what only looks like a leak
+# ---- growth that is no leak
 
 recent: list = []
 initialised: dict = {}

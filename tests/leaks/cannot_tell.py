@@ -64,7 +64,7 @@ assert ("\nCannot tell: 3 runs have ended, and 9 are the least.\nWhat to do: let
 assert "No leak found" not in text, text
 end(few)
 
-# ---- garbage: in a program that is asked, in one that is not asked, and in a file
+# ---- garbage: in a program that answers requests, in one that does not, and in a file
 
 CLEAN, LEAKY = program("clean", 14), program("leaks", 14)
 for started in (CLEAN, LEAKY):

@@ -49,7 +49,7 @@ def pack(number, name):
 def workflow(run):
     found = {"unet": unet()}
     for number, name in enumerate(KEEPERS):
-        seed = 1000 * run + number # equal inputs would be one cached output
+        seed = 1000 * run + number # equal inputs would share one cached output
         if name in KSAMPLER:
             part = sample("unet", seed, f"{name}_")
             part[f"{name}_latent"]["inputs"].update(width=SIZE, height=SIZE)

@@ -41,7 +41,7 @@ def record(pid, file, *options, status=1):
     return json.loads(done.stdout) if done.stdout else done.stderr
 
 
-# On a busy machine several runs are one reading: then the program is slowed down.
+# On a busy machine, several runs may become one reading. Then the test slows the program down.
 for pace in (0.1, 0.5, 2.0):
     program = Program(support.PYTHON, PROGRAM, pace, "again", file=f"{pace}.mst")
     program.wait_for("ready")
@@ -56,7 +56,7 @@ assert again["readings"] == document["readings"], (again["readings"], document["
 assert again["leaks"] == document["leaks"], (again["readings"], document["readings"])
 live = support.report("series.mst")["totals"]["live_bytes"]
 assert live >= 24 * 30000
-# Other tools have the curve: a point for each reading, and the last one with call stacks.
+# Other forms show the curve of a series: a point for each reading, with call stacks only for the last.
 massif = support.memstow("report", "--massif", "series.mst").stdout
 curve = [int(row.split("=")[1]) for row in massif.splitlines() if row.startswith("mem_heap_B=")]
 assert massif.count("heap_tree=empty") >= 24 and curve[-1] == live and curve[-2] - curve[2] >= 20 * 30000, curve

@@ -36,7 +36,7 @@ def node(kind, **inputs):
 
 
 def refused(function, *words):
-    """Asserts that the function raises one LoopError with these words."""
+    """Asserts that the function raises one LoopError, and that its text contains these words."""
     import memstow_loops
     try:
         result = function()

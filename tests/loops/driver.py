@@ -14,7 +14,7 @@ MORE = {**CLASSES, "MemstowLoopLoad": {"input": {}, "output": ["*"]},
 
 
 class Queue:
-    """Computes prompts as ComfyUI would, without a cache, one after the other, on the thread that asks."""
+    """Computes prompts as ComfyUI would, without a cache, one after the other, on the calling thread."""
 
     def __init__(self):
         self.classes, self.prompts, self.ended, self.fail = InfoClasses(MORE), [], [], {}
@@ -190,7 +190,7 @@ assert loop.wait(10) and loop.state == "cancelled" and loop.values() == {"n": 4,
 assert "iteration 3, workflow 2" in loop.error, loop.error
 assert loops.remove("c") and not _state_double._open
 queue.before = lambda prompt: None
-# only one loop of a name at a time
+# at most one loop of each name runs at a time
 gate = threading.Event()
 queue.before = lambda prompt: gate.wait(10)
 slow = memstow_loops.start_loop([STEP], {"n": 0}, 1, name="slow")
@@ -226,7 +226,8 @@ assert run(STEP, iterations=4, name="p", persist_prefix="p") == {"n": 9} and not
 kept["p"].closed = False
 assert run(STEP, iterations=100, condition={"port": "n", "op": ">", "value": 8}, name="p",
            persist_prefix="p") == {"n": 9} and not queue.prompts
-# inputs other than the first ones would be ignored, and are refused; no inputs, or inputs of new ports, are not refused
+# a change of the first inputs would be ignored, so it is refused; a call without inputs is not, nor are new ports'
+# inputs
 for other in ({"n": 2}, {"n": 1, "k": 1}):
     kept["p"].closed = False
     words = ("'k'",) if "k" in other else ("another value of n", "after iteration 4", "another prefix")
@@ -285,7 +286,7 @@ for options, word in (({"use_ram": False}, "use_ram=False"), ({"persist_prefix":
     refused_before(lambda: run({"1": node("Load"), "2": port("model", ["1", 0])}, **options), "port model", "MODEL",
                    word)
 
-# a loop that has ended lets go of its prefix when a loop asks for it again, by whatever name
+# a new loop may take the prefix of an ended loop, also under another name
 prefixed = memstow_loops.start_loop([STEP], {"n": 1}, 2, persist_prefix="again")
 assert prefixed.wait(10) and prefixed.result() == {"n": 5}
 another = memstow_loops.start_loop([STEP], {"n": 1}, 2, persist_prefix="again")

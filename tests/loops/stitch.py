@@ -39,7 +39,7 @@ assert modes(both) == [("latent", "INPUT", "LATENT"), ("picture", "OUTPUT", "IMA
                        ("start", "INPUT", "INT"), ("x", "PASSTHRU", "INT")], modes(both)
 assert len(both) == 8 and producer(both, "Sample", "seed")["class_type"] == "Add"
 assert [n["_meta"]["title"] for n in both.values() if n["class_type"] == "Sample"] == ["The sampler"]
-# a variable through three workflows: one OUTPUT at the end, one wire at most
+# a variable that goes through three workflows becomes one OUTPUT at the end, and at most one wire
 step = {"1": port("x"), "2": node("Add", a=["1", 0], b=1), "3": port("x", ["2", 0])}
 for count in (1, 2, 3, 5):
     chain = stitch(*[step] * count)
@@ -55,7 +55,7 @@ for count in (1, 2, 3, 5):
             break
         at = source[0]
     assert length == count, "they are in a row"
-# one open INPUT for both of an id; the last OUTPUT counts
+# two open INPUTs with one id become one; of two OUTPUTs the last counts
 twice = stitch({"1": port("n"), "2": node("Add", a=["1", 0]), "3": port("y", ["2", 0])},
                {"1": port("n"), "2": node("Add", a=["1", 0], b=5), "3": port("y", ["2", 0])})
 assert modes(twice) == [("n", "INPUT", "INT"), ("y", "OUTPUT", "INT")]
@@ -121,7 +121,7 @@ as_api = [memstow_loops.convert_workflow(d, CLASSES) for d in (first, second, th
 
 
 def essence(graph):
-    """What a graph computes, whatever its ids are."""
+    """The computation of a graph, in a form that does not depend on its ids."""
     def of(node_id):
         n = graph[node_id]
         return (n["class_type"],
@@ -131,10 +131,10 @@ def essence(graph):
 
 assert essence(memstow_loops.convert_workflow(result, CLASSES)) == essence(stitch(*as_api))
 assert json.loads(json.dumps(result)) == result
-# one of them in API format: so is the result
+# if one workflow has API format, the result has it, too
 assert essence(stitch(first, as_api[1])) == essence(stitch(*as_api[:2]))
 
-# different subgraphs with one id, as in edited copies of a workflow; one of them within another
+# different subgraphs with one id, as in edited copies of a workflow; one of these subgraphs is nested
 
 
 def with_subgraphs(amount):

@@ -45,6 +45,6 @@ for _ in range(60):
     shared = [shared, shared]
 for value in (endless, deep):
     assert innermost(shown(value)) == {"not_json": "list"}
-routes.MOST_PARTS = 1000 # else this takes a second
+routes.MOST_PARTS = 1000 # without this, the test takes a second
 assert len(json.dumps(shown([shared, "x"]))) < 50_000
 assert shown([0] * 5000) == {"not_json": "list"}

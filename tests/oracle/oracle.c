@@ -53,7 +53,7 @@ static size_t recorded(uint32_t site, uint64_t *out) {
     return n;
 }
 
-/* Whether our frame and theirs at *j are the same. Nested evaluation loops look like one loop in our stack. */
+/* Whether our frame equals the other unwinder's frame at *j. Nested evaluation loops are one loop in our stack. */
 static bool same(uint64_t frame, void **theirs, size_t *j, size_t m) {
     if (frame != PYTHON) return frame == (uint64_t)theirs[(*j)++];
     size_t loops = 0;

@@ -28,7 +28,7 @@ static void *work(void *unused) {
         char *q = mremap(p + 3 * PAGE, 2 * PAGE, 9 * PAGE, MREMAP_MAYMOVE);
         MUST(q != MAP_FAILED);
         munmap(q, 9 * PAGE);
-        munmap(p, 2 * PAGE); /* not over the holes: another thread's mapping may be there now */
+        munmap(p, 2 * PAGE); /* the holes may have other mappings now */
         munmap(p + 5 * PAGE, 3 * PAGE);
     }
     return map(1);

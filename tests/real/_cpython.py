@@ -18,7 +18,7 @@ def file_of(case, files):
 
 
 def cases(file, files):
-    """The cases that failed and those that were skipped, by test file."""
+    """The failed and the skipped cases, by test file."""
     failed, skipped = {}, {}
     for case in xml.parse(file).iter("testcase"):
         for kind, names in (("failure", failed), ("error", failed), ("skipped", skipped)):

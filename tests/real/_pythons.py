@@ -19,7 +19,7 @@ def version_of(python):
 
 
 def pythons():
-    """{real path: version} of those that can be read."""
+    """{real path: version} of the Pythons that can be read."""
     found = [sys.executable, *(p for place in PLACES for p in sorted(glob.glob(os.path.expanduser(place))))]
     real = {os.path.realpath(p) for p in found if re.fullmatch(r"python3?(\.\d+)?", pathlib.Path(p).name)}
     return {p: v for p in sorted(real) if (v := version_of(p)) in VERSIONS}

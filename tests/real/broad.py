@@ -80,7 +80,7 @@ def call_setup(step, names):
 # ---- running it
 
 def environment(program, folder):
-    """The environment of a program: the same with and without memstow, without the caller's home."""
+    """The environment of a program. It is the same with and without memstow, and has nothing of the caller's home."""
     names = {"HOME": folder / "home", "TMPDIR": folder / "tmp", "XDG_RUNTIME_DIR": folder / "tmp",
              "MADE": folder / "made", "ROOT": support.ROOT, "PORT": support.free_port(),
              "PYTHON": VENV if VENV.exists() else support.PYTHON, "PATH": f"{CARGO}/bin:{DEBIAN}",
@@ -122,7 +122,7 @@ def children():
 
 
 def end_all(seconds):
-    """Waits for the remaining processes of a program, and kills those that do not end."""
+    """Waits for the remaining processes of a program. Kills processes that do not end in time."""
     end = time.monotonic() + seconds
     while pids := children():
         for pid in pids:

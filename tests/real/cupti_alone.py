@@ -41,7 +41,7 @@ for library in found:
     assert cupti["state"] == "refused" and (cupti["failed_call"], cupti["result"]) == wanted, (cupti, alone)
     assert cupti["version"] == version, cupti
     assert pathlib.Path(cupti["library"]).name == library.name, cupti["library"]
-    # The same if nothing is preloaded: CUPTI as the source of a ledger has no records, and the reason is given.
+    # Nothing is preloaded here, either: as the source of a ledger CUPTI then has no records, and the reason is given.
     done = support.memstow("run", "--cupti", "-o", "source.mst", "--", sys.executable, "-c", INJECTED, library,
                            support.BUILD / "libmemstow_cupti.so")
     source = support.report("source.mst")

@@ -57,7 +57,7 @@ for python, version in found.items():
                   if frame["kind"] == "python" and re.match("level", frame["function"])]
         if not frames or not FIRST < size < 2 * SECOND: # the list that holds them is larger
             continue
-        chain = size - FIRST - 33 if size < SECOND else size - SECOND - 1 # the rest of an object of this kind
+        chain = size - FIRST - 33 if size < SECOND else size - SECOND - 1 # the chain's number follows from the size
         if frames == lines(int(chain), starts):
             seen += site["live_blocks"]
         else:

@@ -99,7 +99,7 @@ static struct memstow_figures figures_of(uint32_t owner) {
     return figures;
 }
 
-/* --- what becomes visible when --- */
+/* --- when values become visible --- */
 
 static void generations(void) {
     int64_t loop = loop_of("generations");
@@ -118,7 +118,7 @@ static void generations(void) {
     MUST(holds(loop, "x", SMALL, 1) && is_gone(loop, "new") && abi_memstow_state_generation(loop) == 1);
     MUST(abi_memstow_state_begin(loop) == 2);
     put(loop, "x", SMALL, 3);
-    put(loop, "x", SMALL, 4); /* the last one counts */
+    put(loop, "x", SMALL, 4); /* the last put counts */
     MUST(abi_memstow_state_commit(loop) == 2);
     MUST(holds(loop, "x", SMALL, 4) && holds(loop, "kept", 100, 5));
     struct memstow_state_value values[3];
@@ -166,7 +166,7 @@ static void moves(void) {
     MUST(figures.resident_bytes == figures.live_bytes && !figures.stowed_bytes &&
          figures.movable_bytes == figures.live_bytes);
     MUST(abi_memstow_stow(owner) == (int64_t)before.held_bytes);
-    MUST(abi_memstow_stow(owner) == 0); /* it is out */
+    MUST(abi_memstow_stow(owner) == 0); /* the value is out */
     figures = figures_of(owner);
     MUST(figures.live_bytes == before.held_bytes && figures.stowed_bytes == before.held_bytes &&
          !figures.resident_bytes);
@@ -263,7 +263,7 @@ static void hostile(void) {
     options = (struct memstow_state_options){.size = sizeof options, .in_file = 2};
     MUST(abi_memstow_state_open("x", &options) == -EINVAL);
     options = (struct memstow_state_options){.size = sizeof options, .prefix = "p"};
-    MUST(abi_memstow_state_open("x", &options) == -EINVAL); /* in which directory? */
+    MUST(abi_memstow_state_open("x", &options) == -EINVAL); /* the directory is missing */
     options.directory = "/nowhere";
     MUST(abi_memstow_state_open("x", &options) == -ENOENT);
     int64_t loop = loop_of("x");
@@ -387,7 +387,7 @@ static void queued(void) {
     for (size_t i = 0; i < QUEUED; i++) aligned[i] = (char)byte_at(i, 5);
     sigemptyset(&alarm);
     sigaddset(&alarm, SIGALRM);
-    pthread_sigmask(SIG_BLOCK, &alarm, NULL); /* the other thread's mask: the signals are this one's */
+    pthread_sigmask(SIG_BLOCK, &alarm, NULL); /* the new thread inherits this mask */
     MUST(!pthread_create(&forker, NULL, fork_on, NULL));
     pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
     MUST(!sigaction(SIGALRM, &action, NULL) && !setitimer(ITIMER_REAL, &often, NULL));
@@ -491,8 +491,8 @@ static void no_room(void) {
     MUST(holds(loop, "x", 1000, 1) && holds(in_file, "x", 1000, 1));
 }
 
-/* Runs until it is killed: iterations with a prefix, each with two values of one number, beside one that stays. Prints
- * where it resumed, and each generation after its commit. */
+/* Runs until it is killed. Each iteration sets two values to the same number, under a prefix; a third value never
+ * changes. Prints the iteration where it resumed, and each generation after its commit. */
 static void persist(void) {
     int64_t loop = open_loop("persist", "a loop/of two", 0), at;
     MUST(loop > 0);

@@ -38,7 +38,7 @@ for moment in range(MOMENTS):
 names = sorted(path.name for path in (folder / "a loop/of two.state").iterdir())
 print(last, "iterations", names)
 assert last > MOMENTS / 4, last
-# The next process finds one set; it removes the files that the killed one was about to name.
+# The next process finds one complete set of files. It removes the files that the killed process was about to name.
 left = _state.python("""
     store = memstow_state.open("after", persist_prefix="a loop/of two", directory=folder)
     print(store.generation, *sorted(os.listdir(folder / "a loop/of two.state")))

@@ -12,7 +12,7 @@ outside = support.HERE / "outside"
 outside.mkdir()
 (outside / "there").write_text("as it was")
 
-# --- one set of files, whatever the ids are, and its modes
+# --- a loop has one set of files, with any id; the files' modes
 _state.python("""
     with memstow_state.open("loop", persist_prefix="my loop", directory=folder) as store:
         for step in range(1, 30):
@@ -78,7 +78,7 @@ shutil.copytree(home, good / "my loop.state")
 
 
 def refused(number, words, prefix="my loop", change=None):
-    """Makes one change to the folder: opening fails with this reason, and leaves everything as it was."""
+    """Makes one change to the folder. Opening it must fail with this reason, and change nothing."""
     shutil.rmtree(folder)
     shutil.copytree(good, folder, symlinks=True)
     if change:
@@ -133,7 +133,7 @@ for name in (value, "manifest"):
         refused("EUCLEAN", "damaged", change=flip)
 refused("EUCLEAN", "damaged", change=lambda home: (home / value).unlink())
 
-# --- closed without keep, nothing is left of it
+# --- close without keep removes all files
 shutil.rmtree(folder)
 shutil.copytree(good, folder)
 _state.python("""
@@ -141,7 +141,7 @@ _state.python("""
     assert not os.listdir(folder), os.listdir(folder)
     """, folder)
 
-# --- nor of the prefix's folders, if they are empty and the store made them
+# --- close without keep also removes the prefix's folders, if they are empty and the store made them
 (folder / "mine").mkdir(mode=0o755)
 (folder / "link").symlink_to(outside)
 _state.python("""

@@ -226,7 +226,7 @@ Test(trigger, under_pressure_only_the_hosts_memory_moves, .init = begin, .fini =
     cr_expect_str_eq(done, "h1 r1");
 }
 
-/* In a hook: host memory is not given back either. */
+/* A rescue runs in a hook, so it gives back no host memory. */
 Test(trigger, a_rescue_moves_what_is_in_devices_alone, .init = begin, .fini = end) {
     struct owner_state *idle = owner(FREE, 500);
     idle->device_bytes = idle->device_movable_bytes = 1000;

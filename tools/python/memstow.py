@@ -241,8 +241,8 @@ class Owner:
                 _pools.adopt(self.id, _number(provisional))
 
     def retire(self) -> None:
-        """The program's object is gone. Its keys can be used for another owner; memory that is left stays this
-        owner's."""
+        """Notes that the program's object is gone. Its keys can be used for another owner. Memory that is left stays
+        with this owner."""
         if _ready():
             _check(_library.owner_retire(self.id), "retire")
             drop_pools(self)

@@ -211,7 +211,7 @@ def _qt() -> Optional[tuple[Any, Any]]:
 
 
 def _qt_is_here() -> Optional[Any]:
-    """QtCore, if this is the application's own thread and quit_qt was called."""
+    """QtCore, if quit_qt was called and this is the application's own thread; else None."""
     core, application = (_quits and _qt()) or (None, None)
     with contextlib.suppress(RuntimeError): # the object is gone
         if core and core.QThread.currentThread() == application.thread():
