@@ -26,7 +26,8 @@ static inline __attribute__((always_inline)) uintptr_t stack_rbp(void) {
 #define CALLER                                                                                                         \
     ((struct caller){(uintptr_t)__builtin_dwarf_cfa() - 8, (uintptr_t)__builtin_return_address(0), stack_rbp()})
 
-/* Only the slot of the caller. Use it in the hook itself. The rest follows from the slot until the hook returns. */
+/* The slot of the caller, without its address and rbp. Use it in the hook itself. The other values follow from the slot
+ * until the hook returns. */
 #define CALLER_SLOT ((uintptr_t)__builtin_dwarf_cfa() - 8)
 
 static inline uintptr_t stack_address(uintptr_t slot) { return *(const uintptr_t *)slot; }

@@ -131,7 +131,7 @@ static uint32_t failed(long error) {
     return refusal_of(error);
 }
 
-/* Reserves everything before anything moves. So a full disk is an answer, not half a move. */
+/* Reserves all space before any memory moves. So on a full disk the move is refused, and not half done. */
 static uint32_t reserve(int fd, uint64_t size) {
     if (size > os_file_limit()) return STOW_FILE_LIMIT;
     long result = os_call(SYS_fallocate, fd, 0, 0, size);

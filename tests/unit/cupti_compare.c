@@ -83,8 +83,8 @@ Test(cupti_compare, memory_of_an_ended_context_is_gone) {
     cr_assert_eq(head.same.blocks, 0);
 }
 
-/* A block may be freed, or its address be used again with another size, after CUPTI's records were read and before the
- * ledger is: that is no difference. */
+/* The ledger is read after CUPTI's records. A block that was freed in between, or whose address was used again with
+ * another size, is no difference. */
 Test(cupti_compare, what_was_on_its_way_is_no_difference) {
     says(CUPTI_ALLOCATION, 0x1000, 100, 1);
     says(CUPTI_ALLOCATION, 0x2000, 200, 2);
