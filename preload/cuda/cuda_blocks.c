@@ -142,7 +142,7 @@ static bool find_once(uint64_t key, struct slot *at, bool *claimed) {
     return false;
 }
 
-/* A record that is being added, removed or changed is claimed for a moment only. So this waits. */
+/* Waits for a record that is being added, removed or changed: each takes only a moment. */
 static bool find_slot(uint64_t key, struct slot *at) {
     bool claimed;
     int turn = 0;

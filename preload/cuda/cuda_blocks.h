@@ -22,7 +22,7 @@ enum cuda_space {
     CUDA_RANGE,    /* of addresses; also host memory that memstow holds for a device */
     CUDA_ARRAY,
     CUDA_POOL,
-    CUDA_PART /* of a block, by the part's own address; `pool` is the block's address */
+    CUDA_PART /* a part of a block: the part's own address; `pool` is the block's address */
 };
 
 /* False: there is no memory for it (counted as lost). No block may be there under this number. */

@@ -89,8 +89,8 @@ static void list_variables(char **list, char *const environment[], size_t count,
     *list = NULL;
 }
 
-/* The environment tells the next image how many images came before it. A vfork child, which may not allocate, tells
- * nothing. A long list does not fit on the stack of every thread. */
+/* Sets a variable that tells the next image how many images came before it. A vfork child does not set it, because it
+ * may not allocate. A long list of variables is mapped, because a thread's stack may be too small for it. */
 static int exec_with(enum exec_kind kind, const char *file, int fd, char *const arguments[],
                      char *const environment[]) {
     char variable[PROCESS_EXEC_SIZE], **list = NULL;

@@ -15,8 +15,9 @@
  * has none. It never reads beyond `length`. */
 uint32_t python_code_line(const uint8_t *table, size_t length, uint32_t first_line, uint32_t unit);
 
-/* The same, for questions about one table in ascending order: the search goes on where the last one stopped. Code that
- * runs once, such as a module's, asks in this order. The cursor begins as {.line = first_line}. */
+/* As python_code_line, for several look-ups in one table in ascending order: each search continues where the last one
+ * stopped. Code that runs once, such as a module's, is looked up in this order. The cursor begins as {.line =
+ * first_line}. */
 struct python_cursor {
     int64_t line;
     size_t at;        /* the next entry */

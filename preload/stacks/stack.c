@@ -359,7 +359,7 @@ static INLINE bool may_ask_leaves(const struct stack *self, uintptr_t slot, uint
                   __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE) == self->generation);
 }
 
-/* Asks leaves whose set is chosen by more addresses. The fast path leaves that out. */
+/* Asks those leaves whose set depends on more addresses. The fast path does not ask them. */
 __attribute__((noinline)) static uint32_t site_in_more_leaves(struct stack *self, uintptr_t slot, uintptr_t address,
                                                               uintptr_t rbp) {
     memo_begin(&self->memo); /* forgets the results of an interrupted call */

@@ -5,7 +5,7 @@ import collections, re, subprocess
 
 import support
 
-# A file or a room: why its state is valid in a child, too.
+# For each file or room: the reason why its state is valid in a child, too.
 REASONS = {
     "base/arena": "private memory: the child has a copy of it",
     "base/lock": "only grows",

@@ -61,8 +61,8 @@ def library_folders(name):
 
 
 def search_path(*names):
-    """LD_LIBRARY_PATH with the folder of each library that was found behind the present value; and the names of the
-    libraries that were not found."""
+    """LD_LIBRARY_PATH: its present value, followed by the folders of the libraries that were found; and the names of
+    the libraries that were not found."""
     folders = {name: library_folders(name) for name in names}
     path = [p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":")
             if p] + [found[0] for found in folders.values() if found]

@@ -32,7 +32,7 @@ int main(void) {
     give_back(longer, between);
     char *whole = allocate(WHOLE);
     MUST(whole == first && freed < whole + WHOLE - 64);
-    // Where a header of CHUNK's chunk would be: FREED's header with another size.
+    // Looks for FREED's header with another size, at each place where CHUNK's chunk could have a header.
     for (char *inside = freed - 32; inside <= freed + 32; inside += 16)
         MUST(CALL(-1, memstow_assign, owner, inside, 4) < 0);
     MUST(CALL(0, memstow_assign, owner, whole, WHOLE) == 0);

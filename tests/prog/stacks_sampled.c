@@ -82,7 +82,7 @@ int main(void) {
     MUST(p != MAP_FAILED);
     pid_t child = fork();
     if (!child) {
-        for (int i = 0; i < SMALLS; i++) small[i] = make_small(); /* the parent's are lost: inherited */
+        for (int i = 0; i < SMALLS; i++) small[i] = make_small(); /* the parent's are inherited */
         return 0;
     }
     int status;

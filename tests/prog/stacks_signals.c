@@ -52,7 +52,7 @@ FRAME static int faults(int n) {
 }
 FRAME static void fault_it(void) { MUST(faults(1) == 2); }
 
-/* The first instruction of a function faults: the byte before it belongs to another function. */
+/* A function whose first instruction faults. The byte before that instruction belongs to another function. */
 void faults_at_once(void);
 __asm__(".text\n.globl faults_at_once\n.type faults_at_once,@function\n"
         "nop\nfaults_at_once: .cfi_startproc\nud2\nret\n.cfi_endproc\n.size faults_at_once, . - faults_at_once");

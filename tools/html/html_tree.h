@@ -9,7 +9,7 @@
 #include "tools/html/html_lines.h"
 
 struct html_leaf {
-    uint32_t stack, line; /* without a stack, line counts */
+    uint32_t stack, line; /* line: used if there is no stack */
     uint32_t node;        /* of the image: the node of its stack, or an outer one if it is merged */
     uint32_t tag;         /* leaves of different tags are never merged */
     float weight;         /* leaves with the largest weights are shown singly */

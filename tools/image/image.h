@@ -177,7 +177,8 @@ bool image_has_stacks(const struct image *image);
 /* Whether both headers are of one program in one process, at two times. */
 bool image_same_process(const struct snap_header *a, const struct snap_header *b);
 
-/* Whether image_now is known: not in the ledger of a killed process, which does not say when that ended. */
+/* Whether image_now is known. It is not for the ledger of a killed process, because the time of its end is not in the
+ * ledger. */
 bool image_knows_now(const struct image *image);
 /* The image's present by CLOCK_MONOTONIC: the end of the process, the time of the snapshot, or now. Of a killed process
  * it is the time of the peak, or of the start. */

@@ -35,7 +35,7 @@ static struct had *sum_owners(const struct image *image) {
     return had;
 }
 
-/* Whether no run has ended since the owner was retired, so that its memory may be about to be freed. */
+/* Whether no run has ended since the owner was retired. Then its memory may still be freed. */
 static bool is_just_gone(const struct leaks *self, uint32_t since) {
     return self->sites->run_count && self->image->header.state == SNAP_RUNNING && !since;
 }

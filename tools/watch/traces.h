@@ -16,7 +16,7 @@ enum trace_kind { TRACE_SHARED, TRACE_TEMPORARY, TRACE_SOCKET, TRACE_SYSTEM_V };
 struct trace {
     enum trace_kind kind;
     char path[256]; /* for a segment: its number */
-    char name[32];  /* name of the process that had it */
+    char name[32];  /* name of the process that had it open */
     pid_t pid;      /* its pid */
     uint64_t device, inode, bytes;
     int segment;
