@@ -1,6 +1,6 @@
-/* tracked.h — whether this process is tracked, and what tells its blocks from others.
- * In: what life/process.c decides at the beginning, in a forked child, at the end. Out: words that any room may read at
- * any time. It must not begin anything: process_tracked (life/process.h) does, for hooks and the ABI. */
+/* tracked.h — whether this process is tracked, and the marks by which it recognises its blocks.
+ * In: decisions of life/process.c at the beginning, in a forked child, and at the end. Out: words that any room may
+ * read at any time. It must not begin anything: process_tracked (life/process.h) does that, for hooks and the ABI. */
 #ifndef MEMSTOW_TRACKED_H
 #define MEMSTOW_TRACKED_H
 

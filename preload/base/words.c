@@ -81,9 +81,9 @@ static bool take_out(struct words_table *table, uint64_t word) {
            __atomic_compare_exchange_n(&table->words[slot], &word, GONE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* A word that is taken out of the old table during the copy must not live on in the new one. So once readers can see
- * the new table, all words that the old one lacks by now are taken out of it. A thread that takes out later sees that
- * there is a new one. */
+/* Replaces the table. A word may be taken out of the old table during the copy, and must then not stay in the new one.
+ * So after the new table is published, each of its words that the old table lacks is taken out. Threads that take words
+ * out later find the new table. */
 static bool words_grow(struct words *self, uint32_t bits) {
     struct words_table *old = self->table, *table = new_table(bits);
     if (!table) return false;

@@ -26,7 +26,7 @@ static struct capture {
     bool left;          /* its stream is being destroyed */
     struct cuda_target target;
 } captures[CAPTURES_MOST];
-static uint32_t numbers; /* the last number that we gave to a capture whose number the driver does not tell */
+static uint32_t numbers; /* the last number for captures that the driver does not number */
 static uint32_t count;
 static struct lock changing;
 

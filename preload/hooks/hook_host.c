@@ -331,7 +331,8 @@ static void note_end(void *p, const struct host_known *block, uintptr_t slot) {
         note_free(p, block->size, block->site, slot);
 }
 
-/* A write in front of a block that has glibc's header there. It is reported before glibc meets it. */
+/* Whether the program has written over the header of glibc's in front of the block. The hook reports it before glibc
+ * reads that header. */
 static bool is_overwritten(const void *p, const struct host_known *block) {
     return block->in_table && chunk_changed(block->mark, (const uint64_t *)p - 2);
 }

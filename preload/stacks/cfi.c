@@ -302,7 +302,7 @@ enum how { UNSAID, SAME, UNDEFINED, AT_CFA, FROM_REGISTER, EXPRESSION, ELSEWHERE
 /* Where a value is found. */
 struct location {
     uint8_t how;
-    uint8_t number;  /* of the register, for FROM_REGISTER; 255 stands for all numbers above 254 */
+    uint8_t number;  /* for FROM_REGISTER: the register; 255: any above 254 */
     uint32_t length; /* for EXPRESSION */
     union {
         int64_t offset;       /* for AT_CFA and FROM_REGISTER */

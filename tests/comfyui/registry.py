@@ -201,7 +201,7 @@ class ModelVBAR:
     get_residency, loaded_size = (lambda self: [1, 0]), (lambda self: 32 << 20)
 module = sys.modules["comfy_aimdo.model_vbar"] = types.ModuleType("comfy_aimdo.model_vbar")
 module.ModelVBAR = ModelVBAR
-first.model.dynamic_vbars = {"cuda:1": object(), "cuda:0": ModelVBAR()} # the first is of an unknown kind
+first.model.dynamic_vbars = {"cuda:1": object(), "cuda:0": ModelVBAR()} # the first model is of an unknown kind
 runs.trigger("request", "the test asks again")
 noted = [line for line in memstow.decisions()[0] if line["kind"] == "VBARS"][-1]["vbars"]
 number = registry.find(first.model).owner.id

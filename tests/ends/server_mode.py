@@ -66,8 +66,8 @@ def write_list(folder):
 
 
 def watched(name, words, mode="--server-mode=server.py,listed one", status=0, beside=False):
-    """Runs it in a folder of its own with a list of processes. Beside the list of another running program, the list has
-    a number."""
+    """Runs app.py under watch, in a folder of its own. With `beside`, the folder also has the list of another running
+    program, so the program's list gets a number in its name."""
     os.mkdir(name)
     if beside:
         write_list(name)

@@ -39,5 +39,5 @@ rows = re.findall(r"^ +(\S+) KiB/s, (.*)\n((?: {8,}.*\n)*)", text, re.M)
 assert owners == "model UNET, node KSampler, run third" and others == "run third", rows
 assert "py remember  app.py:12\n" in stack, text
 assert "py aside  app.py:" in aside, text
-assert 75 < float(much) < 200 and 15 < float(little) < 40, rows # 150 and 30 on a quiet machine
+assert 75 < float(much) < 200 and 15 < float(little) < 40, rows # a quiet machine shows 150 and 30
 assert "VAE" not in text, text

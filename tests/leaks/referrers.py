@@ -54,8 +54,8 @@ assert line.startswith(f"{name}.callbacks[0]") and "closure" in line, line
 assert line.startswith(f"{name}.Cache") and line.endswith("['x']"), line
 assert held(lambda model: None) == [], "nobody"
 
-# Thousands of objects hold it, none with a name: the number of objects that are searched at once is limited
-# nevertheless. A list that holds itself keeps them, so that the search finds no name, however much time it has.
+# Thousands of objects without a name hold the object. A list that contains itself keeps them, so the search never
+# finds a name. The number of objects that are searched at once is limited nevertheless.
 asked, original = [], gc.get_referrers
 
 

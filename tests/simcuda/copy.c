@@ -94,7 +94,7 @@ SAME(cuMemcpyPeerAsync, NEEDS_CONTEXT, (PEER_PARAMETERS, CUstream stream),
 SAME(cuMemcpyPeerAsync_ptsz, NEEDS_CONTEXT, (PEER_PARAMETERS, CUstream stream),
      PEERS ? linear(to, from, n, stream_per_thread(stream), BETWEEN_DEVICES) : CUDA_ERROR_INVALID_CONTEXT)
 
-/* ---- arrays, one row long as far as bytes go */
+/* ---- arrays: for copies, all bytes of an array are one row */
 
 static CUresult array_copy(CUarray array, size_t offset, uint64_t other, size_t bytes, bool to_array) {
     CUdeviceptr at;

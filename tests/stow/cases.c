@@ -683,7 +683,7 @@ static void *increment_beside(void *p) {
     return (void *)count;
 }
 
-/* Other pages beside an idle owner's are written to all the time: nothing is lost. */
+/* Other threads write all the time to pages beside an idle owner's pages. No write is lost. */
 static void comparing_beside_writers(void) {
     char *p = map_memory(LENGTH);
     void *count;

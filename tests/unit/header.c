@@ -72,7 +72,7 @@ Test(header, no_byte_changes_unseen) {
     for (int i = 10; i < 16; i++) cr_assert_eq(((const uint8_t *)&whole)[i], 0);
 }
 
-/* The seal has no more of the size than 16 bits. */
+/* The seal contains only 16 bits of the size. */
 Test(header, a_size_beyond_the_seal_needs_a_flag) {
     const uint32_t plain = header_mark(3, 16);
     for (int bit = 0; bit < 64; bit++) {

@@ -33,7 +33,7 @@ struct watch {
     bool exempts;
     uint64_t grace_ns;
     bool strict, end, quiet, shown;
-    /* at since_ns began: the end of a main thread, a request to end, or the end; 0: nothing so far */
+    /* since_ns: when the main thread ended, the program was told to end, or all ended; 0: none of these yet */
     bool marked, told, told_late, said; /* said: and there was something to report */
     uint64_t since_ns;
     pid_t pid;       /* pid of --pid; 0: a command is run */

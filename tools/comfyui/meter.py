@@ -7,8 +7,8 @@ from typing import Any, Optional
 
 from . import log, memstow
 
-LITTLE = 64 * 1024  # shares that never had more are left out
-ONE_IN = 20         # looks at shares may take one part in this many of the time
+LITTLE = 64 * 1024  # shares that always stay below this are left out
+ONE_IN = 20         # readings of shares may take 1/20 of the time
 
 Key = tuple[int, int, int]  # model, node, run: ids of owners, 0 for none
 

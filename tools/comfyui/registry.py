@@ -97,7 +97,7 @@ class Identity:
         self.held, self.outputs = None, {}
 
     def set_idle(self, idle: bool) -> None:
-        """Declares whether it stays unused until this is called with False."""
+        """Declares whether the model stays unused until the next call with False."""
         if idle != self.idle:
             self.owner.set_idle(idle)
             self.idle = idle

@@ -159,8 +159,8 @@ def is_ours(frame: types.FrameType) -> bool:
 
 
 def running(ignored: set[int]) -> dict[int, list[Place]]:
-    """Variables by the id of the object that they refer to. memstow's own functions are left out, and frames with
-    these ids."""
+    """Variables of all frames, by the id of the object that they refer to. Left out are memstow's own functions, and
+    frames with the ids in `ignored`."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found: dict[int, list[Place]] = {}
     for ident, innermost in sys._current_frames().items():
