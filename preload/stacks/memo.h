@@ -91,7 +91,7 @@ struct memo {
     struct python_frame *python;
     /* Only for a stack that is not the thread's own: */
     struct region extent; /* from the deepest slot to the end of the outermost word */
-    uint64_t used;        /* when the thread last came back to it */
+    uint64_t used;        /* when the thread last used this stack */
 };
 
 /* The ends of the data of the first k elements. */

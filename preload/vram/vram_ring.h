@@ -44,9 +44,9 @@ int vram_ring_out_pinned(const struct vram_driver *driver, struct vram_ring *sel
 int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                         uint64_t bytes);
 enum { VRAM_UNREADABLE = -3 };
-/* The same with a file. out_to_file writes it, on a thread without handlers; if that fails, *refusal (enum
- * stow_refusal) says why, and the result is 0. in_from_file reads a mapping of it, which may be unreadable:
- * VRAM_UNREADABLE. */
+/* Copies between a device and a file. out_to_file writes to the file, on a thread without signal handlers; if a write
+ * fails, *refusal (enum stow_refusal) has the reason, and the result is 0. in_from_file reads a mapping of the file. If
+ * the mapping cannot be read, the result is VRAM_UNREADABLE. */
 int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
                           uint64_t from, uint64_t bytes, uint32_t *refusal);
 int vram_ring_in_from_file(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,

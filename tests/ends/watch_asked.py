@@ -19,7 +19,7 @@ def watch(*options):
 
 
 def pending(pid, number):
-    """Whether it has yet to take the signal, which it blocks and waits for."""
+    """Whether the signal is still pending in the process, which blocks it and takes it later."""
     masks = re.findall(r"(?:SigPnd|ShdPnd):\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text())
     return any(int(mask, 16) >> number - 1 & 1 for mask in masks)
 

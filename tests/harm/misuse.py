@@ -123,7 +123,8 @@ check("resized before", "front", **harmless | {"call": "realloc", "now": "resize
 check("spoilt large", "front", **harmless | {"call": "none", "size_bytes": 300000, "now": None})
 _, (status, _, out), _, _ = run("asked spoilt", "front") # not the size in the damaged word
 assert (status, out) == (0, "as large as it is\nsurvived\n"), (status, out)
-# If glibc made a mapping for a large block, its header lies there, and nothing lies in front of that, as without us.
+# If glibc made a mapping for a large block, glibc's header is at the start of the mapping. Nothing lies in front of
+# it, as without memstow.
 for which in ("malloc", "calloc", "grown", "moved"):
     check(f"{which}-17-1-free", "large")
     check(f"{which}-32-32-keep", "large")

@@ -105,7 +105,8 @@ static uint64_t steps_of_strangers(uint32_t count) {
     return taken;
 }
 
-/* Each process has a lower pid than its parent, as after pids began anew: no order of pids finds them in one round. */
+/* Each process has a lower pid than its parent, as after the pids wrapped around. So one pass in order of pids cannot
+ * find all of them. */
 static uint64_t steps_of_chain(uint32_t count) {
     begin();
     for (uint32_t i = 0; i < count; i++) add(SELF - count + i, SELF - count + i + 1, 1, 1, START + 1);
@@ -114,7 +115,8 @@ static uint64_t steps_of_chain(uint32_t count) {
     return taken;
 }
 
-/* The leaders of their groups have ended: they are searched for among the processes that were found. */
+/* Processes whose group leaders have ended. The search looks for those leaders among the processes that it found
+ * earlier. */
 static uint64_t steps_of_orphans(uint32_t count) {
     begin();
     for (uint32_t i = 0; i < KNOWN_MOST; i++) add(SELF + 1 + i, SELF, 1, 1, START + 1);

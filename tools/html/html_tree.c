@@ -203,7 +203,7 @@ int html_tree_choose(struct html_tree *tree, size_t most, size_t bytes) {
 struct cursor {
     uint32_t node, position; /* position LINE_CURSOR: `node` is a line, for sites without a stack */
     uint32_t line;
-    uint16_t level; /* among the functions that are inlined in the frame */
+    uint16_t level; /* level among the functions inlined in the frame */
     uint16_t side;
 };
 
