@@ -65,6 +65,9 @@ for options in (["--peak"], ["--churn"], ["--match=load"], ["--by=site"]):
 ledger.count(ledger.site(module, ledger.tag(model=ledger.owner(MODEL, "unet"))), alloc=(4 * MIB, 1))
 assert lead(ledger) == {"where": "4.0 MiB of 8.0 MiB live (50 %) is in model unet",
                         "next": "memstow owners x.mst: the policy of each model"}, lead(ledger)
+for origin in ("wan.safetensors", "wan2.safetensors"): # models of one name are told apart by their files
+    ledger.count(ledger.site(module, ledger.tag(model=ledger.owner(MODEL, "UNET", origin))), alloc=(4 * MIB + 1, 1))
+assert lead(ledger)["where"] == "4.0 MiB of 16.0 MiB live (25 %) is in model UNET (wan.safetensors)", lead(ledger)
 ledger.owner(RUN, "run 1")
 assert lead(ledger)["next"] == "memstow leaks x.mst: what grows from run to run", lead(ledger)
 assert "where" not in lead(Ledger())

@@ -43,12 +43,14 @@ static const struct snap_owner *largest_model(const struct roster *roster, uint6
 /* Prints the largest model, if it holds at least `floor` bytes. Returns whether it did; -1: no memory. */
 static int where_model(const struct report *report, uint64_t floor) {
     struct roster roster;
+    struct text_line words;
     uint64_t bytes;
     if (roster_make(&roster, report->image) < 0) return -1;
     const struct snap_owner *model = largest_model(&roster, floor, &bytes);
-    if (model) where_part(report, bytes, "is in model", text_fit(image_string(report->image, model->name), NAME).s);
+    const char *name = model ? image_owner_words(report->image, model->id, words.s, sizeof words.s) : NULL;
+    if (name) where_part(report, bytes, "is in model", text_fit(name, NAME).s);
     roster_clear(&roster);
-    return model != NULL;
+    return name != NULL;
 }
 
 static void where_site(const struct report *report, const struct listed_site *site) {
