@@ -182,6 +182,13 @@ assert run("byte-3-3c-aligned", "small")[1][0] == ABORTED
 for which in ("stack", "static", "inside", "odd", "odd by eight"):
     check(which, "none", message=False)
 
+# The report in text has the three places.
+run("medium", "")
+places = "".join(rf"    {what}\n +{where}  misuse\.c:\d+\n(?: {{6,}}.*\n)*"
+                 for what, where in (("allocated", "make"), ("freed first", "drop"), ("freed again", "drop_again")))
+text = support.memstow("report", "out.mst").stdout
+assert re.search(r"\nMisused blocks\n  5,000 bytes at 0x[0-9a-f]+: freed twice\n" + places, text), text
+
 # Without call stacks the line says what happened, not where. The built-in mimalloc would say nothing.
 alone, tracked, ours, misuses = run("small", "", ["--stacks=none"])
 assert tracked[:2] == alone and alone[0] == ABORTED and len(ours) == 1, (alone, tracked, ours)
