@@ -26,7 +26,7 @@ struct pools_told {
     void (*went)(const struct pool *pool);
     void (*figures)(const struct pool *pool);
 };
-void pools_tell(const struct pools_told *told);
+void pools_tell(const struct pools_told *to);
 
 /* False: there is no room for it. */
 bool pools_record(const struct cupti_pool *record);

@@ -31,7 +31,7 @@ struct seen_told {
     void (*went)(const struct seen *seen);
     void (*passed)(const struct seen *seen, const struct cupti_memory *record);
 };
-void seen_tell(const struct seen_told *told);
+void seen_tell(const struct seen_told *to);
 
 /* Reads a record of memory. source: the library that asked; NULL: unknown. False: there is no room for it. */
 bool seen_record(const struct cupti_memory *record, const char *source);

@@ -15,8 +15,8 @@
 /* `id` is one of CUPTI_CALLS. The caller is CUPTI. */
 void vmm_call(uint32_t id, const struct cupti_call *call, struct caller caller);
 
-/* Whether new memory is counted, with its call stack, in this library's ledger. */
-void vmm_count(bool counts);
+/* `does`: new memory is counted, with its call stack, in this library's ledger. */
+void vmm_count(bool does);
 
 #pragma GCC visibility pop
 

@@ -8,8 +8,8 @@
 
 enum { CLIENTS_MOST = 8 };
 
-/* `listening` is a non-blocking socket. */
-void clients_begin(int listening);
+/* `fd` is a listening socket, non-blocking. */
+void clients_begin(int fd);
 /* Waits for a second at most, does what is due, and returns. */
 void clients_serve(void);
 /* Tells all clients that nothing more will be done. */

@@ -54,7 +54,7 @@ int requests_done(uint64_t ticket, int64_t result, const char *text);
 void requests_cancel(uint64_t ticket);
 /* For a move that begins now: the ticket of the request that it may be for, and the word that will end it. The request
  * is the oldest one that the program has taken, that fits the move, and whose asker still waits. 0: there is none. */
-uint64_t requests_end(uint32_t owner, bool out, struct move_end *end);
+uint64_t requests_end(uint32_t owner, bool out, struct move_end *at);
 
 /* --- waiting --- */
 

@@ -38,21 +38,21 @@ extern uint32_t owner_run_count;
 uint32_t owner_first_of(uint32_t run);
 
 /* 0: there is no such owner. */
-uint32_t owner_kind(uint32_t owner);
+uint32_t owner_kind(uint32_t id);
 /* The owner that now has this owner's memory: itself, or its adopter. */
-uint32_t owner_final(uint32_t owner);
-bool owner_is_retired(uint32_t owner);
-bool owner_is_idle(uint32_t owner);
+uint32_t owner_final(uint32_t id);
+bool owner_is_retired(uint32_t id);
+bool owner_is_idle(uint32_t id);
 
 /* A scope of the owner was opened (1) or left (-1). Returns its kind; 0: there is no such owner. Runs and states have
  * no scopes. */
-uint32_t owner_scope(uint32_t owner, int change);
+uint32_t owner_scope(uint32_t id, int change);
 
 /* Makes records for the owners of a tag that is about to be used. */
 void owner_note(struct snap_tag tag);
 
 /* Notes how many of the owner's bytes lie in files now, and how many of its device bytes are off the devices. */
-void owner_note_stowed(uint32_t owner, uint64_t in_files, uint64_t of_devices);
+void owner_note_stowed(uint32_t id, uint64_t in_files, uint64_t of_devices);
 /* The last id, plus one. */
 uint32_t owner_count(void);
 /* owner_known: NULL if no owner has this id (yet). owner_at also returns an owner that is gone or not yet complete. */

@@ -24,7 +24,7 @@ void cuda_captures_go_on(void);
 uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_target *target);
 /* began: the capture has begun with this number (cuda_device_capture); 0: the driver does not tell, and the capture
  * gets a number of ours. never_began: the call failed. */
-void cuda_captures_began(uint64_t where, uint32_t capture);
+void cuda_captures_began(uint64_t where, uint32_t number);
 void cuda_captures_never_began(uint64_t where);
 /* The number of the capture that began on the stream and goes on. A capture of another stream that only drew this one
  * in does not count. 0: there is none. */

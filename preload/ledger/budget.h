@@ -30,8 +30,8 @@ struct budget_use {
     uint64_t bytes, of_frames; /* used bytes; the part of them that holds frames */
     bool gave_back;            /* a fold has freed something by now */
 };
-/* `limit`: bytes. `use` returns the present sum. */
-void budget_begin(uint64_t limit, struct budget_use (*use)(void));
+/* `bytes`: the limit. `use` returns the present sum. */
+void budget_begin(uint64_t bytes, struct budget_use (*use)(void));
 
 /* --- requests for room --- */
 

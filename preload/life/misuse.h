@@ -27,8 +27,8 @@ struct misuse {
     uint32_t caller; /* of the first free, as in a header_note; 0: not known */
 };
 
-/* Finds out about p. The 16 bytes in front of p can be read; other memory around it may not be mapped. */
-struct misuse misuse_of(void *p);
+/* Finds out about a pointer. The 16 bytes in front of it can be read; other memory around it may not be mapped. */
+struct misuse misuse_of(void *pointer);
 
 /* Whether the word in front of p can be the size of a chunk of glibc's. */
 bool misuse_may_be_chunk(const void *p);

@@ -18,11 +18,11 @@
 
 /* An id or -errno: see memstow.h. */
 int64_t owners_open(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]);
-int owners_adopt(uint32_t owner, uint32_t provisional);
-int owners_retire(uint32_t owner);
+int owners_adopt(uint32_t id, uint32_t provisional);
+int owners_retire(uint32_t id);
 /* 1: the policy has changed; 0: it was the same; or -errno. */
-int owners_policy(uint32_t owner, uint32_t policy, int32_t priority);
-int owners_idle(uint32_t owner, bool idle);
+int owners_policy(uint32_t id, uint32_t policy, int32_t priority);
+int owners_idle(uint32_t id, bool idle);
 
 /* The id of the new run, or -errno. */
 int64_t owners_begin_run(const char *name);
@@ -32,7 +32,7 @@ int owners_end_run(uint32_t run, uint32_t outcome);
  * most `capacity`. 0 also if there is no memory for the sums. */
 uint32_t owners_list(struct owner_state *out, uint32_t capacity);
 /* 0 or -errno. out->size stays as it is. */
-int owners_figures(uint32_t owner, struct memstow_figures *out);
+int owners_figures(uint32_t id, struct memstow_figures *out);
 
 #pragma GCC visibility pop
 

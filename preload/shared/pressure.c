@@ -268,10 +268,10 @@ static struct reading read_all(void) {
 
 uint64_t pressure_left(void) { return read_all().left; }
 
-uint64_t pressure_needed(const char **what) {
+uint64_t pressure_needed(const char **text) {
     struct reading reading = read_all();
-    *what = "too much memory is in use";
+    *text = "too much memory is in use";
     if (reading.missing || !wished.most_stalled || reading.stalled < wished.most_stalled) return reading.missing;
-    *what = "tasks wait for memory";
+    *text = "tasks wait for memory";
     return reading.used / 20 + 1;
 }

@@ -37,7 +37,7 @@ struct shutdown_ledger {
     uint64_t (*live_bytes)(void);
 };
 /* From now on the log contains the ledger's knowledge. */
-void shutdown_audit_ask(const struct shutdown_ledger *ledger);
+void shutdown_audit_ask(const struct shutdown_ledger *asked);
 
 /* Adds the memory of the process to a line. */
 void shutdown_audit_memory(struct line *line);

@@ -16,18 +16,19 @@
 
 enum { STATE_LOOP_SIZE = 128, STATE_PATH_SIZE = 2048 };
 
-/* `caller`: values count at its call stack. */
-int64_t state_open(const char *loop, const struct memstow_state_options *options, struct caller caller);
-int64_t state_begin(int64_t loop);
-int64_t state_put(int64_t loop, const char *id, const struct state_source *source, struct caller caller);
-int64_t state_commit(int64_t loop);
-int state_abandon_iteration(int64_t loop);
-int state_get(int64_t loop, const char *id, struct memstow_state_value *out);
+/* `number` is of a loop, as state_open gives it. `caller`: values count at its call stack. */
+int64_t state_open(const char *name, const struct memstow_state_options *options, struct caller caller);
+int64_t state_begin(int64_t number);
+int64_t state_put(int64_t number, const char *id, const struct state_source *source, struct caller caller);
+int64_t state_commit(int64_t number);
+int state_abandon_iteration(int64_t number);
+int state_get(int64_t number, const char *id, struct memstow_state_value *out);
 /* Calls visit for each visible value, until it returns false. */
-int64_t state_list(int64_t loop, bool (*visit)(const struct memstow_state_value *value, void *context), void *context);
-int64_t state_generation(int64_t loop);
-int state_release(int64_t loop, const char *id);
-int state_close(int64_t loop, bool keep);
+int64_t state_list(int64_t number, bool (*visit)(const struct memstow_state_value *value, void *context),
+                   void *context);
+int64_t state_generation(int64_t number);
+int state_release(int64_t number, const char *id);
+int state_close(int64_t number, bool keep);
 
 #pragma GCC visibility pop
 

@@ -23,8 +23,8 @@ struct vram_block *vram_table_starting(uint64_t address); /* the block that begi
  * none, or it was freed. */
 struct vram_block *vram_table_take(uint64_t address);
 struct vram_block *vram_table_new(void); /* not in the table yet; NULL: there is no memory */
-void vram_table_add(struct vram_block *block);
-void vram_table_drop(struct vram_block *block);
+void vram_table_add(struct vram_block *self);
+void vram_table_drop(struct vram_block *self);
 
 /* Without the lock: the next number, higher than all before. Blocks and events get numbers, which tell their order in
  * time. */

@@ -24,7 +24,7 @@ cudaError_t rt_enter(void);              /* and gives the thread a context */
 cudaError_t rt_leave(cudaError_t error); /* remembers the error */
 CUresult rt_resolve(const char *name, void **out, int version, uint64_t flags, int *status);
 int rt_device(void);
-cudaError_t rt_context_of(int device, CUcontext *out);
+cudaError_t rt_context_of(int id, CUcontext *out);
 
 #pragma GCC visibility pop
 

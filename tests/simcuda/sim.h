@@ -403,7 +403,7 @@ void memory_forget(struct sim_context *ctx);
 CUresult memory_slab(struct sim_context *ctx, size_t bytes, struct block **out);
 
 /* ---- array.c */
-bool array_locate(CUarray array, CUdeviceptr *at, size_t *pitch, size_t *height);
+bool array_locate(CUarray handle, CUdeviceptr *at, size_t *pitch, size_t *height);
 void array_forget(struct sim_context *ctx);
 
 /* ---- kernel.c: the simulated kernels */

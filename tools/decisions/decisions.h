@@ -109,9 +109,9 @@ const char *decisions_category(uint8_t category);
 void decisions_text(const struct event *event, const char *key, char *to, size_t room);
 
 /* decisions_json.c: writes one document. */
-void decisions_json(const struct decisions *self, const struct image *image, FILE *to);
+void decisions_json(const struct decisions *decisions, const struct image *image, FILE *to);
 /* How many lines at the beginning of the trace are lost. */
-uint64_t decisions_lines_before(const struct decisions *self);
+uint64_t decisions_lines_before(const struct decisions *decisions);
 
 /* decisions_text.c: writes text for people. */
 void decisions_print(const struct decisions *self, const struct image *image, FILE *to);

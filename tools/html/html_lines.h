@@ -28,7 +28,7 @@ void html_lines_begin(struct html_lines *lines);
 void html_lines_end(struct html_lines *lines);
 
 /* The lines of a frame, the outermost of inlined functions first. Returns their number, at most `most`. */
-size_t html_lines_frame(struct html_lines *lines, const struct image *image, struct symbols *symbols, uint32_t frame,
+size_t html_lines_frame(struct html_lines *lines, const struct image *image, struct symbols *symbols, uint32_t id,
                         uint32_t *numbers, size_t most);
 /* The line of a site without a call stack: its module, or "unknown". */
 uint32_t html_lines_module(struct html_lines *lines, const char *module);

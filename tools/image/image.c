@@ -71,9 +71,10 @@ uint64_t total_measure_blocks(const struct total *total, enum measure measure) {
                                           : total_live_blocks(total);
 }
 
-bool total_same_site(const struct total *a, const struct total *b) {
-    return a->class == SNAP_HOST && b->class == SNAP_MAPPED && a->tag == b->tag && a->stack == b->stack &&
-           a->module == b->module && (a->flags & ~TOTAL_INEXACT) == (b->flags & ~TOTAL_INEXACT);
+bool total_same_site(const struct total *host, const struct total *mapped) {
+    return host->class == SNAP_HOST && mapped->class == SNAP_MAPPED && host->tag == mapped->tag &&
+           host->stack == mapped->stack && host->module == mapped->module &&
+           (host->flags & ~TOTAL_INEXACT) == (mapped->flags & ~TOTAL_INEXACT);
 }
 
 double image_variance(const struct image *image, const struct total *total, enum measure measure) {

@@ -277,9 +277,9 @@ static int know_tags(struct leak_sites *self, const struct image *image, struct 
     return 0;
 }
 
-uint64_t leak_path_of(const char *text) {
+uint64_t leak_path_of(const char *module) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *text; text++) hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    for (; *module; module++) hash = (hash ^ (uint8_t)*module) * UINT64_C(0x100000001b3);
     return hash;
 }
 

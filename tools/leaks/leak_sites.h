@@ -83,7 +83,7 @@ struct leak_site *leak_sites_look(const struct leak_sites *self, uint32_t model,
 /* Whether the owner is a retired model or custom owner that was not adopted. */
 bool leak_owner_is_gone(const struct snap_owner *owner);
 /* The id of an owner's name; 0 for no owner; UINT32_MAX: no memory. */
-uint32_t leak_sites_name(struct leak_sites *self, const struct image *image, uint32_t owner);
+uint32_t leak_sites_name(struct leak_sites *self, const struct image *image, uint32_t id);
 /* Merges points in pairs. Returns 0 or -1. */
 int leak_sites_halve(struct leak_sites *self);
 

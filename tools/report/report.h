@@ -69,7 +69,7 @@ void report_json_vbars(struct json *json, const struct report *report);
 int report_text_table(const struct report *report, enum view view);
 int report_text_owners(const struct report *report);
 /* Model, node and run of a tag. */
-void report_json_tag(struct json *json, const struct image *image, uint32_t tag);
+void report_json_tag(struct json *json, const struct image *image, uint32_t id);
 /* Id and name of an owner; null for memory without owner, or if no owner has that id. */
 void report_json_owner(struct json *json, const struct image *image, uint64_t id);
 

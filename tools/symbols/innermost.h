@@ -38,9 +38,9 @@ void innermost_of(struct innermost *innermost, const struct image *image, struct
 bool innermost_caller(struct innermost_line *line, const struct image *image, struct symbols *symbols, uint32_t node);
 
 /* Whether it is a Python frame of the import machinery, which Python leaves out of its own tracebacks. */
-bool innermost_is_import(const struct image *image, uint32_t frame);
+bool innermost_is_import(const struct image *image, uint32_t id);
 /* Whether it is a Python frame outside of the import machinery. */
-bool innermost_is_python(const struct image *image, uint32_t frame);
+bool innermost_is_python(const struct image *image, uint32_t id);
 
 /* Whether the function allocates memory for its callers: operator new, functions of the C++ library, those of CPython's
  * and PyTorch's allocators, and those with names like malloc. */

@@ -30,7 +30,7 @@ struct symbols;
 struct symbols *symbols_begin(const struct image *image, pid_t pid);
 void symbols_end(struct symbols *symbols);
 /* Never NULL. */
-const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t frame);
+const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id);
 
 /* One function of a frame, as on a line of its own. */
 struct symbol_line {

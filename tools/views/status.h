@@ -18,8 +18,8 @@ struct status {
 };
 
 void status_begin(struct status *status, pid_t pid);
-/* Rewrites it, for launch_wait: `status` is a struct status. */
-void status_tick(void *status);
+/* Rewrites it, for launch_wait: `context` is a struct status. */
+void status_tick(void *context);
 /* Clears it from the terminal. */
 void status_end(struct status *status);
 
