@@ -49,18 +49,18 @@ ENTRY(RUNTIME, cudaFreeAsync_ptsz, "", 0, 1, (void *at, cuda_handle stream), (at
 ENTRY(RUNTIME, cudaMallocArray, "", 0, 0,
       (cuda_handle * array, const struct cuda_channels *channels, size_t width, size_t height, unsigned flags),
       (array, channels, width, height, flags),
-      ASKS(ARRAY, cuda_channels_bytes(channels, (struct cuda_extent){width, height, 0}, 1, flags)),
-      MADE(ARRAY, *array, cuda_channels_bytes(channels, (struct cuda_extent){width, height, 0}, 1, flags)))
+      ASKS(ARRAY, cuda_array_bytes(channels, (struct cuda_extent){width, height, 0}, 1, flags)),
+      MADE(ARRAY, *array, cuda_array_bytes(channels, (struct cuda_extent){width, height, 0}, 1, flags)))
 ENTRY(RUNTIME, cudaMalloc3DArray, "", 0, 0,
       (cuda_handle * array, const struct cuda_channels *channels, struct cuda_extent extent, unsigned flags),
-      (array, channels, extent, flags), ASKS(ARRAY, cuda_channels_bytes(channels, extent, 1, flags)),
-      MADE(ARRAY, *array, cuda_channels_bytes(channels, extent, 1, flags)))
+      (array, channels, extent, flags), ASKS(ARRAY, cuda_array_bytes(channels, extent, 1, flags)),
+      MADE(ARRAY, *array, cuda_array_bytes(channels, extent, 1, flags)))
 ENTRY(RUNTIME, cudaFreeArray, "", 0, 0, (cuda_handle array), (array), TAKEN(ARRAY, array), GONE)
 ENTRY(RUNTIME, cudaMallocMipmappedArray, "", 0, 0,
       (cuda_handle * array, const struct cuda_channels *channels, struct cuda_extent extent, unsigned levels,
        unsigned flags),
-      (array, channels, extent, levels, flags), ASKS(ARRAY, cuda_channels_bytes(channels, extent, levels, flags)),
-      MADE(ARRAY, *array, cuda_channels_bytes(channels, extent, levels, flags)))
+      (array, channels, extent, levels, flags), ASKS(ARRAY, cuda_array_bytes(channels, extent, levels, flags)),
+      MADE(ARRAY, *array, cuda_array_bytes(channels, extent, levels, flags)))
 ENTRY(RUNTIME, cudaFreeMipmappedArray, "", 0, 0, (cuda_handle array), (array), TAKEN(ARRAY, array), GONE)
 
 /* --- the runtime: host memory --- */

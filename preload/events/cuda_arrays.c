@@ -33,8 +33,8 @@ static uint64_t compressed(int format, int first, int second, int fourth, int fi
     return format < second || (format >= fourth && format < fifth) ? 8 : 16;
 }
 
-uint64_t cuda_channels_bytes(const struct cuda_channels *channels, struct cuda_extent extent, uint32_t levels,
-                             unsigned flags) {
+uint64_t cuda_array_bytes(const struct cuda_channels *channels, struct cuda_extent extent, uint32_t levels,
+                          unsigned flags) {
     struct shape shape = {.width = extent.width, .height = extent.height, .depth = extent.depth};
     for (int i = 0; i < 4; i++) shape.element += (uint64_t)channels->bits[i];
     shape.block = compressed(channels->format, RUNTIME_BC1, RUNTIME_BC2, RUNTIME_BC4, RUNTIME_BC5, RUNTIME_BC7);

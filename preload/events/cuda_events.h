@@ -92,8 +92,8 @@ void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *blo
 void cuda_events_unknown(const char *name);
 
 /* The bytes of arrays, from their descriptions, without what the driver adds for its layout. */
-uint64_t cuda_channels_bytes(const struct cuda_channels *channels, struct cuda_extent extent, uint32_t levels,
-                             unsigned flags);
+uint64_t cuda_array_bytes(const struct cuda_channels *channels, struct cuda_extent extent, uint32_t levels,
+                          unsigned flags);
 uint64_t cuda_array_2d_bytes(const struct cuda_array_2d *is);
 uint64_t cuda_array_3d_bytes(const struct cuda_array_3d *is, uint32_t levels);
 

@@ -66,7 +66,7 @@ bool python_same(uintptr_t inner, uintptr_t anchor, const struct python_frame *f
 uint32_t python_frame_record(const struct python_frame *frame);
 
 /* The series of SNAP_FRAME, for records of frames. Before this call there are no records. */
-void python_begin(struct series *of_frames);
+void python_record_begin(struct series *of_frames);
 /* In a forked child, before ledger_abandon: forgets all records. */
 void python_abandon(void);
 

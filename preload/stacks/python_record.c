@@ -191,7 +191,7 @@ void python_record_dies(uintptr_t code_key) {
         generation_end_stacks();
 }
 
-void python_begin(struct series *of_frames) { frames = of_frames; }
+void python_record_begin(struct series *of_frames) { frames = of_frames; }
 
 /* The lock is reset, too: another thread of the parent may have held it. */
 void python_record_abandon(void) {

@@ -174,7 +174,7 @@ void rule_forget(void) {
 }
 
 bool rule_begin(void) {
-    python_begin(&frames);
+    python_record_begin(&frames);
     rule_table = new_table(FIRST_BITS);
     return rule_table != NULL;
 }

@@ -28,10 +28,10 @@ static void use_tree(const struct image *image) {
     if (result == 0) result = calltree_expand(&tree, NULL, &roots);
     for (int depth = 0; result == 0 && roots.count && depth < 100; depth++) {
         result = calltree_expand(&tree, &roots.list[0], &next);
-        branches_clear(&roots);
+        calltree_clear(&roots);
         if (result == 0) roots = next;
     }
-    branches_clear(&roots);
+    calltree_clear(&roots);
     calltree_end(&tree);
 }
 
@@ -42,9 +42,9 @@ static void use_stacks(const struct image *image) {
         size_t count = stack_frames(image, node, frames, 64);
         for (size_t i = 0; i < count; i++) {
             const struct snap_frame *frame = stack_frame(image, frames[i]);
-            const struct snap_code *code = frame ? frame_code(image, frame) : NULL;
+            const struct snap_code *code = frame ? stack_frame_code(image, frame) : NULL;
             if (code) image_string(image, code->name);
-            if (frame) frame_module(image, frame);
+            if (frame) stack_frame_module(image, frame);
         }
     }
     free(stack_hashes(image));

@@ -28,7 +28,7 @@ static struct series frames = {
 __attribute__((constructor)) static void begin(void) {
     static const struct ledger_identity identity = {.name = "probe", .exe = "", .command = ""};
     ledger_begin(&identity);
-    python_begin(&frames);
+    python_record_begin(&frames);
 }
 
 EXPORT void probe_child_begins(void) {

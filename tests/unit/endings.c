@@ -14,7 +14,7 @@
 #include "tools/watch/family.h"
 #include "tools/proc/holdings.h"
 #include "tools/base/place_in.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 
 Test(endings, durations) {
     static const struct {

@@ -53,9 +53,9 @@ Test(reader_stacks, innermost_first) {
     expect_stack(&image, 3, "10");
     expect_stack(&image, 4, "");
     cr_expect_null(stack_frame(&image, 3));
-    cr_expect_eq(frame_code(&image, stack_frame(&image, 2))->name, 1);
-    cr_expect_null(frame_code(&image, stack_frame(&image, 0)));
-    cr_expect_eq(frame_module(&image, stack_frame(&image, 1)), &image.modules[1]);
+    cr_expect_eq(stack_frame_code(&image, stack_frame(&image, 2))->name, 1);
+    cr_expect_null(stack_frame_code(&image, stack_frame(&image, 0)));
+    cr_expect_eq(stack_frame_module(&image, stack_frame(&image, 1)), &image.modules[1]);
     image_clear(&image);
     builder_end(&builder);
 }
@@ -135,9 +135,9 @@ Test(reader_stacks, a_tree_of_frames) {
     cr_assert_eq(last.count, 1);
     cr_expect_eq(last.list[0].line.frame, 2);
     cr_expect_eq(last.list[0].bytes, 20);
-    branches_clear(&roots);
-    branches_clear(&below);
-    branches_clear(&last);
+    calltree_clear(&roots);
+    calltree_clear(&below);
+    calltree_clear(&last);
     calltree_end(&tree);
     image_clear(&image);
     builder_end(&builder);
@@ -178,12 +178,12 @@ Test(reader_stacks, a_tree_of_lines) {
     cr_expect_eq(last.list[0].line.level, 1);
     cr_expect_eq(asked, 4);
     tree.line_from = 1000;
-    branches_clear(&below);
+    calltree_clear(&below);
     cr_assert_eq(calltree_expand(&tree, &roots.list[0], &below), 0);
     cr_expect_eq(below.count, 2, "what holds little is not asked for");
-    branches_clear(&roots);
-    branches_clear(&below);
-    branches_clear(&last);
+    calltree_clear(&roots);
+    calltree_clear(&below);
+    calltree_clear(&last);
     calltree_end(&tree);
     image_clear(&image);
     builder_end(&builder);
@@ -208,7 +208,7 @@ Test(reader_stacks, numbers_that_lead_nowhere) {
     for (size_t i = 1; i < 9; i++) bytes[i] = 1;
     cr_assert_eq(calltree_begin(&tree, &image, bytes, NULL), 0);
     cr_assert_eq(calltree_expand(&tree, NULL, &roots), 0);
-    branches_clear(&roots);
+    calltree_clear(&roots);
     calltree_end(&tree);
     free(hashes);
     free(marked);

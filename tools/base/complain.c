@@ -19,7 +19,7 @@ void complain(const char *format, ...) {
     va_end(arguments);
 }
 
-int usage_error(const char *command, const char *format, ...) {
+int complain_usage(const char *command, const char *format, ...) {
     va_list arguments;
     progress_hide();
     va_start(arguments, format);
@@ -30,17 +30,17 @@ int usage_error(const char *command, const char *format, ...) {
     return EXIT_USAGE;
 }
 
-int option_error(const char *command, int result, char **argv) {
+int complain_option(const char *command, int result, char **argv) {
     const char *given = argv[optind - 1];
     char letter[3] = {'-', (char)optopt, 0};
     if (strncmp(given, "--", 2) != 0 && optopt) given = letter;
     int length = (int)strcspn(given, "=");
-    if (result == ':') return usage_error(command, "%.*s needs a value", length, given);
-    if (optopt && strncmp(given, "--", 2) == 0) return usage_error(command, "%.*s takes no value", length, given);
-    return usage_error(command, "unknown option %s", TEXT_SAFE(given));
+    if (result == ':') return complain_usage(command, "%.*s needs a value", length, given);
+    if (optopt && strncmp(given, "--", 2) == 0) return complain_usage(command, "%.*s takes no value", length, given);
+    return complain_usage(command, "unknown option %s", TEXT_SAFE(given));
 }
 
-int finish_output(int code) {
+int complain_finish(int code) {
     progress_end();
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;

@@ -15,11 +15,11 @@ enum exit_code {
 /* Prints "memstow: …" on standard error. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* As complain, and names the command whose help to read. Returns EXIT_USAGE. */
-int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int complain_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* After getopt_long returned '?' or ':': says which option was wrong. Returns EXIT_USAGE. */
-int option_error(const char *command, int result, char **argv);
+int complain_option(const char *command, int result, char **argv);
 /* Flushes standard output. Returns code, or EXIT_UNREADABLE with a complaint if it could not be written. A closed pipe
  * gets no complaint. */
-int finish_output(int code);
+int complain_finish(int code);
 
 #endif

@@ -9,9 +9,9 @@
 void progress_begin(void);
 /* Says what is being done, between begin and end. The line ends with the seconds so far. */
 void progress_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Removes the line for now; complain() and usage_error() do it themselves. */
+/* Removes the line for now; complain() and complain_usage() do it themselves. */
 void progress_hide(void);
-/* Removes the line for good; finish_output() does it itself. */
+/* Removes the line for good; complain_finish() does it itself. */
 void progress_end(void);
 
 #endif

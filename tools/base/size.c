@@ -53,7 +53,7 @@ bool size_parse(const char *string, double *bytes) {
     return true;
 }
 
-bool count_parse(const char *string, unsigned long least, unsigned long most, unsigned long *count) {
+bool size_parse_count(const char *string, unsigned long least, unsigned long most, unsigned long *count) {
     if (!*string || string[strspn(string, "0123456789")]) return false;
     errno = 0;
     *count = strtoul(string, NULL, 10);

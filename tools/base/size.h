@@ -10,7 +10,7 @@ bool size_parse(const char *string, double *bytes);
 /* Parses the number at the beginning. Returns its end, or NULL if there is none. */
 const char *size_number(const char *string, double *value);
 /* The text must be one whole number in these limits, in digits alone. */
-bool count_parse(const char *string, unsigned long least, unsigned long most, unsigned long *count);
+bool size_parse_count(const char *string, unsigned long least, unsigned long most, unsigned long *count);
 /* The bytes in a unit. No unit means bytes; K, KiB and KB mean 1024. */
 bool size_unit(const char *unit, double *factor);
 

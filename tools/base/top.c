@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-bool top_parse(const char *string, size_t *most) { return count_parse(string, 0, SIZE_MAX, most); }
+bool top_parse(const char *string, size_t *most) { return size_parse_count(string, 0, SIZE_MAX, most); }
 
 struct heap {
     char *base;

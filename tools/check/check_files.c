@@ -45,7 +45,7 @@ int check_files(const struct check *check) {
     for (size_t i = check->update ? 2 : 3; i < count; i++) /* only files that are written can collide */
         for (size_t j = 0; j < i; j++)
             if (files[i].path && files[j].path && same_file(files[i].path, files[j].path))
-                return usage_error("check", "--%s=%s: is %s", files[i].option, TEXT_SAFE(files[i].path),
-                                   files[j].words);
+                return complain_usage("check", "--%s=%s: is %s", files[i].option, TEXT_SAFE(files[i].path),
+                                      files[j].words);
     return EXIT_FINE;
 }

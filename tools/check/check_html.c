@@ -3,7 +3,7 @@
  * highest peak. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/reader/reader.h"
 #include "tools/report/report.h"
 

@@ -74,14 +74,14 @@ static int cmd_check_help(void) {
          "Exit code: 0 fine, or a warning; 1 over a limit; 2 wrong usage, or no such\n"
          "workflow; 3 another file cannot be read or written; 4 CMD failed by itself;\n"
          "128 plus the number of a signal that ended the check.");
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 /* --- options --- */
 
 static bool parse_count(const char *text, unsigned long least, uint32_t *count) {
     unsigned long value;
-    if (!count_parse(text, least, RUNS_MOST, &value)) return false;
+    if (!size_parse_count(text, least, RUNS_MOST, &value)) return false;
     *count = (uint32_t)value;
     return true;
 }
@@ -104,18 +104,18 @@ static int cmd_check_take_number(struct check *check, int option) {
                  : option == OPTION_WARM_UP ? parse_count(optarg, 0, &check->warm_up)
                                             : top_parse(optarg, &check->top);
     if (right) return 0;
-    if (option == OPTION_TOP) return usage_error("check", "--top=%s: not a number", TEXT_SAFE(optarg));
-    return usage_error("check", "--%s=%s: not a number from %d to %d", name, TEXT_SAFE(optarg), option == OPTION_RUNS,
-                       RUNS_MOST);
+    if (option == OPTION_TOP) return complain_usage("check", "--top=%s: not a number", TEXT_SAFE(optarg));
+    return complain_usage("check", "--%s=%s: not a number from %d to %d", name, TEXT_SAFE(optarg),
+                          option == OPTION_RUNS, RUNS_MOST);
 }
 
 static int take_limit(struct check *check, int option) {
     if (option == OPTION_PASS_UNDER && parse_pass_under(optarg, &check->thresholds.pass_under)) return 0;
     if (option == OPTION_PASS_UNDER)
-        return usage_error("check", "--pass-under=%s: not a size like 64K or 1MiB", TEXT_SAFE(optarg));
+        return complain_usage("check", "--pass-under=%s: not a size like 64K or 1MiB", TEXT_SAFE(optarg));
     if (limits_parse(&check->thresholds.limits, optarg)) return 0;
-    return usage_error("check", "--fail-over=%s: not SIZE, PCT%% or COUNTx, separated by commas, %d at most",
-                       TEXT_SAFE(optarg), LIMITS_MAX);
+    return complain_usage("check", "--fail-over=%s: not SIZE, PCT%% or COUNTx, separated by commas, %d at most",
+                          TEXT_SAFE(optarg), LIMITS_MAX);
 }
 
 /* Takes an option that is passed on to `memstow run`. */
@@ -123,9 +123,9 @@ static int take_passed_on(struct check *check, int option) {
     if (option == OPTION_STACKS && (strcmp(optarg, "full") == 0 || strcmp(optarg, "none") == 0))
         check->stacks = optarg;
     else if (option == OPTION_STACKS)
-        return usage_error("check", "--stacks=%s: not full or none: samples are no baseline", TEXT_SAFE(optarg));
+        return complain_usage("check", "--stacks=%s: not full or none: samples are no baseline", TEXT_SAFE(optarg));
     else if (!valid_follow(optarg))
-        return usage_error("check", "--follow=%s: not all, none or names, separated by commas", TEXT_SAFE(optarg));
+        return complain_usage("check", "--follow=%s: not all, none or names, separated by commas", TEXT_SAFE(optarg));
     else
         check->follow = optarg;
     return 0;
@@ -136,7 +136,7 @@ static int check_file_given(int option, char **argv) {
     bool names_file = option == OPTION_BASELINE || option == OPTION_COMFY || option == OPTION_SUPPRESSIONS ||
                       option == OPTION_KEEP || option == OPTION_HTML;
     if (!names_file || optarg != argv[optind - 1] || optarg[0] != '-' || !optarg[1]) return EXIT_FINE;
-    return usage_error("check", "%s needs =%s", TEXT_SAFE(argv[optind - 2]), option == OPTION_KEEP ? "DIR" : "FILE");
+    return complain_usage("check", "%s needs =%s", TEXT_SAFE(argv[optind - 2]), option == OPTION_KEEP ? "DIR" : "FILE");
 }
 
 static int cmd_check_take_option(struct check *check, int option, char **argv) {
@@ -175,7 +175,7 @@ static int cmd_check_take_option(struct check *check, int option, char **argv) {
         check->page = optarg;
         return 0;
     default:
-        if (option < OPTION_FORM || option >= OPTION_FORM + CHECK_FORMS) return option_error("check", option, argv);
+        if (option < OPTION_FORM || option >= OPTION_FORM + CHECK_FORMS) return complain_option("check", option, argv);
         check->output[option - OPTION_FORM] = optarg ? optarg : "-";
         return 0;
     }
@@ -195,17 +195,17 @@ static void fill_in(struct check *check) {
 static int check_usage(const struct check *check) {
     int to_stdout = 0;
     for (int i = 0; i < CHECK_FORMS; i++) to_stdout += check->output[i] && strcmp(check->output[i], "-") == 0;
-    if (!check->argv[0]) return usage_error("check", "no command given");
-    if (!check->baseline && !check->comfy) return usage_error("check", "--baseline or --comfy is needed");
-    if (check->page && !*check->page) return usage_error("check", "--html= needs a file");
-    if (check->page && strcmp(check->page, "-") == 0) return usage_error("check", "--html=-: a page goes to a file");
-    if (check->page && check->update) return usage_error("check", "--html and --update-baseline exclude each other");
-    if (check->update && !check->baseline) return usage_error("check", "--update-baseline needs --baseline");
+    if (!check->argv[0]) return complain_usage("check", "no command given");
+    if (!check->baseline && !check->comfy) return complain_usage("check", "--baseline or --comfy is needed");
+    if (check->page && !*check->page) return complain_usage("check", "--html= needs a file");
+    if (check->page && strcmp(check->page, "-") == 0) return complain_usage("check", "--html=-: a page goes to a file");
+    if (check->page && check->update) return complain_usage("check", "--html and --update-baseline exclude each other");
+    if (check->update && !check->baseline) return complain_usage("check", "--update-baseline needs --baseline");
     if (check->output[CHECK_JSON] && to_stdout > 1 && strcmp(check->output[CHECK_JSON], "-") == 0)
-        return usage_error("check", "--json on standard output is the whole of it: give the others files");
-    if (check->comfy && check->peak) return usage_error("check", "--peak and --comfy exclude each other");
+        return complain_usage("check", "--json on standard output is the whole of it: give the others files");
+    if (check->comfy && check->peak) return complain_usage("check", "--peak and --comfy exclude each other");
     if (check->comfy && !check->baseline && check->runs < 2)
-        return usage_error("check", "--comfy needs two runs at least, or a baseline");
+        return complain_usage("check", "--comfy needs two runs at least, or a baseline");
     return check_files(check);
 }
 
@@ -226,7 +226,7 @@ static int load_baseline(struct check *check) {
     if (result < 0) complain("%s%s", scan.error, missing ? ": --update-baseline writes one" : "");
     if (result == 0 && !check->update) {
         if (check->peak && !check->before.peak)
-            return usage_error("check", "--peak: %s is of what was live", TEXT_SAFE(check->baseline));
+            return complain_usage("check", "--peak: %s is of what was live", TEXT_SAFE(check->baseline));
         check->now.peak = check->before.peak;
     }
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
@@ -284,7 +284,7 @@ static int verdict_tell(const struct check *check) {
     for (int i = 0; i < CHECK_FORMS && code == EXIT_FINE; i++)
         if (check->output[i]) code = write_form(check, i);
     if (code != EXIT_FINE) return code;
-    code = finish_output(check->gate.over ? EXIT_OVER : EXIT_FINE);
+    code = complain_finish(check->gate.over ? EXIT_OVER : EXIT_FINE);
     for (size_t i = 0; i < check->gate.count; i++) {
         const struct finding *finding = &check->gate.list[i];
         if (finding->verdict == VERDICT_FINE) continue;
@@ -327,8 +327,8 @@ static int check_file_of_form(char **argv, int command) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (argv[command] && strcmp(argv[command - 1], forms[i]) == 0 &&
             program_find(argv[command], path, sizeof path) == ENOENT)
-            return usage_error("check", "%s is no command: for a file of that name write %s=%s",
-                               TEXT_SAFE(argv[command]), forms[i], TEXT_SAFE(argv[command]));
+            return complain_usage("check", "%s is no command: for a file of that name write %s=%s",
+                                  TEXT_SAFE(argv[command]), forms[i], TEXT_SAFE(argv[command]));
     return EXIT_FINE;
 }
 

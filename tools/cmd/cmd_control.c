@@ -4,7 +4,7 @@
 #include "tools/base/progress.h"
 #include "tools/cmd/commands.h"
 #include "tools/proc/control_client.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/views/roster.h"
 #include "tools/subject/subject.h"
 #include "tools/base/text.h"
@@ -95,7 +95,7 @@ static int cmd_control_help(const struct verb *verb) {
            "Exit code: 0 done; 1 not done: %srefused, failed, cancelled or not\n"
            "in time; 2 wrong usage; 3 no such process, not tracked, or it does not answer.\n",
            trigger ? "" : "no such owner, ");
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 /* --- progress --- */
@@ -146,7 +146,7 @@ static int tell_ended(struct order *order) {
     printf("%s: cancelled, %s", order->subject, text_size((uint64_t)number).s);
     if (*order->last.text) printf(" of %s", text_size(strtoull(order->last.text, NULL, 10)).s);
     printf(" %s\n", order->verb->done);
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 static int tell_end(struct order *order) {
@@ -162,7 +162,7 @@ static int tell_end(struct order *order) {
     }
     printf("%s: %s %s%s%s\n", order->subject, order->verb->done, text_size((uint64_t)number).s, *text ? ": " : "",
            *text ? TEXT_SAFE(text) : "");
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 /* --- waiting for it --- */
@@ -311,23 +311,23 @@ static bool valid_timeout(const char *value, double *seconds) {
 
 static int cmd_control_take_option(struct order *order, int option, char **argv) {
     const char *verb = order->verb->name;
-    if (option == 'r' && order->verb->type != WIRE_TRIGGER) return usage_error(verb, "unknown option --reason");
+    if (option == 'r' && order->verb->type != WIRE_TRIGGER) return complain_usage(verb, "unknown option --reason");
     if (option == 'r') {
         order->reason = optarg;
         size_t length = strlen(optarg);
         return length <= WIRE_TEXT && wire_text(optarg, length) == length
                    ? 0
-                   : usage_error(verb, "--reason: not a line of text of at most %d bytes", WIRE_TEXT);
+                   : complain_usage(verb, "--reason: not a line of text of at most %d bytes", WIRE_TEXT);
     }
-    if (option == 'c' && !can_be_ended(order->verb)) return usage_error(verb, "unknown option --cancel");
+    if (option == 'c' && !can_be_ended(order->verb)) return complain_usage(verb, "unknown option --cancel");
     if (option == 'c') {
         order->ends = true;
         return 0;
     }
-    if (option != 't') return option_error(verb, option, argv);
+    if (option != 't') return complain_option(verb, option, argv);
     return valid_timeout(optarg, &order->timeout)
                ? 0
-               : usage_error(verb, "--timeout=%s: not a number of seconds above 0", TEXT_SAFE(optarg));
+               : complain_usage(verb, "--timeout=%s: not a number of seconds above 0", TEXT_SAFE(optarg));
 }
 
 static int cmd_control_run(const struct verb *verb, int argc, char **argv) {
@@ -347,11 +347,11 @@ static int cmd_control_run(const struct verb *verb, int argc, char **argv) {
     }
     int given = argc - optind;
     if (given != (trigger ? 1 : 2) && !(order.ends && given == 1))
-        return usage_error(verb->name, trigger      ? "one PID is needed"
-                                       : order.ends ? "a PID is needed, and at most one OWNER"
-                                                    : "a PID and an OWNER are needed");
+        return complain_usage(verb->name, trigger      ? "one PID is needed"
+                                          : order.ends ? "a PID is needed, and at most one OWNER"
+                                                       : "a PID and an OWNER are needed");
     order.pid = process_parse(argv[optind]);
-    if (!order.pid) return usage_error(verb->name, "%s is not a PID", TEXT_SAFE(argv[optind]));
+    if (!order.pid) return complain_usage(verb->name, "%s is not a PID", TEXT_SAFE(argv[optind]));
     order.meant = given == 2 ? argv[optind + 1] : NULL;
     return carry_out(&order);
 }

@@ -30,7 +30,7 @@ static int cmd_decisions_help(void) {
          "A number is a PID; for a file of that name write ./NUMBER.\n"
          "Exit code: 0 fine, 1 a fault (with --check), 2 wrong usage, 3 unreadable or\n"
          "damaged input.");
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 static void print_faults(const struct decisions *decisions, bool check) {
@@ -72,7 +72,7 @@ static int decisions_show(const char *argument, const struct choice *choice) {
     bool fault = choice->check && decisions.fault_count;
     decisions_clear(&decisions);
     subject_close(&subject);
-    return finish_output(result < 0 ? EXIT_UNREADABLE : fault ? EXIT_OVER : EXIT_FINE);
+    return complain_finish(result < 0 ? EXIT_UNREADABLE : fault ? EXIT_OVER : EXIT_FINE);
 }
 
 int cmd_decisions(int argc, char **argv) {
@@ -84,10 +84,10 @@ int cmd_decisions(int argc, char **argv) {
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (option == 'h') return cmd_decisions_help();
-        if (option != OPTION_JSON && option != OPTION_CHECK) return option_error("decisions", option, argv);
+        if (option != OPTION_JSON && option != OPTION_CHECK) return complain_option("decisions", option, argv);
         choice.json |= option == OPTION_JSON;
         choice.check |= option == OPTION_CHECK;
     }
-    if (argc - optind != 1) return usage_error("decisions", "one FILE or PID is needed");
+    if (argc - optind != 1) return complain_usage("decisions", "one FILE or PID is needed");
     return decisions_show(argv[optind], &choice);
 }

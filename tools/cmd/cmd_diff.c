@@ -67,7 +67,7 @@ static int cmd_diff_help(void) {
          "  -o PAGE            write the page to PAGE (default: standard output)\n"
          "\n"
          "Exit code: 0 fine, 1 over a limit, 2 wrong usage, 3 unreadable or damaged input.");
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 static void close_side(struct diff *diff, int side) {
@@ -139,8 +139,8 @@ static int load_side(struct diff *diff, int side, bool *stacks) {
     diff->loaded[side] = true;
     diff->header[side] = image->header;
     if (diff->suppressed_in && image->header.sample_bytes)
-        return usage_error("diff", "--suppressions: the call sites of %s are estimates, from samples",
-                           TEXT_SAFE(diff->argument[side]));
+        return complain_usage("diff", "--suppressions: the call sites of %s are estimates, from samples",
+                              TEXT_SAFE(diff->argument[side]));
     *stacks = image_has_stacks(image);
     int result = nvml_image_ask(image, diff->subject[side].pid);
     if (result == 0) result = add_side(diff, side, image);
@@ -237,7 +237,8 @@ static void find_over(struct diff *diff) {
 static struct growth growth_over(const struct diff *diff) {
     const struct over *over = &diff->over;
     if (over->finding) return over->finding->growth;
-    if (over->row) return (struct growth){.bytes = row_growth(over->row), .blocks = row_growth_blocks(over->row)};
+    if (over->row)
+        return (struct growth){.bytes = groups_row_growth(over->row), .blocks = groups_row_growth_blocks(over->row)};
     if (over->cuda) return growth_on_cuda(diff);
     return (struct growth){.bytes = diff_grown_bytes(diff), .blocks = diff_grown_blocks(diff)};
 }
@@ -274,7 +275,7 @@ static int cmd_diff_compare(struct diff *diff) {
     int code = sides_load(diff);
     if (code != EXIT_FINE) return code;
     if (diff->root == BY_RUN && diff->apart)
-        return usage_error("diff", "--by=run: the files are of two processes, whose runs are unrelated");
+        return complain_usage("diff", "--by=run: the files are of two processes, whose runs are unrelated");
     if (groups_sort_by_growth(&diff->groups, diff->top) < 0 || groups_sort_by_growth(&diff->cuda, diff->top) < 0 ||
         cmd_diff_judge(diff) < 0) {
         complain("not enough memory");
@@ -287,7 +288,7 @@ static int cmd_diff_compare(struct diff *diff) {
         diff_json(diff);
     else
         diff_text(diff);
-    code = finish_output(code != EXIT_FINE ? code : diff->over.limit ? EXIT_OVER : EXIT_FINE);
+    code = complain_finish(code != EXIT_FINE ? code : diff->over.limit ? EXIT_OVER : EXIT_FINE);
     if (diff->over.limit) complain_over(diff);
     return code;
 }
@@ -301,7 +302,7 @@ static const struct form forms[] = {
 
 static int take_form(struct diff *diff, const struct form *form) {
     if (diff->form_name && diff->form_name != form->option)
-        return usage_error("diff", "%s and %s exclude each other", diff->form_name, form->option);
+        return complain_usage("diff", "%s and %s exclude each other", diff->form_name, form->option);
     diff->form_name = form->option;
     diff->form = form->write;
     diff->json = !form->write;
@@ -313,15 +314,15 @@ static int cmd_diff_take_option(struct diff *diff, int option, char **argv) {
     switch (option) {
     case OPTION_BY:
         diff->view_given = true;
-        if (view_parse(optarg, &diff->view)) return 0;
-        return usage_error("diff", "--by=%s: not model, node, run, site, module or thread", TEXT_SAFE(optarg));
+        if (groups_view_parse(optarg, &diff->view)) return 0;
+        return complain_usage("diff", "--by=%s: not model, node, run, site, module or thread", TEXT_SAFE(optarg));
     case OPTION_TOP:
         if (top_parse(optarg, &diff->top)) return 0;
-        return usage_error("diff", "--top=%s: not a number", TEXT_SAFE(optarg));
+        return complain_usage("diff", "--top=%s: not a number", TEXT_SAFE(optarg));
     case OPTION_FAIL_OVER:
         if (limits_parse(&diff->thresholds.limits, optarg)) return 0;
-        return usage_error("diff", "--fail-over=%s: not SIZE, PCT%% or COUNTx, separated by commas, %d at most",
-                           TEXT_SAFE(optarg), LIMITS_MAX);
+        return complain_usage("diff", "--fail-over=%s: not SIZE, PCT%% or COUNTx, separated by commas, %d at most",
+                              TEXT_SAFE(optarg), LIMITS_MAX);
     case OPTION_SUPPRESSIONS:
         diff->suppressed_in = optarg;
         return 0;
@@ -338,7 +339,7 @@ static int cmd_diff_take_option(struct diff *diff, int option, char **argv) {
         diff->page = optarg;
         return 0;
     default:
-        if (option < OPTION_FORM) return option_error("diff", option, argv);
+        if (option < OPTION_FORM) return complain_option("diff", option, argv);
         return take_form(diff, &forms[option - OPTION_FORM]);
     }
 }
@@ -349,7 +350,7 @@ static size_t default_top(const struct diff *diff) {
 }
 
 static int check_page(struct diff *diff) {
-    if (diff->view_given && diff->view != BY_SITE) return usage_error("diff", "--html is by site");
+    if (diff->view_given && diff->view != BY_SITE) return complain_usage("diff", "--html is by site");
     diff->view_given = true; /* even where a file has no call stacks */
     return html_page_check("diff", diff->page);
 }
@@ -357,9 +358,10 @@ static int check_page(struct diff *diff) {
 /* Rows of a profile are by site. Another view is the outermost frame. */
 static int check_profile(struct diff *diff) {
     if (diff->view_given && diff->view != BY_MODEL && diff->view != BY_NODE && diff->view != BY_RUN)
-        return usage_error("diff", "--by=%s: %s is by model, node or run", view_name(diff->view), diff->form_name);
+        return complain_usage("diff", "--by=%s: %s is by model, node or run", groups_view_name(diff->view),
+                              diff->form_name);
     if (diff->form == diff_pprof && isatty(STDOUT_FILENO))
-        return usage_error("diff", "--pprof writes a compressed file: send it to one with > FILE");
+        return complain_usage("diff", "--pprof writes a compressed file: send it to one with > FILE");
     diff->root = diff->view;
     diff->view = BY_SITE;
     diff->view_given = true;
@@ -368,9 +370,9 @@ static int check_profile(struct diff *diff) {
 
 static int check_form(struct diff *diff) {
     diff->root = BY_SITE;
-    if (diff->page && diff->form != diff_html) return usage_error("diff", "-o goes with --html");
+    if (diff->page && diff->form != diff_html) return complain_usage("diff", "-o goes with --html");
     if (diff->form_name && (innermost_shows_all() || symbol_text_is_absolute()))
-        return usage_error("diff", "--all-frames and --absolute go with text");
+        return complain_usage("diff", "--all-frames and --absolute go with text");
     if (!diff->form) return EXIT_FINE;
     return diff->form == diff_html ? check_page(diff) : check_profile(diff);
 }
@@ -398,12 +400,12 @@ int cmd_diff(int argc, char **argv) {
         int code = cmd_diff_take_option(&diff, option, argv);
         if (code) return code;
     }
-    if (argc - optind != 2) return usage_error("diff", "two files or PIDs are needed");
+    if (argc - optind != 2) return complain_usage("diff", "two files or PIDs are needed");
     int code = check_form(&diff);
     if (code != EXIT_FINE) return code;
-    if (diff.peak && diff.view == BY_THREAD) return usage_error("diff", "the peak is not known by thread");
+    if (diff.peak && diff.view == BY_THREAD) return complain_usage("diff", "the peak is not known by thread");
     if (diff.suppressed_in && !diff.thresholds.limits.count)
-        return usage_error("diff", "--suppressions goes with --fail-over");
+        return complain_usage("diff", "--suppressions goes with --fail-over");
     diff.argument[0] = argv[optind];
     diff.argument[1] = argv[optind + 1];
     diff.form_top = diff.top == not_given ? SIZE_MAX : diff.top;

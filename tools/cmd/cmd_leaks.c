@@ -6,7 +6,7 @@
 #include "tools/leaks/leaks.h"
 #include "tools/leaks/leaks_ask.h"
 #include "tools/leaks/leaks_follow.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/report/report.h"
 #include "tools/symbols/innermost.h"
 #include "tools/leaks/series.h"
@@ -78,7 +78,7 @@ static int cmd_leaks_help(void) {
          "A number is a PID; for a file of that name write ./NUMBER.\n"
          "Exit code: 0 no leak, 1 a leak, 2 wrong usage, 3 unreadable or damaged input,\n"
          "5 no verdict: too few runs, or garbage that Python has not collected.");
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 static int no_memory(void) {
@@ -98,8 +98,8 @@ static int read_series(struct leak_sites *to, const struct image *image, const c
 /* Refuses other files beside a series, because readings of several files cannot be put into one order. */
 static int check_alone(const struct image *image, const char *argument) {
     if (!image->series_size) return EXIT_FINE;
-    return usage_error("leaks", "%s is a series, which is read alone: several FILEs are snapshots",
-                       TEXT_SAFE(argument));
+    return complain_usage("leaks", "%s is a series, which is read alone: several FILEs are snapshots",
+                          TEXT_SAFE(argument));
 }
 
 /* Reads one image at a time; the last one stays open. */
@@ -217,7 +217,7 @@ static int leaks_show(const struct choice *choice) {
         leaks_json(&leaks, &view, stdout);
     else
         leaks_text(&leaks, &view);
-    return finish_output(code == EXIT_FINE ? codes[leaks_verdict(&leaks)] : code);
+    return complain_finish(code == EXIT_FINE ? codes[leaks_verdict(&leaks)] : code);
 }
 
 static int cmd_leaks_run(struct choice *choice, char **arguments, int count) {
@@ -271,13 +271,13 @@ static int cmd_leaks_take_option(struct choice *choice, int option, char **argv)
         return 0;
     case OPTION_TOP:
         if (top_parse(optarg, &choice->top)) return 0;
-        return usage_error("leaks", "--top=%s: not a number", TEXT_SAFE(optarg));
+        return complain_usage("leaks", "--top=%s: not a number", TEXT_SAFE(optarg));
     case OPTION_MIN:
         if (parse_floor(optarg, &choice->floor)) return 0;
-        return usage_error("leaks", "--min=%s: not a size like 64K or 1M", TEXT_SAFE(optarg));
+        return complain_usage("leaks", "--min=%s: not a size like 64K or 1M", TEXT_SAFE(optarg));
     case OPTION_RUNS:
         if (parse_runs(optarg, &choice->follow.runs)) return 0;
-        return usage_error("leaks", "--runs=%s: not a number above 0", TEXT_SAFE(optarg));
+        return complain_usage("leaks", "--runs=%s: not a number above 0", TEXT_SAFE(optarg));
     case OPTION_SERIES:
         choice->follow.file = optarg;
         return 0;
@@ -292,28 +292,28 @@ static int cmd_leaks_take_option(struct choice *choice, int option, char **argv)
         return 0;
     case OPTION_TIMEOUT:
         if (parse_timeout(optarg, &choice->timeout)) return 0;
-        return usage_error("leaks", "--timeout=%s: not a number of seconds", TEXT_SAFE(optarg));
+        return complain_usage("leaks", "--timeout=%s: not a number of seconds", TEXT_SAFE(optarg));
     default:
-        return option_error("leaks", option, argv);
+        return complain_option("leaks", option, argv);
     }
 }
 
 static int check_words(struct choice *choice, char **arguments, int count) {
-    if (choice->page && !choice->html) return usage_error("leaks", "-o goes with --html");
-    if (choice->json && choice->html) return usage_error("leaks", "--json and --html exclude each other");
+    if (choice->page && !choice->html) return complain_usage("leaks", "-o goes with --html");
+    if (choice->json && choice->html) return complain_usage("leaks", "--json and --html exclude each other");
     if ((choice->json || choice->html) && (innermost_shows_all() || symbol_text_is_absolute()))
-        return usage_error("leaks", "--all-frames and --absolute go with text");
+        return complain_usage("leaks", "--all-frames and --absolute go with text");
     if (choice->html && html_page_check("leaks", choice->page) != EXIT_FINE) return EXIT_USAGE;
-    if (count < 1) return usage_error("leaks", "one FILE or PID is needed, or several FILEs");
+    if (count < 1) return complain_usage("leaks", "one FILE or PID is needed, or several FILEs");
     choice->pid = count == 1 ? process_parse(arguments[0]) : 0;
     if (choice->holders && (!choice->pid || choice->follow.file || !(choice->timeout > 0)))
-        return usage_error("leaks", "--holders goes with one PID, without --series and --timeout=0");
+        return complain_usage("leaks", "--holders goes with one PID, without --series and --timeout=0");
     if (!choice->follow.file) {
-        if (choice->follow.runs) return usage_error("leaks", "--runs goes with --series");
+        if (choice->follow.runs) return complain_usage("leaks", "--runs goes with --series");
         return 0;
     }
     choice->follow.pid = choice->pid;
-    return choice->follow.pid ? 0 : usage_error("leaks", "--series goes with one PID");
+    return choice->follow.pid ? 0 : complain_usage("leaks", "--series goes with one PID");
 }
 
 int cmd_leaks(int argc, char **argv) {

@@ -72,7 +72,7 @@ static int cmd_lifecycle_help(void) {
            "3 SCENARIO is unreadable or damaged; 4 the program failed before it was closed;\n"
            "128 plus the number of a signal that ended memstow.\n",
            start_help);
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 /* --- one life as text --- */
@@ -201,7 +201,7 @@ static int cmd_lifecycle_execute(struct cycle *cycle) {
         printf("%zu passed, %zu with a warning, %zu failed; %zu test%s skipped\n", cycle->count[VERDICT_FINE],
                cycle->count[VERDICT_WARNING], cycle->count[VERDICT_FAILED], cycle->skipped,
                cycle->skipped == 1 ? "" : "s");
-    return code != EXIT_FINE ? code : finish_output(exit_code(cycle));
+    return code != EXIT_FINE ? code : complain_finish(exit_code(cycle));
 }
 
 /* --- where ledgers go --- */
@@ -270,15 +270,15 @@ static int cmd_lifecycle_take_option(struct cycle *cycle, int option, char **arg
     switch (option) {
     case OPTION_TEST:
         if (take_tests(cycle, optarg)) return 0;
-        return usage_error("lifecycle", "--test=%s: not some of T1 to T6, separated by commas", TEXT_SAFE(optarg));
+        return complain_usage("lifecycle", "--test=%s: not some of T1 to T6, separated by commas", TEXT_SAFE(optarg));
     case OPTION_REPEAT:
-        if (count_parse(optarg, 1, 9999, &cycle->repeat)) return 0;
-        return usage_error("lifecycle", "--repeat=%s: not a number from 1 to 9999", TEXT_SAFE(optarg));
+        if (size_parse_count(optarg, 1, 9999, &cycle->repeat)) return 0;
+        return complain_usage("lifecycle", "--repeat=%s: not a number from 1 to 9999", TEXT_SAFE(optarg));
     case OPTION_OBSERVE:
         cycle->observe_given = true;
         if (duration_parse(optarg, &cycle->observe_ns)) return 0;
-        return usage_error("lifecycle", "--observe=%s: not a time like 60s, 500ms or 2m, a day at most",
-                           TEXT_SAFE(optarg));
+        return complain_usage("lifecycle", "--observe=%s: not a time like 60s, 500ms or 2m, a day at most",
+                              TEXT_SAFE(optarg));
     case OPTION_STRICT:
         cycle->strict = true;
         return 0;
@@ -291,7 +291,8 @@ static int cmd_lifecycle_take_option(struct cycle *cycle, int option, char **arg
     case OPTION_SERVER_MODE:
         cycle->exempts = true;
         if (exempt_take(&cycle->exempt, optarg)) return 0;
-        return usage_error("lifecycle", "--server-mode: a name is empty, or there are more than %d", EXEMPT_NAMES_MOST);
+        return complain_usage("lifecycle", "--server-mode: a name is empty, or there are more than %d",
+                              EXEMPT_NAMES_MOST);
     default:
         return start_option(&cycle->start, option, argv);
     }
@@ -321,7 +322,7 @@ int cmd_lifecycle(int argc, char **argv) {
         int code = cmd_lifecycle_take_option(&cycle, option, argv);
         if (code != EXIT_FINE) return code;
     }
-    if (argc - optind != 1) return usage_error("lifecycle", "one SCENARIO is needed");
+    if (argc - optind != 1) return complain_usage("lifecycle", "one SCENARIO is needed");
     cycle.path = argv[optind];
     want_all(&cycle);
     int code = cmd_lifecycle_prepare(&cycle);

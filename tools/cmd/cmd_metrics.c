@@ -6,7 +6,7 @@
 #include "tools/cmd/commands.h"
 #include "tools/export/metrics.h"
 #include "tools/subject/subject.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/reader/nvml_image.h"
 #include "tools/subject/tracked.h"
 
@@ -39,7 +39,7 @@ static int cmd_metrics_help(void) {
          "\n"
          "Exit code: 0 fine (also when no process is tracked), 2 wrong usage,\n"
          "3 no such process, not tracked, or output that cannot be written.");
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 /* Adds one process. Returns 0, or an exit code after a complaint. */
@@ -90,7 +90,7 @@ static int metrics_show(const struct choice *choice, pid_t pid) {
     if (code == EXIT_FINE && choice->folder) code = textfile_write(&metrics, choice->folder);
     if (code == EXIT_FINE && !choice->folder) metrics_write(&metrics, METRICS_OPENMETRICS, stdout);
     metrics_end(&metrics);
-    return finish_output(code);
+    return complain_finish(code);
 }
 
 int cmd_metrics(int argc, char **argv) {
@@ -103,15 +103,16 @@ int cmd_metrics(int argc, char **argv) {
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (option == 'h') return cmd_metrics_help();
-        if (option != 'a' && option != 'm' && option != 't') return option_error("metrics", option, argv);
+        if (option != 'a' && option != 'm' && option != 't') return complain_option("metrics", option, argv);
         if (option == 'a') choice.all = true;
         if (option == 't') choice.folder = optarg;
         if (option == 'm' && !top_parse(optarg, &choice.models))
-            return usage_error("metrics", "--models=%s: not a number", TEXT_SAFE(optarg));
+            return complain_usage("metrics", "--models=%s: not a number", TEXT_SAFE(optarg));
     }
-    if (choice.folder && !*choice.folder) return usage_error("metrics", "--textfile= needs a folder");
-    if (choice.all ? optind != argc : argc - optind != 1) return usage_error("metrics", "one PID is needed, or --all");
+    if (choice.folder && !*choice.folder) return complain_usage("metrics", "--textfile= needs a folder");
+    if (choice.all ? optind != argc : argc - optind != 1)
+        return complain_usage("metrics", "one PID is needed, or --all");
     pid_t pid = choice.all ? 0 : process_parse(argv[optind]);
-    if (!choice.all && !pid) return usage_error("metrics", "%s: not a PID", TEXT_SAFE(argv[optind]));
+    if (!choice.all && !pid) return complain_usage("metrics", "%s: not a PID", TEXT_SAFE(argv[optind]));
     return metrics_show(&choice, pid);
 }

@@ -29,7 +29,7 @@ static int cmd_owners_help(void) {
          "\n"
          "A number is a PID; for a file of that name write ./NUMBER.\n"
          "Exit code: 0 fine, 2 wrong usage, 3 unreadable or damaged input.");
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 static double share(const struct roster *roster, const struct roster_row *row) {
@@ -147,7 +147,7 @@ static int owners_show(const char *argument, bool as_json) {
         print_text(&roster, &subject.image);
     roster_clear(&roster);
     subject_close(&subject);
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 int cmd_owners(int argc, char **argv) {
@@ -157,9 +157,9 @@ int cmd_owners(int argc, char **argv) {
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (option == 'h') return cmd_owners_help();
-        if (option != 'j') return option_error("owners", option, argv);
+        if (option != 'j') return complain_option("owners", option, argv);
         as_json = true;
     }
-    if (argc - optind != 1) return usage_error("owners", "one FILE or PID is needed");
+    if (argc - optind != 1) return complain_usage("owners", "one FILE or PID is needed");
     return owners_show(argv[optind], as_json);
 }

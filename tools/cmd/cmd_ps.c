@@ -24,7 +24,7 @@ static int cmd_ps_help(void) {
          "Live memory and peak are exact to 1 MiB.\n"
          "Exit code: 0 fine (also when there are none), 2 wrong usage, 3 /proc cannot be\n"
          "read.");
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 static void print_text(const struct tracked_list *list) {
@@ -69,10 +69,10 @@ int cmd_ps(int argc, char **argv) {
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (option == 'h') return cmd_ps_help();
-        if (option != 'j') return option_error("ps", option, argv);
+        if (option != 'j') return complain_option("ps", option, argv);
         as_json = true;
     }
-    if (optind != argc) return usage_error("ps", "no argument is needed");
+    if (optind != argc) return complain_usage("ps", "no argument is needed");
     if (tracked_collect(&list) < 0) {
         complain("/proc cannot be read: %s", strerror(errno));
         return EXIT_UNREADABLE;
@@ -82,5 +82,5 @@ int cmd_ps(int argc, char **argv) {
     else
         print_text(&list);
     free(list.items);
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }

@@ -6,7 +6,7 @@
 #include "tools/watch/ending.h"
 #include "preload/shared/kin.h"
 #include "preload/shared/os.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/proc/proc_table.h"
 #include "tools/watch/registry.h"
 #include "tools/watch/started.h"
@@ -53,7 +53,7 @@ static int cmd_reap_help(void) {
          "then another process has its pid.\n"
          "Exit code: 0 nothing is left, or all of it was ended; 1 something is left;\n"
          "2 wrong usage; 3 the registry is unreadable or damaged.");
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 static bool is_alive(const struct proc_entry *entry) { return process_is_alive(entry->state, entry->threads); }
@@ -403,7 +403,7 @@ int cmd_reap(int argc, char **argv) {
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (option == 'h') return cmd_reap_help();
-        if (option != OPTION_END) return option_error("reap", option, argv);
+        if (option != OPTION_END) return complain_option("reap", option, argv);
         reap.end = true;
     }
     int code = optind < argc ? reap_files(&reap, argv + optind, (size_t)(argc - optind), false) : reap_folder(&reap);
@@ -411,5 +411,5 @@ int cmd_reap(int argc, char **argv) {
     free(reap.programs);
     if (reap.stayed && !reap.end) puts("nothing was ended: that is what --end is for");
     if (code == EXIT_FINE && reap.stayed) code = EXIT_OVER;
-    return finish_output(code);
+    return complain_finish(code);
 }

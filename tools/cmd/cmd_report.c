@@ -96,7 +96,7 @@ static int cmd_report_help(void) {
          "\n"
          "A number is a PID; for a file of that name write ./NUMBER.\n"
          "Exit code: 0 fine, 2 wrong usage, 3 unreadable or damaged input.");
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 /* Marks the nodes that match. Frames that the report leaves out of its stacks do not match either. */
@@ -148,7 +148,7 @@ static int report_show(const char *argument, struct choice *choice, bool more) {
     if (result < 0) complain("not enough memory");
     report_end(&report);
     subject_close(&subject);
-    return finish_output(result < 0 ? EXIT_UNREADABLE : result);
+    return complain_finish(result < 0 ? EXIT_UNREADABLE : result);
 }
 
 struct form {
@@ -171,18 +171,19 @@ static bool parse_min(const char *text, uint64_t *bytes) {
 static int cmd_report_take_option(struct choice *choice, int option, char **argv) {
     switch (option) {
     case OPTION_BY:
-        if (!view_parse(optarg, &choice->view))
-            return usage_error("report", "--by=%s: not model, node, run, site, module or thread", TEXT_SAFE(optarg));
+        if (!groups_view_parse(optarg, &choice->view))
+            return complain_usage("report", "--by=%s: not model, node, run, site, module or thread", TEXT_SAFE(optarg));
         choice->view_given = true;
         return 0;
     case OPTION_TOP:
-        if (!top_parse(optarg, &choice->top)) return usage_error("report", "--top=%s: not a number", TEXT_SAFE(optarg));
+        if (!top_parse(optarg, &choice->top))
+            return complain_usage("report", "--top=%s: not a number", TEXT_SAFE(optarg));
         choice->top_given = true;
         return 0;
     case OPTION_MIN:
         choice->min_given = true;
         if (parse_min(optarg, &choice->min)) return 0;
-        return usage_error("report", "--min=%s: not a size like 64K or 1M", TEXT_SAFE(optarg));
+        return complain_usage("report", "--min=%s: not a size like 64K or 1M", TEXT_SAFE(optarg));
     case OPTION_PYTHON:
         choice->python = true;
         return 0;
@@ -194,20 +195,20 @@ static int cmd_report_take_option(struct choice *choice, int option, char **argv
         return 0;
     case OPTION_MATCH:
         choice->match = optarg;
-        return *optarg ? 0 : usage_error("report", "--match= matches everything: give it a text");
+        return *optarg ? 0 : complain_usage("report", "--match= matches everything: give it a text");
     case OPTION_PEAK:
     case OPTION_CHURN:
-        if (choice->measure != MEASURE_LIVE) return usage_error("report", "--peak and --churn exclude each other");
+        if (choice->measure != MEASURE_LIVE) return complain_usage("report", "--peak and --churn exclude each other");
         choice->measure = option == OPTION_PEAK ? MEASURE_PEAK : MEASURE_ALLOCATED;
         return 0;
     case 'o':
         choice->page = optarg;
         return 0;
     default:
-        if (option < OPTION_FORM) return option_error("report", option, argv);
+        if (option < OPTION_FORM) return complain_option("report", option, argv);
         const struct form *form = &forms[option - OPTION_FORM];
         if (choice->form && choice->form != form->option)
-            return usage_error("report", "%s and %s exclude each other", choice->form, form->option);
+            return complain_usage("report", "%s and %s exclude each other", choice->form, form->option);
         choice->form = form->option;
         choice->write = form->write;
         return 0;
@@ -225,12 +226,12 @@ static bool is_curve(int (*write)(const struct report *report)) {
 
 /* Perfetto has owners and no call stacks. */
 static int check_perfetto(const struct choice *choice) {
-    if (choice->view_given) return usage_error("report", "--by does not go with --perfetto, which has all owners");
-    if (choice->match) return usage_error("report", "--match does not go with --perfetto, which has no call stacks");
+    if (choice->view_given) return complain_usage("report", "--by does not go with --perfetto, which has all owners");
+    if (choice->match) return complain_usage("report", "--match does not go with --perfetto, which has no call stacks");
     if (choice->measure != MEASURE_LIVE)
-        return usage_error("report", "--perfetto has what is live over time: no other measure");
+        return complain_usage("report", "--perfetto has what is live over time: no other measure");
     if (isatty(STDOUT_FILENO))
-        return usage_error("report", "--perfetto writes a binary file: send it to one with > FILE");
+        return complain_usage("report", "--perfetto writes a binary file: send it to one with > FILE");
     return EXIT_FINE;
 }
 
@@ -238,21 +239,22 @@ static int check_perfetto(const struct choice *choice) {
 static int check_usage(const struct choice *choice) {
     bool profile = is_profile(choice->write), massif = choice->write == report_massif;
     const char *with_stacks = "--folded, --pprof, --speedscope or --massif";
-    if (choice->python && !profile && !massif) return usage_error("report", "--python goes with %s", with_stacks);
-    if (choice->min_given && !profile && !massif) return usage_error("report", "--min goes with %s", with_stacks);
-    if (massif && choice->top_given) return usage_error("report", "--top does not go with --massif: --min does");
+    if (choice->python && !profile && !massif) return complain_usage("report", "--python goes with %s", with_stacks);
+    if (choice->min_given && !profile && !massif) return complain_usage("report", "--min goes with %s", with_stacks);
+    if (massif && choice->top_given) return complain_usage("report", "--top does not go with --massif: --min does");
     if (massif && choice->measure != MEASURE_LIVE)
-        return usage_error("report", "--massif has what is live, and the peak: no other measure");
+        return complain_usage("report", "--massif has what is live, and the peak: no other measure");
     if (choice->view_given && (massif || choice->write == report_csv) && choice->view != BY_SITE)
-        return usage_error("report", "--by=%s: %s is by site", view_name(choice->view), choice->form);
-    if (choice->min_given && choice->top_given) return usage_error("report", "--min and --top exclude each other");
+        return complain_usage("report", "--by=%s: %s is by site", groups_view_name(choice->view), choice->form);
+    if (choice->min_given && choice->top_given) return complain_usage("report", "--min and --top exclude each other");
     if (profile && choice->view_given && choice->view != BY_MODEL && choice->view != BY_NODE && choice->view != BY_RUN)
-        return usage_error("report", "--by=%s: %s is by model, node or run", view_name(choice->view), choice->form);
+        return complain_usage("report", "--by=%s: %s is by model, node or run", groups_view_name(choice->view),
+                              choice->form);
     if (choice->write == report_pprof && isatty(STDOUT_FILENO))
-        return usage_error("report", "--pprof writes a compressed file: send it to one with > FILE");
+        return complain_usage("report", "--pprof writes a compressed file: send it to one with > FILE");
     if (choice->form && (innermost_shows_all() || symbol_text_is_absolute()))
-        return usage_error("report", "--all-frames and --absolute go with text");
-    if (choice->page && choice->write != report_html) return usage_error("report", "-o goes with --html");
+        return complain_usage("report", "--all-frames and --absolute go with text");
+    if (choice->page && choice->write != report_html) return complain_usage("report", "-o goes with --html");
     return choice->write == report_perfetto ? check_perfetto(choice) : EXIT_FINE;
 }
 
@@ -287,7 +289,7 @@ int cmd_report(int argc, char **argv) {
     }
     int code = EXIT_FINE;
     if (argc - optind != 1 && !(is_curve(choice.write) && argc > optind))
-        return usage_error("report", "one FILE or PID is needed");
+        return complain_usage("report", "one FILE or PID is needed");
     if ((code = check_usage(&choice)) != EXIT_FINE) return code;
     if (choice.write == report_html && (code = html_page_check("report", choice.page)) != EXIT_FINE) return code;
     for (; code == EXIT_FINE && optind < argc; optind++) code = report_show(argv[optind], &choice, optind + 1 < argc);

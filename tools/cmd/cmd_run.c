@@ -29,7 +29,7 @@ static int cmd_run_help(void) {
            "Exit code: that of CMD; 128+N when signal N killed it; 127 not found;\n"
            "126 not executable; 2 wrong usage.\n",
            start_help);
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 static int cmd_run_execute(struct start *start, bool quiet) {
@@ -73,8 +73,9 @@ int cmd_run(int argc, char **argv) {
         if (code != EXIT_FINE) return code;
     }
     if (start.verify && start.from_cupti)
-        return usage_error("run", "--cupti has nothing to compare CUPTI with: give one of it and --verify-with-cupti");
-    if (optind == argc) return usage_error("run", "no command given");
+        return complain_usage("run",
+                              "--cupti has nothing to compare CUPTI with: give one of it and --verify-with-cupti");
+    if (optind == argc) return complain_usage("run", "no command given");
     int code = start_prepare(&start, argv + optind);
     if (code != EXIT_FINE) return code;
     return becomes ? start_become(&start) : cmd_run_execute(&start, quiet);

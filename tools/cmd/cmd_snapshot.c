@@ -3,7 +3,7 @@
 #include "tools/cmd/commands.h"
 #include "tools/reader/nvml_image.h"
 #include "tools/subject/outfile.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/subject/subject.h"
 #include "tools/base/text.h"
 #include "tools/subject/writer.h"
@@ -24,7 +24,7 @@ static int cmd_snapshot_help(void) {
          "            memstow file of yours is replaced, anything else is refused\n"
          "\n"
          "Exit code: 0 fine, 2 wrong usage, 3 no such process, not tracked or not written.");
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 static void default_name(const struct snap_header *header, pid_t pid, char *name, size_t size) {
@@ -73,7 +73,7 @@ static int snapshot_take(pid_t pid, const char *output) {
     subject_close(&subject);
     if (code != EXIT_FINE) return code;
     puts(output ? output : name);
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 int cmd_snapshot(int argc, char **argv) {
@@ -83,11 +83,11 @@ int cmd_snapshot(int argc, char **argv) {
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
         if (option == 'h') return cmd_snapshot_help();
-        if (option != 'o') return option_error("snapshot", option, argv);
+        if (option != 'o') return complain_option("snapshot", option, argv);
         output = optarg;
     }
-    if (argc - optind != 1) return usage_error("snapshot", "one PID is needed");
+    if (argc - optind != 1) return complain_usage("snapshot", "one PID is needed");
     pid_t pid = process_parse(argv[optind]);
-    if (!pid) return usage_error("snapshot", "%s is not a PID", TEXT_SAFE(argv[optind]));
+    if (!pid) return complain_usage("snapshot", "%s is not a PID", TEXT_SAFE(argv[optind]));
     return snapshot_take(pid, output);
 }

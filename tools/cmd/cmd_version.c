@@ -19,5 +19,5 @@ int cmd_version(int argc, char **argv) {
     printf("files      %d.%d\n", SNAP_MAJOR, SNAP_MINOR);
     puts("allocators " MEMSTOW_ALLOCATORS);
     printf("libraries  elfutils %s, protobuf-c %s, zlib %s\n", dwfl_version(NULL), protobuf_c_version(), zlibVersion());
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }

@@ -6,7 +6,7 @@
 #include "tools/base/duration.h"
 #include "tools/watch/leftovers.h"
 #include "tools/watch/observe.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/launch/start.h"
 #include "tools/views/status.h"
 #include "tools/base/text.h"
@@ -68,7 +68,7 @@ static int cmd_watch_help(void) {
            "Exit code: that of CMD, as for 'memstow run'; with --strict 1 if that is 0 and\n"
            "something is left; 2 wrong usage; 3 there is no process PID.\n",
            start_help);
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 static struct text since_text(const struct watch *watch) { return text_duration(duration_now() - watch->since_ns); }
@@ -220,7 +220,7 @@ static int tell_now(const struct watch *watch) {
     else
         printf("pid %d has ended meanwhile\n", (int)watch->pid);
     family_end(&family);
-    return result < 0 ? EXIT_UNREADABLE : finish_output(EXIT_FINE);
+    return result < 0 ? EXIT_UNREADABLE : complain_finish(EXIT_FINE);
 }
 
 /* Returns 0, or an exit code after a complaint. */
@@ -229,10 +229,11 @@ static int cmd_watch_take_option(struct watch *watch, int option, char **argv) {
     switch (option) {
     case OPTION_PID:
         if ((watch->pid = process_parse(optarg))) return 0;
-        return usage_error("watch", "--pid=%s: not a PID", TEXT_SAFE(optarg));
+        return complain_usage("watch", "--pid=%s: not a PID", TEXT_SAFE(optarg));
     case OPTION_GRACE:
         if (duration_parse(optarg, &watch->grace_ns)) return 0;
-        return usage_error("watch", "--grace=%s: not a time like 60s, 500ms or 2m, a day at most", TEXT_SAFE(optarg));
+        return complain_usage("watch", "--grace=%s: not a time like 60s, 500ms or 2m, a day at most",
+                              TEXT_SAFE(optarg));
     case OPTION_STRICT:
         watch->strict = true;
         return 0;
@@ -245,7 +246,7 @@ static int cmd_watch_take_option(struct watch *watch, int option, char **argv) {
     case OPTION_SERVER_MODE:
         watch->exempts = true;
         if (exempt_take(&watch->exempt, optarg)) return 0;
-        return usage_error("watch", "--server-mode: a name is empty, or there are more than %d", EXEMPT_NAMES_MOST);
+        return complain_usage("watch", "--server-mode: a name is empty, or there are more than %d", EXEMPT_NAMES_MOST);
     default:
         return start_option(&watch->start, option, argv);
     }
@@ -269,8 +270,9 @@ int cmd_watch(int argc, char **argv) {
         int code = cmd_watch_take_option(&watch, option, argv);
         if (code != EXIT_FINE) return code;
     }
-    if (watch.pid && (watch.of_command || optind < argc)) return usage_error("watch", "--pid goes with --grace only");
-    if (!watch.pid && optind == argc) return usage_error("watch", "no command given");
+    if (watch.pid && (watch.of_command || optind < argc))
+        return complain_usage("watch", "--pid goes with --grace only");
+    if (!watch.pid && optind == argc) return complain_usage("watch", "no command given");
     if (watch.pid) return tell_now(&watch);
     int code = start_prepare(&watch.start, argv + optind);
     if (code != EXIT_FINE) return code;

@@ -54,7 +54,7 @@ static int main_help(void) {
     puts("\n'memstow COMMAND --help' tells more. Start with:\n"
          "\n"
          "  memstow run -- python3 train.py");
-    return finish_output(EXIT_FINE);
+    return complain_finish(EXIT_FINE);
 }
 
 static int no_command(void) {

@@ -58,8 +58,8 @@ static void json_row(struct json *json, struct diff *diff, const struct groups *
         json_string(json, "module", *groups_place(groups, row) ? groups_place(groups, row) : NULL);
         json_row_stack(json, diff, row);
     }
-    json_signed(json, "growth_bytes", row_growth(row));
-    json_signed(json, "growth_blocks", row_growth_blocks(row));
+    json_signed(json, "growth_bytes", groups_row_growth(row));
+    json_signed(json, "growth_blocks", groups_row_growth_blocks(row));
     if (groups->estimated) {
         json_bool(json, "estimated", row->variance > 0);
         json_number(json, "error_bytes", estimate_error(row->variance));
@@ -75,8 +75,8 @@ static void json_row(struct json *json, struct diff *diff, const struct groups *
 static void json_omitted(struct json *json, const char *key, const struct groups *groups, size_t shown) {
     int64_t bytes = 0, blocks = 0;
     for (size_t i = shown; i < groups->ordered; i++) {
-        bytes += row_growth(groups_row(groups, i));
-        blocks += row_growth_blocks(groups_row(groups, i));
+        bytes += groups_row_growth(groups_row(groups, i));
+        blocks += groups_row_growth_blocks(groups_row(groups, i));
     }
     json_object(json, key);
     json_number(json, "rows", groups->ordered - shown);
@@ -107,7 +107,7 @@ void diff_json_to(struct diff *diff, FILE *to) {
     json_number(&json, "suppressed_bytes", diff_suppressed(diff));
     known_json(&diff->suppressions, &json);
     json_string(&json, "measure", diff->peak ? "peak" : "live");
-    json_string(&json, "by", view_name(diff->groups.view));
+    json_string(&json, "by", groups_view_name(diff->groups.view));
     json_rows(&json, diff, &diff->groups, "rows", "rows_omitted");
     json_signed(&json, "cuda_growth_bytes", diff_grown_cuda_bytes(diff));
     json_signed(&json, "cuda_growth_blocks", diff_grown_cuda_blocks(diff));

@@ -36,7 +36,7 @@ static bool is_meant(const struct groups *groups, const struct row *row) {
 
 /* The growth of an estimate beyond twice its standard error. In a damaged file the error may be anything. */
 static int64_t growth_beyond_error(const struct row *row) {
-    int64_t growth = row_growth(row), error = row->variance ? (int64_t)estimate_error(row->variance) : 0;
+    int64_t growth = groups_row_growth(row), error = row->variance ? (int64_t)estimate_error(row->variance) : 0;
     if (__builtin_sub_overflow(growth, error, &growth) || __builtin_sub_overflow(growth, error, &growth))
         return INT64_MIN;
     return growth;
@@ -44,14 +44,14 @@ static int64_t growth_beyond_error(const struct row *row) {
 
 static struct growth growth_of(const struct row *row) {
     int64_t before = (int64_t)row->side[0].live_bytes;
-    return (struct growth){growth_beyond_error(row), row_growth_blocks(row), before > 0 ? (uint64_t)before : 0};
+    return (struct growth){growth_beyond_error(row), groups_row_growth_blocks(row), before > 0 ? (uint64_t)before : 0};
 }
 
 static void limit_look(const struct diff_limits *limited, int what, bool cuda, struct over *over) {
     const struct groups *groups = &limited->groups[cuda][what];
     for (size_t i = 0; i < groups->count; i++) {
         const struct row *row = &groups->rows[i];
-        if (!is_meant(groups, row) || (over->row && row_growth(row) <= row_growth(over->row))) continue;
+        if (!is_meant(groups, row) || (over->row && groups_row_growth(row) <= groups_row_growth(over->row))) continue;
         const struct limit *limit = limits_passed(limited->limits, limited_views[what].scope, growth_of(row));
         if (limit) *over = (struct over){.limit = limit, .groups = groups, .row = row, .cuda = cuda};
     }

@@ -10,11 +10,9 @@
 
 enum { NAME_MOST = 1024 };
 
-static uint64_t diff_rows_magnitude(int64_t number) { return number < 0 ? -(uint64_t)number : (uint64_t)number; }
-
 static int by_change(const void *left, const void *right) {
     const struct row *a = *(const struct row *const *)left, *b = *(const struct row *const *)right;
-    uint64_t change = diff_rows_magnitude(row_growth(a)), other = diff_rows_magnitude(row_growth(b));
+    uint64_t change = groups_row_change(a), other = groups_row_change(b);
     if (change != other) return change > other ? -1 : 1;
     return a < b ? -1 : a > b;
 }

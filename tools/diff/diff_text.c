@@ -40,15 +40,15 @@ static const char *growth_style(int64_t growth) { return growth ? text_style(gro
 static const char *style_end(int64_t growth) { return growth ? text_style(TEXT_PLAIN) : ""; }
 
 static void print_site(struct diff *diff, const struct groups *groups, const struct row *row) {
-    struct margin margin = {.width = SITE_INDENT, .style = growth_style(row_growth(row))};
+    struct margin margin = {.width = SITE_INDENT, .style = growth_style(groups_row_growth(row))};
     struct innermost stack = {.count = 0};
     struct text_line model, node, run;
     struct text error = error_text(row);
     const struct image *image = diff_stacks(diff, row);
     if (image) innermost_of(&stack, image, diff->symbols[row->stack_side], row->stack_node);
-    margin_add(&margin, "%*s %*s %*s", GROWTH, text_size_change(row_growth(row)).s, BLOCKS,
-               text_count_change(row_growth_blocks(row)).s, GROWTH, held_text(row).s);
-    if (*error.s) margin_add(&margin, "%*s± %s", GROWTH - 2 - (int)strlen(error.s), "", error.s);
+    site_margin_add(&margin, "%*s %*s %*s", GROWTH, text_size_change(groups_row_growth(row)).s, BLOCKS,
+                    text_count_change(groups_row_growth_blocks(row)).s, GROWTH, held_text(row).s);
+    if (*error.s) site_margin_add(&margin, "%*s± %s", GROWTH - 2 - (int)strlen(error.s), "", error.s);
     site_owners(&margin, owner_name(groups, row->model, &model), owner_name(groups, row->node, &node),
                 owner_name(groups, row->run, &run));
     const char *place = groups_place(groups, row);
@@ -68,14 +68,14 @@ static int name_width(const struct diff *diff) { return text_width() - FIGURES -
 static void print_row(const struct diff *diff, const struct groups *groups, const struct row *row) {
     char label[2048];
     groups_words(groups, row, label, sizeof label);
-    printf("%s %s%12s%s", text_left(label, name_width(diff)).s, growth_style(row_growth(row)),
-           text_size_change(row_growth(row)).s, style_end(row_growth(row)));
+    printf("%s %s%12s%s", text_left(label, name_width(diff)).s, growth_style(groups_row_growth(row)),
+           text_size_change(groups_row_growth(row)).s, style_end(groups_row_growth(row)));
     if (diff->groups.estimated) printf(" %11s", error_text(row).s);
-    printf(" %12s %13s\n", text_count_change(row_growth_blocks(row)).s, held_text(row).s);
+    printf(" %12s %13s\n", text_count_change(groups_row_growth_blocks(row)).s, held_text(row).s);
 }
 
 static void print_rows(const struct diff *diff, const struct groups *groups, size_t shown) {
-    printf("%-*s %12s%s %12s %13s\n", name_width(diff), view_name(diff->groups.view), "grew by",
+    printf("%-*s %12s%s %12s %13s\n", name_width(diff), groups_view_name(diff->groups.view), "grew by",
            diff->groups.estimated ? "           ±" : "", "blocks",
            diff->peak && groups != &diff->cuda ? "peak in B" : "live in B");
     for (size_t i = 0; i < shown; i++) print_row(diff, groups, groups_row(groups, i));

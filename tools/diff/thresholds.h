@@ -1,41 +1,10 @@
-/* thresholds.h — how much growth is too much: the limits of diff and check.
- * In: "10MiB,5%,owner:1MiB,site:100x", and the growth. Out: the first limit that was passed, as text; or, if small
- * growth may pass, whether growth is fine, worth a warning, or too much. Pure. */
+/* thresholds.h — how much growth is too much, where small growth may pass.
+ * In: limits, and the growth. Out: whether it is fine, worth a warning, or too much; and the limit that was passed.
+ * Pure. */
 #ifndef MEMSTOW_THRESHOLDS_H
 #define MEMSTOW_THRESHOLDS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-enum limit_kind { LIMIT_BYTES, LIMIT_PERCENT, LIMIT_BLOCKS };
-/* What a limit applies to: all memory together, each owner, each call site. */
-enum limit_scope { LIMIT_TOTAL, LIMIT_OWNER, LIMIT_SITE, LIMIT_SCOPES };
-
-struct limit {
-    enum limit_kind kind;
-    enum limit_scope scope;
-    double value;  /* bytes, percent or blocks */
-    char text[32]; /* as the user gave it */
-};
-
-enum { LIMITS_MAX = 8 };
-struct limits {
-    struct limit list[LIMITS_MAX];
-    size_t count;
-};
-
-struct growth {
-    int64_t bytes, blocks;
-    uint64_t before; /* bytes before the growth, for percentages */
-};
-
-/* Adds limits. False: they are malformed or too many. */
-bool limits_parse(struct limits *limits, const char *string);
-/* Whether a limit has that scope. */
-bool limits_have(const struct limits *limits, enum limit_scope scope);
-/* The first limit of that scope that was passed, or NULL. New memory is over any percentage. */
-const struct limit *limits_passed(const struct limits *limits, enum limit_scope scope, struct growth growth);
+#include "tools/diff/limits.h"
 
 enum verdict { VERDICT_FINE, VERDICT_WARNING, VERDICT_FAILED };
 

@@ -144,7 +144,7 @@ static void locate_frame(struct pprof *pprof, const struct pprof_side *side, uin
     Pprof__Location location = PPROF__LOCATION__INIT;
     Pprof__Line lines[64], *all[64];
     location.id = side->first_location + id;
-    if (frame && frame_module(side->image, frame)) location.mapping_id = side->first_mapping + frame->module - 1;
+    if (frame && stack_frame_module(side->image, frame)) location.mapping_id = side->first_mapping + frame->module - 1;
     if (frame && !named->python) location.address = frame->address;
     for (; location.n_line < named->count && location.n_line < 64; location.n_line++) {
         const struct symbol *symbol = &named->symbols[location.n_line];

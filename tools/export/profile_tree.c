@@ -145,13 +145,13 @@ static int step(struct walk *walk) {
         return enter(walk, branch, amounts_of(branch), NULL);
     }
     write_merged(walk, level->below.count - level->next, sum_below(&level->below, level->next), deeper);
-    branches_clear(&level->below);
+    calltree_clear(&level->below);
     walk->depth--;
     return 0;
 }
 
 static void end_tree(struct walk *walk) {
-    while (walk->depth) branches_clear(&walk->levels[--walk->depth].below);
+    while (walk->depth) calltree_clear(&walk->levels[--walk->depth].below);
     calltree_end(&walk->tree);
 }
 

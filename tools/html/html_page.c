@@ -16,9 +16,9 @@
 extern const char html_head[], html_head_end[], html_tail[], html_tail_end[];
 
 int html_page_check(const char *command, const char *path) {
-    if (path && !*path) return usage_error(command, "-o '': not a file name");
+    if (path && !*path) return complain_usage(command, "-o '': not a file name");
     if (!path && isatty(STDOUT_FILENO))
-        return usage_error(command, "--html writes a page: send it to a file with -o FILE");
+        return complain_usage(command, "--html writes a page: send it to a file with -o FILE");
     return EXIT_FINE;
 }
 

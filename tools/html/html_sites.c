@@ -286,7 +286,7 @@ static uint64_t block_value(const struct blocks *blocks, const struct listed *it
     case BLOCK_RESIDENT:
         return item->resident;
     case BLOCK_AGE:
-        return age_ns(image, item->birth_ns) / 1000;
+        return report_age_ns(image, item->birth_ns) / 1000;
     case BLOCK_KIND:
         return item->mapping ? 2 * item->mapping->kind + (item->mapping->shared != 0) : 0;
     case BLOCK_THREAD:

@@ -45,49 +45,8 @@ void image_drop_totals(struct image *image) {
     image->total_count = image->total_capacity = 0;
 }
 
-/* The difference, or 0 if it would be negative: the counters of a killed process may have a free without its
- * allocation. */
-static uint64_t difference(uint64_t allocated, uint64_t freed) { return allocated > freed ? allocated - freed : 0; }
-
-uint64_t total_live_bytes(const struct total *total) {
-    if (total->flags & TOTAL_REMAINDER) return total->alloc_bytes - total->free_bytes;
-    return difference(total->alloc_bytes, total->free_bytes);
-}
-
-uint64_t total_live_blocks(const struct total *total) {
-    if (total->flags & TOTAL_REMAINDER) return total->alloc_blocks - total->free_blocks;
-    return difference(total->alloc_blocks, total->free_blocks);
-}
-
-uint64_t total_measure(const struct total *total, enum measure measure) {
-    return measure == MEASURE_PEAK        ? total->peak_bytes
-           : measure == MEASURE_ALLOCATED ? total->alloc_bytes
-                                          : total_live_bytes(total);
-}
-
-uint64_t total_measure_blocks(const struct total *total, enum measure measure) {
-    return measure == MEASURE_PEAK        ? total->peak_blocks
-           : measure == MEASURE_ALLOCATED ? total->alloc_blocks
-                                          : total_live_blocks(total);
-}
-
-bool total_same_site(const struct total *host, const struct total *mapped) {
-    return host->class == SNAP_HOST && mapped->class == SNAP_MAPPED && host->tag == mapped->tag &&
-           host->stack == mapped->stack && host->module == mapped->module &&
-           (host->flags & ~TOTAL_INEXACT) == (mapped->flags & ~TOTAL_INEXACT);
-}
-
 double image_variance(const struct image *image, const struct total *total, enum measure measure) {
     return image->variances ? image->variances[total - image->totals][measure] : 0;
-}
-
-void sum_add(struct sum *sum, const struct total *total) {
-    sum->alloc_bytes += total->alloc_bytes;
-    sum->alloc_blocks += total->alloc_blocks;
-    sum->free_bytes += total->free_bytes;
-    sum->free_blocks += total->free_blocks;
-    sum->live_bytes += total_live_bytes(total);
-    sum->live_blocks += total_live_blocks(total);
 }
 
 void image_sum(struct image *image) {
@@ -97,12 +56,13 @@ void image_sum(struct image *image) {
         const struct total *total = &image->totals[i];
         image->inexact += total->flags & TOTAL_INEXACT;
         if (total->flags & TOTAL_INHERITED)
-            sum_add(&image->inherited, total);
+            total_sum_add(&image->inherited, total);
         else
-            sum_add(total->class == SNAP_MAPPED ? &image->mapped : &image->host, total);
+            total_sum_add(total->class == SNAP_MAPPED ? &image->mapped : &image->host, total);
     }
     /* For inherited memory only frees are counted. The header has the memory that existed at the fork. */
-    image->inherited.live_bytes = difference(image->header.inherited_bytes, image->inherited.free_bytes);
+    uint64_t existed = image->header.inherited_bytes, freed = image->inherited.free_bytes;
+    image->inherited.live_bytes = existed > freed ? existed - freed : 0;
 }
 
 void image_sum_rss(struct image *image) {

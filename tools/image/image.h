@@ -122,7 +122,6 @@ struct image {
 void image_clear(struct image *image);
 /* Frees the totals once they are added up. Sites can still be looked up. */
 void image_drop_totals(struct image *image);
-void sum_add(struct sum *sum, const struct total *total);
 /* Adds up host, mapped and inherited. */
 void image_sum(struct image *image);
 
@@ -130,8 +129,14 @@ void image_sum(struct image *image);
  * not. */
 void image_sum_rss(struct image *image);
 
+/* total.c */
+void total_sum_add(struct sum *sum, const struct total *total);
 uint64_t total_live_bytes(const struct total *total); /* never negative, except for TOTAL_REMAINDER */
 uint64_t total_live_blocks(const struct total *total);
+uint64_t total_measure(const struct total *total, enum measure measure); /* bytes */
+uint64_t total_measure_blocks(const struct total *total, enum measure measure);
+/* Whether two neighbouring totals are the two classes of one site. */
+bool total_same_site(const struct total *host, const struct total *mapped);
 
 /* Never NULL; "" for an offset outside the file. */
 const char *image_string(const struct image *image, uint32_t offset);
@@ -141,11 +146,6 @@ const char *image_fact(const struct image *image, uint32_t key);
 const char *image_module(const struct image *image, uint32_t module);
 /* As image_module, but text to show; never NULL. */
 const char *image_module_name(const struct image *image, uint32_t module);
-uint64_t total_measure(const struct total *total, enum measure measure); /* bytes */
-uint64_t total_measure_blocks(const struct total *total, enum measure measure);
-
-/* Whether two neighbouring totals are the two classes of one site. */
-bool total_same_site(const struct total *host, const struct total *mapped);
 /* Variance of the total's bytes; 0: they are exact. */
 double image_variance(const struct image *image, const struct total *total, enum measure measure);
 

@@ -157,7 +157,8 @@ static int check_output(const struct start *start) {
     const char *name = base_name(start->argv[0]);
     if (!template_expand(&start->template, name, 0, path, sizeof path) &&
         !template_expand(&start->template, name, getpid(), path, sizeof path))
-        return usage_error(start->subcommand, "-o %s: name is too long", TEXT_SAFE(start->output ? start->output : ""));
+        return complain_usage(start->subcommand, "-o %s: name is too long",
+                              TEXT_SAFE(start->output ? start->output : ""));
     if (outfile_check(path, error, sizeof error) < 0) {
         complain("%s", error);
         return EXIT_USAGE;
@@ -243,7 +244,7 @@ int start_prepare(struct start *start, char **argv) {
     char error[4400];
     start->argv = argv;
     if (template_make(&start->template, start->output, error, sizeof error) < 0)
-        return usage_error(start->subcommand, "%s", error);
+        return complain_usage(start->subcommand, "%s", error);
     int code = check_output(start);
     if (code == EXIT_FINE) code = look_at_program(start);
     if (code != EXIT_FINE) return code;
@@ -288,32 +289,32 @@ int start_option(struct start *start, int option, char **argv) {
         return 0;
     case START_STACKS:
         if (take_stacks(start, optarg)) return 0;
-        return usage_error(command, "--stacks=%s: not full, none or sample[:BYTES], 1 to 1T", TEXT_SAFE(optarg));
+        return complain_usage(command, "--stacks=%s: not full, none or sample[:BYTES], 1 to 1T", TEXT_SAFE(optarg));
     case START_STACK_MEMORY:
         if (valid_size(optarg, STACK_MEMORY_LEAST, INT64_MAX, &start->stack_memory)) return 0;
-        return usage_error(command, "--stack-memory=%s: not a size like 64M or 1G, 64K at least", TEXT_SAFE(optarg));
+        return complain_usage(command, "--stack-memory=%s: not a size like 64M or 1G, 64K at least", TEXT_SAFE(optarg));
     case START_ALLOCATOR:
         start->allocator = optarg;
         if (valid_allocator(optarg)) return 0;
-        return usage_error(command, "--allocator=%s: not keep or mimalloc", TEXT_SAFE(optarg));
+        return complain_usage(command, "--allocator=%s: not keep or mimalloc", TEXT_SAFE(optarg));
     case START_FOLLOW:
         start->follow = optarg;
         if (valid_follow(optarg)) return 0;
-        return usage_error(command, "--follow=%s: not all, none or names, separated by commas", TEXT_SAFE(optarg));
+        return complain_usage(command, "--follow=%s: not all, none or names, separated by commas", TEXT_SAFE(optarg));
     case START_PRESSURE:
         start->pressure = optarg;
         if (valid_pressure(optarg)) return 0;
-        return usage_error(command, "--pressure=%s: not 90%%, 4G, psi:20%% or some of them with commas, and 'kept'",
-                           TEXT_SAFE(optarg));
+        return complain_usage(command, "--pressure=%s: not 90%%, 4G, psi:20%% or some of them with commas, and 'kept'",
+                              TEXT_SAFE(optarg));
     case START_IDLE:
         start->idle = optarg;
         if (valid_idle(optarg)) return 0;
-        return usage_error(command, "--idle=%s: not a number of seconds", TEXT_SAFE(optarg));
+        return complain_usage(command, "--idle=%s: not a number of seconds", TEXT_SAFE(optarg));
     case START_PYTHON_OBJECTS:
         start->python_objects = true;
         return 0;
     default:
-        return option_error(command, option, argv);
+        return complain_option(command, option, argv);
     }
 }
 

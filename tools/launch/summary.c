@@ -7,7 +7,7 @@
 #include "tools/reader/last_word.h"
 #include "tools/image/lost.h"
 #include "tools/reader/misuse_image.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/reader/image_load.h"
 #include "tools/reader/reader.h"
 #include "tools/base/text.h"

@@ -5,7 +5,7 @@
 #include "tools/base/duration.h"
 #include "tools/subject/live.h"
 #include "tools/subject/outfile.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/leaks/series.h"
 #include "tools/base/text.h"
 #include "tools/subject/writer.h"

@@ -70,7 +70,7 @@ static bool is_library(const char *file) {
 }
 
 static void hash_frame(const struct image *image, const struct snap_frame *frame, uint64_t *key) {
-    const struct snap_code *code = frame_code(image, frame);
+    const struct snap_code *code = stack_frame_code(image, frame);
     *key = hash_text(hash_text(*key, image_string(image, code->name)), image_string(image, code->file));
     *key = bytes_hash(*key, &frame->line, sizeof frame->line);
 }
@@ -84,7 +84,7 @@ static bool hash_line(const struct image *image, uint32_t stack, uint64_t *key) 
         const struct snap_frame *frame = stack_frame(image, frames[i]);
         if (!innermost_is_python(image, frames[i])) continue;
         if (!first) first = frame;
-        if (is_library(image_string(image, frame_code(image, frame)->file))) continue;
+        if (is_library(image_string(image, stack_frame_code(image, frame)->file))) continue;
         first = frame;
         break;
     }

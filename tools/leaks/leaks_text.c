@@ -137,7 +137,8 @@ static void print_retired_one(const struct leaks *self, const struct leaks_view 
     struct margin margin = {.width = INDENT};
     struct text_line name;
     char line[1200], times[64] = "";
-    margin_add(&margin, "%*s %*s", FIRST, text_size(retired->rest_bytes).s, SECOND, text_count(retired->rest_blocks).s);
+    site_margin_add(&margin, "%*s %*s", FIRST, text_size(retired->rest_bytes).s, SECOND,
+                    text_count(retired->rest_blocks).s);
     print_holders(&margin, retired->holder);
     print_holders(&margin, retired->other);
     if (retired->owners > 1) snprintf(times, sizeof times, "%s of ", text_count(retired->owners).s);
@@ -208,8 +209,8 @@ static void print_finding(const struct leaks *self, const struct leaks_view *vie
     if (site)
         otherwise = self->sites->sampled ? "(stacks are sampled: only owners are exact)"
                                          : image_module_name(self->image, site->module);
-    margin_add(&margin, "%*s %*s", FIRST, text_size_change((int64_t)finding->judged.bytes_per_run).s, SECOND,
-               text_size(finding->live_bytes).s);
+    site_margin_add(&margin, "%*s %*s", FIRST, text_size_change((int64_t)finding->judged.bytes_per_run).s, SECOND,
+                    text_size(finding->live_bytes).s);
     print_holders(&margin, finding->holder);
     print_owners(self, &margin, finding);
     print_evidence(self, &margin, finding);

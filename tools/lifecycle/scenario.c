@@ -123,7 +123,7 @@ static int take_observe(struct line *line) {
 
 static int take_repeat(struct line *line) {
     unsigned long number;
-    if (!count_parse(line->value, 1, REPEAT_MOST, &number))
+    if (!size_parse_count(line->value, 1, REPEAT_MOST, &number))
         return line_fault(line, line->value, "not a number from 1 to 10000");
     line->scenario->repeat = (unsigned)number;
     return 0;
@@ -131,7 +131,7 @@ static int take_repeat(struct line *line) {
 
 static int take_port(struct line *line) {
     unsigned long number;
-    if (!count_parse(line->value, 0, UINT16_MAX, &number)) return line_fault(line, line->value, "not a port");
+    if (!size_parse_count(line->value, 0, UINT16_MAX, &number)) return line_fault(line, line->value, "not a port");
     line->scenario->port = (uint16_t)number;
     return 0;
 }
@@ -149,7 +149,7 @@ static int take_exits(struct line *line) {
     char *rest = NULL;
     for (char *word = strtok_r(line->value, " \t,", &rest); word; word = strtok_r(NULL, " \t,", &rest)) {
         unsigned long status;
-        if (!count_parse(word, 0, 255, &status)) return line_fault(line, word, "not an exit status, 0 to 255");
+        if (!size_parse_count(word, 0, 255, &status)) return line_fault(line, word, "not an exit status, 0 to 255");
         if (scenario->exit_count == SCENARIO_EXITS_MOST) return line_fault(line, word, "more statuses than can be");
         scenario->exits[scenario->exit_count++] = (int)status;
     }

@@ -2,7 +2,7 @@
 #include "tools/proc/holdings.h"
 #include "tools/base/list.h"
 #include "tools/base/duration.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/proc/sockets.h"
 #include "tools/proc/waits.h"
 

@@ -1,7 +1,7 @@
 /* proc_table.c — see proc_table.h. */
 #include "tools/proc/proc_table.h"
 #include "tools/base/list.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 
 #include <dirent.h>
 #include <errno.h>

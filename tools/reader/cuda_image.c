@@ -78,8 +78,8 @@ static void cuda_image_add_up(struct cuda_image *cuda) {
     for (size_t i = 0; i < cuda->site_count; i++) {
         uint32_t kind = cuda->sites[i].kind;
         if (kind >= SNAP_CUDA_KINDS) kind = cuda->sites[i].kind = 0;
-        sum_add(&cuda->kinds[kind], &cuda->totals[i]);
-        if (snap_cuda_on_device(kind)) sum_add(&cuda->device, &cuda->totals[i]);
+        total_sum_add(&cuda->kinds[kind], &cuda->totals[i]);
+        if (snap_cuda_on_device(kind)) total_sum_add(&cuda->device, &cuda->totals[i]);
     }
 }
 

@@ -139,7 +139,7 @@ struct listed *report_listed(const struct report *report, bool large, bool mappi
 
 /* "exited", "still running" … */
 struct text_line report_state(const struct image *image);
-const char *mapping_kind_name(uint32_t kind);
-uint64_t age_ns(const struct image *image, uint64_t birth_ns);
+const char *report_mapping_kind(uint32_t kind);
+uint64_t report_age_ns(const struct image *image, uint64_t birth_ns);
 
 #endif

@@ -71,8 +71,8 @@ static void print_row(const struct report *report, const struct block_row *row) 
         snprintf(size, sizeof size, "%s", text_size(item->size).s);
     int pad = SIZE - text_columns(size);
     printf("  %*s%s %*s  %-*s  %s\n", pad > 0 ? pad : 0, "", size, AGE,
-           text_duration(age_ns(report->image, item->birth_ns)).s, KIND,
-           item->mapping ? mapping_kind_name(item->mapping->kind) : "block",
+           text_duration(report_age_ns(report->image, item->birth_ns)).s, KIND,
+           item->mapping ? report_mapping_kind(item->mapping->kind) : "block",
            report_blocks_place_of(report, item->site, text_width() - FIGURES).s);
 }
 

@@ -110,7 +110,7 @@ static void json_block(struct json *json, const struct image *image, const struc
         json_null(json, "part_of");
     json_bool(json, "exported", block->flags & SNAP_CUDA_EXPORTED);
     json_bool(json, "bound", block->flags & SNAP_CUDA_BOUND);
-    json_real(json, "age_seconds", (double)age_ns(image, block->birth_ns) / 1e9);
+    json_real(json, "age_seconds", (double)report_age_ns(image, block->birth_ns) / 1e9);
     report_json_tag(json, image, cuda_block_tag(&image->cuda, block));
     json_end_object(json);
 }

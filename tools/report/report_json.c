@@ -398,11 +398,11 @@ static void json_listed(struct json *json, const struct report *report, const st
         json_number(json, "resident_bytes", item->resident);
     else
         json_null(json, "resident_bytes");
-    json_real(json, "age_seconds", (double)age_ns(image, item->birth_ns) / 1e9);
+    json_real(json, "age_seconds", (double)report_age_ns(image, item->birth_ns) / 1e9);
     report_json_tag(json, image, total ? total->tag : 0);
     json_string(json, "module", total ? image_module(image, total->module) : NULL);
     if (item->mapping) {
-        json_string(json, "kind", mapping_kind_name(item->mapping->kind));
+        json_string(json, "kind", report_mapping_kind(item->mapping->kind));
         json_bool(json, "shared", item->mapping->shared);
         json_number(json, "tid", item->thread);
     }

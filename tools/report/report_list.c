@@ -120,7 +120,7 @@ struct text_line report_state(const struct image *image) {
     return line;
 }
 
-const char *mapping_kind_name(uint32_t kind) {
+const char *report_mapping_kind(uint32_t kind) {
     switch (kind) {
     case SNAP_MAP_ANONYMOUS:
         return "anonymous";
@@ -135,7 +135,7 @@ const char *mapping_kind_name(uint32_t kind) {
     }
 }
 
-uint64_t age_ns(const struct image *image, uint64_t birth_ns) {
+uint64_t report_age_ns(const struct image *image, uint64_t birth_ns) {
     uint64_t now = image_now(image);
     return now > birth_ns ? now - birth_ns : 0;
 }

@@ -22,9 +22,10 @@ static void print_site(const struct report *report, const struct listed_site *si
     struct total sum = report_site(report->image, site);
     struct text error = text_size(site_error(report, site));
     innermost_of(&stack, report->image, report->symbols, sum.stack);
-    margin_add(&margin, "  %10s %11s", text_size(site->bytes).s,
-               text_count(total_measure_blocks(&sum, report->measure)).s);
-    if (site_error(report, site)) margin_add(&margin, "%*s± %s", SITE_BYTES - 2 - (int)strlen(error.s), "", error.s);
+    site_margin_add(&margin, "  %10s %11s", text_size(site->bytes).s,
+                    text_count(total_measure_blocks(&sum, report->measure)).s);
+    if (site_error(report, site))
+        site_margin_add(&margin, "%*s± %s", SITE_BYTES - 2 - (int)strlen(error.s), "", error.s);
     const struct snap_tag *tag = image_tag(report->image, sum.tag);
     struct text_line model;
     site_owners(&margin, image_owner_words(report->image, tag->model, model.s, sizeof model.s),

@@ -94,7 +94,7 @@ static int limb_follow(struct tree_print *print, struct limb *limb) {
     struct branches next;
     for (; print->frames_left; print->frames_left--) {
         if (add_line(limb, &branch) < 0 || calltree_expand(&print->tree, &branch, &next) < 0) return -1;
-        branches_clear(&limb->below);
+        calltree_clear(&limb->below);
         limb->below = next;
         size_t worthy = count_worthy(print, &limb->below);
         if (worthy != 1 || !goes_on(print, limb, &limb->below.list[0])) return (int)worthy;
@@ -127,7 +127,7 @@ static bool divides_in_allocator(const struct tree_print *print, const struct li
 static void limb_divide(struct tree_print *print, size_t index, size_t parts) {
     struct limb *limb = &print->limbs[index];
     if (divides_in_allocator(print, limb, parts)) {
-        branches_clear(&limb->below);
+        calltree_clear(&limb->below);
         return;
     }
     if (print->count + parts > LIMBS_MOST) return;
@@ -362,7 +362,7 @@ static int print_tree(struct tree_print *print) {
 static void tree_print_clear(struct tree_print *print) {
     for (size_t i = 0; i < print->count; i++) {
         free(print->limbs[i].lines);
-        branches_clear(&print->limbs[i].below);
+        calltree_clear(&print->limbs[i].below);
     }
     free(print->limbs);
     calltree_end(&print->tree);

@@ -34,7 +34,7 @@ const char *report_text_nothing(enum measure measure) {
 
 void report_text_view(const struct report *report, enum view view) {
     if (report->match && view != BY_THREAD)
-        text_heading("By %s, of call stacks with \"%s\"", view_name(view), text_fit(report->match, 40).s);
+        text_heading("By %s, of call stacks with \"%s\"", groups_view_name(view), text_fit(report->match, 40).s);
     else
-        text_heading("By %s", view_name(view));
+        text_heading("By %s", groups_view_name(view));
 }

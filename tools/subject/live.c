@@ -1,7 +1,7 @@
 /* live.c — see live.h. There is no registry: the ledger is a shared writable mapping of the process, known by its
  * magic. */
 #include "tools/subject/live.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/base/program.h"
 #include "tools/reader/reader.h"
 

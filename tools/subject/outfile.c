@@ -1,6 +1,6 @@
 /* outfile.c — see outfile.h. */
 #include "tools/subject/outfile.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/reader/reader.h"
 #include "tools/base/text.h"
 

@@ -4,7 +4,7 @@
 #include "tools/base/progress.h"
 #include "tools/subject/live.h"
 #include "tools/subject/measure.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/reader/image_load.h"
 #include "tools/reader/reader.h"
 #include "tools/base/text.h"
@@ -86,10 +86,10 @@ int subject_check_order(const char *command, const struct subject *subject, cons
                         struct subject_before *before) {
     uint64_t now = image_now(&subject->image);
     if (before->taken_ns && !image_same_process(&subject->image.header, &before->header))
-        return usage_error(command, "%s is of another process than the file before it", TEXT_SAFE(argument));
+        return complain_usage(command, "%s is of another process than the file before it", TEXT_SAFE(argument));
     if (!image_knows_now(&subject->image) && now < before->taken_ns) now = before->taken_ns;
     if (now < before->taken_ns)
-        return usage_error(command, "%s was taken earlier than the file before it", TEXT_SAFE(argument));
+        return complain_usage(command, "%s was taken earlier than the file before it", TEXT_SAFE(argument));
     before->header = subject->image.header;
     before->taken_ns = now;
     return EXIT_FINE;

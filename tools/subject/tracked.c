@@ -1,7 +1,7 @@
 /* tracked.c — see tracked.h. */
 #include "tools/subject/tracked.h"
 #include "tools/base/list.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/reader/reader.h"
 #include "tools/subject/live.h"
 

@@ -8,7 +8,7 @@
 
 static const struct snap_code *code_of(const struct image *image, uint32_t id) {
     const struct snap_frame *frame = stack_frame(image, id);
-    return frame ? frame_code(image, frame) : NULL;
+    return frame ? stack_frame_code(image, frame) : NULL;
 }
 
 bool innermost_is_import(const struct image *image, uint32_t id) {

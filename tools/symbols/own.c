@@ -43,7 +43,7 @@ static bool is_library(const char *path) {
 /* 1: the code is memstow's; 0: it is other code; -1: it says nothing, so the caller decides. */
 static int verdict(const struct image *image, uint32_t id) {
     const struct snap_frame *frame = stack_frame(image, id);
-    const struct snap_code *code = frame ? frame_code(image, frame) : NULL;
+    const struct snap_code *code = frame ? stack_frame_code(image, frame) : NULL;
     const char *file = code ? image_string(image, code->file) : "";
     return *file && !is_library(file) ? own_file(file) : -1;
 }

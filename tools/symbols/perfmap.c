@@ -5,7 +5,7 @@
 #include "preload/shared/os.h"
 #include "tools/symbols/perfmap.h"
 #include "tools/base/list.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 
 #include <ctype.h>
 #include <fcntl.h>

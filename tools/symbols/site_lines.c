@@ -7,7 +7,7 @@
 
 enum { FRAME_INDENT = 3 }; /* "py " */
 
-void margin_add(struct margin *margin, const char *format, ...) {
+void site_margin_add(struct margin *margin, const char *format, ...) {
     va_list arguments;
     if (margin->count == sizeof margin->lines / sizeof *margin->lines) return;
     va_start(arguments, format);

@@ -13,7 +13,7 @@ struct margin {
     char lines[2][80];
 };
 
-void margin_add(struct margin *margin, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void site_margin_add(struct margin *margin, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints one line; text may be "". */
 void site_line(struct margin *margin, const char *text);
 /* Prints the owners on as few lines as possible; NULL for missing ones. */

@@ -173,7 +173,7 @@ static const char *name_made_code(struct symbols *symbols, uint64_t address) {
 /* Looks up the call before a return address, because the address itself may already belong to the next line or
  * function. */
 static struct named_frame *name_native(struct symbols *symbols, const struct snap_frame *frame) {
-    const struct snap_module *module = frame_module(symbols->image, frame);
+    const struct snap_module *module = stack_frame_module(symbols->image, frame);
     uint64_t address = frame->address - (module ? module->bias : 0);
     uint64_t call = address - !(frame->code & SNAP_FRAME_INTERRUPTED);
     size_t count = module ? symbols_look_up(symbols, (uint32_t)(module - symbols->image->modules), call) : 0;
@@ -190,7 +190,7 @@ const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id) {
     const struct snap_frame *frame = stack_frame(symbols->image, id);
     if (!frame) return nameless;
     if (!symbols->frames[id]) {
-        const struct snap_code *code = frame_code(symbols->image, frame);
+        const struct snap_code *code = stack_frame_code(symbols->image, frame);
         struct named_frame *named = code ? name_python(symbols, frame, code) : name_native(symbols, frame);
         symbols->frames[id] = named ? named : nameless;
     }

@@ -168,11 +168,11 @@ int calltree_expand(struct calltree *tree, const struct branch *branch, struct b
     if (parts.count > tree->steps_left) parts.count = 0;
     tree->steps_left -= parts.count;
     if (result == 0) result = make_branches(tree, &parts, branches);
-    if (result < 0) branches_clear(branches);
+    if (result < 0) calltree_clear(branches);
     return result;
 }
 
-void branches_clear(struct branches *branches) {
+void calltree_clear(struct branches *branches) {
     free(branches->list);
     free(branches->parts);
     *branches = (struct branches){0};

@@ -52,6 +52,6 @@ int calltree_begin(struct calltree *tree, const struct image *image, uint64_t *b
 void calltree_end(struct calltree *tree);
 /* The callees of a branch; NULL: the outermost frames. Returns 0 or -1. */
 int calltree_expand(struct calltree *tree, const struct branch *branch, struct branches *branches);
-void branches_clear(struct branches *branches);
+void calltree_clear(struct branches *branches);
 
 #endif

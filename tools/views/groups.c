@@ -19,7 +19,7 @@ struct name {
 
 static const char *const view_names[VIEWS] = {"model", "node", "run", "site", "module", "thread"};
 
-bool view_parse(const char *string, enum view *view) {
+bool groups_view_parse(const char *string, enum view *view) {
     for (int i = 0; i < VIEWS; i++)
         if (strcmp(string, view_names[i]) == 0) {
             *view = (enum view)i;
@@ -28,7 +28,7 @@ bool view_parse(const char *string, enum view *view) {
     return false;
 }
 
-const char *view_name(enum view view) { return view_names[view]; }
+const char *groups_view_name(enum view view) { return view_names[view]; }
 
 /* Interns a name. Returns 0 on success. Name 0 is the untagged one. */
 static int intern(struct groups *groups, const char *text, uint32_t *id) {
@@ -323,9 +323,16 @@ static int row_compare_names(const struct groups *groups, const struct row *a, c
     return order ? order : compare_name(groups, a->place, b->place);
 }
 
-int64_t row_growth(const struct row *row) { return (int64_t)(row->side[1].live_bytes - row->side[0].live_bytes); }
+int64_t groups_row_growth(const struct row *row) {
+    return (int64_t)(row->side[1].live_bytes - row->side[0].live_bytes);
+}
 
-int64_t row_growth_blocks(const struct row *row) {
+uint64_t groups_row_change(const struct row *row) {
+    int64_t growth = groups_row_growth(row);
+    return growth < 0 ? -(uint64_t)growth : (uint64_t)growth;
+}
+
+int64_t groups_row_growth_blocks(const struct row *row) {
     return (int64_t)(row->side[1].live_blocks - row->side[0].live_blocks);
 }
 
@@ -340,7 +347,7 @@ struct rank {
 
 static struct rank rank_of(const struct groups *groups, uint32_t index, enum measure measure, bool growth) {
     const struct row *row = &groups->rows[index];
-    if (growth) return (struct rank){row_growth(row), row_growth_blocks(row), row->stack, index};
+    if (growth) return (struct rank){groups_row_growth(row), groups_row_growth_blocks(row), row->stack, index};
     uint64_t bytes = groups->view == BY_THREAD || measure == MEASURE_ALLOCATED ? row->alloc_bytes
                      : measure == MEASURE_PEAK                                 ? row->peak_bytes
                                                                                : row->side[0].live_bytes;
@@ -363,7 +370,7 @@ static int rows_sort(struct groups *groups, enum measure measure, bool growth, s
     groups->ordered = 0;
     int result = ranks && groups->order ? 0 : -1;
     for (size_t i = 0; result == 0 && i < groups->count; i++)
-        if (!growth || row_growth(&groups->rows[i]) || row_growth_blocks(&groups->rows[i]))
+        if (!growth || groups_row_growth(&groups->rows[i]) || groups_row_growth_blocks(&groups->rows[i]))
             ranks[groups->ordered++] = rank_of(groups, (uint32_t)i, measure, growth);
     if (result == 0) top_sort(ranks, groups->ordered, sizeof *ranks, most, by_rank, groups);
     for (size_t i = 0; i < groups->ordered; i++) groups->order[i] = ranks[i].row;

@@ -52,8 +52,8 @@ struct groups {
 };
 
 /* False: it is not the name of a view. */
-bool view_parse(const char *string, enum view *view);
-const char *view_name(enum view view);
+bool groups_view_parse(const char *string, enum view *view);
+const char *groups_view_name(enum view view);
 
 /* sides: 1, or 2 for a comparison. */
 void groups_begin(struct groups *groups, enum view view, int sides);
@@ -84,7 +84,9 @@ int groups_sort_by_growth(struct groups *groups, size_t most);
 /* A row by its rank in the last sort. The order holds for the first `most` rows; `ordered` is their number. */
 const struct row *groups_row(const struct groups *groups, size_t rank);
 /* Side 1 less side 0, in bytes, and in blocks. */
-int64_t row_growth(const struct row *row);
-int64_t row_growth_blocks(const struct row *row);
+int64_t groups_row_growth(const struct row *row);
+int64_t groups_row_growth_blocks(const struct row *row);
+/* The same in bytes, without its sign. */
+uint64_t groups_row_change(const struct row *row);
 
 #endif

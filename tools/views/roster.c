@@ -1,7 +1,7 @@
 /* roster.c — see roster.h. */
 #include "tools/views/roster.h"
 #include "tools/reader/cuda_image.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/base/text.h"
 
 #include <stdio.h>

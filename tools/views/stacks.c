@@ -40,13 +40,13 @@ const struct snap_frame *stack_frame(const struct image *image, uint32_t frame) 
 
 static bool is_python(const struct snap_frame *frame) { return frame->code && !(frame->code & SNAP_FRAME_INTERRUPTED); }
 
-const struct snap_code *frame_code(const struct image *image, const struct snap_frame *frame) {
+const struct snap_code *stack_frame_code(const struct image *image, const struct snap_frame *frame) {
     static const struct snap_code unknown;
     if (!is_python(frame)) return NULL;
     return frame->code <= image->code_count ? &image->codes[frame->code - 1] : &unknown;
 }
 
-const struct snap_module *frame_module(const struct image *image, const struct snap_frame *frame) {
+const struct snap_module *stack_frame_module(const struct image *image, const struct snap_frame *frame) {
     if (is_python(frame) || frame->module == 0 || frame->module > image->module_count) return NULL;
     return &image->modules[frame->module - 1];
 }
@@ -77,9 +77,9 @@ static uint64_t module_hash(const struct image *image, const struct snap_module 
 }
 
 static uint64_t frame_hash(const struct image *image, const uint64_t *modules, const struct snap_frame *frame) {
-    const struct snap_code *code = frame_code(image, frame);
+    const struct snap_code *code = stack_frame_code(image, frame);
     if (code) return mix(hash_string(image, hash_string(image, 3, code->name), code->file) ^ frame->line);
-    const struct snap_module *module = frame_module(image, frame);
+    const struct snap_module *module = stack_frame_module(image, frame);
     if (!module) return mix(frame->address + 4);
     return mix(modules[module - image->modules] ^ (frame->address - module->bias));
 }

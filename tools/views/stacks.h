@@ -26,9 +26,9 @@ const uint32_t *stack_all(const struct image *image, uint32_t node, size_t *coun
 /* NULL for a frame that the file does not have. */
 const struct snap_frame *stack_frame(const struct image *image, uint32_t frame);
 /* The function of a Python frame; NULL for native ones. */
-const struct snap_code *frame_code(const struct image *image, const struct snap_frame *frame);
+const struct snap_code *stack_frame_code(const struct image *image, const struct snap_frame *frame);
 /* The module of a native frame, or NULL. */
-const struct snap_module *frame_module(const struct image *image, const struct snap_frame *frame);
+const struct snap_module *stack_frame_module(const struct image *image, const struct snap_frame *frame);
 
 /* A hash of the path of each node. It depends on what the frames are, not on ids or addresses, so equal paths in two
  * files have equal hashes. The empty stack has 0. NULL: no memory. */

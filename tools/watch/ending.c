@@ -1,7 +1,7 @@
 /* ending.c — see ending.h. */
 #include "tools/watch/ending.h"
 #include "tools/base/duration.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 
 #include <errno.h>
 #include <poll.h>

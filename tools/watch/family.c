@@ -3,7 +3,7 @@
 #include "tools/base/list.h"
 #include "tools/base/duration.h"
 #include "preload/shared/kin.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/proc/proc_table.h"
 
 #include <dirent.h>

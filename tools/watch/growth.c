@@ -65,7 +65,7 @@ static void print_row(const struct growth_look *growth, const struct row *row, d
     add_owner(&growth->groups, "node", row->node, owners, sizeof owners);
     add_owner(&growth->groups, "run", row->run, owners, sizeof owners);
     const char *place = groups_place(&growth->groups, row);
-    fprintf(to, "%*s%s/s, %s%s%s\n", indent, "", text_size((uint64_t)((double)row_growth(row) / seconds)).s,
+    fprintf(to, "%*s%s/s, %s%s%s\n", indent, "", text_size((uint64_t)((double)groups_row_growth(row) / seconds)).s,
             *owners ? owners : "no owner", row->stack || !*place ? "" : ", in ",
             row->stack || !*place ? "" : text_fit_path(place, 60).s);
     if (row->stack) print_stack(to, indent + 2, image, symbols, row->stack_node);
@@ -76,7 +76,7 @@ static void print_rows(const struct growth_look *growth, double seconds, FILE *t
     struct symbols *symbols = symbols_begin(image, growth->pid);
     for (size_t i = 0; symbols && i < growth->groups.ordered && i < most; i++) {
         const struct row *row = groups_row(&growth->groups, i);
-        if ((double)row_growth(row) / seconds < WORTH_TELLING) break;
+        if ((double)groups_row_growth(row) / seconds < WORTH_TELLING) break;
         print_row(growth, row, seconds, to, indent, image, symbols);
     }
     symbols_end(symbols);

@@ -3,7 +3,7 @@
 #include "tools/base/duration.h"
 #include "tools/proc/holdings.h"
 #include "tools/watch/origins.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/proc/python_threads.h"
 #include "tools/base/text.h"
 
@@ -164,7 +164,7 @@ void leftovers_print_traces(FILE *to, const struct traces *traces) {
     for (size_t i = 0; i < traces->count; i++) {
         const struct trace *trace = &traces->list[i];
         if (!trace->left) continue;
-        fprintf(to, "  %s %s", trace_word(trace->kind), text_fit_path(trace->path, 120).s);
+        fprintf(to, "  %s %s", traces_word(trace->kind), text_fit_path(trace->path, 120).s);
         if (trace->kind != TRACE_SOCKET) fprintf(to, ", %s", text_size(trace->bytes).s);
         fprintf(to, ", of %s (pid %d)\n", text_fit(trace->name, 31).s, (int)trace->pid);
     }

@@ -3,7 +3,7 @@
 #include "tools/base/duration.h"
 #include "tools/symbols/innermost.h"
 #include "tools/subject/live.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/reader/image_load.h"
 #include "tools/base/text.h"
 

@@ -3,7 +3,7 @@
 #include "tools/base/list.h"
 #include "tools/base/duration.h"
 #include "tools/proc/holdings.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 #include "tools/proc/sockets.h"
 
 #include <dirent.h>
@@ -20,7 +20,7 @@
 
 enum { CLOCK_GRAIN_NS = 20000000 };
 
-const char *trace_word(enum trace_kind kind) {
+const char *traces_word(enum trace_kind kind) {
     static const char *const words[] = {"shared memory", "temporary file", "socket", "System V shared memory"};
     return words[kind];
 }

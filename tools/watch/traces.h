@@ -39,6 +39,6 @@ void traces_note(struct traces *traces, const struct family *family);
 /* Finds out which of them are left when the processes are gone. Exempt processes still need the things that they made
  * or have open. */
 void traces_settle(struct traces *traces, const struct family *family);
-const char *trace_word(enum trace_kind kind);
+const char *traces_word(enum trace_kind kind);
 
 #endif

@@ -1,7 +1,7 @@
-/* proc.h — facts about a process from /proc: whether it exists, since when, and its name.
+/* process.h — facts about a process from /proc: whether it exists, since when, and its name.
  * In: a pid. Out: these facts. It never attaches to a process. */
-#ifndef MEMSTOW_PROC_H
-#define MEMSTOW_PROC_H
+#ifndef MEMSTOW_TOOLS_PROCESS_H
+#define MEMSTOW_TOOLS_PROCESS_H
 
 #include "preload/shared/snapshot.h"
 

@@ -1,6 +1,6 @@
-/* proc.c — see proc.h. */
+/* process.c — see process.h. */
 #include "preload/shared/os.h"
-#include "tools/proc/proc.h"
+#include "tools/proc/process.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* html_diff.c — a comparison as a page; see diff.h. docs/html.md has the format of its data.
+/* diff_html.c — a comparison as a page; see diff.h. docs/html.md has the format of its data.
  * In: rows of both files by site, on the host and on devices. Out: the same groups as for a report, with the figures of
  * each site before and after. */
 #include "tools/base/complain.h"
@@ -20,7 +20,7 @@ struct tag {
     struct tag_key key;
 };
 
-struct html_diff {
+struct diff_page {
     struct diff *diff;
     struct html_lines lines;
     struct html_tree tree;
@@ -31,20 +31,20 @@ struct html_diff {
     bool failed;
 };
 
-static const struct row *row_of(const struct html_diff *self, size_t index) { return self->rows[index]; }
+static const struct row *row_of(const struct diff_page *self, size_t index) { return self->rows[index]; }
 
-static const struct groups *groups_of(const struct html_diff *self, size_t index) {
+static const struct groups *groups_of(const struct diff_page *self, size_t index) {
     return index < self->host_count ? &self->diff->groups : &self->diff->cuda;
 }
 
 /* ---- owners: the names in both kinds of rows, each once. Names for devices come after those for the host. */
 
-static uint32_t name_number(const struct html_diff *self, size_t index, uint32_t name) {
+static uint32_t name_number(const struct diff_page *self, size_t index, uint32_t name) {
     if (!name || index < self->host_count) return name;
     return name + self->diff->groups.name_count;
 }
 
-static uint32_t tag_of(struct html_diff *self, size_t index) {
+static uint32_t tag_of(struct diff_page *self, size_t index) {
     const struct row *row = row_of(self, index);
     struct tag_key key = {name_number(self, index, row->model), name_number(self, index, row->node),
                           name_number(self, index, row->run)};
@@ -77,7 +77,7 @@ static void json_name(struct json *json, const struct groups *groups, uint32_t n
     json_end_object(json);
 }
 
-static int write_names(const struct html_diff *self, struct html_out *out) {
+static int write_names(const struct diff_page *self, struct html_out *out) {
     static struct json json;
     const struct groups *host = &self->diff->groups, *cuda = &self->diff->cuda;
     FILE *to = html_document(out, "names");
@@ -91,7 +91,7 @@ static int write_names(const struct html_diff *self, struct html_out *out) {
     return fclose(to) == 0 ? 0 : -1;
 }
 
-static void write_tag_column(const struct html_diff *self, struct html_out *out, const char *column, size_t offset) {
+static void write_tag_column(const struct diff_page *self, struct html_out *out, const char *column, size_t offset) {
     html_column_begin(out, "tags", column, "numbers", self->tag_count);
     for (size_t i = 0; i < self->tag_count; i++) {
         uint32_t name;
@@ -103,7 +103,7 @@ static void write_tag_column(const struct html_diff *self, struct html_out *out,
 
 /* ---- leaves */
 
-static void add_rows(struct html_diff *self, const struct groups *groups) {
+static void add_rows(struct diff_page *self, const struct groups *groups) {
     for (size_t i = 0; i < groups->count; i++) {
         const struct row_side *side = groups->rows[i].side;
         if (side[0].live_bytes | side[0].live_blocks | side[1].live_bytes | side[1].live_blocks)
@@ -111,7 +111,7 @@ static void add_rows(struct html_diff *self, const struct groups *groups) {
     }
 }
 
-static int find_rows(struct html_diff *self) {
+static int find_rows(struct diff_page *self) {
     self->rows = calloc(self->diff->groups.count + self->diff->cuda.count + 1, sizeof *self->rows);
     if (!self->rows) return -1;
     add_rows(self, &self->diff->groups);
@@ -120,9 +120,7 @@ static int find_rows(struct html_diff *self) {
     return 0;
 }
 
-static uint64_t html_diff_magnitude(int64_t number) { return number < 0 ? -(uint64_t)number : (uint64_t)number; }
-
-static double html_diff_size_of(const struct row *row) {
+static double diff_html_size_of(const struct row *row) {
     double a = (double)(int64_t)row->side[0].live_bytes, b = (double)(int64_t)row->side[1].live_bytes;
     return a > b ? a : b;
 }
@@ -137,25 +135,25 @@ static unsigned cost_of(const struct row *row) {
 }
 
 /* Sets the weight of leaves: the change matters more than the size. */
-static void weigh(const struct html_diff *self, struct html_leaf *leaves, size_t first, size_t end) {
+static void weigh(const struct diff_page *self, struct html_leaf *leaves, size_t first, size_t end) {
     double grown = 1, held = 1;
     for (size_t i = first; i < end; i++) {
-        grown += (double)html_diff_magnitude(row_growth(row_of(self, i)));
-        held += html_diff_size_of(row_of(self, i));
+        grown += (double)groups_row_change(row_of(self, i));
+        held += diff_html_size_of(row_of(self, i));
     }
     for (size_t i = first; i < end; i++) {
-        double change = (double)html_diff_magnitude(row_growth(row_of(self, i))) / grown,
-               part = html_diff_size_of(row_of(self, i)) / held / 8;
+        double change = (double)groups_row_change(row_of(self, i)) / grown,
+               part = diff_html_size_of(row_of(self, i)) / held / 8;
         leaves[i].weight = (float)(change > part ? change : part > 0 ? part : 0);
     }
 }
 
-static uint32_t line_of(struct html_diff *self, size_t index) {
+static uint32_t line_of(struct diff_page *self, size_t index) {
     const char *place = groups_place(groups_of(self, index), row_of(self, index));
     return html_lines_module(&self->lines, *place ? place : NULL);
 }
 
-static struct html_leaf *make_leaves(struct html_diff *self) {
+static struct html_leaf *make_leaves(struct diff_page *self) {
     struct html_leaf *leaves = calloc(self->row_count + 1, sizeof *leaves);
     for (size_t i = 0; leaves && i < self->row_count; i++) {
         const struct row *row = row_of(self, i);
@@ -171,7 +169,7 @@ static struct html_leaf *make_leaves(struct html_diff *self) {
 }
 
 /* The images for the stacks of both sides; NULL if no row has any, or they cannot be read again. */
-static void find_images(const struct html_diff *self, const struct image *images[2]) {
+static void find_images(const struct diff_page *self, const struct image *images[2]) {
     bool sought[2] = {false, false};
     for (size_t i = 0; i < self->row_count; i++) {
         const struct row *row = row_of(self, i);
@@ -181,7 +179,7 @@ static void find_images(const struct html_diff *self, const struct image *images
     }
 }
 
-static void html_diff_end(struct html_diff *self) {
+static void diff_html_end(struct diff_page *self) {
     html_fit_end(&self->packed);
     html_tree_end(&self->tree);
     html_lines_end(&self->lines);
@@ -193,7 +191,7 @@ static void html_diff_end(struct html_diff *self) {
 
 /* ---- columns */
 
-static int64_t figure_of(const struct html_diff *self, size_t entry, int side, bool blocks) {
+static int64_t figure_of(const struct diff_page *self, size_t entry, int side, bool blocks) {
     size_t count;
     const uint32_t *leaves = html_tree_entry(&self->tree, entry, &count);
     uint64_t sum = 0;
@@ -204,7 +202,7 @@ static int64_t figure_of(const struct html_diff *self, size_t entry, int side, b
     return (int64_t)sum;
 }
 
-static void write_figures(const struct html_diff *self, struct html_out *out, int side, bool blocks) {
+static void write_figures(const struct diff_page *self, struct html_out *out, int side, bool blocks) {
     static const char *const columns[2][2] = {{"before_bytes", "before_blocks"}, {"after_bytes", "after_blocks"}};
     const char *form = !side ? "signed" : blocks ? "over before_blocks" : "over before_bytes";
     html_column_begin(out, "sites", columns[side][blocks], form, self->tree.entry_count);
@@ -215,7 +213,7 @@ static void write_figures(const struct html_diff *self, struct html_out *out, in
 
 enum kept { KEPT_TAG, KEPT_DEVICE, KEPT_FOLDED };
 
-static void write_kept(const struct html_diff *self, struct html_out *out, enum kept what, const char *column) {
+static void write_kept(const struct diff_page *self, struct html_out *out, enum kept what, const char *column) {
     html_column_begin(out, "sites", column, "numbers", self->tree.entry_count);
     for (size_t i = 0, count; i < self->tree.entry_count; i++) {
         const struct html_leaf *leaf = &self->tree.leaves[html_tree_entry(&self->tree, i, &count)[0]];
@@ -226,7 +224,7 @@ static void write_kept(const struct html_diff *self, struct html_out *out, enum 
     html_column_end(out);
 }
 
-static void write_columns(const struct html_diff *self, struct html_out *out) {
+static void write_columns(const struct diff_page *self, struct html_out *out) {
     bool owned = self->tag_count > 1 ||
                  (self->tag_count && self->tags[0]->key.model + self->tags[0]->key.node + self->tags[0]->key.run);
     for (int side = 0; side < 2; side++)
@@ -242,7 +240,7 @@ static void write_columns(const struct html_diff *self, struct html_out *out) {
 }
 
 static int write_packed(struct html_out *out, void *context) {
-    const struct html_diff *self = context;
+    const struct diff_page *self = context;
     if (html_lines_write(&self->lines, out) < 0 || html_tree_write(&self->tree, out) < 0) return -1;
     write_columns(self, out);
     return 0;
@@ -250,7 +248,7 @@ static int write_packed(struct html_out *out, void *context) {
 
 /* ---- documents */
 
-static int write_about(const struct html_diff *self, struct html_out *out) {
+static int write_about(const struct diff_page *self, struct html_out *out) {
     static struct json json;
     FILE *to = html_document(out, "page");
     if (!to) return -1;
@@ -274,15 +272,15 @@ static int write_diff(struct diff *diff, struct html_out *out) {
 }
 
 static int write_data(struct html_out *out, void *context) {
-    struct html_diff *self = context;
+    struct diff_page *self = context;
     if (write_about(self, out) < 0 || write_diff(self->diff, out) < 0 || write_names(self, out) < 0) return -1;
     html_out_text(out, self->packed.text, self->packed.size);
     return 0;
 }
 
-static int html_diff_begin(struct html_diff *self, struct diff *diff) {
+static int diff_html_begin(struct diff_page *self, struct diff *diff) {
     const struct image *images[2] = {NULL, NULL};
-    *self = (struct html_diff){.diff = diff};
+    *self = (struct diff_page){.diff = diff};
     if (find_rows(self) < 0) return -1;
     html_lines_begin(&self->lines);
     html_lines_module(&self->lines, NULL); /* the line for a stack that cannot be read */
@@ -294,12 +292,12 @@ static int html_diff_begin(struct html_diff *self, struct diff *diff) {
 }
 
 int diff_html(struct diff *diff) {
-    struct html_diff self;
+    struct diff_page self;
     int code = EXIT_UNREADABLE;
-    if (html_diff_begin(&self, diff) == 0)
+    if (diff_html_begin(&self, diff) == 0)
         code = html_page_write(diff->page, write_data, &self);
     else
         complain("not enough memory");
-    html_diff_end(&self);
+    diff_html_end(&self);
     return code;
 }
