@@ -5,9 +5,9 @@
 #include "preload/events/cuda_fault.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "preload/base/forked.h"
+#include "preload/base/notice.h"
 #include "preload/base/seal.h"
 #include "preload/count/misuse_records.h"
 #include "preload/count/owner.h"
@@ -154,48 +154,31 @@ static void trace_fault(const char *name, const struct stowed *stowed) {
     }
 }
 
-struct text {
-    size_t used;
-    char s[640];
-};
-
-static void put(struct text *self, const char *more) {
-    os_copy(self->s + self->used, sizeof self->s - self->used, more);
-    self->used += strlen(self->s + self->used);
-}
-
-static void put_number(struct text *self, uint64_t number) {
-    char digits[24];
-    os_decimal(digits, number);
-    put(self, digits);
-}
-
-static void put_owners(struct text *self, const struct stowed *stowed) {
+static void put_owners(struct notice *self, const struct stowed *stowed) {
     for (uint32_t i = 0; i < stowed->owner_count && i < OWNERS_NAMED; i++) {
         const struct owner *owner = owner_known(stowed->owners[i].owner);
-        put(self, i ? ", " : "; off its device: ");
-        put(self, owner && owner->name ? owner->name : "a block of nobody's");
-        put(self, " (");
-        put_number(self, stowed->owners[i].bytes >> 20);
-        put(self, " MiB)");
+        notice_put(self, i ? ", " : "; off its device: ");
+        notice_put(self, owner && owner->name ? owner->name : "a block of nobody's");
+        notice_put(self, " (");
+        notice_number(self, stowed->owners[i].bytes >> 20);
+        notice_put(self, " MiB)");
     }
-    if (!stowed->owner_count) put(self, "; nothing was off its device");
+    if (!stowed->owner_count) notice_put(self, "; nothing was off its device");
 }
 
 static void write_line(const char *name, const struct stowed *stowed, uint32_t freed) {
-    struct text line = {0};
+    struct notice line;
     if (seal_is_set()) return;
-    put(&line, "memstow: illegal address on a device (error 700), found by ");
-    put(&line, name);
+    notice_begin(&line);
+    notice_put(&line, "illegal address on a device (error 700), found by ");
+    notice_put(&line, name);
     put_owners(&line, stowed);
-    if (freed) put(&line, "; the last blocks that were freed are noted");
+    if (freed) notice_put(&line, "; the last blocks that were freed are noted");
     if (*ledger_path()) {
-        put(&line, "; more: memstow report ");
-        put(&line, ledger_path());
+        notice_put(&line, "; more: memstow report ");
+        notice_put(&line, ledger_path());
     }
-    if (line.used > sizeof line.s - 2) line.used = sizeof line.s - 2;
-    line.s[line.used++] = '\n';
-    os_write(STDERR_FILENO, line.s, line.used);
+    notice_write(&line);
 }
 
 /* --- the fault --- */

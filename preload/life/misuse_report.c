@@ -6,13 +6,13 @@
 
 #include <link.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "preload/blocks/gone.h"
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/count/misuse_records.h"
 #include "preload/count/site.h"
+#include "preload/base/notice.h"
 #include "preload/base/symbol.h"
 #include "preload/base/seal.h"
 #include "preload/stacks/module.h"
@@ -22,74 +22,57 @@ enum { LINES_MOST = 8 };
 
 /* --- the line --- */
 
-struct text {
-    size_t used;
-    char s[640];
-};
-
-static void put(struct text *self, const char *more) {
-    os_copy(self->s + self->used, sizeof self->s - self->used, more);
-    self->used += strlen(self->s + self->used);
-}
-
-static void put_number(struct text *self, uint64_t number) {
-    char digits[24];
-    os_decimal(digits, number);
-    put(self, digits);
-}
-
-static void put_hex(struct text *self, uint64_t number) {
+static void put_hex(struct notice *self, uint64_t number) {
     char digits[] = "0x0000000000000000", *at = digits + sizeof digits - 1;
     do *--at = "0123456789abcdef"[number % 16];
     while ((number /= 16));
-    put(self, "0x");
-    put(self, at);
+    notice_put(self, "0x");
+    notice_put(self, at);
 }
 
 /* Writes the file and the address in it, as addr2line takes them. */
-static void put_place(struct text *self, const char *what, uintptr_t address) {
+static void put_place(struct notice *self, const char *what, uintptr_t address) {
     struct dl_find_object object;
     if (!address) return;
-    put(self, what);
+    notice_put(self, what);
     if (_dl_find_object((void *)address, &object) || !object.dlfo_link_map) {
         put_hex(self, address);
         return;
     }
     const char *path = module_path(object.dlfo_link_map), *slash = strrchr(path, '/');
-    put(self, slash ? slash + 1 : path);
-    put(self, "+");
+    notice_put(self, slash ? slash + 1 : path);
+    notice_put(self, "+");
     put_hex(self, address - object.dlfo_link_map->l_addr);
 }
 
-static void put_size(struct text *self, uint64_t size) {
+static void put_size(struct notice *self, uint64_t size) {
     if (size == MISUSE_UNKNOWN) return;
-    put_number(self, size);
-    put(self, size == 1 ? " byte " : " bytes ");
+    notice_number(self, size);
+    notice_put(self, size == 1 ? " byte " : " bytes ");
 }
 
 static const char *what_of(const struct snap_misuse *record) {
-    if (record->kind == SNAP_MISUSE_DAMAGED) return "memstow: header of a block overwritten: ";
-    return record->call == SNAP_MISUSE_REALLOC ? "memstow: realloc of a freed block: " : "memstow: block freed twice: ";
+    if (record->kind == SNAP_MISUSE_DAMAGED) return "header of a block overwritten: ";
+    return record->call == SNAP_MISUSE_REALLOC ? "realloc of a freed block: " : "block freed twice: ";
 }
 
 static void write_line(const struct snap_misuse *record, uintptr_t allocated, uintptr_t freed, uintptr_t now) {
-    struct text line = {0};
+    struct notice line;
     bool again = record->kind == SNAP_MISUSE_FREED && record->call == SNAP_MISUSE_FREE;
-    put(&line, what_of(record));
+    notice_begin(&line);
+    notice_put(&line, what_of(record));
     put_size(&line, record->size);
-    put(&line, "at ");
+    notice_put(&line, "at ");
     put_hex(&line, record->address);
     put_place(&line, ", allocated by ", allocated);
     put_place(&line, ", first freed by ", freed);
     put_place(&line, again ? ", freed again by " : ", found when passed to free or realloc by ", now);
-    if (record->call == SNAP_MISUSE_END) put(&line, ", found at the end of the process");
+    if (record->call == SNAP_MISUSE_END) notice_put(&line, ", found at the end of the process");
     if (*ledger_path()) {
-        put(&line, "; stacks: memstow report ");
-        put(&line, ledger_path());
+        notice_put(&line, "; stacks: memstow report ");
+        notice_put(&line, ledger_path());
     }
-    if (line.used > sizeof line.s - 2) line.used = sizeof line.s - 2;
-    line.s[line.used++] = '\n';
-    os_write(STDERR_FILENO, line.s, line.used);
+    notice_write(&line);
 }
 
 static bool is_known(uint32_t site) { return site >= SNAP_SITE_FIRST && site != sample_here && site < site_count(); }

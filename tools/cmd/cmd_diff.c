@@ -3,6 +3,7 @@
 #include "tools/base/complain.h"
 #include "tools/base/progress.h"
 #include "tools/cmd/commands.h"
+#include "tools/cmd/frame_options.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/diff/diff.h"
 #include "tools/views/estimate.h"
@@ -21,17 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    OPTION_BY = 256,
-    OPTION_TOP,
-    OPTION_PEAK,
-    OPTION_FAIL_OVER,
-    OPTION_SUPPRESSIONS,
-    OPTION_ALL_FRAMES,
-    OPTION_ABSOLUTE,
-    OPTION_FORM,
-    ROWS_JSON = 1000
-};
+enum { OPTION_BY = 256, OPTION_TOP, OPTION_PEAK, OPTION_FAIL_OVER, OPTION_SUPPRESSIONS, OPTION_FORM, ROWS_JSON = 1000 };
 
 static int cmd_diff_help(void) {
     puts("usage: memstow diff A B [--by=VIEW] [--top=N] [--peak] [--fail-over=LIMIT,...]\n"
@@ -311,6 +302,7 @@ static int take_form(struct diff *diff, const struct form *form) {
 
 /* Returns 0, or an exit code after a complaint. */
 static int cmd_diff_take_option(struct diff *diff, int option, char **argv) {
+    if (frame_options_take(option)) return 0;
     switch (option) {
     case OPTION_BY:
         diff->view_given = true;
@@ -328,12 +320,6 @@ static int cmd_diff_take_option(struct diff *diff, int option, char **argv) {
         return 0;
     case OPTION_PEAK:
         diff->peak = true;
-        return 0;
-    case OPTION_ALL_FRAMES:
-        innermost_show_all();
-        return 0;
-    case OPTION_ABSOLUTE:
-        symbol_text_absolute();
         return 0;
     case 'o':
         diff->page = optarg;
@@ -383,8 +369,7 @@ int cmd_diff(int argc, char **argv) {
                                             {"peak", no_argument, NULL, OPTION_PEAK},
                                             {"fail-over", required_argument, NULL, OPTION_FAIL_OVER},
                                             {"suppressions", required_argument, NULL, OPTION_SUPPRESSIONS},
-                                            {"all-frames", no_argument, NULL, OPTION_ALL_FRAMES},
-                                            {"absolute", no_argument, NULL, OPTION_ABSOLUTE},
+                                            FRAME_OPTIONS,
                                             {"json", no_argument, NULL, OPTION_FORM},
                                             {"html", no_argument, NULL, OPTION_FORM + 1},
                                             {"folded", no_argument, NULL, OPTION_FORM + 2},

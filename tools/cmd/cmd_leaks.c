@@ -2,6 +2,7 @@
 #include "tools/base/complain.h"
 #include "tools/base/progress.h"
 #include "tools/cmd/commands.h"
+#include "tools/cmd/frame_options.h"
 #include "tools/html/html_page.h"
 #include "tools/leaks/leaks.h"
 #include "tools/leaks/leaks_ask.h"
@@ -29,8 +30,6 @@ enum {
     OPTION_RUNS,
     OPTION_HOLDERS,
     OPTION_TIMEOUT,
-    OPTION_ALL_FRAMES,
-    OPTION_ABSOLUTE,
     OPTION_HTML
 };
 enum { TIMEOUT = 60 };
@@ -259,6 +258,7 @@ static bool parse_timeout(const char *string, double *seconds) {
 
 /* Returns 0, or an exit code after a complaint. */
 static int cmd_leaks_take_option(struct choice *choice, int option, char **argv) {
+    if (frame_options_take(option)) return 0;
     switch (option) {
     case OPTION_JSON:
         choice->json = true;
@@ -283,12 +283,6 @@ static int cmd_leaks_take_option(struct choice *choice, int option, char **argv)
         return 0;
     case OPTION_HOLDERS:
         choice->holders = true;
-        return 0;
-    case OPTION_ALL_FRAMES:
-        innermost_show_all();
-        return 0;
-    case OPTION_ABSOLUTE:
-        symbol_text_absolute();
         return 0;
     case OPTION_TIMEOUT:
         if (parse_timeout(optarg, &choice->timeout)) return 0;
@@ -325,8 +319,7 @@ int cmd_leaks(int argc, char **argv) {
                                             {"runs", required_argument, NULL, OPTION_RUNS},
                                             {"holders", no_argument, NULL, OPTION_HOLDERS},
                                             {"timeout", required_argument, NULL, OPTION_TIMEOUT},
-                                            {"all-frames", no_argument, NULL, OPTION_ALL_FRAMES},
-                                            {"absolute", no_argument, NULL, OPTION_ABSOLUTE},
+                                            FRAME_OPTIONS,
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     const size_t not_given = SIZE_MAX - 1;

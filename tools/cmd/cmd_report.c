@@ -2,6 +2,7 @@
 #include "tools/base/complain.h"
 #include "tools/base/progress.h"
 #include "tools/cmd/commands.h"
+#include "tools/cmd/frame_options.h"
 #include "tools/export/export.h"
 #include "tools/html/html_page.h"
 #include "tools/symbols/innermost.h"
@@ -25,8 +26,6 @@ enum {
     OPTION_CHURN,
     OPTION_PYTHON,
     OPTION_MIN,
-    OPTION_ALL_FRAMES,
-    OPTION_ABSOLUTE,
     OPTION_FORM,
     TOP_SITES_JSON = 1000
 };
@@ -169,6 +168,7 @@ static bool parse_min(const char *text, uint64_t *bytes) {
 
 /* Returns 0, or an exit code after a complaint. */
 static int cmd_report_take_option(struct choice *choice, int option, char **argv) {
+    if (frame_options_take(option)) return 0;
     switch (option) {
     case OPTION_BY:
         if (!groups_view_parse(optarg, &choice->view))
@@ -186,12 +186,6 @@ static int cmd_report_take_option(struct choice *choice, int option, char **argv
         return complain_usage("report", "--min=%s: not a size like 64K or 1M", TEXT_SAFE(optarg));
     case OPTION_PYTHON:
         choice->python = true;
-        return 0;
-    case OPTION_ALL_FRAMES:
-        innermost_show_all();
-        return 0;
-    case OPTION_ABSOLUTE:
-        symbol_text_absolute();
         return 0;
     case OPTION_MATCH:
         choice->match = optarg;
@@ -267,8 +261,7 @@ int cmd_report(int argc, char **argv) {
         {"churn", no_argument, NULL, OPTION_CHURN},
         {"python", no_argument, NULL, OPTION_PYTHON},
         {"min", required_argument, NULL, OPTION_MIN},
-        {"all-frames", no_argument, NULL, OPTION_ALL_FRAMES},
-        {"absolute", no_argument, NULL, OPTION_ABSOLUTE},
+        FRAME_OPTIONS,
         {"json", no_argument, NULL, OPTION_FORM},
         {"folded", no_argument, NULL, OPTION_FORM + 1},
         {"pprof", no_argument, NULL, OPTION_FORM + 2},

@@ -75,7 +75,9 @@ static bool where_retained(const struct report *report) {
 static int where(const struct report *report) {
     size_t count;
     if (!live_bytes(report->image) || where_retained(report)) return 0;
-    struct listed_site *sites = report_sites(report, false, &count);
+    struct report first = *report;
+    first.top = 1;
+    struct listed_site *sites = report_sites(&first, false, &count);
     int named = sites ? where_model(report, count ? sites[0].bytes : 0) : -1;
     if (named == 0 && count) where_site(report, &sites[0]);
     free(sites);

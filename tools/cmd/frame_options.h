@@ -1,0 +1,22 @@
+/* frame_options.h — --all-frames and --absolute, which report, diff and leaks have.
+ * In: an option of getopt_long. Out: how the frames of all call stacks are written from now on. */
+#ifndef MEMSTOW_FRAME_OPTIONS_H
+#define MEMSTOW_FRAME_OPTIONS_H
+
+#include "tools/symbols/innermost.h"
+
+/* Neither a character nor one of a command's own options, which begin at 256. */
+enum { OPTION_ALL_FRAMES = 254, OPTION_ABSOLUTE };
+
+/* Lines of an array of struct option. */
+#define FRAME_OPTIONS                                                                                                  \
+    {"all-frames", no_argument, NULL, OPTION_ALL_FRAMES}, { "absolute", no_argument, NULL, OPTION_ABSOLUTE }
+
+/* Whether it is one of them. Then it holds from now on. */
+static inline bool frame_options_take(int option) {
+    if (option == OPTION_ALL_FRAMES) innermost_show_all();
+    if (option == OPTION_ABSOLUTE) symbol_text_absolute();
+    return option == OPTION_ALL_FRAMES || option == OPTION_ABSOLUTE;
+}
+
+#endif
