@@ -67,11 +67,11 @@ bool scan_line(struct scan *scan) {
     }
 }
 
-void scan_word(struct scan *scan, char *to, size_t room) {
+void scan_word(struct scan *scan, char *to, size_t capacity) {
     size_t length = 0;
     scan_more(scan);
     while (scan->at < scan->end && (isalnum((unsigned char)*scan->at) || *scan->at == '-' || *scan->at == '_')) {
-        if (length + 1 < room) to[length++] = *scan->at;
+        if (length + 1 < capacity) to[length++] = *scan->at;
         scan->at++;
     }
     to[length] = 0;
@@ -116,7 +116,7 @@ static char unescape(struct scan *scan) {
     return (char)(high << 4 | low);
 }
 
-static int quoted(struct scan *scan, char *to, size_t room) {
+static int quoted(struct scan *scan, char *to, size_t capacity) {
     size_t length = 0;
     for (scan->at++;;) {
         char c = scan->at < scan->end ? *scan->at : '\n';
@@ -129,22 +129,22 @@ static int quoted(struct scan *scan, char *to, size_t room) {
             return scan_fail(scan, "no such escape: \\\" \\\\ \\n \\t \\r and \\xNN (not \\x00) are known");
         }
         if (!c) return scan_fail(scan, "a NUL in the text");
-        if (length + 1 == room) return scan_fail(scan, "the text is too long");
+        if (length + 1 == capacity) return scan_fail(scan, "the text is too long");
         to[length++] = c;
     }
     to[length] = 0;
     return 0;
 }
 
-int scan_string(struct scan *scan, char *to, size_t room, bool bare, const char *expected) {
+int scan_string(struct scan *scan, char *to, size_t capacity, bool bare, const char *expected) {
     size_t length = 0;
     scan->token = scan->at;
     to[0] = 0;
-    if (scan->at < scan->end && *scan->at == '"') return quoted(scan, to, room);
+    if (scan->at < scan->end && *scan->at == '"') return quoted(scan, to, capacity);
     if (!bare) return scan_fail(scan, "%s expected, in quotes", expected);
     for (; scan->at < scan->end && !is_blank(*scan->at) && *scan->at != '\n' && *scan->at != '"'; scan->at++) {
         if (!*scan->at) return scan_fail(scan, "a NUL in the text");
-        if (length + 1 == room) return scan_fail(scan, "the text is too long");
+        if (length + 1 == capacity) return scan_fail(scan, "the text is too long");
         to[length++] = *scan->at;
     }
     to[length] = 0;
@@ -155,8 +155,8 @@ int scan_end_of_line(struct scan *scan) {
     return scan_more(scan) ? scan_fail(scan, "nothing more belongs on this line") : 0;
 }
 
-static bool word_append(char *to, size_t room, size_t *used, const char *text, size_t length) {
-    if (*used + length + 1 > room) return false;
+static bool word_append(char *to, size_t capacity, size_t *used, const char *text, size_t length) {
+    if (*used + length + 1 > capacity) return false;
     memcpy(to + *used, text, length);
     *used += length;
     to[*used] = 0;
@@ -164,7 +164,7 @@ static bool word_append(char *to, size_t room, size_t *used, const char *text, s
 }
 
 /* Appends one character. A character that a terminal or an editor could misread is written as \xNN, byte by byte. */
-static bool append_character(char *to, size_t room, size_t *used, const char *text, size_t length) {
+static bool append_character(char *to, size_t capacity, size_t *used, const char *text, size_t length) {
     char escape[8];
     unsigned char c = (unsigned char)text[0];
     if (c == '"' || c == '\\')
@@ -172,20 +172,20 @@ static bool append_character(char *to, size_t room, size_t *used, const char *te
     else if (c == '\n' || c == '\t' || c == '\r')
         snprintf(escape, sizeof escape, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
     else if (c >= 0x20 && c != 0x7f && length)
-        return word_append(to, room, used, text, length);
+        return word_append(to, capacity, used, text, length);
     else
         snprintf(escape, sizeof escape, "\\x%02x", c);
-    return word_append(to, room, used, escape, strlen(escape));
+    return word_append(to, capacity, used, escape, strlen(escape));
 }
 
-bool scan_quote(char *to, size_t room, const char *text) {
+bool scan_quote(char *to, size_t capacity, const char *text) {
     size_t used = strlen(to), left = strlen(text);
-    bool fits = word_append(to, room, &used, "\"", 1);
+    bool fits = word_append(to, capacity, &used, "\"", 1);
     while (fits && left) {
         size_t length = utf8_size(text, left);
-        fits = append_character(to, room, &used, text, length);
+        fits = append_character(to, capacity, &used, text, length);
         text += length ? length : 1;
         left -= length ? length : 1;
     }
-    return fits && word_append(to, room, &used, "\"", 1);
+    return fits && word_append(to, capacity, &used, "\"", 1);
 }

@@ -30,13 +30,13 @@ bool scan_line(struct scan *scan);
 bool scan_more(struct scan *scan);
 
 /* Reads letters, digits, '-' and '_'; "" if there are none. The next character is not consumed. */
-void scan_word(struct scan *scan, char *to, size_t room);
+void scan_word(struct scan *scan, char *to, size_t capacity);
 /* Consumes the character if it comes next. */
 bool scan_character(struct scan *scan, char wanted);
 /* Reads digits. Returns 0, or -1 with a message that names `expected`. */
 int scan_number(struct scan *scan, uint64_t *number, const char *expected);
 /* Reads a text in quotes; if `bare` is true, also an unquoted text up to the next blank. Returns the same. */
-int scan_string(struct scan *scan, char *to, size_t room, bool bare, const char *expected);
+int scan_string(struct scan *scan, char *to, size_t capacity, bool bare, const char *expected);
 /* Returns 0 at the end of the line, or -1 with a message. */
 int scan_end_of_line(struct scan *scan);
 
@@ -44,6 +44,6 @@ int scan_end_of_line(struct scan *scan);
 int scan_fail(struct scan *scan, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Appends the text in quotes, as scan_string reads it. False: it does not fit. */
-bool scan_quote(char *to, size_t room, const char *text);
+bool scan_quote(char *to, size_t capacity, const char *text);
 
 #endif

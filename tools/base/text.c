@@ -153,13 +153,13 @@ static const char *last_names(const char *path, int width) {
 static struct text_line text_cut(const char *string, int width, bool path) {
     struct text_line line = {""};
     size_t used = 0;
-    int have = text_columns(string), room = width - 1;
+    int have = text_columns(string), columns = width - 1;
     if (have <= width || width < 3) {
         line_append(&line, &used, string, width);
         return line;
     }
-    const char *names = path ? last_names(string, room) : NULL;
-    int head = names ? 0 : room / 3, tail = room - head; /* the end of a name is more useful than its beginning */
+    const char *names = path ? last_names(string, columns) : NULL;
+    int head = names ? 0 : columns / 3, tail = columns - head; /* the end of a name is more useful than its beginning */
     line_append(&line, &used, string, head);
     line_append(&line, &used, ELLIPSIS, 1);
     line_append(&line, &used, names ? names : skip_columns(string, have - tail), tail);

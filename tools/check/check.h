@@ -66,15 +66,15 @@ int check_html(const struct check *check);
 /* check_words.c: text that the writers have in common. */
 const char *check_result(const struct check *check); /* pass, warning or fail */
 /* "all memory grew by 5.0 MiB and 12 blocks: over the limit of 5MiB; most at json_cache@libjson.so < main@prog" */
-void check_sentence(const struct check *check, const struct finding *finding, char *to, size_t room);
+void check_sentence(const struct check *check, const struct finding *finding, char *to, size_t capacity);
 /* How the floor (--pass-under) affects a finding. If a limit is ignored: "over 10%, but below the floor of 1 MiB". For
  * a warning: "above the floor of 1 MiB, within limits". */
 struct text_line check_why(const struct check *check, const struct finding *finding);
-void check_command(const struct check *check, char *to, size_t room);
+void check_command(const struct check *check, char *to, size_t capacity);
 /* The call site that grew most, of an owner or of all; NULL: none grew. */
 const struct finding *check_culprit(const struct check *check, const struct finding *finding);
 /* "3 of 5 runs, after 1 to warm up" */
-void check_runs(const struct check *check, char *to, size_t room);
+void check_runs(const struct check *check, char *to, size_t capacity);
 /* Whether a finding is shown. Shown are all findings that are over a limit or have a warning, and the first of the
  * others. */
 bool check_shown(const struct check *check, size_t index);

@@ -20,22 +20,22 @@ const struct finding *check_culprit(const struct check *check, const struct find
 }
 
 /* Appends as much text as fits. */
-static void words_append(char *to, size_t room, const char *format, ...) {
+static void words_append(char *to, size_t capacity, const char *format, ...) {
     size_t used = strlen(to);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(to + used, room - used, format, arguments);
+    vsnprintf(to + used, capacity - used, format, arguments);
     va_end(arguments);
 }
 
-static void append_growth(char *to, size_t room, const struct growth *growth) {
+static void append_growth(char *to, size_t capacity, const struct growth *growth) {
     if (!growth->bytes && !growth->blocks)
-        words_append(to, room, " did not grow");
+        words_append(to, capacity, " did not grow");
     else if (growth->bytes >= 0 && growth->blocks >= 0)
-        words_append(to, room, " grew by %s and %s", text_size((uint64_t)growth->bytes).s,
+        words_append(to, capacity, " grew by %s and %s", text_size((uint64_t)growth->bytes).s,
                      text_block_count((uint64_t)growth->blocks).s);
     else
-        words_append(to, room, " changed by %s and %s blocks", text_size_change(growth->bytes).s,
+        words_append(to, capacity, " changed by %s and %s blocks", text_size_change(growth->bytes).s,
                      text_count_change(growth->blocks).s);
 }
 
@@ -57,30 +57,30 @@ struct text_line check_why(const struct check *check, const struct finding *find
     return line;
 }
 
-void check_sentence(const struct check *check, const struct finding *finding, char *to, size_t room) {
+void check_sentence(const struct check *check, const struct finding *finding, char *to, size_t capacity) {
     char name[FIGURE_KEY_MOST];
     const struct finding *culprit = finding->verdict == VERDICT_FINE ? NULL : check_culprit(check, finding);
     figure_words(finding->figure, name, sizeof name);
-    snprintf(to, room, "%.500s", name);
-    append_growth(to, room, &finding->growth);
-    if (finding->limit) words_append(to, room, ": over the limit of %s", finding->limit->text);
-    if (finding->spared) words_append(to, room, ": %s", check_why(check, finding).s);
+    snprintf(to, capacity, "%.500s", name);
+    append_growth(to, capacity, &finding->growth);
+    if (finding->limit) words_append(to, capacity, ": over the limit of %s", finding->limit->text);
+    if (finding->spared) words_append(to, capacity, ": %s", check_why(check, finding).s);
     if (!culprit) return;
     figure_words(culprit->figure, name, sizeof name);
-    words_append(to, room, "; most of it (%s) at %.500s", text_size_change(culprit->growth.bytes).s, name);
+    words_append(to, capacity, "; most of it (%s) at %.500s", text_size_change(culprit->growth.bytes).s, name);
 }
 
-void check_command(const struct check *check, char *to, size_t room) {
+void check_command(const struct check *check, char *to, size_t capacity) {
     size_t used = 0;
     to[0] = 0;
-    for (char **word = check->argv; word && *word && used < room; word++)
-        used += (size_t)snprintf(to + used, room - used, "%s%s", used ? " " : "", *word);
+    for (char **word = check->argv; word && *word && used < capacity; word++)
+        used += (size_t)snprintf(to + used, capacity - used, "%s%s", used ? " " : "", *word);
 }
 
-void check_runs(const struct check *check, char *to, size_t room) {
-    int used = snprintf(to, room, "%u of %u run%s", check->runs_done, check->runs, check->runs == 1 ? "" : "s");
-    if (check->warm_up && used > 0 && (size_t)used < room)
-        snprintf(to + used, room - (size_t)used, ", after %u to warm up", check->warm_up);
+void check_runs(const struct check *check, char *to, size_t capacity) {
+    int used = snprintf(to, capacity, "%u of %u run%s", check->runs_done, check->runs, check->runs == 1 ? "" : "s");
+    if (check->warm_up && used > 0 && (size_t)used < capacity)
+        snprintf(to + used, capacity - (size_t)used, ", after %u to warm up", check->warm_up);
 }
 
 bool check_shown(const struct check *check, size_t index) {

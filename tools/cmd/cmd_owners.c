@@ -60,7 +60,8 @@ static void add_moving(char *more, size_t size, const struct image *image, const
         snprintf(more, size, ", %s", is.out ? "stowing" : "restoring");
 }
 
-static void print_row(const struct roster *roster, const struct roster_row *row, const struct image *image, int room) {
+static void print_row(const struct roster *roster, const struct roster_row *row, const struct image *image,
+                      int columns) {
     const struct snap_owner *owner = row->owner;
     const char *policy = roster_policy(owner), *origin = image_string(image, owner->origin);
     struct text_line named;
@@ -79,7 +80,7 @@ static void print_row(const struct roster *roster, const struct roster_row *row,
     if (managed.bytes)
         snprintf(more + strlen(more), sizeof more - strlen(more), ", %s of %s resident in comfy-aimdo's VBARs",
                  text_size(managed.resident_bytes).s, text_size(managed.bytes).s);
-    int left = room - (int)strlen(more);
+    int left = columns - (int)strlen(more);
     fputs(text_fit(*origin ? named.s : image_string(image, owner->name), left < NAME_LEAST ? NAME_LEAST : left).s,
           stdout);
     fputs(more, stdout);
@@ -107,10 +108,10 @@ static void print_head(const struct roster *roster, const struct image *image) {
 }
 
 static void print_text(const struct roster *roster, const struct image *image) {
-    int room = isatty(STDOUT_FILENO) ? text_width() - BEFORE_NAME : WHOLE_NAME; /* for a pipe the name is not cut */
+    int columns = isatty(STDOUT_FILENO) ? text_width() - BEFORE_NAME : WHOLE_NAME; /* for a pipe the name is not cut */
     size_t left_out = 0;
     bool cuda = image->cuda.used;
-    if (cuda) room -= CUDA_COLUMN;
+    if (cuda) columns -= CUDA_COLUMN;
     print_head(roster, image);
     print_devices(image);
     if (!roster->count) {
@@ -121,7 +122,7 @@ static void print_text(const struct roster *roster, const struct image *image) {
            "share", cuda ? "       CUDA  " : "", "name");
     for (size_t i = 0; i < roster->count; i++)
         if (is_shown(&roster->rows[i]))
-            print_row(roster, &roster->rows[i], image, room < NAME_LEAST ? NAME_LEAST : room);
+            print_row(roster, &roster->rows[i], image, columns < NAME_LEAST ? NAME_LEAST : columns);
         else
             left_out++;
     printf("%35s ", "");

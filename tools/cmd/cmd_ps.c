@@ -32,13 +32,13 @@ static void print_text(const struct tracked_list *list) {
         puts("no process is tracked by memstow now");
         return;
     }
-    int room = isatty(STDOUT_FILENO) ? text_width() - BEFORE_FILE : WHOLE_NAME; /* for a pipe the name is not cut */
+    int columns = isatty(STDOUT_FILENO) ? text_width() - BEFORE_FILE : WHOLE_NAME; /* for a pipe the name is not cut */
     printf("%8s %-16s %12s %11s %11s  %s\n", "pid", "name", "elapsed", "live", "peak", "file");
     for (size_t i = 0; i < list->count; i++) {
         const struct tracked *tracked = &list->items[i];
         printf("%8d %s %12s %11s %11s  %s\n", (int)tracked->pid, text_left(tracked->name, 16).s,
                text_duration(tracked->elapsed_ns).s, text_estimate(tracked->live).s, text_estimate(tracked->peak).s,
-               text_fit_path(*tracked->path ? tracked->path : "(in memory)", room).s);
+               text_fit_path(*tracked->path ? tracked->path : "(in memory)", columns).s);
     }
 }
 

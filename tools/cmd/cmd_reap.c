@@ -6,6 +6,7 @@
 #include "tools/watch/ending.h"
 #include "preload/shared/kin.h"
 #include "preload/shared/os.h"
+#include "tools/base/list.h"
 #include "tools/proc/process.h"
 #include "tools/proc/proc_table.h"
 #include "tools/watch/registry.h"
@@ -32,9 +33,9 @@ struct reap {
     struct proc_table table;
     size_t found, stayed;
     struct registered *claimed; /* from all lists: processes of programs that run, and processes that are to be kept */
-    size_t claims;
+    size_t claims, claim_capacity;
     struct registered *programs; /* programs that run and have a list */
-    size_t program_count;
+    size_t program_count, program_capacity;
     bool over; /* the program of the last list has ended, and so have all its processes */
 };
 
@@ -320,10 +321,8 @@ static void reap_clear(struct reap *reap) {
 }
 
 static int note_program(struct reap *reap) {
-    struct registered *grown = realloc(reap->programs, (reap->program_count + 1) * sizeof *grown);
-    if (!grown) return -1;
-    reap->programs = grown;
-    grown[reap->program_count++] = reap->registry.parent;
+    if (!LIST_GROW(reap->programs, reap->program_count, reap->program_capacity)) return -1;
+    reap->programs[reap->program_count++] = reap->registry.parent;
     return 0;
 }
 
@@ -331,13 +330,12 @@ static int note_program(struct reap *reap) {
  * even if another program registered it before. If one list keeps a process, so do all lists. */
 static int note_claims(struct reap *reap, const char *path) {
     if (list_load(reap, path) < 0) return -1;
-    struct registered *claimed = realloc(reap->claimed, (reap->claims + reap->registry.count + 1) * sizeof *claimed);
-    if (!claimed) return list_fault(reap);
-    reap->claimed = claimed;
+    if (!list_grow(&reap->claimed, sizeof *reap->claimed, reap->claims, reap->registry.count, &reap->claim_capacity))
+        return list_fault(reap);
     bool all = program_runs(reap), counts = is_this_boot(reap);
     if (all && note_program(reap) < 0) return list_fault(reap);
     for (size_t i = 0; counts && i < reap->registry.count; i++)
-        if (all || reap->registry.processes[i].keep) claimed[reap->claims++] = reap->registry.processes[i];
+        if (all || reap->registry.processes[i].keep) reap->claimed[reap->claims++] = reap->registry.processes[i];
     return 0;
 }
 

@@ -155,8 +155,8 @@ const char *decisions_policy(uint8_t policy) { return word(policies, policy); }
 
 const char *decisions_category(uint8_t category) { return word(categories, category); }
 
-void decisions_text(const struct event *event, const char *key, char *to, size_t room) {
+void decisions_text(const struct event *event, const char *key, char *to, size_t capacity) {
     struct jsontext value;
     to[0] = 0;
-    if (jsontext_member(event->line, key, &value)) jsontext_string(value, to, room);
+    if (jsontext_member(event->line, key, &value)) jsontext_string(value, to, capacity);
 }

@@ -89,7 +89,7 @@ struct decisions {
     struct trigger *triggers;
     size_t trigger_count;
     struct fault *faults;
-    size_t fault_count, fault_room;
+    size_t fault_count, fault_capacity;
 };
 
 /* Returns 0, or -1: no memory. Also finds faults. */
@@ -106,7 +106,7 @@ const char *decisions_policy(uint8_t policy);
 const char *decisions_category(uint8_t category);
 
 /* The text of a member, or ""; cut to fit. The text is not trusted: text.h makes it printable. */
-void decisions_text(const struct event *event, const char *key, char *to, size_t room);
+void decisions_text(const struct event *event, const char *key, char *to, size_t capacity);
 
 /* decisions_json.c: writes one document. */
 void decisions_json(const struct decisions *decisions, const struct image *image, FILE *to);

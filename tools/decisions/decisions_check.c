@@ -91,7 +91,7 @@ __attribute__((format(printf, 4, 5))) static void fault(struct order *order, enu
                                                         const struct event *event, const char *format, ...) {
     struct decisions *self = order->decisions;
     if (self->fault_count >= FAULTS_MOST) return;
-    if (!LIST_GROW(self->faults, self->fault_count, self->fault_room)) {
+    if (!LIST_GROW(self->faults, self->fault_count, self->fault_capacity)) {
         order->short_of_memory = true;
         return;
     }

@@ -102,21 +102,21 @@ static void print_lost(const struct page *page, const struct event *lost) {
 }
 
 /* Adds " (vae, clip)": other owners that share it. */
-static void add_sharers(const struct page *page, const struct event *refused, char *to, size_t room) {
+static void add_sharers(const struct page *page, const struct event *refused, char *to, size_t capacity) {
     struct jsontext with, value;
     uint64_t id;
     size_t used = strlen(to);
     bool any = false;
     if (!jsontext_member(refused->line, "with", &with) || *with.at != '[') return;
-    for (size_t next = 0; used < room && jsontext_next(with, &next, NULL, &value);) {
+    for (size_t next = 0; used < capacity && jsontext_next(with, &next, NULL, &value);) {
         struct text_line words;
         const char *name =
             jsontext_number(value, &id) ? image_owner_words(page->image, id, words.s, sizeof words.s) : NULL;
         if (!name) continue;
-        used += (size_t)snprintf(to + used, room - used, "%s%s", any ? ", " : " (", text_fit(name, NAME_COLUMNS).s);
+        used += (size_t)snprintf(to + used, capacity - used, "%s%s", any ? ", " : " (", text_fit(name, NAME_COLUMNS).s);
         any = true;
     }
-    if (any && used < room) snprintf(to + used, room - used, ")");
+    if (any && used < capacity) snprintf(to + used, capacity - used, ")");
 }
 
 /* "not moved: the disk is full, 128.0 MiB". */

@@ -2,6 +2,7 @@
  * In: rows of both files by site, on the host and on devices. Out: the same groups as for a report, with the figures of
  * each site before and after. */
 #include "tools/base/complain.h"
+#include "tools/base/list.h"
 #include "tools/diff/diff.h"
 #include "tools/html/html_fit.h"
 
@@ -27,7 +28,7 @@ struct diff_page {
     struct html_fit packed; /* the columns of lines, stacks and sites */
     struct tag *table, **tags;
     const struct row **rows; /* rows that hold something on either side, those of the host first */
-    size_t tag_count, row_count, host_count;
+    size_t tag_count, tag_capacity, row_count, host_count;
     bool failed;
 };
 
@@ -52,13 +53,11 @@ static uint32_t tag_of(struct diff_page *self, size_t index) {
     HASH_FIND(hh, self->table, &key, sizeof key, tag);
     if (tag) return tag->number;
     tag = calloc(1, sizeof *tag);
-    struct tag **tags = tag ? realloc(self->tags, (self->tag_count + 1) * sizeof *tags) : NULL;
-    if (!tags) {
+    if (!tag || !LIST_GROW(self->tags, self->tag_count, self->tag_capacity)) {
         free(tag);
         self->failed = true;
         return 0;
     }
-    self->tags = tags;
     tag->key = key;
     tag->number = (uint32_t)self->tag_count;
     self->tags[self->tag_count++] = tag;

@@ -22,16 +22,17 @@ const char *known_useless(const struct suppression *suppression) {
     return suppression->used ? NULL : "suppressed nothing";
 }
 
-void known_words(const struct suppression *suppression, char *to, size_t room) {
+void known_words(const struct suppression *suppression, char *to, size_t capacity) {
     const char *const words[] = {"function", "module", "owner"};
     const char *const globs[] = {suppression->function, suppression->module, suppression->owner};
     size_t used = 0;
     to[0] = 0;
-    for (size_t i = 0; i < 3 && used < room; i++)
-        if (globs[i]) used += (size_t)snprintf(to + used, room - used, "%s%s=%s", used ? " " : "", words[i], globs[i]);
+    for (size_t i = 0; i < 3 && used < capacity; i++)
+        if (globs[i])
+            used += (size_t)snprintf(to + used, capacity - used, "%s%s=%s", used ? " " : "", words[i], globs[i]);
     uint32_t day = suppression->until;
-    if (day && used < room)
-        snprintf(to + used, room - used, " until=%04u-%02u-%02u", day / 10000, day / 100 % 100, day % 100);
+    if (day && used < capacity)
+        snprintf(to + used, capacity - used, " until=%04u-%02u-%02u", day / 10000, day / 100 % 100, day % 100);
 }
 
 void known_text(const struct suppressions *suppressions, const char *path, FILE *to) {

@@ -12,7 +12,7 @@ int known_load(struct suppressions *suppressions, const char *path);
 /* The reason why the line is useless; NULL if it was used. */
 const char *known_useless(const struct suppression *suppression);
 /* The line as text. */
-void known_words(const struct suppression *suppression, char *to, size_t room);
+void known_words(const struct suppression *suppression, char *to, size_t capacity);
 
 /* Prints the useless lines after an empty line. */
 void known_text(const struct suppressions *suppressions, const char *path, FILE *to);

@@ -1,5 +1,6 @@
 /* folded.c — see folded.h. */
 #include "tools/export/folded.h"
+#include "tools/base/list.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,13 +18,9 @@ static struct folded *folded_of(struct profile_sink *sink) { return (struct fold
 
 static void folded_append(struct folded *folded, const char *text, size_t length) {
     struct profile_sink *sink = &folded->sink;
-    if (sink->used + length + 1 > folded->room) {
-        size_t room = 2 * (sink->used + length + 1);
-        char *grown = realloc(folded->text, room);
-        sink->failed |= !grown;
-        if (!grown) return;
-        folded->text = grown;
-        folded->room = room;
+    if (!list_grow(&folded->text, 1, sink->used, length + 1, &folded->capacity)) {
+        sink->failed = true;
+        return;
     }
     memcpy(folded->text + sink->used, text, length);
     sink->used += length;

@@ -9,7 +9,7 @@ struct folded_line; /* a line that is kept */
 struct folded {
     struct profile_sink sink; /* used: bytes of the present stack's text */
     char *text;
-    size_t room;
+    size_t capacity;
     struct folded_line *lines;
 };
 

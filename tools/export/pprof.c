@@ -32,11 +32,11 @@ static void compress_bytes(struct pprof *pprof, const uint8_t *bytes, size_t len
 
 static void profile_put(struct pprof *pprof, const Pprof__Profile *profile) {
     size_t size = pprof__profile__get_packed_size(profile);
-    if (size > pprof->packed_room) {
+    if (size > pprof->packed_capacity) {
         free(pprof->packed);
-        pprof->packed_room = 2 * size;
-        pprof->packed = malloc(pprof->packed_room);
-        if (!pprof->packed) pprof->packed_room = 0;
+        pprof->packed_capacity = 2 * size;
+        pprof->packed = malloc(pprof->packed_capacity);
+        if (!pprof->packed) pprof->packed_capacity = 0;
     }
     pprof->failed |= !pprof->packed;
     if (pprof->packed) compress_bytes(pprof, pprof->packed, pprof__profile__pack(profile, pprof->packed), Z_NO_FLUSH);

@@ -48,7 +48,7 @@ struct pprof {
     int64_t string_count, function_count, name_count;
     uint64_t first_name; /* location of the first name */
     uint8_t *packed;
-    size_t packed_room;
+    size_t packed_capacity;
     uint64_t *locations; /* of one sample */
     bool failed;         /* no memory */
 };

@@ -38,7 +38,7 @@ struct walk {
     struct profile_limits limits;
     struct alike *alike;
     struct level *levels;
-    size_t depth, room;
+    size_t depth, capacity;
     struct profile_merged *merged;
 };
 
@@ -108,7 +108,7 @@ static void put(struct walk *walk, struct amounts amounts) {
 
 /* Goes one level inwards, and writes the stacks that end at this frame. */
 static int enter(struct walk *walk, const struct branch *branch, struct amounts all, const char *nowhere) {
-    if (!LIST_GROW(walk->levels, walk->depth, walk->room)) return -1;
+    if (!LIST_GROW(walk->levels, walk->depth, walk->capacity)) return -1;
     struct level *level = &walk->levels[walk->depth];
     *level = (struct level){.used = walk->sink->used};
     if (calltree_expand(&walk->tree, branch, &level->below) < 0) return -1;

@@ -57,7 +57,7 @@ static void pack(struct html_out *out, int flush) {
 static void put_bytes(struct html_out *out, const void *bytes, size_t length) {
     const uint8_t *from = bytes;
     while (length) {
-        size_t room = sizeof out->bytes - out->waiting, some = length < room ? length : room;
+        size_t capacity = sizeof out->bytes - out->waiting, some = length < capacity ? length : capacity;
         memcpy(out->bytes + out->waiting, from, some);
         out->waiting += some;
         from += some;

@@ -209,7 +209,7 @@ struct cursor {
 
 struct places {
     struct cursor *list;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 struct group {
@@ -266,7 +266,7 @@ static const uint32_t *frame_lines(struct html_tree *tree, struct html_side *sid
 
 static void push(struct build *build, struct cursor cursor) {
     struct html_side *side = &build->tree->sides[cursor.side];
-    if (!LIST_GROW(build->next.list, build->next.count, build->next.room)) {
+    if (!LIST_GROW(build->next.list, build->next.count, build->next.capacity)) {
         build->failed = true;
         return;
     }
@@ -440,7 +440,7 @@ static bool one_line(const struct places *places) {
 
 static void push_group(struct build *build, const struct cursor *first, size_t count) {
     if (!LIST_GROW(build->groups, build->group_count, build->group_room) ||
-        !list_grow(&build->stack.list, sizeof *first, build->stack.count, count, &build->stack.room)) {
+        !list_grow(&build->stack.list, sizeof *first, build->stack.count, count, &build->stack.capacity)) {
         build->failed = true;
         return;
     }
@@ -463,14 +463,14 @@ static uint32_t push_groups(struct build *build) {
 }
 
 static int reserve_node(struct html_tree *tree) {
-    size_t room = tree->node_room;
-    if (tree->node_count < room) return 0;
-    size_t rooms[] = {room, room, room};
-    if (!LIST_GROW(tree->node_segment, tree->node_count, rooms[0]) ||
-        !LIST_GROW(tree->node_children, tree->node_count, rooms[1]) ||
-        !LIST_GROW(tree->node_entries, tree->node_count, rooms[2]))
+    size_t capacity = tree->node_capacity;
+    if (tree->node_count < capacity) return 0;
+    size_t capacities[] = {capacity, capacity, capacity};
+    if (!LIST_GROW(tree->node_segment, tree->node_count, capacities[0]) ||
+        !LIST_GROW(tree->node_children, tree->node_count, capacities[1]) ||
+        !LIST_GROW(tree->node_entries, tree->node_count, capacities[2]))
         return -1;
-    tree->node_room = rooms[0];
+    tree->node_capacity = capacities[0];
     return 0;
 }
 
@@ -502,7 +502,7 @@ static void swap_places(struct build *build) {
 static void pop_group(struct build *build) {
     struct group group = build->groups[--build->group_count];
     build->next.count = 0;
-    if (!list_grow(&build->next.list, sizeof *build->next.list, 0, group.end - group.first, &build->next.room)) {
+    if (!list_grow(&build->next.list, sizeof *build->next.list, 0, group.end - group.first, &build->next.capacity)) {
         build->failed = true;
         return;
     }

@@ -37,7 +37,7 @@ struct html_tree {
     size_t level_count, level_room;
 
     uint32_t *node_segment, *node_children, *node_entries;
-    size_t node_count, node_room;
+    size_t node_count, node_capacity;
     uint32_t *segment_end, *words; /* lines of segments; a segment begins at the end of the previous one */
     size_t segment_count, segment_room, word_count, word_room;
     uint32_t *segment_slots; /* hash table by content: 1 + segment */

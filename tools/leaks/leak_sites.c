@@ -43,12 +43,7 @@ void leak_sites_end(struct leak_sites *self) {
 
 /* Makes room for one more name, and makes name 0. */
 static int make_room_for_name(struct leak_sites *self) {
-    if (self->name_count < self->name_room) return 0;
-    uint32_t room = self->name_room ? 2 * self->name_room : 64;
-    struct leak_name **grown = realloc(self->names, room * sizeof *grown);
-    if (!grown) return -1;
-    self->names = grown;
-    self->name_room = room;
+    if (!LIST_GROW(self->names, self->name_count, self->name_capacity)) return -1;
     if (!self->name_count) self->names[self->name_count++] = NULL;
     return 0;
 }
@@ -106,13 +101,13 @@ static size_t leak_sites_find_slot(const struct leak_sites *self, uint32_t model
     return slot;
 }
 
-static int sites_grow(struct leak_sites *self, size_t room) {
-    struct leak_site *list = realloc(self->list, room * sizeof *list);
+static int sites_grow(struct leak_sites *self, size_t capacity) {
+    struct leak_site *list = realloc(self->list, capacity * sizeof *list);
     if (!list) return -1;
     self->list = list;
-    self->room = room;
+    self->capacity = capacity;
     free(self->slots);
-    self->slot_count = 2 * room;
+    self->slot_count = 2 * capacity;
     self->slots = calloc(self->slot_count, sizeof *self->slots);
     if (!self->slots) {
         self->slot_count = 0;
@@ -129,7 +124,7 @@ struct leak_site *leak_sites_look(const struct leak_sites *self, uint32_t model,
 }
 
 struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
-    if (self->count == self->room && sites_grow(self, self->room ? 2 * self->room : 256) < 0) return NULL;
+    if (self->count == self->capacity && sites_grow(self, self->capacity ? 2 * self->capacity : 256) < 0) return NULL;
     size_t slot = leak_sites_find_slot(self, model, node, path);
     if (!self->slots[slot]) {
         self->list[self->count++] = (struct leak_site){.model = model, .node = node, .path = path};
@@ -141,7 +136,7 @@ struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint3
 /* --- entries --- */
 
 int leak_entries_add(struct leak_entries *entries, uint32_t site, struct leak_change change) {
-    if (!LIST_GROW(entries->list, entries->count, entries->room)) return -1;
+    if (!LIST_GROW(entries->list, entries->count, entries->capacity)) return -1;
     entries->list[entries->count++] = (struct leak_entry){site, change};
     return 0;
 }
@@ -163,7 +158,7 @@ static int sort_by(struct leak_entries *entries, size_t values, bool by_site) {
     free(places);
     free(entries->list);
     entries->list = sorted;
-    entries->room = entries->count + 1;
+    entries->capacity = entries->count + 1;
     return 0;
 }
 
@@ -322,7 +317,7 @@ static int add_total(struct leak_sites *self, const struct image *image, const s
 
 /* Makes room for all of them at once: there may be a million. */
 static int leak_sites_prepare(struct leak_sites *self, const struct image *image) {
-    size_t room = 256;
+    size_t capacity = 256;
     self->sampled = image->header.sample_bytes != 0;
     self->left.count = 0;
     for (size_t i = 0; i < self->count; i++) {
@@ -330,8 +325,8 @@ static int leak_sites_prepare(struct leak_sites *self, const struct image *image
         site->live_bytes = site->live_blocks = site->gone_bytes = site->gone_blocks = 0;
         site->stack = site->module = 0;
     }
-    while (room < cuda_every_count(image)) room *= 2;
-    return room > self->room ? sites_grow(self, room) : 0;
+    while (capacity < cuda_every_count(image)) capacity *= 2;
+    return capacity > self->capacity ? sites_grow(self, capacity) : 0;
 }
 
 int leak_sites_read(struct leak_sites *self, const struct image *image) {

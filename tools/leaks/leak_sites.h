@@ -32,7 +32,7 @@ struct leak_entry {
 };
 struct leak_entries {
     struct leak_entry *list;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 /* A reading. */
@@ -45,10 +45,11 @@ enum { LEAK_POINTS_MOST = 1024, LEAK_CHANGES_MOST = 1 << 21 };
 
 struct leak_sites {
     struct leak_name **names;
-    uint32_t name_count, name_room;
+    uint32_t name_count;
+    size_t name_capacity;
     struct leak_name_slot *name_table;
     struct leak_site *list;
-    size_t count, room, slot_count;
+    size_t count, capacity, slot_count;
     uint32_t *slots;           /* open addressing: 1 + site */
     struct leak_entries left;  /* from the last image: change.point is an index of `runs` */
     struct leak_entries moved; /* between points: change.point is an index of `points` */

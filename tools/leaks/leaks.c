@@ -17,7 +17,7 @@ struct cursor {
     const struct leak_entries *entries;
     size_t at;
     struct leak_change *changes; /* changes of the last site that was asked for */
-    size_t count, room;
+    size_t count, capacity;
 };
 
 static int cursor_move(struct cursor *cursor, uint32_t site) {
@@ -25,7 +25,7 @@ static int cursor_move(struct cursor *cursor, uint32_t site) {
     cursor->count = 0;
     while (cursor->at < entries->count && entries->list[cursor->at].site < site) cursor->at++;
     for (; cursor->at < entries->count && entries->list[cursor->at].site == site; cursor->at++) {
-        if (!LIST_GROW(cursor->changes, cursor->count, cursor->room)) return -1;
+        if (!LIST_GROW(cursor->changes, cursor->count, cursor->capacity)) return -1;
         cursor->changes[cursor->count++] = entries->list[cursor->at].change;
     }
     return 0;
@@ -95,8 +95,9 @@ static void find_ends(const struct cursor *left, struct leak_finding *finding) {
     }
 }
 
-static int finding_keep(struct leak_finding **list, size_t *count, size_t *room, const struct leak_finding *finding) {
-    if (!list_grow(list, sizeof **list, *count, 1, room)) return -1;
+static int finding_keep(struct leak_finding **list, size_t *count, size_t *capacity,
+                        const struct leak_finding *finding) {
+    if (!list_grow(list, sizeof **list, *count, 1, capacity)) return -1;
     (*list)[(*count)++] = *finding;
     return 0;
 }
@@ -110,7 +111,8 @@ static int finding_take(struct search *search, struct leak_finding *finding) {
     if (finding->judged.verdict == LEAK_FOUND && finding->model && sites->names[finding->model]->kept)
         finding->judged.verdict = LEAK_KEPT;
     find_ends(&search->left, finding);
-    if (finding->judged.verdict == LEAK_FOUND) return finding_keep(&leaks->list, &leaks->count, &leaks->room, finding);
+    if (finding->judged.verdict == LEAK_FOUND)
+        return finding_keep(&leaks->list, &leaks->count, &leaks->capacity, finding);
     if (finding->site == LEAK_NO_SITE) return 0; /* its sites are counted one by one */
     leaks->rest[finding->judged.verdict].sites += finding->live_bytes != 0;
     leaks->rest[finding->judged.verdict].live_bytes += finding->live_bytes;

@@ -74,7 +74,7 @@ struct leaks {
     uint32_t runs_of[LEAK_POINTS_MOST]; /* the array behind moved_rule.runs */
     /* findings of sites and owners; after leaks_group, of causes. The largest loss comes first */
     struct leak_finding *list;
-    size_t count, room;
+    size_t count, capacity;
     struct leak_finding *parts; /* the findings that causes are made of, cause by cause */
     size_t part_count;
     struct leak_retired *retired; /* leaks first */

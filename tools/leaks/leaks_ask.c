@@ -85,11 +85,11 @@ static int send_stacks(struct leaks_ask *self, const char *word, uint32_t before
 }
 
 /* Writes " PATH=PLACE,PLACE…" for the first path in the list. Returns its number of stacks. */
-static size_t write_path(char *to, size_t room, const struct leaks_ask_stack *stacks, size_t count) {
+static size_t write_path(char *to, size_t capacity, const struct leaks_ask_stack *stacks, size_t count) {
     enum { PLACES = 8 };
-    size_t same = 1, used = (size_t)snprintf(to, room, " %" PRIx64 "=%" PRIx32, stacks->path, stacks->place);
+    size_t same = 1, used = (size_t)snprintf(to, capacity, " %" PRIx64 "=%" PRIx32, stacks->path, stacks->place);
     for (; same < count && stacks[same].path == stacks->path; same++)
-        if (same < PLACES) used += (size_t)snprintf(to + used, room - used, ",%" PRIx32, stacks[same].place);
+        if (same < PLACES) used += (size_t)snprintf(to + used, capacity - used, ",%" PRIx32, stacks[same].place);
     return same;
 }
 

@@ -70,8 +70,8 @@ static int find_subject(struct leaks *self, struct jsontext line, struct leak_ho
     return site != NULL;
 }
 
-static int holder_keep(struct leaks *self, size_t *room, const struct leak_holder *holder) {
-    if (!list_grow(&self->holders, sizeof *self->holders, self->holder_count, 1, room)) return -1;
+static int holder_keep(struct leaks *self, size_t *capacity, const struct leak_holder *holder) {
+    if (!list_grow(&self->holders, sizeof *self->holders, self->holder_count, 1, capacity)) return -1;
     self->holders[self->holder_count++] = *holder;
     return 0;
 }
@@ -95,7 +95,7 @@ static int by_subject(const void *left, const void *right) {
 int leaks_find_holders(struct leaks *self) {
     struct leak_holder holder;
     struct trace_line line;
-    size_t room = 0;
+    size_t capacity = 0;
     for (size_t at = 0; trace_lines_next(self->image, &at, &line);) {
         if (!is_held_line(line.object, &holder)) continue;
         int result = find_subject(self, line.object, &holder);
@@ -104,7 +104,7 @@ int leaks_find_holders(struct leaks *self) {
         holder.blocks = leaks_holders_number_of(line.object, "blocks");
         holder.followed = leaks_holders_number_of(line.object, "followed");
         holder.held = leaks_holders_number_of(line.object, "held");
-        if (result < 0 || (result > 0 && holder_keep(self, &room, &holder) < 0)) return -1;
+        if (result < 0 || (result > 0 && holder_keep(self, &capacity, &holder) < 0)) return -1;
     }
     if (self->holder_count) qsort(self->holders, self->holder_count, sizeof *self->holders, by_subject);
     return 0;

@@ -105,7 +105,7 @@ static int find_places(struct leaks *self, const uint32_t *groups) {
     const struct image *image = self->image;
     uint64_t *hashes = stack_hashes(image);
     struct piece *pieces = NULL;
-    size_t count = 0, room = 0;
+    size_t count = 0, capacity = 0;
     int result = hashes ? 0 : -1;
     for (size_t i = 0; result == 0 && i < cuda_every_count(image); i++) {
         struct total of, *total = &of;
@@ -113,7 +113,7 @@ static int find_places(struct leaks *self, const uint32_t *groups) {
         const struct snap_owner *owner = image_owner(image, image_tag(image, total->tag)->model);
         uint32_t group = owner ? groups[owner - image->owners] : 0;
         if (!group || !total_live_bytes(total)) continue;
-        if (!LIST_GROW(pieces, count, room)) {
+        if (!LIST_GROW(pieces, count, capacity)) {
             result = -1;
             break;
         }

@@ -12,11 +12,11 @@ enum { RUNS_MOST = 1 << 30 };
 
 struct bytes {
     uint8_t *list;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 static int number_put(struct bytes *bytes, uint64_t number) {
-    if (!list_grow(&bytes->list, 1, bytes->count, SNAP_NUMBER_MAX, &bytes->room)) return -1;
+    if (!list_grow(&bytes->list, 1, bytes->count, SNAP_NUMBER_MAX, &bytes->capacity)) return -1;
     bytes->count = (size_t)(snap_put_number(bytes->list + bytes->count, number) - bytes->list);
     return 0;
 }

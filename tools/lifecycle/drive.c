@@ -126,11 +126,12 @@ static int has_items(const struct drive *drive, const char *name) {
 
 /* The output is read, not mapped, because the program may cut it short at any time. */
 static int look_says(struct drive *drive) {
-    size_t length = strlen(drive->text), room = length + READ_ROOM, kept = 0;
-    char *part = malloc(room);
+    size_t length = strlen(drive->text), capacity = length + READ_ROOM, kept = 0;
+    char *part = malloc(capacity);
     bool found = false;
     ssize_t got;
-    for (off_t at = 0; part && !found && (got = pread(drive->output, part + kept, room - kept, at)) > 0; at += got) {
+    for (off_t at = 0; part && !found && (got = pread(drive->output, part + kept, capacity - kept, at)) > 0;
+         at += got) {
         kept += (size_t)got;
         found = memmem(part, kept, drive->text, length) != NULL;
         size_t rest = kept < length ? kept : length - 1; /* the bytes in which the text may begin */

@@ -1,6 +1,7 @@
 /* http.c — see http.h. HTTP/1.0: an answer ends with the connection, or after its own length. */
 #include "tools/lifecycle/http.h"
 #include "tools/base/duration.h"
+#include "tools/base/list.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -49,14 +50,8 @@ static bool send_all(struct exchange *exchange, const char *text, size_t length)
 }
 
 static bool http_make_room(struct exchange *exchange) {
-    if (exchange->capacity - exchange->length > READ_ROOM) return true;
-    if (exchange->length > BYTES_MOST) return false;
-    size_t capacity = 2 * exchange->capacity + 2 * READ_ROOM;
-    char *grown = realloc(exchange->data, capacity);
-    if (!grown) return false;
-    exchange->data = grown;
-    exchange->capacity = capacity;
-    return true;
+    return exchange->length <= BYTES_MOST &&
+           list_grow(&exchange->data, 1, exchange->length, READ_ROOM + 1, &exchange->capacity);
 }
 
 /* Whether the answer has its whole length. Some servers keep the connection open in spite of HTTP/1.0. */

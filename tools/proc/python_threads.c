@@ -3,6 +3,7 @@
  * The route is _PyRuntime → interpreters → thread states → frames. In a thread of threading.Thread, the outermost
  * Python function is Thread._bootstrap(self). Its first local is the Thread object with _daemonic and _name. */
 #include "tools/proc/python_threads.h"
+#include "tools/base/list.h"
 #include "tools/proc/dynsym.h"
 
 #include <stdint.h>
@@ -69,16 +70,16 @@ static uint64_t word(const struct python *python, uint64_t address) {
 }
 
 /* Reads a str of ASCII characters; "" for any other object. */
-static void read_text(const struct python *python, uint64_t object, char *to, size_t room) {
+static void read_text(const struct python *python, uint64_t object, char *to, size_t capacity) {
     uint32_t state = 0;
     uint64_t length = word(python, object + TEXT_LENGTH);
     to[0] = 0;
     if (!object || !peek(python, object + python->layout->text_state, &state, sizeof state)) return;
     if ((state >> python->layout->text_shift & COMPACT_ASCII) != COMPACT_ASCII || !length) return;
     uint64_t from = object + python->layout->text_start;
-    if (length >= room) { /* keeps the end of a path */
-        from += length - (room - 1);
-        length = room - 1;
+    if (length >= capacity) { /* keeps the end of a path */
+        from += length - (capacity - 1);
+        length = capacity - 1;
     }
     to[peek(python, from, to, length) ? length : 0] = 0;
 }
@@ -212,9 +213,7 @@ static void load_interpreter(struct python_threads *threads, struct python *pyth
     uint64_t state = word(python, interpreter + python->layout->thread_head);
     for (size_t i = 0; state && i < THREADS_MOST; i++, state = word(python, state + THREAD_NEXT)) {
         if (python->main_only && (pid_t)word(python, state + python->layout->thread_id) != python->pid) continue;
-        struct python_thread *grown = realloc(threads->list, (threads->count + 1) * sizeof *grown);
-        if (!grown) return;
-        threads->list = grown;
+        if (!LIST_GROW(threads->list, threads->count, threads->capacity)) return;
         thread_read(python, state, &threads->list[threads->count++]);
     }
 }

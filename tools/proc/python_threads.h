@@ -21,7 +21,7 @@ struct python_thread {
 
 struct python_threads {
     struct python_thread *list;
-    size_t count;
+    size_t count, capacity;
 };
 
 /* Never fails: a process without Python has an empty list. */

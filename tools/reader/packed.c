@@ -12,9 +12,9 @@ struct stream {
 };
 
 static int stream_refill(struct stream *stream) {
-    size_t kept = stream->filled - stream->position, room = sizeof stream->window - kept;
+    size_t kept = stream->filled - stream->position, capacity = sizeof stream->window - kept;
     uint64_t left = stream->end - stream->next;
-    size_t more = left < room ? (size_t)left : room;
+    size_t more = left < capacity ? (size_t)left : capacity;
     memmove(stream->window, stream->window + stream->position, kept);
     stream->position = 0;
     stream->filled = kept + more;

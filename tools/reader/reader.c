@@ -102,12 +102,12 @@ static size_t least_record(uint32_t type) {
 static int check_section(const struct reader *reader, struct section *section) {
     struct snap_section *head = &section->head;
     size_t least = least_record(head->type);
-    uint64_t offset = section->data - sizeof *head, room = head->length - sizeof *head;
+    uint64_t offset = section->data - sizeof *head, space = head->length - sizeof *head;
     bool bytes = head->type == SNAP_PEAK_0 || head->type == SNAP_PEAK_1 || head->type == SNAP_TRACE;
     if (head->type == SNAP_STRINGS || head->type == SNAP_TOTALS || head->type == SNAP_SERIES || bytes)
         head->record_size = (uint16_t)least; /* plain bytes, or entries of varying length */
     if (head->record_size < least) return reader_damaged(reader, offset, "records are too small");
-    section->capacity = room / head->record_size;
+    section->capacity = space / head->record_size;
     if (bytes) head->count = section->capacity; /* such a section keeps no count */
     if (head->count > section->capacity) return reader_damaged(reader, offset, "more records than there is room for");
     return 0;

@@ -166,44 +166,44 @@ static void part(char *to, const char *text) {
         to[length] = 0;
 }
 
-static bool name_put(char *to, size_t room, const char *text) {
+static bool name_put(char *to, size_t capacity, const char *text) {
     size_t used = strlen(to), length = strlen(text);
-    if (used + length + 1 > room) return false;
+    if (used + length + 1 > capacity) return false;
     memcpy(to + used, text, length + 1);
     return true;
 }
 
 /* Appends the whole text or nothing. */
-static bool put_pair(char *to, size_t room, const char *lead, const char *a, const char *between, const char *b) {
+static bool put_pair(char *to, size_t capacity, const char *lead, const char *a, const char *between, const char *b) {
     char text[2 * PART_MOST + 8], first[PART_MOST], second[PART_MOST];
     size_t used = strlen(to);
     part(first, a);
     part(second, b);
     snprintf(text, sizeof text, "%s%s%s", first, between, second);
-    if (name_put(to, room, lead) && scan_quote(to, room, text)) return true;
+    if (name_put(to, capacity, lead) && scan_quote(to, capacity, text)) return true;
     to[used] = 0;
     return false;
 }
 
-bool figure_name_owner(char *to, size_t room, const char *kind, const char *name, const char *origin) {
+bool figure_name_owner(char *to, size_t capacity, const char *kind, const char *name, const char *origin) {
     char text[PART_MOST];
     to[0] = 0;
-    if (!name_put(to, room, kind) || !name_put(to, room, " ")) return false;
+    if (!name_put(to, capacity, kind) || !name_put(to, capacity, " ")) return false;
     part(text, name);
-    if (!scan_quote(to, room, text) || !name_put(to, room, " ")) return false;
+    if (!scan_quote(to, capacity, text) || !name_put(to, capacity, " ")) return false;
     part(text, origin);
-    return scan_quote(to, room, text);
+    return scan_quote(to, capacity, text);
 }
 
-bool figure_name_frame(char *to, size_t room, const char *function, const char *module) {
-    return put_pair(to, room, " ", function, "@", module);
+bool figure_name_frame(char *to, size_t capacity, const char *function, const char *module) {
+    return put_pair(to, capacity, " ", function, "@", module);
 }
 
-bool figure_name_of(char *to, size_t room, const char *kind, const char *name) {
-    return put_pair(to, room, strstr(to, "\" of \"") ? " " : " of ", kind, ":", name);
+bool figure_name_of(char *to, size_t capacity, const char *kind, const char *name) {
+    return put_pair(to, capacity, strstr(to, "\" of \"") ? " " : " of ", kind, ":", name);
 }
 
-bool figure_part(const char **next, bool *owner, char *to, size_t room) {
+bool figure_part(const char **next, bool *owner, char *to, size_t capacity) {
     struct scan scan;
     *next += strspn(*next, " ");
     if (**next && **next != '"') { /* "at", "of", or the kind of an owner */
@@ -212,43 +212,43 @@ bool figure_part(const char **next, bool *owner, char *to, size_t room) {
     }
     if (!**next) return false;
     scan_begin(&scan, "", *next, strlen(*next));
-    if (scan_string(&scan, to, room, false, "") < 0) return false;
+    if (scan_string(&scan, to, capacity, false, "") < 0) return false;
     *next = scan.at;
     return true;
 }
 
-static void owner_words(const struct figure *figure, char *to, size_t room) {
+static void owner_words(const struct figure *figure, char *to, size_t capacity) {
     char name[SCAN_STRING_MOST] = "", origin[SCAN_STRING_MOST] = "";
     const char *next = figure_name(figure);
     bool owner;
     int kind = (int)strcspn(next, " ");
     figure_part(&next, &owner, name, sizeof name);
     figure_part(&next, &owner, origin, sizeof origin);
-    snprintf(to, room, *origin ? "%.*s %s (%s)" : "%.*s %s", kind, figure_name(figure), name, origin);
+    snprintf(to, capacity, *origin ? "%.*s %s (%s)" : "%.*s %s", kind, figure_name(figure), name, origin);
 }
 
-static void site_words(const struct figure *figure, char *to, size_t room) {
+static void site_words(const struct figure *figure, char *to, size_t capacity) {
     char text[SCAN_STRING_MOST];
     const char *next = figure_name(figure);
     bool owner = false;
     to[0] = 0;
     while (figure_part(&next, &owner, text, sizeof text)) {
-        if (*to) name_put(to, room, owner ? ", " : " < ");
-        name_put(to, room, text);
+        if (*to) name_put(to, capacity, owner ? ", " : " < ");
+        name_put(to, capacity, text);
     }
 }
 
-void figure_words(const struct figure *figure, char *to, size_t room) {
+void figure_words(const struct figure *figure, char *to, size_t capacity) {
     switch (figure->kind) {
     case FIGURE_TOTAL:
-        snprintf(to, room, "all memory");
+        snprintf(to, capacity, "all memory");
         break;
     case FIGURE_OWNER:
-        owner_words(figure, to, room);
+        owner_words(figure, to, capacity);
         break;
     case FIGURE_SITE:
-        site_words(figure, to, room);
+        site_words(figure, to, capacity);
         break;
     }
-    if (figure->cuda) name_put(to, room, " on CUDA devices");
+    if (figure->cuda) name_put(to, capacity, " on CUDA devices");
 }

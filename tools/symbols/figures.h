@@ -76,15 +76,15 @@ void figures_cut(struct figures *figures, const struct figures *before, size_t m
 
 /* The functions below write names of figures. They cut the parts of a name to a limited length, and paths to their last
  * name. False: the name does not fit. */
-bool figure_name_owner(char *to, size_t room, const char *kind, const char *name, const char *origin);
+bool figure_name_owner(char *to, size_t capacity, const char *kind, const char *name, const char *origin);
 /* Begin with to = "at". Then add the frames, innermost first, and then the owners, if any. */
-bool figure_name_frame(char *to, size_t room, const char *function, const char *module);
-bool figure_name_of(char *to, size_t room, const char *kind, const char *name);
+bool figure_name_frame(char *to, size_t capacity, const char *function, const char *module);
+bool figure_name_of(char *to, size_t capacity, const char *kind, const char *name);
 
 /* The name for people: "model UNET (wan.safetensors)", "malloc_it@libx.so < main@prog, model:UNET". */
-void figure_words(const struct figure *figure, char *to, size_t room);
+void figure_words(const struct figure *figure, char *to, size_t capacity);
 
 /* The next text of a name; false at the end. `owner`: the text is behind "of". Begin with *next = name. */
-bool figure_part(const char **next, bool *owner, char *to, size_t room);
+bool figure_part(const char **next, bool *owner, char *to, size_t capacity);
 
 #endif

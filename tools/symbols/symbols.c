@@ -36,7 +36,7 @@ struct symbols {
 /* A frame with one unknown symbol, for use without memory. */
 static union {
     struct named_frame frame;
-    char room[sizeof(struct named_frame) + sizeof(struct symbol)];
+    char space[sizeof(struct named_frame) + sizeof(struct symbol)];
 } nothing = {{.count = 1}};
 static struct named_frame *const nameless = &nothing.frame;
 
@@ -143,8 +143,8 @@ static size_t symbols_look_up(struct symbols *symbols, uint32_t module, uint64_t
 
 /* The next string of an answer; "" past its end. */
 static const char *next_string(const struct symbols *symbols, size_t *at) {
-    size_t room = symbols->answer.head.size - *at;
-    const char *string = symbols->answer.bytes + *at, *end = memchr(string, 0, room);
+    size_t left = symbols->answer.head.size - *at;
+    const char *string = symbols->answer.bytes + *at, *end = memchr(string, 0, left);
     if (!end) return "";
     *at += (size_t)(end - string) + 1;
     return string;

@@ -108,7 +108,7 @@ static bool is_program(const struct image *image, const char *module) {
 
 /* Adds a frame to the name. Of inlined functions it takes the outer one, because compilers inline differently. False:
  * the name ends here, after main or for lack of space. */
-static bool name_frame(char *name, size_t room, const struct image *image, const struct named_frame *frame,
+static bool name_frame(char *name, size_t capacity, const struct image *image, const struct named_frame *frame,
                        bool *libc) {
     const struct symbol *symbol = &frame->symbols[frame->count - 1];
     const char *base = is_program(image, frame->module) ? PROGRAM : base_of(frame, symbol);
@@ -116,7 +116,7 @@ static bool name_frame(char *name, size_t room, const struct image *image, const
     bool in_libc = !frame->python && is_libc(base), again = in_libc && *libc;
     *libc = in_libc;
     if (again) return true;
-    if (!figure_name_frame(name, room, in_libc ? "(libc)" : function, in_libc ? "libc.so.6" : base)) return false;
+    if (!figure_name_frame(name, capacity, in_libc ? "(libc)" : function, in_libc ? "libc.so.6" : base)) return false;
     return frame->python || strcmp(function, "main") != 0;
 }
 
@@ -127,7 +127,7 @@ static bool is_own(const struct named_frame *frame) {
 }
 
 /* Adds at most `most` frames from `from` on; `python`: only Python frames. */
-static bool name_frames(char *name, size_t room, const struct stack *stack, size_t from, size_t most, bool python) {
+static bool name_frames(char *name, size_t capacity, const struct stack *stack, size_t from, size_t most, bool python) {
     bool libc = false;
     for (size_t i = from, named = 0; i < stack->count && named < most; i++) {
         if (python != innermost_is_python(stack->image, stack->frames[i])) {
@@ -136,29 +136,29 @@ static bool name_frames(char *name, size_t room, const struct stack *stack, size
         }
         const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[i]);
         if (is_own(frame)) continue;
-        if (!name_frame(name, room, stack->image, frame, &libc)) return false;
+        if (!name_frame(name, capacity, stack->image, frame, &libc)) return false;
         named++;
     }
     return true;
 }
 
-static void name_stack(char *name, size_t room, const struct image *image, struct symbols *symbols, uint32_t node) {
+static void name_stack(char *name, size_t capacity, const struct image *image, struct symbols *symbols, uint32_t node) {
     struct stack stack = {image, symbols, NULL, 0};
     size_t python = 0;
     stack.frames = stack_all(image, node, &stack.count);
     while (python < stack.count && !innermost_is_python(image, stack.frames[python])) python++;
-    if (name_frames(name, room, &stack, 0, python < stack.count ? BELOW_PYTHON : NATIVE, false))
-        name_frames(name, room, &stack, python, PYTHON, true);
+    if (name_frames(name, capacity, &stack, 0, python < stack.count ? BELOW_PYTHON : NATIVE, false))
+        name_frames(name, capacity, &stack, python, PYTHON, true);
 }
 
 /* Splits the key of an owner (groups.h): name, origin and kind with separators. */
-static void name_owner(char *name, size_t room, const char *owner) {
+static void name_owner(char *name, size_t capacity, const char *owner) {
     char text[1024];
     if (!owner) return;
     const char *kind = strrchr(owner, '\x1f');
     const struct snap_owner of_kind = {.kind = kind ? (unsigned)atoi(kind + 1) : 0};
     snprintf(text, sizeof text, "%.*s", (int)strcspn(owner, "\x1f"), owner);
-    figure_name_of(name, room, roster_kind(&of_kind), text);
+    figure_name_of(name, capacity, roster_kind(&of_kind), text);
 }
 
 /* Notes where the source of the site is, for forms that can show it. */

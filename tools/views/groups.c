@@ -1,5 +1,6 @@
 /* groups.c — see groups.h. */
 #include "tools/views/groups.h"
+#include "tools/base/list.h"
 #include "tools/views/stacks.h"
 #include "tools/views/thread_names.h"
 #include "tools/base/top.h"
@@ -40,15 +41,9 @@ static int intern(struct groups *groups, const char *text, uint32_t *id) {
         if (!name) return -1;
         memcpy(name->text, text, length + 1);
         name->id = groups->name_count;
-        if (groups->name_count == groups->name_capacity) {
-            uint32_t capacity = groups->name_capacity ? 2 * groups->name_capacity : 64;
-            struct name **grown = realloc(groups->name_list, capacity * sizeof(struct name *));
-            if (!grown) {
-                free(name);
-                return -1;
-            }
-            groups->name_list = grown;
-            groups->name_capacity = capacity;
+        if (!LIST_GROW(groups->name_list, groups->name_count, groups->name_capacity)) {
+            free(name);
+            return -1;
         }
         groups->name_list[groups->name_count++] = name;
         HASH_ADD(hh, groups->names, text, length, name);

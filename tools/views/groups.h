@@ -48,7 +48,8 @@ struct groups {
     uint32_t *slots; /* open addressing: 1 + row */
     size_t slot_count;
     struct name *names, **name_list;
-    uint32_t name_count, name_capacity;
+    uint32_t name_count;
+    size_t name_capacity;
 };
 
 /* False: it is not the name of a view. */

@@ -1,6 +1,7 @@
 /* registry.c — see registry.h. */
 #include "tools/watch/registry.h"
 #include "preload/shared/jsontext.h"
+#include "tools/base/list.h"
 #include "tools/base/place_in.h"
 #include "tools/base/text.h"
 #include "tools/base/whole_file.h"
@@ -82,12 +83,9 @@ static int take_processes(const struct document *document, struct jsontext list)
     if (*list.at != '[') return document_fault(document, list.at, "\"processes\" is not an array");
     for (size_t next = 0; jsontext_next(list, &next, NULL, &element); registry->count++) {
         if (registry->count == REGISTRY_MOST) return document_fault(document, element.at, "more processes than can be");
-        struct registered *grown =
-            /* grows one by one: there are at most 4096 */
-            realloc(registry->processes, (registry->count + 1) * sizeof *grown);
-        if (!grown) return document_fault(document, element.at, "not enough memory");
-        registry->processes = grown;
-        struct registered *process = &grown[registry->count];
+        if (!LIST_GROW(registry->processes, registry->count, registry->capacity))
+            return document_fault(document, element.at, "not enough memory");
+        struct registered *process = &registry->processes[registry->count];
         if (take_process(document, element, PROCESS_LEAST, process) < 0 || take_mark(document, element, process) < 0)
             return -1;
     }
@@ -165,5 +163,5 @@ bool registry_is_numbered(const char *name) {
 void registry_clear(struct registry *registry) {
     free(registry->processes);
     registry->processes = NULL;
-    registry->count = 0;
+    registry->count = registry->capacity = 0;
 }

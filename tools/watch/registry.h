@@ -21,7 +21,7 @@ struct registered {
 
 struct registry {
     struct registered parent, *processes;
-    size_t count;
+    size_t count, capacity;
     uint8_t boot_id[16];
     char error[400];
 };

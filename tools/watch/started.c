@@ -23,12 +23,12 @@ static bool is_of_this_namespace(pid_t pid) {
 bool started_mark_of(pid_t pid, char to[STARTED_MARK]) {
     static const char variable[] = "MEMSTOW_STARTED=";
     char path[32], *text = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     bool found = false;
     snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
     FILE *environment = fopen(path, "re");
     if (!environment) return false;
-    while (!found && getdelim(&text, &room, 0, environment) > 0)
+    while (!found && getdelim(&text, &capacity, 0, environment) > 0)
         found = strncmp(text, variable, sizeof variable - 1) == 0;
     fclose(environment);
     const char *value = found ? text + sizeof variable - 1 : "";
