@@ -31,11 +31,11 @@ def start(*argv, folder, **options):
                             stderr=subprocess.STDOUT, text=True, **options)
 
 
-def python(code, folder, status=0):
+def python(code, folder, status=0, timeout=100):
     """Runs Python code with the store; it also has the variable `folder`. Returns the output."""
     head = f"import errno, os, pathlib, sys\nimport memstow, memstow_state\nfolder = pathlib.Path({str(folder)!r})\n"
     return support.memstow("run", "--quiet", "-o", support.HERE / "python.mst", "--", sys.executable, "-c",
-                           head + textwrap.dedent(code), env=environment(folder), status=status)
+                           head + textwrap.dedent(code), env=environment(folder), status=status, timeout=timeout)
 
 
 def listing(folder):

