@@ -1,6 +1,6 @@
 """A ComfyUI with the node pack, for the tests of this room. It starts ComfyUI under the test double, under memstow, or
 under neither, with small models; it queues workflows, and calls the pack's routes."""
-import json, os, pathlib, shutil, sys, time, urllib.error, urllib.request
+import json, os, pathlib, shutil, signal, sys, time, urllib.error, urllib.request
 
 import support
 
@@ -119,7 +119,12 @@ class Comfy:
         self.log_file = support.HERE / f"{name}.log"
         with open(self.log_file, "w") as log:
             self.server = support.start(*command, stdout=log, stderr=log, env=environment, preexec_fn=preexec_fn)
-        support.wait_for(lambda: self.server.poll() is not None or self.get("/system_stats"), 300, "ComfyUI answering")
+        try:
+            support.wait_for(lambda: self.server.poll() is not None or self.get("/system_stats"), 300,
+                             "ComfyUI answering")
+        except BaseException:
+            self.kill()
+            raise
         if self.server.poll() is not None:
             raise AssertionError(f"ComfyUI ended:\n{self.log()[-3000:]}")
 
@@ -225,6 +230,15 @@ class Comfy:
 
     def stop(self):
         self.server.terminate()
+        try:
+            self.server.wait(30)
+        except BaseException:
+            self.kill()
+            raise
+
+    def kill(self):
+        """Ends ComfyUI itself: if only memstow were killed, ComfyUI would go on."""
+        os.kill(self.pid(), signal.SIGKILL)
         self.server.wait(30)
 
 
