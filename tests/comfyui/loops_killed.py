@@ -1,14 +1,43 @@
 #!/usr/bin/env python3
 # needs: comfyui
-# timeout: 400
+# timeout: 600
 """A loop with a prefix is killed twice. It goes on from the last committed iteration, to the same result, with one set
-of files. These are refused: two loops of one prefix at the same time, a prefix outside of the folder, damaged files,
-and other inputs than the prefix was begun with."""
-import pathlib, shutil
+of files. These are refused: two loops of one prefix at the same time, in one ComfyUI or in two, a prefix outside of the
+folder, damaged files, and other inputs than the prefix was begun with."""
+import os, pathlib, shutil, signal
 
-import _loops_killed
+import _loops_killed, support
 from _comfy import link
-from _loops import counter, node, port
+from _loops import Loops, counter, node, port
+
+SLOW = {**counter(), "sleep": node("Sleepy", number=link("add"), seconds=0.5), "out": port("n", "sleep")}
+
+
+def two_servers(comfy):
+    """A second ComfyUI in the same folder of users gets a prefix when the first one has let go of it, not before."""
+    loop = {"inputs": {"n": 0}, "persist_prefix": "both"}
+    with Loops("--user-directory", str(comfy.folder / "user"), name="second") as other:
+        comfy.begin(SLOW, iterations=200, name="holder", **loop)
+        folder = comfy.folder / "user/memstow/both.state"
+        other.refused("another loop has the prefix", "in another process", workflows=[SLOW], iterations=200, **loop)
+        seen = comfy.loop("holder", False)["committed"]
+        support.wait_for(lambda: comfy.loop("holder", False)["committed"] > seen + 1, 60, "two more iterations")
+        assert comfy.request("DELETE", "/memstow/loops?name=holder")[0] == 200
+        found = comfy.over("holder")
+        assert found["state"] == "cancelled" and found["values_of_ports"] == {"n": found["committed"]}, found
+        other.refused("another loop has the prefix", workflows=[SLOW], iterations=200, **loop)
+        assert comfy.request("DELETE", "/memstow/loops?name=holder")[0] == 200
+        files = sorted(path.name for path in folder.iterdir())
+        assert len(files) == 3, files
+        more = found["committed"] + 2
+        taken = other.loop_of(SLOW, iterations=more, **loop)
+        assert taken["resumed_after"] == found["committed"] and taken["values_of_ports"] == {"n": more}, taken
+        comfy.ran()
+        comfy.refused("another loop has the prefix", workflows=[SLOW], iterations=200, **loop)
+        os.kill(other.pid(), signal.SIGKILL)
+        other.server.wait(30)
+        taken = comfy.loop_of(SLOW, iterations=more + 1, **loop)
+        assert taken["resumed_after"] == more and taken["values_of_ports"] == {"n": more + 1}, taken
 
 
 def refusals(comfy):
@@ -33,6 +62,7 @@ def refusals(comfy):
     with open(comfy.folder / "user/memstow/damaged.state/manifest", "r+b") as file:
         file.truncate(100)
     comfy.refused("damaged", workflows=[counter()], inputs={"n": 1}, persist_prefix="damaged")
+    two_servers(comfy)
 
 
 _loops_killed.run(2, 7, refusals)

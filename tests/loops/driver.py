@@ -190,6 +190,46 @@ assert loop.wait(10) and loop.state == "cancelled" and loop.values() == {"n": 4,
 assert "iteration 3, workflow 2" in loop.error, loop.error
 assert loops.remove("c") and not _state_double._open
 queue.before = lambda prompt: None
+# deleted twice while an iteration commits: that iteration counts, and the next one queues nothing
+committing, may_go_on = threading.Event(), threading.Event()
+
+
+def waits(before, *arguments):
+    committing.set()
+    assert may_go_on.wait(10)
+    return before(*arguments)
+
+
+def start_that_waits(method, iterations):
+    """Starts a loop whose store waits in this method. Returns the loop, once it waits there."""
+    committing.clear()
+    may_go_on.clear()
+    queue.prompts.clear()
+    double = _state_double.Store
+    before = getattr(double, method)
+    queue.before = lambda prompt: setattr(double, method, lambda *arguments: waits(before, *arguments))
+    loop = memstow_loops.start_loop([STEP], {"n": 1}, iterations, name="waits")
+    assert committing.wait(10)
+    setattr(double, method, before)
+    queue.before = lambda prompt: None
+    return loop
+
+
+for iterations, state in ((10, "cancelled"), (1, "done")):
+    loop = start_that_waits("commit", iterations)
+    assert loops.remove("waits") and loops.remove("waits") and loop.state == "running"
+    may_go_on.set()
+    assert loop.wait(10) and loop.state == state and loop.values() == {"n": 3}, (loop.state, loop.values())
+    assert loop.store.generation == 1 and loop.error == {
+        "cancelled": "iteration 2, workflow 1: it was cancelled", "done": ""}[state], loop.error
+    assert loops.remove("waits") and not loops.remove("waits") and not _state_double._open
+# deleted while a value is put, which takes its time: nothing of that iteration is visible
+loop = start_that_waits("put", 10)
+assert loops.remove("waits") and not loop.wait(0.2), "the prompt runs, and the loop waits for it"
+may_go_on.set()
+assert loop.wait(10) and loop.state == "cancelled" and loop.values() == {}, (loop.state, loop.values())
+assert loop.error == "iteration 1, workflow 1: it was cancelled" and len(queue.prompts) == 1, loop.error
+assert loops.remove("waits") and not _state_double._open
 # at most one loop of each name runs at a time
 gate = threading.Event()
 queue.before = lambda prompt: gate.wait(10)
