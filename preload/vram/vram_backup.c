@@ -150,9 +150,10 @@ static void give_back(void *at, uint64_t bytes, enum vram_backup_kind backup_kin
     take_off_backup_bytes(backup_kind, bytes);
 }
 
-/* Keeps the memory until it can be unpinned. If HELD_MOST are kept already, the memory is lost. */
+/* Keeps the memory until it can be unpinned, so it waits for the list as long as it takes. If HELD_MOST are kept
+ * already, the memory is lost. */
 static void hold(const struct pinned *pinned) {
-    if (!lock_wait(&busy)) return;
+    lock_hold(&busy);
     if (held_count < HELD_MOST) held[held_count++] = *pinned;
     lock_let_go(&busy);
 }
@@ -174,7 +175,8 @@ void vram_backup_leave(struct vram_block *self) {
 }
 
 static bool next_held(struct pinned *out) {
-    if (!os_load32(&held_count) || !lock_wait(&busy)) return false;
+    if (!os_load32(&held_count)) return false;
+    lock_hold(&busy);
     bool any = held_count;
     if (any) *out = held[--held_count];
     lock_let_go(&busy);
