@@ -27,11 +27,14 @@ enum vram_state {
 enum vram_backup_kind { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_BACKUP_KINDS };
 
 struct vram_block {
-    struct vram_block *next, *in_bucket, *in_move;
-    uint64_t at, size, asked; /* size: in whole granules */
-    uint64_t start;           /* the value of `at` under which the table finds it */
-    uint64_t piece;           /* bytes of each piece except the last */
-    uint64_t devices;         /* a bit for each device that may use it, including its own */
+    struct vram_block *next, *before, *in_move;
+    struct vram_block *lower, *higher;            /* in the tree of the table: addresses below and above */
+    struct vram_block *freed_next, *freed_before; /* in the queue of blocks that are freed, or wrecks */
+    uint64_t at, size, asked;                     /* size: in whole granules */
+    uint64_t rank;                                /* the tree has higher ranks above lower ones */
+    bool in_tree;
+    uint64_t piece;   /* bytes of each piece except the last */
+    uint64_t devices; /* a bit for each device that may use it, including its own */
     uint32_t device, owner;
     bool in_stream;      /* requested in place of a pool */
     cuda_handle context; /* the context of the request */

@@ -10,23 +10,15 @@
 #include "preload/vram/vram_table.h"
 #include "preload/base/forked.h"
 
-enum { NO_TIMING = 2 };
+enum { NO_TIMING = 2, UNRIPE_MOST = 8 };
 
-static uint32_t pending; /* blocks that are freed, or wrecks */
 static uint64_t searches;
 
 /* --- ends --- */
 
-/* The caller holds the lock. */
-static void set_state(struct vram_block *self, enum vram_state state) {
-    bool was = self->state >= VRAM_FREEING, is = state >= VRAM_FREEING;
-    self->state = state;
-    if (is != was) __atomic_fetch_add(&pending, is ? 1 : UINT32_MAX, __ATOMIC_RELEASE);
-}
-
 void vram_end_give_back(struct vram_block *self, enum vram_state state) {
     vram_table_lock();
-    set_state(self, state);
+    vram_table_set_state(self, state);
     self->moving = false;
     vram_table_changed();
     vram_table_let_go();
@@ -46,20 +38,18 @@ static bool let_go(const struct vram_driver *driver, struct vram_block *self) {
     return gone;
 }
 
-void vram_end_now(const struct vram_driver *driver, struct vram_block *self) {
+bool vram_end_now(const struct vram_driver *driver, struct vram_block *self) {
     vram_table_lock();
-    set_state(self, VRAM_WRECK); /* nobody finds it any more */
+    vram_table_set_state(self, VRAM_WRECK); /* nobody finds it any more */
     vram_table_let_go();
     vram_backup_drop(driver, self);
     bool gone = let_go(driver, self);
     vram_table_lock();
     self->moving = false;
-    if (gone) {
-        vram_table_drop(self);
-        __atomic_fetch_sub(&pending, 1, __ATOMIC_RELEASE);
-    }
+    if (gone) vram_table_drop(self);
     vram_table_changed();
     vram_table_let_go();
+    return gone;
 }
 
 /* Records an event. It belongs to the context of its stream, which may be neither the block's nor the thread's. */
@@ -115,47 +105,50 @@ static bool is_executed(const struct vram_driver *driver, const struct vram_bloc
     return (self->event && !self->copied) || context_has_ended_work(driver, self);
 }
 
-/* Takes a freed block that this search, or a later one, has not tried yet. */
+/* Takes a freed block that this search, or a later one, has not tried yet. The block goes to the end of the queue, so
+ * all that were tried are behind all that were not. */
 static struct vram_block *next_freed(uint64_t search) {
     vram_table_lock();
-    struct vram_block *block = vram_table_first();
-    while (block && (block->state < VRAM_FREEING || block->moving || block->searched >= search)) block = block->next;
+    struct vram_block *block = vram_table_first_freed();
+    while (block && block->moving) block = block->freed_next;
+    if (block && block->searched >= search) block = NULL;
     if (block) {
         block->moving = true;
         block->searched = search;
+        vram_table_requeue(block);
     }
     vram_table_let_go();
     return block;
 }
 
-uint32_t vram_end_ripe(const struct vram_driver *driver) {
-    uint32_t ended = 0;
-    if (!__atomic_load_n(&pending, __ATOMIC_ACQUIRE)) return 0;
+/* False: it is still there. */
+static bool try_to_end(const struct vram_driver *driver, struct vram_block *block) {
+    if (is_executed(driver, block)) return vram_end_now(driver, block);
+    vram_end_give_back(block, block->state);
+    return false;
+}
+
+static uint32_t end_ripe(const struct vram_driver *driver, uint32_t unripe_most) {
+    uint32_t ended = 0, unripe = 0;
+    if (!vram_table_pending()) return 0;
     uint64_t search = __atomic_add_fetch(&searches, 1, __ATOMIC_RELAXED);
-    for (struct vram_block *block; (block = next_freed(search));) {
-        if (is_executed(driver, block)) {
-            vram_end_now(driver, block);
-            ended++;
-        } else {
-            vram_end_give_back(block, block->state);
-        }
+    for (struct vram_block *block; unripe < unripe_most && (block = next_freed(search));) {
+        bool gone = try_to_end(driver, block);
+        ended += gone;
+        unripe += !gone;
     }
     return ended;
 }
 
-static bool any_freed(void) {
-    vram_table_lock();
-    const struct vram_block *block = vram_table_first();
-    while (block && block->state != VRAM_FREEING) block = block->next;
-    vram_table_let_go();
-    return block != NULL;
-}
+uint32_t vram_end_ripe(const struct vram_driver *driver) { return end_ripe(driver, UINT32_MAX); }
+
+void vram_end_some(const struct vram_driver *driver) { end_ripe(driver, UNRIPE_MOST); }
 
 bool vram_end_wait(const struct vram_driver *driver, uint32_t milliseconds) {
     const struct timespec while_ = {.tv_nsec = 1000000};
     uint64_t end = os_now() + milliseconds * (uint64_t)1000000;
     bool ended;
-    while (!(ended = vram_end_ripe(driver) != 0) && any_freed() && os_now() < end)
+    while (!(ended = vram_end_ripe(driver) != 0) && vram_table_freed() && os_now() < end)
         os_call(SYS_nanosleep, &while_, NULL);
     return ended;
 }
@@ -177,5 +170,5 @@ void vram_end_context(cuda_handle context, uint64_t number) {
     }
 }
 
-static void vram_end_abandon(void) { pending = searches = 0; }
+static void vram_end_abandon(void) { searches = 0; }
 FORKED(vram_end_abandon);

@@ -10,8 +10,8 @@
 
 /* Gives a block back that the caller has, with this state. */
 void vram_end_give_back(struct vram_block *self, enum vram_state state);
-/* Ends the block now. Memory that the driver does not take back becomes a wreck. */
-void vram_end_now(const struct vram_driver *driver, struct vram_block *self);
+/* Ends the block now. False: memory that the driver does not take back became a wreck. */
+bool vram_end_now(const struct vram_driver *driver, struct vram_block *self);
 /* Ends it when the present work on the stream is done. On the driver's error nothing has changed. */
 int vram_end_in(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream);
 /* Ends it when nothing runs in its context. */
@@ -19,6 +19,8 @@ void vram_end_later(struct vram_block *self);
 
 /* Ends freed blocks whose work is done, and tries wrecks again. Any passing thread calls it. Returns how many ended. */
 uint32_t vram_end_ripe(const struct vram_driver *driver);
+/* The same for a caller that must not wait: it stops after a few that are still in use. The next call tries others. */
+void vram_end_some(const struct vram_driver *driver);
 /* Waits, for that time at most, until a freed block has ended. False: none has. */
 bool vram_end_wait(const struct vram_driver *driver, uint32_t milliseconds);
 

@@ -83,7 +83,7 @@ int vram_memory_reach(void) {
 
 int vram_memory_serve(const struct vram_request *request, uint64_t *at) {
     if (!vram_driver_is_on() || !request->bytes || request->device >= VRAM_DEVICES) return CUDA_OUT_OF_MEMORY;
-    vram_memory_reap();
+    vram_end_some(&vram_driver);
     vram_contexts_note(request->context);
     struct vram_block *self = block_for(request);
     if (!self) return CUDA_OUT_OF_MEMORY;
@@ -144,7 +144,7 @@ bool vram_memory_free(uint64_t at, int *result) {
 /* A stowed block ends at once, because nobody uses it, unless a copy goes on. Any other block ends after the work on
  * the stream. */
 bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result) {
-    vram_memory_reap();
+    vram_end_some(&vram_driver);
     struct vram_block *self = vram_memory_take(at);
     if (!self) return false;
     *result = 0;

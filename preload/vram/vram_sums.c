@@ -10,27 +10,13 @@
 
 static uint64_t streams_most[VRAM_DEVICES], streams_taken_most[VRAM_DEVICES];
 
-static void add_to(struct vram_sums *sums, const struct vram_block *block) {
-    if (block->state == VRAM_LIVE) sums->live += block->size;
-    if (block->state == VRAM_STOWED) sums->stowed += block->size, sums->stowed_asked += block->asked;
-    if (block->state <= VRAM_STOWED) sums->asked += block->asked;
-    if (block->in_stream && block->state <= VRAM_STOWED) {
-        sums->in_streams += block->asked;
-        sums->streams_taken += block->size;
-    }
-    sums->blocks += block->state <= VRAM_STOWED;
-    sums->wrecks += block->state == VRAM_WRECK;
-}
-
 struct vram_sums vram_sums(uint32_t owner, uint32_t device) {
-    struct vram_sums sums = {.backup = vram_backup_bytes(VRAM_BACKUP_KINDS),
-                             .in_streams_most = device < VRAM_DEVICES ? os_load(&streams_most[device]) : 0,
-                             .streams_taken_most = device < VRAM_DEVICES ? os_load(&streams_taken_most[device]) : 0};
     vram_table_lock();
-    for (const struct vram_block *block = vram_table_first(); block; block = block->next)
-        if ((!owner || block->owner == owner) && (device == UINT32_MAX || block->device == device))
-            add_to(&sums, block);
+    struct vram_sums sums = owner ? vram_table_sums_of(owner, device) : vram_table_sums(device);
     vram_table_let_go();
+    sums.backup = vram_backup_bytes(VRAM_BACKUP_KINDS);
+    sums.in_streams_most = device < VRAM_DEVICES ? os_load(&streams_most[device]) : 0;
+    sums.streams_taken_most = device < VRAM_DEVICES ? os_load(&streams_taken_most[device]) : 0;
     return sums;
 }
 

@@ -1,4 +1,4 @@
-/* vram_sums.h — how much device memory memstow serves, by owner and device.
+/* vram_sums.h — how much device memory memstow serves, by device (at once) and owner (by a walk).
  * In: the table of blocks. Out: sums, and peaks since they were reset. Any thread. */
 #ifndef MEMSTOW_VRAM_SUMS_H
 #define MEMSTOW_VRAM_SUMS_H

@@ -1,4 +1,6 @@
-/* vram_table.c — see vram_table.h. Each free on a device looks here. Blocks are found by a hash of their start. */
+/* vram_table.c — see vram_table.h. Each free on a device looks here, and each query of an address. Blocks are found in
+ * a tree by address (a treap: random ranks keep it flat). Sums are kept up to date, so nobody walks through all blocks
+ * to learn them. */
 #include "preload/vram/vram_table.h"
 
 #include <linux/futex.h>
@@ -9,11 +11,11 @@
 #include "preload/shared/os.h"
 #include "preload/base/forked.h"
 
-enum { BUCKET_BITS = 10 };
-
-static struct vram_block *blocks, *unused, *buckets[1 << BUCKET_BITS];
-static uint32_t lock, turn; /* futexes: the lock (2: threads wait); a count of blocks that were given back */
-static uint32_t count;
+static struct vram_block *blocks, *unused, *root, *freed_first, *freed_last;
+enum { ALL = VRAM_DEVICES };
+static struct vram_sums sums[VRAM_DEVICES + 1]; /* by device, and all */
+static uint32_t lock, turn;            /* futexes: the lock (2: threads wait); a count of blocks that were given back */
+static uint32_t count, pending, freed; /* all blocks; those of the queue; those of the queue that are no wrecks */
 static uint64_t numbers;
 
 void vram_table_lock(void) {
@@ -38,8 +40,42 @@ void vram_table_changed(void) {
     os_call(SYS_futex, &turn, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
-static struct vram_block **bucket_of(uint64_t address) {
-    return &buckets[address / VRAM_GRANULE * 0x9E3779B97F4A7C15u >> (64 - BUCKET_BITS)];
+/* --- the tree --- */
+
+static bool comes_before(const struct vram_block *a, const struct vram_block *b) {
+    return a->at != b->at ? a->at < b->at : a < b;
+}
+
+/* Blocks below the new one are divided between its two sides. */
+static void enter_tree(struct vram_block *self) {
+    struct vram_block **link = &root, **lower = &self->lower, **higher = &self->higher;
+    while (*link && (*link)->rank > self->rank) link = comes_before(self, *link) ? &(*link)->lower : &(*link)->higher;
+    struct vram_block *rest = *link;
+    *link = self;
+    while (rest) {
+        bool is_lower = comes_before(rest, self);
+        *(is_lower ? lower : higher) = rest;
+        if (is_lower) lower = &rest->higher;
+        if (!is_lower) higher = &rest->lower;
+        rest = is_lower ? rest->higher : rest->lower;
+    }
+    *lower = *higher = NULL;
+    self->in_tree = true;
+}
+
+static void leave_tree(struct vram_block *self) {
+    struct vram_block **link = &root, *lower = self->lower, *higher = self->higher;
+    if (!self->in_tree) return;
+    while (*link != self) link = comes_before(self, *link) ? &(*link)->lower : &(*link)->higher;
+    while (lower && higher) {
+        bool is_lower = lower->rank > higher->rank;
+        *link = is_lower ? lower : higher;
+        link = is_lower ? &lower->higher : &higher->lower;
+        if (is_lower) lower = lower->higher;
+        if (!is_lower) higher = higher->lower;
+    }
+    *link = lower ? lower : higher;
+    self->in_tree = false;
 }
 
 struct vram_block *vram_table_first(void) {
@@ -47,15 +83,18 @@ struct vram_block *vram_table_first(void) {
 }
 
 struct vram_block *vram_table_around(uint64_t address) {
-    for (struct vram_block *block = blocks; block; block = block->next)
-        if (block->state != VRAM_WRECK && address - block->at < block->size) return block;
-    return NULL;
+    struct vram_block *last = NULL, *block = root;
+    while (block) {
+        bool is = block->at <= address;
+        if (is) last = block;
+        block = is ? block->higher : block->lower;
+    }
+    return last && address - last->at < last->size ? last : NULL;
 }
 
 struct vram_block *vram_table_starting(uint64_t address) {
-    for (struct vram_block *block = *bucket_of(address); block; block = block->in_bucket)
-        if (block->at == address && block->state != VRAM_WRECK) return block;
-    return NULL;
+    struct vram_block *block = vram_table_around(address);
+    return block && block->at == address ? block : NULL;
 }
 
 struct vram_block *vram_table_take(uint64_t address) {
@@ -80,24 +119,105 @@ struct vram_block *vram_table_new(void) {
     return self;
 }
 
+/* --- the queue of freed blocks --- */
+
+static bool is_queued(const struct vram_block *self) { return self->state >= VRAM_FREEING; }
+
+static void enter_queue(struct vram_block *self) {
+    self->freed_next = NULL;
+    self->freed_before = freed_last;
+    *(freed_last ? &freed_last->freed_next : &freed_first) = self;
+    freed_last = self;
+}
+
+static void leave_queue(struct vram_block *self) {
+    *(self->freed_before ? &self->freed_before->freed_next : &freed_first) = self->freed_next;
+    *(self->freed_next ? &self->freed_next->freed_before : &freed_last) = self->freed_before;
+}
+
+struct vram_block *vram_table_first_freed(void) {
+    return freed_first;
+}
+
+void vram_table_requeue(struct vram_block *self) {
+    leave_queue(self);
+    enter_queue(self);
+}
+
+/* --- blocks that come, change and go --- */
+
+/* Unsigned numbers wrap: with UINT64_MAX for `times` a block is taken off. */
+static void add_times(struct vram_sums *to, const struct vram_block *block, uint64_t times) {
+    bool is_there = block->state <= VRAM_STOWED;
+    if (block->state == VRAM_LIVE) to->live += times * block->size;
+    if (block->state == VRAM_STOWED) to->stowed += times * block->size, to->stowed_asked += times * block->asked;
+    if (is_there) to->asked += times * block->asked;
+    if (is_there && block->in_stream) to->in_streams += times * block->asked, to->streams_taken += times * block->size;
+    to->blocks += (uint32_t)times * is_there;
+    to->wrecks += (uint32_t)times * (block->state == VRAM_WRECK);
+}
+
+static void count_times(const struct vram_block *self, uint64_t times) {
+    add_times(&sums[self->device], self, times);
+    add_times(&sums[ALL], self, times);
+    __atomic_fetch_add(&pending, (uint32_t)times * is_queued(self), __ATOMIC_RELEASE);
+    __atomic_fetch_add(&freed, (uint32_t)times * (self->state == VRAM_FREEING), __ATOMIC_RELEASE);
+}
+
+static void count_in(const struct vram_block *self) { count_times(self, 1); }
+
+static void count_out(const struct vram_block *self) { count_times(self, UINT64_MAX); }
+
+/* Neighbours in address order have unlike ranks. */
+static uint64_t rank_of(uint64_t number) {
+    number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9u;
+    number = (number ^ number >> 27) * 0x94D049BB133111EBu;
+    return number ^ number >> 31;
+}
+
 void vram_table_add(struct vram_block *self) {
-    struct vram_block **bucket = bucket_of(self->start = self->at);
+    self->rank = rank_of(self->number);
     self->next = blocks;
+    self->before = NULL;
+    if (blocks) blocks->before = self;
     blocks = self;
-    self->in_bucket = *bucket;
-    *bucket = self;
+    if (self->at) enter_tree(self);
+    count_in(self);
     __atomic_fetch_add(&count, 1, __ATOMIC_RELEASE);
 }
 
+void vram_table_set_state(struct vram_block *self, enum vram_state state) {
+    bool was_queued = is_queued(self);
+    count_out(self);
+    self->state = state;
+    count_in(self);
+    if (state == VRAM_WRECK) leave_tree(self);
+    if (is_queued(self) && !was_queued) enter_queue(self);
+    if (!is_queued(self) && was_queued) leave_queue(self);
+}
+
 void vram_table_drop(struct vram_block *self) {
-    struct vram_block **link = &blocks, **in_bucket = bucket_of(self->start);
-    while (*link != self) link = &(*link)->next;
-    *link = self->next;
-    while (*in_bucket != self) in_bucket = &(*in_bucket)->in_bucket;
-    *in_bucket = self->in_bucket;
+    leave_tree(self);
+    if (is_queued(self)) leave_queue(self);
+    count_out(self);
+    *(self->before ? &self->before->next : &blocks) = self->next;
+    if (self->next) self->next->before = self->before;
     self->next = unused;
     unused = self;
     __atomic_fetch_sub(&count, 1, __ATOMIC_RELEASE);
+}
+
+/* --- figures --- */
+
+struct vram_sums vram_table_sums(uint32_t device) {
+    return sums[device < VRAM_DEVICES ? device : (uint32_t)ALL];
+}
+
+struct vram_sums vram_table_sums_of(uint32_t owner, uint32_t device) {
+    struct vram_sums its = {0};
+    for (const struct vram_block *block = blocks; block; block = block->next)
+        if (block->owner == owner && (device == UINT32_MAX || block->device == device)) add_times(&its, block, 1);
+    return its;
 }
 
 uint64_t vram_table_number(void) { return __atomic_add_fetch(&numbers, 1, __ATOMIC_SEQ_CST); }
@@ -109,9 +229,13 @@ uint64_t vram_table_id(void) { return (uint64_t)1 << 62 | vram_table_number(); }
 
 uint32_t vram_table_count(void) { return __atomic_load_n(&count, __ATOMIC_ACQUIRE); }
 
+uint32_t vram_table_pending(void) { return __atomic_load_n(&pending, __ATOMIC_ACQUIRE); }
+
+uint32_t vram_table_freed(void) { return __atomic_load_n(&freed, __ATOMIC_ACQUIRE); }
+
 static void vram_table_abandon(void) {
-    blocks = unused = NULL;
-    memset(buckets, 0, sizeof buckets);
-    lock = turn = count = 0;
+    blocks = unused = root = freed_first = freed_last = NULL;
+    memset(sums, 0, sizeof sums);
+    lock = turn = count = pending = freed = 0;
 }
 FORKED(vram_table_abandon);

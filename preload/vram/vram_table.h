@@ -1,10 +1,11 @@
-/* vram_table.h — the blocks of device memory that memstow serves, by address.
- * In: blocks that come and go, addresses. Out: a block; or a block that the caller has alone until it gives it back
- * (`moving`). Any thread. The lock is for looking and marking. It is never held while the driver is called. */
+/* vram_table.h — the blocks of device memory that memstow serves: by address, and those that are freed, in turn.
+ * In: blocks that come and go, addresses. Out: a block, sums; or a block that the caller has alone until it gives it
+ * back (`moving`). Any thread. The lock is for looking and marking. It is never held while the driver is called. */
 #ifndef MEMSTOW_VRAM_TABLE_H
 #define MEMSTOW_VRAM_TABLE_H
 
 #include "preload/vram/vram_block.h"
+#include "preload/vram/vram_sums.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -25,6 +26,14 @@ struct vram_block *vram_table_take(uint64_t address);
 struct vram_block *vram_table_new(void); /* not in the table yet; NULL: there is no memory */
 void vram_table_add(struct vram_block *self);
 void vram_table_drop(struct vram_block *self);
+/* A wreck is not found by its address any more. */
+void vram_table_set_state(struct vram_block *self, enum vram_state state);
+/* Freed blocks and wrecks: the one that waits for longest, the next one, and to the end of the queue. */
+struct vram_block *vram_table_first_freed(void);
+void vram_table_requeue(struct vram_block *self);
+/* The sums of a device (UINT32_MAX: of all), at once; and those of an owner, which takes a walk through all blocks. */
+struct vram_sums vram_table_sums(uint32_t device);
+struct vram_sums vram_table_sums_of(uint32_t owner, uint32_t device);
 
 /* Without the lock: the next number, higher than all before. Blocks and events get numbers, which tell their order in
  * time. */
@@ -32,8 +41,10 @@ uint64_t vram_table_number(void);
 uint64_t vram_table_last_number(void);
 /* Without the lock: an id for memory, different from all others. */
 uint64_t vram_table_id(void);
-/* Without the lock: the number of blocks. */
+/* Without the lock: the number of blocks; of freed blocks and wrecks; of freed blocks. */
 uint32_t vram_table_count(void);
+uint32_t vram_table_pending(void);
+uint32_t vram_table_freed(void);
 
 #pragma GCC visibility pop
 

@@ -84,6 +84,36 @@ Test(simcuda_waits, a_kernel_that_does_not_end) {
     cr_assert(holds(at, 4 * MIB, 3));
 }
 
+/* Memory that the driver does not take back is no memory that a request can now have. */
+Test(simcuda_waits, what_the_driver_keeps_has_not_ended) {
+    int result;
+    uint64_t at = served(2 * MIB, 1);
+    sim_count_reset();
+    sim_fail("cuMemAddressFree", 1, 719, 1000);
+    cr_assert(vram_memory_free(at, &result) && !result);
+    cr_assert(vram_sums(0, UINT32_MAX).wrecks == 1 && !vram_memory_wait_freed());
+    sim_fail(NULL, 0, 0, 0);
+    cr_assert(vram_memory_wait_freed() && !vram_sums(0, UINT32_MAX).wrecks);
+}
+
+/* A request asks about a few freed blocks. All have their turn. */
+Test(simcuda_waits, many_freed_blocks_do_not_delay_a_request) {
+    enum { FREED = 40, FEW = 8 };
+    uint64_t at[FREED], other;
+    int result;
+    for (int i = 0; i < FREED; i++) at[i] = served_in_stream(2 * MIB, 1);
+    OK(proof_launch("sim_wait", NULL, 0, 0, 0));
+    for (int i = 0; i < FREED; i++) cr_assert(vram_memory_free_in(at[i], NULL, &result) && !result);
+    sim_count_reset();
+    other = served(2 * MIB, 1);
+    cr_assert_eq(sim_count("cuEventQuery"), FEW);
+    sim_release_kernels(1);
+    OK(cuCtxSynchronize());
+    cr_assert(vram_memory_free(other, &result) && !result);
+    vram_memory_free(served(2 * MIB, 1), &result);
+    cr_assert(!proof_usage(0).reserved_va, "all of them have ended");
+}
+
 /* ---- captures */
 
 /* Another thread's capture in global mode forbids calls that a free needs. The capture must go on undisturbed. */

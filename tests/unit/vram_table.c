@@ -1,0 +1,121 @@
+/* The table of device memory that memstow serves: blocks by address, the queue of freed blocks, and the sums, each
+ * against a plain list of the same blocks. */
+#include <criterion/criterion.h>
+
+#include "preload/vram/vram_table.h"
+
+enum { SLOTS = 512, STEPS = 40000, STATES = VRAM_WRECK + 1, DEVICES = 3 };
+
+static struct vram_block *slots[SLOTS]; /* a block at slot i begins at address_of(i); some slots have none */
+static uint32_t state = 1;
+
+static uint32_t below(uint32_t n) {
+    state = state * 1103515245u + 12345u;
+    return (state >> 8) % n;
+}
+
+/* Four granules apart, and not in the order of the slots. */
+static uint64_t address_of(uint32_t slot) { return (1 + (uint64_t)(slot * 37u % SLOTS) * 4) * VRAM_GRANULE; }
+
+static void come(uint32_t slot) {
+    struct vram_block *block = slots[slot] = vram_table_new();
+    cr_assert(block);
+    vram_block_plan(block, (1 + below(4)) * VRAM_GRANULE - below(1000));
+    block->at = address_of(slot);
+    block->device = below(DEVICES);
+    block->in_stream = below(2);
+    block->owner = 1 + below(3);
+    block->number = vram_table_number();
+    vram_table_add(block);
+}
+
+static void take_a_step(uint32_t slot) {
+    if (!slots[slot]) {
+        come(slot);
+    } else if (slots[slot]->state == VRAM_WRECK) {
+        vram_table_drop(slots[slot]);
+        slots[slot] = NULL;
+    } else {
+        enum vram_state from = slots[slot]->state;
+        vram_table_set_state(slots[slot], from == VRAM_FREEING ? VRAM_WRECK : (enum vram_state)below(STATES));
+    }
+}
+
+static void look_up(uint32_t slot) {
+    struct vram_block *is = slots[slot] && slots[slot]->state != VRAM_WRECK ? slots[slot] : NULL;
+    uint64_t at = address_of(slot), inside = at + below(4 * VRAM_GRANULE);
+    cr_assert_eq(vram_table_starting(at), is);
+    cr_assert_eq(vram_table_around(at), is);
+    cr_assert_eq(vram_table_around(inside), is && inside < at + is->size ? is : NULL);
+    if (inside > at) cr_assert_null(vram_table_starting(inside));
+}
+
+static bool is_same(const struct vram_sums *a, const struct vram_sums *b) {
+    return a->live == b->live && a->stowed == b->stowed && a->asked == b->asked && a->stowed_asked == b->stowed_asked &&
+           a->in_streams == b->in_streams && a->streams_taken == b->streams_taken && a->blocks == b->blocks &&
+           a->wrecks == b->wrecks;
+}
+
+static void add(struct vram_sums *to, const struct vram_block *block) {
+    bool is_there = block->state == VRAM_LIVE || block->state == VRAM_STOWED;
+    to->live += block->state == VRAM_LIVE ? block->size : 0;
+    to->stowed += block->state == VRAM_STOWED ? block->size : 0;
+    to->stowed_asked += block->state == VRAM_STOWED ? block->asked : 0;
+    to->asked += is_there ? block->asked : 0;
+    to->in_streams += is_there && block->in_stream ? block->asked : 0;
+    to->streams_taken += is_there && block->in_stream ? block->size : 0;
+    to->blocks += is_there;
+    to->wrecks += block->state == VRAM_WRECK;
+}
+
+static void count_all(void) {
+    struct vram_sums all = {0}, device = {0}, owner = {0}, is;
+    uint32_t count = 0, queued = 0, freed = 0;
+    for (int i = 0; i < SLOTS; i++) {
+        const struct vram_block *block = slots[i];
+        if (!block) continue;
+        add(&all, block);
+        if (block->device == 1) add(&device, block);
+        if (block->owner == 2) add(&owner, block);
+        count++;
+        queued += block->state >= VRAM_FREEING;
+        freed += block->state == VRAM_FREEING;
+    }
+    is = vram_table_sums(UINT32_MAX);
+    cr_assert(is_same(&is, &all));
+    is = vram_table_sums(1);
+    cr_assert(is_same(&is, &device));
+    is = vram_table_sums_of(2, UINT32_MAX);
+    cr_assert(is_same(&is, &owner));
+    cr_assert(vram_table_count() == count && vram_table_pending() == queued && vram_table_freed() == freed);
+    for (struct vram_block *block = vram_table_first_freed(); block; block = block->freed_next) queued--;
+    for (struct vram_block *block = vram_table_first(); block; block = block->next) count--;
+    cr_assert(!queued && !count);
+}
+
+Test(vram_table, blocks_are_found_and_counted_as_in_a_plain_list) {
+    vram_table_lock();
+    for (int i = 0; i < STEPS; i++) {
+        take_a_step(below(SLOTS));
+        look_up(below(SLOTS));
+        if (i % 64 == 0) count_all();
+    }
+    vram_table_let_go();
+}
+
+Test(vram_table, freed_blocks_have_their_turn) {
+    vram_table_lock();
+    for (uint32_t i = 0; i < 3; i++) {
+        come(i);
+        vram_table_set_state(slots[i], VRAM_FREEING);
+    }
+    cr_assert_eq(vram_table_first_freed(), slots[0]);
+    vram_table_requeue(slots[0]);
+    cr_assert_eq(vram_table_first_freed(), slots[1]);
+    vram_table_set_state(slots[1], VRAM_WRECK);
+    cr_assert_eq(vram_table_first_freed(), slots[1], "a wreck keeps its turn");
+    vram_table_drop(slots[1]);
+    cr_assert_eq(vram_table_first_freed(), slots[2]);
+    cr_assert_eq(slots[2]->freed_next, slots[0]);
+    vram_table_let_go();
+}
