@@ -124,17 +124,34 @@ bool cuda_route_is_driver(uintptr_t code) {
 /* Remembers for each caller the function that was found for it: a caller stays bound to the same library, whatever is
  * loaded later. After code was unloaded, everything is looked up again. `sequence` is odd while an entry is written,
  * and changes with each write. */
-enum { BINDINGS = 256, BINDING_REACH = 4 };
+enum { FIRST_BINDINGS = 256, BINDING_REACH = 4, BINDING_LEVELS = 5 };
 static struct binding {
     uint32_t sequence, generation; /* of the loaded code, plus 1; 0: the entry is empty */
     uintptr_t caller;
     void *real;
     const char *name; /* identified by its address */
-} bindings[BINDINGS];
+} first_bindings[FIRST_BINDINGS];
 
-static struct binding *binding_at(const struct binding *like, uint32_t step) {
+/* A program with a compiler (Triton) has thousands of callers. If an entry finds no place, there is another level, four
+ * times as large as the one before. */
+static struct binding *more_bindings[BINDING_LEVELS];
+
+static struct binding *bindings_of(uint32_t level) {
+    return level ? __atomic_load_n(&more_bindings[level], __ATOMIC_ACQUIRE) : first_bindings;
+}
+
+/* Several threads may do this at once. The first complete level is used by all. */
+static struct binding *make_bindings(uint32_t level) {
+    struct binding *none = NULL, *made = arena_take(((size_t)FIRST_BINDINGS << 2 * level) * sizeof *made);
+    if (!made) return NULL;
+    return __atomic_compare_exchange_n(&more_bindings[level], &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+               ? made
+               : none;
+}
+
+static uint64_t binding_place(const struct binding *like, uint32_t level, uint32_t step) {
     uint64_t hash = (like->caller ^ (uintptr_t)like->name << 32) * 0x9E3779B97F4A7C15u >> 40;
-    return &bindings[(hash + step) % BINDINGS];
+    return (hash + step) & (((uint64_t)FIRST_BINDINGS << 2 * level) - 1);
 }
 
 static bool is_bound(const struct binding *at, const struct binding *like, void **real) {
@@ -147,10 +164,30 @@ static bool is_bound(const struct binding *at, const struct binding *like, void 
     return same && !(sequence & 1) && os_load32(&at->sequence) == sequence;
 }
 
+static bool find_binding(struct binding *self) {
+    const struct binding *all;
+    for (uint32_t level = 0; level < BINDING_LEVELS && (all = bindings_of(level)); level++)
+        for (uint32_t step = 0; step < BINDING_REACH; step++)
+            if (likely(is_bound(&all[binding_place(self, level, step)], self, &self->real))) return true;
+    return false;
+}
+
+/* An empty entry, or one from before an unloading. If there is none, a newer binding takes the place of an older one.
+ */
+static struct binding *place_for(const struct binding *is) {
+    struct binding *all;
+    for (uint32_t level = 0; level < BINDING_LEVELS; level++) {
+        if (!(all = bindings_of(level)) && !(all = make_bindings(level))) break;
+        for (uint32_t step = 0; step < BINDING_REACH; step++) {
+            struct binding *at = &all[binding_place(is, level, step)];
+            if (os_load32(&at->generation) != is->generation) return at;
+        }
+    }
+    return &first_bindings[binding_place(is, 0, 0)];
+}
+
 static void remember(const struct binding *is) {
-    struct binding *to = binding_at(is, 0);
-    for (uint32_t step = 1; step < BINDING_REACH && os_load32(&to->generation) == is->generation; step++)
-        to = binding_at(is, step);
+    struct binding *to = place_for(is);
     uint32_t sequence = os_load32(&to->sequence);
     if (sequence & 1 ||
         !__atomic_compare_exchange_n(&to->sequence, &sequence, sequence + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -174,8 +211,7 @@ static void *look_for(const char *name, uintptr_t caller) {
 void *cuda_route_bound(const char *name, uintptr_t caller) {
     uint32_t generation = __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE) + 1;
     struct binding binding = {.generation = generation, .caller = caller, .name = name};
-    for (uint32_t step = 0; step < BINDING_REACH; step++)
-        if (likely(is_bound(binding_at(&binding, step), &binding, &binding.real))) return binding.real;
+    if (likely(find_binding(&binding))) return binding.real;
     binding.real = look_for(name, caller);
     if (binding.real) remember(&binding);
     return binding.real;

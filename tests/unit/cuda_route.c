@@ -1,4 +1,6 @@
-// Which entry point of CUDA a name means: by itself, and in cuGetProcAddress, with a version and flags.
+// Which entry point of CUDA a name means: by itself, and in cuGetProcAddress, with a version and flags; and which
+// function a caller is bound to.
+// build: -Wl,--wrap=cuda_scope_any
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>
@@ -110,4 +112,32 @@ Test(cuda_route, each_address_gets_a_hook_of_its_own_until_there_are_no_more) {
     cr_assert_eq(cuda_route_real(CUDA_ENTRY_cudaMalloc, 1, 0), a);
     cr_assert_eq(cuda_route_without_hook(&three), b);
     cr_assert_null(cuda_route_real(CUDA_ENTRY_cudaMalloc, 0, 0), "no library has it");
+}
+
+static uint32_t looks;
+
+void *__real_cuda_scope_any(const char *name, uint32_t *count);
+void *__wrap_cuda_scope_any(const char *name, uint32_t *count);
+void *__wrap_cuda_scope_any(const char *name, uint32_t *count) {
+    looks++;
+    return __real_cuda_scope_any(name, count);
+}
+
+static void bind_all(const char *name, uint32_t callers, const void *to) {
+    for (uint32_t i = 0; i < callers; i++)
+        cr_assert_eq(cuda_route_bound(name, 0x1000 + i * (uintptr_t)4096), to, "caller %d", (int)i);
+}
+
+/* A look goes through all loaded libraries. */
+Test(cuda_route, each_caller_is_bound_once) {
+    enum { CALLERS = 3000 };
+    static const char name[] = "strlen", other[] = "memcpy";
+    const void *to = cuda_route_bound(name, 0), *to_other = cuda_route_bound(other, 0);
+    cr_assert(to && to_other);
+    bind_all(name, CALLERS, to);
+    bind_all(other, CALLERS, to_other);
+    looks = 0;
+    bind_all(name, CALLERS, to);
+    bind_all(other, CALLERS, to_other);
+    cr_assert_eq(looks, 0, "%d looks for callers that had been bound", (int)looks);
 }
