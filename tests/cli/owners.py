@@ -68,6 +68,14 @@ assert "stowed" not in memstow("report", "x.mst", "--by=module").stdout
 owners = json.loads(memstow("owners", "x.mst", "--json").stdout)["owners"]
 assert [owner["stowed_bytes"] for owner in sorted(owners, key=lambda o: o["id"])] == [3 * MIB, 4 * MIB, 0, 0], owners
 
+# Models of one name are told apart by their files.
+ledger = Ledger()
+for origin in ("a.safetensors", "b.safetensors"):
+    ledger.count(ledger.site(0, tag=ledger.tag(model=ledger.owner(1, "UNET", origin, stowed=MIB))), alloc=(MIB, 1))
+ledger.save("files.mst")
+by_model = memstow("report", "files.mst", "--by=model").stdout
+assert "  1.0 MiB of UNET (a.safetensors): stowed, in files\n  1.0 MiB of UNET (b.safetensors): stowed" in by_model, by_model
+
 # A circle of adoptions, as in a damaged file, and owners that do not exist.
 ledger = Ledger()
 module = ledger.module("/opt/program")

@@ -74,11 +74,12 @@ static void text_totals(const struct report *report) {
 /* The live bytes that are in files, and those that were moved out of devices. */
 static int text_stowed(const struct image *image) {
     struct roster roster;
+    struct text_line words;
     if (roster_make(&roster, image) < 0) return -1;
     for (size_t i = 0; i < roster.count; i++) {
         const struct roster_row *row = &roster.rows[i];
         const struct roster_stowed stowed = roster_stowed(row->owner, row->live_bytes, row->cuda_bytes);
-        const char *name = image_string(image, row->owner->name);
+        const char *name = image_owner_words(image, row->owner->id, words.s, sizeof words.s);
         if (stowed.in_files)
             printf("  %s of %s: stowed, in files\n", text_size(stowed.in_files).s, text_fit(name, 50).s);
         if (stowed.of_devices)
