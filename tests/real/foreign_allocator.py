@@ -35,6 +35,7 @@ def check(title, program, preload=None, options=(), foreign=True):
     print(title, known)
 
 
+support.skip_under_sanitizers("the command itself does not start over another allocator")
 plain = link("plain")
 check("glibc", plain, foreign=False)
 for name, library in ALLOCATORS.items():
