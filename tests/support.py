@@ -21,12 +21,6 @@ def features():
     return json.loads((BUILD / "features.json").read_text())
 
 
-def skip_under_sanitizers(reason):
-    """Ends the test as skipped if the command and the library are built with sanitizers."""
-    if features()["sanitize"]:
-        skip(f"this build has sanitizers: {reason}")
-
-
 def run(*argv, status=0, timeout=100, **options):
     """Runs a command and returns it completed, with its output as text. Fails if the exit status is not `status` (None:
     any).

@@ -7,7 +7,7 @@ time, or about a GPU.
 
 Each figure is the difference of a long and a short run. It may not grow by more than 5 % over
 tests/cost/cuda_budget.json, which `RECORD_COST=1 tests/check cost/cuda` writes."""
-import json, os, pathlib, shutil
+import os, pathlib
 
 import instructions, support
 
@@ -34,19 +34,10 @@ def measure(program):
 
 
 def main():
-    if not shutil.which("valgrind"):
-        support.skip("needs valgrind")
+    instructions.need_valgrind()
     numbers = measure(build())
-    if os.environ.get("RECORD_COST"):
-        BUDGET.write_text(json.dumps({"toolchain": instructions.toolchain(), "instructions": numbers}, indent=2) + "\n")
-    budget = json.loads(BUDGET.read_text()) if BUDGET.exists() else {"toolchain": "", "instructions": {}}
-    for mode, number in numbers.items():
-        print(f"{mode:10} adds {number:8.2f} instructions to a pair, recorded {budget['instructions'].get(mode)}")
-        assert number > 0, "the hooks have not run"
-    if budget["toolchain"] != instructions.toolchain():
-        support.skip(f"recorded with {budget['toolchain'] or 'nothing'}, here is {instructions.toolchain()}")
-    more = [m for m, n in numbers.items() if n > instructions.ROOM * budget["instructions"].get(m, 0)]
-    assert not more, f"more than 5 % over tests/cost/cuda_budget.json: {', '.join(more)}"
+    assert min(numbers.values()) > 0, f"the hooks have not run: {numbers}"
+    instructions.hold(numbers, BUDGET, "instructions more for a pair")
 
 
 main()

@@ -59,19 +59,28 @@ def toolchain():
     return f"glibc {platform.libc_ver()[1]}, cc {compiler}"
 
 
-def main():
+def need_valgrind():
     if not shutil.which("valgrind"):
         support.skip("needs valgrind")
-    numbers = measure()
+
+
+def hold(numbers, path, words):
+    """Compares figures with the file of budgets, which RECORD_COST makes anew, and prints them: `words` say what a
+    figure is. Skips the test if the file is of another toolchain."""
     if os.environ.get("RECORD_COST"):
-        BUDGET.write_text(json.dumps({"toolchain": toolchain(), "instructions": numbers}, indent=2) + "\n")
-    budget = json.loads(BUDGET.read_text()) if BUDGET.exists() else {"toolchain": "", "instructions": {}}
-    for mode, number in numbers.items():
-        print(f"{mode:16} {number:8.2f} instructions for a pair, recorded {budget['instructions'].get(mode)}")
+        path.write_text(json.dumps({"toolchain": toolchain(), "instructions": numbers}, indent=2) + "\n")
+    budget = json.loads(path.read_text()) if path.exists() else {"toolchain": "", "instructions": {}}
+    for case, number in numbers.items():
+        print(f"{case:22} {number:10.2f} {words}, recorded {budget['instructions'].get(case)}")
     if budget["toolchain"] != toolchain():
         support.skip(f"recorded with {budget['toolchain'] or 'nothing'}, here is {toolchain()}")
-    more = [m for m, n in numbers.items() if n > ROOM * budget["instructions"].get(m, 0)]
-    assert not more, f"more than {ROOM - 1:.0%} over tests/cost/budget.json: {', '.join(more)}"
+    more = [case for case, number in numbers.items() if number > ROOM * budget["instructions"].get(case, 0)]
+    assert not more, f"more than {ROOM - 1:.0%} over tests/cost/{path.name}: {', '.join(more)}"
+
+
+def main():
+    need_valgrind()
+    hold(measure(), BUDGET, "instructions for a pair")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ They say nothing about time, or about a GPU.
 Each figure is the difference of a long and a short run. Blocks beside it may add no more than MORE, whatever the
 compiler. No figure may grow by more than 5 % over tests/cost/served_budget.json, which
 `RECORD_COST=1 tests/check cost/served` writes."""
-import json, os, pathlib, shutil
+import os, pathlib
 
 import instructions, support
 
@@ -40,21 +40,12 @@ def measure(program):
 
 
 def main():
-    if not shutil.which("valgrind"):
-        support.skip("needs valgrind")
+    instructions.need_valgrind()
     numbers = measure(build())
-    if os.environ.get("RECORD_COST"):
-        BUDGET.write_text(json.dumps({"toolchain": instructions.toolchain(), "instructions": numbers}, indent=2) + "\n")
-    budget = json.loads(BUDGET.read_text()) if BUDGET.exists() else {"toolchain": "", "instructions": {}}
-    for case, number in numbers.items():
-        print(f"{case:22} {number:10.2f} instructions, recorded {budget['instructions'].get(case)}")
     for what, most in MORE.items():
         more = numbers[f"{what} beside 3000"] - numbers[f"{what} beside 0"]
         assert more <= most, f"{what}: 3,000 served blocks add {more:.0f} instructions, not {most} at most"
-    if budget["toolchain"] != instructions.toolchain():
-        support.skip(f"recorded with {budget['toolchain'] or 'nothing'}, here is {instructions.toolchain()}")
-    more = [c for c, number in numbers.items() if number > instructions.ROOM * budget["instructions"].get(c, 0)]
-    assert not more, f"more than 5 % over tests/cost/served_budget.json: {', '.join(more)}"
+    instructions.hold(numbers, BUDGET, "instructions")
 
 
 main()

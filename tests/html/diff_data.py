@@ -37,6 +37,7 @@ document = json.loads(support.memstow("diff", "a.mst", "b.mst", "--json", "--by=
 support.memstow("diff", "a.mst", "b.mst", "--html", "-o", "page.html")
 page = Data("page.html")
 names = {one["id"]: one["name"] for one in page.documents["names"]["names"]}
+assert sorted(names.values()) == ["KSampler", "unet"], names # owners alone, no places
 
 
 def of_page(page):

@@ -7,7 +7,6 @@ import os, re, shutil
 
 import support
 
-support.skip_under_sanitizers("a program with one of its own has two")
 PROGRAM = r"""
 #include <pthread.h>
 #include <stdio.h>
@@ -112,6 +111,8 @@ def refused(program, env):
     assert ended.stderr.startswith(hint) and ended.returncode != 0, ended
     done = support.track(program, "n", env={**env, "ASAN_OPTIONS": "verify_asan_link_order=1:verify_asan_link_order=0"})
     assert done.stderr == "", done
+    if support.features()["sanitize"]: # the command itself would start behind that library
+        return
     preloaded = re.search(r"=> (\S*asan\S*)", support.run("ldd", program, env=env).stdout)[1]
     other = support.track("true", status=None, env={**env, "LD_PRELOAD": preloaded})
     assert "memstow: true: AddressSanitizer refuses" in other.stderr, other

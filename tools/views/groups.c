@@ -256,15 +256,13 @@ const char *groups_place(const struct groups *groups, const struct row *row) {
 }
 
 bool groups_owner_parts(const struct groups *groups, uint32_t name, struct groups_owner *owner) {
-    const char *text = groups_owner(groups, name);
-    if (!text) return false;
-    const char *end = text + strcspn(text, SEPARATOR);
+    const char *text = groups_owner(groups, name), *origin = text ? strstr(text, SEPARATOR) : NULL;
+    if (!origin) return false;
     owner->name = text;
-    owner->name_length = (int)(end - text);
-    owner->origin = *end ? end + 1 : end; /* the name of a place is nothing but a name */
-    end = owner->origin + strcspn(owner->origin, SEPARATOR);
-    owner->origin_length = (int)(end - owner->origin);
-    owner->kind = *end ? (uint32_t)strtoul(end + 1, NULL, 10) : 0;
+    owner->name_length = (int)(origin - text);
+    owner->origin = origin + 1;
+    owner->origin_length = (int)strcspn(owner->origin, SEPARATOR);
+    owner->kind = (uint32_t)strtoul(owner->origin + owner->origin_length + 1, NULL, 10);
     return true;
 }
 

@@ -67,7 +67,7 @@ const char *groups_owner(const struct groups *groups, uint32_t name);
 const char *groups_place(const struct groups *groups, const struct row *row);
 /* The owner's name for people, with the origin of a model or custom owner: "NAME (ORIGIN)". False, and "": untagged. */
 bool groups_owner_words(const struct groups *groups, uint32_t name, bool origin, char *to, size_t size);
-/* The parts of an owner's name, which are not ended by NUL. False: untagged. */
+/* The parts of an owner's name, which are not ended by NUL. False: untagged, or the name of a place. */
 struct groups_owner {
     const char *name, *origin;
     int name_length, origin_length;
