@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 200, SILENCE_SECONDS = 30, LATE_SILENCE_SECONDS = 2, ATTEMPTS = 5 };
+enum { LOOK_MS = 200, BEGINNING_SECONDS = 5, SILENCE_SECONDS = 30, LATE_SILENCE_SECONDS = 2, ATTEMPTS = 5 };
 /* A single Ctrl-C may arrive as two signals, from the terminal and from a supervisor. Signals this close together count
  * as one. */
 #define AT_ONCE_SECONDS 0.5
@@ -264,11 +264,31 @@ static bool note_of_control(const struct image *image, char *why, size_t size) {
     return false;
 }
 
+/* Whether the process may be opening its socket at this moment. A thread does so after the first owner. */
+static bool socket_may_come(const struct image *image) {
+    char why[320];
+    return image->owner_count && !*image_fact(image, SNAP_FACT_CONTROL) && !note_of_control(image, why, sizeof why);
+}
+
+/* Opens the subject, and waits up to BEGINNING_SECONDS for the path of the socket to be in it. 0, or an exit code. */
+static int open_with_socket(struct subject *subject, pid_t pid) {
+    const struct timespec pause = {.tv_nsec = 10000000};
+    double begun = now();
+    for (;;) {
+        int code = subject_open_pid(subject, pid, false);
+        if (code != EXIT_FINE || !socket_may_come(&subject->image) || now() - begun > BEGINNING_SECONDS) return code;
+        subject_close(subject);
+        nanosleep(&pause, NULL);
+    }
+}
+
 static int find_socket(struct order *order, const struct image *image) {
-    char why[320] = "it has registered no owner yet";
+    char why[320];
     snprintf(order->path, sizeof order->path, "%s", image_fact(image, SNAP_FACT_CONTROL));
     if (order->path[0] == '/') return EXIT_FINE;
-    note_of_control(image, why, sizeof why);
+    if (!note_of_control(image, why, sizeof why))
+        snprintf(why, sizeof why, "%s",
+                 image->owner_count ? "it has opened no control socket" : "it has registered no owner yet");
     complain("process %d takes no requests: %s", (int)order->pid, why);
     return EXIT_UNREADABLE;
 }
@@ -292,7 +312,7 @@ static int find_owner(struct order *order, const struct image *image) {
 
 static int carry_out(struct order *order) {
     static struct subject subject;
-    int code = subject_open_pid(&subject, order->pid, false);
+    int code = open_with_socket(&subject, order->pid);
     if (code != EXIT_FINE) return code;
     code = find_socket(order, &subject.image);
     if (code == EXIT_FINE) code = find_owner(order, &subject.image);
