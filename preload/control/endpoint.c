@@ -15,6 +15,7 @@
 #include "preload/shared/os.h"
 
 enum { WAITING = 8, LOCK_TRIES = 50, LOOKED_AT_MOST = 256 };
+static const uint64_t MINUTE = 60;
 
 static char runtime_folder[ENDPOINT_SIZE]; /* "": it is not set, or too long */
 
@@ -62,14 +63,19 @@ static bool set_address(struct sockaddr_un *address, const char *folder, const c
     return true;
 }
 
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /* The kernel refuses a connection to a socket whose process is gone, in whatever namespace it was. It also refuses a
- * file that is no socket. */
+ * file that is no socket. And it refuses one to a socket that is bound and does not listen yet: such a socket has a
+ * hidden name for a moment, and is left alone for a minute. */
 static bool is_stale(const char *folder, const char *name) {
     struct sockaddr_un address;
     struct stat status;
-    if (name[0] < '0' || name[0] > '9' || !set_address(&address, folder, name)) return false;
+    bool hidden = name[0] == '.';
+    if (!is_digit(name[hidden]) || !set_address(&address, folder, name)) return false;
     long error = os_call(SYS_newfstatat, AT_FDCWD, address.sun_path, &status, AT_SYMLINK_NOFOLLOW);
     if (error || !S_ISSOCK(status.st_mode)) return false;
+    if (hidden && (uint64_t)status.st_mtime + MINUTE > os_wall_now() / 1000000000) return false;
     int fd = (int)os_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return false;
     long result = os_call(SYS_connect, fd, &address, sizeof address);
@@ -88,8 +94,8 @@ static void remove_stale(int folder, const char *path) {
         }
 }
 
-/* Between bind and listen a socket looks like that of a process that is gone. So one process at a time does both, or
- * looks for such sockets. A process that holds the lock for long has been stopped. */
+/* One process at a time looks for such sockets. A process that holds the lock for long has been stopped. Its turn may
+ * go on at any time. */
 static bool lock_folder(int folder) {
     const struct timespec pause = {.tv_nsec = 10000000};
     for (int i = 0; i < LOCK_TRIES; i++) {
@@ -101,8 +107,10 @@ static bool lock_folder(int folder) {
 
 /* --- the socket of this process --- */
 
+/* The name, with a dot in front of it. */
 static void own_name(char to[64]) {
-    strcpy(os_decimal(to, os_pid()), ".");
+    to[0] = '.';
+    strcpy(os_decimal(to + 1, os_pid()), ".");
     os_decimal(to + strlen(to), os_start_ticks(0));
 }
 
@@ -113,17 +121,34 @@ static int bind_private(int fd, const struct sockaddr_un *address) {
     return error ? error : (int)os_call(SYS_listen, fd, WAITING);
 }
 
+/* The socket gets its name when it listens. Between bind and listen it looks like that of a process that is gone, and
+ * another process would remove it. An earlier image of this process may have left a socket of the same name. */
+static int bind_as(int fd, int folder, const char *path, const char *hidden) {
+    struct sockaddr_un address;
+    struct stat status;
+    const char *name = hidden + 1;
+    if (!set_address(&address, path, hidden)) return -ENAMETOOLONG;
+    os_call(SYS_unlinkat, folder, hidden, 0);
+    int error = bind_private(fd, &address);
+    bool taken = !error && os_call(SYS_newfstatat, folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+    if (taken && !is_stale(path, name)) error = -EADDRINUSE;
+    if (!error) error = (int)os_call(SYS_renameat, folder, hidden, folder, name);
+    if (error) os_call(SYS_unlinkat, folder, hidden, 0);
+    return error;
+}
+
 static int listen_in(struct endpoint *self, int folder, const char **what) {
     struct sockaddr_un address;
     struct stat status;
-    char name[64];
+    char hidden[64];
+    const char *name = hidden + 1;
     *what = "socket";
-    own_name(name);
+    own_name(hidden);
     if (!set_address(&address, self->path, name)) return -ENAMETOOLONG;
     int fd = (int)os_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return fd;
     *what = "bind";
-    int error = bind_private(fd, &address);
+    int error = bind_as(fd, folder, self->path, hidden);
     if (!error) error = (int)os_call(SYS_newfstatat, folder, name, &status, AT_SYMLINK_NOFOLLOW);
     if (error) {
         os_close(fd);
