@@ -14,6 +14,7 @@
 
 #include "preload/count/account.h"
 #include "preload/base/arena.h"
+#include "preload/base/tracked.h"
 #include "preload/control/clients.h"
 #include "preload/blocks/host.h"
 #include "preload/ledger/ledger_strings.h"
@@ -30,6 +31,7 @@
 /* The stack has room for the thread-local storage of everything that the program was linked with. It never is a large
  * page. */
 enum { STACK = 1536 * 1024 };
+enum { BEGIN_SECONDS = 2 };
 static const uint64_t SECOND = 1000000000, PAUSES = 1ull << 31;
 
 enum stage { STAGE_NONE, STAGE_BEGINNING, STAGE_RUNS, STAGE_OVER };
@@ -39,6 +41,7 @@ static struct {
     uint32_t stage; /* enum stage */
     uint32_t pid;
     bool stopping;
+    bool put_off; /* an owner came while the process was on its way into a sandbox */
     bool lingers; /* control_stop gave up on the threads: they are still at work */
     bool working; /* the worker runs */
     /* For the listener and the worker: the memory that glibc allocated for the thread is not counted any more. */
@@ -243,15 +246,36 @@ static void begin(void) {
     __atomic_store_n(&page.stage, error ? STAGE_OVER : STAGE_RUNS, __ATOMIC_RELEASE);
 }
 
+static bool may_enter_sandbox(void) {
+    return seal_is_set() || __atomic_load_n(&tracked_page.entering, __ATOMIC_SEQ_CST);
+}
+
+/* Whether a thread is on its way into a sandbox, which may kill a thread that begins now. If its call fails,
+ * control_retry begins. If it has failed just now, it may not know of us, and we begin. */
+static bool is_put_off(void) {
+    if (likely(!may_enter_sandbox())) return false;
+    __atomic_store_n(&page.put_off, true, __ATOMIC_SEQ_CST);
+    return may_enter_sandbox();
+}
+
 void control_begin(void) {
     uint32_t none = STAGE_NONE;
     int error = errno;
     /* In a handler that interrupts the program's allocator no thread can be made. The next owner tries again. */
-    if (__atomic_load_n(&page.stage, __ATOMIC_RELAXED) != STAGE_NONE || seal_is_set() || stack_is_interrupted()) return;
-    if (os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) == 0 &&
-        __atomic_compare_exchange_n(&page.stage, &none, STAGE_BEGINNING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&page.stage, __ATOMIC_RELAXED) != STAGE_NONE || stack_is_interrupted() || is_put_off()) return;
+    if (os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) != 0 ||
+        !__atomic_compare_exchange_n(&page.stage, &none, STAGE_BEGINNING, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        return;
+    /* Either we see a thread on its way here, or that thread sees the new stage, and waits (control_stop). */
+    if (is_put_off())
+        __atomic_store_n(&page.stage, STAGE_NONE, __ATOMIC_RELEASE);
+    else
         begin();
     errno = error;
+}
+
+void control_retry(void) {
+    if (__atomic_exchange_n(&page.put_off, false, __ATOMIC_SEQ_CST)) control_begin();
 }
 
 /* False in a vfork child, which has our memory under another pid. */
@@ -270,9 +294,18 @@ static bool wait_for_listener(uint32_t seconds) {
     return ended;
 }
 
+/* Waits while another thread begins. A handler that interrupted that thread waits in vain. */
+static void wait_for_beginning(void) {
+    const struct timespec pause = {.tv_nsec = 100000};
+    uint64_t until = os_now() + BEGIN_SECONDS * SECOND;
+    while (__atomic_load_n(&page.stage, __ATOMIC_SEQ_CST) == STAGE_BEGINNING && os_now() < until)
+        os_call(SYS_nanosleep, &pause, 0);
+}
+
 bool control_stop(uint32_t seconds) {
     uint32_t runs = STAGE_RUNS;
     int error = errno;
+    wait_for_beginning();
     if (!runs_here() ||
         !__atomic_compare_exchange_n(&page.stage, &runs, STAGE_OVER, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return false;

@@ -25,6 +25,8 @@ enum { CONTROL_PATIENCE = 100 };
 bool control_stop(uint32_t seconds);
 /* Starts the threads that control_stop has ended. Call it on the same thread. */
 void control_resume(void);
+/* The process was on its way into a sandbox, and is not in one. Starts the control thread if that was put off. */
+void control_retry(void);
 
 /* Waits for the threads that control_stop gave up on. It makes no system call, because the caller may be in a sandbox:
  * it spins, for some ten seconds to minutes at most. One caller at a time. */

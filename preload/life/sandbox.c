@@ -72,7 +72,7 @@ bool sandbox_enter(long number, long a, long b, const void *c) {
         return false;
     }
     bool turn = take_turn();
-    bool first = !__atomic_fetch_add(&tracked_page.entering, 1, __ATOMIC_ACQ_REL);
+    bool first = !__atomic_fetch_add(&tracked_page.entering, 1, __ATOMIC_SEQ_CST);
     if (first && turn) stopped = control_stop(takes_all(number, a, b) ? CONTROL_PATIENCE : SHORT_PATIENCE);
     seal_enter();
     end_turn(turn);
@@ -90,9 +90,10 @@ void sandbox_entered(long number, long flags, long result) {
     bool turn = !inside && take_turn();
     seal_leave(inside);
     bool last = count_out();
-    if (last && turn && stopped && !seal_is_set()) {
+    if (last && turn && !seal_is_set()) {
+        if (stopped) control_resume();
         stopped = false;
-        control_resume();
+        control_retry();
     }
     end_turn(turn);
 }
