@@ -170,9 +170,11 @@ EXPORTED int32_t memstow_scope_enter(uint32_t owner) {
     uint32_t kind = owner_scope(owner, 1);
     if (unlikely(!has_scopes(kind))) return refuse_scope(kind);
     get_slot();
-    scopes->owners[scopes->count] = owner;
+    /* A handler uses the entries from `count` on, and would write over this one before the count has grown. */
+    uint32_t at = scopes->count;
+    scopes->count = at + 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    scopes->count++;
+    scopes->owners[at] = owner;
     changed(scopes);
     return 0;
 }
@@ -219,11 +221,11 @@ static void replace_scopes(const struct memstow_scopes *now) {
     get_slot();
     for (uint32_t i = 0; i < now->count; i++) owner_scope(now->owners[i], 1);
     for (uint32_t i = scopes->count; i-- > 0;) owner_scope(scopes->owners[i], -1);
-    scopes->count = 0;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     memcpy(scopes->owners, now->owners, now->count * sizeof *now->owners);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->count = now->count;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    memcpy(scopes->owners, now->owners, now->count * sizeof *now->owners); /* in place of a handler's, as above */
     changed(scopes);
 }
 
