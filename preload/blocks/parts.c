@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "preload/base/lock.h"
+#include "preload/base/seal.h"
 #include "preload/shared/os.h"
 #include "preload/base/capacity.h"
 #include "preload/base/forked.h"
@@ -111,8 +112,16 @@ bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *count
     return done;
 }
 
+/* Parts that stayed would be taken for parts of the next block at this address. In a sandbox signals are not blocked:
+ * a handler would wait for its own thread. */
+static bool hold(void) {
+    if (seal_is_set()) return lock_wait(&busy);
+    lock_hold(&busy);
+    return true;
+}
+
 void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *context), void *context) {
-    if (!lock_wait(&busy)) return;
+    if (!hold()) return;
     uint32_t first = position_of(block, 0), n = 0;
     for (; parts_is_of(first + n, block); n++) visit(&parts[first + n], context);
     remove_at(first, n);

@@ -39,8 +39,13 @@ static struct {
     struct request list[REQUESTS_MOST];
 } __attribute__((aligned(OS_PAGE))) page; /* it has whole pages of its own */
 
+/* A request must not be lost, so a thread waits as long as it takes. In a child that was forked before the kernel knew
+ * that, and in a sandbox, where a handler may wait for its own thread, it waits a while: false. */
 static bool requests_begin(void) {
-    if (!lock_wait(&page.lock)) return false;
+    if (page.wiped_by_fork && !seal_is_set())
+        lock_hold(&page.lock);
+    else if (!lock_wait(&page.lock))
+        return false;
     if (!page.wiped_by_fork && !seal_is_set())
         page.wiped_by_fork = os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) == 0;
     return true;

@@ -1,6 +1,7 @@
 /* thread.c — see thread.h. */
 #include "preload/count/thread.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
@@ -88,7 +89,7 @@ _Static_assert(offsetof(struct snap_thread, state) == offsetof(struct snap_threa
 /* Frees the slots of threads that ended without their destructor (by a raw exit, or started by a raw clone). */
 static void free_slots_of_the_dead(void) {
     if (seal_is_set()) return;
-    long pid = (long)os_pid();
+    uint32_t pid = ledger_head->pid; /* also in a vfork child, whose own process has none of these threads */
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots; slot++) {
         struct snap_thread *record = series_at(&records, slot);
         if (!record || record->state != SNAP_THREAD_LIVE) continue;
@@ -96,7 +97,8 @@ static void free_slots_of_the_dead(void) {
         /* The tid and the state share a word. */
         uint64_t seen = tid | (uint64_t)SNAP_THREAD_LIVE << 32, over = tid | (uint64_t)SNAP_THREAD_ENDED << 32;
         /* If another thread has already given the slot to a living thread, the word differs, and nothing happens. */
-        if (os_call(SYS_tgkill, pid, tid, 0) < 0 &&
+        /* Another error says nothing, as in pin.c. */
+        if (os_call(SYS_tgkill, pid, tid, 0) == -ESRCH &&
             __atomic_compare_exchange_n((word_of_two *)&record->tid, &seen, over, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED)) {
             record->end_ns = os_now();

@@ -1,6 +1,7 @@
 /* stow_thread.c — see stow_thread.h. */
 #include "preload/stow/stow_thread.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
@@ -30,9 +31,11 @@ static struct stow_thread *start(struct stow_thread self, int (*stow_thread_run)
     if (!made) return NULL;
     *made = self;
     made->running = 1;
+    int error = errno;
     /* Only libc's own clone: neither our hook nor another library's. */
     int id = LIBC(clone)(stow_thread_run, (char *)made + STACK, flags | CLONE_CHILD_CLEARTID, made, NULL, NULL,
                          &made->running);
+    errno = error;
     if (id <= 0) os_unmap(made, STACK);
     if (id <= 0) return NULL;
     made->id = (uint32_t)id;
