@@ -14,7 +14,7 @@ void gone_note(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintp
     at->size = size;
     at->mark = mark;
     at->site = site;
-    at->caller = (uint32_t)stack_address(slot);
+    at->caller = stack_address(slot);
     __atomic_store_n(&at->address, (uintptr_t)p, __ATOMIC_RELEASE);
 }
 

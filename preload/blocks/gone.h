@@ -12,7 +12,8 @@
 struct gone {
     uintptr_t address;
     uint64_t size;
-    uint32_t mark, site, caller; /* caller: lower half of the return address of the call that freed it */
+    uint32_t mark, site;
+    uintptr_t caller; /* return address of the call that freed it */
 };
 
 /* Addresses with the same hash share one entry. */

@@ -172,7 +172,7 @@ static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
         __builtin_memcpy(&note, &word, sizeof note);
         if (!header_note_is(&note, own_generation())) continue;
         to->site = header_note_site(&note);
-        to->caller = note.caller;
+        to->freed = note.caller;
         return;
     }
 }
@@ -180,7 +180,7 @@ static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
 static struct misuse freed(uintptr_t p, uintptr_t raw, uint64_t size, uint32_t site) {
     struct misuse found = {SNAP_MISUSE_FREED, false, asked(raw, p - BEFORE), size, site, 0};
     if (gone_has((void *)p))
-        found.caller = gone_at(p)->caller;
+        found.freed = gone_at(p)->caller;
     else
         read_note(p, size, &found);
     return found;
@@ -194,7 +194,7 @@ static bool was_in_bin(uintptr_t p) {
     struct misuse found = {0};
     if (!links || forward >= CHUNK_MOST || back >= CHUNK_MOST) return false;
     read_note(p, MISUSE_UNKNOWN, &found);
-    bool noted = found.caller && found.site < site_count() && module_code(found.caller);
+    bool noted = found.freed && found.site < site_count() && module_code((uint32_t)found.freed);
     return noted && can_look() && !usable_at(p, p - BEFORE);
 }
 

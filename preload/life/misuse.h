@@ -24,7 +24,7 @@ struct misuse {
     void *raw;       /* the pointer to pass to the allocator behind ours; NULL: pass nothing */
     uint64_t size;   /* or MISUSE_UNKNOWN */
     uint32_t site;   /* SNAP_SITE_UNKNOWN: not known */
-    uint32_t caller; /* of the first free, as in a header_note; 0: not known */
+    uintptr_t freed; /* return address of the first free, or its lower half alone; 0: not known */
 };
 
 /* Finds out about a pointer. The 16 bytes in front of it can be read; other memory around it may not be mapped. */

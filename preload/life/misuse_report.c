@@ -77,13 +77,19 @@ static void write_line(const struct snap_misuse *record, uintptr_t allocated, ui
 
 static bool is_known(uint32_t site) { return site >= SNAP_SITE_FIRST && site != sample_here && site < site_count(); }
 
+/* The return address of the call that freed the block first. 0: not known, or its module is not loaded any more. */
+static uintptr_t first_free(const struct misuse *misuse) {
+    if (misuse->freed > UINT32_MAX) return module_at(misuse->freed) ? misuse->freed : 0;
+    return misuse->freed ? module_code((uint32_t)misuse->freed) : 0;
+}
+
 void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_call call, struct caller caller) {
     uint32_t number = misuse_records_next();
     if (!ledger_is_ours() || number >= SNAP_MISUSES) return;
     uint32_t site = is_known(misuse->site) ? misuse->site : SNAP_SITE_UNKNOWN;
     /* After this call the modules of the stack are known. */
     uint32_t now = caller.slot ? site_of_call(caller) : SNAP_SITE_UNKNOWN;
-    uintptr_t freed = misuse->caller ? module_code(misuse->caller) : 0;
+    uintptr_t freed = first_free(misuse);
     struct snap_misuse record = {.kind = misuse->kind,
                                  .call = (uint16_t)call,
                                  .address = p,

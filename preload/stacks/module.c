@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "preload/ledger/ledger.h"
@@ -13,6 +14,7 @@
 #include "preload/ledger/series.h"
 #include "preload/stacks/generation.h"
 #include "preload/base/forked.h"
+#include "preload/base/seal.h"
 
 static const char *program_path = "";
 
@@ -94,17 +96,35 @@ uint32_t module_at(uintptr_t address) {
     return add_module(&found, path);
 }
 
-/* The upper half of an address is known if exactly one module has an address with this lower half. */
-uintptr_t module_code(uint32_t low) {
+/* Whether a call instruction ends in front of this address: a call of a near address, or one through a register or
+ * memory, which has up to five bytes of address. */
+static bool follows_call(uintptr_t address) {
+    enum { LONGEST = 7, NEAR = 5, NEAR_CALL = 0xE8, INDIRECT = 0xFF, OPERATION = 0x38, CALL = 0x10 };
+    uint8_t code[LONGEST];
+    if (seal_is_set() || !os_peek(code, (const void *)(address - LONGEST), LONGEST)) return false;
+    if (code[LONGEST - NEAR] == NEAR_CALL) return true;
+    for (int i = 0; i < LONGEST - 1; i++)
+        if (code[i] == INDIRECT && (code[i + 1] & OPERATION) == CALL) return true;
+    return false;
+}
+
+/* The only address with this lower half in the modules, or the only one behind a call. 0: none, or several. */
+static uintptr_t only_code(uint32_t low, bool (*is)(uintptr_t address)) {
     uintptr_t found = 0;
     for (uint64_t i = 0, n = os_load(&modules.next); i < n; i++) {
         uintptr_t start = __atomic_load_n(&keys[i].start, __ATOMIC_ACQUIRE);
         uintptr_t address = start + (uint32_t)(low - (uint32_t)start);
         if (!start || address >= keys[i].end || address == found || module_at(address) != i + 1) continue;
+        if (is && !is(address)) continue;
         if (found) return 0;
         found = address;
     }
     return found;
+}
+
+uintptr_t module_code(uint32_t low) {
+    uintptr_t only = only_code(low, NULL);
+    return only ? only : only_code(low, follows_call);
 }
 
 const struct snap_module *module_record(uint32_t module) { return module ? series_at(&modules, module - 1) : NULL; }

@@ -17,7 +17,7 @@ const char *module_path(const struct link_map *map);
 uint32_t module_at(uintptr_t address);
 /* The record of a number from module_at; NULL: there is none. */
 const struct snap_module *module_record(uint32_t module);
-/* The code address with this lower half. 0: no known module has one, or several have. */
+/* The return address with this lower half. 0: no known module has one, or several have. */
 uintptr_t module_code(uint32_t low);
 
 /* Before module_path. `program`, the program's own path, must outlive the ledger. */
