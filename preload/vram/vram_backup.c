@@ -3,11 +3,13 @@
  * context. */
 #include "preload/vram/vram_backup.h"
 
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "preload/cuda/cuda_blocks.h"
 #include "preload/ledger/ledger.h"
+#include "preload/base/capacity.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/shared/pressure.h"
@@ -15,7 +17,7 @@
 #include "preload/base/seal.h"
 #include "preload/base/forked.h"
 
-enum { PORTABLE = 1, ATTEMPTS = 3, HELD_MOST = 64 };
+enum { PORTABLE = 1, ATTEMPTS = 3 };
 enum { DRIVER_ENDED = 4, NO_CONTEXT = 201, CONTEXT_ENDED = 709, NOT_REGISTERED = 713 };
 
 static uint64_t bytes_of[VRAM_BACKUP_KINDS];
@@ -27,8 +29,10 @@ struct pinned {
     cuda_handle context;
 };
 /* Pinned memory to which the device may still write, or that the driver did not unpin. */
-static struct pinned held[HELD_MOST];
-static uint32_t held_count;
+static struct {
+    struct pinned *list;
+    uint32_t count, capacity;
+} held;
 static struct lock busy;
 
 uint64_t vram_backup_bytes(enum vram_backup_kind backup_kind) {
@@ -150,11 +154,10 @@ static void give_back(void *at, uint64_t bytes, enum vram_backup_kind backup_kin
     take_off_backup_bytes(backup_kind, bytes);
 }
 
-/* Keeps the memory until it can be unpinned, so it waits for the list as long as it takes. If HELD_MOST are kept
- * already, the memory is lost. */
+/* Keeps the memory until it can be unpinned, so it waits for the list as long as it takes. */
 static void hold(const struct pinned *pinned) {
     lock_hold(&busy);
-    if (held_count < HELD_MOST) held[held_count++] = *pinned;
+    if (CAPACITY_FOR(&held, list, capacity, held.count + 1)) held.list[held.count++] = *pinned;
     lock_let_go(&busy);
 }
 
@@ -174,28 +177,28 @@ void vram_backup_leave(struct vram_block *self) {
     self->backup = NULL;
 }
 
+/* Takes the memory that has been kept for longest. */
 static bool next_held(struct pinned *out) {
-    if (!os_load32(&held_count)) return false;
     lock_hold(&busy);
-    bool any = held_count;
-    if (any) *out = held[--held_count];
+    bool any = held.count;
+    if (any) *out = held.list[0];
+    if (any) memmove(held.list, held.list + 1, --held.count * sizeof *held.list);
     lock_let_go(&busy);
     return any;
 }
 
+/* Tries each once. Memory that the driver does not unpin goes to the end, behind memory that it may unpin. */
 void vram_backup_collect(const struct vram_driver *driver) {
     struct pinned each;
-    while (next_held(&each)) {
-        if (!unpin(driver, &each)) {
+    for (uint32_t left = os_load32(&held.count); left && next_held(&each); left--)
+        if (unpin(driver, &each))
+            give_back(each.at, each.bytes, VRAM_PINNED);
+        else
             hold(&each);
-            return;
-        }
-        give_back(each.at, each.bytes, VRAM_PINNED);
-    }
 }
 
 static void vram_backup_abandon(void) {
-    held_count = 0;
+    held.count = 0;
     busy = (struct lock){0};
     for (int i = 0; i < VRAM_BACKUP_KINDS; i++) os_store(&bytes_of[i], 0);
 }

@@ -72,3 +72,24 @@ Test(vram_backup, memory_that_the_driver_did_not_unpin_is_not_lost) {
 Test(vram_backup, memory_to_which_the_device_may_write_is_not_lost) {
     drop_beside_a_thread_that_stands_still(vram_backup_leave);
 }
+
+/* The driver goes on to refuse this one. */
+static void *stuck;
+static int unregister_others(void *at) { return at == stuck ? REFUSED : 0; }
+
+Test(vram_backup, as_much_as_the_driver_does_not_unpin_is_kept) {
+    enum { MANY = 200 };
+    struct vram_driver other = driver;
+    struct vram_block block;
+    for (int i = 0; i < MANY; i++) {
+        block = (struct vram_block){.size = BYTES};
+        cr_assert(vram_backup_make(&driver, &block, &(struct vram_limits){.pinned = MANY * (uint64_t)BYTES}));
+        if (i == MANY - 1) stuck = block.backup;
+        vram_backup_leave(&block);
+    }
+    other.cuMemHostUnregister = unregister_others;
+    vram_backup_collect(&other);
+    cr_assert_eq(vram_backup_bytes(VRAM_BACKUP_KINDS), BYTES, "only one is refused");
+    vram_backup_collect(&driver);
+    cr_assert_eq(vram_backup_bytes(VRAM_BACKUP_KINDS), 0);
+}
