@@ -545,8 +545,24 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
     return moved;
 }
 
+/* Whether the program's allocator frees a block that is resized to 0 bytes, as glibc does. Allocators differ, and
+ * because of our header none ever sees a size of 0. So it is asked once, with another block. */
+static bool frees_at_zero(void) {
+    enum answer { NOT_ASKED, STAYS, FREES };
+    static enum answer answer;
+    if (next_found != NEXT_FOREIGN) return true;
+    if (__atomic_load_n(&answer, __ATOMIC_RELAXED) == NOT_ASKED) {
+        int error = errno;
+        void *block = next.malloc(1), *left = block ? next.realloc(block, 0) : NULL;
+        if (block) __atomic_store_n(&answer, left ? STAYS : FREES, __ATOMIC_RELAXED);
+        next.free(left);
+        errno = error;
+    }
+    return __atomic_load_n(&answer, __ATOMIC_RELAXED) == FREES;
+}
+
 static void *resize_known(void *p, const struct host_known *block, size_t size, struct caller caller) {
-    if (size == 0 && next_found != NEXT_FOREIGN) { /* as glibc does */
+    if (size == 0 && frees_at_zero()) {
         host_free(p, caller.slot);
         return NULL;
     }

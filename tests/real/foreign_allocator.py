@@ -2,7 +2,8 @@
 # needs: cc deb:libjemalloc2 deb:libmimalloc2.0 deb:libtcmalloc-minimal4
 # timeout: 300
 """A program with jemalloc, mimalloc or tcmalloc, linked against it or preloaded behind memstow, keeps its allocator and
-works. It is counted to the byte, and its resident set is explained. The same holds with --allocator=mimalloc."""
+works. It is counted to the byte, and its resident set is explained. The same holds with --allocator=mimalloc. A resize
+to 0 bytes does what that allocator does: it frees the block, or leaves one."""
 import os, pathlib
 
 import support
@@ -11,6 +12,26 @@ from _report import check_residency
 ALLOCATORS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
 SOURCE = pathlib.Path(__file__).with_name("_exerciser.c")
 FLAGS = ["-O1", "-g", "-pthread", "-fno-builtin", "-Wno-deprecated-declarations"]
+
+
+# Tells for each size whether a block is left.
+RESIZED = r"""
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+    for (size_t size = 1; size < 100000000; size *= 30) printf("%d", realloc(malloc(size), 0) != NULL);
+}
+"""
+
+
+def check_resized(title, flags, preload=None):
+    program = support.compile(RESIZED, f"resized_{title}", [*FLAGS, *flags])
+    env = {**os.environ, "LD_PRELOAD": preload} if preload else os.environ
+    alone = support.run(program, env=env).stdout
+    tracked = support.track(program, file="resized.mst", env=env).stdout
+    assert tracked == alone and len(alone) == 6, (title, alone, tracked)
+    assert counted("resized.mst", program) == (0, alone.count("1")), (title, counted("resized.mst", program))
+    print(title, "resized to 0 bytes:", alone)
 
 
 def link(name, *flags):
@@ -35,12 +56,16 @@ def check(title, program, preload=None, options=(), foreign=True):
     print(title, known)
 
 
+check_resized("glibc", [])
 plain = link("plain")
 check("glibc", plain, foreign=False)
 for name, library in ALLOCATORS.items():
-    linked = link(f"with_{name}", "-Wl,--no-as-needed", f"-l:{library}")
+    with_it = ["-Wl,--no-as-needed", f"-l:{library}"]
+    check_resized(name, with_it)
+    linked = link(f"with_{name}", *with_it)
     check(f"{name}-linked", linked)
     if not support.features()["sanitize"]: # the command itself would start over that allocator
         check(f"{name}-preloaded", plain, preload=library)
+        check_resized(f"{name}-preloaded", [], preload=library)
     if support.features()["mimalloc"]:
         check(f"{name}-replaced", linked, options=["--allocator=mimalloc"], foreign=False)
