@@ -39,4 +39,5 @@ totals = support.report("copy.mst", "--top=1")["totals"]["host"]
 live = sum((i * 7 + k) % 5000 + 1 for i in range(SITES) for k in range(BLOCKS))
 assert (totals["live_bytes"], totals["live_blocks"]) == (live, SITES * BLOCKS), totals
 assert size <= 30e6, size
-assert all(peak <= 200e6 for _, peak in took.values()), took
+if not support.features()["sanitize"]: # a sanitizer has memory of its own
+    assert all(peak <= 200e6 for _, peak in took.values()), took

@@ -40,4 +40,5 @@ run.kill()
 print(f"{folded[-1] - folded[0]} stacks made room meanwhile; {inexact} of {READINGS} readings hold an inexact site")
 assert not wrong, "\n".join(wrong)
 assert folded[-1] - folded[0] > 10_000, folded
-assert inexact <= READINGS / 4, "many readings are inexact"
+if not support.features()["sanitize"]: # a command with sanitizers reads so slowly that stacks move in most readings
+    assert inexact <= READINGS / 4, "many readings are inexact"

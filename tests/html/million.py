@@ -30,7 +30,7 @@ def page_of(file, to):
 program = support.compile(support.ROOT / "tests/cost/paths.c", flags=("-O1", "-g"))
 support.track(program, STACKS, EACH, options=["--stack-memory=256M"])
 memory = page_of("out.mst", "page.html")
-assert memory <= 300 * MB, memory
+assert memory <= 300 * MB or support.features()["sanitize"], memory # a sanitizer has memory of its own
 page = Data("page.html")
 assert page.figure("live_bytes") == total and page.figure("live_blocks") == STACKS * EACH
 assert page.documents["page"]["sites_folded"] == 0, page.documents["page"]

@@ -85,6 +85,8 @@ for name, wrapper in WRAPPERS.items():
     build("linked", PROGRAM, VERSIONS[name], "./libwrapper.so", "./libmiddle.so", "./liblast.so")
     build("alone", PROGRAM, VERSIONS[name], "./libmiddle.so", "./liblast.so")
     for program, preload in (("./linked", {}), ("./alone", {"LD_PRELOAD": "./libwrapper.so"})):
+        if preload and support.features()["sanitize"]: # the command itself would start behind that library
+            continue
         environment = {**os.environ, **preload}
         expected = support.run(program, env=environment).stdout
         said = support.track(program, env=environment).stdout
