@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 300
 """What tests/real/broad reports of four kinds of programs: those that do the same under memstow, those that do not,
-those that cannot be compared, and those that cannot be installed. Processes that they leave running are ended."""
+those that cannot be compared, and those that cannot be installed. Processes that they leave running are ended. With
+fewer than forty programs the test is skipped, and names those that are missing."""
 import os, pathlib, shutil, sys
 
 import support
@@ -22,6 +23,13 @@ PROGRAMS = [
     Program("not there", ["path:no-such-program"], "exit 0"),
     Program("leaves", [], "setsid sleep 1000 & echo left", names=("bash",), killed=("sleep", "setsid")),
     Program("killed", [], "kill -KILL $BASHPID", names=("bash",), exit=137),
+]
+"""
+FITTING = r"""
+PROGRAMS = [
+    *(Program(f"same {{number}}", [], "echo right", names=("bash",)) for number in range({fitting})),
+    Program("not there", ["path:no-such-program"], "exit 0"),
+    Program("another", ["path:no-such-program"], "exit 0"),
 ]
 """
 EXPECTED = {"same": "same", "by rule": "same", "leaves": "same",
@@ -73,4 +81,11 @@ assert not list(work.iterdir()), "folders are left"
 one = support.run(sys.executable, support.HERE / "tests/real/broad.py", "same", cwd=work, env=env)
 assert one.stdout.endswith("1 same\n"), one.stdout
 nothing = support.run(sys.executable, support.HERE / "tests/real/broad.py", "not there", status=77, cwd=work, env=env)
-assert nothing.stdout.endswith("1 skipped\n"), nothing.stdout
+assert nothing.stdout.endswith("1 skipped\ntoo few ran (0): cannot be had here: not there\n"), nothing.stdout
+
+for fitting, status, last in ((39, 77, "too few ran (39): cannot be had here: another, not there\n"),
+                              (40, 0, "40 same, 2 skipped\n")):
+    with open("tests/real/_programs.py", "a") as table:
+        table.write(FITTING.format(fitting=fitting))
+    all_of_them = support.run(sys.executable, support.HERE / "tests/real/broad.py", status=status, cwd=work, env=env)
+    assert all_of_them.stdout.endswith(last), all_of_them.stdout
