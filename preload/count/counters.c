@@ -244,9 +244,11 @@ static struct snap_counter *shared_counter(uint32_t site) {
     return account_counter(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
 }
 
-/* The counts of all slots move into the shared slot. */
+/* The counts of all slots move into the shared slot. One thread at a time calls; its stack may be too small for the
+ * sums. */
 void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
-    struct snap_counter sums[SNAP_CHUNK_SITES] = {0};
+    static struct snap_counter sums[SNAP_CHUNK_SITES];
+    memset(sums, 0, sizeof sums);
     struct snap_thread *record = thread_record(SNAP_THREAD_SHARED);
     for (uint32_t slot = 0; slot < thread_slots(); slot++) {
         const struct thread *thread = thread_at(slot);

@@ -131,9 +131,11 @@ static uint8_t bucket_of(const struct snap_counter *sum) {
     return sum->alloc_blocks ? (uint8_t)(64 - __builtin_clzll(sum->alloc_blocks)) : 0;
 }
 
+/* Of one chunk. It belongs to the thread that folds, whose stack may be too small for it. */
+static struct snap_counter sums[CHUNK];
+
 /* Puts the sites of one chunk into buckets: either the known ones or the others. */
 static void look_at_chunk(uint32_t chunk, bool known) {
-    struct snap_counter sums[CHUNK];
     bool summed = false;
     for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK; i++, site++) {
         if (!known) fold.buckets[site] = STAYS;
@@ -195,7 +197,6 @@ static bool may_join(uint32_t site, const struct snap_counter *sum) {
 
 /* All sites of old runs go in one fold: there are few, and later runs do not use them. */
 static enum progress look_at_runs(void) {
-    struct snap_counter sums[CHUNK];
     bool summed = false;
     uint32_t chunk = fold.at++;
     for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK && site < site_count(); i++, site++) {
@@ -291,7 +292,6 @@ static bool next_chunk(uint32_t *chunk) {
  * of a hidden site. Live sites keep their ids. Dead sites stay dead, unless a thread is in the middle of a hook just
  * now. So later pictures of the peak contain no dead site. */
 static enum progress show_used_sites(void) {
-    struct snap_counter sums[CHUNK];
     uint32_t chunk;
     if (!next_chunk(&chunk)) {
         pin_epoch();
@@ -356,7 +356,6 @@ static void free_sites(uint32_t chunk, const uint32_t heirs[CHUNK]) {
 }
 
 static enum progress give_sites_away(void) {
-    struct snap_counter sums[CHUNK];
     uint32_t heirs[CHUNK] = {0}, chunk;
     uint64_t folded = 0;
     if (!next_chunk(&chunk)) return PROGRESS_DONE;

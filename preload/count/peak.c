@@ -129,8 +129,9 @@ static void leave_out_came(uint32_t site, struct live *live) {
         }
 }
 
+/* Only one thread copies. The sums are too large for the smallest stack of a thread. */
 static void copy_chunk(uint32_t chunk, uint32_t sites) {
-    struct snap_counter sums[SNAP_CHUNK_SITES], again[SNAP_CHUNK_SITES];
+    static struct snap_counter sums[SNAP_CHUNK_SITES], again[SNAP_CHUNK_SITES];
     counters_sum(chunk, sums);
     counters_sum(chunk, again);
     for (uint32_t i = 0; i < SNAP_CHUNK_SITES && chunk * SNAP_CHUNK_SITES + i < sites; i++) {
