@@ -71,13 +71,7 @@ static char name[64], exe[4096], command[4096];
 
 /* --- the environment --- */
 
-static uint64_t read_decimal(const char **text) {
-    uint64_t n = 0;
-    for (; **text >= '0' && **text <= '9'; (*text)++) n = n * 10 + (uint64_t)(**text - '0');
-    return n;
-}
-
-static uint64_t decimal(const char *text) { return read_decimal(&text); }
+static uint64_t decimal(const char *text) { return os_take_decimal(&text); }
 
 static void read_run_id(const char *hex) {
     for (int i = 0; i < 32 && hex[i]; i++) {
@@ -103,9 +97,9 @@ static void default_out(void) {
  * or, much later, another start. */
 static uint32_t earlier_images(void) {
     const char *text = os_variable(EXEC_VARIABLE);
-    if (read_decimal(&text) != os_pid() || *text++ != '.') return 0;
-    if (read_decimal(&text) != os_start_ticks(0) || *text++ != '.') return 0;
-    return (uint32_t)read_decimal(&text);
+    if (os_take_decimal(&text) != os_pid() || *text++ != '.') return 0;
+    if (os_take_decimal(&text) != os_start_ticks(0) || *text++ != '.') return 0;
+    return (uint32_t)os_take_decimal(&text);
 }
 
 /* Reads full, none, sample or sample:BYTES, in plain digits; the command accepts other forms. False: it is none of
@@ -120,7 +114,7 @@ static bool read_stacks(const char *mode) {
     wish.sample_bytes = SAMPLE_DEFAULT;
     if (!mode[length]) return true;
     const char *digits = mode + length + 1;
-    uint64_t bytes = read_decimal(&digits);
+    uint64_t bytes = os_take_decimal(&digits);
     bool fits = bytes && bytes <= SNAP_SAMPLE_MOST && !*digits;
     if (fits) wish.sample_bytes = bytes;
     return fits;
@@ -128,7 +122,7 @@ static bool read_stacks(const char *mode) {
 
 static bool read_stack_memory(const char *text) {
     const char *digits = text;
-    uint64_t bytes = read_decimal(&digits);
+    uint64_t bytes = os_take_decimal(&digits);
     bool fits = bytes && !*digits;
     wish.stack_memory = fits ? bytes : DEFAULT_STACK_MEMORY;
     return fits || !text[0];

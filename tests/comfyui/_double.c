@@ -202,14 +202,12 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
     return memstow_owner_retire(run);
 }
 
-/* How much of the owner's memory is on a device; whether the device or the disk is full; the number of restores so far.
- * */
-static int device_is_full, disk_is_full, restores;
+/* How much of the owner's memory is on a device; whether the device or the disk is full. */
+static int device_is_full, disk_is_full;
 void memstow_double_on_device(uint32_t id, uint64_t bytes) { owner_of(id)->on_device = bytes; }
 void memstow_double_device_full(int full) { device_is_full = full; }
 void memstow_double_disk_full(int full) { disk_is_full = full; }
 int memstow_double_idle(uint32_t id) { return owner_of(id)->idle; }
-int memstow_double_restores(void) { return restores; }
 
 int64_t memstow_stow(uint32_t id) {
     struct owner *owner = owner_of(id);
@@ -225,7 +223,6 @@ int64_t memstow_restore(uint32_t id) {
     struct owner *owner = owner_of(id);
     if (!owner) return fail(ENOENT, "no such owner");
     int64_t moved = owner->stowed;
-    restores++;
     if (owner->device_stowed && device_is_full) return fail(ENOMEM, "no device memory to bring it back to");
     owner->stowed = owner->device_stowed = 0;
     return moved;
