@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+# needs: deb:gron deb:hjson-go
+"""Programs in Go do the same under memstow. A dynamic one ends by a system call of its own, and the report says so,
+and not that it was killed. A static one cannot be preloaded: memstow says that it runs untracked, and keeps no file."""
+import support
+
+support.HERE.joinpath("data.json").write_text('{"names": ["a", "b"], "deep": {"er": [1, 2.5, null]}}\n')
+
+
+def outcome(done):
+    return done.returncode, done.stdout
+
+
+for arguments in (["data.json"], ["absent.json"]):
+    alone = support.run("gron", *arguments, status=None)
+    tracked = support.track("gron", *arguments, file="gron.mst", status=None)
+    assert outcome(tracked) == outcome(alone) and tracked.stderr == alone.stderr, (alone, tracked)
+    process = support.report("gron.mst")["process"]
+    assert process["state"] == "raw_exit", process
+    said = support.memstow("report", "gron.mst").stdout
+    assert f"exited with {alone.returncode}" in said and "killed" not in said, said
+
+alone = support.run("hjson-cli", "-j", "data.json")
+tracked = support.memstow("run", "-o", "static.mst", "--", "hjson-cli", "-j", "data.json")
+assert tracked.stdout == alone.stdout and alone.stdout, (alone, tracked)
+assert "hjson-cli is a static program: it cannot be preloaded and runs untracked" in tracked.stderr, tracked
+assert not support.HERE.joinpath("static.mst").exists()
