@@ -154,7 +154,8 @@ static void give_back(void *at, uint64_t bytes, enum vram_backup_kind backup_kin
     take_off_backup_bytes(backup_kind, bytes);
 }
 
-/* Keeps the memory until it can be unpinned, so it waits for the list as long as it takes. */
+/* Keeps the memory until it can be unpinned, so it waits for the list as long as it takes. If there is no memory for a
+ * longer list, it is lost. */
 static void hold(const struct pinned *pinned) {
     lock_hold(&busy);
     if (CAPACITY_FOR(&held, list, capacity, held.count + 1)) held.list[held.count++] = *pinned;

@@ -117,8 +117,8 @@ for _ in range(3):
     assert said == text_of(moved), (moved, said)
 
 def cut_from_outside(verb, way):
-    """A move that one client requests and another one cancels. Returns the bytes that the second is told, and whether
-    there was time left to cut anything off."""
+    """A move that one client requests and another one cancels: both are told the same. Returns whether anything was
+    left to cut off."""
     program.tell(f"abi.memstow_{'restore' if verb == 'stow' else 'stow'}(models[0])")
     asked = start(MEMSTOW, verb, program.pid, "model0", stdout=subprocess.PIPE, text=True)
     try:
