@@ -32,7 +32,7 @@ struct request {
 /* Empty in a forked child: the requests, and the threads that wait for them, are the parent's. */
 static struct {
     struct lock lock;
-    bool wiped_by_fork; /* the kernel is told to wipe this in a forked child */
+    bool wiped_by_fork; /* the kernel is told to wipe this in a forked child; atomic: it is read before the lock */
     uint32_t answered;  /* the kinds, as bits, that the program answers, because it has asked for them */
     uint32_t posted;    /* a futex that counts events for waiting threads */
     uint64_t tickets;   /* the last ticket */
@@ -42,12 +42,14 @@ static struct {
 /* A request must not be lost, so a thread waits as long as it takes. In a child that was forked before the kernel knew
  * that, and in a sandbox, where a handler may wait for its own thread, it waits a while: false. */
 static bool requests_begin(void) {
-    if (page.wiped_by_fork && !seal_is_set())
+    bool wiped = __atomic_load_n(&page.wiped_by_fork, __ATOMIC_RELAXED);
+    if (wiped && !seal_is_set())
         lock_hold(&page.lock);
     else if (!lock_wait(&page.lock))
         return false;
-    if (!page.wiped_by_fork && !seal_is_set())
-        page.wiped_by_fork = os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) == 0;
+    if (!wiped && !seal_is_set())
+        __atomic_store_n(&page.wiped_by_fork, os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) == 0,
+                         __ATOMIC_RELAXED);
     return true;
 }
 

@@ -30,7 +30,7 @@ for line in sys.stdin:
         value = exec(line, globals())
     print(repr(value), flush=True)
 '''
-TRIGGER, STOW, RESTORE, RELEASE, CANCEL = 1, 2, 3, 4, 5
+TRIGGER, STOW, RESTORE, RELEASE, CANCEL, END = 1, 2, 3, 4, 5, 6
 WAITING, WORKING, DONE = 16, 17, 18
 
 
@@ -109,9 +109,9 @@ def connected(path):
     return connection
 
 
-def pack(type, owner=0, text=b"", version=1, magic=0x4357534d, length=None):
+def pack(type, owner=0, text=b"", version=1, magic=0x4357534d, length=None, number=0):
     return struct.pack("<IHHIIQq", magic, version, type, 32 + len(text) if length is None else length, owner, 0,
-                       0) + text
+                       number) + text
 
 
 def receive(connection):

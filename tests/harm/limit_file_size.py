@@ -7,6 +7,9 @@ import _bad_day, support
 program = _bad_day.program()
 for bytes in (0, 4096, 300_000, 600_000, 3_000_000):
     for when in ("at the start", "during the run"):
+        if when == "at the start" and support.features()["sanitize"] == "thread":
+            print(f"{bytes}: not tried: a command with ThreadSanitizer dies of SIGXFSZ when it starts under this limit")
+            continue
         inside = [f"fsize={bytes}"] if when == "during the run" else []
         outside = {} if inside else {"preexec_fn": _bad_day.limit(resource.RLIMIT_FSIZE, bytes)}
         file = f"{bytes}-{len(inside)}.mst"

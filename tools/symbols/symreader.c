@@ -108,6 +108,7 @@ static void serve(const struct symreader *reader) {
 static bool symreader_start(struct symreader *reader) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) return false;
+    fflush(stdout); /* ThreadSanitizer's _exit writes what stdout holds: the child would write it a second time */
     reader->pid = fork();
     if (reader->pid == 0) {
         close(pair[0]);
