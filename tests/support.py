@@ -98,6 +98,12 @@ def start(*argv, **options):
     return process
 
 
+def expect_exit(process, status=0, seconds=60):
+    """Waits for the end of a process. Fails if its exit status is not `status`: see run()."""
+    found = process.wait(seconds)
+    assert found == status, f"{shlex.join(map(str, process.args))}: exit status {found}, expected {status}"
+
+
 class MemoryGroup:
     """A control group of the test's own that counts memory, of version 2 or 1. It is removed when the test ends."""
     PLACES = (("/sys/fs/cgroup/memory", "memory.usage_in_bytes"), ("/sys/fs/cgroup", "memory.current"))

@@ -79,7 +79,7 @@ def check(name, python):
         run(venv, *starts, "report", "no such file", status=3)
         killed = subprocess.Popen([*starts, "run", "--quiet", "-o", "out.mst", "--", "sh", "-c", "kill -KILL $PPID"],
                                   env={"PATH": f"{venv}/bin:/usr/bin:/bin"})
-        assert killed.wait(60) == -9, killed.returncode # no Python process lies in between
+        support.expect_exit(killed, -9, seconds=60) # no Python process lies in between
     shutil.rmtree(venv)
 
 

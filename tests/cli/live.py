@@ -1,6 +1,6 @@
 """report, snapshot, diff and ps agree about a process that runs."""
 import json, os, subprocess, sys
-from support import MEMSTOW, memstow, report, start
+from support import MEMSTOW, expect_exit, memstow, report, start
 
 code = "x = [bytearray(100_000) for _ in range(200)]; print('ready', flush=True); input()"
 process = start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", sys.executable, "-c", code, stdin=subprocess.PIPE,
@@ -28,4 +28,4 @@ memstow("snapshot", pid, "-o", "y.mst")  # it replaces an earlier snapshot of ou
 assert sorted(os.listdir()) == sorted(["x.mst", "y.mst", name])
 process.stdin.write("\n")
 process.stdin.close()
-assert process.wait(20) == 0
+expect_exit(process, seconds=20)

@@ -12,6 +12,6 @@ assert json.loads(support.memstow("report", "--json", "out.mst").stdout)["proces
 held = subprocess.Popen([support.MEMSTOW, "run", "--exec", "-o", "held.mst", "--", "sleep", "100"])
 support.wait_for(lambda: b"sleep" in pathlib.Path(f"/proc/{held.pid}/cmdline").read_bytes()[:5], what="exec")
 held.send_signal(signal.SIGTERM)
-assert held.wait(60) == -signal.SIGTERM, held.returncode
+support.expect_exit(held, -signal.SIGTERM, seconds=60)
 assert support.memstow("run", "--exec", "--", "no such program", status=127).stderr.count("\n") == 1
 assert support.memstow("run", "--exec", "-o", "/no/folder/x", "--", "true", status=2).stderr.count("\n") == 1

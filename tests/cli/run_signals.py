@@ -1,6 +1,6 @@
 """run forwards the signals that ask a program to end, and passes on how the program ended."""
 import signal, subprocess
-from support import MEMSTOW, start
+from support import MEMSTOW, expect_exit, start
 
 script = "trap 'echo got; exit 7' {0}; echo ready; while :; do sleep 0.05; done"
 for name, number in (("TERM", signal.SIGTERM), ("HUP", signal.SIGHUP), ("USR1", signal.SIGUSR1)):
@@ -13,4 +13,4 @@ process = start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", "sh", "-c", "ech
                 stdout=subprocess.PIPE, text=True)
 process.stdout.readline()
 process.send_signal(signal.SIGINT)  # the terminal sends it to the program itself
-assert process.wait(20) == 5
+expect_exit(process, 5, seconds=20)

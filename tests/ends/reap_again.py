@@ -3,7 +3,7 @@ forked child, many that begin at once. None writes over the list of another, and
 them. A list without any process left is replaced, so that lists do not pile up."""
 import json, os, pathlib, signal, subprocess
 
-from support import MEMSTOW, ROOT, compile, is_gone, memstow, start, wait_for
+from support import MEMSTOW, ROOT, compile, expect_exit, is_gone, memstow, start, wait_for
 
 program = compile(r"""
 #define _GNU_SOURCE
@@ -66,11 +66,11 @@ class Life:
 
     def end(self):
         self.say("end")
-        assert self.process.wait(30) == 0
+        expect_exit(self.process, seconds=30)
 
     def crash(self):
         os.kill(self.pid, signal.SIGKILL)
-        assert self.process.wait(30) == 128 + signal.SIGKILL
+        expect_exit(self.process, 128 + signal.SIGKILL, seconds=30)
 
 
 def lists():

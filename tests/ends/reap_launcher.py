@@ -4,7 +4,7 @@ those with another program's mark or another number, those in another PID namesp
 through such a launcher and keeps a list of its own."""
 import json, os, pathlib, signal, subprocess
 
-from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, memstow, start, wait_for
+from support import HERE, MEMSTOW, PYTHON, ROOT, expect_exit, is_gone, memstow, start, wait_for
 
 pathlib.Path("parent.py").write_text(r"""
 import json, os, pathlib, subprocess, sys, time
@@ -52,7 +52,7 @@ def crash(*words):
     assert life.stdout.readline() == "ready\n"
     parent = json.loads(LIST.read_text())["parent"]["pid"]
     os.kill(parent, signal.SIGKILL)
-    assert life.wait(30) == 128 + signal.SIGKILL
+    expect_exit(life, 128 + signal.SIGKILL, seconds=30)
     return {name: int(pathlib.Path(name).read_text()) for name in (*NAMES, *(("again", "below") if words else ()))}
 
 

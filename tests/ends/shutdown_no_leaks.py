@@ -2,14 +2,20 @@
 # timeout: 900
 # alone
 """Six lifecycles of a real ComfyUI on the CPU end with nothing left, in time, and without growth: start, load, queue
-(one workflow runs, another waits and never runs), run to completion, cancel, child server. A life that took more than
-ten seconds is repeated, and must be faster then. On a machine with twice the work that it can do, each life has thirty
-seconds."""
+(one workflow runs, another waits and never runs), run to completion, cancel, child server. Each has thirty seconds. A
+life that took more than ten is repeated up to three times, and must take less then. If the machine has twice the work
+that it can do, the test ends as skipped: the ten seconds were not measured."""
+import support
 from _comfyui import is_starved, lifecycles, prepare
 
 prepare()
+slow = []
 for life in lifecycles():
     seconds, tries = life["gone_seconds"], 1
-    while seconds > 10 and not is_starved():
-        assert tries < 4, f"{life['test']} takes more than 10 s each time"
+    while seconds > 10 and tries < 4:
         seconds, tries = lifecycles((life["test"],))[0]["gone_seconds"], tries + 1
+    if seconds > 10:
+        assert is_starved(), f"{life['test']} takes more than 10 s each time"
+        slow.append(life["test"])
+if slow:
+    support.skip(f"{', '.join(slow)}: more than 10 s, on a machine with twice the work that it can do")

@@ -4,9 +4,10 @@
 # alone
 """102 lifecycles of a real ComfyUI on the CPU, one after the other, end with nothing left, in time, and without growth.
 Each takes at most thirty seconds. Of each test, most lives take at most ten seconds; lives on a busy machine do not
-count."""
+count. If none of a test's lives counts, this one ends as skipped."""
 import statistics
 
+import support
 from _comfyui import TESTS, is_starved, lifecycles, prepare
 
 prepare()
@@ -18,5 +19,7 @@ for number in range(17):
             seconds[life["test"]].append(life["gone_seconds"])
 assert lives == 102
 print(seconds)
-for test, of_test in seconds.items():
-    assert not of_test or statistics.median(of_test) <= 10, (test, of_test)
+for test, counted in seconds.items():
+    assert not counted or statistics.median(counted) <= 10, (test, counted)
+if uncounted := [test for test, counted in seconds.items() if not counted]:
+    support.skip(f"{', '.join(uncounted)}: each life was on a machine with twice the work that it can do")

@@ -1,6 +1,7 @@
 """A forked child begins without the control thread, has a socket of its own from its first owner on, and does nothing
 to its parent's. Forks in the middle of requests do no harm to either."""
 from _control import *
+from support import expect_exit
 
 program = Program()
 program.tell("owner('a')")
@@ -29,7 +30,7 @@ second = program.tell("child")
 wait_for(lambda: connected(path.with_name(f"{second}.{start_ticks(second)}")), what="a socket of the second child's")
 assert "'inner (test)': released" in memstow("release", second, "inner").stdout
 program.tell(f"done({ticket}, 1 << 20)")
-assert begun.wait(60) == 0
+expect_exit(begun, seconds=60)
 for each in (child, second):
     program.tell(f"os.kill({each}, 15), os.waitpid({each}, 0)")
 assert path.exists()

@@ -25,4 +25,4 @@ for _ in range(10):
     path = runtime / "memstow" / f"{process.pid}.{start_ticks(process.pid)}"
     support.wait_for(lambda: connected(path), what="listening")
     process.stdin.close()
-    assert process.wait(20) == 0
+    support.expect_exit(process, seconds=20)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
 """A program goes into a sandbox while memstow moves memory and the disk hangs. If the sandbox is for its own thread, it
-does not wait for the disk. If it is for all threads, the move has ended before. Nobody is killed."""
+does not wait for the disk. If it is for all threads, the move has ended before. Nobody is killed. The client that
+requested the move learns why it did not happen."""
 import os, pathlib, subprocess
 
 import support
@@ -14,9 +15,11 @@ for how in ("prctl", "seccomp", "syscall", "all threads", "both"):
                             stdout=subprocess.PIPE, text=True)
     pid = process.stdout.readline()
     if not pid:
-        assert process.wait(10) == 77, how
+        support.expect_exit(process, 77, seconds=10)
         support.skip("no sandbox here")
-    asking = support.start(support.MEMSTOW, "stow", pid.strip(), "owner", stderr=subprocess.DEVNULL)
+    asking = support.start(support.MEMSTOW, "stow", pid.strip(), "owner", stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "inside\n", how
-    assert process.wait(60) == 5, how
-    asking.wait(60)
+    support.expect_exit(process, 5, seconds=60)
+    support.expect_exit(asking, 1)
+    said = asking.stderr.read()
+    assert said == "memstow: custom 1 'owner': not stowed: the process ends, or goes into a sandbox\n", (how, said)

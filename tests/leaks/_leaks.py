@@ -26,7 +26,7 @@ class Program:
 
     def end(self):
         self.go_on()
-        assert self.process.wait(30) == 0
+        support.expect_exit(self.process, seconds=30)
 
 
 def plant(name, runs, step=0, readings=0, **more):

@@ -24,7 +24,7 @@ for options, file in (((), "plain.mst"), (("--python-objects",), "objects.mst"))
         program.go_on()
     program.wait_for("ready")
     series.terminate()
-    assert series.wait(30) == 0
+    support.expect_exit(series, seconds=30)
     for words in ((f"{file}.series",), shots):
         document = leaks(*words)
         assert not document["found"], (file, words, brief(document))

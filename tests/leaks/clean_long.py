@@ -29,7 +29,7 @@ for number in range(100):
     check(f"after {number}", program.pid())
 assert leaks(program.pid())["runs"]["judged"] >= 90, leaks(program.pid())["runs"]
 recorder.terminate()
-assert recorder.wait(30) == 0
+support.expect_exit(recorder, seconds=30)
 check("series", "clean.series")
 assert leaks("clean.series")["readings"]["judged"] >= 50, leaks("clean.series")["readings"]
 program.end()

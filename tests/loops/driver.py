@@ -73,6 +73,13 @@ class Pack:
         return ""
 
 
+def end_of(loop, state="done"):
+    """Waits for the end of a loop, which must end in this state. Returns its values."""
+    assert loop.wait(60), f"the loop {loop.name} has not ended within 60 s"
+    assert loop.state == state, (loop.name, loop.state, loop.error)
+    return loop.values()
+
+
 def run(*workflows, inputs=None, iterations=1, **options):
     queue.prompts.clear()
     return memstow_loops.run_sequential(list(workflows), inputs, iterations, **options)
@@ -141,11 +148,12 @@ queue.fail = {2: "as planted"}
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True) == {"n": [3, None, 5]} and len(queue.prompts) == 3
 batch = memstow_loops.start_loop([STEP], {"n": [2, 5]}, independent=True, name="batch")
 planted = {"iteration": 1, "error": "iteration 1, workflow 1: node 2 (Add): as planted"}
-assert batch.wait(10) and batch.document()["failures"] == [planted], batch.document()
+end_of(batch)
+assert batch.document()["failures"] == [planted], batch.document()
 batch.close()
 queue.fail = {100: "as planted"}
 many = memstow_loops.start_loop([STEP], {"n": list(range(200))}, independent=True, name="many")
-assert many.wait(60) and many.values() == {"n": [None if n == 100 else n + 2 for n in range(200)]}
+assert end_of(many) == {"n": [None if n == 100 else n + 2 for n in range(200)]}
 assert len(many.store.ids()) < 20, "each value of a large batch has a place in the store, which takes a descriptor"
 many.close()
 queue.fail = {}
@@ -159,23 +167,22 @@ refused_before(lambda: run({**STEP, "9": port("m"), "8": node("Show", value=["9"
 # failures: iteration, workflow and node are named, and the state is the last committed one
 queue.fail = {5: "as planted"}
 failing = memstow_loops.start_loop([STEP], {"n": 1}, 10, name="failing")
-assert (failing.wait(10) and failing.state == "failed"
-        and failing.error == "iteration 3, workflow 1: node 2 (Add): as planted"), failing.error
-assert failing.values() == {"n": 5} and failing.store.generation == 2
+assert end_of(failing, "failed") == {"n": 5}
+assert failing.error == "iteration 3, workflow 1: node 2 (Add): as planted", failing.error
+assert failing.store.generation == 2
 refused(failing.result, "failing", "iteration 3")
 queue.fail = {}
 refused(lambda: memstow_loops.start_loop([STEP], {"other": 1}, 2, name="failing"), "n")
 assert loops.find("failing") is failing and not failing.closed, "a loop that is refused takes nobody's place"
 queue.checked = 0
-assert memstow_loops.start_loop([STEP], {"n": 1}, 2, name="failing").wait(10), "its name is free again"
+end_of(memstow_loops.start_loop([STEP], {"n": 1}, 2, name="failing")) # the name is free again
 assert queue.checked == 1, "the plan that was made before the old loop was closed is made again"
 assert failing.closed and loops.remove("failing") and not loops.remove("failing")
 # values that cannot be committed: the nodes are named, and nothing of that iteration is visible; a batch goes on
 queue.before = lambda prompt: setattr(next(iter(_state_double._open.values())), "full", len(queue.prompts) == 3)
 queue.prompts.clear()
 full = memstow_loops.start_loop([STEP], {"n": 1}, 10, name="full")
-assert full.wait(10) and full.state == "failed", full.state
-assert full.values() == {"n": 5} and full.store.get("n") == 5, full.values()
+assert end_of(full, "failed") == {"n": 5} and full.store.get("n") == 5, full.values()
 assert full.error == ("iteration 3, workflow 1: node 3 (DiscomfortPort): the values cannot be kept: "
                       "the disk is full"), full.error
 assert loops.remove("full")
@@ -186,7 +193,7 @@ second = {"1": port("m"), "2": node("Add", a=["1", 0], b=1), "3": port("m", ["2"
 queue.before = lambda prompt: loops.remove("c") if len(queue.prompts) == 6 else None
 queue.prompts.clear()
 loop = memstow_loops.start_loop([STEP, second], {"n": 0, "m": 0}, 10, name="c")
-assert loop.wait(10) and loop.state == "cancelled" and loop.values() == {"n": 4, "m": 2}, loop.values()
+assert end_of(loop, "cancelled") == {"n": 4, "m": 2}, loop.values()
 assert "iteration 3, workflow 2" in loop.error, loop.error
 assert loops.remove("c") and not _state_double._open
 queue.before = lambda prompt: None
@@ -196,7 +203,7 @@ committing, may_go_on = threading.Event(), threading.Event()
 
 def waits(before, *arguments):
     committing.set()
-    assert may_go_on.wait(10)
+    assert may_go_on.wait(60), "nobody has said go on"
     return before(*arguments)
 
 
@@ -209,7 +216,7 @@ def start_that_waits(method, iterations):
     before = getattr(double, method)
     queue.before = lambda prompt: setattr(double, method, lambda *arguments: waits(before, *arguments))
     loop = memstow_loops.start_loop([STEP], {"n": 1}, iterations, name="waits")
-    assert committing.wait(10)
+    assert committing.wait(60), f"the loop has not called {method}"
     setattr(double, method, before)
     queue.before = lambda prompt: None
     return loop
@@ -219,7 +226,7 @@ for iterations, state in ((10, "cancelled"), (1, "done")):
     loop = start_that_waits("commit", iterations)
     assert loops.remove("waits") and loops.remove("waits") and loop.state == "running"
     may_go_on.set()
-    assert loop.wait(10) and loop.state == state and loop.values() == {"n": 3}, (loop.state, loop.values())
+    assert end_of(loop, state) == {"n": 3}, loop.values()
     assert loop.store.generation == 1 and loop.error == {
         "cancelled": "iteration 2, workflow 1: it was cancelled", "done": ""}[state], loop.error
     assert loops.remove("waits") and not loops.remove("waits") and not _state_double._open
@@ -227,20 +234,21 @@ for iterations, state in ((10, "cancelled"), (1, "done")):
 loop = start_that_waits("put", 10)
 assert loops.remove("waits") and not loop.wait(0.2), "the prompt runs, and the loop waits for it"
 may_go_on.set()
-assert loop.wait(10) and loop.state == "cancelled" and loop.values() == {}, (loop.state, loop.values())
+assert end_of(loop, "cancelled") == {}, loop.values()
 assert loop.error == "iteration 1, workflow 1: it was cancelled" and len(queue.prompts) == 1, loop.error
 assert loops.remove("waits") and not _state_double._open
 # at most one loop of each name runs at a time
 gate = threading.Event()
-queue.before = lambda prompt: gate.wait(10)
+queue.before = lambda prompt: gate.wait(60)
 slow = memstow_loops.start_loop([STEP], {"n": 0}, 1, name="slow")
 refused(lambda: memstow_loops.start_loop([STEP], {"n": 0}, 1, name="slow"), "slow", "runs already")
 gate.set()
-assert slow.wait(10) and loops.remove("slow")
+end_of(slow)
+assert loops.remove("slow")
 queue.before = lambda prompt: None
 # ended loops do not pile up
 for _ in range(driver.MOST_ENDED + 10):
-    assert memstow_loops.start_loop([STEP], {"n": 0}).wait(10)
+    end_of(memstow_loops.start_loop([STEP], {"n": 0}))
 assert len(loops.loops) <= driver.MOST_ENDED + 1 and len(_state_double._open) == len(loops.loops)
 loops.close()
 refused(lambda: run(STEP, inputs={"n": 0}), "closes")
@@ -328,9 +336,10 @@ for options, word in (({"use_ram": False}, "use_ram=False"), ({"persist_prefix":
 
 # a new loop may take the prefix of an ended loop, also under another name
 prefixed = memstow_loops.start_loop([STEP], {"n": 1}, 2, persist_prefix="again")
-assert prefixed.wait(10) and prefixed.result() == {"n": 5}
+assert end_of(prefixed) == prefixed.result() == {"n": 5}
 another = memstow_loops.start_loop([STEP], {"n": 1}, 2, persist_prefix="again")
-assert another.wait(10) and prefixed.closed and loops.find(prefixed.name) in (None, another)
+end_of(another)
+assert prefixed.closed and loops.find(prefixed.name) in (None, another)
 loops.drop(another)
 
 # texts that no editor writes

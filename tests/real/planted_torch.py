@@ -32,6 +32,6 @@ process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--"
 assert process.stdout.readline() == b"planted\n"
 running = largest("out.mst")
 process.stdin.close()
-assert process.wait(20) == 0
+support.expect_exit(process, seconds=20)
 check(running)
 check(largest("out.mst"))

@@ -32,6 +32,6 @@ for python, version in found.items():
     atexit.register(pathlib.Path(f"/tmp/perf-{pid}.map").unlink, missing_ok=True)
     running = names(pid)
     process.stdin.close()
-    assert process.wait(20) == 0
+    support.expect_exit(process, seconds=20)
     for chain in (running, names("out.mst")):
         assert chain.index("plant") + 1 == chain.index("py::plant:<string>"), (version, chain)

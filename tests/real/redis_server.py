@@ -78,7 +78,7 @@ assert redis.call("FLUSHALL") == b"OK"
 left = support.report(pid)["totals"]["host"]["live_bytes"] - before["totals"]["host"]["live_bytes"]
 assert left < grown / 10, f"{left} of {grown} bytes are left after FLUSHALL"
 os.kill(pid, signal.SIGTERM)
-assert server.wait(30) == 0, server.returncode
+support.expect_exit(server, seconds=30)
 ended = support.report("out.mst")
 check_report(ended)
 children = [support.report(file)["process"] for file in support.HERE.glob("out.mst.*")]

@@ -23,16 +23,20 @@ run_cases("moves", 28, wish, killed=KILLED, without=("asked",))
 
 # From outside.
 process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked",
-                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                         env=environment(MEMSTOW_CUDA_MOVES="2M"))
-assert process.stdout.readline() == "loaded\n"
+said = process.stdout.readline()
+assert said == "loaded\n", said
 pid = next(p["pid"] for p in json.loads(support.memstow("ps", "--json").stdout)["processes"]
            if p["file"] == os.path.abspath("asked.mst"))
-assert "14.0 MiB" in support.memstow("stow", pid, "unet").stdout
+moved = support.memstow("stow", pid, "unet").stdout
+assert "14.0 MiB" in moved, moved
 unet = json.loads(support.memstow("owners", pid, "--json").stdout)["owners"][0]
 assert unet["device_stowed_bytes"] == 14 << 20 and unet["cuda_bytes"] == 15 << 20, unet
-assert "14.0 MiB" in support.memstow("restore", pid, "unet").stdout
-assert process.communicate(timeout=60)[0] == "ok\n" and process.returncode == 0
+moved = support.memstow("restore", pid, "unet").stdout
+assert "14.0 MiB" in moved, moved
+said = process.communicate(timeout=60)[0]
+assert (said, process.returncode) == ("ok\n", 0), (said, process.returncode)
 
 # Each reason why memory is not served, with the amount.
 below = "below MEMSTOW_CUDA_MOVES, of an explicit pool, a library's own, or part of another owner's block"

@@ -56,7 +56,7 @@ class Dumped:
     def end(self):
         """The core file; None: there is none."""
         self.tell("abort")
-        assert self.process.wait(60) == -signal.SIGABRT, self.process.returncode
+        support.expect_exit(self.process, -signal.SIGABRT, seconds=60)
         assert not os.listdir(folder), os.listdir(folder)
         cores = list(support.HERE.glob("core*"))
         assert len(cores) < 2, cores
