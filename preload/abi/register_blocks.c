@@ -48,8 +48,8 @@ static bool find_on_cuda(uint64_t address, struct memstow_block *out) {
     if (!cuda_counts_begun()) return false;
     cuda_blocks_all(look_at_cuda_block, &search);
     if (!search.block.size || !search.block.count) return false;
-    struct snap_cuda_site site = cuda_counts_at(search.block.count);
-    *out = block_of(search.block.address, search.block.size, site.tag, snap_site_stack(site_record(site.site)));
+    struct cuda_made made = cuda_counts_at(search.block.count);
+    *out = block_of(search.block.address, search.block.size, made.tag, snap_site_stack(site_record(made.site)));
     return true;
 }
 

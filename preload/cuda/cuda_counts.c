@@ -230,8 +230,9 @@ uint32_t cuda_counts_shift(uint32_t id, uint32_t model, uint64_t bytes, uint32_t
 
 uint32_t cuda_counts_model(uint32_t id) { return tags_at(record_at(id)->tag).model; }
 
-struct snap_cuda_site cuda_counts_at(uint32_t id) {
-    return *(struct snap_cuda_site *)record_at(id);
+struct cuda_made cuda_counts_at(uint32_t id) {
+    const struct snap_cuda_site *record = record_at(id);
+    return (struct cuda_made){os_load32(&record->site), os_load32(&record->tag)};
 }
 
 void cuda_counts_visit(void (*visit)(const struct snap_cuda_site *site, void *context), void *context) {

@@ -31,8 +31,11 @@ void cuda_counts_let_go(uint32_t id);
 /* The model of the record, without adoption. */
 uint32_t cuda_counts_model(uint32_t id);
 
-/* The site and tag of an id. */
-struct snap_cuda_site cuda_counts_at(uint32_t id);
+/* The site and tag that an id counts. */
+struct cuda_made {
+    uint32_t site, tag;
+};
+struct cuda_made cuda_counts_at(uint32_t id);
 
 /* Calls visit for each record in use. */
 void cuda_counts_visit(void (*visit)(const struct snap_cuda_site *site, void *context), void *context);

@@ -36,7 +36,7 @@ static uint32_t faults, told_at; /* told_at: 1 + how many contexts had ended at 
  * the order of a stream is cheap, and gets no call stack. */
 void cuda_fault_freed(const struct cuda_call *call, const struct snap_cuda_block *block) {
     if (!snap_cuda_on_device(block->kind)) return;
-    struct snap_cuda_site made = cuda_counts_at(block->count);
+    struct cuda_made made = cuda_counts_at(block->count);
     struct freed *to = &ring[__atomic_fetch_add(&freed_count, 1, __ATOMIC_RELAXED) % RING];
     os_store(&to->address, 0);
     __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -111,7 +111,7 @@ static void record(struct snap_misuse *what, uint32_t made, uint32_t made_tag, u
 
 static void record_stowed(const struct vram_stowed *block, uint32_t now) {
     struct snap_cuda_block known = {0};
-    struct snap_cuda_site made = {0};
+    struct cuda_made made = {0};
     struct snap_misuse what = {
         .kind = SNAP_MISUSE_STOWED_FAULT, .address = block->at, .size = block->asked, .time_ns = block->ns};
     if (cuda_blocks_find(CUDA_ADDRESS, block->at, &known)) made = cuda_counts_at(known.count);

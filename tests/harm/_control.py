@@ -1,5 +1,5 @@
 """A tracked Python program that is told line by line what to do, and raw messages to its control socket."""
-import os, pathlib, socket, struct, subprocess, sys
+import os, pathlib, select, socket, struct, subprocess, sys
 
 from support import MEMSTOW, memstow, start, wait_for
 
@@ -54,6 +54,9 @@ class Program:
         answer = self.process.stdout.readline()
         assert answer, f"the program ended: {self.process.wait(20)}"
         return eval(answer)
+
+    def has_answered(self, seconds=0):
+        return bool(select.select([self.process.stdout], [], [], seconds)[0])
 
     def tell(self, line):
         self.begin(line)

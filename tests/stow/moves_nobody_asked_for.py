@@ -53,13 +53,19 @@ def seen_moving(way):
 
 
 def cancel(verb, *owner):
-    """Cancels until a move is hit. Returns the reported bytes, and of how many."""
+    """Cancels until the program answers: a move has been cut short. A move that is hit in its last chunk is complete,
+    and the next one follows. Returns the bytes that the last command reported."""
+    said = ""
+
     def attempt():
+        nonlocal said
         done = memstow(verb, program.pid, *owner, "--cancel", status=None)
         if done.returncode:
             assert done.returncode == 1 and f"nothing of it is being {PAST[verb]}" in done.stderr, done
-        return done.stdout
-    said = wait_for(attempt, seconds=60, what=f"{verb} --cancel")
+            return program.has_answered()
+        said = done.stdout
+        return program.has_answered(seconds=5)
+    wait_for(attempt, seconds=60, what=f"{verb} --cancel")
     of = f"model {models[0]} 'model0'" if owner else f"process {program.pid}"
     found = re.fullmatch(rf"{of}: cancelled, (\S+ \S+?)(?: of 256\.0 MiB)? {PAST[verb]}\n", said)
     assert found, said
@@ -140,11 +146,13 @@ def cut_from_outside(verb):
         moved = end_move(verb, asked)
     finally:
         told = asked.communicate(timeout=60)[0]
-    whole = f"model {models[0]} 'model0'"
-    expected = {None: (0, f"{whole}: {PAST[verb]} {text_of(SIZE)}\n"),
-                0: (1, f"memstow: {whole}: not {PAST[verb]}: cancelled\n"),
-                SIZE: (0, f"{whole}: {PAST[verb]} {text_of(SIZE)}\n"),
-                }.get(moved, (0, f"{whole}: {PAST[verb]} {text_of(moved)}: the move was cancelled\n"))
+    model = f"model {models[0]} 'model0'"
+    if moved is None or moved == SIZE:
+        expected = 0, f"{model}: {PAST[verb]} {text_of(SIZE)}\n"
+    elif moved == 0:
+        expected = 1, f"memstow: {model}: not {PAST[verb]}: cancelled\n"
+    else:
+        expected = 0, f"{model}: {PAST[verb]} {text_of(moved)}: the move was cancelled\n"
     assert (asked.returncode, told) == expected, (moved, asked.returncode, told)
     return moved not in (None, 0, SIZE)
 
