@@ -142,13 +142,15 @@ static bool find_once(uint64_t key, struct slot *at, bool *claimed) {
     return false;
 }
 
-/* Waits for a record that is being added, removed or changed: each takes only a moment. */
+/* Waits for a record that is being added, removed or changed: each takes only a moment. If it takes long, the holder
+ * may be a thread that this one has interrupted. Then nobody sees what was to be done with the record. */
 static bool find_slot(uint64_t key, struct slot *at) {
     bool claimed;
     int turn = 0;
     do
         if (likely(!find_once(key, at, &claimed))) return false;
     while (unlikely(claimed) && lock_pause(turn++));
+    if (unlikely(claimed)) ledger_lost(SNAP_LOST_CUDA);
     return !claimed;
 }
 

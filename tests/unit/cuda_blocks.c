@@ -93,6 +93,19 @@ Test(cuda_blocks, only_what_it_is_thought_to_be_is_taken, .init = begin) {
     cr_assert(cuda_blocks_find(CUDA_ADDRESS, 8192, &out) && out.users == 3);
 }
 
+/* Its holder may be a thread that this one has interrupted, so nobody waits for ever. */
+Test(cuda_blocks, a_record_that_stays_held_is_counted_as_lost, .init = begin) {
+    struct snap_cuda_block in = some(4096, 5), out;
+    struct cuda_hold hold;
+    cr_assert(cuda_blocks_add(CUDA_ADDRESS, &in) && cuda_blocks_hold(CUDA_ADDRESS, 4096, &hold));
+    uint64_t lost = ledger_head->lost[SNAP_LOST_CUDA];
+    cr_assert_not(cuda_blocks_take(CUDA_ADDRESS, 4096, &out));
+    cr_assert_eq(ledger_head->lost[SNAP_LOST_CUDA], lost + 1);
+    cuda_blocks_let_go(&hold);
+    cr_assert(cuda_blocks_take(CUDA_ADDRESS, 4096, &out));
+    cr_assert_eq(ledger_head->lost[SNAP_LOST_CUDA], lost + 1);
+}
+
 enum { THREADS = 4, EACH = 60000 };
 
 /* Each thread has addresses of its own, like threads that allocate; they share counters. */
