@@ -9,6 +9,7 @@
 #include "preload/shared/os.h"
 #include "preload/serve/serve_contexts.h"
 #include "preload/vram/vram_contexts.h"
+#include "preload/vram/vram_move.h"
 
 static uint32_t begun, under_way;
 
@@ -23,7 +24,10 @@ void cuda_teardown_number(struct cuda_call *call) {
 }
 
 /* A call that is left by longjmp never comes here. Then no later free counts as missed. */
-void cuda_teardown_over(void) { __atomic_fetch_sub(&under_way, 1, __ATOMIC_SEQ_CST); }
+void cuda_teardown_over(const struct cuda_call *call) {
+    if (call->ending == CUDA_CONTEXT_ENDS || call->ending == CUDA_DEVICE_ENDS) vram_move_go_on();
+    __atomic_fetch_sub(&under_way, 1, __ATOMIC_SEQ_CST);
+}
 
 static bool is_of_context(uint32_t kind) {
     return kind == SNAP_CUDA_DEVICE_MEMORY || kind == SNAP_CUDA_MANAGED || kind == SNAP_CUDA_ARRAY ||
@@ -48,6 +52,7 @@ void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_ha
     call->ending = what;
     call->ends = (uintptr_t)handle;
     if (what != CUDA_GRAPH_ENDS) {
+        vram_move_hold_off();
         call->captures = cuda_captures_of_context(handle);
         call->served_end = vram_contexts_end_begins();
     }

@@ -22,7 +22,7 @@ void cuda_teardown_primary_released(struct cuda_call *call);
 void cuda_teardown_number(struct cuda_call *call);
 uint32_t cuda_teardown_count(void);
 bool cuda_teardown_any(void);
-void cuda_teardown_over(void);
+void cuda_teardown_over(const struct cuda_call *call);
 
 #pragma GCC visibility pop
 

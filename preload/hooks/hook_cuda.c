@@ -54,7 +54,7 @@ static int end(struct cuda_call *call, enum cuda_entry_id entry, int result) {
         if (unlikely(result == CUDA_ILLEGAL_ADDRESS)) cuda_fault_seen(call, cuda_entries[entry].name);
         if (result == CUDA_OUT_OF_MEMORY && call->asked) cuda_events_refused(call);
         if (call->captured) cuda_capture_went(call, result);
-        if (call->ends_much) cuda_teardown_over();
+        if (call->ends_much) cuda_teardown_over(call);
     }
     if (call->outermost) outermost.slot = 0;
     return result;

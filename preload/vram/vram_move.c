@@ -19,6 +19,7 @@
 #include "preload/base/forked.h"
 
 static bool mover;
+static uint32_t ending;               /* calls that end a context, in progress: no move begins meanwhile */
 static uint64_t left;                 /* blocks that have left so far */
 static uint32_t moves;                /* the number of the present move, or of the last one */
 static const char *noted[VRAM_SLOTS]; /* the ring's buffers that the ledger knows */
@@ -43,6 +44,7 @@ void vram_move_forget_ring(cuda_handle context) {
 
 static void vram_move_abandon(void) {
     mover = false;
+    ending = 0;
     memset(noted, 0, sizeof noted); /* the table is empty */
     forget_ring();
 }
@@ -274,11 +276,11 @@ static void move_in(struct move *self) {
     }
 }
 
-/* One move at a time. A second one waits, or fails. */
+/* One move at a time, and none while a context ends. Another one waits, or fails. */
 static bool begin_move(struct move *self) {
     vram_table_lock();
-    while (mover && !self->options->at_once) vram_table_wait();
-    if (mover) refuse(self, VRAM_REFUSAL_AT_WORK, 0);
+    while ((mover || ending) && !self->options->at_once) vram_table_wait();
+    if (mover || ending) refuse(self, VRAM_REFUSAL_AT_WORK, 0);
     if (!self->refusal) mover = true, moves++;
     vram_table_let_go();
     return !self->refusal;
@@ -287,6 +289,21 @@ static bool begin_move(struct move *self) {
 static void end_move(void) {
     vram_table_lock();
     mover = false;
+    vram_table_changed();
+    vram_table_let_go();
+}
+
+/* The driver frees the ring with its context, and the mover would go on to copy from it. */
+void vram_move_hold_off(void) {
+    vram_table_lock();
+    ending++;
+    while (mover) vram_table_wait();
+    vram_table_let_go();
+}
+
+void vram_move_go_on(void) {
+    vram_table_lock();
+    ending--;
     vram_table_changed();
     vram_table_let_go();
 }

@@ -88,11 +88,67 @@ static void destroyed(void) {
     MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize() && cudaFree(plain) == 1);
 }
 
+static int64_t moved;
+
+static void *stow(void *unused) {
+    moved = memstow_stow_(model);
+    return unused;
+}
+
+static void *destroy(void *context) {
+    MUST(!cuCtxDestroy_v2(context));
+    return NULL;
+}
+
+/* Starts a thread, and waits until it calls this function of the driver, whose effect comes later. */
+static pthread_t start_slowly(void *(*does)(void *), void *context, const char *call) {
+    pthread_t thread;
+    uint64_t calls = sim_count(call);
+    sim_slow(call, 200000);
+    MUST(!pthread_create(&thread, NULL, does, context));
+    while (sim_count(call) == calls) usleep(1000);
+    return thread;
+}
+
+static CUcontext begin_in_second(CUcontext *first) {
+    CUcontext second;
+    void *at;
+    MUST(!cudaMalloc(&at, MIB) && !cuCtxGetCurrent(first) && !cuCtxCreate_v2(&second, 0, 0));
+    load();
+    MUST(!memstow_owner_idle_(model, 1));
+    return second;
+}
+
+static void look_at_pooled(CUcontext first) {
+    sim_slow(NULL, 0);
+    MUST(stowed_bytes() == 6 * MIB && !cuCtxSetCurrent(first));
+    MUST(memstow_restore_(model) == 6 * (int64_t)MIB && holds(pooled, 6 * MIB, 2));
+}
+
+/* One thread moves the model while another one destroys its context. The move comes first. */
+static void destroyed_in_a_move(void) {
+    CUcontext first, second = begin_in_second(&first);
+    pthread_t thread = start_slowly(stow, NULL, "cuMemcpyDtoHAsync_v2");
+    MUST(!cuCtxDestroy_v2(second) && !pthread_join(thread, NULL));
+    MUST(moved == 14 * (int64_t)MIB);
+    look_at_pooled(first);
+}
+
+/* A move that is asked for while a context is being destroyed comes after that. */
+static void moved_at_an_end(void) {
+    CUcontext first, second = begin_in_second(&first);
+    pthread_t thread = start_slowly(destroy, second, "cuCtxDestroy_v2");
+    MUST(memstow_stow_(model) == 6 * (int64_t)MIB && !pthread_join(thread, NULL));
+    look_at_pooled(first);
+}
+
 int main(int argc, char **argv) {
     static const struct model_case cases[] = {{"context_again", context_again},
                                               {"other_context", other_context},
                                               {"reset", reset},
                                               {"reset_beside_another", reset_beside_another},
-                                              {"destroyed", destroyed}};
+                                              {"destroyed", destroyed},
+                                              {"destroyed_in_a_move", destroyed_in_a_move},
+                                              {"moved_at_an_end", moved_at_an_end}};
     return model_main(argc, argv, cases, sizeof cases / sizeof *cases, NULL);
 }
