@@ -45,8 +45,13 @@ with comfy:
     before = comfy.report()
     for body in (b"", b" ", b"{", b"[1]", b"null", b'"x"', b'{"reason": 1}', b'{"reason": null}', b'{"reason": ["x"]}',
                  b'{"wait": "true"}', b'{"wait": 1}', b'{"wait": null}', json.dumps({"reason": "x" * 201}).encode(),
-                 b'{"reason": "\xff"}'):
-        assert comfy.status_of("/memstow/trigger", body) == 400, body
+                 b'{"reason": "\xff"}', b"[" * 200_000):
+        assert comfy.status_of("/memstow/trigger", body) == 400, body[:99]
+    for path in ("/memstow/trigger", "/memstow/loops"):
+        strange = {"Content-Type": "application/json; charset=nonsense"}
+        assert comfy.status_of(path, b"{}", strange) == 400, path
+    for number in ("x", "", "-1", "9" * 5000, "%D9%A1", "1_0"):
+        assert comfy.status_of(f"/memstow/ticket?id={number}", method="GET") == 404, number
     assert comfy.report() == before, "a request that was refused did something"
     for number in ("x", "-1", "1.5", "", "9" * 19, "%D9%A1", "+1", "1_0"):
         assert comfy.status_of(f"/memstow/decisions?from={number}", method="GET") == 400, number

@@ -46,6 +46,11 @@ def fault_of(body: Any) -> str:
     return "" if isinstance(body.get("wait", False), bool) else "wait must be true or false"
 
 
+def is_number(text: str) -> bool:
+    """Whether it is a number in digits, short enough for int()."""
+    return text.isascii() and text.isdecimal() and len(text) <= 18
+
+
 def install(runs: Runs) -> None:
     from aiohttp import web
     from server import PromptServer
@@ -67,7 +72,7 @@ def install(runs: Runs) -> None:
     @routes.get("/memstow/decisions")
     async def get_decisions(request: Any) -> Any:
         start = request.query.get("from", "0")
-        if not (start.isascii() and start.isdecimal()) or len(start) > 18:
+        if not is_number(start):
             return web.Response(status=400, text="from must be a number that is not below 0")
         lines, following = memstow.decisions(int(start))
         if len(lines) > MOST_LINES: # the remaining lines are for the next answer
@@ -124,7 +129,7 @@ def install(runs: Runs) -> None:
     async def post_trigger(request: Any) -> Any:
         try:
             body = await request.json()
-        except ValueError: # also for an empty body: "{}" asks for a trigger
+        except (ValueError, LookupError, RecursionError): # also for an empty body: "{}" asks for a trigger
             return web.Response(status=400, text="the body is not JSON")
         if fault := fault_of(body):
             return web.Response(status=400, text=fault)
@@ -136,5 +141,5 @@ def install(runs: Runs) -> None:
     @routes.get("/memstow/ticket")
     async def get_ticket(request: Any) -> Any:
         number = request.query.get("id", "")
-        ticket = runs.asked.get(int(number)) if number.isdecimal() else None
+        ticket = runs.asked.get(int(number)) if is_number(number) else None
         return answer(ticket) if ticket is not None else web.Response(status=404, text="no such ticket, or an old one")

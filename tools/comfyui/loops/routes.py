@@ -90,7 +90,7 @@ def install(pack: Any, functions: Any) -> None:
                 body = await request.json()
         except functions.LoopError as error:
             return web.Response(status=400, text=str(error))
-        except (ValueError, RecursionError):
+        except (ValueError, LookupError, RecursionError): # LookupError: an unknown charset
             return web.Response(status=400, text="the body is not JSON")
         if fault := fault_of(body):
             return web.Response(status=400, text=fault)
