@@ -24,9 +24,8 @@ enum { STACK_MEMORY_LEAST = 64 << 10 };
 
 const char start_help[] = "  -o FILE                 the ledger of CMD (default memstow.%n.%p.mst: name,\n"
                           "                          pid; %x is the number of execs); children write\n"
-                          "                          FILE.PID.\n"
-                          "                          An earlier memstow file of yours is replaced, anything\n"
-                          "                          else is refused\n"
+                          "                          FILE.PID. An earlier memstow file of yours is\n"
+                          "                          replaced, anything else is refused\n"
                           "  --stacks=full|none|sample[:BYTES]\n"
                           "                          call stacks of all allocations (default), of none, or\n"
                           "                          of one in BYTES allocated (default 512K), which costs\n"
@@ -38,16 +37,17 @@ const char start_help[] = "  -o FILE                 the ledger of CMD (default 
                           "                          who serves the memory: the program's own allocator, or\n"
                           "                          mimalloc\n"
                           "  --follow=all|none|NAME,...\n"
-                          "                          which children to track (default: all); a NAME is what\n"
-                          "                          a program was called by, without directories; a\n"
-                          "                          script goes by its interpreter\n"
+                          "                          which children to track (default: all); a NAME is the\n"
+                          "                          last part of a program's path; of a script, that of\n"
+                          "                          its interpreter\n"
                           "  --python-objects        count each Python object by itself: sets\n"
                           "                          PYTHONMALLOC=malloc, unless you have set it\n"
-                          "  --pressure=LIMIT,...    put away what may be (policy stow or free) when memory\n"
-                          "                          is short: more than 90% in use, less than 4G left,\n"
-                          "                          psi:20% of the time spent waiting for it; with 'kept'\n"
-                          "                          also stow what is kept\n"
-                          "  --idle=SECONDS          and what was not used for so long\n";
+                          "  --pressure=LIMIT,...    put away owners with the policy stow or free when\n"
+                          "                          memory is short: 90% (more is in use), 4G (less is\n"
+                          "                          left), psi:20% (of the time, tasks wait for memory);\n"
+                          "                          kept: stow owners with the policy keep, too\n"
+                          "  --idle=SECONDS          put away such owners when they were not used for so\n"
+                          "                          long\n";
 
 /* Parses a size as --fail-over does, from `least` to `most`. */
 static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_t *bytes) {

@@ -400,7 +400,8 @@ static void doubt_runs(struct leaks_doubt *doubt, uint32_t runs) {
 static void doubt_readings(struct leaks_doubt *doubt, uint32_t readings) {
     uint32_t needed = points_needed(0);
     if (readings >= needed) return;
-    snprintf(doubt->why, sizeof doubt->why, "there are %u readings, and %u are the least", readings, needed);
+    snprintf(doubt->why, sizeof doubt->why, "%u %s taken, and %u are the least", readings,
+             readings == 1 ? "reading was" : "readings were", needed);
     snprintf(doubt->advice, sizeof doubt->advice, "take %u more", needed - readings);
 }
 
