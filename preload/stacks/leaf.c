@@ -100,7 +100,7 @@ static void see_to(struct leaves *self) {
         self->patience--; /* it is not full yet */
         return;
     }
-    self->spares = false;
+    self->skips = false;
     if (hits >= ENOUGH * PERIOD) return;
     if (bits < LAST_BITS && begin(self, bits + 1)) {
         if (!self->more) self->hits_before = hits;
@@ -109,13 +109,13 @@ static void see_to(struct leaves *self) {
     } else if (self->more && hits < 2 * self->hits_before) {
         self->more = 0;
     } else {
-        self->spares = hits < PERIOD;
+        self->skips = hits < PERIOD;
     }
 }
 
 static bool is_worth_it(struct leaves *self) {
     if (++self->fills % PERIOD == 0) see_to(self);
-    return !self->spares || self->fills % ONE_IN == 0;
+    return !self->skips || self->fills % ONE_IN == 0;
 }
 
 void leaf_fill(struct leaves *self, const struct memo *memo, uintptr_t end, const struct caller *caller,

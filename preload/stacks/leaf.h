@@ -50,7 +50,7 @@ struct leaves {
     uint32_t fills;                      /* fills that were requested */
     uint32_t hits_before;                /* hits in as many fills, before `more` was raised */
     uint32_t patience;                   /* judgements to skip */
-    bool spares;                         /* most fills are skipped */
+    bool skips;                          /* most fills are skipped */
 };
 
 #define INLINE inline __attribute__((always_inline))

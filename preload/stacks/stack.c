@@ -43,10 +43,10 @@ struct stack {
     struct memo *others;
     uint64_t clock; /* for memo.used */
     struct unwound unwound;
-    bool complete;       /* the last stack was unwound to its outermost frame */
-    bool returned;       /* the stack was seen before, not long ago */
-    struct stack *spare; /* for a signal handler that interrupts the work here */
-    bool remembers;      /* false for a spare memory, which has no leaves either */
+    bool complete;        /* the last stack was unwound to its outermost frame */
+    bool returned;        /* the stack was seen before, not long ago */
+    struct stack *nested; /* for a signal handler that interrupts the work here */
+    bool remembers;       /* false for a nested memory, which has no leaves either */
     struct paths paths;
     struct leaves leaves;
 };
@@ -75,7 +75,7 @@ static void inherit(struct stack *self) {
     self->busy = 0;
     self->other = NULL;
     for (int i = 0; self->others && i < OTHERS; i++) self->others[i].extent = (struct region){0, 0};
-    if (self->spare) inherit(self->spare);
+    if (self->nested) inherit(self->nested);
     forget(self);
 }
 
@@ -246,7 +246,7 @@ static bool is_at_work(const struct stack *self, uintptr_t slot) {
 
 bool stack_is_interrupted(void) {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    for (const struct stack *self = *stack_self; self; self = self->spare)
+    for (const struct stack *self = *stack_self; self; self = self->nested)
         if (is_at_work(self, here)) return true;
     return false;
 }
@@ -327,14 +327,14 @@ static bool is_left_behind(const struct stack *self, const struct stack *by, uin
 
 /* Frees the memories in front of `by` whose hooks are gone. */
 static void free_those_left(struct stack *self, const struct stack *by, uintptr_t slot) {
-    for (; self != by; self = self->spare)
+    for (; self != by; self = self->nested)
         if (is_left_behind(self, by, slot)) {
             forget_half_done(self);
             self->busy = 0;
         }
 }
 
-enum { SPARES = 8 };
+enum { NESTED_MOST = 8 };
 
 /* Finds the site when the leaf cache does not know the stack, or may not be asked. */
 __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
@@ -343,8 +343,8 @@ __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t
     if (unlikely(__atomic_load_n(&budget_wanted, __ATOMIC_RELAXED))) budget_relieve(slot);
     if (!self) return site_for_nobody(&caller);
     for (int i = 0; self && is_at_work(self, slot); i++) {
-        if (!self->spare && i < SPARES) self->spare = new_stack(false);
-        self = self->spare;
+        if (!self->nested && i < NESTED_MOST) self->nested = new_stack(false);
+        self = self->nested;
     }
     if (!self) return site_of_caller(&caller);
     uint32_t site = site_with(self, &caller);

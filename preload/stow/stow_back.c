@@ -93,7 +93,7 @@ static char *map_buffer(struct stow_back *self) {
     return (char *)os_round_up((uintptr_t)self->buffer_mapped + OS_PAGE, OS_HUGE_PAGE);
 }
 
-static bool take_room(struct stow_back *self) {
+static bool map_buffers(struct stow_back *self) {
     self->text = os_map(STOW_AREA_TEXT);
     self->buffer = map_buffer(self);
     return self->buffer && self->text;
@@ -135,7 +135,7 @@ static void end_with_faults(struct stow_back *self) {
 uint32_t stow_back_begin(struct stow_back *self, bool mine, bool own_files) {
     *self = (struct stow_back){.mine = mine, .own_files = own_files, .uffd = -1, .stop = -1};
     self->pagemap = stow_pages_open();
-    uint32_t refusal = self->pagemap < 0 ? STOW_NO_DESCRIPTOR : take_room(self) ? STOW_DONE : STOW_ADDRESS_SPACE;
+    uint32_t refusal = self->pagemap < 0 ? STOW_NO_DESCRIPTOR : map_buffers(self) ? STOW_DONE : STOW_ADDRESS_SPACE;
     if (!refusal) {
         refusal = begin_with_faults(self);
         if (refusal) end_with_faults(self);

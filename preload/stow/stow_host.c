@@ -29,7 +29,7 @@ enum { SMALLEST = 1 << 20, COMPARED = 256 << 10, PAUSES = 600 };
 /* The place in our range that has the same offset in a huge page. So huge pages can move whole. */
 static char *place_in(const struct stow_host *self, uint64_t start) { return self->buffer + start % OS_HUGE_PAGE; }
 
-static bool take_room(struct stow_host *self) {
+static bool map_buffer(struct stow_host *self) {
     for (uint64_t length = STOW_CHUNK; length >= SMALLEST; length /= 2) {
         char *buffer = os_map(length + 2 * OS_HUGE_PAGE);
         if (!buffer) continue;
@@ -47,7 +47,7 @@ static uint32_t begin_without_moving(struct stow_host *self, enum stow_method be
     if (!idle) return STOW_NOT_IDLE;
     if (stow_pages_are_pinned()) return STOW_PINNED;
     self->method = self->uffd >= 0 && best <= STOW_BY_REMAP ? STOW_BY_REMAP : STOW_BY_COMPARING;
-    return self->method == STOW_BY_REMAP || take_room(self) ? STOW_DONE : STOW_ADDRESS_SPACE;
+    return self->method == STOW_BY_REMAP || map_buffer(self) ? STOW_DONE : STOW_ADDRESS_SPACE;
 }
 
 uint32_t stow_host_begin(struct stow_host *self, enum stow_method best, bool idle) {
@@ -59,7 +59,7 @@ uint32_t stow_host_begin(struct stow_host *self, enum stow_method best, bool idl
     uint32_t refusal = STOW_DONE;
     if (self->uffd < 0 || !(features & UFFD_MOVES))
         refusal = begin_without_moving(self, best, idle);
-    else if (!take_room(self))
+    else if (!map_buffer(self))
         refusal = STOW_ADDRESS_SPACE;
     if (refusal) stow_host_end(self);
     return refusal;

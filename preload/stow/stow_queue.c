@@ -13,21 +13,21 @@ enum { MOST_UNFLUSHED = 8 << 20 };
 
 /* --- the kernel's queues: to end one takes 20 ms, so the last one is kept for the next file --- */
 
-static aio_context_t spare;
+static aio_context_t idle_context;
 
 static aio_context_t take_context(void) {
-    aio_context_t context = __atomic_exchange_n(&spare, 0, __ATOMIC_ACQUIRE);
+    aio_context_t context = __atomic_exchange_n(&idle_context, 0, __ATOMIC_ACQUIRE);
     if (!context && os_call(SYS_io_setup, STOW_PIECES, &context) < 0) return 0;
     return context;
 }
 
 static void leave_context(aio_context_t context) {
-    context = __atomic_exchange_n(&spare, context, __ATOMIC_ACQ_REL);
+    context = __atomic_exchange_n(&idle_context, context, __ATOMIC_ACQ_REL);
     if (context) os_call(SYS_io_destroy, context);
 }
 
 /* In a forked child: it has none of its parent's queues. */
-static void stow_queue_forget(void) { spare = 0; }
+static void stow_queue_forget(void) { idle_context = 0; }
 FORKED(stow_queue_forget);
 
 static uint32_t fail(struct stow_queue *self, uint32_t refusal) {

@@ -79,7 +79,7 @@ Test(traces, are_needed_by_who_lives_on_alone) {
     struct family two = {.members = members, .count = 2, .stays = 1};
     close(fd);
     traces_note(&traces, &two);
-    members[0].here = false, members[0].spared = members[1].spared = members[1].stays = true;
+    members[0].here = false, members[0].exempt = members[1].exempt = members[1].stays = true;
     traces_settle(&traces, &two);
     cr_expect_eq(traces.left, 0);
     kill(members[1].pid, SIGKILL);

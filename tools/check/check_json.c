@@ -32,7 +32,7 @@ static void json_finding(struct json *json, const struct finding *finding) {
     json_parts(json, finding->figure);
     json_string(json, "verdict", verdicts[finding->verdict]);
     json_string(json, "over", finding->limit ? finding->limit->text : NULL);
-    json_string(json, "below_floor", finding->spared ? finding->spared->text : NULL);
+    json_string(json, "below_floor", finding->below_floor ? finding->below_floor->text : NULL);
     json_signed(json, "growth_bytes", finding->growth.bytes);
     json_signed(json, "growth_blocks", finding->growth.blocks);
     json_number(json, "suppressed_bytes", (uint64_t)finding->suppressed_bytes);

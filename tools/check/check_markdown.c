@@ -31,9 +31,9 @@ static void put_finding(const struct check *check, const struct finding *finding
     fprintf(to, " | %s | %s | %s | %s | %s |\n", finding->is_new ? "new" : text_size(finding->before[0].high).s,
             text_size(finding->now[0].low).s, text_size_change(finding->growth.bytes).s,
             text_count_change(finding->growth.blocks).s,
-            finding->limit    ? finding->limit->text
-            : finding->spared ? check_why(check, finding).s
-                              : "");
+            finding->limit         ? finding->limit->text
+            : finding->below_floor ? check_why(check, finding).s
+                                   : "");
 }
 
 static void put_suppressions(const struct check *check, FILE *to) {

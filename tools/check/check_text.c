@@ -69,7 +69,7 @@ static void print_notes(const struct check *check, const struct finding *finding
     char line[128];
     snprintf(line, sizeof line, "over the limit of %s", finding->limit ? finding->limit->text : "");
     if (finding->limit) put_below(line, to);
-    if (finding->spared || finding->verdict == VERDICT_WARNING) put_below(check_why(check, finding).s, to);
+    if (finding->below_floor || finding->verdict == VERDICT_WARNING) put_below(check_why(check, finding).s, to);
     snprintf(line, sizeof line, "suppressed by line %u", finding->suppression ? finding->suppression->line : 0);
     if (finding->suppression) put_below(line, to);
     snprintf(line, sizeof line, "without %s that is suppressed", text_size((uint64_t)finding->suppressed_bytes).s);

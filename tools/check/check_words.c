@@ -50,8 +50,8 @@ static struct text round_size(uint64_t bytes) {
 struct text_line check_why(const struct check *check, const struct finding *finding) {
     struct text_line line;
     struct text floor = round_size(check->thresholds.pass_under);
-    if (finding->spared)
-        snprintf(line.s, sizeof line.s, "over %s, but below the floor of %s", finding->spared->text, floor.s);
+    if (finding->below_floor)
+        snprintf(line.s, sizeof line.s, "over %s, but below the floor of %s", finding->below_floor->text, floor.s);
     else
         snprintf(line.s, sizeof line.s, "above the floor of %s, within limits", floor.s);
     return line;
@@ -64,7 +64,7 @@ void check_sentence(const struct check *check, const struct finding *finding, ch
     snprintf(to, capacity, "%.500s", name);
     append_growth(to, capacity, &finding->growth);
     if (finding->limit) words_append(to, capacity, ": over the limit of %s", finding->limit->text);
-    if (finding->spared) words_append(to, capacity, ": %s", check_why(check, finding).s);
+    if (finding->below_floor) words_append(to, capacity, ": %s", check_why(check, finding).s);
     if (!culprit) return;
     figure_words(culprit->figure, name, sizeof name);
     words_append(to, capacity, "; most of it (%s) at %.500s", text_size_change(culprit->growth.bytes).s, name);

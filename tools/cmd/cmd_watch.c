@@ -175,7 +175,7 @@ static void watch_settle(struct watch *watch) {
     }
     const char *nothing = observe->family.stays ? "nothing else" : "nothing";
     if (observe->family.stays) fputs("memstow: ", stderr);
-    leftovers_print_spared(stderr, &observe->family);
+    leftovers_print_exempt(stderr, &observe->family);
     if (!watch->left && watch->said)
         fprintf(stderr, "memstow: %s is left, %s after %s ended\n", nothing, since_text(watch).s,
                 text_fit(program(watch), 40).s);

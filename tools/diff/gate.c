@@ -124,7 +124,7 @@ static void judge(struct gate *gate, struct finding *finding) {
         finding->limit = NULL;
     }
     if (finding->verdict == VERDICT_FINE && !finding->suppression)
-        finding->spared = limits_passed(&gate->thresholds->limits, scope, finding->growth);
+        finding->below_floor = limits_passed(&gate->thresholds->limits, scope, finding->growth);
     gate->over += finding->verdict == VERDICT_FAILED;
     gate->warnings += finding->verdict == VERDICT_WARNING;
 }

@@ -242,7 +242,7 @@ static void note_kept(struct life *life, const struct family *family) {
     FILE *line = open_memstream(&life->kept, &size);
     life->kept_processes = family->stays;
     if (!line) return;
-    leftovers_print_spared(line, family);
+    leftovers_print_exempt(line, family);
     fclose(line);
 }
 

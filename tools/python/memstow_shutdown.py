@@ -719,14 +719,14 @@ def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterab
         _running = True
         _over.clear()
     try:
-        return _run(reason, limit, status, _spared(keep, server_mode), goes_on)
+        return _run(reason, limit, status, _survivors(keep, server_mode), goes_on)
     finally:
         if goes_on:
             _running = False
         _over.set()
 
 
-def _spared(keep: Iterable[str], server_mode: Optional[bool]) -> list[Process]:
+def _survivors(keep: Iterable[str], server_mode: Optional[bool]) -> list[Process]:
     """The processes that live on."""
     names = set(keep)
     if server_mode is None:
@@ -739,11 +739,11 @@ def _spared(keep: Iterable[str], server_mode: Optional[bool]) -> list[Process]:
     return [one for one in list(_processes.values()) if one.name and (one.name in names or not names)]
 
 
-def _run(reason: str, limit: float, status: int, spared: list[Process], goes_on: bool) -> Result:
+def _run(reason: str, limit: float, status: int, survivors: list[Process], goes_on: bool) -> Result:
     begun, failed = time.monotonic(), []
     _memory.clear()
     _begin_limit(reason, limit, status)
-    for one in spared:
+    for one in survivors:
         with contextlib.suppress(memstow.Error): # it has ended
             process(one.process, one.name, keep=True)
     drained = True

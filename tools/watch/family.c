@@ -96,8 +96,8 @@ static struct member *add_member(struct family *family, const struct proc_entry 
 static void member_note(const struct family *family, struct member *member, const struct proc_entry *entry) {
     uint64_t tick_ns = SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK);
     bool alive = process_is_alive(entry->state, entry->threads);
-    member->here = alive && !member->spared;
-    member->stays = alive && member->spared;
+    member->here = alive && !member->exempt;
+    member->stays = alive && member->exempt;
     member->state = entry->state;
     member->orphan = entry->parent == getpid() && entry->pid != family->main;
     if (!member->orphan) member->parent = entry->parent;
@@ -134,12 +134,12 @@ static void mark_known(struct family *family, const struct proc_table *table) {
 /* --- which processes are exempt --- */
 
 static void exempt(struct member *member) {
-    member->spared = member->stays = true;
+    member->exempt = member->stays = true;
     member->here = false;
 }
 
 /* Reads a list if a member of the family has written it. That member may have ended. */
-static void spare_registered(struct family *family, const char *folder, const char *name) {
+static void exempt_registered(struct family *family, const char *folder, const char *name) {
     struct registry registry;
     char path[4400];
     snprintf(path, sizeof path, "%.4096s/%.255s", folder, name);
@@ -154,11 +154,11 @@ static void spare_registered(struct family *family, const char *folder, const ch
 }
 
 /* Reads all lists in a folder. A list has a number if another program runs in the folder, or after an exec. */
-static void spare_listed(struct family *family, const char *folder) {
+static void exempt_listed(struct family *family, const char *folder) {
     DIR *entries = opendir(folder);
     for (struct dirent *entry; entries && (entry = readdir(entries));)
         if (strcmp(entry->d_name, REGISTRY_FILE) == 0 || registry_is_numbered(entry->d_name))
-            spare_registered(family, folder, entry->d_name);
+            exempt_registered(family, folder, entry->d_name);
     if (entries) closedir(entries);
 }
 
@@ -173,10 +173,10 @@ static bool is_other_folder(const char *folder, struct stat *last) {
 
 /* Whether a member belongs to an exempt process, by the rule of kin.h. A parent that was seen in an earlier look counts
  * even if it has ended. */
-static bool is_of_spared(const struct family *family, const struct member *member) {
+static bool is_of_exempt(const struct family *family, const struct member *member) {
     for (size_t i = 0; i < family->count; i++) {
         const struct member *other = &family->members[i];
-        if (!other->spared) continue;
+        if (!other->exempt) continue;
         /* The number of a parent that is gone may belong to another process by now. */
         bool is_parent = other->stays || member->orphan;
         struct kin kin = {is_parent ? (uint32_t)member->parent : 0, (uint32_t)member->group, (uint32_t)member->session};
@@ -185,11 +185,11 @@ static bool is_of_spared(const struct family *family, const struct member *membe
     return false;
 }
 
-static bool spare_below(struct family *family) {
+static bool exempt_below(struct family *family) {
     bool more = false;
     for (size_t i = 0; i < family->count; i++) {
         struct member *member = &family->members[i];
-        if (!member->here || member->pid == family->main || !is_of_spared(family, member)) continue;
+        if (!member->here || member->pid == family->main || !is_of_exempt(family, member)) continue;
         exempt(member);
         more = true;
     }
@@ -201,16 +201,16 @@ static void exempt_some(struct family *family) {
     char folder[32];
     const char *first = family->exempt->folder ? family->exempt->folder : ".";
     struct stat last = {0};
-    if (is_other_folder(first, &last)) spare_listed(family, first);
+    if (is_other_folder(first, &last)) exempt_listed(family, first);
     for (size_t i = 0; i < family->count; i++) {
         struct member *member = &family->members[i];
         if (!member->here) continue;
         snprintf(folder, sizeof folder, "/proc/%d/cwd", (int)member->pid);
-        if (is_other_folder(folder, &last)) spare_listed(family, folder);
+        if (is_other_folder(folder, &last)) exempt_listed(family, folder);
         if (member->pid != family->main && exempt_has_process(family->exempt, member->pid, member->name))
             exempt(member);
     }
-    while (spare_below(family)) continue;
+    while (exempt_below(family)) continue;
 }
 
 static void sum_up(struct family *family) {

@@ -22,7 +22,7 @@ struct member {
     char name[32];
     char state;  /* as in /proc/PID/stat */
     bool here;   /* it was there at the last look, and is not exempt */
-    bool spared; /* the process is exempt */
+    bool exempt; /* the process is exempt */
     bool stays;  /* exempt, and there at the last look */
     bool orphan; /* its parent is gone */
     uint32_t threads;

@@ -149,7 +149,7 @@ void leftovers_print(FILE *to, struct family *family) {
     }
 }
 
-void leftovers_print_spared(FILE *to, const struct family *family) {
+void leftovers_print_exempt(FILE *to, const struct family *family) {
     const char *before = "left alive, as asked: ";
     for (size_t i = 0; i < family->count; i++) {
         const struct member *member = &family->members[i];

@@ -13,7 +13,7 @@ void leftovers_print(FILE *to, struct family *family);
 /* The number of threads that Python waits for at its end, in all live processes. */
 size_t leftovers_python_threads(const struct family *family);
 /* Prints "left alive, as asked: server (pid 12)" and a line end; nothing if no exempt process is alive. */
-void leftovers_print_spared(FILE *to, const struct family *family);
+void leftovers_print_exempt(FILE *to, const struct family *family);
 /* Prints things that outlive the processes; call it after traces_settle. */
 void leftovers_print_traces(FILE *to, const struct traces *traces);
 
