@@ -103,7 +103,7 @@ EXPORTED int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint3
     int64_t found = 0;
     if (!process_tracked()) return entry_not_tracked();
     if (!seal_settles()) return entry_fails(-ENODEV, "in a sandbox the kernel is not asked what can be read");
-    if (!size || how & ~(uint32_t)MEMSTOW_INSIDE) return entry_fails(-EINVAL, "no size, or no such way to look");
+    if (!size || how & ~(uint32_t)MEMSTOW_INSIDE) return entry_fails(-EINVAL, "no size, or an unknown flag");
     for (uint64_t i = 0; i < count; i += AT_ONCE) {
         uint32_t some = count - i < AT_ONCE ? (uint32_t)(count - i) : AT_ONCE;
         int64_t more = find_some(addresses + i, some, how, (char *)out + i * size, size);

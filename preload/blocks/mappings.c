@@ -254,7 +254,7 @@ static void drop_range(uint64_t address, uint64_t length) {
     remove_at(position, end - position);
 }
 
-static void place(uint32_t id) {
+static void insert_record(uint32_t id) {
     const struct snap_mapping *record = mappings_record_at(id);
     insert_at(position_of(record->address), id);
 }
@@ -274,7 +274,7 @@ static void apply_add(const struct event *event) {
                                   .tid = event->tid,
                                   .shared = like.shared};
     mappings_write_record(id, &record);
-    place(id);
+    insert_record(id);
     count(&record, record.length, 1);
 }
 
@@ -325,7 +325,7 @@ static void apply_put(const struct event *event) {
         record.length = length;
         at += length;
         mappings_write_record(id, &record);
-        place(id);
+        insert_record(id);
     }
     if (last == SERIES_NONE || at >= end || !mappings_record_at(last)->length) return;
     struct snap_mapping record = *mappings_record_at(last);
@@ -336,7 +336,7 @@ static void apply_put(const struct event *event) {
 
 static void apply_restore(const struct event *event) {
     uint32_t pieces = untake(event->ticket);
-    for (uint32_t i = 0; i < pieces; i++) place(chosen[i]);
+    for (uint32_t i = 0; i < pieces; i++) insert_record(chosen[i]);
 }
 
 static bool changes_kind(const struct snap_mapping *record, bool accessible) {

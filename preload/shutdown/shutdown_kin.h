@@ -31,7 +31,7 @@ struct shutdown_seed {
 /* Looks for kin, and calls `visit` for each that runs. NULL: only notes them. -errno: it cannot find out. */
 int shutdown_kin_look(const struct shutdown_seed *seeds, uint32_t count,
                       void (*visit)(void *context, const struct shutdown_relative *relative), void *context);
-/* The way in which it was recognised, in words for the log. */
+/* How it was recognised, in words for the log. */
 const char *shutdown_kin_words(enum kin_link link);
 /* The numbers of a process: its parent, group and session. False: there is no such process. *ended: the whole process
  * has ended, not only its main thread. */

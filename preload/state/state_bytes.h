@@ -38,7 +38,7 @@ struct state_bytes {
     uint64_t checksum; /* only for bytes below a prefix */
 };
 
-/* What to copy: the header, and the present place of each part. */
+/* What to copy: the header, and the present address of each part. */
 struct state_source {
     const struct state_header *header;
     const struct memstow_state_part *parts;
@@ -62,8 +62,8 @@ void *state_bytes_view(const struct state_bytes *self);
 /* False: somebody has made its file shorter, or closed it. */
 bool state_bytes_are_whole(const struct state_bytes *self);
 
-/* copy: makes a copy in another place. replace: the copy takes the place of the bytes, and the address of the base
- * stays. */
+/* copy: makes a copy in memory or in a file, as `place` says. replace: the copy replaces the bytes, and the address of
+ * the base stays. */
 int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, uint32_t place);
 bool state_bytes_replace(struct state_bytes *self, struct state_bytes *copy);
 

@@ -331,10 +331,10 @@ static long map_plain(uint64_t at, uint64_t length, int flags) {
 static char *map_like(uint64_t start, uint64_t length) {
     long at = map_plain(0, length + 2 * OS_HUGE_PAGE, 0);
     if (at < 0 && at > -OS_PAGE) return NULL;
-    char *mapped = (char *)at, *place = (char *)os_round_up((uintptr_t)mapped, OS_HUGE_PAGE) + start % OS_HUGE_PAGE;
-    if (place > mapped) os_unmap(mapped, (size_t)(place - mapped));
-    os_unmap(place + length, (size_t)(mapped + 2 * OS_HUGE_PAGE - place));
-    return place;
+    char *mapped = (char *)at, *range = (char *)os_round_up((uintptr_t)mapped, OS_HUGE_PAGE) + start % OS_HUGE_PAGE;
+    if (range > mapped) os_unmap(mapped, (size_t)(range - mapped));
+    os_unmap(range + length, (size_t)(mapped + 2 * OS_HUGE_PAGE - range));
+    return range;
 }
 
 /* Lets the range become one mapping with its neighbours again; otherwise mremap would refuse to let it grow. For that,
@@ -353,9 +353,9 @@ static void unregister_with_neighbours(struct stow_back *self, uint64_t start, u
 
 /* Maps less if there is too little address space. */
 static char *map_some_like(uint64_t start, uint64_t *length) {
-    char *place;
-    while (!(place = map_like(start, *length)) && *length > SMALLEST) *length = os_round_up(*length / 2, OS_PAGE);
-    return place;
+    char *range;
+    while (!(range = map_like(start, *length)) && *length > SMALLEST) *length = os_round_up(*length / 2, OS_PAGE);
+    return range;
 }
 
 /* The file behind a range; fd < 0: it cannot be opened. */

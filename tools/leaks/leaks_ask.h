@@ -25,7 +25,7 @@ void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double
  * time. -EAGAIN: it does this only if a person asks (`meant`). */
 int leaks_ask_collect(struct leaks_ask *self);
 
-/* A call stack: its path in the trace, and its place in the ledger. */
+/* A call stack: its path in the trace, and its number in the ledger (a place of tree.h). */
 struct leaks_ask_stack {
     uint64_t path;
     uint32_t place;
