@@ -85,8 +85,8 @@ static int cmd_control_help(const struct verb *verb) {
     if (trigger)
         puts("  --reason=TEXT       note TEXT in the trace of decisions");
     else
-        puts("OWNER is an id, or the unique name of a model or custom owner. 'memstow owners\n"
-             "PID' lists them.\n");
+        puts("OWNER is an id, or the unique name of a model, custom or state owner. 'memstow\n"
+             "owners PID' lists them.\n");
     if (can_be_ended(verb))
         puts("  --cancel            end the move that is under way, of OWNER or of any owner,\n"
              "                      also if the program or a trigger began it");
