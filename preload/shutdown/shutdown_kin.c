@@ -15,6 +15,7 @@ enum { TABLE_MOST = 1 << 16, KNOWN_MOST = 1024, STAT_FIELDS = 24, CHUNK = 1 << 1
 /* The bonds by which a process may be kin. Processes with the same parent, group or session form a list: `first` of
  * that process, then `next` of each member. */
 enum { BY_PARENT, BY_GROUP, BY_SESSION, BONDS };
+enum { GENERATIONS = 64 }; /* between two processes of one pipeline, at most */
 
 struct process {
     uint64_t start_ticks, rss_pages;
@@ -248,11 +249,21 @@ static void link_marked(struct table *table) {
     }
 }
 
+/* Whether it is the rest of a pipeline that this process leads, or was started by that: it descends from this process's
+ * parent. If that is init, so may orphans of this process, and only init's own children count. */
+static bool is_beside(struct table *table, const struct process *process) {
+    uint32_t parent = table->self.kin.parent;
+    for (int left = parent == 1 ? 1 : GENERATIONS; process && left; left--) {
+        if (process->kin.parent == parent) return true;
+        process = find_process(table, process->kin.parent);
+    }
+    return false;
+}
+
 /* Whether this process, or kin of it, began the group or session with this number. The kernel does not give the number
- * to another process while the group has members. In this process's own group there may be strangers with the same
- * parent: the rest of a pipeline. */
+ * to another process while the group has members. */
 static bool is_number_of_kin(struct table *table, const struct process *process, uint32_t number) {
-    if (number == table->self.pid) return process->kin.parent != table->self.kin.parent;
+    if (number == table->self.pid) return !is_beside(table, process);
     const struct process *leader = find_process(table, number);
     return leader ? leader->link != KIN_NONE : find_known(table, number) != NULL;
 }

@@ -303,7 +303,7 @@ void vram_move_hold_off(void) {
 
 void vram_move_go_on(void) {
     vram_table_lock();
-    ending--;
+    if (ending) ending--; /* 0: a child that was forked in the middle of the call */
     vram_table_changed();
     vram_table_let_go();
 }

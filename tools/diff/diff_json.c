@@ -73,15 +73,15 @@ static void json_row(struct json *json, struct diff *diff, const struct groups *
 
 /* The sum of changed rows that are not listed. The list and this sum add up. */
 static void json_omitted(struct json *json, const char *key, const struct groups *groups, size_t shown) {
-    int64_t bytes = 0, blocks = 0;
+    uint64_t bytes = 0, blocks = 0; /* of a damaged file they may wrap around */
     for (size_t i = shown; i < groups->ordered; i++) {
-        bytes += groups_row_growth(groups_row(groups, i));
-        blocks += groups_row_growth_blocks(groups_row(groups, i));
+        bytes += (uint64_t)groups_row_growth(groups_row(groups, i));
+        blocks += (uint64_t)groups_row_growth_blocks(groups_row(groups, i));
     }
     json_object(json, key);
     json_number(json, "rows", groups->ordered - shown);
-    json_signed(json, "growth_bytes", bytes);
-    json_signed(json, "growth_blocks", blocks);
+    json_signed(json, "growth_bytes", (int64_t)bytes);
+    json_signed(json, "growth_blocks", (int64_t)blocks);
     json_end_object(json);
 }
 
