@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 
 #include "preload/base/arena.h"
-#include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/base/forked.h"
 
@@ -19,28 +18,14 @@ static uint32_t lock, turn;            /* futexes: the lock (2: threads wait); a
 static uint32_t count, pending, freed; /* all blocks; those of the queue; those of the queue that are no wrecks */
 static uint64_t numbers;
 
-static bool blocked; /* what the holder restores, as struct lock does */
-static uint64_t signals;
-
-static void acquire(void) {
+void vram_table_lock(void) {
     uint32_t was = 0;
     if (__atomic_compare_exchange_n(&lock, &was, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
     while (__atomic_exchange_n(&lock, 2, __ATOMIC_ACQUIRE)) os_call(SYS_futex, &lock, FUTEX_WAIT_PRIVATE, 2, NULL);
 }
 
-void vram_table_lock(void) {
-    uint64_t before = 0;
-    bool out = lock_out_signals(&before);
-    acquire();
-    blocked = out;
-    signals = before;
-}
-
 void vram_table_let_go(void) {
-    bool restores = blocked;
-    uint64_t before = signals;
     if (__atomic_exchange_n(&lock, 0, __ATOMIC_RELEASE) == 2) os_call(SYS_futex, &lock, FUTEX_WAKE_PRIVATE, 1);
-    if (restores) lock_let_signals(before);
 }
 
 void vram_table_wait(void) {

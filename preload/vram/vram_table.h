@@ -1,7 +1,6 @@
 /* vram_table.h — the blocks of device memory that memstow serves: by address, and those that are freed, in turn.
  * In: blocks that come and go, addresses. Out: a block, sums; or a block that the caller has alone until it gives it
- * back (`moving`). Any thread. The lock is for looking and marking. It is never held while the driver is called. No
- * signal handler runs on the thread that holds it: a handler that uses the device would wait for its own thread. */
+ * back (`moving`). Any thread. The lock is for looking and marking. It is never held while the driver is called. */
 #ifndef MEMSTOW_VRAM_TABLE_H
 #define MEMSTOW_VRAM_TABLE_H
 

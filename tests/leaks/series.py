@@ -56,7 +56,7 @@ assert again["readings"] == document["readings"], (again["readings"], document["
 assert again["leaks"] == document["leaks"], (again["readings"], document["readings"])
 live = support.report("series.mst")["totals"]["live_bytes"]
 assert live >= 24 * 30000
-# Other forms show the curve of a series: a point for its start and for each reading, with call stacks only for the last.
+# Other forms show the curve of a series: a point for its start and each reading, with call stacks only for the last.
 massif = support.memstow("report", "--massif", "series.mst").stdout
 curve = [int(row.split("=")[1]) for row in massif.splitlines() if row.startswith("mem_heap_B=")]
 assert massif.count("heap_tree=empty") == document["readings"]["taken"] + 1 and curve[-1] == live, (document, curve)

@@ -1,7 +1,6 @@
 /* The table of device memory that memstow serves: blocks by address, the queue of freed blocks, and the sums, each
  * against a plain list of the same blocks. */
 #include <criterion/criterion.h>
-#include <signal.h>
 
 #include "preload/vram/vram_table.h"
 
@@ -119,31 +118,4 @@ Test(vram_table, freed_blocks_have_their_turn) {
     cr_assert_eq(vram_table_first_freed(), slots[2]);
     cr_assert_eq(slots[2]->freed_next, slots[0]);
     vram_table_let_go();
-}
-
-static int counted; /* blocks, as the handler found them */
-
-static void look_from_handler(int number) {
-    (void)number;
-    vram_table_lock();
-    counted = (int)vram_table_count();
-    vram_table_let_go();
-}
-
-static bool is_blocked(void) {
-    sigset_t blocked;
-    cr_assert_eq(pthread_sigmask(SIG_SETMASK, NULL, &blocked), 0);
-    return sigismember(&blocked, SIGUSR1);
-}
-
-Test(vram_table, a_handler_that_uses_the_table_runs_after_its_thread, .timeout = 20) {
-    counted = -1;
-    signal(SIGUSR1, look_from_handler);
-    vram_table_lock();
-    come(0);
-    raise(SIGUSR1);
-    cr_assert_eq(counted, -1, "not while the lock is held");
-    vram_table_let_go();
-    cr_assert_eq(counted, 1);
-    cr_assert_not(is_blocked());
 }
