@@ -66,7 +66,7 @@ try:
 
     [example] = re.findall("This is what it said of .*?\n\n(    .*?)\nHow to read it:",
                            (support.ROOT / "docs/leaks.md").read_text(), re.S)
-    text = support.memstow("leaks", comfy.pid(), "--top=1", status=1).stdout
+    text = support.memstow("leaks", comfy.pid(), status=1).stdout
     print(text)
     # a run may lack a row about memory that is no leak
     said, rows = set(support.shapes(text)), (support.ROOT / "tools/leaks/leaks_text.c").read_text()
