@@ -34,6 +34,8 @@ assert {word for words in listed for word in words.split("|")} >= set(COMMANDS),
 # docs/formats.md: what a command writes is there.
 for file in ("A", "B"):
     memstow("run", "--quiet", "-o", file, "--", "sh", "-c", "exit 0")
+support.start(MEMSTOW, "run", "--quiet", "-o", "C", "--", "sleep", "100") # `metrics --all` has at least this one
+support.wait_for(lambda: f"{HERE}/C" in memstow("ps", "--json").stdout, what="a tracked process")
 table = re.findall(r"^\|[^|]+\| `((?:[^`\\]|\\.)+)` \|", PAGES["formats.md"], re.M)
 written = [command.split(r" \|")[0].split(";")[0] for command in table if command.startswith("memstow ")]
 for command in written:
