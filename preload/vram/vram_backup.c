@@ -173,6 +173,7 @@ void vram_backup_drop(const struct vram_driver *driver, struct vram_block *self)
 }
 
 void vram_backup_leave(struct vram_block *self) {
+    if (!self->backup) return;
     struct pinned pinned = pinned_of(self);
     hold(&pinned);
     self->backup = NULL;

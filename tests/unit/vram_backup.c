@@ -93,3 +93,17 @@ Test(vram_backup, as_much_as_the_driver_does_not_unpin_is_kept) {
     vram_backup_collect(&driver);
     cr_assert_eq(vram_backup_bytes(VRAM_BACKUP_KINDS), 0);
 }
+
+static int unregister_what_is_registered(void *at) { return at ? 0 : NOT_REGISTERED; }
+
+/* The next move of a block may fail before it has made a new place. */
+Test(vram_backup, a_block_without_a_place_has_none_to_give_up) {
+    struct vram_driver other = driver;
+    struct vram_block block = pinned_block();
+    other.cuMemHostUnregister = unregister_what_is_registered;
+    vram_backup_drop(&other, &block);
+    cr_assert_eq(block.backup_kind, VRAM_PINNED, "the kind of its last place");
+    vram_backup_leave(&block);
+    vram_backup_collect(&other);
+    cr_assert_eq(vram_backup_bytes(VRAM_BACKUP_KINDS), 0);
+}
