@@ -43,7 +43,7 @@ for suite in ("bookworm", "trixie"):
         outcomes.append(f"{suite}: not to be had here: {why}")
         continue
     shutil.copytree(released[0], root / "release")
-    home = {"PATH": "/v/bin:/usr/bin:/bin", "HOME": "/root"}
+    home = {"PATH": "/v/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
     inside = lambda *command: support.run("chroot", root, *command, env=home)
     assert subprocess.run(["chroot", root, "sh", "-c", "command -v gcc cc"], capture_output=True).returncode != 0
     inside("python3", "-m", "venv", "/v")
