@@ -65,9 +65,9 @@ static struct text amount_text(uint64_t amount, bool blocks) {
 
 void profile_tell(struct profile_limits limits, struct profile_merged merged, bool blocks, const char *what,
                   bool is_share, const char *all_of_it) {
-    char share[32];
+    char share[32] = "";
     const char *colon = *what ? ": " : "";
-    snprintf(share, sizeof share, is_share ? ", 1/%d of all," : "", SHARE);
+    if (is_share) snprintf(share, sizeof share, ", 1/%d of all,", SHARE);
     if (merged.smaller)
         complain("%s%swhat holds less than %s%s is merged into \"(n smaller)\": %s%s", what, colon,
                  amount_text(limits.least, blocks).s, share, amount_text(merged.smaller, blocks).s, all_of_it);
