@@ -9,7 +9,7 @@
 #include "cupti/seen.h"
 
 struct comparison {
-    const struct cupti_place *place;
+    const struct cupti_sections *sections;
     uint64_t until_ns;
     bool again;
     size_t named;
@@ -22,7 +22,7 @@ static void add_bytes(struct snap_cupti_sum *sum, uint64_t bytes) {
 
 static void name(struct comparison *self, const struct snap_cupti_block *difference, const char *source) {
     if (self->named == SNAP_CUPTI_BLOCKS) return;
-    struct snap_cupti_block *to = &self->place->differences[self->named++];
+    struct snap_cupti_block *to = &self->sections->differences[self->named++];
     *to = *difference;
     snprintf(to->source, sizeof to->source, "%s", source);
 }
@@ -37,7 +37,7 @@ static bool compare_differs(const struct comparison *self, struct seen *seen) {
 
 static void look_for(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct comparison *self = context;
-    struct snap_cupti *head = self->place->head;
+    struct snap_cupti *head = self->sections->head;
     if (space != CUDA_ADDRESS || block->birth_ns > self->until_ns) return;
     struct seen *seen = seen_at(block->address);
     struct snap_cupti_block difference = {.state = SNAP_CUPTI_ONLY_LEDGER,
@@ -65,7 +65,7 @@ static void look_for(enum cuda_space space, const struct snap_cuda_block *block,
 
 static void look_at_seen(struct seen *seen, void *context) {
     struct comparison *self = context;
-    struct snap_cupti *head = self->place->head;
+    struct snap_cupti *head = self->sections->head;
     if (!seen_is_compared(seen)) {
         add_bytes(&head->others, seen->bytes);
         return;
@@ -85,17 +85,17 @@ static void forget_match(struct seen *seen, void *context) {
     seen->matched = false;
 }
 
-uint64_t compare(const struct cupti_place *place, compare_blocks *blocks, uint64_t until_ns, bool again) {
-    struct snap_cupti *head = place->head;
-    struct comparison self = {.place = place, .until_ns = until_ns, .again = again};
+uint64_t compare(const struct cupti_sections *sections, compare_blocks *blocks, uint64_t until_ns, bool again) {
+    struct snap_cupti *head = sections->head;
+    struct comparison self = {.sections = sections, .until_ns = until_ns, .again = again};
     head->same = head->only_cupti = head->only_ledger = head->sizes = head->others = (struct snap_cupti_sum){0};
-    memset(place->differences, 0, SNAP_CUPTI_BLOCKS * sizeof *place->differences);
+    memset(sections->differences, 0, SNAP_CUPTI_BLOCKS * sizeof *sections->differences);
     seen_all(forget_match, NULL);
     head->addresses_same = head->addresses_other = (struct snap_cupti_sum){0};
     blocks(look_for, &self);
     seen_all(look_at_seen, &self);
-    if (!head->no_calls) self.named = compare_physical(place, blocks, self.named, again);
-    if (!head->no_pools) self.named = compare_pools(place, blocks, self.named, again);
+    if (!head->no_calls) self.named = compare_physical(sections, blocks, self.named, again);
+    if (!head->no_pools) self.named = compare_pools(sections, blocks, self.named, again);
     return head->only_cupti.blocks + head->only_ledger.blocks + head->sizes.blocks + head->addresses_other.blocks +
            head->pools_other;
 }

@@ -17,7 +17,7 @@ typedef void compare_blocks(cupti_visit *visit, void *context);
  * and free meanwhile, so a difference may be gone a moment later. If there are differences, get CUPTI's records once
  * more and compare `again`: only differences that both comparisons found are reported. Returns the number of
  * differences. */
-uint64_t compare(const struct cupti_place *place, compare_blocks *blocks, uint64_t until_ns, bool again);
+uint64_t compare(const struct cupti_sections *sections, compare_blocks *blocks, uint64_t until_ns, bool again);
 
 #pragma GCC visibility pop
 

@@ -21,7 +21,7 @@ struct list {
 };
 
 struct comparison {
-    const struct cupti_place *place;
+    const struct cupti_sections *sections;
     size_t named;
     bool again;
 };
@@ -97,7 +97,7 @@ static void name(struct comparison *self, enum snap_cupti_difference how, enum c
                  const struct item *item, uint64_t ledger_bytes) {
     const struct snap_cuda_block *block = &item->block;
     if (self->named == SNAP_CUPTI_BLOCKS) return;
-    self->place->differences[self->named++] =
+    self->sections->differences[self->named++] =
         (struct snap_cupti_block){.state = how,
                                   .kind = block->kind,
                                   .device = block->device,
@@ -108,7 +108,7 @@ static void name(struct comparison *self, enum snap_cupti_difference how, enum c
 
 static void compare_physical_differs(struct comparison *self, enum snap_cupti_difference how, enum cuda_space space,
                                      const struct item *item, uint64_t ledger_bytes) {
-    struct snap_cupti *head = self->place->head;
+    struct snap_cupti *head = self->sections->head;
     struct snap_cupti_sum *physical = how == SNAP_CUPTI_ONLY_CUPTI    ? &head->only_cupti
                                       : how == SNAP_CUPTI_ONLY_LEDGER ? &head->only_ledger
                                                                       : &head->sizes;
@@ -118,7 +118,7 @@ static void compare_physical_differs(struct comparison *self, enum snap_cupti_di
 }
 
 static void agrees(struct comparison *self, enum cuda_space space, const struct item *seen, const struct item *kept) {
-    struct snap_cupti *head = self->place->head;
+    struct snap_cupti *head = self->sections->head;
     if (seen->block.size != kept->block.size)
         compare_physical_differs(self, SNAP_CUPTI_SIZES, space, seen, kept->block.size);
     else
@@ -145,8 +145,8 @@ static void compare_in(struct comparison *self, compare_blocks *blocks, enum cud
     give_back(&kept);
 }
 
-size_t compare_physical(const struct cupti_place *place, compare_blocks *blocks, size_t named, bool again) {
-    struct comparison self = {place, named, again};
+size_t compare_physical(const struct cupti_sections *sections, compare_blocks *blocks, size_t named, bool again) {
+    struct comparison self = {sections, named, again};
     if (!again) before_count[0] = 0;
     compare_in(&self, blocks, CUDA_PHYSICAL);
     compare_in(&self, blocks, CUDA_MAPPING);

@@ -18,15 +18,15 @@ static struct {
 static uint64_t used[DEVICES], before[DEVICES][2];
 
 struct comparison {
-    const struct cupti_place *place;
+    const struct cupti_sections *sections;
     size_t named;
     bool again;
 };
 
 static void compare_pools_differs(struct comparison *self, struct snap_cupti_block difference) {
-    self->place->head->pools_other++;
+    self->sections->head->pools_other++;
     difference.kind = SNAP_CUDA_POOL;
-    if (self->named < SNAP_CUPTI_BLOCKS) self->place->differences[self->named++] = difference;
+    if (self->named < SNAP_CUPTI_BLOCKS) self->sections->differences[self->named++] = difference;
 }
 
 static void note_ledger(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
@@ -42,7 +42,7 @@ static void note_ledger(enum cuda_space space, const struct snap_cuda_block *blo
 
 static void look_at_pool(const struct pool *pool, void *context) {
     struct comparison *self = context;
-    struct snap_cupti *head = self->place->head;
+    struct snap_cupti *head = self->sections->head;
     head->pool_reserved += pool->reserved;
     head->pool_used += pool->used;
     if (pool->device < DEVICES) used[pool->device] += pool->used;
@@ -72,9 +72,9 @@ static void compare_device(struct comparison *self, uint16_t device) {
                                                           .ledger_bytes = ledger.live[device]});
 }
 
-size_t compare_pools(const struct cupti_place *place, compare_blocks *blocks, size_t named, bool again) {
-    struct comparison self = {place, named, again};
-    struct snap_cupti *head = place->head;
+size_t compare_pools(const struct cupti_sections *sections, compare_blocks *blocks, size_t named, bool again) {
+    struct comparison self = {sections, named, again};
+    struct snap_cupti *head = sections->head;
     memset(&ledger, 0, sizeof ledger);
     memset(used, 0, sizeof used);
     head->pools_same = head->pools_other = 0;

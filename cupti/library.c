@@ -44,12 +44,12 @@ static void *open_in(const char *folder, int generation, int flags) {
 
 /* Toolkits have both libraries in one folder, or CUPTI in extras. The packages for CUDA 12 have a folder for each. */
 static void *open_beside(const struct runtime *runtime) {
-    static const char *const places[] = {"", "../extras/CUPTI/lib64/", "../../extras/CUPTI/lib64/",
-                                         "../../cuda_cupti/lib/"};
+    static const char *const paths[] = {"", "../extras/CUPTI/lib64/", "../../extras/CUPTI/lib64/",
+                                        "../../cuda_cupti/lib/"};
     void *found = NULL;
     char path[4096];
-    for (size_t i = 0; !found && *runtime->folder && i < sizeof places / sizeof *places; i++) {
-        snprintf(path, sizeof path, "%s/%s", runtime->folder, places[i]);
+    for (size_t i = 0; !found && *runtime->folder && i < sizeof paths / sizeof *paths; i++) {
+        snprintf(path, sizeof path, "%s/%s", runtime->folder, paths[i]);
         found = open_in(path, runtime->generation, RTLD_NOW | RTLD_LOCAL);
     }
     return found;

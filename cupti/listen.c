@@ -24,7 +24,7 @@
 enum { BUFFERS = 16, BUFFER_SIZE = 256 << 10, ROUNDS = 10, WAIT_NS = 20000000, ASK_NS = 250000000 };
 
 static struct cupti cupti;
-static struct cupti_place place;
+static struct cupti_sections sections;
 static compare_blocks *ledger_blocks;
 static struct session session;
 static pid_t process;
@@ -40,7 +40,7 @@ static void count_lost(uint64_t *of, uint64_t n) {
     if (is_source) source_lost(n);
 }
 
-static void set_state(enum snap_cupti_state state) { __atomic_store_n(&place.head->state, state, __ATOMIC_RELEASE); }
+static void set_state(enum snap_cupti_state state) { __atomic_store_n(&sections.head->state, state, __ATOMIC_RELEASE); }
 
 /* --- records --- */
 
@@ -69,32 +69,32 @@ static const char *source_of(const struct cupti_memory *record) {
 
 static void read_memory(const struct cupti_memory *record) {
     const char *source = source_of(record);
-    count(&place.head->records, 1);
+    count(&sections.head->records, 1);
     pthread_mutex_lock(&lock);
     bool pool_read = pools_memory(record), read = seen_record(record, source);
     pthread_mutex_unlock(&lock);
-    if (!pool_read || !read) count_lost(&place.head->unread, 1);
+    if (!pool_read || !read) count_lost(&sections.head->unread, 1);
 }
 
 static void read_pool(const struct cupti_pool *record) {
-    count(&place.head->records, 1);
+    count(&sections.head->records, 1);
     pthread_mutex_lock(&lock);
     bool read = pools_record(record);
     pthread_mutex_unlock(&lock);
-    if (!read) count_lost(&place.head->unread, 1);
+    if (!read) count_lost(&sections.head->unread, 1);
 }
 
-static void note_use(void) { count(&place.head->pool_records, 1); }
+static void note_use(void) { count(&sections.head->pool_records, 1); }
 
 /* A record that was not requested, or has an unknown layout. */
 static void note_unknown(uint32_t kind) {
-    if (!place.head->unknown) place.head->unknown_kind = kind;
-    count_lost(&place.head->unknown, 1);
+    if (!sections.head->unknown) sections.head->unknown_kind = kind;
+    count_lost(&sections.head->unknown, 1);
 }
 
 static void count_dropped(cupti_context context, uint32_t stream) {
     size_t dropped = session_dropped(&session, context, stream);
-    if (dropped) count_lost(&place.head->dropped, dropped);
+    if (dropped) count_lost(&sections.head->dropped, dropped);
 }
 
 /* CUPTI calls this with a full buffer. In a forked child, the buffers belong to the parent, which reads them itself. */
@@ -125,7 +125,7 @@ static void called(void *data, int domain, uint32_t id, const void *what) {
     if (getpid() != process) return;
     if (domain == CUPTI_DOMAIN_RESOURCE && id == CUPTI_CONTEXT_DESTROY_STARTING) context_ends(what);
     if (domain == CUPTI_DOMAIN_DRIVER) {
-        count(&place.head->calls, 1);
+        count(&sections.head->calls, 1);
         vmm_call(id, what, caller);
     }
     errno = error;
@@ -142,11 +142,11 @@ static uint64_t now_ns(void) {
 static bool ask_for_records(uint32_t flag) {
     uint64_t now = now_ns();
     bool asked = cupti.cuptiActivityFlushAll(flag) == CUPTI_OK;
-    if (asked) __atomic_store_n(&place.head->read_ns, now, __ATOMIC_RELEASE);
+    if (asked) __atomic_store_n(&sections.head->read_ns, now, __ATOMIC_RELEASE);
     return asked;
 }
 
-static bool is_listening(void) { return __atomic_load_n(&place.head->state, __ATOMIC_ACQUIRE) == SNAP_CUPTI_SOURCE; }
+static bool is_listening(void) { return __atomic_load_n(&sections.head->state, __ATOMIC_ACQUIRE) == SNAP_CUPTI_SOURCE; }
 
 /* Held by a thread that asks CUPTI. `over`: CUPTI may be gone, and must not be asked any more. */
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
@@ -187,9 +187,9 @@ static bool compare_once(bool again, uint64_t *differences) {
     uint64_t until = now_ns();
     if (!ask_for_records(CUPTI_FLUSH_FORCED)) return false;
     pthread_mutex_lock(&lock);
-    *differences = compare(&place, ledger_blocks, until, again);
+    *differences = compare(&sections, ledger_blocks, until, again);
     pthread_mutex_unlock(&lock);
-    place.head->compared_ns = until;
+    sections.head->compared_ns = until;
     return true;
 }
 
@@ -235,16 +235,16 @@ static void end_at_quick_exit(void) {
 
 static bool refused(const char *call, int result) {
     if (result == CUPTI_OK) return false;
-    place.head->result = (uint32_t)result;
-    strncpy(place.head->call, call, sizeof place.head->call - 1);
+    sections.head->result = (uint32_t)result;
+    strncpy(sections.head->call, call, sizeof sections.head->call - 1);
     set_state(SNAP_CUPTI_REFUSED);
     return true;
 }
 
 static void note_library(void) {
-    size_t length = strlen(cupti.path), capacity = sizeof place.head->library - 1;
+    size_t length = strlen(cupti.path), capacity = sizeof sections.head->library - 1;
     const char *end = length > capacity ? cupti.path + length - capacity : cupti.path;
-    memcpy(place.head->library, end, strlen(end));
+    memcpy(sections.head->library, end, strlen(end));
 }
 
 static bool find_cupti(void) {
@@ -253,8 +253,8 @@ static bool find_cupti(void) {
         return false;
     }
     note_library();
-    if (refused("cuptiGetVersion", cupti.cuptiGetVersion(&place.head->version))) return false;
-    if (place.head->version >= CUPTI_CUDA_11_2) return true;
+    if (refused("cuptiGetVersion", cupti.cuptiGetVersion(&sections.head->version))) return false;
+    if (sections.head->version >= CUPTI_CUDA_11_2) return true;
     set_state(SNAP_CUPTI_TOO_OLD);
     return false;
 }
@@ -263,7 +263,7 @@ static bool enable(void) {
     int result = session_enable_call(&session, true, CUPTI_DOMAIN_RESOURCE, CUPTI_CONTEXT_DESTROY_STARTING);
     if (!result) result = session_enable(&session, CUPTI_KIND_MEMORY2);
     if (refused(session.failed, result)) return false;
-    place.head->no_pools = (uint32_t)session_enable(&session, CUPTI_KIND_MEMORY_POOL);
+    sections.head->no_pools = (uint32_t)session_enable(&session, CUPTI_KIND_MEMORY_POOL);
     return true;
 }
 
@@ -272,17 +272,17 @@ static void enable_calls(void) {
 #define X(name, number, ...) CUPTI_##name,
     static const uint32_t ids[] = {CUPTI_CALLS(X)};
 #undef X
-    for (size_t i = 0; i < sizeof ids / sizeof *ids && !place.head->no_calls; i++)
-        place.head->no_calls = (uint32_t)session_enable_call(&session, true, CUPTI_DOMAIN_DRIVER, ids[i]);
-    for (size_t i = 0; i < sizeof ids / sizeof *ids && place.head->no_calls; i++)
+    for (size_t i = 0; i < sizeof ids / sizeof *ids && !sections.head->no_calls; i++)
+        sections.head->no_calls = (uint32_t)session_enable_call(&session, true, CUPTI_DOMAIN_DRIVER, ids[i]);
+    for (size_t i = 0; i < sizeof ids / sizeof *ids && sections.head->no_calls; i++)
         session_enable_call(&session, false, CUPTI_DOMAIN_DRIVER, ids[i]);
 }
 
 /* Begins a session with CUPTI, which may have another client already. */
 static bool begin_session(void) {
     int result = session_begin(&session, &cupti, called, lend_buffer, read_buffer);
-    memcpy(place.head->other, session.other, sizeof place.head->other);
-    place.head->several = session.several;
+    memcpy(sections.head->other, session.other, sizeof sections.head->other);
+    sections.head->several = session.several;
     return !refused(session.failed, result);
 }
 
@@ -298,8 +298,8 @@ static void listen(void) {
     bool begun = begin_listening();
     if (!begun && session.several) {
         session = (struct session){.alone = true};
-        place.head->result = 0;
-        place.head->call[0] = 0;
+        sections.head->result = 0;
+        sections.head->call[0] = 0;
         begun = begin_listening();
     }
     if (!begun) return;
@@ -314,11 +314,11 @@ static void listen(void) {
 /* The ledger belongs to the library that was loaded first. If that is libmemstow.so, this process either has its
  * ledger, or is to have none. */
 static bool find_ledger(void) {
-    int (*begin_in_ledger)(uint32_t, struct cupti_place *) =
-        (int (*)(uint32_t, struct cupti_place *))dlsym(RTLD_DEFAULT, "memstow_cupti_begin");
+    int (*begin_in_ledger)(uint32_t, struct cupti_sections *) =
+        (int (*)(uint32_t, struct cupti_sections *))dlsym(RTLD_DEFAULT, "memstow_cupti_begin");
     ledger_blocks = (compare_blocks *)dlsym(RTLD_DEFAULT, "memstow_cupti_blocks");
-    if (begin_in_ledger && ledger_blocks) return begin_in_ledger(CUPTI_SEAM, &place) == 0;
-    is_source = source_begin(&place);
+    if (begin_in_ledger && ledger_blocks) return begin_in_ledger(CUPTI_SEAM, &sections) == 0;
+    is_source = source_begin(&sections);
     return is_source;
 }
 

@@ -15,7 +15,7 @@
 static enum cuda_space space_of(uint8_t kind) { return kind == SNAP_CUDA_ARRAY ? CUDA_ARRAY : CUDA_ADDRESS; }
 
 static uint32_t count_in(const struct seen *seen, const struct cupti_memory *record) {
-    return cuda_counts_add(site_of_place((uintptr_t)record->pc), 0, (enum snap_cuda_kind)seen->kind, seen->device,
+    return cuda_counts_add(site_of_address((uintptr_t)record->pc), 0, (enum snap_cuda_kind)seen->kind, seen->device,
                            seen->bytes);
 }
 
@@ -69,11 +69,11 @@ static void note_pool(const struct pool *pool) {
     os_store(&device->pool_used, pool->used);
 }
 
-bool source_begin(struct cupti_place *place) {
+bool source_begin(struct cupti_sections *sections) {
     static const struct seen_told told = {add_block, take_block, pass_block};
     static const struct pools_told pools = {add_pool, take_pool, note_pool};
     process_is_from_cupti();
-    if (!process_begin() || memstow_cupti_begin(CUPTI_SEAM, place) < 0) return false;
+    if (!process_begin() || memstow_cupti_begin(CUPTI_SEAM, sections) < 0) return false;
     cuda_counts_head();
     vmm_count(true);
     seen_tell(&told);

@@ -12,7 +12,7 @@
 
 /* Begins the ledger. From now on the blocks of seen.h count there. False: this process must have no ledger, or has one,
  * or there is no room. */
-bool source_begin(struct cupti_place *place);
+bool source_begin(struct cupti_sections *sections);
 /* Records that were lost, or could not be read. */
 void source_lost(uint64_t records);
 /* Ends the ledger. quick: by quick_exit. */

@@ -71,9 +71,9 @@ EXPORTED int32_t memstow_trace(const char *json) {
 /* Copies whole lines, beginning with the line number `from`. *next: the number of the line to go on with. */
 static int64_t copy_lines(char *to, uint64_t capacity, uint64_t from, uint64_t *next) {
     char line[SNAP_LINE_MOST + 1];
-    uint64_t place = 0, number, used = 0;
+    uint64_t position = 0, number, used = 0;
     *next = from;
-    for (size_t length; (length = trace_read(&place, line, &number)); *next = number + 1) {
+    for (size_t length; (length = trace_read(&position, line, &number)); *next = number + 1) {
         if (number < from) continue;
         line[length++] = '\n';
         if (length > capacity - used) return used ? (int64_t)used : -ENOSPC;

@@ -82,7 +82,7 @@ static uint64_t *word_of(struct thread *self, uint32_t site) {
 static struct snap_counter *new_wide(void) {
     uint32_t id;
     do id = series_take(&wide);
-    while (id != SERIES_NONE && series_place(&wide, id).record == 0);
+    while (id != SERIES_NONE && series_slot(&wide, id).record == 0);
     return series_at(&wide, id);
 }
 

@@ -20,15 +20,15 @@
 enum { DESCRIPTORS = 1 << 16, STARTING = 256, INHERITED_MOST = 1024 };
 
 static struct series descriptors = {
-    .type = SNAP_BIRTH, .record_size = sizeof(struct snap_birth), .first_bits = 7, .limit = DESCRIPTORS};
+    .type = SNAP_ORIGIN, .record_size = sizeof(struct snap_origin), .first_bits = 7, .limit = DESCRIPTORS};
 static struct series threads = {
-    .type = SNAP_START, .record_size = sizeof(struct snap_birth), .first_bits = 6, .limit = THREAD_SLOTS};
+    .type = SNAP_START, .record_size = sizeof(struct snap_origin), .first_bits = 6, .limit = THREAD_SLOTS};
 static struct origins_thread starting[STARTING];
 
 /* --- records --- */
 
 /* The sections of a type leave no gap between them. */
-static struct snap_birth *origins_record_at(struct series *self, uint32_t id) {
+static struct snap_origin *origins_record_at(struct series *self, uint32_t id) {
     if (id >= self->limit) return NULL;
     if (!series_at(self, id))
         for (uint32_t first = 0; first <= id; first = 2 * first + (1u << self->first_bits))
@@ -37,21 +37,21 @@ static struct snap_birth *origins_record_at(struct series *self, uint32_t id) {
 }
 
 /* If a thread is killed in here, the sequence stays odd until the next write. */
-static void origins_write_record(struct snap_birth *record, const struct snap_birth *birth) {
+static void origins_write_record(struct snap_origin *record, const struct snap_origin *origin) {
     uint32_t sequence = os_load32(&record->sequence) | 1;
     __atomic_store_n(&record->sequence, sequence, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    record->kind = birth->kind;
-    record->key = birth->key;
-    __atomic_store_n(&record->site, birth->site, __ATOMIC_RELAXED);
-    record->birth_ns = birth->birth_ns;
-    record->device = birth->device;
-    record->inode = birth->inode;
+    record->kind = origin->kind;
+    record->key = origin->key;
+    __atomic_store_n(&record->site, origin->site, __ATOMIC_RELAXED);
+    record->birth_ns = origin->birth_ns;
+    record->device = origin->device;
+    record->inode = origin->inode;
     __atomic_store_n(&record->sequence, sequence + 1, __ATOMIC_RELEASE);
 }
 
 /* The site is untagged: with tags, each run would add a site for each stack. */
-static uint32_t site_of_birth(struct caller caller) { return stack_site(caller.slot, caller.address, caller.rbp); }
+static uint32_t site_of_origin(struct caller caller) { return stack_site(caller.slot, caller.address, caller.rbp); }
 
 /* --- descriptors --- */
 
@@ -64,23 +64,23 @@ static bool is_filtered(void) {
     return os_load32(&known) == FILTERED;
 }
 
-static void note_thing(struct snap_birth *birth, uint64_t device_major, uint32_t device_minor, uint64_t inode) {
-    birth->device = device_major << 32 | device_minor;
-    birth->inode = inode;
+static void note_thing(struct snap_origin *origin, uint64_t device_major, uint32_t device_minor, uint64_t inode) {
+    origin->device = device_major << 32 | device_minor;
+    origin->inode = inode;
 }
 
 /* What the kernel knows of a descriptor, without a question to a file server. Under a filter only fstat is left, which
  * may ask a server. So it is called only for a file that was just opened: its server has just answered. The server of a
  * copied descriptor may be dead. */
-static void look_at_descriptor(int fd, struct snap_birth *birth) {
+static void look_at_descriptor(int fd, struct snap_origin *origin) {
     struct statx st;
     struct stat plain;
     if (is_filtered()) {
-        bool just_opened = birth->kind != SNAP_BIRTH_COPY && birth->kind != SNAP_BIRTH_INHERITED;
+        bool just_opened = origin->kind != SNAP_ORIGIN_COPY && origin->kind != SNAP_ORIGIN_INHERITED;
         if (just_opened && os_stat_fd(fd, &plain) == 0)
-            note_thing(birth, major(plain.st_dev), minor(plain.st_dev), plain.st_ino);
+            note_thing(origin, major(plain.st_dev), minor(plain.st_dev), plain.st_ino);
     } else if (os_call(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) == 0) {
-        note_thing(birth, st.stx_dev_major, st.stx_dev_minor, st.stx_ino);
+        note_thing(origin, st.stx_dev_major, st.stx_dev_minor, st.stx_ino);
     }
 }
 
@@ -91,16 +91,16 @@ static bool is_wanted(void) {
     return ledger_is_ours() && !seal_is_set() && os_pid() == ledger_head->pid;
 }
 
-void origins_note(int fd, enum snap_birth_kind kind, struct caller caller) {
+void origins_note(int fd, enum snap_origin_kind kind, struct caller caller) {
     /* An alternate stack may have too little room for our frames. */
     if (fd < 0 || !is_wanted() || stack_is_alternate()) return;
-    struct snap_birth birth = {.kind = kind, .key = (uint32_t)fd, .birth_ns = os_now()};
-    struct snap_birth *record = origins_record_at(&descriptors, birth.key);
+    struct snap_origin origin = {.kind = kind, .key = (uint32_t)fd, .birth_ns = os_now()};
+    struct snap_origin *record = origins_record_at(&descriptors, origin.key);
     if (!record) return;
-    look_at_descriptor(fd, &birth);
+    look_at_descriptor(fd, &origin);
     enum pin pin = pin_begin(caller.slot);
-    birth.site = site_of_birth(caller);
-    origins_write_record(record, &birth);
+    origin.site = site_of_origin(caller);
+    origins_write_record(record, &origin);
     pin_end(pin);
 }
 
@@ -123,12 +123,12 @@ void origins_note_inherited(void) {
     if (!is_wanted()) return;
     os_each_name("/proc/self/fd", origins_take_number, &numbers);
     for (uint32_t i = 0; i < numbers.count; i++) {
-        struct snap_birth birth = {.kind = SNAP_BIRTH_INHERITED, .key = numbers.list[i], .birth_ns = os_now()};
-        if (os_call(SYS_fcntl, birth.key, F_GETFD) < 0) continue;
-        struct snap_birth *record = origins_record_at(&descriptors, birth.key);
+        struct snap_origin origin = {.kind = SNAP_ORIGIN_INHERITED, .key = numbers.list[i], .birth_ns = os_now()};
+        if (os_call(SYS_fcntl, origin.key, F_GETFD) < 0) continue;
+        struct snap_origin *record = origins_record_at(&descriptors, origin.key);
         if (!record) continue;
-        look_at_descriptor((int)birth.key, &birth);
-        origins_write_record(record, &birth);
+        look_at_descriptor((int)origin.key, &origin);
+        origins_write_record(record, &origin);
     }
 }
 
@@ -141,7 +141,7 @@ struct origins_thread *origins_expect(struct caller caller) {
         if (!__atomic_exchange_n(&starting[i].taken, 1, __ATOMIC_ACQ_REL)) thread = &starting[i];
     if (!thread) return NULL;
     enum pin pin = pin_begin(caller.slot);
-    __atomic_store_n(&thread->site, site_of_birth(caller), __ATOMIC_RELAXED);
+    __atomic_store_n(&thread->site, site_of_origin(caller), __ATOMIC_RELAXED);
     pin_end(pin);
     return thread;
 }
@@ -153,31 +153,31 @@ void origins_forget(struct origins_thread *thread) {
 
 void origins_arrive(struct origins_thread *thread) {
     uint32_t slot = ledger_is_ours() && !seal_is_set() ? thread_slot() : SNAP_THREAD_SHARED;
-    struct snap_birth *record = slot == SNAP_THREAD_SHARED ? NULL : origins_record_at(&threads, slot);
-    struct snap_birth birth = {.kind = SNAP_BIRTH_OF_THREAD, .site = thread->site, .birth_ns = os_now()};
+    struct snap_origin *record = slot == SNAP_THREAD_SHARED ? NULL : origins_record_at(&threads, slot);
+    struct snap_origin origin = {.kind = SNAP_ORIGIN_OF_THREAD, .site = thread->site, .birth_ns = os_now()};
     if (record) {
-        birth.key = os_tid();
-        origins_write_record(record, &birth);
+        origin.key = os_tid();
+        origins_write_record(record, &origin);
     }
     origins_forget(thread);
 }
 
 /* False: there is no record, or a thread writes to it now. */
-static bool read_record(const struct snap_birth *record, struct snap_birth *out) {
+static bool read_record(const struct snap_origin *record, struct snap_origin *out) {
     uint32_t sequence = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE);
     *out = *record;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return out->kind && !(sequence & 1) && os_load32(&record->sequence) == sequence;
 }
 
-bool origins_of_descriptor(uint32_t fd, struct snap_birth *out) {
-    const struct snap_birth *record = fd < descriptors.limit ? series_at(&descriptors, fd) : NULL;
+bool origins_of_descriptor(uint32_t fd, struct snap_origin *out) {
+    const struct snap_origin *record = fd < descriptors.limit ? series_at(&descriptors, fd) : NULL;
     return record && read_record(record, out);
 }
 
-bool origins_of_thread(uint32_t tid, struct snap_birth *out) {
+bool origins_of_thread(uint32_t tid, struct snap_origin *out) {
     for (uint32_t slot = 0; slot < threads.limit; slot++) {
-        const struct snap_birth *record = series_at(&threads, slot);
+        const struct snap_origin *record = series_at(&threads, slot);
         if (!record) return false;
         if (os_load32(&record->key) == tid && read_record(record, out)) return true;
     }
@@ -186,7 +186,7 @@ bool origins_of_thread(uint32_t tid, struct snap_birth *out) {
 
 static void visit_series(const struct series *self, void (*visit)(uint32_t site)) {
     for (uint32_t id = 0; id < self->limit; id++) {
-        const struct snap_birth *record = series_at(self, id);
+        const struct snap_origin *record = series_at(self, id);
         if (!record) return;
         uint32_t site = os_load32(&record->site);
         if (site) visit(site);

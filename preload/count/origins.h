@@ -1,6 +1,6 @@
 /* origins.h — the call stack that opened a descriptor or started a thread. Reports of what a process left behind use
  * it.
- * In: successful calls of the program. Out: a record in the ledger (snap_birth), by the number of the descriptor or by
+ * In: successful calls of the program. Out: a record in the ledger (snap_origin), by the number of the descriptor or by
  * the slot of the thread. A newer record replaces the older one, so closing needs no hook. Records are hints, which a
  * reader compares with /proc: a record may be missing. No lock except to make room. Any thread and any signal handler
  * may call while the process is tracked. */
@@ -16,7 +16,7 @@
 #pragma GCC visibility push(hidden)
 
 /* The descriptor was opened just now. */
-void origins_note(int fd, enum snap_birth_kind kind, struct caller caller);
+void origins_note(int fd, enum snap_origin_kind kind, struct caller caller);
 
 /* At the beginning of a ledger: notes the descriptors that are open already. A parent opened them, or this process
  * before exec. Standard input, output and error are left out: nearly all processes inherit them. */
@@ -34,8 +34,8 @@ void origins_forget(struct origins_thread *thread);
 void origins_arrive(struct origins_thread *thread);
 
 /* The newest record of a descriptor, or of a thread of this process. False: there is none. */
-bool origins_of_descriptor(uint32_t fd, struct snap_birth *out);
-bool origins_of_thread(uint32_t tid, struct snap_birth *out);
+bool origins_of_descriptor(uint32_t fd, struct snap_origin *out);
+bool origins_of_thread(uint32_t tid, struct snap_origin *out);
 
 /* Calls visit for each site in use here. The caller makes sure that no thread is about to use another one (fold.h). */
 void origins_sites(void (*visit)(uint32_t site));

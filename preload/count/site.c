@@ -250,9 +250,9 @@ uint32_t site_of_mapping(struct caller caller) { return site_that_stays(caller, 
 
 uint32_t site_of_call(struct caller caller) { return site_that_stays(caller, false); }
 
-uint32_t site_of_place(uintptr_t address) {
+uint32_t site_of_address(uintptr_t address) {
     enum pin pin = pin_begin(CALLER.slot);
-    uint32_t site = sample_here && !sample_bytes ? sample_here : stack_site_of_place(address);
+    uint32_t site = sample_here && !sample_bytes ? sample_here : stack_site_of_address(address);
     ids_add(&mapping_sites, site);
     pin_end(pin);
     return site;

@@ -27,7 +27,7 @@ bool site_is_of_mapping(uint32_t site);
 /* As site_of_mapping, but without a tag: for events that keep their tag elsewhere. */
 uint32_t site_of_call(struct caller caller);
 /* As site_of_call, for a call from `address` at another time. 0: that stack is not known. */
-uint32_t site_of_place(uintptr_t address);
+uint32_t site_of_address(uintptr_t address);
 /* The site stays, even if nothing is counted there. */
 void site_keep(uint32_t site);
 /* The innermost native address in a site's stack for which `skip` is false; if there is none, the innermost of all. 0:

@@ -1,4 +1,4 @@
-/* cuda_captures.c — see cuda_captures.h. A capture is identified by its place in the list, not only by its number: the
+/* cuda_captures.c — see cuda_captures.h. A capture is identified by its slot in the list, not only by its number: the
  * end of a stream that was not in capture fails, and must not end another capture. When a stream is destroyed, its
  * captures no longer have its name: after the driver's call another stream may have that name. Default streams of
  * threads share one name. They are told apart by the thread, and only the thread itself can use that name. A capture
@@ -154,17 +154,17 @@ uint64_t cuda_captures_of_context(cuda_handle context) {
     return find_locked(is_of_context, (struct capture){.target = {.context = context}});
 }
 
-void cuda_captures_leave(uint64_t places, bool leave) {
-    if (!places || !lock_wait(&changing)) return;
+void cuda_captures_leave(uint64_t slots, bool leave) {
+    if (!slots || !lock_wait(&changing)) return;
     for (int i = 0; i < CAPTURES_MOST; i++)
-        if (places >> i & 1) captures[i].left = leave;
+        if (slots >> i & 1) captures[i].left = leave;
     lock_let_go(&changing);
 }
 
-void cuda_captures_ended(uint64_t places) {
-    if (!places || !lock_wait(&changing)) return;
+void cuda_captures_ended(uint64_t slots) {
+    if (!slots || !lock_wait(&changing)) return;
     for (int i = 0; i < CAPTURES_MOST; i++)
-        if (places >> i & 1 && captures[i].stream) {
+        if (slots >> i & 1 && captures[i].stream) {
             captures[i] = (struct capture){0};
             add_to_count(-1);
         }

@@ -18,7 +18,7 @@ bool cuda_captures_any(void);
  * must not be asked. */
 bool cuda_captures_hold_off(void);
 void cuda_captures_go_on(void);
-/* Call it before the driver begins a capture. Returns the capture's place in the list, one bit; 0: there was no room.
+/* Call it before the driver begins a capture. Returns the capture's slot in the list, one bit; 0: there was no room.
  * It waits, a second at most, while a thread is between the two calls above. If the driver's wait lasts longer (a
  * kernel does not end), it began long before the capture and does not break it. */
 uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_target *target);
@@ -29,13 +29,13 @@ void cuda_captures_never_began(uint64_t where);
 /* The number of the capture that began on the stream and goes on. A capture of another stream that only drew this one
  * in does not count. 0: there is none. */
 uint32_t cuda_captures_find(cuda_handle stream);
-/* of_stream, of_context: before the driver ends a stream's capture, the stream or the context: the places of the
+/* of_stream, of_context: before the driver ends a stream's capture, the stream or the context: the slots of the
  * captures that would end, one bit each. ended: they have ended. */
 uint64_t cuda_captures_of_stream(cuda_handle stream);
 uint64_t cuda_captures_of_context(cuda_handle context);
-void cuda_captures_ended(uint64_t places);
+void cuda_captures_ended(uint64_t slots);
 /* Before their stream is destroyed, the captures lose its name. If that fails, they get the name back. */
-void cuda_captures_leave(uint64_t places, bool leave);
+void cuda_captures_leave(uint64_t slots, bool leave);
 
 #pragma GCC visibility pop
 

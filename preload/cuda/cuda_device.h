@@ -17,9 +17,9 @@ struct cuda_target {
     uint32_t device;     /* 0 if it is unknown */
 };
 
-/* The place of the calling thread. */
+/* The target of the calling thread. */
 struct cuda_target cuda_device_now(void);
-/* The place of a context. The thread's own context does not change. */
+/* The target of a context. The thread's own context does not change. */
 struct cuda_target cuda_device_in(cuda_handle context);
 /* The device whose pool a stream allocates from. */
 uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now);

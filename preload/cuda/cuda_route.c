@@ -149,7 +149,7 @@ static struct binding *make_bindings(uint32_t level) {
                : none;
 }
 
-static uint64_t binding_place(const struct binding *like, uint32_t level, uint32_t step) {
+static uint64_t binding_slot(const struct binding *like, uint32_t level, uint32_t step) {
     uint64_t hash = (like->caller ^ (uintptr_t)like->name << 32) * 0x9E3779B97F4A7C15u >> 40;
     return (hash + step) & (((uint64_t)FIRST_BINDINGS << 2 * level) - 1);
 }
@@ -168,26 +168,26 @@ static bool find_binding(struct binding *self) {
     const struct binding *all;
     for (uint32_t level = 0; level < BINDING_LEVELS && (all = bindings_of(level)); level++)
         for (uint32_t step = 0; step < BINDING_REACH; step++)
-            if (likely(is_bound(&all[binding_place(self, level, step)], self, &self->real))) return true;
+            if (likely(is_bound(&all[binding_slot(self, level, step)], self, &self->real))) return true;
     return false;
 }
 
 /* An empty entry, or one from before an unloading. If there is none, a newer binding takes the place of an older one.
  */
-static struct binding *place_for(const struct binding *is) {
+static struct binding *slot_for_binding(const struct binding *is) {
     struct binding *all;
     for (uint32_t level = 0; level < BINDING_LEVELS; level++) {
         if (!(all = bindings_of(level)) && !(all = make_bindings(level))) break;
         for (uint32_t step = 0; step < BINDING_REACH; step++) {
-            struct binding *at = &all[binding_place(is, level, step)];
+            struct binding *at = &all[binding_slot(is, level, step)];
             if (os_load32(&at->generation) != is->generation) return at;
         }
     }
-    return &first_bindings[binding_place(is, 0, 0)];
+    return &first_bindings[binding_slot(is, 0, 0)];
 }
 
 static void remember(const struct binding *is) {
-    struct binding *to = place_for(is);
+    struct binding *to = slot_for_binding(is);
     uint32_t sequence = os_load32(&to->sequence);
     if (sequence & 1 ||
         !__atomic_compare_exchange_n(&to->sequence, &sequence, sequence + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))

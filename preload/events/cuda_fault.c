@@ -83,14 +83,14 @@ static void add_owner(struct stowed *self, const struct vram_stowed *block) {
 
 static void add_stowed(const struct vram_stowed *block, void *context) {
     struct stowed *self = context;
-    uint32_t place = self->block_count;
+    uint32_t at = self->block_count;
     self->bytes += block->bytes;
     add_owner(self, block);
-    while (place && self->blocks[place - 1].bytes < block->bytes) place--;
-    if (place == BLOCKS_TOLD) return;
+    while (at && self->blocks[at - 1].bytes < block->bytes) at--;
+    if (at == BLOCKS_TOLD) return;
     if (self->block_count < BLOCKS_TOLD) self->block_count++;
-    memmove(&self->blocks[place + 1], &self->blocks[place], (self->block_count - 1 - place) * sizeof *self->blocks);
-    self->blocks[place] = *block;
+    memmove(&self->blocks[at + 1], &self->blocks[at], (self->block_count - 1 - at) * sizeof *self->blocks);
+    self->blocks[at] = *block;
 }
 
 /* --- the records --- */
@@ -98,13 +98,13 @@ static void add_stowed(const struct vram_stowed *block, void *context) {
 static uint32_t tagged(uint32_t site, uint32_t tag) { return site && tag ? site_tagged(site, tag) : site; }
 
 static void record(struct snap_misuse *what, uint32_t made, uint32_t made_tag, uint32_t by, uint32_t now) {
-    const uint32_t sites[SNAP_MISUSE_PLACES] = {
+    const uint32_t sites[SNAP_MISUSE_SITES] = {
         [SNAP_MISUSE_ALLOCATED] = tagged(made, made_tag), [SNAP_MISUSE_FREED_FIRST] = by, [SNAP_MISUSE_NOW] = now};
     what->call = SNAP_MISUSE_END;
     what->thread = thread_slot();
-    for (int i = 0; i < SNAP_MISUSE_PLACES; i++) {
+    for (int i = 0; i < SNAP_MISUSE_SITES; i++) {
         if (sites[i]) site_keep(sites[i]);
-        what->places[i].site = sites[i];
+        what->sites[i].site = sites[i];
     }
     misuse_records_write(misuse_records_next(), what);
 }

@@ -120,13 +120,13 @@ HOOK_ENTRY(thrd_create)
 /* This must not begin a ledger: a forked child that only execs never has one. */
 static bool is_seen(void) { return tracked_page.stage == TRACKED_YES; }
 
-static int hook_files_note(int fd, enum snap_birth_kind kind, struct caller caller) {
+static int hook_files_note(int fd, enum snap_origin_kind kind, struct caller caller) {
     if (fd >= 0 && is_seen()) origins_note(fd, kind, caller);
     return fd;
 }
 
 #define OPENS(kind, name, parameters, arguments)                                                                       \
-    int hook_##name parameters { return hook_files_note(HOOK_NEXT(name) arguments, SNAP_BIRTH_##kind, CALLER); }
+    int hook_##name parameters { return hook_files_note(HOOK_NEXT(name) arguments, SNAP_ORIGIN_##kind, CALLER); }
 
 static int asked(long result) {
     if (result < 0) errno = (int)-result;
@@ -137,7 +137,7 @@ static int asked(long result) {
 #define OPENS_SINCE_2_36(kind, name, parameters, ...)                                                                  \
     int hook_##name parameters {                                                                                       \
         int opened = HOOK_NEXT(name) ? HOOK_NEXT(name)(__VA_ARGS__) : asked(os_call(SYS_##name, __VA_ARGS__));         \
-        return hook_files_note(opened, SNAP_BIRTH_##kind, CALLER);                                                     \
+        return hook_files_note(opened, SNAP_ORIGIN_##kind, CALLER);                                                    \
     }
 
 /* The mode is there if the flags need it; else its value is ignored. */
@@ -147,7 +147,7 @@ static int asked(long result) {
         va_start(list, flags);                                                                                         \
         mode_t mode = va_arg(list, mode_t);                                                                            \
         va_end(list);                                                                                                  \
-        return hook_files_note(HOOK_NEXT(name)(__VA_ARGS__, mode), SNAP_BIRTH_FILE, CALLER);                           \
+        return hook_files_note(HOOK_NEXT(name)(__VA_ARGS__, mode), SNAP_ORIGIN_FILE, CALLER);                          \
     }
 
 OPENS_WITH_MODE(open, (const char *path, int flags, ...), path, flags)
@@ -199,12 +199,12 @@ mqd_t hook_mq_open(const char *name, int flags, ...) {
     mode_t mode = va_arg(list, mode_t);
     struct mq_attr *attributes = va_arg(list, struct mq_attr *);
     va_end(list);
-    return hook_files_note(HOOK_NEXT(mq_open)(name, flags, mode, attributes), SNAP_BIRTH_FILE, CALLER);
+    return hook_files_note(HOOK_NEXT(mq_open)(name, flags, mode, attributes), SNAP_ORIGIN_FILE, CALLER);
 }
 
 int hook_signalfd(int fd, const sigset_t *mask, int flags) {
     int result = HOOK_NEXT(signalfd)(fd, mask, flags);
-    return fd < 0 ? hook_files_note(result, SNAP_BIRTH_OTHER, CALLER) : result;
+    return fd < 0 ? hook_files_note(result, SNAP_ORIGIN_OTHER, CALLER) : result;
 }
 
 #define COPIES_OR_NOT(name)                                                                                            \
@@ -215,7 +215,7 @@ int hook_signalfd(int fd, const sigset_t *mask, int flags) {
         va_end(list);                                                                                                  \
         int result = HOOK_NEXT(name)(fd, command, argument);                                                           \
         bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;                                                \
-        return copies ? hook_files_note(result, SNAP_BIRTH_COPY, CALLER) : result;                                     \
+        return copies ? hook_files_note(result, SNAP_ORIGIN_COPY, CALLER) : result;                                    \
     }
 
 COPIES_OR_NOT(fcntl)
@@ -224,40 +224,40 @@ COPIES_OR_NOT(__fcntl)
 
 /* --- two descriptors, and descriptors behind a stream --- */
 
-static int note_both(int result, const int fds[2], enum snap_birth_kind kind, struct caller caller) {
+static int note_both(int result, const int fds[2], enum snap_origin_kind kind, struct caller caller) {
     for (int i = 0; i < 2 && !result && is_seen(); i++) origins_note(fds[i], kind, caller);
     return result;
 }
 
-int hook_pipe(int fds[2]) { return note_both(HOOK_NEXT(pipe)(fds), fds, SNAP_BIRTH_PIPE, CALLER); }
+int hook_pipe(int fds[2]) { return note_both(HOOK_NEXT(pipe)(fds), fds, SNAP_ORIGIN_PIPE, CALLER); }
 
-int hook_pipe2(int fds[2], int flags) { return note_both(HOOK_NEXT(pipe2)(fds, flags), fds, SNAP_BIRTH_PIPE, CALLER); }
+int hook_pipe2(int fds[2], int flags) { return note_both(HOOK_NEXT(pipe2)(fds, flags), fds, SNAP_ORIGIN_PIPE, CALLER); }
 
-int hook___pipe(int fds[2]) { return note_both(HOOK_NEXT(__pipe)(fds), fds, SNAP_BIRTH_PIPE, CALLER); }
+int hook___pipe(int fds[2]) { return note_both(HOOK_NEXT(__pipe)(fds), fds, SNAP_ORIGIN_PIPE, CALLER); }
 
 int hook_openpty(int *main, int *side, char *name, const struct termios *termios, const struct winsize *size) {
     int result = HOOK_NEXT(openpty)(main, side, name, termios, size);
-    return result ? result : note_both(0, (int[]){*main, *side}, SNAP_BIRTH_FILE, CALLER);
+    return result ? result : note_both(0, (int[]){*main, *side}, SNAP_ORIGIN_FILE, CALLER);
 }
 
 /* Only the parent notes it: the child has the descriptor only as its standard ones. */
 pid_t hook_forkpty(int *main, char *name, const struct termios *termios, const struct winsize *size) {
     pid_t pid = HOOK_NEXT(forkpty)(main, name, termios, size);
-    if (pid > 0) hook_files_note(*main, SNAP_BIRTH_FILE, CALLER);
+    if (pid > 0) hook_files_note(*main, SNAP_ORIGIN_FILE, CALLER);
     return pid;
 }
 
 int hook_socketpair(int domain, int type, int protocol, int fds[2]) {
-    return note_both(HOOK_NEXT(socketpair)(domain, type, protocol, fds), fds, SNAP_BIRTH_SOCKET, CALLER);
+    return note_both(HOOK_NEXT(socketpair)(domain, type, protocol, fds), fds, SNAP_ORIGIN_SOCKET, CALLER);
 }
 
-static FILE *note_stream(FILE *stream, enum snap_birth_kind kind, struct caller caller) {
+static FILE *note_stream(FILE *stream, enum snap_origin_kind kind, struct caller caller) {
     if (stream && is_seen()) origins_note(LIBC(fileno_unlocked)(stream), kind, caller);
     return stream;
 }
 
 #define OPENS_STREAM(kind, name, parameters, arguments)                                                                \
-    FILE *hook_##name parameters { return note_stream(HOOK_NEXT(name) arguments, SNAP_BIRTH_##kind, CALLER); }
+    FILE *hook_##name parameters { return note_stream(HOOK_NEXT(name) arguments, SNAP_ORIGIN_##kind, CALLER); }
 
 OPENS_STREAM(FILE, fopen, (const char *path, const char *mode), (path, mode))
 OPENS_STREAM(FILE, fopen64, (const char *path, const char *mode), (path, mode))
@@ -270,7 +270,7 @@ OPENS_STREAM(PIPE, popen, (const char *command, const char *mode), (command, mod
 
 DIR *hook_opendir(const char *path) {
     DIR *folder = HOOK_NEXT(opendir)(path);
-    if (folder && is_seen()) origins_note(LIBC(dirfd)(folder), SNAP_BIRTH_FILE, CALLER);
+    if (folder && is_seen()) origins_note(LIBC(dirfd)(folder), SNAP_ORIGIN_FILE, CALLER);
     return folder;
 }
 

@@ -27,7 +27,7 @@ static bool make_segment(struct series *self, uint32_t k) {
 }
 
 bool series_reserve(struct series *self, uint32_t id) {
-    uint32_t k = series_place(self, id).segment;
+    uint32_t k = series_slot(self, id).segment;
     if (id >= self->limit || k >= SERIES_SEGMENTS) return false;
     if (likely(__atomic_load_n(&self->segments[k], __ATOMIC_ACQUIRE)) || make_segment(self, k)) return true;
     ledger_lost(SNAP_LOST_FILE);
@@ -40,7 +40,7 @@ uint32_t series_take_run(struct series *self, uint32_t count) {
     do {
         if (next + 2 * (uint64_t)count > self->limit || !ledger_is_ours() || !series_reserve(self, (uint32_t)next))
             return SERIES_NONE;
-        k = series_place(self, (uint32_t)next).segment;
+        k = series_slot(self, (uint32_t)next).segment;
         first = next;
         if (next + count > segment_first(self, k + 1)) { /* the records do not fit into the rest of their segment */
             first = segment_first(self, ++k);
@@ -57,8 +57,8 @@ uint32_t series_take(struct series *self) {
     do
         if (next >= self->limit || !ledger_is_ours() || !series_reserve(self, (uint32_t)next)) return SERIES_NONE;
     while (!__atomic_compare_exchange_n(&self->next, &next, next + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    struct series_place place = series_place(self, (uint32_t)next);
-    os_raise(&self->sections[place.segment]->count, place.record + 1);
+    struct series_slot slot = series_slot(self, (uint32_t)next);
+    os_raise(&self->sections[slot.segment]->count, slot.record + 1);
     return (uint32_t)next;
 }
 

@@ -34,21 +34,21 @@ uint32_t series_take_run(struct series *self, uint32_t count);
 
 /* Where a record lies. Segment k holds 2^k times as many records as the first. So the highest bit of `position` gives
  * the segment, and the other bits the record in it. */
-struct series_place {
+struct series_slot {
     uint32_t segment, record;
 };
-static inline struct series_place series_place(const struct series *self, uint32_t id) {
+static inline struct series_slot series_slot(const struct series *self, uint32_t id) {
     uint64_t position = (uint64_t)id + (1u << self->first_bits);
     uint32_t highest = 63u - (uint32_t)__builtin_clzll(position);
-    return (struct series_place){highest - self->first_bits, (uint32_t)(position ^ (uint64_t)1 << highest)};
+    return (struct series_slot){highest - self->first_bits, (uint32_t)(position ^ (uint64_t)1 << highest)};
 }
 
 /* The record of an id; NULL: no memory was made for it. */
 static inline void *series_at(const struct series *self, uint32_t id) {
-    struct series_place place = series_place(self, id);
-    if (unlikely(place.segment >= SERIES_SEGMENTS)) return NULL;
-    char *segment = __atomic_load_n(&self->segments[place.segment], __ATOMIC_ACQUIRE);
-    return likely(segment) ? segment + (size_t)place.record * self->record_size : NULL;
+    struct series_slot slot = series_slot(self, id);
+    if (unlikely(slot.segment >= SERIES_SEGMENTS)) return NULL;
+    char *segment = __atomic_load_n(&self->segments[slot.segment], __ATOMIC_ACQUIRE);
+    return likely(segment) ? segment + (size_t)slot.record * self->record_size : NULL;
 }
 
 /* The id of a record in this series; SERIES_NONE: it is not in this series. */

@@ -19,14 +19,14 @@ static struct {
 static char *trace_bytes_of(struct snap_ring *ring) { return (char *)(ring + 1); }
 
 static void trace_put(uint64_t position, const void *from, size_t length) {
-    size_t place = position % TRACE_SIZE, first = TRACE_SIZE - place < length ? TRACE_SIZE - place : length;
-    memcpy(trace_bytes_of(trace.ring) + place, from, first);
+    size_t offset = position % TRACE_SIZE, first = TRACE_SIZE - offset < length ? TRACE_SIZE - offset : length;
+    memcpy(trace_bytes_of(trace.ring) + offset, from, first);
     memcpy(trace_bytes_of(trace.ring), (const char *)from + first, length - first);
 }
 
 static void get(uint64_t position, void *to, size_t length) {
-    size_t place = position % TRACE_SIZE, first = TRACE_SIZE - place < length ? TRACE_SIZE - place : length;
-    memcpy(to, trace_bytes_of(trace.ring) + place, first);
+    size_t offset = position % TRACE_SIZE, first = TRACE_SIZE - offset < length ? TRACE_SIZE - offset : length;
+    memcpy(to, trace_bytes_of(trace.ring) + offset, first);
     memcpy((char *)to + first, trace_bytes_of(trace.ring), length - first);
 }
 
@@ -135,22 +135,22 @@ int trace_add_foreign(const char *text, size_t length) {
     return trace_add(object.at, object.length);
 }
 
-static size_t read_locked(uint64_t *place, char *to, uint64_t *number) {
+static size_t read_locked(uint64_t *position, char *to, uint64_t *number) {
     struct snap_line head;
     uint64_t start = os_load(&trace.ring->start), end = os_load(&trace.ring->end);
-    if (*place < start) *place = start;
-    if (*place >= end || !head_at(*place, &head)) return 0;
-    get(*place + sizeof head, to, head.length);
+    if (*position < start) *position = start;
+    if (*position >= end || !head_at(*position, &head)) return 0;
+    get(*position + sizeof head, to, head.length);
     if (head.check != snap_line_check(head.number, to, head.length)) return 0;
-    *place += trace_size_of(head.length);
+    *position += trace_size_of(head.length);
     *number = head.number;
     return head.length;
 }
 
-size_t trace_read(uint64_t *place, char *to, uint64_t *number) {
+size_t trace_read(uint64_t *position, char *to, uint64_t *number) {
     size_t length = 0;
     if (!ledger_is_ours() || !lock_wait(&trace.lock)) return 0;
-    if (trace.ring) length = read_locked(place, to, number);
+    if (trace.ring) length = read_locked(position, to, number);
     lock_let_go(&trace.lock);
     return length;
 }

@@ -25,9 +25,9 @@ void trace_add_line(struct line *line);
 /* Adds any text. -EINVAL: it is no object, or has members that only memstow may set. */
 int trace_add_foreign(const char *text, size_t length);
 
-/* Reads the line at *place, or the oldest one that is left, and moves on. Begin with 0. Returns its length, and its
+/* Reads the line at *position, or the oldest one that is left, and moves on. Begin with 0. Returns its length, and its
  * number; 0: there is no line. `to` must hold SNAP_LINE_MOST bytes. */
-size_t trace_read(uint64_t *place, char *to, uint64_t *number);
+size_t trace_read(uint64_t *position, char *to, uint64_t *number);
 
 /* In a forked child: the trace begins anew. */
 void trace_abandon(void);

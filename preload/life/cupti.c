@@ -12,7 +12,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-EXPORTED int memstow_cupti_begin(uint32_t seam, struct cupti_place *out) {
+EXPORTED int memstow_cupti_begin(uint32_t seam, struct cupti_sections *out) {
     if (seam != CUPTI_SEAM || !process_tracked()) return -EINVAL; /* a forked child has a ledger of its own */
     out->head = ledger_section(SNAP_CUPTI, sizeof *out->head, 1, 0);
     out->differences = ledger_section(SNAP_CUPTI_BLOCK, sizeof *out->differences, SNAP_CUPTI_BLOCKS, 0);

@@ -10,14 +10,14 @@
 
 enum { CUPTI_SEAM = 2 };
 
-struct cupti_place {
+struct cupti_sections {
     struct snap_cupti *head;
     struct snap_cupti_block *differences; /* SNAP_CUPTI_BLOCKS of them */
 };
 
 /* Makes the sections in the present ledger, once for a process. 0; -EINVAL: another interface version, or there is no
  * ledger; -ENOMEM: there is no room. */
-int memstow_cupti_begin(uint32_t seam, struct cupti_place *out);
+int memstow_cupti_begin(uint32_t seam, struct cupti_sections *out);
 
 /* Calls visit for a copy of each block that CUPTI can know, in no order. In CUDA_ADDRESS: device, pool, managed and
  * pinned memory, and pools that the program made. In CUDA_PHYSICAL and the like: physical memory, its mappings and

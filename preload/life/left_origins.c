@@ -93,34 +93,34 @@ static void describe(uint32_t site, char *to, size_t capacity) {
 
 /* --- the answers --- */
 
-static void tell(const struct snap_birth *birth, struct shutdown_birth *out) {
+static void tell(const struct snap_origin *origin, struct shutdown_origin *out) {
     uint64_t now = os_now();
-    out->inherited = birth->kind == SNAP_BIRTH_INHERITED;
-    out->age_ns = now > birth->birth_ns ? now - birth->birth_ns : 0;
-    describe(birth->site, out->by, sizeof out->by);
+    out->inherited = origin->kind == SNAP_ORIGIN_INHERITED;
+    out->age_ns = now > origin->birth_ns ? now - origin->birth_ns : 0;
+    describe(origin->site, out->by, sizeof out->by);
 }
 
 /* The noted descriptor may have been closed unseen, and another descriptor may have its number. Device and inode decide
  * whether it is the same; if they are unknown, the kind does. tools/watch/origins.c has the same rule. */
-static bool is_same(const struct snap_birth *birth, const struct shutdown_descriptor *what) {
-    if (birth->inode || birth->device) return birth->inode == what->inode && birth->device == what->device;
-    if (birth->kind == SNAP_BIRTH_COPY || birth->kind == SNAP_BIRTH_INHERITED) return true;
-    return (what->kind == HANDLE_SOCKET) == (birth->kind == SNAP_BIRTH_SOCKET);
+static bool is_same(const struct snap_origin *origin, const struct shutdown_descriptor *what) {
+    if (origin->inode || origin->device) return origin->inode == what->inode && origin->device == what->device;
+    if (origin->kind == SNAP_ORIGIN_COPY || origin->kind == SNAP_ORIGIN_INHERITED) return true;
+    return (what->kind == HANDLE_SOCKET) == (origin->kind == SNAP_ORIGIN_SOCKET);
 }
 
-static bool of_descriptor(const struct shutdown_descriptor *what, struct shutdown_birth *out) {
-    struct snap_birth birth;
-    if (!origins_of_descriptor(what->fd, &birth) || !is_same(&birth, what)) return false;
-    tell(&birth, out);
+static bool of_descriptor(const struct shutdown_descriptor *what, struct shutdown_origin *out) {
+    struct snap_origin origin;
+    if (!origins_of_descriptor(what->fd, &origin) || !is_same(&origin, what)) return false;
+    tell(&origin, out);
     return true;
 }
 
 /* After a thread has ended, another thread may get its id. So a record that is older than the thread belongs to an
  * earlier thread. */
-static bool of_thread(uint32_t tid, uint64_t age_ns, struct shutdown_birth *out) {
-    struct snap_birth birth;
-    if (!origins_of_thread(tid, &birth)) return false;
-    tell(&birth, out);
+static bool of_thread(uint32_t tid, uint64_t age_ns, struct shutdown_origin *out) {
+    struct snap_origin origin;
+    if (!origins_of_thread(tid, &origin)) return false;
+    tell(&origin, out);
     return out->age_ns <= age_ns + TICK_NS;
 }
 

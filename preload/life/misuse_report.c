@@ -31,7 +31,7 @@ static void put_hex(struct notice *self, uint64_t number) {
 }
 
 /* Writes the file and the address in it, as addr2line takes them. */
-static void put_place(struct notice *self, const char *what, uintptr_t address) {
+static void put_address(struct notice *self, const char *what, uintptr_t address) {
     struct dl_find_object object;
     if (!address) return;
     notice_put(self, what);
@@ -64,9 +64,9 @@ static void write_line(const struct snap_misuse *record, uintptr_t allocated, ui
     put_size(&line, record->size);
     notice_put(&line, "at ");
     put_hex(&line, record->address);
-    put_place(&line, ", allocated by ", allocated);
-    put_place(&line, ", first freed by ", freed);
-    put_place(&line, again ? ", freed again by " : ", found when passed to free or realloc by ", now);
+    put_address(&line, ", allocated by ", allocated);
+    put_address(&line, ", first freed by ", freed);
+    put_address(&line, again ? ", freed again by " : ", found when passed to free or realloc by ", now);
     if (record->call == SNAP_MISUSE_END) notice_put(&line, ", found at the end of the process");
     if (*ledger_path()) {
         notice_put(&line, "; stacks: memstow report ");
@@ -99,9 +99,9 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
     if (misuse->harmless) record.flags |= SNAP_MISUSE_HARMLESS;
     if (site && misuse->kind == SNAP_MISUSE_FREED && site_free_count()) record.flags |= SNAP_MISUSE_UNSURE;
     if (site) site_keep(site);
-    record.places[SNAP_MISUSE_ALLOCATED].site = site;
-    record.places[SNAP_MISUSE_FREED_FIRST].site = freed ? site_of_place(freed) : SNAP_SITE_UNKNOWN;
-    record.places[SNAP_MISUSE_NOW].site = now;
+    record.sites[SNAP_MISUSE_ALLOCATED].site = site;
+    record.sites[SNAP_MISUSE_FREED_FIRST].site = freed ? site_of_address(freed) : SNAP_SITE_UNKNOWN;
+    record.sites[SNAP_MISUSE_NOW].site = now;
     misuse_records_write(number, &record);
     if (number < LINES_MOST && !seal_is_set())
         write_line(&record, site ? site_caller(site, symbol_is_in_libc) : 0, freed, caller.address);

@@ -62,7 +62,7 @@ void *os_map(size_t length) { return map(0, length, PROT_READ | PROT_WRITE); }
 static uintptr_t area_ends[3];
 
 /* The address to ask the kernel for; 0: any. */
-static uintptr_t place_apart(size_t length, size_t align) {
+static uintptr_t address_apart(size_t length, size_t align) {
     uint32_t i = align <= OS_PAGE ? 0 : align <= 256 * 1024 ? 1 : 2;
     uintptr_t here = (uintptr_t)area_ends & ~(AREA - 1), seen = __atomic_load_n(&area_ends[i], __ATOMIC_RELAXED), start;
     if (here / AREA < 5) return 0;
@@ -73,13 +73,13 @@ static uintptr_t place_apart(size_t length, size_t align) {
 }
 
 void *os_map_apart(size_t length, size_t align) {
-    void *at = map(place_apart(length, align), length, PROT_READ | PROT_WRITE);
+    void *at = map(address_apart(length, align), length, PROT_READ | PROT_WRITE);
     if (!at || (uintptr_t)at % align == 0) return at;
     os_unmap(at, length);
     return NULL;
 }
 
-void *os_reserve_apart(size_t length) { return map(place_apart(length, OS_PAGE), length, PROT_NONE); }
+void *os_reserve_apart(size_t length) { return map(address_apart(length, OS_PAGE), length, PROT_NONE); }
 
 long os_map_file(void *at, size_t length, int fd, uint64_t offset) {
     long got = os_call(SYS_mmap, at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset);

@@ -176,9 +176,9 @@ enum snap_type {
     SNAP_CUDA_SITE,   /* snap_cuda_site */
     SNAP_CUDA_BLOCK,  /* snap_cuda_block: empty slots have state 0 */
     SNAP_SERIES = 40, /* packed: readings before this one (docs/format.md); snapshot only */
-    /* snap_birth: descriptors, by number; ledger only, like START; `count` of both is not maintained */
-    SNAP_BIRTH = 41,
-    SNAP_START = 42,  /* snap_birth: threads, by slot */
+    /* snap_origin: descriptors, by number; ledger only, like START; `count` of both is not maintained */
+    SNAP_ORIGIN = 41,
+    SNAP_START = 42,  /* snap_origin: threads, by slot */
     SNAP_MISUSE = 43, /* snap_misuse: double frees and overwritten headers; empty records have kind 0 */
     SNAP_CUPTI = 48,  /* one snap_cupti: exists if the comparison with CUPTI was requested and CUDA was used */
     SNAP_CUPTI_BLOCK, /* snap_cupti_block: empty slots have state 0 */
@@ -378,18 +378,18 @@ struct snap_mapping {
 
 /* Where a descriptor was last opened, or a thread last started. It may be gone by now, and another one, which nobody
  * saw, may have its number. */
-enum snap_birth_kind {
-    SNAP_BIRTH_FILE = 1,
-    SNAP_BIRTH_SOCKET = 2,
-    SNAP_BIRTH_PIPE = 3,
-    SNAP_BIRTH_OTHER = 4,
-    SNAP_BIRTH_COPY = 5, /* a copy of another descriptor, of any kind */
-    SNAP_BIRTH_OF_THREAD = 6,
-    SNAP_BIRTH_INHERITED = 7, /* it existed when the ledger began; no site */
+enum snap_origin_kind {
+    SNAP_ORIGIN_FILE = 1,
+    SNAP_ORIGIN_SOCKET = 2,
+    SNAP_ORIGIN_PIPE = 3,
+    SNAP_ORIGIN_OTHER = 4,
+    SNAP_ORIGIN_COPY = 5, /* a copy of another descriptor, of any kind */
+    SNAP_ORIGIN_OF_THREAD = 6,
+    SNAP_ORIGIN_INHERITED = 7, /* it existed when the ledger began; no site */
 };
-struct snap_birth {
+struct snap_origin {
     uint32_t sequence; /* [live] odd while it is written */
-    uint32_t kind;     /* enum snap_birth_kind; 0: empty */
+    uint32_t kind;     /* enum snap_origin_kind; 0: empty */
     uint32_t key;      /* the descriptor, or the thread's id */
     uint32_t site;     /* untagged */
     uint64_t birth_ns;
@@ -415,9 +415,9 @@ enum snap_misuse_flag {
     SNAP_MISUSE_HARMLESS = 1, /* without memstow these bytes do not belong to the allocator: the program went on */
     SNAP_MISUSE_UNSURE = 2    /* since the free, the allocation site may have been given to another stack */
 };
-/* The places of a misuse: where the block was allocated, where it was first freed (one frame), and where it was passed
+/* The sites of a misuse: where the block was allocated, where it was first freed (one frame), and where it was passed
  * now. */
-enum { SNAP_MISUSE_ALLOCATED, SNAP_MISUSE_FREED_FIRST, SNAP_MISUSE_NOW, SNAP_MISUSE_PLACES };
+enum { SNAP_MISUSE_ALLOCATED, SNAP_MISUSE_FREED_FIRST, SNAP_MISUSE_NOW, SNAP_MISUSE_SITES };
 enum { SNAP_MISUSES = 64 }; /* at most this many are noted */
 struct snap_misuse {
     uint32_t kind; /* [live] enum snap_misuse_kind, written last; 0: empty */
@@ -428,10 +428,10 @@ struct snap_misuse {
     uint64_t time_ns;
     uint32_t thread; /* slot */
     uint32_t pad;
-    struct snap_misuse_place {
+    struct snap_misuse_site {
         uint32_t site;               /* ledger; 0: unknown */
         uint32_t tag, stack, module; /* snapshot: the contents of the site; stack and module 0: unknown */
-    } places[SNAP_MISUSE_PLACES];
+    } sites[SNAP_MISUSE_SITES];
 };
 
 /* A picture has three unsigned LEB128 numbers for each site that had live blocks, in ascending order: the site's id
@@ -704,7 +704,7 @@ _Static_assert(sizeof(struct snap_chunk) == 1032, "chunk");
 _Static_assert(sizeof(struct snap_thread) == 128, "thread");
 _Static_assert(sizeof(struct snap_large) == 40, "large");
 _Static_assert(sizeof(struct snap_mapping) == 64, "mapping");
-_Static_assert(sizeof(struct snap_birth) == 40, "birth");
+_Static_assert(sizeof(struct snap_origin) == 40, "origin");
 _Static_assert(sizeof(struct snap_misuse) == 88, "misuse");
 _Static_assert(sizeof(struct snap_region) == 40, "region");
 _Static_assert(sizeof(struct snap_ring) == 32, "ring");

@@ -138,23 +138,23 @@ static void name_sockets(struct list *list) {
 
 /* --- in the log --- */
 
-static void put_birth(struct line *line, bool known, const struct shutdown_birth *birth, const char *by) {
-    if (known && birth->inherited) line_string(line, by, "inherited");
+static void put_origin(struct line *line, bool known, const struct shutdown_origin *origin, const char *by) {
+    if (known && origin->inherited) line_string(line, by, "inherited");
     if (!known) line_string(line, by, "unseen");
-    if (!known || birth->inherited) return;
-    line_number(line, "age_ms", birth->age_ns / 1000000);
-    if (birth->by[0]) line_string(line, by, birth->by);
+    if (!known || origin->inherited) return;
+    line_number(line, "age_ms", origin->age_ns / 1000000);
+    if (origin->by[0]) line_string(line, by, origin->by);
 }
 
 static void log_descriptor(const struct shutdown_descriptor *descriptor) {
     const struct shutdown_ledger *knows = who_knows_births();
-    struct shutdown_birth birth;
+    struct shutdown_origin origin;
     struct line line;
     shutdown_log_line(&line, "left descriptor");
     line_number(&line, "descriptor", descriptor->fd);
     line_string(&line, "type", handle_kind_word(descriptor->kind, false));
     line_string(&line, "what", descriptor->what);
-    if (knows) put_birth(&line, knows->descriptor(descriptor, &birth), &birth, "opened_by");
+    if (knows) put_origin(&line, knows->descriptor(descriptor, &origin), &origin, "opened_by");
     shutdown_log_write(&line);
 }
 
@@ -173,10 +173,11 @@ int64_t shutdown_audit_descriptors(uint32_t asks) {
 
 void shutdown_audit_thread(struct line *line, uint32_t tid) {
     const struct shutdown_ledger *knows = who_knows_births();
-    struct shutdown_birth birth;
+    struct shutdown_origin origin;
     uint64_t age_ms = shutdown_age_ms(os_start_ticks(tid));
     line_number(line, "age_ms", age_ms);
-    if (knows && knows->thread(tid, age_ms * 1000000, &birth) && birth.by[0]) line_string(line, "started_by", birth.by);
+    if (knows && knows->thread(tid, age_ms * 1000000, &origin) && origin.by[0])
+        line_string(line, "started_by", origin.by);
 }
 
 static bool count_name(void *count, const char *name) {

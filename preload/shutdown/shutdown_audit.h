@@ -22,7 +22,7 @@ struct shutdown_descriptor {
 };
 
 /* When something was opened or started, and the functions that did it, innermost first. */
-struct shutdown_birth {
+struct shutdown_origin {
     uint64_t age_ns;
     bool inherited;
     char by[LINE_STRING + 1];
@@ -32,8 +32,8 @@ struct shutdown_ledger {
     bool (*is_kept)(void);    /* whether there is a ledger */
     bool (*has_births)(void); /* whether origins are recorded at all */
     /* False: the origin is unknown. */
-    bool (*descriptor)(const struct shutdown_descriptor *descriptor, struct shutdown_birth *birth);
-    bool (*thread)(uint32_t tid, uint64_t age_ns, struct shutdown_birth *birth);
+    bool (*descriptor)(const struct shutdown_descriptor *descriptor, struct shutdown_origin *origin);
+    bool (*thread)(uint32_t tid, uint64_t age_ns, struct shutdown_origin *origin);
     uint64_t (*live_bytes)(void);
 };
 /* From now on the log contains the ledger's knowledge. */

@@ -131,7 +131,7 @@ HEAPSORT(struct known, sort_known, pid_of_known)
 
 /* The index of the first entry with this pid or a higher one. `first` points to the pid of the first entry; entries are
  * `apart` bytes apart. */
-static uint32_t place_of(uint32_t pid, const uint32_t *first, size_t apart, uint32_t count) {
+static uint32_t index_of_pid(uint32_t pid, const uint32_t *first, size_t apart, uint32_t count) {
     uint32_t from = 0;
     for (uint32_t end = count; from < end;) {
         uint32_t middle = from + (end - from) / 2;
@@ -144,13 +144,13 @@ static uint32_t place_of(uint32_t pid, const uint32_t *first, size_t apart, uint
 }
 
 static struct process *find_process(struct table *table, uint32_t pid) {
-    uint32_t at = place_of(pid, &table->list->pid, sizeof *table->list, table->count);
+    uint32_t at = index_of_pid(pid, &table->list->pid, sizeof *table->list, table->count);
     return at < table->count && table->list[at].pid == pid ? &table->list[at] : NULL;
 }
 
 /* The first entry with this pid; NULL: there is none. */
 static const struct known *find_known(const struct table *table, uint32_t pid) {
-    uint32_t at = place_of(pid, &table->known->pid, sizeof *table->known, table->known_count);
+    uint32_t at = index_of_pid(pid, &table->known->pid, sizeof *table->known, table->known_count);
     return at < table->known_count && table->known[at].pid == pid ? &table->known[at] : NULL;
 }
 

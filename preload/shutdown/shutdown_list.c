@@ -218,7 +218,7 @@ static bool shutdown_list_make_room(int fd) {
     return whose == OF_ONE_GONE && rename_for(asked_path, parent, aside);
 }
 
-static bool take_place(const char *made) {
+static bool take_asked_path(const char *made) {
     for (int i = 0; i < TRIES; i++) {
         long result = rename_to_new(made, asked_path);
         if (result == 0) os_copy(own_path, sizeof own_path, asked_path);
@@ -238,7 +238,7 @@ bool shutdown_list_end(struct shutdown_list *list) {
     shutdown_list_put_text(list, "\n ]}\n");
     os_close(list->fd);
     bool done =
-        !list->failed && (own_path[0] ? os_call(SYS_rename, list->path, own_path) == 0 : take_place(list->path));
+        !list->failed && (own_path[0] ? os_call(SYS_rename, list->path, own_path) == 0 : take_asked_path(list->path));
     if (!done) os_call(SYS_unlink, list->path);
     return done;
 }

@@ -69,7 +69,7 @@ static int write_list(void) {
 }
 
 /* If the same pid belongs to a process that is gone, its entry is replaced. */
-static int place_for(uint32_t pid) {
+static int slot_for(uint32_t pid) {
     for (uint32_t i = 0; i < count; i++)
         if (children[i].pid == pid) return (int)i;
     return count < MOST ? (int)count : -ENOSPC;
@@ -79,7 +79,7 @@ int shutdown_process_add(uint32_t pid, const char *name, bool keep, uint64_t num
     uint64_t start_ticks = os_start_ticks(pid);
     if (pid < 2 || pid == os_pid() || !start_ticks) return -ESRCH;
     if (!lock_wait(&lock)) return -EBUSY;
-    int at = place_for(pid), result = at < 0 ? at : 0;
+    int at = slot_for(pid), result = at < 0 ? at : 0;
     if (at >= 0) {
         /* A process that is registered again (to be kept, say) keeps its number. */
         if (!number && (uint32_t)at < count && children[at].start_ticks == start_ticks) number = children[at].number;

@@ -40,7 +40,7 @@ static bool shutdown_threads_is_there(const struct thread *self) {
 }
 
 /* A free entry, or the entry of a thread that has ended. */
-static int place_for(uint32_t tid) {
+static int slot_for(uint32_t tid) {
     for (uint32_t i = 0; i < count; i++)
         if (threads[i].tid == tid) return (int)i;
     if (count < MOST) return (int)count++;
@@ -54,7 +54,7 @@ int shutdown_thread_add(const char *name) {
     uint64_t start_ticks = os_start_ticks(tid);
     if (tid == os_pid()) return -EINVAL;
     if (!lock_wait(&lock)) return -EBUSY;
-    int at = place_for(tid);
+    int at = slot_for(tid);
     if (at >= 0) {
         threads[at] = (struct thread){.start_ticks = start_ticks, .tid = tid};
         os_copy(threads[at].name, NAME, name);

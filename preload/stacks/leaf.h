@@ -89,7 +89,7 @@ static INLINE struct leaf *leaf_set(const struct leaves *self, uint64_t hash) {
 bool leaf_joins(const struct leaf *leaf, struct memo *memo);
 
 static INLINE bool leaf_holds(const struct leaf *leaf, struct memo *memo, struct caller caller) {
-    if (leaf->state.slot != caller.slot || leaf->state.place != caller.address ||
+    if (leaf->state.slot != caller.slot || leaf->state.code != caller.address ||
         !(leaf->any_rbp || leaf->state.rbp == caller.rbp))
         return false;
     uint64_t differs = 0;

@@ -122,23 +122,23 @@ __attribute__((noinline)) static struct word *add_odd_words(struct word *word, c
     case RULE_SIGNAL:
         if (!outer->slot) break;
         *word++ = (struct word){(const uint64_t *)(context + CFI_SIGNAL_SP), outer->slot + sizeof(uint64_t)};
-        *word++ = (struct word){(const uint64_t *)(context + CFI_SIGNAL_PC), outer->place & ~RULE_INTERRUPTED};
+        *word++ = (struct word){(const uint64_t *)(context + CFI_SIGNAL_PC), outer->code & ~RULE_INTERRUPTED};
         break;
     case RULE_BP_DEREF:
         if (!address_at) break;
         *word++ =
             (struct word){(const uint64_t *)(step->rbp + (uintptr_t)rule_cfa(step->how)), (uintptr_t)(address_at + 1)};
-        *word++ = (struct word){address_at, outer->place};
+        *word++ = (struct word){address_at, outer->code};
         break;
     default:
-        if (address_at) *word++ = (struct word){address_at, outer->place};
+        if (address_at) *word++ = (struct word){address_at, outer->code};
     }
     return word;
 }
 
 /* Where the caller's rbp is saved; NULL: it still is in rbp. */
 static inline const uint64_t *saved_rbp(const struct step *step, uintptr_t outer_slot) {
-    int32_t bp = rule_bp(step->place);
+    int32_t bp = rule_bp(step->code);
     if (unlikely(rule_kind(step->how) == RULE_SIGNAL))
         return (const uint64_t *)(step->slot + sizeof(uint64_t) + CFI_SIGNAL_BP);
     if (bp == RULE_NO_BP) return NULL;
@@ -166,17 +166,17 @@ static void push(struct memo *self, const struct steps *from, uint32_t first, ui
     for (const struct step *step = from->steps + end, *last = from->steps + first; step-- > last; element++) {
         uint32_t kind = rule_kind(step->how);
         if (likely((kind == RULE_SP || kind == RULE_BP) && outer.slot))
-            *word++ = (struct word){(const uint64_t *)outer.slot, outer.place};
+            *word++ = (struct word){(const uint64_t *)outer.slot, outer.code};
         else
-            word = add_odd_words(word, step, &(struct state){outer.slot, outer.place, outer.rbp}, from->end);
+            word = add_odd_words(word, step, &(struct state){outer.slot, outer.code, outer.rbp}, from->end);
         if (needs) {
             const uint64_t *saved = saved_rbp(step, outer.slot);
             if (saved) *word++ = (struct word){saved, outer.rbp};
             needs = !saved;
         }
         needs |= (step->how & RULE_NEEDS_BP) != 0;
-        outer = (struct state){step->slot, rule_place(step->place), needs ? step->rbp : 0};
-        path = mixed(path, outer.slot, outer.place);
+        outer = (struct state){step->slot, rule_code(step->code), needs ? step->rbp : 0};
+        path = mixed(path, outer.slot, outer.code);
         if (needs) path = mixed(path, outer.rbp, 0);
         if (unlikely(step->how & RULE_EVAL)) {
             uint32_t inside = (uint32_t)(element - self->elements);

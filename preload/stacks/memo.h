@@ -16,11 +16,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The state of a frame. Execution goes on at `place` (an address, or RULE_INTERRUPTED and an address). rsp is just
+/* The state of a frame. Execution goes on at `code` (an address, or RULE_INTERRUPTED and an address). rsp is just
  * above `slot`, and rbp has this value. */
 struct state {
     uintptr_t slot;
-    uint64_t place;
+    uint64_t code;
     uintptr_t rbp;
 };
 
@@ -28,7 +28,7 @@ struct state {
  * needed later are stored. */
 struct step {
     uintptr_t slot, rbp;
-    uint64_t place; /* the rule's place, which tells also where rbp is saved */
+    uint64_t code;  /* the rule's code, which tells also where rbp is saved */
     uint32_t how;   /* from the rule; RULE_EVAL: a Python evaluation loop, with a struct loop */
     uint32_t frame; /* from the rule */
 };
@@ -99,7 +99,7 @@ static inline uint32_t memo_words(const struct memo *self, uint32_t k) { return 
 static inline uint32_t memo_evals(const struct memo *self, uint32_t k) { return k ? self->elements[k - 1].evals : 0; }
 
 static inline bool memo_same_state(const struct element *element, const struct state *state) {
-    return element->state.slot == state->slot && element->state.place == state->place &&
+    return element->state.slot == state->slot && element->state.code == state->code &&
            (!element->needs_rbp || element->state.rbp == state->rbp);
 }
 

@@ -1,6 +1,6 @@
 /* rule.c — see rule.h. Any thread reads the table and puts rules into it. One thread at a time replaces the table. Two
- * threads may put the rule of one place at the same moment. The rules are equal, except for the frame, which may get a
- * second record. Readers of the ledger merge the records. */
+ * threads may put the rule of one address at the same moment. The rules are equal, except for the frame, which may get
+ * a second record. Readers of the ledger merge the records. */
 #include "preload/stacks/rule.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static bool in_units(int64_t offset, int bits) {
     return offset % 8 == 0 && offset / 8 < (int64_t)1 << (bits - 1) && offset / 8 > -((int64_t)1 << (bits - 1));
 }
 
-static struct rule packed(uint64_t place, const struct cfi_rule *from) {
+static struct rule packed(uint64_t code, const struct cfi_rule *from) {
     static const uint8_t kinds[] = {
         [CFI_UNKNOWN] = RULE_UNKNOWN,   [CFI_SP] = RULE_SP,         [CFI_BP] = RULE_BP,
         [CFI_BP_DEREF] = RULE_BP_DEREF, [CFI_SIGNAL] = RULE_SIGNAL, [CFI_END] = RULE_END,
@@ -40,39 +40,39 @@ static struct rule packed(uint64_t place, const struct cfi_rule *from) {
     bool needs_bp = from->kind == CFI_BP || from->kind == CFI_BP_DEREF || from->bp_at_bp;
     uint32_t flags = (from->bp_at_bp ? RULE_BP_AT_BP : 0) | (needs_bp ? RULE_NEEDS_BP : 0);
     uint32_t how = fits ? kinds[from->kind] | flags | (uint32_t)(from->cfa / 8) << RULE_OFFSET_SHIFT : RULE_UNKNOWN;
-    return (struct rule){place | (uint64_t)bp << RULE_PLACE_BITS, how, RULE_NO_FRAME};
+    return (struct rule){code | (uint64_t)bp << RULE_CODE_BITS, how, RULE_NO_FRAME};
 }
 
-static struct rule rule_look_up(uint64_t place) {
+static struct rule rule_look_up(uint64_t code) {
     /* A call may be the last instruction of its function, so a return address may be outside. The call is one byte
      * before. */
-    uintptr_t pc = place & RULE_INTERRUPTED ? place ^ RULE_INTERRUPTED : place - 1;
+    uintptr_t pc = code & RULE_INTERRUPTED ? code ^ RULE_INTERRUPTED : code - 1;
     struct cfi_object object;
     struct cfi_rule rule = {.kind = CFI_UNKNOWN};
     if (cfi_object_of(pc, &object)) rule = cfi_find(&object, pc);
     /* There is no rule because nothing called this code: makecontext put its address there. */
-    if (rule.why == CFI_NO_ENTRY && !(place & RULE_INTERRUPTED)) {
-        struct cfi_rule first = cfi_find(&object, place);
+    if (rule.why == CFI_NO_ENTRY && !(code & RULE_INTERRUPTED)) {
+        struct cfi_rule first = cfi_find(&object, code);
         if (first.kind == CFI_END) rule = first;
     }
-    return packed(place, &rule);
+    return packed(code, &rule);
 }
 
-static uint32_t new_frame(uint64_t place, uint32_t module) {
+static uint32_t new_frame(uint64_t code, uint32_t module) {
     uint32_t id = budget_is_full(BUDGET_FRAMES) ? SERIES_NONE : series_take(&frames);
     struct snap_frame *frame = series_at(&frames, id);
     if (!frame) return RULE_NO_FRAME;
-    *frame = (struct snap_frame){.address = place & ~RULE_INTERRUPTED,
+    *frame = (struct snap_frame){.address = code & ~RULE_INTERRUPTED,
                                  .module = module,
-                                 .code = place & RULE_INTERRUPTED ? SNAP_FRAME_INTERRUPTED : 0};
+                                 .code = code & RULE_INTERRUPTED ? SNAP_FRAME_INTERRUPTED : 0};
     return id;
 }
 
-/* The frame that the place had before rules were forgotten, if it is still in the same file. */
-static uint32_t frame_for(uint64_t place, uint32_t before) {
-    uint32_t module = module_at(place & ~RULE_INTERRUPTED);
+/* The frame that the code had before rules were forgotten, if it is still in the same file. */
+static uint32_t frame_for(uint64_t code, uint32_t before) {
+    uint32_t module = module_at(code & ~RULE_INTERRUPTED);
     const struct snap_frame *frame = before == RULE_NO_FRAME ? NULL : series_at(&frames, before);
-    return frame && frame->module == module ? before : new_frame(place, module);
+    return frame && frame->module == module ? before : new_frame(code, module);
 }
 
 /* --- the table --- */
@@ -92,15 +92,15 @@ static bool is_filled(const struct rule_table *table, uint32_t sixteenths) {
 
 static void rule_put(struct rule *slot, const struct rule *rule) {
     __atomic_store_n(&slot->frame, rule->frame, __ATOMIC_RELAXED);
-    __atomic_store_n(&slot->place, rule->place, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->code, rule->code, __ATOMIC_RELEASE);
     __atomic_store_n(&slot->how, rule->how, __ATOMIC_RELEASE);
 }
 
 /* Reads in the opposite order of the writer. */
 static struct rule taken_from(const struct rule *slot) {
     uint32_t how = __atomic_load_n(&slot->how, __ATOMIC_ACQUIRE);
-    uint64_t place = __atomic_load_n(&slot->place, __ATOMIC_ACQUIRE);
-    return (struct rule){place, how, __atomic_load_n(&slot->frame, __ATOMIC_RELAXED)};
+    uint64_t code = __atomic_load_n(&slot->code, __ATOMIC_ACQUIRE);
+    return (struct rule){code, how, __atomic_load_n(&slot->frame, __ATOMIC_RELAXED)};
 }
 
 static struct rule_table *twice(const struct rule_table *from) {
@@ -109,8 +109,8 @@ static struct rule_table *twice(const struct rule_table *from) {
     if (!table) return NULL;
     for (uint32_t i = 0; i <= from->mask; i++) {
         struct rule rule = taken_from(&from->rules[i]);
-        if (!rule.place) continue;
-        rule_put(rule_slot(table, rule_place(rule.place)), &rule);
+        if (!rule.code) continue;
+        rule_put(rule_slot(table, rule_code(rule.code)), &rule);
         table->used++;
     }
     return table;
@@ -126,36 +126,36 @@ static void rule_grow(void) {
     lock_let_go(&replacing);
 }
 
-/* The slot of a place; an empty slot is taken for it. NULL: the table is full. If another thread adds a rule while a
+/* The slot of an address; an empty slot is taken for it. NULL: the table is full. If another thread adds a rule while a
  * larger table is made, the rule may be missing in the new table. It is then read again. */
-static struct rule *slot_for(uint64_t place) {
+static struct rule *slot_for(uint64_t code) {
     if (unlikely(is_filled(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), 12))) rule_grow();
     struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
     for (;;) {
-        struct rule *slot = rule_slot(table, place);
-        uint64_t there = __atomic_load_n(&slot->place, __ATOMIC_ACQUIRE);
-        if (there && !((there ^ place) << (64 - RULE_PLACE_BITS))) return slot;
-        if (there) continue; /* another thread has just taken it for another place */
+        struct rule *slot = rule_slot(table, code);
+        uint64_t there = __atomic_load_n(&slot->code, __ATOMIC_ACQUIRE);
+        if (there && !((there ^ code) << (64 - RULE_CODE_BITS))) return slot;
+        if (there) continue; /* another thread has just taken it for another address */
         if (is_filled(table, 15)) return NULL;
-        if (!__atomic_compare_exchange_n(&slot->place, &there, place, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        if (!__atomic_compare_exchange_n(&slot->code, &there, code, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             continue;
         __atomic_fetch_add(&table->used, 1, __ATOMIC_RELAXED);
         return slot;
     }
 }
 
-struct rule rule_read(uint64_t place) {
-    struct rule rule = rule_look_up(place), *slot = slot_for(place);
-    rule.frame = frame_for(place, slot ? __atomic_load_n(&slot->frame, __ATOMIC_RELAXED) : RULE_NO_FRAME);
+struct rule rule_read(uint64_t code) {
+    struct rule rule = rule_look_up(code), *slot = slot_for(code);
+    rule.frame = frame_for(code, slot ? __atomic_load_n(&slot->frame, __ATOMIC_RELAXED) : RULE_NO_FRAME);
     if (slot) rule_put(slot, &rule);
     return rule;
 }
 
-void rule_mark(uint64_t place, uint32_t flags) {
-    struct rule *slot = rule_slot(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), place);
+void rule_mark(uint64_t code, uint32_t flags) {
+    struct rule *slot = rule_slot(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), code);
     uint32_t how = __atomic_load_n(&slot->how, __ATOMIC_ACQUIRE);
-    uint64_t there = __atomic_load_n(&slot->place, __ATOMIC_RELAXED);
-    if (rule_kind(how) != RULE_STALE && !((there ^ place) << (64 - RULE_PLACE_BITS)))
+    uint64_t there = __atomic_load_n(&slot->code, __ATOMIC_RELAXED);
+    if (rule_kind(how) != RULE_STALE && !((there ^ code) << (64 - RULE_CODE_BITS)))
         __atomic_compare_exchange_n(&slot->how, &how, how | flags, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 

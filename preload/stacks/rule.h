@@ -1,4 +1,4 @@
-/* rule.h — for a place in the code: how to get from its frame to the caller's frame, and its frame id in the ledger.
+/* rule.h — for an address in the code: how to get from its frame to the caller's frame, and its frame id in the ledger.
  * In: return addresses. Out: a rule, read once from .eh_frame (cfi.h) and stored. No lock; any thread, any signal
  * handler.
  *
@@ -16,11 +16,11 @@
 #pragma GCC visibility push(hidden)
 
 /* An entry of the table. It has 16 bytes, so four share a cache line.
- *   place: the code address (47 bits), RULE_INTERRUPTED, and above them where rbp is saved
+ *   code: the address (47 bits), RULE_INTERRUPTED, and above them where rbp is saved
  *   how: enum rule_kind, flags, and the offset of the CFA
  * Offsets are in units of 8 bytes. */
 struct rule {
-    uint64_t place;
+    uint64_t code;
     uint32_t how;
     uint32_t frame; /* id of the SNAP_FRAME record; RULE_NO_FRAME: none could be made */
 };
@@ -41,7 +41,7 @@ enum {
     RULE_EVAL = 1 << 5,
     RULE_NEEDS_BP = 1 << 6, /* the step to the caller's frame depends on rbp */
     RULE_OFFSET_SHIFT = 7,
-    RULE_PLACE_BITS = 48,
+    RULE_CODE_BITS = 48,
     RULE_NO_BP = INT16_MIN, /* rbp is not saved: the caller's rbp is the same */
 };
 #define RULE_INTERRUPTED ((uint64_t)1 << 47) /* the address is the instruction itself, not the one after a call */
@@ -49,9 +49,9 @@ enum {
 
 static inline enum rule_kind rule_kind(uint32_t how) { return how & RULE_KIND_MASK; }
 static inline int64_t rule_cfa(uint32_t how) { return (int64_t)((int32_t)how >> RULE_OFFSET_SHIFT) * 8; }
-static inline uint64_t rule_place(uint64_t place) { return place & (((uint64_t)1 << RULE_PLACE_BITS) - 1); }
+static inline uint64_t rule_code(uint64_t code) { return code & (((uint64_t)1 << RULE_CODE_BITS) - 1); }
 /* The offset at which rbp is saved, or RULE_NO_BP. */
-static inline int32_t rule_bp(uint64_t place) { return (int16_t)(place >> RULE_PLACE_BITS); }
+static inline int32_t rule_bp(uint64_t code) { return (int16_t)(code >> RULE_CODE_BITS); }
 
 struct rule_table {
     uint32_t shift, mask, used;
@@ -60,34 +60,34 @@ struct rule_table {
 extern struct rule_table *rule_table;
 
 /* Reads the rule, and stores it if possible. */
-struct rule rule_read(uint64_t place);
+struct rule rule_read(uint64_t code);
 
-static inline struct rule *rule_slot(struct rule_table *table, uint64_t place) {
-    for (uint32_t i = (uint32_t)(place * 0x9E3779B97F4A7C15u >> table->shift);; i = (i + 1) & table->mask) {
-        uint64_t there = __atomic_load_n(&table->rules[i].place, __ATOMIC_ACQUIRE);
-        if (!((there ^ place) << (64 - RULE_PLACE_BITS)) || !there) return &table->rules[i];
+static inline struct rule *rule_slot(struct rule_table *table, uint64_t code) {
+    for (uint32_t i = (uint32_t)(code * 0x9E3779B97F4A7C15u >> table->shift);; i = (i + 1) & table->mask) {
+        uint64_t there = __atomic_load_n(&table->rules[i].code, __ATOMIC_ACQUIRE);
+        if (!((there ^ code) << (64 - RULE_CODE_BITS)) || !there) return &table->rules[i];
     }
 }
 
-/* The stored rule of a place; RULE_STALE: there is none. `how` is written last, so it is read first. Meanwhile another
- * thread may have taken an empty slot for another place. */
-static inline struct rule rule_known(uint64_t place) {
-    const struct rule *slot = rule_slot(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), place);
+/* The stored rule of an address; RULE_STALE: there is none. `how` is written last, so it is read first. Meanwhile
+ * another thread may have taken an empty slot for another address. */
+static inline struct rule rule_known(uint64_t code) {
+    const struct rule *slot = rule_slot(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), code);
     uint32_t how = __atomic_load_n(&slot->how, __ATOMIC_ACQUIRE);
-    uint64_t there = __atomic_load_n(&slot->place, __ATOMIC_RELAXED);
-    if (unlikely((there ^ place) << (64 - RULE_PLACE_BITS))) how = RULE_STALE;
+    uint64_t there = __atomic_load_n(&slot->code, __ATOMIC_RELAXED);
+    if (unlikely((there ^ code) << (64 - RULE_CODE_BITS))) how = RULE_STALE;
     return (struct rule){there, how, __atomic_load_n(&slot->frame, __ATOMIC_RELAXED)};
 }
 
-static inline uint32_t rule_how(uint64_t place) { return rule_known(place).how; }
+static inline uint32_t rule_how(uint64_t code) { return rule_known(code).how; }
 
-static inline struct rule rule_of(uint64_t place) {
-    struct rule rule = rule_known(place);
-    return likely(rule_kind(rule.how) != RULE_STALE) ? rule : rule_read(place);
+static inline struct rule rule_of(uint64_t code) {
+    struct rule rule = rule_known(code);
+    return likely(rule_kind(rule.how) != RULE_STALE) ? rule : rule_read(code);
 }
 
 /* Sets flags of a rule that is known. */
-void rule_mark(uint64_t place, uint32_t flags);
+void rule_mark(uint64_t code, uint32_t flags);
 
 /* The record of a rule's frame id. */
 const struct snap_frame *rule_frame(uint32_t frame);

@@ -282,7 +282,7 @@ static uint32_t site_with(struct stack *self, const struct caller *caller) {
     return site;
 }
 
-uint32_t stack_site_of_place(uintptr_t address) {
+uint32_t stack_site_of_address(uintptr_t address) {
     struct rule rule = rule_of(address);
     uint32_t place = rule.frame == RULE_NO_FRAME ? TREE_NONE : tree_step(TREE_ROOT, &rule.frame, 1);
     uint32_t stack = place == TREE_NONE ? TREE_NONE : tree_stack(place);
@@ -292,7 +292,7 @@ uint32_t stack_site_of_place(uintptr_t address) {
 /* The last resort: the site of the call's address alone. */
 static uint32_t site_of_caller(const struct caller *caller) {
     ledger_lost(SNAP_LOST_FRAMES);
-    return stack_site_of_place(caller->address);
+    return stack_site_of_address(caller->address);
 }
 
 /* Threads that are about to end have no memory of their own. They share one, which one thread at a time uses. */

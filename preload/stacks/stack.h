@@ -41,7 +41,7 @@ static inline __attribute__((always_inline)) struct caller stack_caller(uintptr_
 uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp);
 
 /* As stack_site, for a call whose callers are not known. */
-uint32_t stack_site_of_place(uintptr_t address);
+uint32_t stack_site_of_address(uintptr_t address);
 
 /* Whether the caller is in a signal handler that interrupted this thread's look-up of a stack. */
 bool stack_is_interrupted(void);

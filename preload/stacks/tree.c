@@ -268,7 +268,7 @@ static enum progress take_all_free(struct tree_walk *walk) {
 static bool is_unused(uint32_t id) { return ids_has(hidden, id) && !ids_has(used, id); }
 
 static bool is_beside(uint32_t id, uint32_t next) {
-    return series_place(&words, id).segment == series_place(&words, next).segment;
+    return series_slot(&words, id).segment == series_slot(&words, next).segment;
 }
 
 /* The length of a run or of a free piece. */

@@ -31,12 +31,12 @@ static inline enum outcome out_of_frame(struct steps *self, struct view *view, c
     uintptr_t slot = cfa - sizeof(uint64_t);
     const uint64_t *address_at = view_word(view, state->slot + 1, slot);
     if (unlikely(!address_at)) return BROKEN;
-    uint64_t place = *address_at;
-    if (unlikely(place - 1 >= RULE_INTERRUPTED - 1)) {
+    uint64_t code = *address_at;
+    if (unlikely(code - 1 >= RULE_INTERRUPTED - 1)) {
         self->end = address_at;
-        return place ? BROKEN : ENDED;
+        return code ? BROKEN : ENDED;
     }
-    int32_t bp = rule_bp(rule->place);
+    int32_t bp = rule_bp(rule->code);
     if (bp != RULE_NO_BP) {
         uintptr_t base = unlikely(rule->how & RULE_BP_AT_BP) ? state->rbp : cfa;
         const uint64_t *rbp_at = view_word(view, state->slot, base + (uintptr_t)((int64_t)bp * 8));
@@ -44,7 +44,7 @@ static inline enum outcome out_of_frame(struct steps *self, struct view *view, c
         state->rbp = *rbp_at;
     }
     state->slot = slot;
-    state->place = place;
+    state->code = code;
     return GOES_ON;
 }
 
@@ -68,12 +68,12 @@ __attribute__((noinline)) static enum outcome step_out_oddly(struct unwound *sel
 
 static inline enum outcome step_out(struct unwound *self, struct own_stack *own, struct view *view, struct step *step,
                                     struct state *state) {
-    struct rule rule = rule_of(state->place);
-    *step = (struct step){state->slot, state->rbp, rule.place, rule.how, rule.frame};
+    struct rule rule = rule_of(state->code);
+    *step = (struct step){state->slot, state->rbp, rule.code, rule.how, rule.frame};
     enum rule_kind kind = rule_kind(rule.how);
     if (unlikely(kind != RULE_SP && kind != RULE_BP)) {
         struct state odd = *state; /* a copy, so that the state itself can stay in registers */
-        enum outcome outcome = step_out_oddly(self, own, view, &(struct rule){rule.place, rule.how, rule.frame}, &odd);
+        enum outcome outcome = step_out_oddly(self, own, view, &(struct rule){rule.code, rule.how, rule.frame}, &odd);
         *state = odd;
         return outcome;
     }
@@ -106,11 +106,11 @@ static bool find_loop(struct steps *self, struct python_walk *walk, uintptr_t sl
  * memory. */
 __attribute__((noinline)) static bool find_python(struct steps *self, struct step *step, uintptr_t cfa,
                                                   struct python_walk *walk) {
-    uint64_t place = rule_place(step->place);
-    if (place >= RULE_INTERRUPTED) return true;
+    uint64_t code = rule_code(step->code);
+    if (code >= RULE_INTERRUPTED) return true;
     if (unlikely(!(step->how & RULE_EVAL_KNOWN))) {
-        step->how |= RULE_EVAL_KNOWN | (python_is_eval(place, step->slot, cfa) ? RULE_EVAL : 0);
-        rule_mark(place, step->how & (RULE_EVAL_KNOWN | RULE_EVAL));
+        step->how |= RULE_EVAL_KNOWN | (python_is_eval(code, step->slot, cfa) ? RULE_EVAL : 0);
+        rule_mark(code, step->how & (RULE_EVAL_KNOWN | RULE_EVAL));
     }
     return !(step->how & RULE_EVAL) || find_loop(self, walk, step->slot, cfa);
 }

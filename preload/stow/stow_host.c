@@ -26,8 +26,8 @@ enum { SMALLEST = 1 << 20, COMPARED = 256 << 10, PAUSES = 600 };
 
 /* --- address space to move through --- */
 
-/* The place in our range that has the same offset in a huge page. So huge pages can move whole. */
-static char *place_in(const struct stow_host *self, uint64_t start) { return self->buffer + start % OS_HUGE_PAGE; }
+/* The address in our buffer that has the same offset in a huge page. So huge pages can move whole. */
+static char *buffer_at(const struct stow_host *self, uint64_t start) { return self->buffer + start % OS_HUGE_PAGE; }
 
 static bool map_buffer(struct stow_host *self) {
     for (uint64_t length = STOW_CHUNK; length >= SMALLEST; length /= 2) {
@@ -111,7 +111,7 @@ static uint32_t move_to_room(struct stow_host *self, uint64_t start, uint64_t le
 
 static uint32_t take_away(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
     if (self->method == STOW_BY_MOVE) {
-        taken->at = place_in(self, start);
+        taken->at = buffer_at(self, start);
         return move_to_room(self, start, length, taken);
     }
     long at = os_call(SYS_mremap, start, length, length, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
@@ -200,7 +200,7 @@ static uint32_t compare_and_map(struct stow_host *self, uint64_t start, const ch
 }
 
 static uint32_t copy_out(struct stow_host *self, uint64_t start, uint64_t length, uint64_t *done) {
-    char *copy = place_in(self, start);
+    char *copy = buffer_at(self, start);
     memcpy(copy, (void *)start, length);
     uint32_t refusal = stow_file_write(&self->file, copy, length);
     while (!refusal && *done < length) {

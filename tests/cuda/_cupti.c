@@ -168,11 +168,11 @@ static void forks(void) {
 /* The first actions of a child. Its parent ends before it could repair what the child had written to its ledger. */
 static void child(void) {
     __typeof__(&memstow_cupti_begin) begin = dlsym(RTLD_DEFAULT, "memstow_cupti_begin");
-    struct cupti_place place;
+    struct cupti_sections sections;
     int status;
     device(1 << 20);
     if (!begin) abort();
-    if (fork() == 0) _exit(begin(CUPTI_SEAM, &place) != 0);
+    if (fork() == 0) _exit(begin(CUPTI_SEAM, &sections) != 0);
     if (wait(&status) < 0 || status) abort();
     raise(SIGKILL);
 }

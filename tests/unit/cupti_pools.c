@@ -103,7 +103,7 @@ Test(cupti_pools, those_that_are_gone_and_empty_make_room) {
 
 static struct snap_cupti head;
 static struct snap_cupti_block differences[SNAP_CUPTI_BLOCKS];
-static const struct cupti_place place = {&head, differences};
+static const struct cupti_sections sections = {&head, differences};
 static uint64_t has_pool, has_bytes;
 
 static void blocks(cupti_visit *visit, void *context) {
@@ -118,18 +118,18 @@ Test(cupti_pools, each_difference_is_named) {
     say(CUPTI_POOL_CREATED, 0x10, 1, 1024);
     head.pool_records = 1;
     has_pool = 0x10, has_bytes = 1000; /* in units of 512 */
-    cr_assert(compare_pools(&place, blocks, 0, false) == 0 && head.pools_same == 1 && head.pools_other == 0);
+    cr_assert(compare_pools(&sections, blocks, 0, false) == 0 && head.pools_same == 1 && head.pools_other == 0);
     cr_assert(head.pool_used == 1024 && head.pool_reserved == 2048);
     has_bytes = 500;
-    cr_assert(compare_pools(&place, blocks, 0, false) == 1 && differences[0].state == SNAP_CUPTI_SIZES);
+    cr_assert(compare_pools(&sections, blocks, 0, false) == 1 && differences[0].state == SNAP_CUPTI_SIZES);
     cr_assert(differences[0].bytes == 1024 && differences[0].ledger_bytes == 500 && differences[0].device == 1);
     has_bytes = 400; /* still on its way */
-    cr_assert_eq(compare_pools(&place, blocks, 0, true), 0);
-    cr_assert_eq(compare_pools(&place, blocks, 0, true), 1);
+    cr_assert_eq(compare_pools(&sections, blocks, 0, true), 0);
+    cr_assert_eq(compare_pools(&sections, blocks, 0, true), 1);
     has_pool = 0x20, has_bytes = 1024;
-    cr_assert(compare_pools(&place, blocks, 0, true) == 2 && head.pools_other == 2 && head.pools_same == 0);
+    cr_assert(compare_pools(&sections, blocks, 0, true) == 2 && head.pools_other == 2 && head.pools_same == 0);
     cr_assert(differences[0].state == SNAP_CUPTI_ONLY_CUPTI && differences[0].address == 0x10);
     cr_assert(differences[1].state == SNAP_CUPTI_ONLY_LEDGER && differences[1].address == 0x20);
     head.pool_records = 0, has_pool = 0x10, has_bytes = 5; /* older records do not have it */
-    cr_assert_eq(compare_pools(&place, blocks, 0, false), 0);
+    cr_assert_eq(compare_pools(&sections, blocks, 0, false), 0);
 }

@@ -1,5 +1,5 @@
-// Helpers of the tools for endings: lengths of time, places in a text, addresses of sockets, and membership in a family
-// of processes.
+// Helpers of the tools for endings: lengths of time, positions in a text, addresses of sockets, and membership in a
+// family of processes.
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "tools/watch/ending.h"
 #include "tools/watch/family.h"
 #include "tools/proc/holdings.h"
-#include "tools/base/place_in.h"
+#include "tools/base/position.h"
 #include "tools/proc/process.h"
 
 Test(endings, durations) {
@@ -37,13 +37,13 @@ Test(endings, durations) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) cr_assert_not(duration_parse(bad[i], &ns), "%s", bad[i]);
 }
 
-Test(endings, places) {
-    struct place_in place = place_in("ab\ncd", 5, 4);
-    cr_assert_eq(place.line, 2);
-    cr_assert_eq(place.column, 2);
-    place = place_in("", 0, 7);
-    cr_assert_eq(place.line, 1);
-    cr_assert_eq(place.column, 1);
+Test(endings, positions) {
+    struct position position = position_of("ab\ncd", 5, 4);
+    cr_assert_eq(position.line, 2);
+    cr_assert_eq(position.column, 2);
+    position = position_of("", 0, 7);
+    cr_assert_eq(position.line, 1);
+    cr_assert_eq(position.column, 1);
 }
 
 static pid_t sleeper(void) {

@@ -31,11 +31,11 @@ static void begin(struct builder *builder) {
     builder_counter(builder, 2, 2, (struct snap_counter){100, 1, 0, 0});
 }
 
-static void expect_stack(const struct image *image, const struct snap_misuse_place *place) {
+static void expect_stack(const struct image *image, const struct snap_misuse_site *site) {
     uint32_t frames[2];
-    cr_assert_eq(stack_frames(image, place->stack, frames, 2), 1);
+    cr_assert_eq(stack_frames(image, site->stack, frames, 2), 1);
     cr_expect_eq(stack_frame(image, frames[0])->address, 0x1000);
-    cr_expect_eq(place->module, 2);
+    cr_expect_eq(site->module, 2);
 }
 
 static void expect_two(const struct image *image) {
@@ -43,9 +43,9 @@ static void expect_two(const struct image *image) {
     const struct snap_misuse *twice = &image->misuses[0], *damaged = &image->misuses[1];
     cr_expect(twice->address == 0x5000 && twice->size == UINT64_MAX && twice->time_ns == 7 && twice->thread == 2);
     cr_expect_str_eq(misuse_kind_name(twice), "double_free");
-    expect_stack(image, &twice->places[SNAP_MISUSE_ALLOCATED]);
-    expect_stack(image, &twice->places[SNAP_MISUSE_NOW]);
-    cr_expect_eq(twice->places[SNAP_MISUSE_FREED_FIRST].stack, 0);
+    expect_stack(image, &twice->sites[SNAP_MISUSE_ALLOCATED]);
+    expect_stack(image, &twice->sites[SNAP_MISUSE_NOW]);
+    cr_expect_eq(twice->sites[SNAP_MISUSE_FREED_FIRST].stack, 0);
     cr_expect_str_eq(misuse_kind_name(damaged), "damaged_header");
     cr_expect(damaged->size == 100 && damaged->flags == SNAP_MISUSE_HARMLESS && damaged->call == SNAP_MISUSE_REALLOC);
     cr_expect_eq(image->total_count, 1);
@@ -59,13 +59,13 @@ Test(reader_misuse, has_its_stacks_and_no_totals) {
                                             .size = UINT64_MAX,
                                             .time_ns = 7,
                                             .thread = 2,
-                                            .places = {{.site = KNOWN}, {0}, {.site = KNOWN}}},
+                                            .sites = {{.site = KNOWN}, {0}, {.site = KNOWN}}},
                                            {0},
                                            {.kind = SNAP_MISUSE_DAMAGED,
                                             .call = SNAP_MISUSE_REALLOC,
                                             .flags = SNAP_MISUSE_HARMLESS,
                                             .size = 100,
-                                            .places = {{.site = FREE}, {.site = NONE}, {.site = UINT32_MAX}}},
+                                            .sites = {{.site = FREE}, {.site = NONE}, {.site = UINT32_MAX}}},
                                            {0}};
     struct builder builder;
     struct image image, again;
@@ -76,7 +76,7 @@ Test(reader_misuse, has_its_stacks_and_no_totals) {
     cr_assert_eq(load(&image, builder.bytes, builder.size), 0, "%s", image.error);
     builder_end(&builder);
     expect_two(&image);
-    for (int i = 0; i < SNAP_MISUSE_PLACES; i++) cr_expect_eq(image.misuses[1].places[i].stack, 0, "site %d", i);
+    for (int i = 0; i < SNAP_MISUSE_SITES; i++) cr_expect_eq(image.misuses[1].sites[i].stack, 0, "site %d", i);
     FILE *to = open_memstream(&bytes, &size);
     cr_assert(to && writer_snapshot(&image, to) == 0);
     fclose(to);
@@ -100,6 +100,6 @@ Test(reader_misuse, nothing_in_it_is_believed) {
     cr_assert_eq(image.misuse_count, SNAP_MISUSES, "as many as a process notes");
     cr_expect_str_eq(misuse_kind_name(&image.misuses[0]), "unknown");
     cr_expect(*misuse_words(&image.misuses[0]));
-    cr_expect_eq(image.misuses[0].places[0].stack, 0);
+    cr_expect_eq(image.misuses[0].sites[0].stack, 0);
     image_clear(&image);
 }

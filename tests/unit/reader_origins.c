@@ -37,27 +37,27 @@ static void three_sites(struct builder *builder, uint32_t kind) {
 }
 
 /* The reader does not need the count. */
-static void add_births(struct builder *builder, uint32_t type, const struct snap_birth *origins, uint64_t count) {
+static void add_origins(struct builder *builder, uint32_t type, const struct snap_origin *origins, uint64_t count) {
     size_t at = builder_section(builder, type, sizeof *origins, origins, count, 0);
     builder_head(builder, at)->count = 0;
 }
 
 Test(reader_origins, have_their_stacks_and_no_totals) {
     struct builder builder;
-    const struct snap_birth origins[3] = {{0},
-                                          {.sequence = 2, .kind = SNAP_BIRTH_SOCKET, .key = 1, .site = 3, .inode = 9}};
-    const struct snap_birth thread = {.kind = SNAP_BIRTH_OF_THREAD, .key = 77, .site = 3, .birth_ns = 5};
+    const struct snap_origin origins[3] = {
+        {0}, {.sequence = 2, .kind = SNAP_ORIGIN_SOCKET, .key = 1, .site = 3, .inode = 9}};
+    const struct snap_origin thread = {.kind = SNAP_ORIGIN_OF_THREAD, .key = 77, .site = 3, .birth_ns = 5};
     const struct snap_mapping mappings[2] = {
         {.kind = SNAP_MAP_FILE, .address = 4096, .length = 8192, .site = 3, .shared = 1},
         {.kind = SNAP_MAP_FILE, .address = 65536, .length = 4096, .site = 3}};
     three_sites(&builder, SNAP_LEDGER);
-    add_births(&builder, SNAP_BIRTH, origins, 3);
-    add_births(&builder, SNAP_START, &thread, 1);
+    add_origins(&builder, SNAP_ORIGIN, origins, 3);
+    add_origins(&builder, SNAP_START, &thread, 1);
     builder_section(&builder, SNAP_MAPPING, sizeof mappings[0], mappings, 2, 0);
     struct image image = load(&builder);
     cr_assert_eq(image.origin_count, 3);
-    cr_expect(image.origins[0].kind == SNAP_BIRTH_SOCKET && image.origins[0].key == 1 && image.origins[0].inode == 9);
-    cr_expect(image.origins[1].kind == SNAP_BIRTH_OF_THREAD && image.origins[1].key == 77 &&
+    cr_expect(image.origins[0].kind == SNAP_ORIGIN_SOCKET && image.origins[0].key == 1 && image.origins[0].inode == 9);
+    cr_expect(image.origins[1].kind == SNAP_ORIGIN_OF_THREAD && image.origins[1].key == 77 &&
               image.origins[1].birth_ns == 5);
     cr_expect(image.origins[2].kind == 0 && image.origins[2].start == 4096 && image.origins[2].end == 12288);
     for (size_t i = 0; i < 3; i++) {
@@ -72,13 +72,13 @@ Test(reader_origins, have_their_stacks_and_no_totals) {
 
 Test(reader_origins, nothing_in_them_is_believed) {
     struct builder builder;
-    const struct snap_birth origins[5] = {{.sequence = 3, .kind = SNAP_BIRTH_FILE, .site = 3},
-                                          {.kind = SNAP_BIRTH_FILE, .key = UINT32_MAX, .site = UINT32_MAX},
-                                          {.kind = 12345, .site = 5},
-                                          {.kind = SNAP_BIRTH_FILE, .site = 4},
-                                          {.kind = SNAP_BIRTH_FILE, .site = 2}};
+    const struct snap_origin origins[5] = {{.sequence = 3, .kind = SNAP_ORIGIN_FILE, .site = 3},
+                                           {.kind = SNAP_ORIGIN_FILE, .key = UINT32_MAX, .site = UINT32_MAX},
+                                           {.kind = 12345, .site = 5},
+                                           {.kind = SNAP_ORIGIN_FILE, .site = 4},
+                                           {.kind = SNAP_ORIGIN_FILE, .site = 2}};
     three_sites(&builder, SNAP_LEDGER);
-    add_births(&builder, SNAP_BIRTH, origins, 5);
+    add_origins(&builder, SNAP_ORIGIN, origins, 5);
     struct image image = load(&builder);
     cr_assert_eq(image.origin_count, 4, "one is being written");
     for (size_t i = 0; i < 4; i++) cr_expect_eq(image.origins[i].stack, 0, "%zu", i);
@@ -87,9 +87,9 @@ Test(reader_origins, nothing_in_them_is_believed) {
 
 Test(reader_origins, a_snapshot_has_none) {
     struct builder builder;
-    const struct snap_birth origin = {.kind = SNAP_BIRTH_FILE, .site = 3};
+    const struct snap_origin origin = {.kind = SNAP_ORIGIN_FILE, .site = 3};
     three_sites(&builder, SNAP_SNAPSHOT);
-    add_births(&builder, SNAP_BIRTH, &origin, 1);
+    add_origins(&builder, SNAP_ORIGIN, &origin, 1);
     struct image image = load(&builder);
     cr_expect_eq(image.origin_count, 0);
     image_clear(&image);
@@ -98,19 +98,19 @@ Test(reader_origins, a_snapshot_has_none) {
 /* As many sections as a file may have, and as many origins: a search through all sections for each would take many
  * minutes. */
 Test(reader_origins, as_many_sections_as_births) {
-    enum { SECTIONS = 1000000, BIRTHS = 800000 };
-    const struct snap_birth origin = {.kind = SNAP_BIRTH_FILE, .site = 3};
-    struct snap_birth *origins = malloc(BIRTHS * sizeof *origins);
+    enum { SECTIONS = 1000000, ORIGINS = 800000 };
+    const struct snap_origin origin = {.kind = SNAP_ORIGIN_FILE, .site = 3};
+    struct snap_origin *origins = malloc(ORIGINS * sizeof *origins);
     struct builder builder;
     cr_assert(origins);
-    for (size_t i = 0; i < BIRTHS; i++) origins[i] = origin;
+    for (size_t i = 0; i < ORIGINS; i++) origins[i] = origin;
     builder_begin(&builder, SNAP_LEDGER);
     for (size_t i = 0; i < SECTIONS; i++) builder_section(&builder, SNAP_START, sizeof origin, NULL, 0, 0);
     add_three_sites(&builder);
-    add_births(&builder, SNAP_BIRTH, origins, BIRTHS);
+    add_origins(&builder, SNAP_ORIGIN, origins, ORIGINS);
     struct image image = load(&builder);
-    cr_assert_eq(image.origin_count, BIRTHS);
-    cr_expect(image.origins[0].stack && image.origins[BIRTHS - 1].stack == image.origins[0].stack);
+    cr_assert_eq(image.origin_count, ORIGINS);
+    cr_expect(image.origins[0].stack && image.origins[ORIGINS - 1].stack == image.origins[0].stack);
     image_clear(&image);
     free(origins);
 }

@@ -16,15 +16,15 @@ static int check(char *path, size_t size, const char *candidate) {
 }
 
 static int search(char *path, size_t size) {
-    static const char *const places[] = {"../lib/libmemstow.so", "../lib/x86_64-linux-gnu/libmemstow.so",
-                                         "libmemstow.so", "../preload/libmemstow.so"};
+    static const char *const paths[] = {"../lib/libmemstow.so", "../lib/x86_64-linux-gnu/libmemstow.so",
+                                        "libmemstow.so", "../preload/libmemstow.so"};
     char here[PATH_MAX], candidate[PATH_MAX + 64];
     ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
     if (length <= 0) return -1;
     here[length] = 0;
     *strrchr(here, '/') = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(candidate, sizeof candidate, "%s/%s", here, places[i]);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        snprintf(candidate, sizeof candidate, "%s/%s", here, paths[i]);
         if (check(path, size, candidate) == 0) return 0;
     }
     return -1;

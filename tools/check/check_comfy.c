@@ -16,17 +16,17 @@ enum { OPTIONS = 20, WINDOW_MOST = 3 };
 
 /* Finds the helper where it is installed, by CMake or by pip, or in the build tree. */
 static bool find_helper(char *path, const char *command) {
-    static const char *const places[] = {"../share/memstow/python", "../lib/python3*/site-packages",
-                                         "../lib/python3*/dist-packages", "../../tools/python", "../tools/python"};
+    static const char *const below[] = {"../share/memstow/python", "../lib/python3*/site-packages",
+                                        "../lib/python3*/dist-packages", "../../tools/python", "../tools/python"};
     char folder[2 * PATH_MAX], pattern[2 * PATH_MAX + 64], *end = folder;
     bool found = false;
     for (const char *at = command; at < strrchr(command, '/'); at++) { /* wildcards in the folder's name are escaped */
         if (strchr("*?[\\", *at)) *end++ = '\\';
         *end++ = *at;
     }
-    for (size_t i = 0; i < sizeof places / sizeof *places && !found; i++) {
+    for (size_t i = 0; i < sizeof below / sizeof *below && !found; i++) {
         glob_t paths;
-        snprintf(pattern, sizeof pattern, "%.*s/%s/memstow_comfy.py", (int)(end - folder), folder, places[i]);
+        snprintf(pattern, sizeof pattern, "%.*s/%s/memstow_comfy.py", (int)(end - folder), folder, below[i]);
         found = glob(pattern, 0, NULL, &paths) == 0 && realpath(paths.gl_pathv[0], path);
         globfree(&paths);
     }

@@ -35,10 +35,10 @@ static int make_kept(struct check *check) {
 }
 
 int check_folder_make(struct check *check) {
-    const char *place = getenv("TMPDIR");
+    const char *folder = getenv("TMPDIR");
     if (check->keep) return make_kept(check);
     int used = snprintf(check->folder, sizeof check->folder - 64, "%s/memstow-check.XXXXXX",
-                        place && *place == '/' ? place : "/tmp");
+                        folder && *folder == '/' ? folder : "/tmp");
     if (used < 0 || (size_t)used >= sizeof check->folder - 64) {
         complain("TMPDIR: name is too long");
         return EXIT_USAGE;

@@ -148,8 +148,8 @@ static void weigh(const struct diff_page *self, struct html_leaf *leaves, size_t
 }
 
 static uint32_t line_of(struct diff_page *self, size_t index) {
-    const char *place = groups_place(groups_of(self, index), row_of(self, index));
-    return html_lines_module(&self->lines, *place ? place : NULL);
+    const char *member = groups_member(groups_of(self, index), row_of(self, index));
+    return html_lines_module(&self->lines, *member ? member : NULL);
 }
 
 static struct html_leaf *make_leaves(struct diff_page *self) {

@@ -55,7 +55,7 @@ static void json_row(struct json *json, struct diff *diff, const struct groups *
         json_owner(json, "model", groups, row->model);
         json_owner(json, "node", groups, row->node);
         json_owner(json, "run", groups, row->run);
-        json_string(json, "module", *groups_place(groups, row) ? groups_place(groups, row) : NULL);
+        json_string(json, "module", *groups_member(groups, row) ? groups_member(groups, row) : NULL);
         json_row_stack(json, diff, row);
     }
     json_signed(json, "growth_bytes", groups_row_growth(row));

@@ -95,6 +95,6 @@ uint32_t diff_rows_stack(const struct diff_rows *self, const struct row *row) {
 }
 
 const char *diff_rows_nowhere(const struct diff_rows *self, const struct row *row) {
-    const char *place = groups_place(&self->diff->groups, row);
-    return *place ? text_base_name(place) : "(call stack unknown)";
+    const char *member = groups_member(&self->diff->groups, row);
+    return *member ? text_base_name(member) : "(call stack unknown)";
 }

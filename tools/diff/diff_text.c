@@ -51,8 +51,8 @@ static void print_site(struct diff *diff, const struct groups *groups, const str
     if (*error.s) site_margin_add(&margin, "%*s± %s", GROWTH - 2 - (int)strlen(error.s), "", error.s);
     site_owners(&margin, owner_name(groups, row->model, &model), owner_name(groups, row->node, &node),
                 owner_name(groups, row->run, &run));
-    const char *place = groups_place(groups, row);
-    site_lines(&margin, &stack, *place ? place : "(call stack unknown)");
+    const char *member = groups_member(groups, row);
+    site_lines(&margin, &stack, *member ? member : "(call stack unknown)");
 }
 
 static void print_sites(struct diff *diff, const struct groups *groups, size_t shown) {

@@ -44,7 +44,7 @@ static void folded_push(struct profile_sink *sink, const char *name) {
     append_safe(folded_of(sink), name);
 }
 
-static void append_place(struct folded *folded, const struct symbol *symbol) {
+static void append_source_line(struct folded *folded, const struct symbol *symbol) {
     char line[16];
     folded_append(folded, " (", 2);
     append_safe(folded, symbols_short_path(symbol->file));
@@ -58,7 +58,7 @@ static void push_function(struct profile_sink *sink, const struct named_frame *f
     begin_frame(folded);
     if (frame->python) folded_append(folded, "py:", 3);
     append_safe(folded, symbol->function ? symbol->function : symbol_nameless(frame, name));
-    if (frame->python && symbol->file) append_place(folded, symbol);
+    if (frame->python && symbol->file) append_source_line(folded, symbol);
 }
 
 static void folded_put(struct profile_sink *sink, const uint64_t amounts[2]) {

@@ -15,7 +15,7 @@ struct alike {
     UT_hash_handle hh;
     struct words {
         const char *function, *file; /* native code: the module, if the function is unknown */
-        uint64_t place;              /* Python: the line; code without a name: the address */
+        uint64_t at;                 /* Python: the line; code without a name: the address */
     } words;
     struct calltree_line line; /* the first such line */
 };
@@ -54,10 +54,10 @@ static struct words words_of(const struct named_frame *frame, const struct symbo
     words.function = symbol->function;
     if (frame->python) {
         words.file = symbol->file;
-        words.place = symbol->line;
+        words.at = symbol->line;
     } else if (!symbol->function) {
         words.file = frame->module;
-        words.place = frame->offset;
+        words.at = frame->offset;
     }
     return words;
 }

@@ -45,7 +45,7 @@ static void put_number(uint64_t number, char after) { printf("%" PRIu64 "%c", nu
 
 /* ---- rows */
 
-static void put_place(const struct report *report, const struct total *sum) {
+static void put_stack(const struct report *report, const struct total *sum) {
     struct innermost_line line;
     char nameless[SYMBOL_NAMELESS];
     if (!innermost_caller(&line, report->image, report->symbols, sum->stack)) {
@@ -83,7 +83,7 @@ static void put_site(const struct report *report, const struct listed_site *site
     struct total sum = report_site(report->image, site);
     const struct snap_tag *tag = image_tag(report->image, sum.tag);
     report_csv_put_text(memory);
-    put_place(report, &sum);
+    put_stack(report, &sum);
     put_owner(report, tag->model);
     put_owner(report, tag->node);
     put_owner(report, tag->run);

@@ -33,7 +33,7 @@ static void put_text(const char *text) {
 static void put_path(const char *path) { put_text(text_fit_path(path, TEXT_COLUMNS).s); }
 
 /* "0x4011F2: order (shop.cc:15)", or "(in /opt/libx.so)" where the line is not known. */
-static void put_place(const struct tree *tree, struct symbol_line line) {
+static void put_source_line(const struct tree *tree, struct symbol_line line) {
     char nameless[SYMBOL_NAMELESS];
     const struct named_frame *frame = symbols_frame(tree->callers.symbols, line.frame);
     const struct symbol *symbol = &frame->symbols[line.symbol < frame->count ? line.symbol : 0];
@@ -94,7 +94,7 @@ static void write_callers(struct tree *tree, struct caller *list, size_t count, 
     size_t large = count_large(tree, groups, found);
     for (size_t i = large; i < found; i++) small += groups[i].bytes;
     put_node(depth, large + (found > large), bytes);
-    put_place(tree, line);
+    put_source_line(tree, line);
     putchar('\n');
     for (size_t i = 0; i < large; i++) write_group(tree, &groups[i], depth + 1);
     if (found > large) put_merged(tree, depth + 1, found - large, small);

@@ -64,8 +64,8 @@ struct nvml_image {
 /* The origin of a descriptor, a thread, or memory that other processes may share: where it was opened, started or
  * mapped. */
 struct origin {
-    uint32_t kind; /* enum snap_birth_kind; 0: a mapping */
-    uint32_t key;  /* as in snap_birth */
+    uint32_t kind; /* enum snap_origin_kind; 0: a mapping */
+    uint32_t key;  /* as in snap_origin */
     uint32_t stack;
     uint64_t birth_ns;
     uint64_t device, inode;

@@ -10,14 +10,14 @@
 
 #include <stdio.h>
 
-enum { LEAKS_PLACES = 3, LEAK_NO_SITE = UINT32_MAX };
+enum { LEAKS_STACKS = 3, LEAK_NO_SITE = UINT32_MAX };
 
 /* A holder of memory, from a HELD line of the trace. A text of length 0 is missing. */
 struct leak_holder {
     uint32_t site; /* the site with the held memory; LEAK_NO_SITE: all memory that an owner left */
     uint32_t name; /* id of that owner's name */
     uint64_t path; /* path of a call stack for whose blocks no Python object was found; 0: none */
-    struct jsontext pack, place, holders;
+    struct jsontext pack, held_at, holders;
     /* numbers of blocks: owned by Python objects; of these, followed; of these, kept by this holder */
     uint64_t blocks, followed, held;
 };
@@ -53,11 +53,11 @@ struct leak_retired {
     uint32_t rest_site;               /* the site that allocated most of it, or LEAK_NO_SITE */
     const struct leak_holder *holder; /* the holder of most of it; NULL: not known */
     const struct leak_holder *other;  /* another holder that the program has named for the owner; NULL: none */
-    struct leak_place {
+    struct leak_stack {
         uint32_t stack, module;
         uint64_t path, live_bytes, live_blocks;
-    } places[LEAKS_PLACES]; /* the stacks that allocated most of it */
-    uint32_t place_count;
+    } stacks[LEAKS_STACKS]; /* the stacks that allocated most of it */
+    uint32_t stack_count;
 };
 
 /* Sites that do not leak, of one verdict. */

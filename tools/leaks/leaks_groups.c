@@ -104,7 +104,7 @@ static uint64_t key_of_line(const struct leaks *self, const struct leak_finding 
 }
 
 static uint64_t key_of_holder(const struct leak_holder *holder) {
-    uint64_t key = bytes_hash(UINT64_C(0x84222325cbf29ce4), holder->place.at, holder->place.length);
+    uint64_t key = bytes_hash(UINT64_C(0x84222325cbf29ce4), holder->held_at.at, holder->held_at.length);
     return bytes_hash(key, holder->pack.at ? holder->pack.at : "", holder->pack.length);
 }
 
@@ -136,7 +136,7 @@ static size_t end_of_key(const struct leaks *self, size_t first) {
     return end;
 }
 
-static bool is_named(const struct leak_holder *holder) { return holder && holder->place.length; }
+static bool is_named(const struct leak_holder *holder) { return holder && holder->held_at.length; }
 
 /* Gives each finding without a known holder the holder of another finding at the same line, because one place holds
  * everything that one line allocated. */

@@ -100,7 +100,7 @@ int leaks_find_holders(struct leaks *self) {
         if (!is_held_line(line.object, &holder)) continue;
         int result = find_subject(self, line.object, &holder);
         holder.pack = text_of(line.object, "pack");
-        holder.place = text_of(line.object, "place");
+        holder.held_at = text_of(line.object, "place");
         holder.blocks = leaks_holders_number_of(line.object, "blocks");
         holder.followed = leaks_holders_number_of(line.object, "followed");
         holder.held = leaks_holders_number_of(line.object, "held");
@@ -138,7 +138,7 @@ static bool same_text(struct jsontext a, struct jsontext b) {
 }
 
 bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b) {
-    return a && b && a->place.length && same_text(a->place, b->place) && same_text(a->pack, b->pack);
+    return a && b && a->held_at.length && same_text(a->held_at, b->held_at) && same_text(a->pack, b->pack);
 }
 
 /* --- call stacks without a look for holders --- */

@@ -13,7 +13,7 @@ static void json_origin(struct json *json, const struct leaks *self, uint32_t na
     json_string(json, "origin", name ? self->sites->names[name]->origin : NULL);
 }
 
-static void json_places(struct json *json, const struct leak_holder *holder) {
+static void json_holders_of(struct json *json, const struct leak_holder *holder) {
     struct jsontext value;
     for (size_t next = 0; holder && jsontext_next(holder->holders, &next, NULL, &value);)
         json_value(json, NULL, value.at, value.length);
@@ -24,12 +24,12 @@ static void json_places(struct json *json, const struct leak_holder *holder) {
 static void json_holders(struct json *json, const struct leak_holder *holder, const struct leak_holder *other) {
     const struct jsontext none = {"null", 4};
     struct jsontext pack = holder && holder->pack.length ? holder->pack : none;
-    struct jsontext place = holder && holder->place.length ? holder->place : none;
+    struct jsontext at = holder && holder->held_at.length ? holder->held_at : none;
     json_value(json, "held_by", pack.at, pack.length);
-    json_value(json, "held_at", place.at, place.length);
+    json_value(json, "held_at", at.at, at.length);
     json_array(json, "holders");
-    json_places(json, holder);
-    json_places(json, other);
+    json_holders_of(json, holder);
+    json_holders_of(json, other);
     json_end_array(json);
 }
 
@@ -38,7 +38,7 @@ static void json_no_stack(struct json *json) {
     json_end_array(json);
 }
 
-static void json_place(struct json *json, struct json_stacks *stacks, uint32_t stack, uint32_t module) {
+static void json_call_stack(struct json *json, struct json_stacks *stacks, uint32_t stack, uint32_t module) {
     if (stacks)
         json_stack(json, stacks, stack, module);
     else
@@ -103,12 +103,12 @@ static void json_retired_one(struct json *json, const struct leaks *self, struct
     json_number(json, "rest_bytes", retired->rest_bytes);
     json_number(json, "runs_since", retired->runs_since);
     json_array(json, "sites");
-    for (uint32_t i = 0; i < retired->place_count; i++) {
-        const struct leak_place *place = &retired->places[i];
+    for (uint32_t i = 0; i < retired->stack_count; i++) {
+        const struct leak_stack *at = &retired->stacks[i];
         json_object(json, NULL);
-        json_number(json, "live_bytes", place->live_bytes);
-        json_number(json, "live_blocks", place->live_blocks);
-        json_place(json, stacks, place->stack, place->module);
+        json_number(json, "live_bytes", at->live_bytes);
+        json_number(json, "live_blocks", at->live_blocks);
+        json_call_stack(json, stacks, at->stack, at->module);
         json_end_object(json);
     }
     json_end_array(json);
@@ -204,7 +204,7 @@ static void json_finding(struct json *json, const struct leaks *self, struct jso
     json_curve(json, self, finding);
     json_number(json, "stacks", finding->stacks);
     if (site && !self->sites->sampled)
-        json_place(json, stacks, site->stack, site->module);
+        json_call_stack(json, stacks, site->stack, site->module);
     else
         json_no_stack(json);
     json_end_object(json);

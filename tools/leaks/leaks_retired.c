@@ -63,37 +63,37 @@ static void add_owner(struct leaks *self, const struct snap_owner *owner, const 
 /* The memory of one path in one group. */
 struct piece {
     uint32_t group;
-    struct leak_place place;
+    struct leak_stack stack;
 };
 
 static int by_path(const void *left, const void *right) {
     const struct piece *a = left, *b = right;
     if (a->group != b->group) return a->group < b->group ? -1 : 1;
-    return a->place.path < b->place.path ? -1 : a->place.path > b->place.path;
+    return a->stack.path < b->stack.path ? -1 : a->stack.path > b->stack.path;
 }
 
-/* Inserts the place among the largest of its group. */
-static void rank(struct leak_retired *group, const struct leak_place *place) {
-    uint32_t at = group->place_count < LEAKS_PLACES ? group->place_count++ : LEAKS_PLACES;
-    for (; at > 0 && group->places[at - 1].live_bytes < place->live_bytes; at--)
-        if (at < LEAKS_PLACES) group->places[at] = group->places[at - 1];
-    if (at < LEAKS_PLACES) group->places[at] = *place;
+/* Inserts the stack among the largest of its group. */
+static void rank(struct leak_retired *group, const struct leak_stack *stack) {
+    uint32_t at = group->stack_count < LEAKS_STACKS ? group->stack_count++ : LEAKS_STACKS;
+    for (; at > 0 && group->stacks[at - 1].live_bytes < stack->live_bytes; at--)
+        if (at < LEAKS_STACKS) group->stacks[at] = group->stacks[at - 1];
+    if (at < LEAKS_STACKS) group->stacks[at] = *stack;
 }
 
 static void rank_all(struct leaks *self, struct piece *pieces, size_t count) {
     if (count) qsort(pieces, count, sizeof *pieces, by_path);
     for (size_t i = 0, next; i < count; i = next) {
         for (next = i + 1; next < count && by_path(&pieces[i], &pieces[next]) == 0; next++) {
-            pieces[i].place.live_bytes += pieces[next].place.live_bytes;
-            pieces[i].place.live_blocks += pieces[next].place.live_blocks;
+            pieces[i].stack.live_bytes += pieces[next].stack.live_bytes;
+            pieces[i].stack.live_blocks += pieces[next].stack.live_blocks;
         }
-        rank(&self->retired[pieces[i].group], &pieces[i].place);
+        rank(&self->retired[pieces[i].group], &pieces[i].stack);
     }
 }
 
-static struct leak_place place_of(const struct image *image, const uint64_t *hashes, const struct total *total) {
+static struct leak_stack leak_stack_of(const struct image *image, const uint64_t *hashes, const struct total *total) {
     uint32_t stack = total->stack < image->node_count ? total->stack : 0;
-    return (struct leak_place){.stack = stack,
+    return (struct leak_stack){.stack = stack,
                                .module = total->module,
                                .path = hashes[stack] ? hashes[stack] : total->module,
                                .live_bytes = total_live_bytes(total),
@@ -101,7 +101,7 @@ static struct leak_place place_of(const struct image *image, const uint64_t *has
 }
 
 /* groups: 1 + group by index of the owner. */
-static int find_places(struct leaks *self, const uint32_t *groups) {
+static int find_stacks(struct leaks *self, const uint32_t *groups) {
     const struct image *image = self->image;
     uint64_t *hashes = stack_hashes(image);
     struct piece *pieces = NULL;
@@ -117,7 +117,7 @@ static int find_places(struct leaks *self, const uint32_t *groups) {
             result = -1;
             break;
         }
-        pieces[count++] = (struct piece){group - 1, place_of(image, hashes, total)};
+        pieces[count++] = (struct piece){group - 1, leak_stack_of(image, hashes, total)};
     }
     if (result == 0) rank_all(self, pieces, count);
     free(hashes);
@@ -185,7 +185,7 @@ int leaks_find_retired(struct leaks *self) {
     struct had *had = sum_owners(self->image);
     uint32_t *groups = calloc(self->image->owner_count + 1, sizeof *groups);
     int result = had && groups ? make_groups(self, groups, had) : -1;
-    if (result == 0 && self->retired_count) result = find_places(self, groups);
+    if (result == 0 && self->retired_count) result = find_stacks(self, groups);
     free(had);
     free(groups);
     if (result < 0) return -1;

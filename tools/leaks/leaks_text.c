@@ -118,18 +118,18 @@ static void print_holders(struct margin *margin, const struct leak_holder *holde
     if (holder->path) site_line(margin, "no Python object was found that holds it");
 }
 
-static void print_places(const struct leaks *self, const struct leaks_view *view, struct margin *margin,
-                         const struct leak_retired *retired) {
+static void print_stack(const struct leaks *self, const struct leaks_view *view, struct margin *margin,
+                        const struct leak_retired *retired) {
     struct innermost stack = {.count = 0};
-    struct leak_place place = retired->places[0];
+    struct leak_stack at = retired->stacks[0];
     if (retired->rest_site != LEAK_NO_SITE) {
-        place.stack = self->sites->list[retired->rest_site].stack;
-        place.module = self->sites->list[retired->rest_site].module;
-    } else if (!retired->place_count) {
+        at.stack = self->sites->list[retired->rest_site].stack;
+        at.module = self->sites->list[retired->rest_site].module;
+    } else if (!retired->stack_count) {
         return;
     }
-    if (place.stack && view->symbols) innermost_of(&stack, self->image, view->symbols, place.stack);
-    site_lines(margin, &stack, image_module_name(self->image, place.module));
+    if (at.stack && view->symbols) innermost_of(&stack, self->image, view->symbols, at.stack);
+    site_lines(margin, &stack, image_module_name(self->image, at.module));
 }
 
 static void print_retired_one(const struct leaks *self, const struct leaks_view *view,
@@ -151,7 +151,7 @@ static void print_retired_one(const struct leaks *self, const struct leaks_view 
                  plural(retired->runs_since, "run", "runs"));
         site_line(&margin, line);
     }
-    print_places(self, view, &margin, retired);
+    print_stack(self, view, &margin, retired);
 }
 
 /* Prints a retired owner. If its memory is part of a finding, nothing more is printed about it. */

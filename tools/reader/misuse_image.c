@@ -26,12 +26,12 @@ const char *misuse_words(const struct snap_misuse *misuse) {
                                            : "its header was overwritten; found when it was freed";
 }
 
-/* The total of a place. In a ledger the place has the number of a site; in a snapshot (`sites` is NULL) the site
- * itself. */
-static struct total place_of(const struct snap_misuse_place *place, const struct snap_site *sites, size_t count) {
-    if (!sites) return (struct total){.tag = place->tag, .stack = place->stack, .module = place->module};
-    struct snap_site site = {place->site < count ? sites[place->site].word : 0};
-    if (!place->site || site.word == SNAP_SITE_FREE) return (struct total){0};
+/* The total of a site that a misuse names: by its number in a ledger; in a snapshot (`sites` is NULL) by its contents.
+ */
+static struct total total_of(const struct snap_misuse_site *named, const struct snap_site *sites, size_t count) {
+    if (!sites) return (struct total){.tag = named->tag, .stack = named->stack, .module = named->module};
+    struct snap_site site = {named->site < count ? sites[named->site].word : 0};
+    if (!named->site || site.word == SNAP_SITE_FREE) return (struct total){0};
     return (struct total){.tag = snap_site_tag(site), .stack = snap_site_stack(site), .module = snap_site_module(site)};
 }
 
@@ -42,11 +42,11 @@ static void keep_those_in_use(struct image *image) {
     image->misuse_count = kept;
 }
 
-static int places_lend(struct reader *reader, const struct snap_site *sites, size_t count) {
+static int sites_lend(struct reader *reader, const struct snap_site *sites, size_t count) {
     const struct image *image = reader->image;
     for (size_t i = 0; i < image->misuse_count; i++)
-        for (size_t k = 0; k < SNAP_MISUSE_PLACES; k++) {
-            struct total total = place_of(&image->misuses[i].places[k], sites, count);
+        for (size_t k = 0; k < SNAP_MISUSE_SITES; k++) {
+            struct total total = total_of(&image->misuses[i].sites[k], sites, count);
             if (reader_add_total(reader, &total) < 0) return -1;
         }
     return 0;
@@ -62,18 +62,18 @@ int misuse_image_lend(struct reader *reader) {
     if (!image->misuse_count) return 0;
     bool ledger = image->header.kind == SNAP_LEDGER;
     int result = ledger ? reader_table(reader, SNAP_SITE, sizeof *sites, (void **)&sites, &count) : 0;
-    if (result == 0) result = places_lend(reader, sites, count);
+    if (result == 0) result = sites_lend(reader, sites, count);
     free(sites);
     return result;
 }
 
-/* From here on the places have the form of a snapshot. */
+/* From here on the sites have the form of a snapshot. */
 void misuse_image_take_back(struct reader *reader) {
     struct image *image = reader->image;
-    image->total_count -= image->misuse_count * SNAP_MISUSE_PLACES;
+    image->total_count -= image->misuse_count * SNAP_MISUSE_SITES;
     const struct total *total = image->totals + image->total_count;
     for (size_t i = 0; i < image->misuse_count; i++)
-        for (size_t k = 0; k < SNAP_MISUSE_PLACES; k++, total++)
-            image->misuses[i].places[k] =
-                (struct snap_misuse_place){.tag = total->tag, .stack = total->stack, .module = total->module};
+        for (size_t k = 0; k < SNAP_MISUSE_SITES; k++, total++)
+            image->misuses[i].sites[k] =
+                (struct snap_misuse_site){.tag = total->tag, .stack = total->stack, .module = total->module};
 }

@@ -27,7 +27,7 @@ static struct origin *origin_add(struct reader *reader, size_t count) {
     return added;
 }
 
-static int origins_keep(struct reader *reader, const struct sites *sites, const struct snap_birth *records,
+static int origins_keep(struct reader *reader, const struct sites *sites, const struct snap_origin *records,
                         size_t count) {
     struct origin *origins = origin_add(reader, count);
     if (!origins) return reader_memory(reader);
@@ -53,7 +53,7 @@ static int keep_mapped(struct reader *reader, const struct sites *sites, const s
     return 0;
 }
 
-int origin_stacks_keep(struct reader *reader, const struct snap_birth *origins, size_t count,
+int origin_stacks_keep(struct reader *reader, const struct snap_origin *origins, size_t count,
                        const struct snap_mapping *mappings, size_t mapping_count) {
     struct sites sites = {NULL, 0};
     if (!count && !mapping_count) return 0;

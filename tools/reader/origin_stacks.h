@@ -7,7 +7,7 @@
 #include "tools/reader/reader.h"
 
 /* Keeps origins; call it once, before the sites are read. Returns 0 or -1. */
-int origin_stacks_keep(struct reader *reader, const struct snap_birth *origins, size_t count,
+int origin_stacks_keep(struct reader *reader, const struct snap_origin *origins, size_t count,
                        const struct snap_mapping *mappings, size_t mapping_count);
 
 /* Call lend before the stacks are read (0 or -1), and take_back after that. The last to lend is the first to take

@@ -87,8 +87,8 @@ static size_t least_record(uint32_t type) {
         [SNAP_CUDA_SITE] = sizeof(struct snap_cuda_site),
         [SNAP_CUDA_BLOCK] = sizeof(struct snap_cuda_block),
         [SNAP_SERIES] = 1,
-        [SNAP_BIRTH] = sizeof(struct snap_birth),
-        [SNAP_START] = sizeof(struct snap_birth),
+        [SNAP_ORIGIN] = sizeof(struct snap_origin),
+        [SNAP_START] = sizeof(struct snap_origin),
         [SNAP_MISUSE] = sizeof(struct snap_misuse),
         [SNAP_CUPTI] = offsetof(struct snap_cupti, other), /* smaller before 1.6: the rest is 0 then */
         [SNAP_CUPTI_BLOCK] = sizeof(struct snap_cupti_block),

@@ -43,11 +43,11 @@ static bool shared_used(const void *record) {
 }
 
 static bool origin_used(const void *record) {
-    const struct snap_birth *origin = record;
+    const struct snap_origin *origin = record;
     return origin->kind != 0 && !(origin->sequence & 1);
 }
 
-static bool origin_busy(const void *record) { return ((const struct snap_birth *)record)->sequence & 1; }
+static bool origin_busy(const void *record) { return ((const struct snap_origin *)record)->sequence & 1; }
 
 static int slots_keep(const struct reader *reader, struct slots *slots, const void *record) {
     if (!list_grow(&slots->kept, slots->record_size, slots->count, 1, &slots->capacity)) return reader_memory(reader);
@@ -108,11 +108,11 @@ int slots_load(struct reader *reader) {
 
 /* A snapshot has no origins of closed descriptors and ended threads. */
 int slots_load_origins(struct reader *reader) {
-    struct slots origins = {.record_size = sizeof(struct snap_birth), .used = origin_used, .busy = origin_busy};
+    struct slots origins = {.record_size = sizeof(struct snap_origin), .used = origin_used, .busy = origin_busy};
     struct slots shared = {.record_size = sizeof(struct snap_mapping), .used = shared_used, .busy = mapping_busy};
     int failed =
         reader->image->header.kind == SNAP_LEDGER &&
-        (slots_read(reader, SNAP_BIRTH, &origins) < 0 || slots_read(reader, SNAP_START, &origins) < 0 ||
+        (slots_read(reader, SNAP_ORIGIN, &origins) < 0 || slots_read(reader, SNAP_START, &origins) < 0 ||
          slots_read(reader, SNAP_MAPPING, &shared) < 0 ||
          origin_stacks_keep(reader, (void *)origins.kept, origins.count, (void *)shared.kept, shared.count) < 0);
     free(origins.kept);

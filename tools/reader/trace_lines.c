@@ -17,9 +17,9 @@ static const struct section *find_ring(const struct reader *reader) {
 
 /* Copies the bytes from `start` to `end` of the ring, which are no more than the ring holds. */
 static int copy_ring(const struct reader *reader, uint64_t bytes, const struct snap_ring *ring, uint8_t *to) {
-    uint64_t place = ring->start % ring->capacity, length = ring->end - ring->start;
-    uint64_t first = ring->capacity - place < length ? ring->capacity - place : length;
-    if (source_read(reader->source, bytes + place, to, first) < 0) return -1;
+    uint64_t offset = ring->start % ring->capacity, length = ring->end - ring->start;
+    uint64_t first = ring->capacity - offset < length ? ring->capacity - offset : length;
+    if (source_read(reader->source, bytes + offset, to, first) < 0) return -1;
     return source_read(reader->source, bytes, to + first, length - first);
 }
 

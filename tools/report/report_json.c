@@ -344,7 +344,7 @@ static int json_modules(struct json *json, const struct report *report) {
     for (size_t i = 0; result == 0 && i < groups.count && i < report->top; i++) {
         const struct row *row = groups_row(&groups, i);
         json_object(json, NULL);
-        json_string(json, "module", groups_place(&groups, row));
+        json_string(json, "module", groups_member(&groups, row));
         json_number(json, "live_bytes", row->side[0].live_bytes);
         json_number(json, "live_blocks", row->side[0].live_blocks);
         json_number(json, "allocated_bytes", row->alloc_bytes);

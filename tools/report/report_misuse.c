@@ -13,17 +13,17 @@ static double seconds_after_start(const struct image *image, const struct snap_m
 
 /* --- text --- */
 
-static void text_place(const struct report *report, const char *what, const struct snap_misuse_place *place) {
+static void text_site(const struct report *report, const char *what, const struct snap_misuse_site *site) {
     struct innermost stack;
-    innermost_of(&stack, report->image, report->symbols, place->stack);
-    const char *module = stack.count ? NULL : image_module(report->image, place->module);
+    innermost_of(&stack, report->image, report->symbols, site->stack);
+    const char *module = stack.count ? NULL : image_module(report->image, site->module);
     printf("    %s%s%s\n", what, stack.count ? "" : module ? ", in " : ": not known", module ? TEXT_SAFE(module) : "");
     innermost_print(&stack, stdout, 6);
 }
 
 /* Prints blocks that a kernel may have used. Any of them may be at fault, or none. */
 static void text_fault(const struct report *report, const struct snap_misuse *misuse) {
-    const struct snap_misuse_place *made = &misuse->places[SNAP_MISUSE_ALLOCATED];
+    const struct snap_misuse_site *made = &misuse->sites[SNAP_MISUSE_ALLOCATED];
     struct text_line words;
     const char *name =
         image_owner_words(report->image, image_tag(report->image, made->tag)->model, words.s, sizeof words.s);
@@ -32,9 +32,9 @@ static void text_fault(const struct report *report, const struct snap_misuse *mi
            name ? TEXT_SAFE(name) : "nobody's", misuse_words(misuse));
     printf("    %s %.3f s after the start\n", freed ? "freed" : "off its device since",
            seconds_after_start(report->image, misuse));
-    text_place(report, "allocated", made);
-    if (freed) text_place(report, "freed", &misuse->places[SNAP_MISUSE_FREED_FIRST]);
-    text_place(report, "error 700 came from", &misuse->places[SNAP_MISUSE_NOW]);
+    text_site(report, "allocated", made);
+    if (freed) text_site(report, "freed", &misuse->sites[SNAP_MISUSE_FREED_FIRST]);
+    text_site(report, "error 700 came from", &misuse->sites[SNAP_MISUSE_NOW]);
 }
 
 static void text_misuse(const struct report *report, const struct snap_misuse *misuse) {
@@ -50,11 +50,11 @@ static void text_misuse(const struct report *report, const struct snap_misuse *m
     if (misuse->flags & SNAP_MISUSE_HARMLESS && misuse->call != SNAP_MISUSE_END)
         puts("    without memstow these bytes belong to the block before it: the program went on");
     bool unsure = misuse->flags & SNAP_MISUSE_UNSURE;
-    text_place(report, unsure ? "allocated, perhaps (another stack may have its number by now)" : "allocated",
-               &misuse->places[SNAP_MISUSE_ALLOCATED]);
-    if (twice) text_place(report, "freed first", &misuse->places[SNAP_MISUSE_FREED_FIRST]);
+    text_site(report, unsure ? "allocated, perhaps (another stack may have its number by now)" : "allocated",
+              &misuse->sites[SNAP_MISUSE_ALLOCATED]);
+    if (twice) text_site(report, "freed first", &misuse->sites[SNAP_MISUSE_FREED_FIRST]);
     if (misuse->call != SNAP_MISUSE_END)
-        text_place(report, resized ? "resized" : twice ? "freed again" : "freed", &misuse->places[SNAP_MISUSE_NOW]);
+        text_site(report, resized ? "resized" : twice ? "freed again" : "freed", &misuse->sites[SNAP_MISUSE_NOW]);
 }
 
 void report_text_misuse(const struct report *report) {
@@ -67,14 +67,14 @@ void report_text_misuse(const struct report *report) {
 
 /* --- JSON --- */
 
-static void json_place(struct json *json, struct json_stacks *stacks, const char *key,
-                       const struct snap_misuse_place *place) {
-    if (!place->stack && !place->module) {
+static void json_site(struct json *json, struct json_stacks *stacks, const char *key,
+                      const struct snap_misuse_site *site) {
+    if (!site->stack && !site->module) {
         json_null(json, key);
         return;
     }
     json_object(json, key);
-    json_stack(json, stacks, place->stack, place->module);
+    json_stack(json, stacks, site->stack, site->module);
     json_end_object(json);
 }
 
@@ -94,10 +94,10 @@ static void json_misuse(struct json *json, const struct image *image, struct jso
     json_number(json, "slot", misuse->thread);
     json_bool(json, "harmless", misuse->flags & SNAP_MISUSE_HARMLESS);
     json_bool(json, "allocated_unsure", misuse->flags & SNAP_MISUSE_UNSURE);
-    report_json_tag(json, image, misuse->places[SNAP_MISUSE_ALLOCATED].tag);
-    json_place(json, stacks, "allocated", &misuse->places[SNAP_MISUSE_ALLOCATED]);
-    json_place(json, stacks, "freed_first", &misuse->places[SNAP_MISUSE_FREED_FIRST]);
-    json_place(json, stacks, "now", &misuse->places[SNAP_MISUSE_NOW]);
+    report_json_tag(json, image, misuse->sites[SNAP_MISUSE_ALLOCATED].tag);
+    json_site(json, stacks, "allocated", &misuse->sites[SNAP_MISUSE_ALLOCATED]);
+    json_site(json, stacks, "freed_first", &misuse->sites[SNAP_MISUSE_FREED_FIRST]);
+    json_site(json, stacks, "now", &misuse->sites[SNAP_MISUSE_NOW]);
     json_end_object(json);
 }
 

@@ -9,7 +9,7 @@ static void thread_rows(const struct groups *groups, size_t shown) {
     printf("  %-*s %12s %12s\n", width, "", "allocated", "net");
     for (size_t i = 0; i < shown; i++) {
         const struct row *row = groups_row(groups, i);
-        printf("  %s %12s %12s\n", text_left(groups_place(groups, row), width).s, text_size(row->alloc_bytes).s,
+        printf("  %s %12s %12s\n", text_left(groups_member(groups, row), width).s, text_size(row->alloc_bytes).s,
                text_size_change((int64_t)row->side[0].live_bytes).s);
     }
 }

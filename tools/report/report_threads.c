@@ -7,7 +7,7 @@
 
 void report_text_thread_notes(const struct groups *groups, size_t shown) {
     for (size_t i = 0; i < shown; i++) {
-        const char *name = groups_place(groups, groups_row(groups, i));
+        const char *name = groups_member(groups, groups_row(groups, i));
         const char *note = thread_name_note(name);
         if (note) printf("  %s: %s\n", name, note);
     }

@@ -314,7 +314,7 @@ static const char *die_name(struct symfile *file, Dwarf_Die *die) {
     return linkage ? demangle(file, linkage) : string_of(die, DW_AT_name);
 }
 
-static void place_of_line(Dwarf_Die *cu, Dwarf_Addr address, struct symfile_name *name) {
+static void take_line(Dwarf_Die *cu, Dwarf_Addr address, struct symfile_name *name) {
     int line;
     Dwarf_Line *found = dwarf_getsrc_die(cu, address);
     if (!found) return;
@@ -322,7 +322,7 @@ static void place_of_line(Dwarf_Die *cu, Dwarf_Addr address, struct symfile_name
     if (dwarf_lineno(found, &line) == 0 && line > 0) name->line = (uint32_t)line;
 }
 
-static void place_of_call(Dwarf_Die *cu, Dwarf_Die *inlined, struct symfile_name *name) {
+static void take_call(Dwarf_Die *cu, Dwarf_Die *inlined, struct symfile_name *name) {
     Dwarf_Files *files;
     size_t count;
     uint64_t index = symfile_number_of(inlined, DW_AT_call_file);
@@ -334,14 +334,14 @@ static void place_of_call(Dwarf_Die *cu, Dwarf_Die *inlined, struct symfile_name
 static size_t names_by_debug(struct symfile *file, Dwarf_Addr address, struct symfile_name *names) {
     Dwarf_Die cu, function, scopes[SCOPES_MAX];
     if (!file->dwarf || !find_unit(file, address, &cu)) return 0;
-    place_of_line(&cu, address, &names[0]);
+    take_line(&cu, address, &names[0]);
     const struct spans *functions = unit_functions(file, &cu);
     const struct span *span = functions ? spans_find(functions, address) : NULL;
     if (!span || !dwarf_offdie(file->dwarf, span->die, &function)) return 1;
     size_t count = find_scopes(file, &function, address, scopes);
     for (size_t i = 0; i < count; i++) { /* scopes are sorted outermost first */
         names[i].function = die_name(file, &scopes[count - 1 - i]);
-        if (i) place_of_call(&cu, &scopes[count - i], &names[i]);
+        if (i) take_call(&cu, &scopes[count - i], &names[i]);
     }
     return count;
 }

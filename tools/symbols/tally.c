@@ -170,9 +170,9 @@ static void figure_locate(struct figure *figure, const struct image *image, stru
 }
 
 /* The name of a site without a call stack. */
-static const char *name_of_place(const struct image *image, const char *place) {
-    if (is_program(image, place)) return PROGRAM;
-    return *place ? text_base_name(place) : "?";
+static const char *name_of_member(const struct image *image, const char *member) {
+    if (is_program(image, member)) return PROGRAM;
+    return *member ? text_base_name(member) : "?";
 }
 
 static int add_site(struct figures *figures, const struct groups *groups, const struct side *side,
@@ -182,7 +182,7 @@ static int add_site(struct figures *figures, const struct groups *groups, const 
     if (!row->side[0].live_bytes && !row->side[0].live_blocks) return 0;
     if (row->stack && own_stack(image, row->stack_node)) return 0;
     if (row->stack) name_stack(name, sizeof name, image, symbols, row->stack_node);
-    if (!name[2]) figure_name_frame(name, sizeof name, "?", name_of_place(image, groups_place(groups, row)));
+    if (!name[2]) figure_name_frame(name, sizeof name, "?", name_of_member(image, groups_member(groups, row)));
     name_owner(name, sizeof name, groups_owner(groups, row->model));
     name_owner(name, sizeof name, groups_owner(groups, row->node));
     struct figure *figure =

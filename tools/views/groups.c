@@ -68,17 +68,17 @@ void groups_end(struct groups *groups) {
 
 static uint64_t row_hash(const struct row *key) {
     uint64_t hash = (uint64_t)key->model << 32 | key->node;
-    hash = hash * UINT64_C(0x9e3779b97f4a7c15) ^ ((uint64_t)key->run << 32 | key->place);
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) ^ ((uint64_t)key->run << 32 | key->member);
     hash = (hash ^ key->stack) * UINT64_C(0xff51afd7ed558ccd);
     return hash ^ hash >> 32;
 }
 
 static bool same_key(const struct row *a, const struct row *b) {
-    return a->model == b->model && a->node == b->node && a->run == b->run && a->place == b->place &&
+    return a->model == b->model && a->node == b->node && a->run == b->run && a->member == b->member &&
            a->stack == b->stack;
 }
 
-static void place_slot(struct groups *groups, uint32_t index) {
+static void slot_take(struct groups *groups, uint32_t index) {
     size_t slot = row_hash(&groups->rows[index]) & (groups->slot_count - 1);
     while (groups->slots[slot]) slot = (slot + 1) & (groups->slot_count - 1);
     groups->slots[slot] = index + 1;
@@ -93,7 +93,7 @@ static int table_grow(struct groups *groups, size_t capacity) {
     groups->slot_count = 2 * capacity;
     groups->slots = calloc(groups->slot_count, sizeof *groups->slots);
     if (!groups->slots) return -1;
-    for (size_t i = 0; i < groups->count; i++) place_slot(groups, (uint32_t)i);
+    for (size_t i = 0; i < groups->count; i++) slot_take(groups, (uint32_t)i);
     return 0;
 }
 
@@ -165,11 +165,11 @@ static int add_totals(struct groups *groups, const struct image *image, const st
         struct row key = cache->tags[total->tag < image->tag_count ? total->tag : image->tag_count];
         uint32_t node = total->stack < image->node_count ? total->stack : 0;
         if (groups->kept && !groups->kept[node]) continue;
-        key.place = cache->modules[total->module <= image->module_count ? total->module : 0];
-        if (cache->stacks && cache->stacks[node]) key.place = 0, key.stack = cache->stacks[node];
+        key.member = cache->modules[total->module <= image->module_count ? total->module : 0];
+        if (cache->stacks && cache->stacks[node]) key.member = 0, key.stack = cache->stacks[node];
         if (rest && by_stack) {
             key = (struct row){0};
-            if (intern(groups, GROUPS_REMAINDER, &key.place) < 0) return -1;
+            if (intern(groups, GROUPS_REMAINDER, &key.member) < 0) return -1;
         }
         struct row *row = find_row(groups, &key);
         if (!row) return -1;
@@ -190,7 +190,7 @@ static int add_totals(struct groups *groups, const struct image *image, const st
 static int add_thread_row(struct groups *groups, const char *name, const struct snap_counter *counter, int side) {
     struct row key = {0};
     if (!(counter->alloc_blocks | counter->free_blocks)) return 0;
-    if (intern(groups, name, &key.place) < 0) return -1;
+    if (intern(groups, name, &key.member) < 0) return -1;
     struct row *row = find_row(groups, &key);
     if (!row) return -1;
     row->side[side].live_bytes += counter->alloc_bytes - counter->free_bytes;
@@ -204,7 +204,7 @@ static int add_thread_row(struct groups *groups, const char *name, const struct 
 static int add_inherited(struct groups *groups, const struct image *image, int side) {
     struct row key = {0}, *row;
     if (!image->inherited.free_blocks) return 0;
-    if (intern(groups, THREADS_INHERITED, &key.place) < 0 || !(row = find_row(groups, &key))) return -1;
+    if (intern(groups, THREADS_INHERITED, &key.member) < 0 || !(row = find_row(groups, &key))) return -1;
     row->side[side].live_bytes += image->inherited.free_bytes;
     row->side[side].live_blocks += image->inherited.free_blocks;
     return 0;
@@ -251,8 +251,8 @@ const char *groups_owner(const struct groups *groups, uint32_t name) {
     return name ? groups->name_list[name]->text : NULL;
 }
 
-const char *groups_place(const struct groups *groups, const struct row *row) {
-    return groups->name_list[row->place]->text;
+const char *groups_member(const struct groups *groups, const struct row *row) {
+    return groups->name_list[row->member]->text;
 }
 
 bool groups_owner_parts(const struct groups *groups, uint32_t name, struct groups_owner *owner) {
@@ -290,10 +290,10 @@ static void write_label(const struct groups *groups, const struct row *row, bool
     append_owner(groups, row->model, origin, label, size);
     append_owner(groups, row->node, origin, label, size);
     append_owner(groups, row->run, origin, label, size);
-    const char *place = groups_place(groups, row);
+    const char *member = groups_member(groups, row);
     size_t used = strlen(label);
-    if (*place)
-        snprintf(label + used, size - used, "%s%s", used ? " " : "", place);
+    if (*member)
+        snprintf(label + used, size - used, "%s%s", used ? " " : "", member);
     else if (!used)
         snprintf(label, size, "untagged");
 }
@@ -315,7 +315,7 @@ static int row_compare_names(const struct groups *groups, const struct row *a, c
     int order = compare_name(groups, a->model, b->model);
     order = order ? order : compare_name(groups, a->node, b->node);
     order = order ? order : compare_name(groups, a->run, b->run);
-    return order ? order : compare_name(groups, a->place, b->place);
+    return order ? order : compare_name(groups, a->member, b->member);
 }
 
 int64_t groups_row_growth(const struct row *row) {

@@ -19,11 +19,11 @@ struct row_side {
 };
 
 struct row {
-    uint32_t model, node, run, place; /* ids of names; place is a module or a thread */
-    uint64_t stack;                   /* by site: hash of the path, 0 if there is none; then place is none */
-    uint32_t stack_node : 31;         /* a node with the path, in an image */
-    uint32_t stack_side : 1;          /* the side of that image: 0 or 1 */
-    float variance;                   /* of the bytes of both sides; 0: they are exact */
+    uint32_t model, node, run, member; /* ids of names; member: a module or a thread */
+    uint64_t stack;                    /* by site: hash of the path, 0 if there is none; then member is none */
+    uint32_t stack_node : 31;          /* a node with the path, in an image */
+    uint32_t stack_side : 1;           /* the side of that image: 0 or 1 */
+    float variance;                    /* of the bytes of both sides; 0: they are exact */
     union {
         struct row_side side[2];
         struct { /* for a single image only */
@@ -62,12 +62,12 @@ void groups_begin(struct groups *groups, enum view view, int sides);
 int groups_add(struct groups *groups, const struct image *image, int side);
 void groups_end(struct groups *groups);
 
-/* The owner's name, NULL for untagged; and the place's name, never NULL. */
+/* The owner's name, NULL for untagged; and the name of the module or thread, never NULL. */
 const char *groups_owner(const struct groups *groups, uint32_t name);
-const char *groups_place(const struct groups *groups, const struct row *row);
+const char *groups_member(const struct groups *groups, const struct row *row);
 /* The owner's name for people, with the origin of a model or custom owner: "NAME (ORIGIN)". False, and "": untagged. */
 bool groups_owner_words(const struct groups *groups, uint32_t name, bool origin, char *to, size_t size);
-/* The parts of an owner's name, which are not ended by NUL. False: untagged, or the name of a place. */
+/* The parts of an owner's name, which are not ended by NUL. False: untagged, or the name of a module or thread. */
 struct groups_owner {
     const char *name, *origin;
     int name_length, origin_length;

@@ -64,10 +64,10 @@ static void print_row(const struct growth_look *growth, const struct row *row, d
     add_owner(&growth->groups, "model", row->model, owners, sizeof owners);
     add_owner(&growth->groups, "node", row->node, owners, sizeof owners);
     add_owner(&growth->groups, "run", row->run, owners, sizeof owners);
-    const char *place = groups_place(&growth->groups, row);
+    const char *member = groups_member(&growth->groups, row);
     fprintf(to, "%*s%s/s, %s%s%s\n", indent, "", text_size((uint64_t)((double)groups_row_growth(row) / seconds)).s,
-            *owners ? owners : "no owner", row->stack || !*place ? "" : ", in ",
-            row->stack || !*place ? "" : text_fit_path(place, 60).s);
+            *owners ? owners : "no owner", row->stack || !*member ? "" : ", in ",
+            row->stack || !*member ? "" : text_fit_path(member, 60).s);
     if (row->stack) print_stack(to, indent + 2, image, symbols, row->stack_node);
 }
 

@@ -58,13 +58,13 @@ static const struct origin *origin_find(const struct origins *origins, wanted_fu
 }
 
 static bool is_of_thread(const struct origin *origin, const void *tid) {
-    return origin->kind == SNAP_BIRTH_OF_THREAD && origin->key == *(const uint32_t *)tid;
+    return origin->kind == SNAP_ORIGIN_OF_THREAD && origin->key == *(const uint32_t *)tid;
 }
 
 static bool is_of_handle(const struct origin *origin, const void *what) {
     const struct handle *handle = what;
     if (handle->fd < 0) return !origin->kind && origin->start <= handle->mapped_at && handle->mapped_at < origin->end;
-    return origin->kind && origin->kind != SNAP_BIRTH_OF_THREAD && origin->key == (uint32_t)handle->fd;
+    return origin->kind && origin->kind != SNAP_ORIGIN_OF_THREAD && origin->key == (uint32_t)handle->fd;
 }
 
 /* Compares without asking a file server. */
@@ -75,8 +75,8 @@ static bool is_same_thing(const struct origins *origins, const struct origin *or
     if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO | STATX_TYPE, &st) < 0) return false;
     if (origin->inode || origin->device)
         return origin->inode == st.stx_ino && origin->device == ((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor);
-    if (origin->kind == SNAP_BIRTH_COPY || origin->kind == SNAP_BIRTH_INHERITED) return true;
-    return S_ISSOCK(st.stx_mode) == (origin->kind == SNAP_BIRTH_SOCKET);
+    if (origin->kind == SNAP_ORIGIN_COPY || origin->kind == SNAP_ORIGIN_INHERITED) return true;
+    return S_ISSOCK(st.stx_mode) == (origin->kind == SNAP_ORIGIN_SOCKET);
 }
 
 static uint64_t age_of(const struct origin *origin) {
@@ -102,7 +102,7 @@ const char *origins_without_stack(const struct origins *origins, const struct ha
     if (handle->fd < 0 || origins_missing(origins)) return "";
     const struct origin *origin = find_any(origins, is_of_handle, handle);
     if (!origin || !is_same_thing(origins, origin)) return ", opened unseen";
-    return origin->kind == SNAP_BIRTH_INHERITED ? ", inherited" : "";
+    return origin->kind == SNAP_ORIGIN_INHERITED ? ", inherited" : "";
 }
 
 void origins_of_handle(struct origins *origins, const struct handle *handle, FILE *to, int indent) {

@@ -1,6 +1,6 @@
 /* origins.h — the call stack that opened a descriptor of a running process, or started a thread of it.
- * In: a pid. Out: lines, from the records of its ledger (snap_birth) that fit /proc: the same number for the same file,
- * socket or pipe; a thread that is not older. It never complains. */
+ * In: a pid. Out: lines, from the records of its ledger (snap_origin) that fit /proc: the same number for the same
+ * file, socket or pipe; a thread that is not older. It never complains. */
 #ifndef MEMSTOW_ORIGINS_H
 #define MEMSTOW_ORIGINS_H
 

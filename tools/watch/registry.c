@@ -2,7 +2,7 @@
 #include "tools/watch/registry.h"
 #include "preload/shared/jsontext.h"
 #include "tools/base/list.h"
-#include "tools/base/place_in.h"
+#include "tools/base/position.h"
 #include "tools/base/text.h"
 #include "tools/base/whole_file.h"
 
@@ -21,9 +21,9 @@ struct document {
 };
 
 static int document_fault(const struct document *document, const char *at, const char *why) {
-    struct place_in place = place_in(document->text, document->length, (size_t)(at - document->text));
+    struct position position = position_of(document->text, document->length, (size_t)(at - document->text));
     snprintf(document->registry->error, sizeof document->registry->error, "%.200s:%zu:%zu: %s",
-             text_fit_path(document->name, 150).s, place.line, place.column, why);
+             text_fit_path(document->name, 150).s, position.line, position.column, why);
     return -1;
 }
 
