@@ -1,15 +1,16 @@
 /* heapsort.h — sorts an array in place.
- * In: an array, and a number for each record. Out: the records in ascending order of that number; records with equal
- * numbers in any order. It needs no memory of its own, and calls no function of libc. */
+ * In: an array, and an order: a number for each record, or a function that compares two. Out: the records in that
+ * order; equal ones in any. It needs no memory of its own, and calls no function of libc. */
 #ifndef MEMSTOW_HEAPSORT_H
 #define MEMSTOW_HEAPSORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sorts `count` records of `type` by the number that `key` makes of a `const type *`. */
-#define HEAPSORT(type, name, key)                                                                                      \
-    static void name(type *all, size_t count) {                                                                        \
+/* Sorts `count` records of `type`. precedes(a, b, context) says whether one comes before another. */
+#define HEAPSORT_BY(type, name, context_type, precedes)                                                                \
+    static void name(type *all, size_t count, context_type *context) {                                                 \
         for (size_t start = count / 2, end = count; end > 1;) {                                                        \
             type moved;                                                                                                \
             if (start) {                                                                                               \
@@ -20,12 +21,20 @@
             }                                                                                                          \
             size_t at = start;                                                                                         \
             for (size_t child; (child = 2 * at + 1) < end; at = child) {                                               \
-                if (child + 1 < end && key(&all[child]) < key(&all[child + 1])) child++;                               \
-                if (key(&moved) >= key(&all[child])) break;                                                            \
+                if (child + 1 < end && precedes(&all[child], &all[child + 1], context)) child++;                       \
+                if (!precedes(&moved, &all[child], context)) break;                                                    \
                 all[at] = all[child];                                                                                  \
             }                                                                                                          \
             all[at] = moved;                                                                                           \
         }                                                                                                              \
     }
+/* The same, by the number that `key` makes of a `const type *`. */
+#define HEAPSORT(type, name, key)                                                                                      \
+    static inline bool name##_precedes(const type *a, const type *b, const void *none) {                               \
+        (void)none;                                                                                                    \
+        return key(a) < key(b);                                                                                        \
+    }                                                                                                                  \
+    HEAPSORT_BY(type, name##_by_key, const void, name##_precedes)                                                      \
+    static void name(type *all, size_t count) { name##_by_key(all, count, NULL); }
 
 #endif

@@ -1,5 +1,6 @@
 /* policy.c — see policy.h. */
 #include "preload/shared/policy.h"
+#include "preload/shared/heapsort.h"
 
 /* A policy as the list names it, and the action and reason that follow from it. The needed bytes are not considered
  * yet. */
@@ -100,27 +101,8 @@ static bool comes_before(const struct owner_state *a, const struct owner_state *
     return order < 0;
 }
 
-/* Sinks the owner at `root` in the heap of the first `count` owners. The owner that comes last in order is on top. */
-static void sink(struct owner_state *owners, uint32_t root, uint32_t count, const struct policy_question *question) {
-    struct owner_state sinking = owners[root];
-    for (uint32_t child; (child = 2 * root + 1) < count; root = child) {
-        if (child + 1 < count && comes_before(&owners[child], &owners[child + 1], question)) child++;
-        if (!comes_before(&sinking, &owners[child], question)) break;
-        owners[root] = owners[child];
-    }
-    owners[root] = sinking;
-}
-
 /* libc's qsort is not used: for long lists it takes memory from the program's allocator. */
-static void sort(struct owner_state *owners, uint32_t count, const struct policy_question *question) {
-    for (uint32_t root = count / 2; root-- > 0;) sink(owners, root, count, question);
-    for (uint32_t last = count; last-- > 1;) {
-        struct owner_state largest = owners[0];
-        owners[0] = owners[last];
-        owners[last] = largest;
-        sink(owners, 0, last, question);
-    }
-}
+HEAPSORT_BY(struct owner_state, sort_owners, const struct policy_question, comes_before)
 
 /* --- decisions --- */
 
@@ -136,7 +118,7 @@ uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct 
     uint32_t listed = 0, decisions = 0, retired = 0;
     for (uint32_t i = 0; i < count; i++)
         if (is_listed(&owners[i])) owners[listed++] = owners[i];
-    sort(owners, listed, question);
+    sort_owners(owners, listed, question);
     for (uint32_t i = 0; i < listed; i++) {
         /* Retired owners come last, the largest first. */
         if (owners[i].retired && retired++ == POLICY_RETIRED_MOST) break;
