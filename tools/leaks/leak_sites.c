@@ -32,7 +32,7 @@ void leak_sites_end(struct leak_sites *self) {
     }
     free(self->names);
     free(self->list);
-    free(self->slots);
+    free(self->slots.list);
     free(self->left.list);
     free(self->moved.list);
     free(self->runs);
@@ -83,10 +83,10 @@ uint32_t leak_sites_name(struct leak_sites *self, const struct image *image, uin
 
 /* --- sites --- */
 
-static size_t slot_of(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
+static uint64_t site_hash(uint32_t model, uint32_t node, uint64_t path) {
     uint64_t hash =
         (((uint64_t)model << 32 | node) * UINT64_C(0x9e3779b97f4a7c15) ^ path) * UINT64_C(0xff51afd7ed558ccd);
-    return (hash ^ hash >> 32) & (self->slot_count - 1);
+    return hash ^ hash >> 32;
 }
 
 static bool is_same(const struct leak_site *site, uint32_t model, uint32_t node, uint64_t path) {
@@ -94,43 +94,39 @@ static bool is_same(const struct leak_site *site, uint32_t model, uint32_t node,
 }
 
 /* The slot of the site, or the free slot for it. */
-static size_t leak_sites_find_slot(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
-    size_t slot = slot_of(self, model, node, path);
-    while (self->slots[slot] && !is_same(&self->list[self->slots[slot] - 1], model, node, path))
-        slot = (slot + 1) & (self->slot_count - 1);
-    return slot;
+static uint32_t *leak_sites_find_slot(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
+    const struct slots *slots = &self->slots;
+    size_t slot = slots_first(slots, site_hash(model, node, path));
+    while (slots->list[slot] && !is_same(&self->list[slots->list[slot] - 1], model, node, path))
+        slot = slots_next(slots, slot);
+    return &slots->list[slot];
 }
 
+/* Makes room for `capacity` sites or more. */
 static int sites_grow(struct leak_sites *self, size_t capacity) {
-    struct leak_site *list = realloc(self->list, capacity * sizeof *list);
-    if (!list) return -1;
-    self->list = list;
-    self->capacity = capacity;
-    free(self->slots);
-    self->slot_count = 2 * capacity;
-    self->slots = calloc(self->slot_count, sizeof *self->slots);
-    if (!self->slots) {
-        self->slot_count = 0;
+    if (!list_grow(&self->list, sizeof *self->list, 0, capacity, &self->capacity) ||
+        !slots_renew(&self->slots, self->capacity))
         return -1;
+    for (size_t i = 0; i < self->count; i++) {
+        const struct leak_site *site = &self->list[i];
+        slots_enter(&self->slots, site_hash(site->model, site->node, site->path), i);
     }
-    for (size_t i = 0; i < self->count; i++)
-        self->slots[leak_sites_find_slot(self, list[i].model, list[i].node, list[i].path)] = (uint32_t)i + 1;
     return 0;
 }
 
 struct leak_site *leak_sites_look(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
-    uint32_t found = self->slot_count ? self->slots[leak_sites_find_slot(self, model, node, path)] : 0;
+    uint32_t found = self->slots.count ? *leak_sites_find_slot(self, model, node, path) : 0;
     return found ? &self->list[found - 1] : NULL;
 }
 
 struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
-    if (self->count == self->capacity && sites_grow(self, self->capacity ? 2 * self->capacity : 256) < 0) return NULL;
-    size_t slot = leak_sites_find_slot(self, model, node, path);
-    if (!self->slots[slot]) {
+    if (self->count == self->capacity && sites_grow(self, self->count + 1) < 0) return NULL;
+    uint32_t *slot = leak_sites_find_slot(self, model, node, path);
+    if (!*slot) {
         self->list[self->count++] = (struct leak_site){.model = model, .node = node, .path = path};
-        self->slots[slot] = (uint32_t)self->count;
+        *slot = (uint32_t)self->count;
     }
-    return &self->list[self->slots[slot] - 1];
+    return &self->list[*slot - 1];
 }
 
 /* --- entries --- */
@@ -317,7 +313,7 @@ static int add_total(struct leak_sites *self, const struct image *image, const s
 
 /* Makes room for all of them at once: there may be a million. */
 static int leak_sites_prepare(struct leak_sites *self, const struct image *image) {
-    size_t capacity = 256;
+    size_t all = cuda_every_count(image);
     self->sampled = image->header.sample_bytes != 0;
     self->left.count = 0;
     for (size_t i = 0; i < self->count; i++) {
@@ -325,8 +321,7 @@ static int leak_sites_prepare(struct leak_sites *self, const struct image *image
         site->live_bytes = site->live_blocks = site->gone_bytes = site->gone_blocks = 0;
         site->stack = site->module = 0;
     }
-    while (capacity < cuda_every_count(image)) capacity *= 2;
-    return capacity > self->capacity ? sites_grow(self, capacity) : 0;
+    return all > self->capacity ? sites_grow(self, all) : 0;
 }
 
 int leak_sites_read(struct leak_sites *self, const struct image *image) {

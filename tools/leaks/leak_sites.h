@@ -5,6 +5,7 @@
 #ifndef MEMSTOW_LEAK_SITES_H
 #define MEMSTOW_LEAK_SITES_H
 
+#include "tools/base/slots.h"
 #include "tools/image/image.h"
 #include "tools/leaks/leak_judge.h"
 
@@ -49,8 +50,8 @@ struct leak_sites {
     size_t name_capacity;
     struct leak_name_slot *name_table;
     struct leak_site *list;
-    size_t count, capacity, slot_count;
-    uint32_t *slots;           /* open addressing: 1 + site */
+    size_t count, capacity;
+    struct slots slots;        /* by model, node and path */
     struct leak_entries left;  /* from the last image: change.point is an index of `runs` */
     struct leak_entries moved; /* between points: change.point is an index of `points` */
     uint32_t *runs;            /* owner ids of the runs in the last image that have ended */

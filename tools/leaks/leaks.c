@@ -117,7 +117,7 @@ static int finding_take(struct search *search, struct leak_finding *finding) {
     leaks->rest[finding->judged.verdict].sites += finding->live_bytes != 0;
     leaks->rest[finding->judged.verdict].live_bytes += finding->live_bytes;
     if (finding->judged.verdict != LEAK_KEPT) return 0;
-    return finding_keep(&leaks->kept, &leaks->kept_count, &leaks->kept_room, finding);
+    return finding_keep(&leaks->kept, &leaks->kept_count, &leaks->kept_capacity, finding);
 }
 
 static int search_sites(struct leaks *self) {

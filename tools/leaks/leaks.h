@@ -84,7 +84,7 @@ struct leaks {
     size_t holder_count;
     struct leak_rest rest[LEAK_VERDICTS];
     struct leak_finding *kept; /* growing sites whose owner has the policy keep: they do not leak */
-    size_t kept_count, kept_room;
+    size_t kept_count, kept_capacity;
     uint64_t retained; /* freed memory that the allocator keeps; 0: none, or not measured */
     bool measured;
 };

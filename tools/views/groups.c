@@ -61,7 +61,7 @@ void groups_end(struct groups *groups) {
     for (uint32_t i = 0; i < groups->name_count; i++) free(groups->name_list[i]);
     free(groups->name_list);
     free(groups->rows);
-    free(groups->slots);
+    free(groups->slots.list);
     free(groups->order);
     *groups = (struct groups){0};
 }
@@ -78,32 +78,20 @@ static bool same_key(const struct row *a, const struct row *b) {
            a->stack == b->stack;
 }
 
-static void slot_take(struct groups *groups, uint32_t index) {
-    size_t slot = row_hash(&groups->rows[index]) & (groups->slot_count - 1);
-    while (groups->slots[slot]) slot = (slot + 1) & (groups->slot_count - 1);
-    groups->slots[slot] = index + 1;
-}
-
-static int table_grow(struct groups *groups, size_t capacity) {
-    struct row *rows = realloc(groups->rows, capacity * sizeof *rows);
-    if (!rows) return -1;
-    groups->rows = rows;
-    groups->capacity = capacity;
-    free(groups->slots);
-    groups->slot_count = 2 * capacity;
-    groups->slots = calloc(groups->slot_count, sizeof *groups->slots);
-    if (!groups->slots) return -1;
-    for (size_t i = 0; i < groups->count; i++) slot_take(groups, (uint32_t)i);
+static int rows_grow(struct groups *groups, size_t more) {
+    if (!list_grow(&groups->rows, sizeof *groups->rows, groups->count, more, &groups->capacity) ||
+        !slots_renew(&groups->slots, groups->capacity))
+        return -1;
+    for (size_t i = 0; i < groups->count; i++) slots_enter(&groups->slots, row_hash(&groups->rows[i]), i);
     return 0;
 }
 
 static struct row *find_row(struct groups *groups, const struct row *key) {
-    if (groups->count == groups->capacity && table_grow(groups, groups->capacity ? 2 * groups->capacity : 256) < 0)
-        return NULL;
-    size_t slot = row_hash(key) & (groups->slot_count - 1);
-    for (; groups->slots[slot]; slot = (slot + 1) & (groups->slot_count - 1))
-        if (same_key(&groups->rows[groups->slots[slot] - 1], key)) return &groups->rows[groups->slots[slot] - 1];
-    groups->slots[slot] = (uint32_t)++groups->count;
+    if (groups->count == groups->capacity && rows_grow(groups, 1) < 0) return NULL;
+    size_t slot = slots_first(&groups->slots, row_hash(key));
+    for (uint32_t row; (row = groups->slots.list[slot]); slot = slots_next(&groups->slots, slot))
+        if (same_key(&groups->rows[row - 1], key)) return &groups->rows[row - 1];
+    groups->slots.list[slot] = (uint32_t)++groups->count;
     groups->rows[groups->count - 1] = *key;
     return &groups->rows[groups->count - 1];
 }
@@ -234,11 +222,8 @@ int groups_add(struct groups *groups, const struct image *image, int side) {
     uint32_t untagged;
     if (groups->name_count == 0 && intern(groups, "", &untagged) < 0) return -1;
     if (groups->view == BY_THREAD) return add_threads(groups, image, side);
-    if (groups->view == BY_SITE && !groups->capacity) { /* there may be a million sites */
-        size_t capacity = 256;
-        while (capacity < image->total_count) capacity *= 2;
-        if (table_grow(groups, capacity) < 0) return -1;
-    }
+    /* There may be a million sites. */
+    if (groups->view == BY_SITE && !groups->capacity && rows_grow(groups, image->total_count + 1) < 0) return -1;
     int result = cache_fill(groups, image, &cache);
     if (result == 0) result = add_totals(groups, image, &cache, side);
     free(cache.tags);

@@ -4,6 +4,7 @@
 #ifndef MEMSTOW_GROUPS_H
 #define MEMSTOW_GROUPS_H
 
+#include "tools/base/slots.h"
 #include "tools/image/image.h"
 
 /* When two images are compared: the row that makes rows of estimates add up to the exact figure. */
@@ -45,8 +46,7 @@ struct groups {
     size_t count, capacity;
     uint32_t *order; /* indices of rows, from the last sort */
     size_t ordered;
-    uint32_t *slots; /* open addressing: 1 + row */
-    size_t slot_count;
+    struct slots slots; /* by key */
     struct name *names, **name_list;
     uint32_t name_count;
     size_t name_capacity;
