@@ -1,5 +1,6 @@
 /* html_fit.c — see html_fit.h. */
 #include "tools/html/html_fit.h"
+#include "tools/html/html_choice.h"
 
 #include <stdlib.h>
 
@@ -40,7 +41,7 @@ int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, ht
     *fit = (struct html_fit){0};
     for (int round = 0; round < ROUNDS; round++) {
         html_fit_end(fit);
-        if (html_tree_choose(tree, most, bytes) < 0 || html_tree_build(tree) < 0) return -1;
+        if (html_choice_make(tree, most, bytes) < 0 || html_tree_build(tree) < 0) return -1;
         if (write_columns(fit, write, context) < 0) return -1;
         if (html_fit_fits(fit, tree, most)) return 0;
         bytes = (size_t)((double)bytes * AIM / (double)fit->size);

@@ -44,7 +44,7 @@ void html_lines_end(struct html_lines *lines) {
 
 static struct html_text *add_text(struct html_lines *lines, const char *bytes, size_t length) {
     struct html_text *text = malloc(sizeof *text + length + 1);
-    if (!text || !LIST_GROW(lines->listed, lines->text_count, lines->text_room)) {
+    if (!text || !LIST_GROW(lines->listed, lines->text_count, lines->text_capacity)) {
         free(text);
         lines->failed = true;
         return NULL;
@@ -77,7 +77,7 @@ static uint32_t line_number(struct html_lines *lines, struct line_key key) {
     HASH_FIND(hh, lines->table, &key, sizeof key, line);
     if (line) return line->number;
     line = malloc(sizeof *line);
-    if (!line || !LIST_GROW(lines->lines, lines->line_count, lines->line_room)) {
+    if (!line || !LIST_GROW(lines->lines, lines->line_count, lines->line_capacity)) {
         free(line);
         lines->failed = true;
         return 0;

@@ -20,7 +20,7 @@ struct html_lines {
     struct html_text **listed; /* by number */
     struct html_line *table;   /* a hash table by content */
     struct html_line **lines;  /* by number */
-    size_t text_count, text_room, line_count, line_room;
+    size_t text_count, text_capacity, line_count, line_capacity;
     bool failed; /* no memory */
 };
 

@@ -1,6 +1,7 @@
-/* html_tree.c — see html_tree.h. A place is a line in a segment of a node. Places with the same text at the same place
- * of the tree are one group. A step moves each of them by a line, and into the node's children at the end of a segment.
- * A group continues as one node of the page while all its places continue with the same line and no site ends there. */
+/* html_tree.c — see html_tree.h. A cursor is at a line in a segment of a node. Cursors at lines with the same text that
+ * come after the same lines are one group. A step moves each of them by a line, and into the node's children at the end
+ * of a segment. A group continues as one node of the page while all its cursors continue with the same line and no site
+ * ends there. */
 #include "tools/html/html_tree.h"
 #include "tools/base/list.h"
 #include "tools/views/stacks.h"
@@ -10,13 +11,6 @@
 
 enum { LEVELS_MOST = 64 /* functions that are inlined in one frame */, LINE_CURSOR = UINT32_MAX };
 static const uint64_t STEPS_MAX = 100000000;
-
-/* ---- putting leaves at their nodes */
-
-static uint32_t node_of(const struct html_tree *tree, const struct html_leaf *leaf) {
-    const struct image *image = tree->sides[leaf->side].image;
-    return image && leaf->stack < image->node_count ? leaf->stack : 0;
-}
 
 static int begin_side(struct html_side *side, const struct image *image, struct symbols *symbols) {
     *side = (struct html_side){.image = image, .symbols = symbols};
@@ -56,146 +50,10 @@ void html_tree_end(struct html_tree *tree) {
     free(tree->node_segment);
     free(tree->node_children);
     free(tree->node_entries);
-    free(tree->segment_end);
-    free(tree->words);
-    free(tree->segment_slots);
+    html_segments_end(&tree->segments);
     free(tree->members);
     free(tree->entry_end);
     *tree = (struct html_tree){0};
-}
-
-/* ---- choosing */
-
-/* The cost of each item in a file, in eighths of a byte: an average of real and random programs. A line costs almost
- * nothing if the line before it was followed by it the last time, too. A new segment costs almost nothing, either. */
-enum {
-    COST_NODE = 2,
-    COST_SEGMENT_AGAIN = 8,
-    COST_FIRST = 3, /* a line of a segment */
-    COST_LINE = 25,
-    COST_EXPECTED = 1,
-    COST_FRAME = 40
-};
-
-struct choice {
-    const struct html_tree *tree;
-    uint8_t *nodes[2], *words[2]; /* true for nodes and words that are in the file already */
-    /* by frame: 1 + the frame that followed it last; 0: the frame is not in the file yet */
-    uint32_t *followers[2];
-};
-
-static int begin_choice(struct choice *choice, const struct html_tree *tree) {
-    *choice = (struct choice){.tree = tree};
-    for (int i = 0; i < 2; i++) {
-        const struct image *image = tree->sides[i].image;
-        if (!image) continue;
-        choice->nodes[i] = calloc(image->node_count + 1, 1);
-        choice->words[i] = calloc(image->word_count + 1, 1);
-        choice->followers[i] = calloc(image->frame_count + 1, sizeof *choice->followers[i]);
-        if (!choice->nodes[i] || !choice->words[i] || !choice->followers[i]) return -1;
-        choice->nodes[i][0] = 1;
-    }
-    return 0;
-}
-
-static void end_choice(struct choice *choice) {
-    for (int i = 0; i < 2; i++) {
-        free(choice->nodes[i]);
-        free(choice->words[i]);
-        free(choice->followers[i]);
-    }
-}
-
-static size_t line_cost(const struct choice *choice, int side, uint32_t before, uint32_t frame) {
-    uint32_t *followers = choice->followers[side], frame_count = (uint32_t)choice->tree->sides[side].image->frame_count;
-    size_t cost = followers[before] == frame + 1 ? COST_EXPECTED : before == frame_count ? COST_FIRST : COST_LINE;
-    if (!followers[frame]) cost += COST_FRAME;
-    if (!followers[frame]) followers[frame] = frame + 1;
-    followers[before] = frame + 1;
-    return cost;
-}
-
-static size_t segment_cost(const struct choice *choice, const struct image *image, int side, uint32_t node) {
-    struct segment segment = stack_segment(image, node);
-    uint32_t unknown = (uint32_t)image->frame_count, before = unknown;
-    size_t cost = COST_NODE;
-    if (!segment.count) return cost;
-    uint8_t *known = &choice->words[side][image->nodes[node].segment];
-    if (*known) return cost + COST_SEGMENT_AGAIN;
-    *known = 1;
-    for (uint32_t i = 0; i < segment.count; i++) {
-        uint32_t frame = segment.frames[i] < unknown ? segment.frames[i] : unknown;
-        cost += line_cost(choice, side, before, frame);
-        before = frame;
-    }
-    return cost;
-}
-
-/* Adds a leaf to the choice. Returns its cost. */
-static size_t choice_take(struct choice *choice, struct html_leaf *leaf) {
-    const struct image *image = choice->tree->sides[leaf->side].image;
-    size_t cost = leaf->cost;
-    leaf->node = node_of(choice->tree, leaf);
-    leaf->folded = 0;
-    for (uint32_t node = leaf->node; node && !choice->nodes[leaf->side][node]; node = image->nodes[node].parent) {
-        choice->nodes[leaf->side][node] = 1;
-        cost += segment_cost(choice, image, leaf->side, node);
-    }
-    return cost;
-}
-
-static void fold(const struct choice *choice, struct html_leaf *leaf) {
-    const struct image *image = choice->tree->sides[leaf->side].image;
-    uint32_t node = node_of(choice->tree, leaf);
-    while (node && !choice->nodes[leaf->side][node]) node = image->nodes[node].parent;
-    leaf->node = node;
-    leaf->folded = 1;
-}
-
-/* The upper half of a non-negative float. It sorts like the number itself, to within one part in 128. */
-static uint32_t rank_of(float weight) {
-    uint32_t bits;
-    memcpy(&bits, &weight, sizeof bits);
-    return bits >> 16;
-}
-
-/* Sorts leaves by weight, the largest first. It uses buckets, because there may be a million leaves, and a rough order
- * is enough. */
-static uint32_t *by_weight(const struct html_tree *tree) {
-    enum { RANKS = 1 << 16 };
-    uint32_t *order = malloc((tree->leaf_count + 1) * sizeof *order), *place = calloc(RANKS + 1, sizeof *place);
-    for (size_t i = 0; order && place && i < tree->leaf_count; i++) place[rank_of(tree->leaves[i].weight)]++;
-    for (uint32_t rank = RANKS, before = 0; order && place && rank-- > 0;) {
-        uint32_t count = place[rank];
-        place[rank] = before;
-        before += count;
-    }
-    for (size_t i = 0; order && place && i < tree->leaf_count; i++)
-        order[place[rank_of(tree->leaves[i].weight)]++] = (uint32_t)i;
-    if (!place) free(order);
-    uint32_t *result = place ? order : NULL;
-    free(place);
-    return result;
-}
-
-static void leaves_choose(struct html_tree *tree, struct choice *choice, const uint32_t *order, size_t most,
-                          size_t bytes) {
-    size_t used = 0, taken = 0;
-    while (taken < tree->leaf_count && taken < most && used < 8 * bytes)
-        used += choice_take(choice, &tree->leaves[order[taken++]]);
-    tree->folded = tree->leaf_count - taken;
-    for (; taken < tree->leaf_count; taken++) fold(choice, &tree->leaves[order[taken]]);
-}
-
-int html_tree_choose(struct html_tree *tree, size_t most, size_t bytes) {
-    struct choice choice;
-    uint32_t *order = by_weight(tree);
-    int result = begin_choice(&choice, tree);
-    if (!order) result = -1;
-    if (result == 0) leaves_choose(tree, &choice, order, most, bytes);
-    end_choice(&choice);
-    free(order);
-    return result;
 }
 
 /* ---- building */
@@ -207,7 +65,7 @@ struct cursor {
     uint16_t side;
 };
 
-struct places {
+struct cursors {
     struct cursor *list;
     size_t count, capacity;
 };
@@ -218,11 +76,11 @@ struct group {
 
 struct build {
     struct html_tree *tree;
-    struct places stack, now, next;
+    struct cursors stack, now, next;
     struct group *groups;
-    size_t group_count, group_room;
+    size_t group_count, group_capacity;
     uint32_t *chain; /* lines of the node that is being built */
-    size_t chain_count, chain_room;
+    size_t chain_count, chain_capacity;
     bool failed;
 };
 
@@ -247,7 +105,7 @@ static void link_nodes(struct html_side *side) {
 static size_t name_frame(struct html_tree *tree, struct html_side *side, uint32_t frame) {
     uint32_t *levels = NULL;
     if (!tree->level_count) tree->level_count = 1; /* 0 means: not named */
-    if (!list_grow(&tree->levels, sizeof *tree->levels, tree->level_count, LEVELS_MOST + 1, &tree->level_room))
+    if (!list_grow(&tree->levels, sizeof *tree->levels, tree->level_count, LEVELS_MOST + 1, &tree->level_capacity))
         return 0;
     levels = tree->levels + tree->level_count;
     size_t count = html_lines_frame(tree->lines, side->image, side->symbols, frame, levels + 1, LEVELS_MOST);
@@ -282,7 +140,7 @@ static void push(struct build *build, struct cursor cursor) {
 }
 
 static int add_entry(struct html_tree *tree, const uint32_t *leaves, size_t count) {
-    if (!LIST_GROW(tree->entry_end, tree->entry_count, tree->entry_room)) return -1;
+    if (!LIST_GROW(tree->entry_end, tree->entry_count, tree->entry_capacity)) return -1;
     memcpy(tree->members + tree->member_count, leaves, count * sizeof *leaves);
     tree->member_count += count;
     tree->entry_end[tree->entry_count++] = (uint32_t)tree->member_count;
@@ -368,61 +226,6 @@ static void step(struct build *build, struct cursor cursor) {
     }
 }
 
-/* ---- segments, each stored once */
-
-static uint64_t hash_lines(const uint32_t *lines, size_t count) {
-    uint64_t hash = count;
-    for (size_t i = 0; i < count; i++) hash = (hash ^ lines[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
-}
-
-static size_t segment_begin(const struct html_tree *tree, uint32_t segment) {
-    return segment ? tree->segment_end[segment - 1] : 0;
-}
-
-static bool segment_is(const struct html_tree *tree, uint32_t segment, const uint32_t *lines, size_t count) {
-    size_t first = segment_begin(tree, segment);
-    return tree->segment_end[segment] - first == count &&
-           memcmp(tree->words + first, lines, count * sizeof *lines) == 0;
-}
-
-static uint32_t *find_slot(const struct html_tree *tree, const uint32_t *lines, size_t count) {
-    size_t at = hash_lines(lines, count) & (tree->slot_count - 1);
-    while (tree->segment_slots[at] && !segment_is(tree, tree->segment_slots[at] - 1, lines, count))
-        at = (at + 1) & (tree->slot_count - 1);
-    return &tree->segment_slots[at];
-}
-
-static int grow_slots(struct html_tree *tree) {
-    if (2 * tree->segment_count < tree->slot_count) return 0;
-    free(tree->segment_slots);
-    tree->slot_count = tree->slot_count ? 2 * tree->slot_count : 4096;
-    tree->segment_slots = calloc(tree->slot_count, sizeof *tree->segment_slots);
-    for (uint32_t i = 0; tree->segment_slots && i < tree->segment_count; i++) {
-        size_t first = segment_begin(tree, i);
-        *find_slot(tree, tree->words + first, tree->segment_end[i] - first) = i + 1;
-    }
-    return tree->segment_slots ? 0 : -1;
-}
-
-static uint32_t segment_number(struct build *build) {
-    struct html_tree *tree = build->tree;
-    if (grow_slots(tree) < 0 ||
-        !list_grow(&tree->words, sizeof *tree->words, tree->word_count, build->chain_count, &tree->word_room) ||
-        !LIST_GROW(tree->segment_end, tree->segment_count, tree->segment_room)) {
-        build->failed = true;
-        return 0;
-    }
-    uint32_t *slot = find_slot(tree, build->chain, build->chain_count);
-    if (*slot) return *slot - 1;
-    if (build->chain_count)
-        memcpy(tree->words + tree->word_count, build->chain, build->chain_count * sizeof *build->chain);
-    tree->word_count += build->chain_count;
-    tree->segment_end[tree->segment_count++] = (uint32_t)tree->word_count;
-    *slot = (uint32_t)tree->segment_count;
-    return *slot - 1;
-}
-
 /* ---- nodes */
 
 static int by_line(const void *left, const void *right) {
@@ -432,14 +235,14 @@ static int by_line(const void *left, const void *right) {
     return a->node < b->node ? -1 : a->node > b->node;
 }
 
-static bool one_line(const struct places *places) {
-    for (size_t i = 1; i < places->count; i++)
-        if (places->list[i].line != places->list[0].line) return false;
-    return places->count;
+static bool one_line(const struct cursors *cursors) {
+    for (size_t i = 1; i < cursors->count; i++)
+        if (cursors->list[i].line != cursors->list[0].line) return false;
+    return cursors->count;
 }
 
 static void push_group(struct build *build, const struct cursor *first, size_t count) {
-    if (!LIST_GROW(build->groups, build->group_count, build->group_room) ||
+    if (!LIST_GROW(build->groups, build->group_count, build->group_capacity) ||
         !list_grow(&build->stack.list, sizeof *first, build->stack.count, count, &build->stack.capacity)) {
         build->failed = true;
         return;
@@ -452,7 +255,7 @@ static void push_group(struct build *build, const struct cursor *first, size_t c
 /* Pushes the next lines in groups with the same text. The last group that is pushed is the first to be built. Returns
  * their number. */
 static uint32_t push_groups(struct build *build) {
-    struct places *next = &build->next;
+    struct cursors *next = &build->next;
     uint32_t count = 0;
     if (next->count > 1) qsort(next->list, next->count, sizeof *next->list, by_line);
     for (size_t end = next->count, first; end; end = first, count++) {
@@ -480,20 +283,21 @@ static void add_node(struct build *build, size_t entries_before) {
         build->failed = true;
         return;
     }
-    tree->node_segment[tree->node_count] = segment_number(build);
+    build->failed |=
+        !html_segments_number(&tree->segments, build->chain, build->chain_count, &tree->node_segment[tree->node_count]);
     tree->node_children[tree->node_count] = push_groups(build);
     tree->node_entries[tree->node_count++] = (uint32_t)(tree->entry_count - entries_before);
 }
 
 static void add_to_chain(struct build *build, uint32_t line) {
-    if (!LIST_GROW(build->chain, build->chain_count, build->chain_room))
+    if (!LIST_GROW(build->chain, build->chain_count, build->chain_capacity))
         build->failed = true;
     else
         build->chain[build->chain_count++] = line;
 }
 
-static void swap_places(struct build *build) {
-    struct places now = build->now;
+static void swap_cursors(struct build *build) {
+    struct cursors now = build->now;
     build->now = build->next;
     build->next = now;
     build->next.count = 0;
@@ -516,7 +320,7 @@ static void make_node(struct build *build) {
     pop_group(build);
     build->chain_count = 0;
     do {
-        swap_places(build);
+        swap_cursors(build);
         if (!build->now.count) break;
         add_to_chain(build, build->now.list[0].line);
         for (size_t i = 0; i < build->now.count; i++) step(build, build->now.list[i]);
@@ -546,9 +350,7 @@ static void tree_clear(struct html_tree *tree) {
     for (int i = 0; i < 2; i++)
         if (tree->sides[i].image) clear_side(&tree->sides[i]);
     memset(tree->line_leaf, 0, (tree->module_lines + 1) * sizeof *tree->line_leaf);
-    free(tree->segment_slots);
-    tree->segment_slots = NULL;
-    tree->slot_count = tree->segment_count = tree->word_count = 0;
+    html_segments_clear(&tree->segments);
     tree->node_count = tree->entry_count = tree->member_count = 0;
     tree->steps_left = STEPS_MAX;
 }
@@ -578,29 +380,6 @@ static void write_column(struct html_out *out, const char *group, const char *co
     html_column_end(out);
 }
 
-static void write_lengths(const struct html_tree *tree, struct html_out *out) {
-    html_column_begin(out, "segments", "length", "numbers", tree->segment_count);
-    for (uint32_t i = 0; i < tree->segment_count; i++)
-        html_column_put(out, tree->segment_end[i] - segment_begin(tree, i));
-    html_column_end(out);
-}
-
-/* For each line, writes 0 if it also followed the previous line the last time, else 1 + its number. The first line
- * counts as one that follows line 0. */
-static int write_words(const struct html_tree *tree, struct html_out *out) {
-    uint32_t *followers = calloc(tree->lines->line_count + 1, sizeof *followers), before = 0;
-    html_column_begin(out, "segments", "lines", "followers", tree->word_count);
-    for (size_t i = 0; followers && i < tree->word_count; i++) {
-        uint32_t line = tree->words[i];
-        html_column_put(out, followers[before] == line ? 0 : line + UINT64_C(1));
-        followers[before] = line;
-        before = line;
-    }
-    html_column_end(out);
-    free(followers);
-    return followers ? 0 : -1;
-}
-
 /* Writes 0 for a new segment, which gets the next number, else 1 + its number. */
 static void write_segments(const struct html_tree *tree, struct html_out *out) {
     uint32_t next = 0;
@@ -614,8 +393,7 @@ static void write_segments(const struct html_tree *tree, struct html_out *out) {
 }
 
 int html_tree_write(const struct html_tree *tree, struct html_out *out) {
-    write_lengths(tree, out);
-    if (write_words(tree, out) < 0) return -1;
+    if (html_segments_write(&tree->segments, tree->lines->line_count, out) < 0) return -1;
     write_segments(tree, out);
     write_column(out, "tree", "children", tree->node_children, tree->node_count);
     write_column(out, "tree", "sites", tree->node_entries, tree->node_count);

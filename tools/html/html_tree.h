@@ -1,12 +1,11 @@
-/* html_tree.h — the call stacks of a page as one tree of lines, and the choice of sites that are shown singly.
+/* html_tree.h — the call stacks of a page as one tree of lines.
  * In: leaves (one for each site) with the stacks of one image, or of two that are compared. Out: nodes in the order of
- * a walk from the outside, each with a piece of stack that is stored once, and entries at the nodes. The size of the
- * file has a limit, however large the program is. The smallest sites are merged at the nearest outer stack with space
- * for them, so sums stay exact. */
+ * a walk from the outside, each with a piece of stack that is stored once, and entries at the nodes. */
 #ifndef MEMSTOW_HTML_TREE_H
 #define MEMSTOW_HTML_TREE_H
 
 #include "tools/html/html_lines.h"
+#include "tools/html/html_segments.h"
 
 struct html_leaf {
     uint32_t stack, line; /* line: used if there is no stack */
@@ -34,16 +33,13 @@ struct html_tree {
     size_t module_lines;
     size_t leaf_count;
     uint32_t *levels; /* lines of frames */
-    size_t level_count, level_room;
+    size_t level_count, level_capacity;
 
     uint32_t *node_segment, *node_children, *node_entries;
     size_t node_count, node_capacity;
-    uint32_t *segment_end, *words; /* lines of segments; a segment begins at the end of the previous one */
-    size_t segment_count, segment_room, word_count, word_room;
-    uint32_t *segment_slots; /* hash table by content: 1 + segment */
-    size_t slot_count;
+    struct html_segments segments;
     uint32_t *members, *entry_end; /* leaves of entries; a merged entry has several */
-    size_t member_count, entry_count, entry_room;
+    size_t member_count, entry_count, entry_capacity;
     size_t folded;       /* number of merged leaves */
     uint64_t steps_left; /* limits the work that a file can cause */
 };
@@ -53,10 +49,7 @@ struct html_tree {
 int html_tree_begin(struct html_tree *tree, struct html_lines *lines, const struct image *const images[2],
                     struct symbols *const symbols[2], struct html_leaf *leaves, size_t count);
 void html_tree_end(struct html_tree *tree);
-/* Chooses the single leaves: at most `most`, and no more than fit into `bytes` bytes of a file. It may be called again,
- * as may the next one. */
-int html_tree_choose(struct html_tree *tree, size_t most, size_t bytes);
-/* Builds nodes and entries for the leaves as they were chosen. */
+/* Builds nodes and entries for the leaves as they were chosen (html_choice.h). It may be called again. */
 int html_tree_build(struct html_tree *tree);
 /* Writes the groups "segments" and "tree". */
 int html_tree_write(const struct html_tree *tree, struct html_out *out);
