@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """The rooms of preload/ and tools/ are those of the tables in docs/design.md, in the same order. Each room uses only
-rooms above it there, by its includes and by the symbols of its objects. Includes make no circle. A circle of calls
-inside a room has at most five files. Only few files may look inside a thread's slot."""
+rooms above it there, by its includes and by the symbols of its objects; cupti/ uses all of preload/ but the hooks.
+Includes make no circle, and each names its file from the root, so that none is overlooked. A circle of calls inside a
+room has at most five files. Only few files may look inside a thread's slot."""
 import collections, pathlib, re, subprocess
 
 import support
 
 FILES_MOST, CIRCLE_MOST = 32, 5
+faults = []
 HALL = {"preload": {"README.md", "memstow.map"}, "tools": {"README.md", "python", "comfyui", "completion", "web"}}
 # Headers that only certain files may include, and these files.
 FEW = r"count/.*|hooks/hook_host\.c"
+# Headers that a program has, or that the build makes: they include nothing of ours.
+OUTSIDE = {"memstow.h", "memstow_commit.h", "perfetto.pb-c.h", "pprof.pb-c.h"}
 INSIDE = {"preload/count/thread_inside.h": FEW, "preload/count/account_fast.h": FEW}
 
 
@@ -21,7 +25,14 @@ def table(hall):
 
 
 def includes(path):
-    return re.findall(r'^#\s*include "((?:preload|tools|cupti|include)/[^"]+)"', path.read_text(), re.M)
+    """What a file includes of ours, by paths from the root."""
+    found = re.findall(r'^\s*#\s*include\s*(?:"([^"]+)"|<((?:preload|tools|cupti|include)/[^>]+)>)', path.read_text(),
+                       re.M)
+    names = [quoted or angled for quoted, angled in found if quoted not in OUTSIDE]
+    for name in names:
+        if not re.match("(preload|tools|cupti|include)/", name):
+            faults.append(f"{path.relative_to(support.ROOT)} includes {name}: not by its path from the root")
+    return names
 
 
 def circles(edges):
@@ -54,7 +65,7 @@ def circles(edges):
 
 def objects(hall):
     """File without suffix -> its object, in this build."""
-    targets = {"preload": ["libmemstow"], "tools": ["memstow_tool", "memstow"]}[hall]
+    targets = {"preload": ["libmemstow"], "tools": ["memstow_tool", "memstow"], "cupti": ["libmemstow_cupti"]}[hall]
     found = {}
     for target in targets:
         folder = support.BUILD / f"CMakeFiles/{target}.dir" / hall
@@ -85,15 +96,24 @@ def calls(hall):
             if owner.get(symbol, name) != name}
 
 
-faults = []
-
-
 def edge(hall, rank, here, there, how):
     """Notes an upward edge between two files of a floor."""
     a, b = here.split("/")[0], there.split("/")[0]
     if rank[a] >= rank[b]:
         return
     faults.append(f"{hall}: {here} -> {there}: {how}")
+
+
+def check_circles(hall, found):
+    """Notes circles of calls inside a room that have too many files."""
+    inner = collections.defaultdict(set)
+    for here, there, _ in found:
+        if here.rpartition("/")[0] == there.rpartition("/")[0]:
+            inner[here].add(there)
+    assert len(inner) > 2, f"the calls of {hall}/ could not be read"
+    for circle in circles(inner):
+        if len(circle) > CIRCLE_MOST:
+            faults.append(f"{hall}: a circle of {len(circle)} files: {' '.join(circle)}")
 
 
 rooms = {hall: table(hall) for hall in HALL}
@@ -127,15 +147,18 @@ for hall, order in rooms.items():
                                   f"library, no other room")
                 elif floor in ("tools", "cupti"):
                     faults.append(f"{hall}/{here} includes {include}")
-    inner = collections.defaultdict(set)
-    for here, there, symbol in sorted(calls(hall)):
+    found = sorted(calls(hall))
+    assert len(found) > 300, f"the symbols of {hall}/ could not be read"
+    for here, there, symbol in found:
         edge(hall, rank, here, there, f"calls {symbol}")
-        if here.split("/")[0] == there.split("/")[0]:
-            inner[here].add(there)
-    assert len(inner) > 30, f"the symbols of {hall}/ could not be read"
-    for circle in circles(inner):
-        if len(circle) > CIRCLE_MOST:
-            faults.append(f"{hall}: a circle of {len(circle)} files: {' '.join(circle)}")
+    check_circles(hall, found)
+
+for path in (support.ROOT / "cupti").iterdir():
+    for include in includes(path) if path.suffix in (".c", ".h") else ():
+        headers[f"cupti/{path.name}"].add(include)
+        if include.startswith(("tools/", "preload/hooks/")):
+            faults.append(f"cupti/{path.name} includes {include}")
+check_circles("cupti", calls("cupti"))
 
 for circle in circles(headers):
     faults.append(f"headers include each other in a circle: {' '.join(circle)}")
