@@ -357,8 +357,7 @@ static int check_profile(struct diff *diff) {
 static int check_form(struct diff *diff) {
     diff->root = BY_SITE;
     if (diff->page && diff->form != diff_html) return complain_usage("diff", "-o goes with --html");
-    if (diff->form_name && (innermost_shows_all() || symbol_text_is_absolute()))
-        return complain_usage("diff", "--all-frames and --absolute go with text");
+    if (frame_options_check("diff", !diff->form_name) != EXIT_FINE) return EXIT_USAGE;
     if (!diff->form) return EXIT_FINE;
     return diff->form == diff_html ? check_page(diff) : check_profile(diff);
 }

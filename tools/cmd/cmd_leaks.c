@@ -295,8 +295,7 @@ static int cmd_leaks_take_option(struct choice *choice, int option, char **argv)
 static int check_words(struct choice *choice, char **arguments, int count) {
     if (choice->page && !choice->html) return complain_usage("leaks", "-o goes with --html");
     if (choice->json && choice->html) return complain_usage("leaks", "--json and --html exclude each other");
-    if ((choice->json || choice->html) && (innermost_shows_all() || symbol_text_is_absolute()))
-        return complain_usage("leaks", "--all-frames and --absolute go with text");
+    if (frame_options_check("leaks", !choice->json && !choice->html) != EXIT_FINE) return EXIT_USAGE;
     if (choice->html && html_page_check("leaks", choice->page) != EXIT_FINE) return EXIT_USAGE;
     if (count < 1) return complain_usage("leaks", "one FILE or PID is needed, or several FILEs");
     choice->pid = count == 1 ? process_parse(arguments[0]) : 0;

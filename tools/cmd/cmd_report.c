@@ -246,8 +246,7 @@ static int check_usage(const struct choice *choice) {
                               choice->form);
     if (choice->write == report_pprof && isatty(STDOUT_FILENO))
         return complain_usage("report", "--pprof writes a compressed file: send it to one with > FILE");
-    if (choice->form && (innermost_shows_all() || symbol_text_is_absolute()))
-        return complain_usage("report", "--all-frames and --absolute go with text");
+    if (frame_options_check("report", !choice->form) != EXIT_FINE) return EXIT_USAGE;
     if (choice->page && choice->write != report_html) return complain_usage("report", "-o goes with --html");
     return choice->write == report_perfetto ? check_perfetto(choice) : EXIT_FINE;
 }

@@ -3,6 +3,7 @@
 #ifndef MEMSTOW_FRAME_OPTIONS_H
 #define MEMSTOW_FRAME_OPTIONS_H
 
+#include "tools/base/complain.h"
 #include "tools/symbols/innermost.h"
 
 /* Neither a character nor one of a command's own options, which begin at 256. */
@@ -17,6 +18,12 @@ static inline bool frame_options_take(int option) {
     if (option == OPTION_ALL_FRAMES) innermost_show_all();
     if (option == OPTION_ABSOLUTE) symbol_text_absolute();
     return option == OPTION_ALL_FRAMES || option == OPTION_ABSOLUTE;
+}
+
+/* Whether the output can have them. Returns EXIT_FINE, or another exit code after a complaint. */
+static inline int frame_options_check(const char *command, bool is_text) {
+    if (is_text || (!innermost_shows_all() && !symbol_text_is_absolute())) return EXIT_FINE;
+    return complain_usage(command, "--all-frames and --absolute go with text");
 }
 
 #endif
