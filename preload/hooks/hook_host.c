@@ -514,6 +514,16 @@ static char *hook_host_settle(char *raw, size_t distance, size_t usable, size_t 
     return start;
 }
 
+/* Puts the block back that could not be resized, and makes a copy where that may help. `entry`: what the table had;
+ * NULL: nothing. */
+static void *stays_as_it_is(void *p, const struct host_known *block, const struct block *entry, size_t size, int error,
+                            struct caller caller) {
+    bool readable = error != -EIO; /* otherwise a read would cause a SIGBUS */
+    if (!(block->mark & BLOCK_BARE)) host_write_header(p, block->size, block->mark, block->site);
+    if (entry) blocks_add((uintptr_t)p, entry, thread_slot());
+    return readable && (block->mark & HEADER_MAPPED || error) ? resize_by_copy(p, block, size, caller) : no_memory();
+}
+
 /* The next allocator resizes the block, with its header, in place or elsewhere. The table entry is taken out before,
  * and put back on failure. The counters follow the header, so they change afterwards. */
 static void *resize_whole(void *p, const struct host_known *block, size_t size, struct caller caller) {
@@ -526,12 +536,7 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
     if (!bare) header_end(host_header(p)); /* as in end_plain */
     int error = 0;
     char *raw = entered ? resize_large(p, block, size, &error) : next.realloc(block->raw, size + BEFORE);
-    if (!raw) {
-        if (!bare) host_write_header(p, block->size, block->mark, block->site);
-        if (entered) blocks_add((uintptr_t)p, &entry, thread_slot());
-        bool readable = error != -EIO; /* otherwise a read would cause a SIGBUS */
-        return readable && (mapped || error) ? resize_by_copy(p, block, size, caller) : no_memory();
-    }
+    if (!raw) return stays_as_it_is(p, block, entered ? &entry : NULL, size, error, caller);
     if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
         peak_note_resized(block->site, block->size);
     count_out(p, block);

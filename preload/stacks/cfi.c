@@ -365,31 +365,86 @@ static struct location *cfa_from_register(struct cursor *c, struct machine *m) {
     return &m->row.cfa;
 }
 
-/* The opcodes 0x00–0x3f that do not advance the location. */
-static void cfi_execute(struct cursor *c, struct machine *m, const struct shared *shared, unsigned opcode) {
+/* Instructions that say where the CFA is. False: it is another one. */
+static bool cfi_execute_cfa(struct cursor *c, struct machine *m, const struct shared *shared, unsigned opcode) {
     uint64_t number;
     switch (opcode) {
-    case DW_CFA_nop:
-        break;
+    case DW_CFA_def_cfa:
+        number = take_uleb(c);
+        m->row.cfa = from_register(number, take_uleb(c));
+        return true;
+    case DW_CFA_def_cfa_sf:
+        number = take_uleb(c);
+        m->row.cfa = from_register(number, (uint64_t)take_sleb(c) * shared->data_factor);
+        return true;
+    case DW_CFA_def_cfa_register: {
+        struct location *cfa = cfa_from_register(c, m);
+        *cfa = from_register(take_uleb(c), (uint64_t)cfa->offset);
+        return true;
+    }
+    case DW_CFA_def_cfa_offset:
+        cfa_from_register(c, m)->offset = (int64_t)take_uleb(c);
+        return true;
+    case DW_CFA_def_cfa_offset_sf:
+        cfa_from_register(c, m)->offset = (int64_t)((uint64_t)take_sleb(c) * shared->data_factor);
+        return true;
+    case DW_CFA_def_cfa_expression:
+        m->row.cfa = take_expression(c);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Instructions that say where a register of the caller is; they begin with its number. False: it is none of
+ * them. */
+static bool cfi_execute_register(struct cursor *c, struct machine *m, const struct shared *shared, unsigned opcode) {
+    uint64_t number = take_uleb(c);
+    struct location *location = location_of(&m->row, number);
+    switch (opcode) {
     case DW_CFA_offset_extended:
-        number = take_uleb(c);
-        *location_of(&m->row, number) = at_cfa(take_uleb(c) * shared->data_factor);
-        break;
+        *location = at_cfa(take_uleb(c) * shared->data_factor);
+        return true;
+    case DW_CFA_offset_extended_sf:
+        *location = at_cfa((uint64_t)take_sleb(c) * shared->data_factor);
+        return true;
+    case DW_CFA_GNU_negative_offset_extended:
+        *location = at_cfa(-take_uleb(c) * shared->data_factor);
+        return true;
     case DW_CFA_restore_extended:
-        number = take_uleb(c);
-        *location_of(&m->row, number) = *location_of(&m->first, number);
-        break;
+        *location = *location_of(&m->first, number);
+        return true;
     case DW_CFA_undefined:
-        *location_of(&m->row, take_uleb(c)) = (struct location){.how = UNDEFINED};
-        break;
+        *location = (struct location){.how = UNDEFINED};
+        return true;
     case DW_CFA_same_value:
-        *location_of(&m->row, take_uleb(c)) = (struct location){.how = SAME};
-        break;
+        *location = (struct location){.how = SAME};
+        return true;
+    case DW_CFA_expression:
+        *location = take_expression(c);
+        return true;
     case DW_CFA_register:
     case DW_CFA_val_offset:
-        number = take_uleb(c);
         take_uleb(c);
-        *location_of(&m->row, number) = (struct location){.how = ELSEWHERE};
+        break;
+    case DW_CFA_val_offset_sf:
+        take_sleb(c);
+        break;
+    case DW_CFA_val_expression:
+        take_expression(c);
+        break;
+    default:
+        return false;
+    }
+    *location = (struct location){.how = ELSEWHERE};
+    return true;
+}
+
+/* The opcodes 0x00–0x3f that do not advance the location. */
+static void cfi_execute(struct cursor *c, struct machine *m, const struct shared *shared, unsigned opcode) {
+    if (cfi_execute_cfa(c, m, shared, opcode)) return;
+    switch (opcode) {
+    case DW_CFA_nop:
         break;
     case DW_CFA_remember_state:
         cfi_remember(c, m);
@@ -397,55 +452,11 @@ static void cfi_execute(struct cursor *c, struct machine *m, const struct shared
     case DW_CFA_restore_state:
         restore_state(c, m);
         break;
-    case DW_CFA_def_cfa:
-        number = take_uleb(c);
-        m->row.cfa = from_register(number, take_uleb(c));
-        break;
-    case DW_CFA_def_cfa_register: {
-        struct location *cfa = cfa_from_register(c, m);
-        *cfa = from_register(take_uleb(c), (uint64_t)cfa->offset);
-        break;
-    }
-    case DW_CFA_def_cfa_offset:
-        cfa_from_register(c, m)->offset = (int64_t)take_uleb(c);
-        break;
-    case DW_CFA_def_cfa_expression:
-        m->row.cfa = take_expression(c);
-        break;
-    case DW_CFA_expression:
-        number = take_uleb(c);
-        *location_of(&m->row, number) = take_expression(c);
-        break;
-    case DW_CFA_offset_extended_sf:
-        number = take_uleb(c);
-        *location_of(&m->row, number) = at_cfa((uint64_t)take_sleb(c) * shared->data_factor);
-        break;
-    case DW_CFA_def_cfa_sf:
-        number = take_uleb(c);
-        m->row.cfa = from_register(number, (uint64_t)take_sleb(c) * shared->data_factor);
-        break;
-    case DW_CFA_def_cfa_offset_sf:
-        cfa_from_register(c, m)->offset = (int64_t)((uint64_t)take_sleb(c) * shared->data_factor);
-        break;
-    case DW_CFA_val_offset_sf:
-        number = take_uleb(c);
-        take_sleb(c);
-        *location_of(&m->row, number) = (struct location){.how = ELSEWHERE};
-        break;
-    case DW_CFA_val_expression:
-        number = take_uleb(c);
-        take_expression(c);
-        *location_of(&m->row, number) = (struct location){.how = ELSEWHERE};
-        break;
     case DW_CFA_GNU_args_size:
         take_uleb(c);
         break;
-    case DW_CFA_GNU_negative_offset_extended:
-        number = take_uleb(c);
-        *location_of(&m->row, number) = at_cfa(-take_uleb(c) * shared->data_factor);
-        break;
     default:
-        fail(c, CFI_MALFORMED);
+        if (!cfi_execute_register(c, m, shared, opcode)) fail(c, CFI_MALFORMED);
     }
 }
 

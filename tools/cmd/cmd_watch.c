@@ -134,28 +134,40 @@ static bool is_request(int signal) {
     return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
+/* Begins to wait when somebody asks the program to end, and when it has ended. False: it is over, because nothing is
+ * left, or because somebody asks again after the end. */
+static bool watch_note(struct watch *watch, int signal, bool *had_ended) {
+    struct observe *observe = &watch->observe;
+    if (is_request(signal) && *had_ended) return false;
+    if (is_request(signal) && !observe->asked_ns) {
+        observe_asked(observe);
+        begin_waiting(watch, observe->asked_ns);
+    }
+    if (watch->launch.ended && !*had_ended) {
+        *had_ended = true;
+        begin_waiting(watch, observe->ended_ns);
+    }
+    return !observe_is_over(observe);
+}
+
+/* Goes on with the wait that has begun, if one has. False: the time after the end is up. */
+static bool watch_wait(struct watch *watch, bool had_ended) {
+    bool is_ending = had_ended || watch->observe.asked_ns;
+    if (!is_ending) wait_for_lingerer(watch);
+    if (watch->since_ns) go_on(watch);
+    if (!watch->told_late || !is_ending) return true;
+    if (!had_ended && watch->end) observe_end_all(&watch->observe, stderr);
+    return !had_ended;
+}
+
 /* Follows the family until nothing is left, the time is up, or the user interrupts the wait. */
 static void watch_follow(struct watch *watch) {
     struct observe *observe = &watch->observe;
-    bool had_ended = false;
-    while (!observe_is_over(observe)) {
+    bool had_ended = false, goes_on = !observe_is_over(observe);
+    while (goes_on) {
         int signal = observe_step(observe, SECOND_NS / 2);
         if (watch->shown && !watch->launch.ended && !observe->asked_ns) status_tick(&watch->status);
-        if (is_request(signal) && had_ended) break;
-        if (is_request(signal) && !observe->asked_ns) {
-            observe_asked(observe);
-            begin_waiting(watch, observe->asked_ns);
-        }
-        if (watch->launch.ended && !had_ended) {
-            had_ended = true;
-            begin_waiting(watch, observe->ended_ns);
-        }
-        if (observe_is_over(observe)) break;
-        if (!had_ended && !observe->asked_ns) wait_for_lingerer(watch);
-        if (watch->since_ns) go_on(watch);
-        if (!watch->told_late || (!had_ended && !observe->asked_ns)) continue;
-        if (had_ended) break;
-        if (watch->end) observe_end_all(observe, stderr);
+        goes_on = watch_note(watch, signal, &had_ended) && watch_wait(watch, had_ended) && !observe_is_over(observe);
     }
 }
 

@@ -142,35 +142,46 @@ static int cache_fill(struct groups *groups, const struct image *image, struct c
     return 0;
 }
 
-/* Adds all totals. Each tag has a remainder of its own, so that owners are exact. */
+/* The key of the row to which a total belongs. Each tag has a remainder of its own, so that owners are exact. Returns
+ * 0, or -1: no memory. */
+static int key_of(struct groups *groups, const struct image *image, const struct cache *cache,
+                  const struct total *total, bool by_stack, struct row *key) {
+    uint32_t node = total->stack < image->node_count ? total->stack : 0;
+    if (total->flags & TOTAL_REMAINDER && by_stack) {
+        *key = (struct row){0};
+        return intern(groups, GROUPS_REMAINDER, &key->member);
+    }
+    *key = cache->tags[total->tag < image->tag_count ? total->tag : image->tag_count];
+    if (cache->stacks && cache->stacks[node])
+        key->stack = cache->stacks[node];
+    else
+        key->member = cache->modules[total->module <= image->module_count ? total->module : 0];
+    return 0;
+}
+
+static void add_to_row(const struct groups *groups, struct row *row, const struct total *total, int side) {
+    enum measure measure = groups->sides == 1 ? MEASURE_LIVE : groups->measure;
+    row->side[side].live_bytes += total_measure(total, measure);
+    row->side[side].live_blocks += total_measure_blocks(total, measure);
+    if (groups->sides > 1) return;
+    row->alloc_bytes += total->alloc_bytes;
+    row->peak_bytes += total->peak_bytes;
+}
+
 static int add_totals(struct groups *groups, const struct image *image, const struct cache *cache, int side) {
     bool by_stack = groups->view == BY_SITE || groups->view == BY_MODULE || groups->kept;
+    uint32_t left_out = TOTAL_INHERITED | (by_stack && groups->sides == 1 ? TOTAL_REMAINDER : 0);
     groups->estimated |= by_stack && image->variances;
     for (size_t i = 0; i < image->total_count; i++) {
         const struct total *total = &image->totals[i];
-        bool rest = total->flags & TOTAL_REMAINDER;
-        if (total->flags & TOTAL_INHERITED || (rest && by_stack && groups->sides == 1)) continue;
-        struct row key = cache->tags[total->tag < image->tag_count ? total->tag : image->tag_count];
         uint32_t node = total->stack < image->node_count ? total->stack : 0;
-        if (groups->kept && !groups->kept[node]) continue;
-        key.member = cache->modules[total->module <= image->module_count ? total->module : 0];
-        if (cache->stacks && cache->stacks[node]) key.member = 0, key.stack = cache->stacks[node];
-        if (rest && by_stack) {
-            key = (struct row){0};
-            if (intern(groups, GROUPS_REMAINDER, &key.member) < 0) return -1;
-        }
-        struct row *row = find_row(groups, &key);
-        if (!row) return -1;
+        struct row key, *row;
+        if (total->flags & left_out || (groups->kept && !groups->kept[node])) continue;
+        if (key_of(groups, image, cache, total, by_stack, &key) < 0 || !(row = find_row(groups, &key))) return -1;
         if (by_stack) row->variance += (float)image_variance(image, total, groups->measure);
-        enum measure measure = groups->sides == 1 ? MEASURE_LIVE : groups->measure;
-        row->side[side].live_bytes += total_measure(total, measure);
-        row->side[side].live_blocks += total_measure_blocks(total, measure);
+        add_to_row(groups, row, total, side);
         row->stack_node = node & INT32_MAX; /* fits, because an image has fewer nodes */
         row->stack_side = side & 1;
-        if (groups->sides == 1) {
-            row->alloc_bytes += total->alloc_bytes;
-            row->peak_bytes += total->peak_bytes;
-        }
     }
     return 0;
 }
