@@ -262,9 +262,9 @@ int64_t memstow_trigger(uint32_t reason, const char *text);
  * writes, and the lines that it expects of a program. */
 int32_t memstow_trace(const char *json);
 /* Copies whole lines of the trace into `to`, each with its newline, from line number `from` on (0: the oldest line).
- * Returns their length. `next` gets the number of the next line (NULL: not wanted). -ENOSPC: the next line alone is
+ * Returns their length. `after` gets the number of the next line (NULL: not wanted). -ENOSPC: the next line alone is
  * longer than `capacity`; 4097 bytes are enough for any line. */
-int64_t memstow_decisions(char *to, uint64_t capacity, uint64_t from, uint64_t *next);
+int64_t memstow_decisions(char *to, uint64_t capacity, uint64_t from, uint64_t *after);
 
 /* --- requests from outside (`memstow trigger PID` and others) --- */
 

@@ -68,12 +68,12 @@ EXPORTED int32_t memstow_trace(const char *json) {
     return (int32_t)entry_result(result);
 }
 
-/* Copies whole lines, beginning with the line number `from`. *next: the number of the line to go on with. */
-static int64_t copy_lines(char *to, uint64_t capacity, uint64_t from, uint64_t *next) {
+/* Copies whole lines, beginning with the line number `from`. *after: the number of the line to go on with. */
+static int64_t copy_lines(char *to, uint64_t capacity, uint64_t from, uint64_t *after) {
     char line[SNAP_LINE_MOST + 1];
     uint64_t position = 0, number, used = 0;
-    *next = from;
-    for (size_t length; (length = trace_read(&position, line, &number)); *next = number + 1) {
+    *after = from;
+    for (size_t length; (length = trace_read(&position, line, &number)); *after = number + 1) {
         if (number < from) continue;
         line[length++] = '\n';
         if (length > capacity - used) return used ? (int64_t)used : -ENOSPC;
@@ -83,12 +83,12 @@ static int64_t copy_lines(char *to, uint64_t capacity, uint64_t from, uint64_t *
     return (int64_t)used;
 }
 
-EXPORTED int64_t memstow_decisions(char *to, uint64_t capacity, uint64_t from, uint64_t *next) {
-    uint64_t after;
+EXPORTED int64_t memstow_decisions(char *to, uint64_t capacity, uint64_t from, uint64_t *after) {
+    uint64_t number;
     if (!process_tracked()) return entry_not_tracked();
-    int64_t length = copy_lines(to, capacity > INT64_MAX ? INT64_MAX : capacity, from, &after);
+    int64_t length = copy_lines(to, capacity > INT64_MAX ? INT64_MAX : capacity, from, &number);
     if (length == -ENOSPC) return entry_fails(length, "the next line alone is longer than the room");
-    if (length == -EFAULT || (next && !entry_out(next, &after, sizeof after)))
+    if (length == -EFAULT || (after && !entry_out(after, &number, sizeof number)))
         return entry_fails(-EFAULT, "the lines, or the number of the next one, cannot be written there");
     return entry_result(length);
 }
