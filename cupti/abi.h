@@ -40,8 +40,8 @@ struct cupti_memory {
 _Static_assert(offsetof(struct cupti_memory, source) == 120 && sizeof(struct cupti_memory) == 128, "as in CUPTI");
 
 enum { CUPTI_POOL_LOCAL = 1, CUPTI_POOL_CREATED = 1, CUPTI_POOL_DESTROYED = 2, CUPTI_POOL_TRIMMED = 3 };
-struct cupti_pool { /* CUpti_ActivityMemoryPool2; CUpti_ActivityMemoryPool ends before used, the third adds at its end
-                     */
+/* CUpti_ActivityMemoryPool2. The first version ends before used; the third has more fields. */
+struct cupti_pool {
     uint32_t kind, operation, type, correlation, process, device;
     uint64_t keep, address, size, threshold, timestamp, used;
 };

@@ -113,7 +113,7 @@ static bool share_of(uint32_t number, const struct owned *has, struct memstow_sh
                                     .live_bytes = has->live_bytes,
                                     .live_blocks = has->live_blocks,
                                     .cuda_bytes = has->cuda_bytes};
-    return has->live_bytes || has->live_blocks || has->cuda_bytes; /* parts of blocks have bytes, but no block */
+    return has->live_bytes || has->live_blocks || has->cuda_bytes; /* a part counts as bytes, but not as a block */
 }
 
 /* Writes as many shares as `out` has room for. `size` is the size of the caller's structure. Returns the number of all
@@ -170,7 +170,8 @@ EXPORTED int32_t memstow_scope_enter(uint32_t owner) {
     uint32_t kind = owner_scope(owner, 1);
     if (unlikely(!has_scopes(kind))) return refuse_scope(kind);
     get_slot();
-    /* A handler uses the entries from `count` on, and would write over this one before the count has grown. */
+    /* The count grows before the entry is written: a signal handler in between writes to the entries from `count`
+     * on. */
     uint32_t at = scopes->count;
     scopes->count = at + 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -225,7 +226,8 @@ static void replace_scopes(const struct memstow_scopes *now) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->count = now->count;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    memcpy(scopes->owners, now->owners, now->count * sizeof *now->owners); /* in place of a handler's, as above */
+    /* As above: a handler in between may have written here. */
+    memcpy(scopes->owners, now->owners, now->count * sizeof *now->owners);
     changed(scopes);
 }
 

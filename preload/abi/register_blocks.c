@@ -24,7 +24,7 @@ static struct memstow_block block_of(uint64_t start, uint64_t size, uint32_t tag
 
 static struct memstow_block block_at_site(uint64_t start, uint64_t size, uint32_t site) {
     struct snap_site record = site_record(site);
-    if (record.word == SNAP_SITE_FREE) return (struct memstow_block){0}; /* it has just been freed */
+    if (record.word == SNAP_SITE_FREE) return (struct memstow_block){0}; /* the block has just been freed */
     return block_of(start, size, snap_site_tag(record), snap_site_stack(record));
 }
 
@@ -53,7 +53,7 @@ static bool find_on_cuda(uint64_t address, struct memstow_block *out) {
     return true;
 }
 
-/* --- any --- */
+/* --- blocks of any kind --- */
 
 static bool find_around(uint64_t address, struct memstow_block *out) {
     struct host_block host;

@@ -163,7 +163,7 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
     return id;
 }
 
-/* --- from end to end --- */
+/* --- a walk through the whole table --- */
 
 enum { SLOTS_AT_A_TIME = 4096 };
 

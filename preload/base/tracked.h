@@ -16,13 +16,14 @@ enum tracked_stage { TRACKED_UNSET, TRACKED_BEGINNING, TRACKED_YES, TRACKED_NO }
 /* On a page of its own that the kernel wipes in a forked child, however it was forked: a child finds mark 0 and
  * stage TRACKED_UNSET, and begins a ledger of its own at its first event (nothing happens for vfork and exec). */
 struct tracked_page {
-    uint32_t mark;      /* in the header of a block of this process, when the fast path may be taken; else 0 */
-    uint32_t mark_here; /* mark and site of a block counted at sample_here; 0: look each event up */
-    uint32_t small;     /* below this size the fast path may be taken: 0 or SNAP_LARGE_BYTES */
+    uint32_t mark; /* in the header of a block of this process, when the fast path may be taken; else 0 */
+    /* Mark plus sample_here, while that site counts all blocks (sample.h). 0: the site of each event is looked up. */
+    uint32_t mark_here;
+    uint32_t small; /* the fast path may be taken for sizes below this: 0 or SNAP_LARGE_BYTES */
     uint32_t stage;
-    uint32_t entering; /* sandbox.c: threads that are entering a sandbox */
+    uint32_t entering; /* for sandbox.c: the number of threads that are entering a sandbox */
     uint32_t note;     /* header_note_sign of this process */
-    const void *turn;  /* sandbox.c: the thread that stops or starts our threads */
+    const void *turn;  /* for sandbox.c: the thread that stops or starts our threads */
     char pad[OS_PAGE - 6 * sizeof(uint32_t) - sizeof(void *)];
 };
 extern struct tracked_page tracked_page;

@@ -44,8 +44,8 @@ uint32_t words_find(const struct words *self, uint64_t word) {
     return likely(word_at(table, slot) == word) ? number : WORDS_NONE;
 }
 
-/* The number is written before the word: a reader that finds the word finds its number. A reader of the slot's earlier
- * word that sees the new number also sees that its word is gone. */
+/* The number is written before the word, so a reader that finds the word finds its number. Another reader may still
+ * look for the word that was in this slot before. If it sees the new number, it also sees that its own word is gone. */
 static void words_insert(struct words_table *table, uint64_t word, uint32_t number) {
     uint32_t mask = words_size_of(table) - 1, slot = first_slot(table, word);
     while (word_at(table, slot) > GONE) slot = (slot + 1) & mask;

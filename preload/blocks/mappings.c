@@ -28,7 +28,8 @@ struct event {
     uint32_t site, tid, ticket;
     int32_t advice;
     uint64_t address, length, time;
-    uint64_t source; /* ADD: an address in a mapping whose kind the new mapping gets; 0: use `kind` and `shared` */
+    /* For ADD: the new mapping gets the kind of the mapping at this address; 0: `kind` and `shared` say it. */
+    uint64_t source;
 };
 
 static struct event events[EVENTS];

@@ -20,9 +20,9 @@ enum { IDLE_MS = 1000, LOOK_MS = 20, SILENT_MS = 1000, TELL_MS = 250 };
 
 struct client {
     int fd;                 /* 0: none */
-    uint64_t since, told;   /* times: connected; last told something */
+    uint64_t since, told;   /* the times when it connected, and when it was last told something */
     uint64_t ticket;        /* the client's request; 0: none yet */
-    uint64_t move;          /* the number of the move that it has ended; 0: none */
+    uint64_t move;          /* the number of the move that this client has ended; 0: none */
     uint64_t moved, wanted; /* progress of that move */
     uint32_t told_type;
 };
@@ -204,7 +204,7 @@ static bool has_slot(void) {
 }
 
 void clients_begin(int fd) {
-    memset(clients, 0, sizeof clients); /* after a fork they are the parent's */
+    memset(clients, 0, sizeof clients); /* after a fork the entries are the parent's */
     listening = fd;
 }
 

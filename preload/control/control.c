@@ -155,7 +155,7 @@ static void *work(void *nothing) {
     os_call(SYS_prctl, PR_SET_NAME, "memstow worker");
     wait_to_be_left_out(1);
     for (;;) {
-        mover_begin_work(); /* comes first: a thread that stops us cancels the work afterwards */
+        mover_begin_work(); /* before is_stopping: a thread that stops us first says so, and then cancels the work */
         uint32_t seen = requests_seen();
         if (is_stopping()) break;
         uint64_t now = os_now();

@@ -19,8 +19,8 @@ struct request {
     enum request_state state;
     bool left;      /* nobody waits for the answer */
     bool by_worker; /* the worker took it, not the program */
-    /* The ticket of the last request in this entry that its asker took back while the program had it. It is read
-     * without the lock. Later requests in this entry leave it as it is: it does not concern them. */
+    /* The ticket of a request that its asker took back while the program was working on it: the last such request in
+     * this entry. It is read without the lock. Later requests that use the entry do not change it. */
     uint64_t ended;
     uint32_t kind, owner, reason;
     uint64_t ticket; /* tickets ascend: the lowest is the oldest */
@@ -131,7 +131,7 @@ bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed) {
 }
 
 enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256]) {
-    enum request_state state = REQUEST_WAITING; /* if it is not known: the caller asks again */
+    enum request_state state = REQUEST_WAITING; /* the answer if the state cannot be read: the caller asks again */
     if (!requests_begin()) return state;
     struct request *request = find_request(ticket);
     state = request ? request->state : REQUEST_NONE;

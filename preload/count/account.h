@@ -23,11 +23,11 @@ bool account_shift_reserve(uint32_t site);
 /* A block that existed before this process was forked off is freed (or realloc replaces it). */
 void account_free_inherited(uint64_t bytes);
 
-/* Count mapped memory that comes, and that goes. The thread that holds the table of mappings does so, in a slot of its
- * own. */
+/* account_map counts memory that was mapped, account_unmap memory that was unmapped. Only the thread that holds the
+ * table of mappings calls them, and it counts in a slot of its own. */
 void account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
 void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks);
-/* Moves such a count, as account_shift does. */
+/* As account_shift, for mapped memory. */
 bool account_shift_mapped(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks);
 
 /* After ledger_begin. */

@@ -118,7 +118,7 @@ struct snap_counter *counters_wide(struct thread *self, uint32_t site) {
     return word ? wide_of(seen) : NULL;
 }
 
-/* The word with one more event counted. SNAP_WIDE_BIT: a word cannot hold that. */
+/* Returns the word with one more event. SNAP_WIDE_BIT: a word cannot hold that event. */
 static uint64_t one_more(uint64_t word, uint64_t bytes, bool freed) {
     uint32_t events = (uint32_t)(word >> 32 & 0xFFFF) + (uint32_t)(word >> 48);
     if (bytes > UINT32_MAX || events >= NARROW_EVENTS || (word && (uint32_t)word != bytes)) return SNAP_WIDE_BIT;

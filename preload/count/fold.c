@@ -28,7 +28,7 @@ enum {
     WAIT_NS = 50 * 1000,
     MUCH = 8,          /* a fold that frees one site in 8 is always worth its time */
     LITTLE = 64,       /* a fold that frees less than one site in 64 never is */
-    PATIENCE = 16,     /* after such a fold, the next waits: 1 stack per 16 sites must lack room */
+    PATIENCE = 16,     /* after a fold below LITTLE, 1 stack per 16 sites must lack room before the next fold */
     RESERVE = 8,       /* at most one site in 8 is kept free */
     TIME_SHARE = 25,   /* a fold between MUCH and LITTLE may take 1/25 of the time */
     SOME_WANTS = 1024, /* so many stacks must lack room before a fold is considered again */
@@ -39,19 +39,19 @@ enum { BUCKETS = 65, STAYS = UINT8_MAX };
 
 static struct {
     struct lock busy;
-    bool of_runs;  /* true: only the sites that earlier runs left behind go */
+    bool of_runs;  /* true: this fold removes only sites that earlier runs left behind */
     uint32_t step; /* index in steps[]; 0: no fold is under way */
     uint32_t at;   /* site or chunk, within the step */
     struct tree_walk tree;
     struct peak_walk picture;
     uintptr_t slot;       /* the pin of the thread that does the slice */
-    uint64_t next, spent; /* next: not before this time; spent: the time of folds that were worth little */
+    uint64_t next, spent; /* next: when the next fold may begin; spent: the time of folds that were worth little */
     uint64_t wants, lost; /* both at the beginning of the fold */
     uint8_t *buckets;     /* by site: its bucket, or STAYS */
     uint32_t looked_at;   /* the number of sites that have a bucket */
     uint32_t in_bucket[BUCKETS];
-    unsigned last_bucket;          /* the last bucket that goes */
-    uint32_t young, given;         /* young: new sites that could go; given: sites that went */
+    unsigned last_bucket;          /* the last bucket whose sites are removed */
+    uint32_t young, given;         /* young: new sites that could be removed; given: sites that were removed */
     bool poor;                     /* this fold, or the last one, found too few sites */
     bool paid;                     /* the fold's time is within TIME_SHARE, so it may go on although it is `poor` */
     struct ids *going;             /* the hidden sites */
@@ -131,7 +131,7 @@ static uint8_t bucket_of(const struct snap_counter *sum) {
     return sum->alloc_blocks ? (uint8_t)(64 - __builtin_clzll(sum->alloc_blocks)) : 0;
 }
 
-/* Of one chunk. It belongs to the thread that folds, whose stack may be too small for it. */
+/* The sums of one chunk. They are not on the stack of the thread that folds, because it may be too small. */
 static struct snap_counter sums[CHUNK];
 
 /* Puts the sites of one chunk into buckets: either the known ones or the others. */
@@ -146,7 +146,7 @@ static void look_at_chunk(uint32_t chunk, bool known) {
     }
 }
 
-/* Chooses the last bucket that goes, so that about half of all sites go. Returns how many could go. */
+/* Chooses the last bucket to remove, so that about half of all sites are removed. Returns how many could be. */
 static uint32_t choose_buckets(uint32_t all) {
     uint32_t chosen = fold.in_bucket[fold.last_bucket = 0];
     while (chosen < all / 2 && fold.last_bucket < BUCKETS - 1) chosen += fold.in_bucket[++fold.last_bucket];
@@ -227,7 +227,8 @@ static enum progress hide_sites(void) {
     return done_if(fold.at >= fold.looked_at);
 }
 
-/* All sites that exist and do not go are known from now on. Sites that are being made become known in the next fold. */
+/* From now on all sites that exist and are not removed are known. Sites that are being made become known in the next
+ * fold. */
 static enum progress know_sites(void) {
     enum { AT_A_TIME = 256 };
     uint32_t count = site_count();
@@ -246,7 +247,8 @@ static enum progress hide_of_runs(void) { return done_if(site_hide_tagged(NULL, 
 
 static enum progress hide_stacks(void) { return tree_hide(&fold.tree); }
 
-/* After the barrier: a thread that has not seen the new generation was pinned before it. */
+/* Makes threads look their stacks up anew. After the barrier, a thread that has not seen the new generation has been
+ * pinned since before the barrier. */
 static enum progress let_threads_forget(void) {
     generation_end_stacks();
     pin_epoch();
@@ -320,8 +322,8 @@ static uint32_t tagged_heir(uint32_t site, uint32_t tag) {
     return heir == site ? SNAP_SITE_UNKNOWN : heir;
 }
 
-/* The site that gets the totals of a site that goes; 0: the site stays after all. It may be a new site of the same
- * stack. Counts of an owner stay with the owner, without a stack. */
+/* The site that gets the totals of a removed site; 0: the site stays after all. It may be a new site of the same stack.
+ * Counts of an owner stay with the owner, without a stack. */
 static uint32_t heir_of(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
     if (!is_dead(sum) || ids_has(fold.pictured, site)) return SNAP_SITE_UNKNOWN;

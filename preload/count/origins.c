@@ -27,7 +27,7 @@ static struct origins_thread starting[STARTING];
 
 /* --- records --- */
 
-/* The sections of a type leave no gap between them. */
+/* Ids of one type's sections follow each other without a gap, so all sections before this one must exist. */
 static struct snap_origin *origins_record_at(struct series *self, uint32_t id) {
     if (id >= self->limit) return NULL;
     if (!series_at(self, id))

@@ -22,9 +22,9 @@ struct owner {
     uint32_t record;     /* 1 + the record's id in the present ledger; 0: no record */
     uint32_t next;       /* the next owner with the same hash of keys; 0: the last */
     uint32_t scopes;     /* open scopes, over all threads */
-    uint32_t used, idle; /* used: since this was last asked */
+    uint32_t used, idle; /* used: 1 if it was used since the last question */
     uint32_t outcome;
-    uint32_t number, first; /* of a run: how many runs came before; the first run of its group */
+    uint32_t number, first; /* of a run: how many runs came before it, and the first run of its group */
     uint64_t keys[2], begin_ns, end_ns, last_use_ns;
     const char *name, *origin;
 };

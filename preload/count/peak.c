@@ -192,9 +192,9 @@ static bool take_from_came(uint32_t site, uint64_t bytes) {
     return false;
 }
 
-/* Remembers a freed block that the picture is to contain. Blocks that came after the peak do not belong in it. So the
- * remembered bytes and the bytes that are left never exceed the peak plus unflushed bytes; blocks known to be newer
- * than the peak do not count as left. */
+/* Remembers a freed block, so that the picture contains it. A block that came after the peak does not belong in the
+ * picture, but cannot always be recognised. So there is a limit: remembered bytes and bytes still live together must
+ * not exceed the peak plus unflushed bytes. Blocks known to be newer than the peak raise the limit. */
 static void peak_remember(uint32_t site, uint64_t bytes, uint64_t left) {
     uint64_t most = picture.peak + fall_of(picture.peak) + picture.came_bytes;
     if (is_copied(site) || take_from_came(site, bytes) || left + picture.freed_bytes + bytes > most) return;

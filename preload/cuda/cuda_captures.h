@@ -29,8 +29,8 @@ void cuda_captures_never_began(uint64_t where);
 /* The number of the capture that began on the stream and goes on. A capture of another stream that only drew this one
  * in does not count. 0: there is none. */
 uint32_t cuda_captures_find(cuda_handle stream);
-/* of_stream, of_context: before the driver ends a stream's capture, the stream or the context: the slots of the
- * captures that would end, one bit each. ended: they have ended. */
+/* of_stream, of_context: call them before the driver ends a stream's capture, the stream or the context. They return
+ * the slots of the captures that would end, one bit each. ended: these captures have ended. */
 uint64_t cuda_captures_of_stream(cuda_handle stream);
 uint64_t cuda_captures_of_context(cuda_handle context);
 void cuda_captures_ended(uint64_t slots);

@@ -33,7 +33,7 @@ struct cuda_call {
     uint64_t captures;  /* places of the captures that begin or end with it (cuda_captures.h) */
     enum cuda_ending ending;
     bool ends_much; /* a capture, a graph or a context ends: such ends are numbered */
-    uint32_t end;   /* the number of the end; served_end is that of vram_contexts_end_begins, for contexts */
+    uint32_t end;   /* the number of the teardown; served_end: for contexts, that of vram_contexts_end_begins */
     uint64_t served_end;
     uint64_t ends;   /* the graph or context */
     uint32_t device; /* the device that is reset, or whose primary context is released */

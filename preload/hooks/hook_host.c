@@ -579,8 +579,8 @@ static void *resize_known(void *p, const struct host_known *block, size_t size, 
     return resize_by_copy(p, block, size, caller);
 }
 
-/* Resizes a block that was freed before, by the allocator behind ours. If that accepts the pointer, the result is a
- * block again. */
+/* Lets the allocator behind ours resize a block that was freed before. If it accepts the pointer, the result is a block
+ * again. */
 static void *resize_freed(void *raw, size_t size, struct caller caller) {
     const struct host_known none = {0};
     const struct next_allocator *from = allocator_of(&none);

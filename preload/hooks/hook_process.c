@@ -81,7 +81,7 @@ static size_t variables_to_pass(char *const environment[]) {
     return preloaded && count < VARIABLES_MOST ? count : 0;
 }
 
-/* The program's variables, but the one of an earlier image, and this one. */
+/* Lists the program's variables without the one that an earlier image set, and adds this one. */
 static void list_variables(char **list, char *const environment[], size_t count, char *variable) {
     for (size_t i = 0; i < count; i++)
         if (!is_variable(environment[i], "MEMSTOW_EXEC=")) *list++ = environment[i];

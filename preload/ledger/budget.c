@@ -12,10 +12,10 @@ void (*budget_relieve)(uintptr_t slot) = nothing_to_give;
 
 static uint64_t limit;
 static struct budget_use (*use_now)(void);
-static uint32_t looks, full; /* full: a bit for each full `enum budget`, from the last time that the sum was made */
+static uint32_t looks, full; /* full: one bit for each step (enum budget) that was reached when the sum was last made */
 
-/* Which kinds are full. Frames are full last, because their memory cannot become free again; they always have a
- * share. */
+/* The steps that are reached, as bits. BUDGET_FRAMES comes last: memory of frames never becomes free again, so frames
+ * always have a share. */
 static uint32_t full_for(void) {
     struct budget_use use = use_now();
     uint64_t share = limit / 32, used = use.bytes;

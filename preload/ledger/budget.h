@@ -1,5 +1,5 @@
-/* budget.h — whether call stacks, sites and counters may take more memory, and requests for room when they may not. In:
- * their present size, from the rooms that know it. Out: which of them are full; requests for room, which fold.c
+/* budget.h — whether call stacks, sites and counters may take more memory, and requests for room when they may not.
+ * In: their present size, from the rooms that know it. Out: which of them are full; requests for room, which fold.c
  * fulfils. It must cost next to nothing, because each new stack asks. */
 #ifndef MEMSTOW_BUDGET_H
 #define MEMSTOW_BUDGET_H

@@ -46,7 +46,7 @@ static struct {
     size_t mapped;   /* mapped bytes, from the start of the file or memory */
     size_t used;     /* bytes in use, from the start of the file */
     bool file;       /* false: memory only */
-    bool written;    /* memory only: it was written to its file at a presumed end */
+    bool written;    /* for memory only: it was written to a file, because the process seemed to end */
     uint32_t noting;
 } ledger;
 struct lock ledger_growing;

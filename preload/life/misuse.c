@@ -214,7 +214,8 @@ static bool fits(uint64_t size, uint64_t usable) { return size <= usable - BEFOR
 
 static bool is_site(uint32_t site) { return site && site < 1u << HEADER_SITE_BITS; }
 
-/* One of the two site numbers is damaged. If both can be sites, it is unknown which one is right. */
+/* The header and its seal give two numbers of a site, and one of them is damaged. If both can be sites, it is unknown
+ * which one is right. */
 static uint32_t site_of_two(uint32_t one, uint32_t other) {
     bool may_be_one = is_site(one) && one < site_count(), may_be_other = is_site(other) && other < site_count();
     if (may_be_one == may_be_other) return SNAP_SITE_UNKNOWN;

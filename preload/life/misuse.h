@@ -20,7 +20,7 @@
 
 struct misuse {
     uint32_t kind;   /* enum snap_misuse_kind; 0: neither */
-    bool harmless;   /* without us these bytes are not the allocator's, so the block can be freed */
+    bool harmless;   /* without us the overwritten bytes would not be the allocator's, so the block can be freed */
     void *raw;       /* the pointer to pass to the allocator behind ours; NULL: pass nothing */
     uint64_t size;   /* or MISUSE_UNKNOWN */
     uint32_t site;   /* SNAP_SITE_UNKNOWN: not known */

@@ -240,7 +240,7 @@ int owners_idle(uint32_t id, bool idle) {
 
 /* --- what they have --- */
 
-/* The state of an owner for a decision. Its last use is known only to the time at which it was last asked for. */
+/* The state of an owner for a decision. Its last use is known only as of the last time that somebody asked for it. */
 static struct owner_state state_of(uint32_t id, struct owner *owner, const struct owned *has) {
     if (__atomic_exchange_n(&owner->used, 0, __ATOMIC_RELAXED) || os_load32(&owner->scopes))
         owner->last_use_ns = os_now();

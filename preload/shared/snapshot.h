@@ -51,16 +51,17 @@ enum snap_lost {
     SNAP_LOST_BLOCKS,   /* blocks that were served but not counted */
     SNAP_LOST_FILE,     /* failures to create or grow the file */
     SNAP_LOST_PEAK,     /* sites missing from the picture of the peak */
-    /* look-ups of stacks without room: they ended at an outer part of the stack, or at none. A thread does not look up
-     * again what it remembers; one look-up may count twice */
+    /* look-ups of stacks that found no room: they ended at an outer part of the stack, or at none. A thread does not
+     * look up again what it remembers; one look-up may count twice */
     SNAP_LOST_STACKS,
     SNAP_LOST_FRAMES, /* stacks that end early, because the caller of some code cannot be found */
     SNAP_LOST_PYTHON, /* evaluation loops on stacks whose Python functions could not be found */
     SNAP_LOST_FOLDED, /* dead stacks whose totals went to an outer stack, to make room */
     SNAP_LOST_TAGS,   /* scopes that could not be noted: their allocations have no tag */
     SNAP_LOST_TRACE,  /* lines that the trace of decisions could not take */
-    /* CUDA blocks without a record, whose frees are not seen either; requested CUDA entries about memory that are not
-     * known; in a ledger from CUPTI: records that it dropped, that found no room, or that are not known */
+    /* CUDA blocks without a record, so their frees are not seen either; CUDA entries about memory that the program
+     * asked for and memstow does not know; in a ledger from CUPTI: records that CUPTI dropped, that found no room, or
+     * of unknown kinds */
     SNAP_LOST_CUDA,
     SNAP_LOST_KINDS = 16
 };
@@ -261,8 +262,8 @@ enum {
 enum { SNAP_RUN_FRAME = (1 << 24) - 1 };
 
 /* In a snapshot a stack is a chain of segments: the segment of its node, inside of the segment of the node's parent,
- * and so on to node 0. A segment is a word with a number n, and n words with frame ids, outermost first. Its id is that
- * of the word n. */
+ * and so on to node 0. A segment is a word that holds a number n, and n words with frame ids, outermost first. The id
+ * of the first word is the segment's id. */
 struct snap_node {
     uint32_t parent;
     uint32_t segment;
@@ -653,7 +654,8 @@ struct snap_cupti {
     uint64_t pools_same, pools_other;
     uint64_t pool_reserved, pool_used; /* bytes of all pools, by the last record of each */
     uint32_t no_pools, pad;            /* why cuptiActivityEnable gave no records of pools; 0: it did */
-    uint64_t pool_records;             /* [live] that say how much of a pool is in use: 0 in CUDA 11's first */
+    /* [live] records that say how much of a pool is in use; 0 in the first versions of CUDA 11 */
+    uint64_t pool_records;
 };
 
 enum snap_cupti_difference { SNAP_CUPTI_ONLY_CUPTI = 1, SNAP_CUPTI_ONLY_LEDGER = 2, SNAP_CUPTI_SIZES = 3 };

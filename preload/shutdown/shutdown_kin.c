@@ -249,8 +249,9 @@ static void link_marked(struct table *table) {
     }
 }
 
-/* Whether it is the rest of a pipeline that this process leads, or was started by that: it descends from this process's
- * parent. If that is init, so may orphans of this process, and only init's own children count. */
+/* Whether the process is another part of the pipeline that this process leads, or was started by one: it descends from
+ * this process's parent. If that parent is init, orphans of this process may descend from it, too. Then only init's own
+ * children count. */
 static bool is_beside(struct table *table, const struct process *process) {
     uint32_t parent = table->self.kin.parent;
     for (int left = parent == 1 ? 1 : GENERATIONS; process && left; left--) {

@@ -155,7 +155,8 @@ static bool is_to_be_kept(const struct end *self, uint32_t pid) {
     return false;
 }
 
-/* Collects the kin because of which a process lives on, from the process outwards; each once. */
+/* The processes that can keep a process alive by the rule of kin: the process itself, and then its parents and the
+ * leaders of their groups and sessions. Each is listed once. */
 struct reach {
     uint32_t pids[REACH_MOST], count;
 };

@@ -1,6 +1,6 @@
 /* stow_back.c — see stow_back.h.
  *
- * While the range is in use. A private file mapping cannot be registered with userfaultfd. Its pages cannot be moved
+ * While the range is in use: a private file mapping cannot be registered with userfaultfd. Its pages cannot be moved
  * out either: mremap would leave the file's old bytes, or a hole, for others to see. So it takes these steps, for as
  * much as the pipes hold:
  *   1. A thread that runs ahead (stow_ahead.c) makes every page the process's own, as a write would

@@ -22,7 +22,7 @@ struct stow_session {
     bool own_files;
 };
 
-/* Fewer pages than this that are not in memory do not part two runs. */
+/* Two runs of pages count as one if fewer pages than this lie between them that are not in memory. */
 enum { STOW_PLAN_GAP = 256 };
 
 enum stow_segment_kind { STOW_SEGMENT_MEMORY, STOW_SEGMENT_STOWED, STOW_SEGMENT_FILE };

@@ -16,7 +16,8 @@ struct work {
     struct stow_piece piece;
     uint32_t index; /* in the caller's list */
     bool gone;
-    bool asked_by_hook; /* a hook asked: it moves even after an end, or a registration */
+    /* a hook wants it back, so it moves even if the move was ended early or a device knows its pages */
+    bool asked_by_hook;
 };
 
 struct stow_current {

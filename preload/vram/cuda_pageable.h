@@ -1,6 +1,6 @@
-/* cuda_pageable.h — devices that read and write the program's own memory in place, without registration (HMM, ATS). In:
- * the driver's facts about devices, and the contexts in which the program works. Out: whether such a device is in use,
- * and whether work runs on one. It makes no context. Outside of hooks. */
+/* cuda_pageable.h — devices that read and write the program's own memory in place, without registration (HMM, ATS).
+ * In: the driver's facts about devices, and the contexts in which the program works. Out: whether such a device is in
+ * use, and whether work runs on one. It makes no context. Outside of hooks. */
 #ifndef MEMSTOW_CUDA_PAGEABLE_H
 #define MEMSTOW_CUDA_PAGEABLE_H
 

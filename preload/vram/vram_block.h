@@ -18,9 +18,10 @@ enum {
 
 enum vram_state {
     VRAM_LIVE,
-    VRAM_STOWED,  /* its content is in `backup` */
-    VRAM_FREEING, /* ends when `event` has come, or, without an event or while copied, when its context is quiet */
-    VRAM_WRECK,   /* without owner; the driver has not taken all of it back yet */
+    VRAM_STOWED, /* its content is in `backup` */
+    /* freed: ends when `event` has come; without an event, or while a copy may go on, when its context is quiet */
+    VRAM_FREEING,
+    VRAM_WRECK, /* freed, without an owner; the driver has not taken all of it back yet */
 };
 
 /* The kind of place that `backup` is. */
@@ -29,7 +30,7 @@ enum vram_backup_kind { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_BACKUP_K
 struct vram_block {
     struct vram_block *next, *before, *in_move;
     struct vram_block *lower, *higher;            /* in the tree of the table: addresses below and above */
-    struct vram_block *freed_next, *freed_before; /* in the queue of blocks that are freed, or wrecks */
+    struct vram_block *freed_next, *freed_before; /* in the queue of freed blocks and wrecks */
     uint64_t at, size, asked;                     /* size: in whole granules */
     uint64_t rank;                                /* the tree has higher ranks above lower ones */
     bool in_tree;

@@ -1,5 +1,5 @@
-/* vram_contexts.h — the contexts in which work may run, and their ends. In: contexts that the program uses or ends. ==>
- * vram_contexts.h — the contexts in which work may run, and their ends. In: contexts that the program uses or ends. */
+/* vram_contexts.h — the contexts in which work may run, and their ends.
+ * In: contexts that the program uses or ends. Out: a list of the contexts that exist. */
 #ifndef MEMSTOW_VRAM_CONTEXTS_H
 #define MEMSTOW_VRAM_CONTEXTS_H
 

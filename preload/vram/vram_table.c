@@ -146,7 +146,7 @@ void vram_table_requeue(struct vram_block *self) {
 
 /* --- blocks that come, change and go --- */
 
-/* Unsigned numbers wrap: with UINT64_MAX for `times` a block is taken off. */
+/* Adds a block to sums. With UINT64_MAX for `times` it is taken off, because unsigned numbers wrap. */
 static void add_times(struct vram_sums *to, const struct vram_block *block, uint64_t times) {
     bool is_there = block->state <= VRAM_STOWED;
     if (block->state == VRAM_LIVE) to->live += times * block->size;

@@ -28,7 +28,8 @@ void vram_table_add(struct vram_block *self);
 void vram_table_drop(struct vram_block *self);
 /* A wreck is not found by its address any more. */
 void vram_table_set_state(struct vram_block *self, enum vram_state state);
-/* Freed blocks and wrecks: the one that waits for longest, the next one, and to the end of the queue. */
+/* The queue of freed blocks and wrecks. first_freed: the one that waits for longest. requeue: moves a block to the
+ * end. */
 struct vram_block *vram_table_first_freed(void);
 void vram_table_requeue(struct vram_block *self);
 /* The sums of a device (UINT32_MAX: of all), at once; and those of an owner, which takes a walk through all blocks. */
@@ -41,7 +42,7 @@ uint64_t vram_table_number(void);
 uint64_t vram_table_last_number(void);
 /* Without the lock: an id for memory, different from all others. */
 uint64_t vram_table_id(void);
-/* Without the lock: the number of blocks; of freed blocks and wrecks; of freed blocks. */
+/* Without the lock. count: all blocks; pending: freed blocks and wrecks; freed: freed blocks alone. */
 uint32_t vram_table_count(void);
 uint32_t vram_table_pending(void);
 uint32_t vram_table_freed(void);
