@@ -40,7 +40,7 @@ int library_find(char *path, size_t size, char *error, size_t error_size) {
         snprintf(error, error_size, "libmemstow.so was not found beside this command (MEMSTOW_LIBRARY names it)");
         return -1;
     }
-    /* refuses both characters, because the loader splits LD_PRELOAD at them and has no quotes */
+    /* the loader splits LD_PRELOAD at colons and blanks, and has no quotes */
     if (strpbrk(path, ": ")) {
         snprintf(error, error_size, "%s: a path with a colon or a blank cannot be preloaded", TEXT_SAFE(path));
         return -1;

@@ -35,7 +35,8 @@ void scan_word(struct scan *scan, char *to, size_t capacity);
 bool scan_character(struct scan *scan, char wanted);
 /* Reads digits. Returns 0, or -1 with a message that names `expected`. */
 int scan_number(struct scan *scan, uint64_t *number, const char *expected);
-/* Reads a text in quotes; if `bare` is true, also an unquoted text up to the next blank. Returns the same. */
+/* Reads a text in quotes; if `bare` is true, also an unquoted text up to the next blank. Returns as scan_number
+ * does. */
 int scan_string(struct scan *scan, char *to, size_t capacity, bool bare, const char *expected);
 /* Returns 0 at the end of the line, or -1 with a message. */
 int scan_end_of_line(struct scan *scan);

@@ -34,7 +34,7 @@ struct watch {
     uint64_t grace_ns;
     bool strict, end, quiet, shown;
     /* since_ns: when the main thread ended, the program was told to end, or all ended; 0: none of these yet */
-    bool marked, told, told_late, said; /* said: and there was something to report */
+    bool marked, told, told_late, said; /* said: a report was printed */
     uint64_t since_ns;
     pid_t pid;       /* pid of --pid; 0: a command is run */
     bool of_command; /* an option was given that only a command can have */

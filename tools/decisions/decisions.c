@@ -99,7 +99,7 @@ static struct event read_event(const struct trace_line *line) {
 }
 
 /* Assigns events to triggers. A READ belongs to the current trigger or the next one, REFUSED to the current one, HELD
- * and LOST to the last one. A line that memstow itself writes names its trigger. If it names another trigger than this,
+ * and LOST to the last one. A line that memstow itself writes names its trigger. If that is not the current trigger,
  * the line belongs to none. */
 static void decisions_assign(struct decisions *self) {
     bool on = false;

@@ -11,7 +11,8 @@ enum { DIFF_MODELS, DIFF_NODES, DIFF_SITES, DIFF_LIMITED };
 
 struct diff_limits {
     const struct limits *limits;
-    struct groups groups[2][DIFF_LIMITED]; /* one for the host, one for devices; sides: 0 if no limit needs them */
+    /* [0] for the host, [1] for devices; groups that no limit needs have no sides */
+    struct groups groups[2][DIFF_LIMITED];
 };
 
 /* What passed a limit; both are NULL if nothing did. */
@@ -19,8 +20,8 @@ struct over {
     const struct limit *limit;
     const struct groups *groups; /* NULL: all memory together */
     const struct row *row;
-    const struct finding *finding; /* used instead of both with suppressions */
-    bool cuda;                     /* of devices */
+    const struct finding *finding; /* with suppressions: used instead of groups and row */
+    bool cuda;                     /* it is memory of devices */
 };
 
 void diff_limits_begin(struct diff_limits *limited, const struct limits *limits, enum measure measure,

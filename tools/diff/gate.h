@@ -6,7 +6,7 @@
  * count as growth. Two consequences: First, one more run can only turn the verdict to pass, so runs may stop as soon as
  * nothing is over a limit. Second, if the program did not change, chance puts all N runs above all N earlier runs at
  * most once in C(2N, N) times (N = 5: 252; N = 3: 20). This holds for any distribution, if the runs are independent,
- * and for a single figure. Of many figures, some figure is above more often.
+ * and for a single figure. With many figures, it is more likely that one of them is above.
  *
  * The highest growth of suppressed call sites is subtracted from their owners and from the total. Host memory and
  * memory of CUDA devices are judged separately. */

@@ -16,7 +16,7 @@ int report_massif(const struct report *report);
 /* Adds the counters of a file, and after the last one all that has a time. It may also return an exit code. */
 int report_perfetto(const struct report *report);
 
-/* The snapshots of several files of one process, in order of time. Begin with zeros. */
+/* Sums for the snapshots of several files of one process, which come in order of time. Begin with zeros. */
 struct massif {
     size_t snapshots;
     uint64_t start_ns, last_ns, peak_bytes; /* last_ns: time of the last snapshot, since the start */

@@ -12,7 +12,7 @@ static uint32_t node_of(const struct html_tree *tree, const struct html_leaf *le
 }
 
 /* The cost of each item in a file, in eighths of a byte: an average of real and random programs. A line costs almost
- * nothing if the line before it was followed by it the last time, too. A new segment costs almost nothing, either. */
+ * nothing if it also came next when the line before it was last used. A new segment costs almost nothing, either. */
 enum {
     COST_NODE = 2,
     COST_SEGMENT_AGAIN = 8,

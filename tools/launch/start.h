@@ -42,7 +42,7 @@ struct start {
     enum program_verdict verdict;
     bool untrackable, python_objects;
     bool verify, from_cupti; /* --verify-with-cupti, --cupti */
-    bool injection_given_up; /* another library is already to be injected */
+    bool injection_given_up; /* CUDA_INJECTION64_PATH names another library already */
     char **argv;
     char library[4096], cupti[4096], command[4096]; /* command: the path of this command, for memstow_snapshot */
     struct template template;

@@ -7,9 +7,9 @@ enum {
     WARM_UP_MOST = 20,
     LEAST = 5,   /* fewer points allow no verdict */
     ENOUGH = 9,  /* from this many points on, some may have no growth */
-    PLENTY = 24, /* from this many on, the site may shrink at some */
-    TIMES = 3,   /* if it grew fewer times, that may be chance */
-    SELDOM = 10, /* also chance: growth in fewer than one point in this many */
+    PLENTY = 24, /* from this many points on, the site may shrink at some */
+    TIMES = 3,   /* growth at fewer points than this may be chance */
+    SELDOM = 10, /* and so may growth at fewer than one point in this many */
     MANY = 30,
     SLOWING = 2, /* at the end it must grow by at least half of its growth at the beginning */
 };

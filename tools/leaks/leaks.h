@@ -43,13 +43,14 @@ struct leak_finding {
 struct leak_retired {
     uint32_t name, owners;
     uint64_t live_bytes, live_blocks, allocated_bytes;
-    uint64_t old_live_bytes, old_allocated_bytes; /* of the owners that were retired before the last run ended */
-    uint32_t runs_since;                          /* runs that ended after the first of them was retired */
-    bool is_leak;                                 /* false: only a small remainder, or retired just now */
+    /* the part of the owners that were retired before the last run ended */
+    uint64_t old_live_bytes, old_allocated_bytes;
+    uint32_t runs_since; /* runs that ended after the first of them was retired */
+    bool is_leak;        /* false: only a small remainder, or retired just now */
     /* already reported: a finding has the same cause, because its memory grows there or has the same holder */
     bool is_told;
-    bool is_same; /* the holder also holds another retired owner's memory, and is counted with that owner */
-    uint64_t rest_bytes, rest_blocks; /* the live memory that is no part of a finding; */
+    bool is_same; /* its holder also holds another retired owner's memory, and is counted with that owner */
+    uint64_t rest_bytes, rest_blocks; /* the live memory that is no part of a finding */
     uint32_t rest_site;               /* the site that allocated most of it, or LEAK_NO_SITE */
     const struct leak_holder *holder; /* the holder of most of it; NULL: not known */
     const struct leak_holder *other;  /* another holder that the program has named for the owner; NULL: none */

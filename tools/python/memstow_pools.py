@@ -5,7 +5,7 @@ In: the model whose scope a thread is in, from memstow.py. Out: torch.cuda.MemPo
 CUDA, destroys a pool (PyTorch ends the process if another thread is in one then), or raises in the program's scope.
 
 While any thread is in a pool, PyTorch does not give back cached memory to make room (its issues 159674 and 175015), so
-a request may fail that would succeed without pools. That is why pools are only made on request; docs/cuda.md."""
+a request may fail that would succeed without pools. That is why pools are only made on request (docs/cuda.md)."""
 from __future__ import annotations
 
 import ctypes

@@ -4,7 +4,7 @@
     store.begin()
     store.put("latent", latent)
     store.commit()                 # what was put becomes visible, all of it together
-    latent = store.get("latent")   # a view of the same bytes; what is written to it stays in it
+    latent = store.get("latent")   # a view of the same bytes; writes change only the view
 
 In: values. Out: memory and files of libmemstow.so's (memstow.h, "the store"), counted once for owners that are named
 state:LOOP/ID. Values that memstow_serialize cannot turn into bytes, above all models, are held by reference. Any thread

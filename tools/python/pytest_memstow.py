@@ -2,9 +2,9 @@
 
     memstow run --python-objects -- python3 -m pytest -p pytest_memstow --memstow
 
-`--memstow` measures. In a process that memstow did not start it is an error, as is a limit that cannot be meant (exit
-status 4): a gate that looks at nothing must not pass. Without `--memstow` nothing is measured, and limits are not
-looked at. Markers are spelled as pytest-memray's where they mean the same:
+`--memstow` measures. Two things are errors (exit status 4), because a gate that looks at nothing must not pass: a
+process that memstow did not start, and a limit that makes no sense. Without `--memstow` nothing is measured, and limits
+are not looked at. Markers with the meaning of pytest-memray's have the same names:
 
     @pytest.mark.limit_memory("24 MB")   fails when the test has more than that at once, beyond what was live before
     @pytest.mark.limit_leaks("1 MB", filter_fn=None, warmups=0)

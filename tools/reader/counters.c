@@ -199,7 +199,7 @@ static int group_settle(struct group *group) {
 }
 
 static int emit(struct group *group, uint32_t site, const struct snap_counter *counter, uint8_t class, bool inexact) {
-    struct total total = {.stack = site, /* a site until counters_name_sites */
+    struct total total = {.stack = site, /* the id of a site; counters_name_sites replaces it by the stack */
                           .class = class,
                           .alloc_bytes = counter->alloc_bytes,
                           .alloc_blocks = counter->alloc_blocks,

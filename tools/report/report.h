@@ -28,8 +28,8 @@ struct report {
     enum measure measure;
     size_t top;              /* rows of a list; SIZE_MAX: all */
     bool python;             /* in a profile: Python frames only */
-    bool min_given;          /* in a profile: */
-    uint64_t min;            /* branches of fewer bytes are merged */
+    bool min_given;          /* in a profile: --min was given */
+    uint64_t min;            /* in a profile: branches of fewer bytes are merged */
     size_t top_sites;        /* `top` for sites in JSON, which have call stacks of perhaps a hundred frames */
     const char *match;       /* NULL: no --match */
     const uint8_t *kept;     /* by node: whether --match keeps it. NULL: it keeps all */
@@ -118,7 +118,7 @@ void report_text_peak(const struct report *report);
 void report_text_estimates(const struct report *report);
 /* As report_text_estimates, on standard error, for a form that has no place for the note. */
 void report_tell_estimates(const struct report *report);
-/* Notes on those rows that are not threads. */
+/* Explains the rows that are not threads. */
 void report_text_thread_notes(const struct groups *groups, size_t shown);
 /* The part of the text that splits the RSS. */
 void report_text_residency(const struct report *report);

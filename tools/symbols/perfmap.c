@@ -20,7 +20,8 @@ enum {
     BYTES_MAX = 64 << 20, /* most bytes of the file that are read */
     LINE_MAX_BYTES = 8000,
     RANGES_MAX = 1 << 20,
-    RANGES_BACK = 64,    /* ranges that are looked at, from the last that begins before the address backwards */
+    /* how many ranges are looked at: the last one that begins before the address, and those before it */
+    RANGES_BACK = 64,
     SLACK_NS = 100000000 /* file times come from a coarser clock */
 };
 

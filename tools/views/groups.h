@@ -80,7 +80,7 @@ void groups_words(const struct groups *groups, const struct row *row, char *labe
 /* Sorts by the measure of side 0, the largest first, then by name. Threads are sorted by allocated bytes, the only
  * measure that they have. Returns 0, or -1: no memory. */
 int groups_sort_by(struct groups *groups, enum measure measure, size_t most);
-/* Sorts by growth, the largest first, then by name. Rows without a change are left out. Returns the same. */
+/* Sorts by growth, the largest first, then by name. Rows without a change are left out. Returns 0, or -1: no memory. */
 int groups_sort_by_growth(struct groups *groups, size_t most);
 /* A row by its rank in the last sort. The order holds for the first `most` rows; `ordered` is their number. */
 const struct row *groups_row(const struct groups *groups, size_t rank);
