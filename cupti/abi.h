@@ -55,7 +55,7 @@ enum { CUPTI_ENTER = 0, CUPTI_EXIT = 1 };
 struct cupti_call { /* CUpti_CallbackData */
     int32_t site, pad;
     const char *function;
-    const void *parameters; /* of the function, one after the other */
+    const void *parameters; /* the function's arguments, one after the other */
     const void *result;     /* at an exit: the driver's result */
     const char *symbol;
     cupti_context context;

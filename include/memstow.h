@@ -205,8 +205,9 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome);
  * No content is lost in any case. */
 int64_t memstow_stow(uint32_t owner);
 /* Brings all of the owner's memory back into memory that no file backs, and returns the bytes. -EIO: a file cannot be
- * read, and its memory stays stowed; -ENOTSUP: a device reads the host's memory, and it is not at rest or the owner is
- * not idle; -ECANCELED: as above; -ENOMEM, -EBUSY: device memory is still off its device, and must not be used. */
+ * read, and its memory stays stowed; -ENOTSUP: a device reads the host's memory, and the device is not at rest or the
+ * owner is not idle; -ECANCELED: as above; -ENOMEM, -EBUSY: device memory is still off its device, and must not be
+ * used. */
 int64_t memstow_restore(uint32_t owner);
 /* Gives memory back to the system without a loss: free memory of the owner's heap, and clean pages of files. Returns
  * the bytes of those pages; the bytes of the heap are not known. The heaps of owners that this owner adopted, and the
@@ -228,7 +229,7 @@ struct memstow_decision {
     uint32_t policy;       /* the present policy: enum memstow_policy, never MEMSTOW_NO_POLICY */
     uint32_t action;       /* what to do now: the policy, or MEMSTOW_KEEP if the policy does not apply now */
     uint32_t why;          /* enum memstow_why */
-    uint64_t live_bytes;   /* of the owner, host and mapped memory together */
+    uint64_t live_bytes;   /* the owner's host and mapped memory together */
     uint64_t device_bytes; /* since 1.4: device memory of the owner, not part of live_bytes */
 };
 enum memstow_why {
@@ -273,9 +274,9 @@ struct memstow_request {
     uint32_t kind; /* enum memstow_request_kind */
     uint64_t ticket;
     uint32_t owner;  /* the owner that the request is about; 0 for a trigger */
-    uint32_t reason; /* of a trigger: enum memstow_reason */
-    char text[256];  /* of a trigger: pass it to memstow_trigger_begin unchanged */
-    uint64_t needed; /* of a trigger: pass it on, too */
+    uint32_t reason; /* for a trigger: enum memstow_reason */
+    char text[256];  /* for a trigger: pass it to memstow_trigger_begin unchanged */
+    uint64_t needed; /* for a trigger: pass it on, too */
 };
 enum memstow_request_kind {
     MEMSTOW_ASK_TRIGGER = 1,
@@ -304,8 +305,8 @@ int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text);
 
 /* The highest number of live bytes, host and mapped memory together, since the last call with `anew` not 0, or since
  * the start. `anew` not 0 begins a new period with the present live bytes: memstow_peak(1), then memstow_peak(0),
- * returns the present live bytes. The process has one period at a time. The result is exact to 16 KiB for each other
- * thread that allocates, and to 1 MiB for any number of threads. */
+ * returns the present live bytes. The process has one period at a time. The result may be off by 16 KiB for each other
+ * thread that allocates, and by 1 MiB at most. */
 int64_t memstow_peak(uint32_t anew);
 
 /* --- the store: what lives on from one run to the next (docs/state.md): since 1.7 --- */
@@ -340,7 +341,7 @@ struct memstow_state_options {
  * -ENOSPC, -EFBIG, -EIO, -EMFILE; -ENOTSUP: the directory cannot be used, for a reason in docs/moving.md. */
 int64_t memstow_state_open(const char *loop, const struct memstow_state_options *options);
 
-/* Begins an iteration, and returns its generation: that of the last one plus 1. -EBUSY: the last iteration has not
+/* Begins an iteration, and returns its generation: the last generation plus 1. -EBUSY: the last iteration has not
  * ended. */
 int64_t memstow_state_begin(int64_t state);
 
@@ -357,8 +358,8 @@ enum { MEMSTOW_STATE_PARTS = 1 << 20, MEMSTOW_STATE_ID = 200, MEMSTOW_STATE_TYPE
 int64_t memstow_state_put(int64_t state, const char *id, const char *type, const struct memstow_state_part *parts,
                           uint32_t count);
 
-/* Makes the values that were put the loop's values, and returns the generation. If it fails, none of them becomes the
- * loop's, and the iteration goes on. With a prefix the values are on the disk when it returns. */
+/* Commits the iteration: the values that were put become the loop's values. Returns the generation. If it fails, no
+ * value changes, and the iteration goes on. With a prefix the values are on the disk when it returns. */
 int64_t memstow_state_commit(int64_t state);
 /* Ends the iteration, and drops the values that were put. 0 also if no iteration has begun. */
 int32_t memstow_state_abandon(int64_t state);
@@ -375,7 +376,7 @@ struct memstow_state_value {
     uint64_t held_bytes; /* the bytes that are counted: parts, header and padding */
     char id[MEMSTOW_STATE_ID + 8], type[MEMSTOW_STATE_TYPE];
     /* set by memstow_state_get: */
-    void *view; /* private and writable; no other reader sees what is written there. Give it back by munmap */
+    void *view; /* private and writable: no other reader sees changes. Give it back by munmap */
     uint64_t view_length;
     const struct memstow_state_part *part; /* `parts` of them, in the view */
 };

@@ -14,7 +14,7 @@
 /* All zero: nobody holds it. */
 struct lock {
     uint32_t held;
-    bool blocked; /* the members below are what the holder restores */
+    bool blocked; /* the holder restores the members below */
     uint64_t signals;
 };
 

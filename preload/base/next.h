@@ -24,8 +24,8 @@ extern struct next_allocator next;
 /* glibc's own, whatever `next` is. Blocks from before next_find, and pointers from __libc_malloc, belong to it. */
 extern const struct next_allocator next_libc;
 
-/* next_is_glibc: raw blocks are chunks of glibc's, except those of owners' heaps (heaps.h). next_spares: moreover there
- * are no such heaps, so every raw block of 16 bytes or more has 8 to spare. */
+/* next_is_glibc: raw blocks are chunks of glibc's, except those of owners' heaps (heaps.h). next_spares: next_is_glibc
+ * holds, and there are no such heaps, so every raw block of 16 bytes or more has 8 to spare. */
 extern bool next_is_glibc, next_spares;
 
 enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };

@@ -14,13 +14,13 @@
 void seal_enter(void);
 void seal_leave(bool inside);
 
-/* Sealed for good, or a thread is on its way. */
+/* Whether the process is sealed for good, or a thread is on its way into a sandbox. */
 bool seal_is_set(void);
 bool seal_is_for_good(void);
 /* Waits until no thread is on its way, at most some milliseconds, and asks the kernel for nothing. True: not sealed. */
 bool seal_settles(void);
 
-/* Once, at the start: in a forked child no thread is on its way. */
+/* Call it once, at the start: from then on, no thread counts as on its way in a forked child. */
 void seal_watch_forks(void);
 
 #pragma GCC visibility pop

@@ -127,7 +127,7 @@ static inline bool header_note_is(const struct header_note *note, uint32_t gener
 }
 
 /* Where the note of a block of this size lies. NULL: the block is too small, and its allocator left no spare bytes.
- * `spare` says whether it did; it is read only for such blocks. */
+ * `spare` says whether it left some; it is read only for such blocks. */
 static inline struct header_note *header_note(void *block, uint64_t size, const bool *spare) {
     if (__builtin_expect(size - HEADER_NOTE_LEAST < HEADER_NOTE_FAR - HEADER_NOTE_LEAST, 1)) return block;
     if (size >= HEADER_NOTE_FAR) return (struct header_note *)block + 2;

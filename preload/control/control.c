@@ -250,8 +250,9 @@ static bool may_enter_sandbox(void) {
     return seal_is_set() || __atomic_load_n(&tracked_page.entering, __ATOMIC_SEQ_CST);
 }
 
-/* Whether a thread is on its way into a sandbox, which may kill a thread that begins now. If its call fails,
- * control_retry begins. If it has failed just now, it may not know of us, and we begin. */
+/* Whether a thread is on its way into a sandbox, which may kill a thread that we start now. Then the start is put off:
+ * if that thread does not get there, it calls control_retry, which starts our thread. If it has turned back just now,
+ * it may have missed put_off, so we start after all. */
 static bool is_put_off(void) {
     if (likely(!may_enter_sandbox())) return false;
     __atomic_store_n(&page.put_off, true, __ATOMIC_SEQ_CST);

@@ -94,8 +94,8 @@ static void remove_stale(int folder, const char *path) {
         }
 }
 
-/* One process at a time looks for such sockets. A process that holds the lock for long has been stopped. Its turn may
- * go on at any time. */
+/* One process at a time looks for such sockets. A process that holds the lock for long has been stopped. It may
+ * continue at any time, so the others leave the sockets alone. */
 static bool lock_folder(int folder) {
     const struct timespec pause = {.tv_nsec = 10000000};
     for (int i = 0; i < LOCK_TRIES; i++) {

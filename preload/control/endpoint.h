@@ -15,7 +15,7 @@ struct endpoint {
     uint64_t device, inode; /* of the socket; both 0: there is none */
 };
 
-/* A descriptor; or -errno, with what failed. */
+/* Returns a descriptor; or -errno, and *what names the step that failed. */
 int endpoint_listen(struct endpoint *self, const char **what);
 /* Removes the socket, if it still is the one that was made. */
 void endpoint_leave(const struct endpoint *self);

@@ -26,7 +26,7 @@ struct request {
     uint64_t ticket; /* tickets ascend: the lowest is the oldest */
     uint64_t needed;
     int64_t result;
-    char text[256]; /* of the request; when it is done, of the answer */
+    char text[256]; /* the text of the request, and later of the answer */
 };
 
 /* Empty in a forked child: the requests, and the threads that wait for them, are the parent's. */

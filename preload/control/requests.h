@@ -50,7 +50,7 @@ int requests_done(uint64_t ticket, int64_t result, const char *text);
 
 /* --- an asker takes back a request that the program has taken --- */
 
-/* Ends what the program moves for the request. Does nothing if it has been answered. */
+/* Ends the move that the program makes for the request. Does nothing if the request has been answered. */
 void requests_cancel(uint64_t ticket);
 /* For a move that begins now: the ticket of the request that it may be for, and the word that will end it. The request
  * is the oldest one that the program has taken, that fits the move, and whose asker still waits. 0: there is none. */
@@ -63,7 +63,7 @@ uint32_t requests_seen(void);
 /* Waits until the number is not `seen` any more, or the time is over. 0; or -errno: -EAGAIN, it had changed before;
  * -ETIMEDOUT; -EINTR. */
 int requests_wait(uint32_t seen, uint64_t nanoseconds);
-/* All that wait look again. */
+/* Wakes all waiting threads, and each looks again. */
 void requests_wake(void);
 
 #pragma GCC visibility pop

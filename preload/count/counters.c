@@ -219,7 +219,7 @@ static void add_counter(struct snap_counter *to, const struct snap_counter *from
     atomic_add(&to->alloc_blocks, from->alloc_blocks);
 }
 
-/* Moves counts out of one slot's words. The thread's record keeps what its words have lost. */
+/* Moves counts out of one slot's words, and adds them to the total in the thread's record. */
 static void take_out(uint32_t slot, uint64_t *words, const uint32_t to[SNAP_CHUNK_SITES],
                      struct snap_counter sums[SNAP_CHUNK_SITES]) {
     struct snap_thread *record = thread_record(slot);

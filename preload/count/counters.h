@@ -32,8 +32,8 @@ struct live counters_site_live(uint32_t site);
  * live, and none came between the two readings. */
 void counters_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]);
 
-/* Moves the counts of all slots from site i of the chunk to site to[i]. If to[i] is 0, they stay. The caller makes sure
- * that no thread counts at site i any more. The sum of each thread over all sites stays what it was. */
+/* Moves the counts of all slots from site i of the chunk to site to[i]. If to[i] is 0, the counts stay. The caller
+ * makes sure that no thread counts at site i any more. The sum of each thread over all sites stays what it was. */
 void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]);
 
 /* The memory of all counters, in bytes. */

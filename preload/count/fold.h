@@ -4,9 +4,9 @@
  * an outer stack, so totals stay exact. The inner stack is forgotten, and the report says how often that happened
  * (SNAP_LOST_FOLDED).
  *
- * No thread waits. First, ids that go are hidden, so no thread finds them any more. They are given away after every
- * thread has been seen twice without an id in use (pin_begin); docs/stacks.md says why twice. The work is done in
- * slices of half a millisecond, by threads whose stack takes time to look up anyway. */
+ * No thread waits. First, the ids to be freed are hidden, so no thread finds them any more. They are given to other
+ * stacks after every thread has been seen twice without an id in use (pin_begin); docs/stacks.md says why twice. The
+ * work is done in slices of half a millisecond, by threads whose stack takes time to look up anyway. */
 #ifndef MEMSTOW_FOLD_H
 #define MEMSTOW_FOLD_H
 

@@ -184,7 +184,7 @@ static void begin_record(uint32_t slot) {
     record->tid = seal_is_set() ? 0 : os_tid();
     record->birth_ns = os_now();
     record->end_ns = 0;
-    /* Any address in the stack will do: readers take the region around it. To ask libc for the bounds would take a
+    /* Any address in the stack will do: readers take the region around it. Asking libc for the bounds would take a
      * lock. */
     record->stack_end = (uintptr_t)__builtin_frame_address(0);
     record->uses++;
@@ -275,7 +275,7 @@ void thread_begin(void (*at_end)(void *)) {
     thread_mapped.slot = SNAP_THREAD_MAPPINGS;
     for (uint32_t slot = 0; slot < SNAP_THREAD_FIRST; slot++) series_take(&records);
     counters_begin();
-    os_store(&quantum, QUANTUM_MOST); /* it may be lower after a fork */
+    os_store(&quantum, QUANTUM_MOST); /* after a fork it may still have the parent's lower value */
     set_quantum(1);
 }
 

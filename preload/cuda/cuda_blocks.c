@@ -143,7 +143,7 @@ static bool find_once(uint64_t key, struct slot *at, bool *claimed) {
 }
 
 /* Waits for a record that is being added, removed or changed: each takes only a moment. If it takes long, the holder
- * may be a thread that this one has interrupted. Then nobody sees what was to be done with the record. */
+ * may be a thread that this one has interrupted. Then the caller's operation is given up, and counted as lost. */
 static bool find_slot(uint64_t key, struct slot *at) {
     bool claimed;
     int turn = 0;

@@ -23,8 +23,8 @@ bool cuda_counts_begun(void);
 uint32_t cuda_counts_add(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device, uint64_t bytes);
 /* Counts a free. `blocks` is 1, or 0 for a part of a block. */
 void cuda_counts_remove(uint32_t id, uint64_t bytes, uint32_t blocks);
-/* Moves a part of what is counted at `id` to a record of the model (0: nobody). Returns that record, which has one more
- * user. 0: there is no room, and nothing has changed. */
+/* Moves a part of the count at `id` to a record of the model (0: nobody). Returns that record, which has one more user.
+ * 0: there is no room, and nothing has changed. */
 uint32_t cuda_counts_shift(uint32_t id, uint32_t model, uint64_t bytes, uint32_t blocks);
 /* A block gives up its record, but its count stays, because it was shifted. */
 void cuda_counts_let_go(uint32_t id);

@@ -126,7 +126,7 @@ bool cuda_route_is_driver(uintptr_t code) {
  * and changes with each write. */
 enum { FIRST_BINDINGS = 256, BINDING_REACH = 4, BINDING_LEVELS = 5 };
 static struct binding {
-    uint32_t sequence, generation; /* of the loaded code, plus 1; 0: the entry is empty */
+    uint32_t sequence, generation; /* generation: that of the loaded code, plus 1; 0: the entry is empty */
     uintptr_t caller;
     void *real;
     const char *name; /* identified by its address */

@@ -76,7 +76,7 @@ static void add_block(const struct cuda_call *call, enum cuda_space space, struc
     block->thread = thread_slot();
     block->ends = cuda_teardown_count();
     if (!cuda_blocks_add(space, block) && is_counted(block))
-        cuda_counts_remove(block->count, block->size, 1); /* its end will not be seen */
+        cuda_counts_remove(block->count, block->size, 1); /* it is not in the table, so its end will not be seen */
 }
 
 /* --- coming --- */
@@ -310,8 +310,9 @@ void cuda_events_gone(struct cuda_call *call) {
 static void put_back(struct cuda_call *call) {
     struct snap_cuda_block now;
     if (call->in_use && change_users(call->space, call->number, 1, &now)) return;
-    if (call->in_use || call->space == CUDA_HANDLE) call->taken.users = 1;    /* the last user */
-    if (!cuda_blocks_add(call->space, &call->taken)) count_out(&call->taken); /* its end will not be seen */
+    if (call->in_use || call->space == CUDA_HANDLE) call->taken.users = 1; /* the last user */
+    /* it is not in the table, so its end will not be seen */
+    if (!cuda_blocks_add(call->space, &call->taken)) count_out(&call->taken);
 }
 
 void cuda_events_stays(struct cuda_call *call) {

@@ -9,7 +9,8 @@
 static void hook_entry_look_up(const struct hook_entry *entry) {
     void *found = symbol_next(entry->name);
     __atomic_store_n(entry->next, found, __ATOMIC_RELAXED);
-    bool is_ours = !found || symbol_is_in_libc(found); /* not found: the hook handles that, or nothing can call it */
+    /* without a next definition the hook runs, and copes with that */
+    bool is_ours = !found || symbol_is_in_libc(found);
     __atomic_store_n(entry->route, is_ours ? entry->hook : found, __ATOMIC_RELEASE);
 }
 

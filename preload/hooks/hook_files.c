@@ -3,7 +3,7 @@
  * Each function may be called in a signal handler or between vfork and exec, and some are cancellation points. So
  * nothing is held while the next definition runs, and nothing after it waits. What glibc opens for itself is not seen.
  * The names are plain words: each is an entry of hook_entry.h. */
-#undef _FORTIFY_SOURCE /* it defines some of them */
+#undef _FORTIFY_SOURCE /* with it, headers define some of these functions */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>

@@ -35,7 +35,8 @@ void budget_begin(uint64_t bytes, struct budget_use (*use)(void));
 
 /* --- requests for room --- */
 
-/* The reason for a request. BUDGET_ROOM: the least used stacks go. BUDGET_RUNS: what earlier runs left behind goes. */
+/* The reason for a request. BUDGET_ROOM: remove the least used stacks. BUDGET_RUNS: remove sites that earlier runs left
+ * behind. */
 enum { BUDGET_ROOM = 1, BUDGET_RUNS = 2 };
 extern uint32_t budget_wanted;
 static inline void budget_ask(uint32_t what) {

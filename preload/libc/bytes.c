@@ -185,7 +185,7 @@ char *strrchr(const char *text, int byte) {
     return (char *)last;
 }
 
-/* The length of the start of the text that consists of these bytes only (or has none of them). */
+/* The length of the beginning of the text that has only these bytes (`among`), or none of them. */
 static size_t span(const char *text, const char *bytes, int among) {
     size_t n = 0;
     while (text[n] && (strchr(bytes, text[n]) != NULL) == among) n++;

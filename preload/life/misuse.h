@@ -19,7 +19,7 @@
 #define MISUSE_UNKNOWN UINT64_MAX
 
 struct misuse {
-    uint32_t kind;   /* enum snap_misuse_kind; 0: neither */
+    uint32_t kind;   /* enum snap_misuse_kind; 0: no misuse was found */
     bool harmless;   /* without us the overwritten bytes would not be the allocator's, so the block can be freed */
     void *raw;       /* the pointer to pass to the allocator behind ours; NULL: pass nothing */
     uint64_t size;   /* or MISUSE_UNKNOWN */

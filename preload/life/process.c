@@ -147,7 +147,7 @@ static void read_wishes(void) {
     exec_generation = earlier_images();
 }
 
-/* --- who this is --- */
+/* --- the identity of this process --- */
 
 /* The name by which the program was called, as `ps` shows it: argv[0] without directories. */
 static void name_from(const char *called) {

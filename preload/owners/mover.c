@@ -80,8 +80,8 @@ void mover_tell(uint64_t moved, uint64_t wanted, void *context) {
     lock_let_go(&hand.lock);
 }
 
-/* If another move has begun meanwhile, the ledger goes on to show that one. This also works when the lock could not be
- * taken: a thread that held it for so long may end this move after it is over, and writes only to words that still
+/* If another move has begun meanwhile, the ledger goes on to show that one. This also works without the lock. A thread
+ * that has held the lock for so long may end this move after the move is over. It then writes only to words that still
  * exist. */
 void mover_leave(const struct mover *self, int64_t moved) {
     uint64_t seen = self->number;

@@ -114,7 +114,7 @@ struct move {
 static bool is_still_there(const struct stow_piece *piece, void *context) {
     struct present *self = &((struct move *)context)->present;
     if (!self->known) look_at_owner(self);
-    uint32_t low = 0, high = self->list.count; /* one past the last piece that begins at or before the address */
+    uint32_t low = 0, high = self->list.count; /* becomes the first piece that begins behind the address */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (self->list.pieces[middle].start <= piece->start)

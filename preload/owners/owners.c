@@ -90,7 +90,7 @@ static char *room_for(size_t length) {
 
 static const char *copy_of(const char *text) {
     size_t length = strnlen(text, TEXT_MAX - 1);
-    /* This does not cut a character in two. */
+    /* Cuts the text between two characters. */
     while (text[length] && length && ((unsigned char)text[length] & 0xC0) == 0x80) length--;
     if (!length) return "";
     char *copy = room_for(length + 1);

@@ -32,8 +32,8 @@ void serve_contexts_made(cuda_handle context, uint32_t device) {
     serve_contexts_note(&(struct cuda_target){context, device});
 }
 
-/* Removes a context from the list. Only then do threads that remember it as noted have to note it again: before, they
- * would find it in the list. */
+/* Removes a context from the list, and then has all threads note their contexts again. In the other order, a thread
+ * would still find the context in the list. */
 void serve_contexts_ended(cuda_handle context, bool goes_on, uint64_t end) {
     uint32_t device;
     cuda_handle heir = goes_on || !serve_wanted ? context : NULL;

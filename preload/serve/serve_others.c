@@ -9,8 +9,8 @@
 
 /* --- other devices --- */
 
-/* Gives devices the same access to served memory that the driver gives them to its own, also to blocks from before
- * serving was turned off. If that fails, the program gets the error, and nothing has changed. */
+/* For cuCtxEnablePeerAccess: the device gets access to served memory, too, also to blocks from before serving was
+ * turned off. If that fails, the program gets the error, and nothing has changed. */
 int serve_peer(cuda_handle peer, unsigned flags) {
     int result = ((int (*)(cuda_handle, unsigned))serve_call.real)(peer, flags);
     if (result) return result;

@@ -44,8 +44,8 @@ uint64_t pressure_left(void);
 /* --- the texts of the kernel --- */
 
 #define PRESSURE_NO_LIMIT UINT64_MAX
-/* A file with one number, or "max", which is PRESSURE_NO_LIMIT. Version 1 has a large number instead. False:
- * neither. */
+/* A file with one number, or "max", which is PRESSURE_NO_LIMIT. Version 1 has a large number instead. False: the file
+ * has another form. */
 bool pressure_number(const char *text, uint64_t *number);
 /* The value of a line "KEY NUMBER" or "KEY: NUMBER kB", in bytes. False: there is no such line. */
 bool pressure_field(const char *text, const char *key, uint64_t *bytes);

@@ -410,7 +410,7 @@ enum snap_misuse_kind {
 enum snap_misuse_call {
     SNAP_MISUSE_FREE = 1,
     SNAP_MISUSE_REALLOC = 2,
-    SNAP_MISUSE_END = 3, /* not passed; found in a live block at the end of the process */
+    SNAP_MISUSE_END = 3, /* no call: the damage was found in a live block at the end of the process */
 };
 enum snap_misuse_flag {
     SNAP_MISUSE_HARMLESS = 1, /* without memstow these bytes do not belong to the allocator: the program went on */

@@ -22,8 +22,8 @@ enum wire_type {
     WIRE_RELEASE = 4,
     WIRE_CANCEL = 5,  /* takes back the request of this connection */
     WIRE_END = 6,     /* ends the present move of `owner` (0: of any owner); number: WIRE_STOW or WIRE_RESTORE */
-    WIRE_COLLECT = 7, /* the program, if it takes such requests, is to collect all garbage between two runs */
-    WIRE_HOLDERS = 8, /* the program, too, handles it: says what holds the blocks of these call stacks (text) */
+    WIRE_COLLECT = 7, /* asks the program to collect all garbage between two runs, if it takes such requests */
+    WIRE_HOLDERS = 8, /* as COLLECT, but the program is to say what holds the blocks of the call stacks in the text */
     /* answers */
     WIRE_WAITING = 16, /* the request has a ticket, and nobody has taken it */
     WIRE_WORKING = 17, /* the request was taken; number: bytes moved so far; text: total bytes, if known */

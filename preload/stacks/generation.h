@@ -1,6 +1,6 @@
 /* generation.h — says when data that threads remember about code and stacks is no longer valid.
- * In: code that goes, ids of stacks that may get another meaning. Out: two numbers. A thread notes them with the data
- * that it remembers, and compares them later. It must not wait until all threads have seen a change. */
+ * In: code that is unloaded, ids of stacks that may get another meaning. Out: two numbers. A thread notes them with the
+ * data that it remembers, and compares them later. It must not wait until all threads have seen a change. */
 #ifndef MEMSTOW_GENERATION_H
 #define MEMSTOW_GENERATION_H
 

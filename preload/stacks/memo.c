@@ -64,7 +64,7 @@ static uint32_t python_holds(const struct memo *self, uint32_t count, uint32_t f
     return count;
 }
 
-/* The first of the loops found unchanged whose frames may differ now. The frames of a loop depend on the next loop
+/* Of the loops found unchanged, the first whose frames may differ now. The frames of a loop depend on the next loop
  * inside of it, which may be another one now. So it is the innermost loop that has an anchor. */
 static uint32_t first_in_doubt(const struct memo *self, uint32_t evals) {
     uint32_t first = evals - 1;

@@ -95,7 +95,7 @@ static void refuse_all(struct stow_session *self, uint32_t refusal) {
     for (uint32_t i = 0; i < self->count; i++) stow_work_refuse(&self->work[i], refusal);
 }
 
-/* The result when nothing moved: that of the refusal that explains most. */
+/* The result when nothing moved: the errno of the refusal that explains most. */
 static int64_t outcome(const struct stow_session *self, int64_t moved) {
     int error = 0;
     for (uint32_t i = 0; i < self->count && !moved; i++) {

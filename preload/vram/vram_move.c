@@ -244,7 +244,8 @@ static void move_out(struct move *self) {
 
 static void strip(struct vram_block *block) {
     struct vram_visit visit;
-    if (vram_driver_enter(&vram_driver, NULL, &visit)) return; /* it stays filled until the next attempt */
+    /* the block keeps its device memory until the next attempt */
+    if (vram_driver_enter(&vram_driver, NULL, &visit)) return;
     vram_block_strip(&vram_driver, block);
     vram_driver_leave(&vram_driver, &visit);
 }

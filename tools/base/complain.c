@@ -44,7 +44,7 @@ int complain_finish(int code) {
     progress_end();
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
-    if (!errno) { /* it failed earlier: a second flush fails again and sets errno */
+    if (!errno) { /* the output failed earlier: another flush fails again, and sets errno */
         clearerr(stdout);
         putchar('\n');
         fflush(stdout);

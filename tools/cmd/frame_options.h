@@ -6,7 +6,7 @@
 #include "tools/base/complain.h"
 #include "tools/symbols/innermost.h"
 
-/* Neither a character nor one of a command's own options, which begin at 256. */
+/* Values for getopt_long that are neither characters nor a command's own options, which begin at 256. */
 enum { OPTION_ALL_FRAMES = 254, OPTION_ABSOLUTE };
 
 /* Lines of an array of struct option. */

@@ -68,7 +68,7 @@ class Points:
         if figures.cuda_bytes and not figures.device_stowed_bytes:
             identity.set_idle(False)
             left = memstow.figures(identity.owner)
-            if left.device_stowed_bytes: # it came back before this note
+            if left.device_stowed_bytes: # a rescue took it out in the meantime
                 self.note(identity, left)
 
     def _forget(self, key: int) -> None:

@@ -36,7 +36,7 @@ class MemstowPolicy:
 
     @classmethod
     def VALIDATE_INPUTS(cls, input_types: dict) -> bool:
-        return True # of any type: also declared here, for versions of ComfyUI that compare types in another way
+        return True # models of any type: said here, too, because some versions of ComfyUI compare types in another way
 
     def apply(self, model: Any, policy: str, priority: int = 0) -> tuple:
         if MemstowPolicy.on_apply is not None:

@@ -74,7 +74,7 @@ def owner_line(identity: Any, figures: Any, before: Any, ruling: Any, action: st
 
 
 def about(run: dict) -> str:
-    """The subject of a report. Of triggers only the last has one."""
+    """The subject of a report: a run, or the last trigger. Earlier triggers have no report."""
     return f"run {run['number']}" if run["outcome"] else f"a trigger after run {run['number']}: {run['reason']}"
 
 

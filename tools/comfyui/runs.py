@@ -27,7 +27,7 @@ TICKETS = 64  # the last tickets, whose result can still be asked for
 FOLLOW_UP_SECONDS = 10
 NOT_FOLLOWED_UP = ("memstow: a run has ended and no policy was applied: this program runs workflows without ComfyUI's "
                    "worker. Call memstow.comfy.run_ended() after each run (docs/comfyui.md)")
-REPORTS = 32  # the last reports of runs, likewise
+REPORTS = 32  # the last reports of runs that can still be asked for
 
 
 class Ticket:

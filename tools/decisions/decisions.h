@@ -59,7 +59,7 @@ enum { WORD_NONE = 255 /* the member is missing, or has an unknown word */ };
 
 struct event {
     enum event_kind kind;
-    bool foreign; /* the program wrote it: it says "by" */
+    bool foreign; /* the program wrote the line: it has a member "by" */
     bool flag;    /* the event is about a flag of another node pack */
     uint8_t words[WORDS];
     uint32_t given; /* bit n: number n is given */

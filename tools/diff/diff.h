@@ -16,7 +16,8 @@ struct side_total {
     uint32_t pid;
     uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, sample_bytes;
     uint64_t bytes, blocks; /* in the measure */
-    bool cuda;              /* it used CUDA; below: live memory on devices, and its peak */
+    /* the process used CUDA; the next three are its live memory on devices, and the peak there */
+    bool cuda;
     uint64_t cuda_bytes, cuda_blocks, cuda_peak;
     struct cuda_line devices[SNAP_CUDA_DEVICES];
     size_t device_count;

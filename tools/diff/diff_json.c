@@ -73,7 +73,7 @@ static void json_row(struct json *json, struct diff *diff, const struct groups *
 
 /* The sum of changed rows that are not listed. The list and this sum add up. */
 static void json_omitted(struct json *json, const char *key, const struct groups *groups, size_t shown) {
-    uint64_t bytes = 0, blocks = 0; /* of a damaged file they may wrap around */
+    uint64_t bytes = 0, blocks = 0; /* the sums of a damaged file may wrap around */
     for (size_t i = shown; i < groups->ordered; i++) {
         bytes += (uint64_t)groups_row_growth(groups_row(groups, i));
         blocks += (uint64_t)groups_row_growth_blocks(groups_row(groups, i));

@@ -77,7 +77,7 @@ static void drop_pending(void) {
     pending.there = false;
 }
 
-/* Makes the pending reading the subject. */
+/* Replaces the open subject by the pending reading, and makes a point of it. */
 static int take_pending(struct subject *subject, struct leak_sites *sites) {
     if (!pending.there) return EXIT_FINE;
     subject_close(subject);

@@ -8,9 +8,10 @@
 #include <string.h>
 
 enum {
-    /* less than one byte in so many of their former memory is a small remainder, as in preload/shared/policy.c; */
+    /* a remainder is small if it is less than one byte in SHARE of the owners' former memory, as in
+     * preload/shared/policy.c */
     SHARE = 20,
-    LITTLE = 64 * 1024, /* less memory than this is a small remainder, too */
+    LITTLE = 64 * 1024, /* less memory than this is a small remainder in any case */
 };
 
 /* --- owners by name --- */

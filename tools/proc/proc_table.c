@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Returns -errno: the process is gone or may not be seen, except for errors of is_fault. */
+/* Returns 0 or -errno. Except for the errors of is_fault, -errno means that the process is gone or may not be seen. */
 static int read_line(int proc, const char *pid, char *line, size_t size) {
     char path[64];
     snprintf(path, sizeof path, "%.20s/stat", pid);

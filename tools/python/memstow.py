@@ -471,7 +471,7 @@ def follow_tasks(loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
 
 
 def carry(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function in the scopes that are open now, for a call in another thread."""
+    """Wraps a function: it runs in the scopes that are open now, also when another thread calls it."""
     if not _ready():
         return function
     scopes = _scopes_now()

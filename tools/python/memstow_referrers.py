@@ -117,7 +117,7 @@ def _variables_311(frame: types.FrameType) -> Iterator[tuple[str, int]]:
     for number in range(len(code.co_varnames) + len(code.co_cellvars) + len(code.co_freevars)):
         try:
             name = code._varname_from_oparg(number) # type: ignore[attr-defined]
-        except IndexError: # a variable that is also a cell is there once
+        except IndexError: # there are fewer: a variable that is also a cell counts once
             return
         value = _pointer.from_address(inner + _NAMES_TAKEN + 8 * number).value
         if value:

@@ -170,7 +170,7 @@ class _Writer:
         torch = _module("torch")
         if not torch or type(value) is not torch.Tensor or value.requires_grad or not _is_plain(value) or vars(value):
             return None
-        if id(value) not in self.shared: # one table for all references: pickle tells them by it
+        if id(value) not in self.shared: # the same table object for each reference: so pickle sees that they are one
             self.shared[id(value)] = value, self.tensor(value)
         return self.shared[id(value)][1]
 
@@ -356,7 +356,7 @@ class _Reader:
 
     def pickle(self, kind: str, number: int, *buffers: int) -> Any:
         reader = _Unpickler(io.BytesIO(self.at(number)), buffers=[self.at(buffer) for buffer in buffers])
-        shared: dict[int, tuple[Any, Any]] = {} # by the table's id: references to one tensor stay that
+        shared: dict[int, tuple[Any, Any]] = {} # by the table's id: all references to one tensor get the same tensor
 
         def load(table: Any) -> Any:
             if id(table) not in shared:

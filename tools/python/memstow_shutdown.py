@@ -709,9 +709,9 @@ def _cancel_limit() -> None:
 def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterable[str] = (),
         server_mode: Optional[bool] = None, goes_on: bool = False) -> Result:
     """Runs the whole sequence, once; further calls do nothing. When the limit is over, the process is ended with
-    `status`. With `server_mode`, processes live on whose names are in `keep`; if `keep` is empty, all that have a
-    name. server_mode=None: MEMSTOW_SERVER_MODE decides; it is a list of names with commas, or "all"; "" and "0"
-    mean no. `goes_on`: the process continues afterwards, without a limit."""
+    `status`. With `server_mode`, processes with a name in `keep` live on; if `keep` is empty, all processes with a name
+    do. server_mode=None: MEMSTOW_SERVER_MODE decides; it is a list of names with commas, or "all"; "" and "0" mean no.
+    `goes_on`: the process continues afterwards, without a limit."""
     global _running
     with _lock:
         if _running:

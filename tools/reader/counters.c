@@ -301,7 +301,7 @@ int counters_name_sites(struct reader *reader) {
 }
 
 /* Sums the slots by thread. This comes after the sites have settled, so in a running process these figures are a moment
- * newer. `total` of a slot also has the counters of sites that were freed since. */
+ * newer than those of sites. `total` of a slot also has the counters of sites that were freed since. */
 int counters_sum_threads(struct reader *reader) {
     struct chunk_ref *refs;
     size_t count;

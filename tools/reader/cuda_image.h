@@ -8,16 +8,16 @@
 
 struct reader;
 
-/* Lends the totals of CUDA memory to the other totals while stacks are unfolded, so that their stacks are renumbered,
- * too. Call it after the totals of a ledger have names. Returns 0 or -1. */
+/* Adds the totals of CUDA memory to the other totals while stacks are unfolded. So the stacks of all totals are
+ * renumbered. Call it after the totals of a ledger have names. Returns 0 or -1. */
 int cuda_image_lend(struct reader *reader);
 /* Takes the totals back, and loads all the rest except for the blocks, which slots.h loads. */
 int cuda_image_load(struct reader *reader);
 
 /* "device", "pool", "managed" … */
 const char *cuda_kind_name(uint32_t kind);
-/* Whether the kind gets a line or JSON member. They come in the order of the kinds' numbers. Kinds for bookkeeping get
- * none. */
+/* Whether reports show this kind, as a line or as a JSON member. They show kinds in the order of their numbers, and
+ * leave out kinds for bookkeeping. */
 bool cuda_kind_is_shown(uint32_t kind);
 
 /* The tag that the block is counted under; the untagged one if its site is missing. */

@@ -11,7 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INDENT = 13, NAME = 60 /* columns of a name */, RETAINED_FROM = 3 /* freed memory above a third of RSS */ };
+enum {
+    INDENT = 13,
+    NAME = 60 /* columns of a name */,
+    RETAINED_FROM = 3 /* freed memory is named from a third of the RSS on */
+};
 
 static void lead_line(const char *key, const char *sentence) {
     printf("  %-10s ", key);

@@ -40,7 +40,7 @@ static bool is_library(const char *path) {
     return own_begins(path, "<frozen ") || (!third_party && strstr(path, "/lib/python3"));
 }
 
-/* 1: the code is memstow's; 0: it is other code; -1: it says nothing, so the caller decides. */
+/* 1: the code is memstow's; 0: it is other code; -1: the frame does not tell, so the next one further out decides. */
 static int verdict(const struct image *image, uint32_t id) {
     const struct snap_frame *frame = stack_frame(image, id);
     const struct snap_code *code = frame ? stack_frame_code(image, frame) : NULL;

@@ -32,7 +32,7 @@ void symbols_end(struct symbols *symbols);
 /* Never NULL. */
 const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id);
 
-/* One function of a frame, as on a line of its own. */
+/* One function of a frame. It is shown on a line of its own. */
 struct symbol_line {
     uint32_t frame, symbol;
 };

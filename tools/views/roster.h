@@ -31,7 +31,7 @@ const char *roster_policy(const struct snap_owner *owner); /* NULL: no policy wa
 enum { ROSTER_OUTCOMES = 4 };
 /* The word for an outcome below ROSTER_OUTCOMES. */
 const char *roster_outcome_word(uint32_t outcome);
-/* The outcome of a run that has ended; NULL: of anything else. */
+/* The outcome of a run that has ended; NULL for any other owner. */
 const char *roster_outcome(const struct snap_owner *owner);
 bool roster_is_retired(const struct snap_owner *owner);
 const char *roster_state(const struct snap_owner *owner); /* live or retired */

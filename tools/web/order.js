@@ -54,7 +54,7 @@ export class Order {
         this.sorted.add(low);
     }
 
-    /** Moves the first rows to the front. Returns where the rest begins, which is neither end. */
+    /* * Moves the first rows to the front. Returns where the rest begins, which is always inside of the range. */
     part(low, high) {
         const { rows, keys } = this;
         const pivot = middleOf(keys[low + ((high - low) >> 2)], keys[(low + high) >> 1], keys[high - 1]);

@@ -58,7 +58,7 @@ def number(value: Any) -> Any:
 def shape_of(value: Any) -> dict:
     try:
         return {"shape": list(value.shape), "dtype": str(value.dtype)}
-    except Exception: # it has none, or its code raises
+    except Exception: # the value has no shape, or its code raises
         return {}
 
 
