@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Adds to the sums, and lists differences after the first `named` ones. Returns how many are listed now. */
+/* Adds to the sums, and appends differences to the list, which has `named` of them. Returns how many it has now. */
 size_t compare_physical(const struct cupti_sections *sections, compare_blocks *blocks, size_t named, bool again);
 
 #pragma GCC visibility pop

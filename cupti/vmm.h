@@ -15,7 +15,7 @@
 /* `id` is one of CUPTI_CALLS. The caller is CUPTI. */
 void vmm_call(uint32_t id, const struct cupti_call *call, struct caller caller);
 
-/* `does`: new memory is counted, with its call stack, in this library's ledger. */
+/* Sets whether new memory is counted in this library's ledger, with its call stack. */
 void vmm_count(bool does);
 
 #pragma GCC visibility pop

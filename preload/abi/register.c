@@ -23,7 +23,8 @@
 #include "preload/serve/rescue.h"
 #include "preload/count/thread.h"
 
-enum { TEXT_SIZE = 1024 + 1 }; /* one byte more than is stored, which shows whether a character ends there */
+/* one byte more than is stored: it shows whether the stored text ends between two characters */
+enum { TEXT_SIZE = 1024 + 1 };
 
 EXPORTED uint32_t memstow_abi_version(void) { return MEMSTOW_ABI_VERSION; }
 

@@ -15,8 +15,8 @@
  * own. Only its touched pages cost memory. */
 void *arena_take(size_t length);
 
-/* The same for a table that is read in no order. It lies in large pages where the system has them, so that a look-up
- * costs one cache miss, and not several more for the address. */
+/* The same for a table that is read in random order. It lies in large pages where the system has them, so that a
+ * look-up costs one cache miss, and not several more for the address. */
 void *arena_take_table(size_t length);
 
 /* Called when a large table was added, or grew into a new one: the ledger notes where the library's own memory lies.

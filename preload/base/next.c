@@ -34,7 +34,7 @@ bool next_is_glibc, next_spares;
 
 static struct code {
     uintptr_t start, end;
-} foreign, library; /* the code of the foreign allocator, and ours, including mimalloc */
+} foreign, library; /* where the foreign allocator's code is, and where ours is, with mimalloc */
 
 static struct code code_at(void *address) {
     struct dl_find_object object;

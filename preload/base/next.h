@@ -33,7 +33,7 @@ enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };
 /* The allocator that serves raw memory. A foreign pointer can look like one of ours only with NEXT_FOREIGN. */
 extern enum next_kind next_found;
 
-/* Chooses. Falls back to glibc when mimalloc is wanted but not built in. */
+/* Chooses the allocator. Falls back to glibc when mimalloc is wanted but not built in. */
 void next_find(bool want_mimalloc);
 
 /* Does the work of mimalloc's constructor, which was taken out of the build. Call it before the first use of mimalloc,

@@ -30,7 +30,7 @@ uintptr_t blocks_around(uintptr_t address, struct block *out);
 
 /* After ledger_begin: gives every level its section in the new ledger. */
 void blocks_open_ledger(void);
-/* In a forked child: entries stay, records go. */
+/* In a forked child: the entries stay, but have no records any more. */
 void blocks_close_ledger(void);
 
 struct snap_large;

@@ -35,7 +35,7 @@ static inline bool gone_has(const void *p) {
 /* Whether the header of that block is unmapped. False if the kernel does not tell. */
 bool gone_is_unmapped(const void *p);
 
-/* A new block begins at p. */
+/* Call it when a new block begins at p. */
 void gone_forget(const void *p);
 
 #pragma GCC visibility pop

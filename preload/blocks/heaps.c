@@ -33,8 +33,8 @@ struct heap {
 static bool left_behind;
 
 static struct next_allocator base; /* the allocator that was there before this room */
-static struct words by_owner;      /* owner to its number in heaps[] */
-static struct words by_heap;       /* address of the mi_heap_t to that number */
+static struct words by_owner;      /* from an owner to the number of its heap in heaps[] */
+static struct words by_heap;       /* from the address of a mi_heap_t to that number */
 enum { SLAB = 64, SLABS = OWNERS_LIMIT / SLAB };
 static struct heap *slabs[SLABS];
 static uint32_t count;

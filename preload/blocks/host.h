@@ -75,7 +75,7 @@ struct host_known {
 /* For a pointer that was passed to free or realloc. */
 struct host_known host_look_at(void *p);
 
-/* The block was made before this process was forked off. */
+/* Whether the block was made before this process was forked off. */
 static inline bool host_is_inherited(const struct host_known *block) {
     return header_generation(block->mark) != header_generation(tracked_mark);
 }

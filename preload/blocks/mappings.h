@@ -22,7 +22,7 @@ void mappings_copy(uintptr_t source, uintptr_t address, uint64_t length, uint32_
  * same address could be mistaken for it. Exactly one of drop, put and restore must follow. */
 uint32_t mappings_take(uintptr_t address, uint64_t length);             /* the length is not rounded */
 void mappings_drop(uint32_t ticket);                                    /* the range is gone */
-void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length); /* the range is here now */
+void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length); /* the range was moved to this address */
 void mappings_restore(uint32_t ticket);                                 /* the call failed: the table is as it was */
 
 /* Access to the range was given or withdrawn. Address space without access is not live memory. */

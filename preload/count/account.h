@@ -20,7 +20,7 @@ bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, 
 /* Makes room for a shift at this site. Call it for both sites; then account_shift on this thread does not fail. */
 bool account_shift_reserve(uint32_t site);
 
-/* A block that existed before this process was forked off is freed (or realloc replaces it). */
+/* Counts the free of a block that existed before this process was forked off (realloc may have replaced it). */
 void account_free_inherited(uint64_t bytes);
 
 /* account_map counts memory that was mapped, account_unmap memory that was unmapped. Only the thread that holds the
@@ -39,7 +39,7 @@ void account_raise_peak(void);
 /* In a forked child, before anything is forgotten: the bytes that it inherited. */
 uint64_t account_inherited(void);
 
-/* At a thread's end. */
+/* Call it at a thread's end. */
 void account_thread_end(void);
 /* At the end of the process: adds the unflushed bytes of all threads, notes their names. */
 void account_finish(void);

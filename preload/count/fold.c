@@ -46,7 +46,7 @@ static struct {
     struct peak_walk picture;
     uintptr_t slot;       /* the pin of the thread that does the slice */
     uint64_t next, spent; /* next: when the next fold may begin; spent: the time of folds that were worth little */
-    uint64_t wants, lost; /* both at the beginning of the fold */
+    uint64_t wants, lost; /* the values of both counters when the fold began */
     uint8_t *buckets;     /* by site: its bucket, or STAYS */
     uint32_t looked_at;   /* the number of sites that have a bucket */
     uint32_t in_bucket[BUCKETS];

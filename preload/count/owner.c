@@ -42,7 +42,7 @@ uint32_t owner_kind(uint32_t id) {
     return owner ? owner->kind : 0;
 }
 
-/* The chain ends: an owner cannot be adopted by an owner that it adopted. */
+/* This ends, because an owner cannot be adopted by an owner that it adopted. */
 uint32_t owner_final(uint32_t id) {
     for (const struct owner *owner = owner_known(id); owner; owner = owner_known(id)) {
         uint32_t by = __atomic_load_n(&owner->adopted_by, __ATOMIC_ACQUIRE);

@@ -29,11 +29,12 @@ static struct {
     uint64_t bytes;
     uint32_t buffer;
     uint32_t next_chunk, last_site; /* last_site: the last site in the picture */
-    uint32_t begun[2], length[2];   /* for each buffer: how many pictures were begun in it; bytes of the last */
+    /* for each buffer: begun: how many pictures were begun in it; length: the bytes of the last one */
+    uint32_t begun[2], length[2];
     struct large {
         uint32_t site;
         uint64_t bytes, blocks;
-    } freed[FREED], came[FREED]; /* since the peak, at sites that are not copied yet */
+    } freed[FREED], came[FREED]; /* freed and new blocks since the peak, at sites that are not copied yet */
     uint32_t freed_count, came_count;
     uint64_t freed_bytes, came_bytes;
 } picture;

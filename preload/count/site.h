@@ -28,7 +28,7 @@ bool site_is_of_mapping(uint32_t site);
 uint32_t site_of_call(struct caller caller);
 /* As site_of_call, for a call from `address` at another time. 0: that stack is not known. */
 uint32_t site_of_address(uintptr_t address);
-/* The site stays, even if nothing is counted there. */
+/* From now on the site stays, even if nothing is counted there. */
 void site_keep(uint32_t site);
 /* The innermost native address in a site's stack for which `skip` is false; if there is none, the innermost of all. 0:
  * there is none. */
@@ -43,7 +43,7 @@ bool site_of_model(uint32_t site, uint32_t model, uint32_t *other);
 
 /* The site that look-ups find for a record's tag and stack; 0: none. */
 uint32_t site_known_tagged(struct snap_site record);
-/* Look-ups find the site again. */
+/* From now on look-ups find the site again. */
 void site_show_tagged(uint32_t site);
 /* Look-ups no longer find tagged sites that are not in `stay`; these are added to `hidden`. If `stay` is NULL, they no
  * longer find those in `hidden`. It does a little at each call, and returns true when done. */

@@ -34,7 +34,7 @@ extern struct heap *(*tags_heap_of)(uint32_t owner);
 
 /* Turns tags on. Any thread may call; a second call does nothing. */
 void tags_use(void);
-/* All threads must work their tags out anew. */
+/* Makes all threads work their tags out anew. */
 void tags_change(void);
 /* Sets the present run, for all threads; 0: none. The caller holds owner_registry. */
 void tags_set_run(uint32_t run);

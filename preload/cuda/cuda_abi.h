@@ -79,8 +79,8 @@ struct cuda_multicast { /* CUmulticastObjectProp */
     unsigned long long handle_types, flags;
 };
 
-/* Handles of default streams; 0 is another. The second one is each thread's own stream. No handle above it is
- * special. */
+/* Handles of default streams; 0 is one, too. The second one here is each thread's own stream. Handles above it are
+ * ordinary. */
 enum { CUDA_STREAM_LEGACY = 1, CUDA_STREAM_PER_THREAD = 2 };
 enum { CUDA_FLAG_LEGACY_STREAM = 1, CUDA_FLAG_PER_THREAD_STREAM = 2 }; /* flags of resolvers */
 enum { CUDA_POOL_RESERVED = 5, CUDA_POOL_USED = 7 };                   /* CUmemPool_attribute */

@@ -61,7 +61,7 @@ extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
 
 /* The program was told these figures of its present device. `total` includes what was moved off it. */
 void cuda_device_figures(uint64_t available, uint64_t total);
-/* Asks for them if it is time. `urgent`: it is time now. */
+/* Asks the driver for the figures if it is time. `urgent`: it is time now. */
 void cuda_device_sample(const struct cuda_target *target, bool urgent);
 
 #pragma GCC visibility pop

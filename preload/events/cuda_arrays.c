@@ -58,7 +58,7 @@ static uint64_t element_bits(unsigned format, unsigned channels) {
     case 0xb0: /* NV12: two planes */
         return 12;
     }
-    if (format >= 0xc0 && format <= 0xcb) { /* normalised: three of 8 bits, three of 16, twice */
+    if (format >= 0xc0 && format <= 0xcb) { /* the normalised formats: three of 8 bits and three of 16, twice */
         unsigned at = (format - 0xc0) % 6, width = at < 3 ? 8 : 16;
         return (uint64_t)width << at % 3;
     }

@@ -32,7 +32,7 @@ struct cuda_call {
     uint32_t capture;   /* the capture that ends; 0: unknown */
     uint64_t captures;  /* places of the captures that begin or end with it (cuda_captures.h) */
     enum cuda_ending ending;
-    bool ends_much; /* a capture, a graph or a context ends: such ends are numbered */
+    bool ends_much; /* a capture, a graph or a context ends: such teardowns are numbered */
     uint32_t end;   /* the number of the teardown; served_end: for contexts, that of vram_contexts_end_begins */
     uint64_t served_end;
     uint64_t ends;   /* the graph or context */

@@ -331,7 +331,7 @@ HOOK long syscall(long number, ...) {
     long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
     long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
     va_end(list);
-    if (unlikely(number == SYS_exit_group)) _exit((int)a); /* as qemu-user does it */
+    if (unlikely(number == SYS_exit_group)) _exit((int)a); /* qemu-user ends a program by this call */
     if (unlikely(is_way_in(number))) return enter(found, number, (const long[]){a, b, c, d, e, f});
     if (unlikely(number == SYS_mbind)) return bind_memory(found, (const long[]){a, b, c, d, e, f});
     if (likely(!is_fork(number, (unsigned long)a))) return found(number, a, b, c, d, e, f);

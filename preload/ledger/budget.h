@@ -19,7 +19,7 @@ enum budget {
      * more counters of their own. */
     BUDGET_STACKS,
     BUDGET_ENDS,   /* outer stacks without counts get no site */
-    BUDGET_FRAMES, /* there are no new frames; stacks lack them */
+    BUDGET_FRAMES, /* no new frames are recorded, and new stacks lack them */
 };
 /* Whether call stacks, sites and counters together have used their memory up to this step. */
 bool budget_is_full(enum budget of);

@@ -35,7 +35,7 @@ static uint64_t cache_key; /* 0: unknown, or there is none */
 
 void *misuse_nobody(void) {
     static const uint64_t words[4] __attribute__((aligned(16))) = {~(uint64_t)15, 0, 0, 0};
-    return (void *)(words + 1); /* misaligned, and of an impossible size */
+    return (void *)(words + 1); /* a chunk that is misaligned and has an impossible size */
 }
 
 /* --- memory that may not be there --- */
