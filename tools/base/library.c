@@ -6,7 +6,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
+
+/* The path that exec was given. It is relative to the folder that the command was started in, so it is only right while
+ * the command is still there. */
+static bool given_to_exec(char path[PATH_MAX]) {
+    const char *given = (const char *)getauxval(AT_EXECFN);
+    return given && realpath(given, path);
+}
+
+bool library_command(char *path, size_t size) {
+    char given[PATH_MAX];
+    *path = 0;
+    ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    path[length > 0 ? length : 0] = 0;
+    if (length > 0) return true;
+    if (!given_to_exec(given) || strlen(given) >= size) return false;
+    strcpy(path, given);
+    return true;
+}
 
 static int check(char *path, size_t size, const char *candidate) {
     char resolved[PATH_MAX];
@@ -19,9 +38,7 @@ static int search(char *path, size_t size) {
     static const char *const paths[] = {"../lib/libmemstow.so", "../lib/x86_64-linux-gnu/libmemstow.so",
                                         "libmemstow.so", "../preload/libmemstow.so"};
     char here[PATH_MAX], candidate[PATH_MAX + 64];
-    ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
-    if (length <= 0) return -1;
-    here[length] = 0;
+    if (!library_command(here, sizeof here)) return -1;
     *strrchr(here, '/') = 0;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         snprintf(candidate, sizeof candidate, "%s/%s", here, paths[i]);

@@ -3,6 +3,7 @@
  * there is a comparison: with the first runs. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
+#include "tools/base/library.h"
 #include "tools/symbols/tally.h"
 #include "tools/base/text.h"
 
@@ -42,8 +43,7 @@ static int wait_for_helper(char **argv) {
 static int run_workflow(const struct check *check) {
     char command[PATH_MAX] = "", helper[PATH_MAX], runs[16], warm_up[16];
     size_t words = 0, count = 0;
-    ssize_t length = readlink("/proc/self/exe", command, sizeof command - 1);
-    if (length <= 0 || !find_helper(helper, command)) {
+    if (!library_command(command, sizeof command) || !find_helper(helper, command)) {
         complain("memstow_comfy.py was not found: it is installed with memstow, in share/memstow/python");
         return EXIT_USAGE;
     }

@@ -3,10 +3,12 @@
  * count together. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
+#include "tools/base/library.h"
 #include "tools/symbols/tally.h"
 #include "tools/base/text.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,11 +18,12 @@ enum { OPTIONS = 10 };
 
 /* The command line of one run, in one allocation; the words belong to the caller. */
 static char **command_line(const struct check *check, char *output, char *stacks, char *follow) {
+    static char self[PATH_MAX];
     size_t words = 0, count = 0;
     while (check->argv[words]) words++;
     char **argv = calloc(words + OPTIONS, sizeof *argv);
     if (!argv) return NULL;
-    argv[count++] = "/proc/self/exe";
+    argv[count++] = library_command(self, sizeof self) ? self : "memstow";
     argv[count++] = "run";
     argv[count++] = "--quiet";
     argv[count++] = "-o";

@@ -57,10 +57,7 @@ static int process_add(struct metrics *metrics, pid_t pid) {
 static int all_add(struct metrics *metrics) {
     struct tracked_list list = {0};
     int code = EXIT_FINE;
-    if (tracked_collect(&list) < 0) {
-        complain("/proc cannot be read: %s", strerror(errno));
-        code = EXIT_UNREADABLE;
-    }
+    if (tracked_collect(&list) < 0) code = EXIT_UNREADABLE;
     for (size_t i = 0; code == EXIT_FINE && i < list.count; i++) {
         pid_t pid = list.items[i].pid;
         if (process_is_over(pid)) continue;

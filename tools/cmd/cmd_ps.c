@@ -5,7 +5,6 @@
 #include "tools/subject/tracked.h"
 #include "tools/base/text.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +21,8 @@ static int cmd_ps_help(void) {
          "  --json   one JSON document, sizes in bytes\n"
          "\n"
          "Live memory and peak are exact to 1 MiB.\n"
-         "Exit code: 0 fine (also when there are none), 2 wrong usage, 3 /proc cannot be\n"
-         "read.");
+         "Exit code: 0 fine (also when there are none), 2 wrong usage, 3 processes\n"
+         "cannot be looked at.");
     return complain_finish(EXIT_FINE);
 }
 
@@ -74,7 +73,7 @@ int cmd_ps(int argc, char **argv) {
     }
     if (optind != argc) return complain_usage("ps", "no argument is needed");
     if (tracked_collect(&list) < 0) {
-        complain("/proc cannot be read: %s", strerror(errno));
+        free(list.items);
         return EXIT_UNREADABLE;
     }
     if (as_json)

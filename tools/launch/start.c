@@ -254,8 +254,7 @@ int start_prepare(struct start *start, char **argv) {
         return EXIT_USAGE;
     }
     leave_python_malloc(start);
-    ssize_t length = readlink("/proc/self/exe", start->command, sizeof start->command - 1);
-    start->command[length > 0 ? length : 0] = 0;
+    library_command(start->command, sizeof start->command);
     if (getrandom(start->run_id, sizeof start->run_id, 0) != sizeof start->run_id)
         memset(start->run_id, getpid() & 0xff, sizeof start->run_id);
     return EXIT_FINE;

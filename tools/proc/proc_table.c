@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Returns 0 or -errno. Except for the errors of is_fault, -errno means that the process is gone or may not be seen. */
+/* Returns 0 or -errno. Except for the errors of process_lacks_means, -errno means that the process is gone or may not
+ * be seen. */
 static int read_line(int proc, const char *pid, char *line, size_t size) {
     char path[64];
     snprintf(path, sizeof path, "%.20s/stat", pid);
@@ -25,9 +26,6 @@ static int read_line(int proc, const char *pid, char *line, size_t size) {
     line[got > 0 ? got : 0] = 0;
     return error;
 }
-
-/* Whether the error is a lack of this process's own resources: the other process may still exist. */
-static bool is_fault(int error) { return error == -EMFILE || error == -ENFILE || error == -ENOMEM; }
 
 static bool parse_entry(const char *pid, char *line, struct proc_entry *entry) {
     char *name = strchr(line, '('), *end = strrchr(line, ')');
@@ -93,7 +91,7 @@ int proc_table_read(struct proc_table *table) {
         struct proc_entry entry;
         if (!process_parse(name->d_name)) continue;
         int error = read_process(dirfd(proc), name->d_name, &entry);
-        fine = error ? !is_fault(error) : entry_add(table, &entry);
+        fine = error ? !process_lacks_means(-error) : entry_add(table, &entry);
     }
     if (proc) closedir(proc);
     if (table->count) qsort(table->entries, table->count, sizeof *table->entries, by_pid);

@@ -24,6 +24,13 @@ static ssize_t read_small(const char *path, char *to, size_t size) {
     return got;
 }
 
+bool process_can_be_seen(void) {
+    char number[16];
+    return readlink("/proc/self", number, sizeof number) > 0;
+}
+
+bool process_lacks_means(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
 /* The line is "pid (name) state …". The name may contain parentheses, so the last one ends it. */
 int process_look(struct process *process, pid_t pid) {
     enum { EXITING = 4 }; /* the kernel's PF_EXITING */

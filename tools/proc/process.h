@@ -17,6 +17,11 @@ struct process {
     uint64_t start_ticks; /* since boot */
 };
 
+/* Whether /proc is mounted and has this process. Without it no process can be seen. */
+bool process_can_be_seen(void);
+/* Whether the error (errno) is a lack of this command's own descriptors or memory: it says nothing about the process.
+ */
+bool process_lacks_means(int error);
 /* Returns 0 or -errno. A zombie is found, in state Z. */
 int process_look(struct process *process, pid_t pid);
 /* The pid of the process inside its own namespace. */

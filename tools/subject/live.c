@@ -187,9 +187,20 @@ static void explain(const struct search *search, char *error, size_t size) {
         snprintf(error, size, "process %d is not tracked by memstow: libmemstow.so is not loaded in it", pid);
 }
 
+/* Returns `cause`, which is not the process's, after saying it. */
+static int not_its_fault(pid_t pid, int cause, char *error, size_t size) {
+    if (cause == -ENOSYS)
+        snprintf(error, size, "process %d cannot be looked at: /proc is not mounted", (int)pid);
+    else
+        snprintf(error, size, "process %d cannot be looked at: %s", (int)pid, strerror(-cause));
+    return cause;
+}
+
 int live_open(struct live *live, pid_t pid, char *error, size_t error_size) {
+    if (!process_can_be_seen()) return not_its_fault(pid, -ENOSYS, error, error_size);
     struct search search = {.pid = process_living(pid), .live = live};
     int result = process_look(&search.process, pid);
+    if (process_lacks_means(-result)) return not_its_fault(pid, result, error, error_size);
     if (result < 0 || (search.pid == pid && !process_is_alive(search.process.state, 1))) {
         snprintf(error, error_size,
                  result < 0 && result != -ENOENT && result != -ESRCH ? "process %d: permission denied"
@@ -201,6 +212,8 @@ int live_open(struct live *live, pid_t pid, char *error, size_t error_size) {
     search.inner_pid = process_inner_pid(pid);
     result = scan_maps(&search);
     if (search.found) return 0;
+    if (process_lacks_means(search.denied)) result = -search.denied;
+    if (process_lacks_means(-result)) return not_its_fault(pid, result, error, error_size);
     if (result == -EACCES || result == -EPERM)
         snprintf(error, error_size, "process %d: permission denied", (int)pid);
     else if (process_is_over(pid)) /* it ended in the meantime */

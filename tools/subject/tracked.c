@@ -1,11 +1,13 @@
 /* tracked.c — see tracked.h. */
 #include "tools/subject/tracked.h"
+#include "tools/base/complain.h"
 #include "tools/base/list.h"
 #include "tools/proc/process.h"
 #include "tools/reader/reader.h"
 #include "tools/subject/live.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +28,17 @@ static void tracked_fill(struct tracked *tracked, pid_t pid, const struct live *
     tracked->peak = header->total_peak > tracked->live ? header->total_peak : tracked->live;
 }
 
+/* Returns 0 or -errno. A process that may not be looked at, or is not tracked, is left out. */
 static int tracked_add(struct tracked_list *list, pid_t pid) {
     static struct live live;
     struct snap_header header;
     char error[256];
-    if (live_open(&live, pid, error, sizeof error) < 0) return 0;
+    int result = live_open(&live, pid, error, sizeof error);
+    if (result < 0) return result == -1 ? 0 : result;
     if (reader_header(&header, &live.source, error, sizeof error) == 0) {
         if (!LIST_GROW(list->items, list->count, list->capacity)) {
             source_close(&live.source);
-            return -1;
+            return -ENOMEM;
         }
         tracked_fill(&list->items[list->count++], pid, &live, &header);
     }
@@ -48,14 +52,16 @@ static int by_pid(const void *left, const void *right) {
 }
 
 int tracked_collect(struct tracked_list *list) {
-    DIR *proc = opendir("/proc");
-    if (!proc) return -1;
-    int result = 0;
+    DIR *proc = process_can_be_seen() ? opendir("/proc") : NULL;
+    int result = proc ? 0 : -errno;
     for (struct dirent *entry; result == 0 && (entry = readdir(proc));) {
         pid_t pid = process_parse(entry->d_name);
         if (pid) result = tracked_add(list, pid);
     }
-    closedir(proc);
+    if (proc) closedir(proc);
+    if (result < 0)
+        complain(result == -ENOENT ? "/proc cannot be read: it is not mounted" : "processes cannot be looked at: %s",
+                 strerror(-result));
     if (list->count) qsort(list->items, list->count, sizeof *list->items, by_pid);
-    return result;
+    return result < 0 ? -1 : 0;
 }

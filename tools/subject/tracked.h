@@ -19,7 +19,8 @@ struct tracked_list {
     size_t count, capacity;
 };
 
-/* Returns 0, or -1 with errno: /proc cannot be read, or no memory. Begin with zeros. */
+/* Returns 0, or -1 after a complaint: /proc cannot be read, or this command lacks descriptors or memory. Begin with
+ * zeros. */
 int tracked_collect(struct tracked_list *list);
 
 #endif

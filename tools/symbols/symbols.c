@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <uthash.h>
 
 struct interned {
@@ -26,7 +27,7 @@ struct symbols {
     uint8_t *names_only;         /* by module: no debug information */
     struct interned *strings;
     struct perfmap *made_code; /* NULL: not looked for yet, or not there */
-    bool made_code_sought;
+    bool made_code_sought, lack_said;
     union {
         struct symreader_answer head;
         char bytes[SYMREADER_ANSWER_MAX];
@@ -125,18 +126,42 @@ static void say(struct symbols *symbols, uint32_t module, enum symfile_state sta
     complain("%s %s: its functions are not named", TEXT_SAFE(path), words[state]);
 }
 
+/* Says once what this command lacks. No file is blamed. */
+static void say_lack(struct symbols *symbols, int error) {
+    if (!symbols->lack_said)
+        complain("some functions are not named, because memstow itself failed: %s", strerror(error));
+    symbols->lack_said = true;
+}
+
+/* The reader ended, as it does by a damaged file, and by a lack of memory. */
+static void say_crash(struct symbols *symbols, uint32_t module) {
+    struct stat st = {0};
+    const char *path = image_string(symbols->image, symbols->image->modules[module].path);
+    int error = symfile_lack(stat(path, &st) == 0 ? (size_t)st.st_size : 0);
+    if (error) {
+        symbols->bad[module] = 1;
+        say_lack(symbols, error);
+    } else {
+        say(symbols, module, SYMFILE_DAMAGED);
+    }
+}
+
 /* Asks the reader. Returns the number of names in its answer. */
 static size_t symbols_look_up(struct symbols *symbols, uint32_t module, uint64_t address) {
     const char *path = image_string(symbols->image, symbols->image->modules[module].path);
     if (symbols->bad[module] || path[0] != '/') return 0;
     progress_say("looking up functions in %s", text_base_name(path));
     if (!symreader_ask(&symbols->reader, module, address, &symbols->answer.head)) {
-        say(symbols, module, SYMFILE_DAMAGED);
+        say_crash(symbols, module);
         return 0;
     }
     enum symfile_state state = symbols->answer.head.state;
     if (state == SYMFILE_MISSING || state == SYMFILE_OTHER_BUILD || state == SYMFILE_DAMAGED)
         say(symbols, module, state);
+    if (state == SYMFILE_NO_MEANS) {
+        symbols->bad[module] = 1;
+        say_lack(symbols, symbols->answer.head.error);
+    }
     symbols->names_only[module] = state == SYMFILE_NAMES_ONLY;
     return symbols->answer.head.count <= SYMFILE_NAMES_MAX ? symbols->answer.head.count : 0;
 }

@@ -7,6 +7,7 @@
 #include "tools/base/list.h"
 
 #include <dwarf.h>
+#include <errno.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
@@ -16,11 +17,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <uthash.h>
 
-enum { SCOPES_MAX = 64, STEPS_MAX = 20000000, SPANS_BACK = 64 };
+enum { SCOPES_MAX = 64, STEPS_MAX = 20000000, SPANS_BACK = 64, LEAST_ROOM = 1 << 20 };
 
 struct span {
     Dwarf_Addr low, high;
@@ -41,6 +43,7 @@ struct unit {
 
 struct symfile {
     enum symfile_state state;
+    int error;
     Dwfl *dwfl;
     Dwfl_Module *module;
     Dwarf *dwarf;
@@ -127,6 +130,28 @@ static enum symfile_state read_file(struct symfile *file, int fd, const char *pa
     return file->dwarf ? SYMFILE_FINE : SYMFILE_NAMES_ONLY;
 }
 
+/* Returns 0, or an errno. elfutils maps the file, and has no error of its own for a lack of descriptors. */
+int symfile_lack(size_t size) {
+    int error = 0, fd = open("/", O_PATH | O_CLOEXEC);
+    size += LEAST_ROOM;
+    void *room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        error = errno;
+    else
+        munmap(room, size);
+    if (fd < 0) return errno;
+    close(fd);
+    return error;
+}
+
+/* A file that was not read whole for want of means is not to be blamed for that. */
+static void look_for_lack(struct symfile *file, const char *path) {
+    struct stat st = {0};
+    if (file->state == SYMFILE_FINE) return;
+    file->error = symfile_lack(stat(path, &st) == 0 ? (size_t)st.st_size : 0);
+    if (file->error) file->state = SYMFILE_NO_MEANS;
+}
+
 struct symfile *symfile_open(const char *path, const uint8_t *build_id, size_t build_id_length) {
     struct symfile *file = calloc(1, sizeof *file);
     if (!file) return NULL;
@@ -140,10 +165,13 @@ struct symfile *symfile_open(const char *path, const uint8_t *build_id, size_t b
     } else {
         file->state = read_file(file, fd, path);
     }
+    look_for_lack(file, path);
     return file;
 }
 
 enum symfile_state symfile_state(const struct symfile *file) { return file->state; }
+
+int symfile_error(const struct symfile *file) { return file->error; }
 
 static void forget_names(struct symfile *file) {
     while (file->demangled_count) free(file->demangled[--file->demangled_count]);

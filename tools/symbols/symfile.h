@@ -14,7 +14,11 @@ enum symfile_state {
     SYMFILE_MISSING,     /* it cannot be opened */
     SYMFILE_OTHER_BUILD, /* the file is of another build than the process's */
     SYMFILE_DAMAGED,
+    SYMFILE_NO_MEANS, /* this command lacks descriptors or memory to read it */
 };
+
+/* When elfutils lacks memory, it prints a line on stderr and ends the process with this status. */
+enum { SYMFILE_ENDED_FOR_MEMORY = 1 };
 
 struct symfile_name {
     const char *function, *file; /* NULL: not known; valid until the next look-up */
@@ -25,6 +29,10 @@ enum { SYMFILE_NAMES_MAX = 64 };
 /* NULL only if there is no memory. Any state but FINE and NAMES_ONLY has no names. */
 struct symfile *symfile_open(const char *path, const uint8_t *build_id, size_t build_id_length);
 enum symfile_state symfile_state(const struct symfile *file);
+/* errno of SYMFILE_NO_MEANS. */
+int symfile_error(const struct symfile *file);
+/* What this process lacks to open a file of this size: an errno, or 0. */
+int symfile_lack(size_t size);
 void symfile_close(struct symfile *file);
 
 /* Returns the number of names: several for inlined functions, the innermost first; 0 if nothing is known. */

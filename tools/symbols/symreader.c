@@ -10,11 +10,13 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
     PATIENCE_MS = 60000, /* the debug information of the largest libraries takes seconds */
     STRING_MAX = 8000,
+    ENDING_MS = 1000,
 };
 
 struct question {
@@ -77,6 +79,16 @@ static bool receive_all(int socket, void *bytes, size_t size) {
     return true;
 }
 
+static struct symreader_answer lack_of(int error) {
+    return (struct symreader_answer){
+        .size = sizeof(struct symreader_answer), .state = SYMFILE_NO_MEANS, .error = error};
+}
+
+static bool send_lack(int socket, int error) {
+    struct symreader_answer answer = lack_of(error);
+    return send_all(socket, &answer, sizeof answer);
+}
+
 static bool answer(const struct symreader *reader, struct symfile **files, const struct question *question) {
     static union {
         struct symreader_answer head;
@@ -85,11 +97,19 @@ static bool answer(const struct symreader *reader, struct symfile **files, const
     struct symfile_name names[SYMFILE_NAMES_MAX];
     struct symfile **file = &files[question->module];
     if (!*file) *file = open_module(reader, &reader->image->modules[question->module]);
-    if (!*file) return false;
+    if (!*file) return send_lack(reader->socket, ENOMEM);
     size_t count = symfile_lookup(*file, question->address, names);
     out.head.state = (uint16_t)symfile_state(*file);
+    out.head.error = symfile_error(*file);
     out.head.size = (uint32_t)put_names(out.bytes, names, count, &out.head.count);
     return send_all(reader->socket, out.bytes, out.head.size);
+}
+
+/* Its line would be one more beside ours. Sanitizers do not write by this stream. */
+static void silence_elfutils(void) {
+    static char nowhere[256];
+    FILE *silent = fmemopen(nowhere, sizeof nowhere, "w");
+    if (silent) stderr = silent;
 }
 
 static void serve(const struct symreader *reader) {
@@ -97,6 +117,7 @@ static void serve(const struct symreader *reader) {
     struct symfile **files = calloc(reader->image->module_count + 1, sizeof *files);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGBUS, SIG_DFL);
+    silence_elfutils();
     unsetenv("DEBUGINFOD_URLS"); /* elfutils would ask the servers that this names */
     while (files && receive_all(reader->socket, &question, sizeof question))
         if (question.module >= reader->image->module_count || !answer(reader, files, &question)) break;
@@ -105,11 +126,13 @@ static void serve(const struct symreader *reader) {
 
 /* ---- the asking process */
 
-static bool symreader_start(struct symreader *reader) {
+/* Returns 0 or an errno. */
+static int symreader_start(struct symreader *reader) {
     int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) return false;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) return errno;
     fflush(stdout); /* ThreadSanitizer's _exit writes what stdout holds: the child would write it a second time */
     reader->pid = fork();
+    int error = errno;
     if (reader->pid == 0) {
         close(pair[0]);
         reader->socket = pair[1];
@@ -117,18 +140,32 @@ static bool symreader_start(struct symreader *reader) {
     }
     close(pair[1]);
     reader->socket = pair[0];
-    if (reader->pid > 0) return true;
+    if (reader->pid > 0) return 0;
     close(pair[0]);
     reader->pid = 0;
-    return false;
+    return error;
+}
+
+/* Ends the reader, and gives its status. One that has closed its socket is about to end, and is given the time. */
+static int end_reader(struct symreader *reader, bool ends) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    int status = 0;
+    close(reader->socket);
+    for (int i = 0; ends && i < ENDING_MS; i++) {
+        if (waitpid(reader->pid, &status, WNOHANG) == reader->pid) {
+            reader->pid = 0;
+            return status;
+        }
+        nanosleep(&pause, NULL);
+    }
+    kill(reader->pid, SIGKILL);
+    while (waitpid(reader->pid, &status, 0) < 0 && errno == EINTR) continue;
+    reader->pid = 0;
+    return status;
 }
 
 void symreader_end(struct symreader *reader) {
-    if (!reader->pid) return;
-    close(reader->socket);
-    kill(reader->pid, SIGKILL);
-    while (waitpid(reader->pid, NULL, 0) < 0 && errno == EINTR) continue;
-    reader->pid = 0;
+    if (reader->pid) end_reader(reader, false);
 }
 
 static bool comes_back(int socket) {
@@ -141,11 +178,17 @@ static bool comes_back(int socket) {
 
 bool symreader_ask(struct symreader *reader, uint32_t module, uint64_t address, struct symreader_answer *answer) {
     struct question question = {.address = address, .module = module};
-    if (!reader->pid && !symreader_start(reader)) return false;
-    if (send_all(reader->socket, &question, sizeof question) && comes_back(reader->socket) &&
-        receive_all(reader->socket, answer, sizeof *answer) && answer->size >= sizeof *answer &&
+    int error = reader->pid ? 0 : symreader_start(reader);
+    if (error) {
+        *answer = lack_of(error);
+        return true;
+    }
+    bool comes = send_all(reader->socket, &question, sizeof question) && comes_back(reader->socket);
+    if (comes && receive_all(reader->socket, answer, sizeof *answer) && answer->size >= sizeof *answer &&
         answer->size <= SYMREADER_ANSWER_MAX && receive_all(reader->socket, answer + 1, answer->size - sizeof *answer))
         return true;
-    symreader_end(reader);
-    return false;
+    int status = end_reader(reader, comes);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != SYMFILE_ENDED_FOR_MEMORY) return false;
+    *answer = lack_of(ENOMEM);
+    return true;
 }

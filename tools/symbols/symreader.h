@@ -22,9 +22,11 @@ struct symreader_answer {
     uint32_t size;  /* including this head */
     uint16_t state; /* enum symfile_state */
     uint16_t count;
+    int32_t error; /* errno of SYMFILE_NO_MEANS */
 };
 
-/* Asks for an address of the module's file. False: the reader crashed or did not answer in time. */
+/* Asks for an address of the module's file. False: the reader crashed or did not answer in time. If it cannot be
+ * started, the answer says why: SYMFILE_NO_MEANS. */
 bool symreader_ask(struct symreader *reader, uint32_t module, uint64_t address, struct symreader_answer *answer);
 void symreader_end(struct symreader *reader);
 
