@@ -45,7 +45,8 @@ enum {
     SMALLEST = 1 << 20,
     PIPE_WANTED = 1 << 20,
     POURED = 256 << 10,
-    TURNS = 4
+    TURNS = 4,
+    LONGEST_PAUSE = 13 /* 2^13 microseconds */
 };
 enum { EVENTS = 16, EVENT_SIZE = 32 };
 
@@ -246,17 +247,23 @@ static uint32_t hold_pages(struct stow_back *self, uint64_t start, uint64_t leng
     return STOW_DONE;
 }
 
+/* Waits before a step that must succeed is tried again: at first for a moment, in the end for some milliseconds. So a
+ * lack of memory in the kernel costs no processor time. */
+static void wait_for_kernel(int turn) {
+    const struct timespec pause = {.tv_nsec = 1000 << (turn < LONGEST_PAUSE ? turn : LONGEST_PAUSE)};
+    os_call(SYS_nanosleep, &pause, 0);
+}
+
 /* This must succeed: the content is nowhere else by now. */
 static void copy_in(struct stow_back *self, uint64_t start, uint64_t length, const char *from) {
-    const struct timespec pause = {.tv_nsec = 1000000};
     uint64_t done = stow_uffd_copy(self->uffd, start, (uint64_t)from, length) == 0 ? length : 0;
-    while (done < length) {
+    for (int turn = 0; done < length;) {
         long result = stow_uffd_copy(self->uffd, start + done, (uint64_t)from + done, OS_PAGE);
         if (stow_uffd_is_lost(result)) memcpy((void *)(start + done), from + done, OS_PAGE);
         if (result == 0 || result == -EEXIST || stow_uffd_is_lost(result))
-            done += OS_PAGE;
+            done += OS_PAGE, turn = 0;
         else
-            os_call(SYS_nanosleep, &pause, 0);
+            wait_for_kernel(turn++);
     }
 }
 
@@ -265,12 +272,14 @@ static bool is_hole(uint64_t start) {
     return os_call(SYS_mincore, start, OS_PAGE, &there) == -ENOMEM;
 }
 
-/* The kernel unmaps the old mapping first. If it then has no memory for the rest, it is asked again. */
+/* The kernel unmaps the old mapping first. If it then has no memory for the rest, it is asked again until it has: the
+ * content is held by the pipes or in a copy, and this is the only place for it. */
 static bool put_over(char *mapping, uint64_t start, uint64_t length) {
-    long at;
-    do at = os_call(SYS_mremap, mapping, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
-    while (at != (long)start && is_hole(start));
-    return at == (long)start;
+    for (int turn = 0;; turn++) {
+        long at = os_call(SYS_mremap, mapping, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
+        if (at == (long)start || !is_hole(start)) return at == (long)start;
+        wait_for_kernel(turn);
+    }
 }
 
 static void pour(struct stow_back *self, uint64_t start, uint64_t length) {
@@ -472,10 +481,11 @@ static uint32_t read_whole(struct stow_back *self, const struct stow_area *area,
 }
 
 static bool map_fresh(uint64_t start, uint64_t length) {
-    long at;
-    do at = map_plain(start, length, MAP_FIXED);
-    while (at != (long)start && is_hole(start));
-    return at == (long)start;
+    for (int turn = 0;; turn++) {
+        long at = map_plain(start, length, MAP_FIXED);
+        if (at == (long)start || !is_hole(start)) return at == (long)start;
+        wait_for_kernel(turn);
+    }
 }
 
 static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length) {
