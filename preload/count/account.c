@@ -3,9 +3,11 @@
 
 #include "preload/count/account_fast.h"
 #include "preload/count/counters.h"
+#include "preload/count/owner.h"
 #include "preload/count/peak.h"
 #include "preload/count/tags.h"
 #include "preload/base/forked.h"
+#include "preload/ledger/history.h"
 #include "preload/ledger/ledger.h"
 
 static int64_t live_host, live_mapped;
@@ -28,18 +30,39 @@ void account_raise_peak(void) {
     ledger_head->total_peak_ns = os_now();
 }
 
-/* Called when the running totals have changed. Updates the ledger's copy, the peaks, and the picture of the highest
- * one. */
+/* The innermost node whose scope is open on this thread; 0: none. */
+static uint32_t present_node(void) {
+    const struct scopes *scopes = &tags_scopes;
+    for (uint32_t i = scopes->count < MEMSTOW_SCOPES ? scopes->count : MEMSTOW_SCOPES; i-- > 0;)
+        if (owner_kind(scopes->owners[i]) == MEMSTOW_NODE) return scopes->owners[i];
+    return 0;
+}
+
+static uint64_t not_negative(int64_t bytes) { return bytes > 0 ? (uint64_t)bytes : 0; }
+
+static void add_to_history(int64_t host_before, int64_t maps_before, int64_t host, int64_t maps) {
+    bool owned = __atomic_load_n(&tags_used, __ATOMIC_RELAXED);
+    history_add((struct history_totals){not_negative(host_before), not_negative(maps_before)},
+                (struct history_totals){not_negative(host), not_negative(maps)}, owned ? tags_run() : 0,
+                owned ? present_node() : 0);
+}
+
+/* Called when the running totals have changed. Updates the ledger's copy, the history, the peaks, and the picture of
+ * the highest one. */
 static void note_totals(void) {
     struct snap_header *head = ledger_head;
     int64_t host = __atomic_load_n(&live_host, __ATOMIC_RELAXED);
     int64_t maps = __atomic_load_n(&live_mapped, __ATOMIC_RELAXED);
-    uint64_t total = host + maps > 0 ? (uint64_t)(host + maps) : 0;
+    int64_t host_before = __atomic_load_n(&head->host_live, __ATOMIC_RELAXED);
+    int64_t maps_before = __atomic_load_n(&head->mapped_live, __ATOMIC_RELAXED);
+    uint64_t total = not_negative(host + maps);
     __atomic_store_n(&head->host_live, host, __ATOMIC_RELAXED);
     __atomic_store_n(&head->mapped_live, maps, __ATOMIC_RELAXED);
     if (host > 0) os_raise(&head->host_peak, (uint64_t)host);
     if (maps > 0) os_raise(&head->mapped_peak, (uint64_t)maps);
     os_raise(&while_peak, total);
+    if (unlikely(history_wants(&history_memory, &history_total, total, total)))
+        add_to_history(host_before, maps_before, host, maps);
     if (total > os_load(&head->total_peak)) {
         os_raise(&head->total_peak, total);
         head->total_peak_ns = os_now();

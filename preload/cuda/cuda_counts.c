@@ -5,6 +5,7 @@
 #include "preload/cuda/cuda_counts.h"
 
 #include "preload/base/arena.h"
+#include "preload/ledger/history.h"
 #include "preload/ledger/ledger.h"
 #include "preload/ledger/series.h"
 #include "preload/base/lock.h"
@@ -179,18 +180,27 @@ static uint32_t record_for(uint32_t site, uint32_t tag, enum snap_cuda_kind kind
 
 /* --- totals --- */
 
+static uint64_t not_negative(int64_t bytes) { return bytes > 0 ? (uint64_t)bytes : 0; }
+
+static void note_device(uint32_t device, uint64_t before, uint64_t now, int64_t total) {
+    os_store(&history_live[device], now);
+    if (unlikely(history_wants(&history_on_devices, &history_devices[device], now, not_negative(total))))
+        history_add_device(device, before);
+}
+
 static void move_totals(enum snap_cuda_kind kind, uint32_t device, int64_t bytes) {
     struct snap_cuda *all = cuda_counts_head();
     struct snap_cuda_device *one = cuda_counts_device(device);
     if (!snap_cuda_on_device(kind)) return;
-    int64_t live = __atomic_add_fetch(&all->live, bytes, __ATOMIC_RELAXED);
-    if (live > 0 && (uint64_t)live > os_load(&all->peak)) {
-        os_raise(&all->peak, (uint64_t)live);
+    int64_t total = __atomic_add_fetch(&all->live, bytes, __ATOMIC_RELAXED);
+    if (total > 0 && (uint64_t)total > os_load(&all->peak)) {
+        os_raise(&all->peak, (uint64_t)total);
         os_store(&all->peak_ns, os_now());
     }
     if (!one) return;
-    live = __atomic_add_fetch(&one->live, bytes, __ATOMIC_RELAXED);
+    int64_t live = __atomic_add_fetch(&one->live, bytes, __ATOMIC_RELAXED);
     if (live > 0) os_raise(&one->peak, (uint64_t)live);
+    if (device < SNAP_POINT_DEVICES) note_device(device, not_negative(live - bytes), not_negative(live), total);
 }
 
 uint32_t cuda_counts_add(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device, uint64_t bytes) {

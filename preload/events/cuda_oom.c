@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "preload/cuda/cuda_counts.h"
+#include "preload/ledger/history.h"
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/ledger/spawn.h"
@@ -28,6 +29,8 @@ static void note(const struct cuda_target *target, enum snap_cuda_kind kind, uin
     head->refused_kind = kind;
     os_store(&head->refused_ns, os_now());
     __atomic_fetch_add(&head->refused, 1, __ATOMIC_RELAXED);
+    history_mark(&(struct snap_mark){
+        .kind = SNAP_MARK_OUT_OF_MEMORY, .detail = target->device, .bytes = bytes, .live = SNAP_MARK_UNKNOWN});
 }
 
 static bool is_error(enum snap_cuda_kind kind, uint64_t bytes) {

@@ -8,6 +8,7 @@
 #include "preload/vram/cuda_pageable.h"
 #include "preload/blocks/heaps.h"
 #include "preload/shared/heapsort.h"
+#include "preload/ledger/history.h"
 #include "preload/ledger/ledger.h"
 #include "preload/ledger/trace.h"
 #include "preload/base/lock.h"
@@ -194,6 +195,15 @@ static int64_t move_state(const struct move *self) {
     return moved;
 }
 
+/* A trigger marks what it moved by itself. */
+static void mark_move(uint32_t owner, bool out, int64_t moved) {
+    if (moved <= 0 || moving_device_trigger) return;
+    history_mark(&(struct snap_mark){.kind = out ? SNAP_MARK_STOWED : SNAP_MARK_RESTORED,
+                                     .owner = owner,
+                                     .bytes = (uint64_t)moved,
+                                     .live = SNAP_MARK_UNKNOWN});
+}
+
 static int64_t moving_move(uint32_t owner, uint32_t which, bool out) {
     struct list list;
     uint32_t kind = owner_kind(owner = owner_final(owner));
@@ -213,6 +223,7 @@ static int64_t moving_move(uint32_t owner, uint32_t which, bool out) {
     if (self.present.list.pieces) list_end(&self.present.list);
     int64_t result = both(moved, of_device, out);
     mover_leave(&self.mover, result);
+    if (which & OWNED_MEMORY) mark_move(owner, out, result);
     cut_short = result >= 0 && is_cut_short(&list);
     list_end(&list);
     return result;

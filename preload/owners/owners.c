@@ -6,6 +6,7 @@
 
 #include "preload/base/arena.h"
 #include "preload/blocks/heaps.h"
+#include "preload/ledger/history.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
@@ -73,6 +74,10 @@ static void leave_keys(uint32_t id, struct owner *owner) {
     owner->next = 0;
 }
 
+static void note_mark(enum snap_mark_kind kind, uint32_t owner, uint32_t detail) {
+    history_mark(&(struct snap_mark){.kind = kind, .owner = owner, .detail = detail, .live = SNAP_MARK_UNKNOWN});
+}
+
 /* --- new ones --- */
 
 /* Memory for a text; NULL: there is none. Texts are short and lie next to each other. The caller holds the registry. */
@@ -134,7 +139,10 @@ static int64_t owners_make(uint32_t kind, const char *name, const char *origin, 
     owner_publish(id);
     owner_make_record(id);
     tags_use();
-    if (may_own(owner)) heaps_begin();
+    if (may_own(owner)) {
+        heaps_begin();
+        note_mark(SNAP_MARK_CAME, id, 0);
+    }
     return id;
 }
 
@@ -152,6 +160,7 @@ int64_t owners_begin_run(const char *name) {
     int64_t id = tags_run() ? -EBUSY : owners_make(MEMSTOW_RUN, name, "", no_keys);
     if (id > 0) tags_set_run((uint32_t)id);
     lock_let_go(&owner_registry);
+    if (id > 0) note_mark(SNAP_MARK_RUN_BEGAN, (uint32_t)id, 0);
     return id;
 }
 
@@ -174,6 +183,7 @@ int owners_end_run(uint32_t run, uint32_t outcome) {
         retire(run, owner);
     }
     lock_let_go(&owner_registry);
+    if (owner) note_mark(SNAP_MARK_RUN_ENDED, run, outcome);
     return owner ? 0 : -ENOENT;
 }
 
@@ -210,9 +220,11 @@ int owners_retire(uint32_t id) {
     if (!owner) return -ENOENT;
     if (owner->kind == MEMSTOW_RUN) return -EINVAL;
     if (!lock_wait(&owner_registry)) return -EBUSY;
-    if (owner->state == SNAP_OWNER_LIVE) retire(id, owner);
+    bool was_live = owner->state == SNAP_OWNER_LIVE;
+    if (was_live) retire(id, owner);
     tags_change();
     lock_let_go(&owner_registry);
+    if (was_live && may_own(owner)) note_mark(SNAP_MARK_RETIRED, id, 0);
     heaps_retire(id);
     return 0;
 }

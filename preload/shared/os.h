@@ -66,6 +66,9 @@ void os_each_name(const char *folder, bool (*visit)(void *context, const char *n
 extern int (*os_clock)(clockid_t clock, struct timespec *now);
 uint64_t os_now(void);      /* CLOCK_MONOTONIC, ns */
 uint64_t os_wall_now(void); /* CLOCK_REALTIME, ns */
+/* Ticks of the processor, some billions a second. They may jump where a thread changes its processor: good only to ask
+ * whether a while has passed. */
+static inline uint64_t os_ticks(void) { return __builtin_ia32_rdtsc(); }
 uint32_t os_pid(void);
 uint32_t os_tid(void);
 /* The value of pthread_self(). */

@@ -181,8 +181,12 @@ enum snap_type {
     SNAP_ORIGIN = 41,
     SNAP_START = 42,  /* snap_origin: threads, by slot */
     SNAP_MISUSE = 43, /* snap_misuse: double frees and overwritten headers; empty records have kind 0 */
-    SNAP_CUPTI = 48,  /* one snap_cupti: exists if the comparison with CUPTI was requested and CUDA was used */
-    SNAP_CUPTI_BLOCK, /* snap_cupti_block: empty slots have state 0 */
+    /* memory over time; since 1.6, like the next two. Records are in no order; empty ones have time or kind 0 */
+    SNAP_POINT = 44,      /* snap_point */
+    SNAP_CUDA_POINT = 45, /* snap_cuda_point */
+    SNAP_MARK = 46,       /* snap_mark: what happened meanwhile; a ring */
+    SNAP_CUPTI = 48,      /* one snap_cupti: exists if the comparison with CUPTI was requested and CUDA was used */
+    SNAP_CUPTI_BLOCK,     /* snap_cupti_block: empty slots have state 0 */
     /* snap_nvml: NVML's figures of each device when the snapshot was made; snapshot only, like the next */
     SNAP_NVML = 56,
     SNAP_NVML_PROCESS, /* snap_nvml_process */
@@ -484,6 +488,52 @@ static inline uint32_t snap_line_check(uint64_t number, const char *text, size_t
     return check;
 }
 
+/* --- memory over time --- */
+
+/* A curve has at most SNAP_POINTS points. The writer divides time into intervals, and keeps the highest and the last
+ * point of each; when there is no room, the intervals become twice as long. The time is written last and cleared first.
+ * While the writer makes room, a point may be there twice. */
+enum {
+    SNAP_POINTS = 4032,
+    SNAP_POINT_STEP = 1 << 17, /* a change smaller than this makes no point */
+    SNAP_POINT_DEVICES = 8,    /* the devices of a snap_cuda_point; others have no curve */
+};
+struct snap_point {
+    uint64_t time_ns;
+    uint64_t host, mapped; /* live bytes; as exact as host_live and mapped_live of the header */
+    uint32_t run, node;    /* the owners under which the change was made; 0: none */
+};
+struct snap_cuda_point {
+    uint64_t time_ns;
+    uint64_t live[SNAP_POINT_DEVICES]; /* live bytes on each device */
+};
+
+enum snap_mark_kind {
+    SNAP_MARK_RUN_BEGAN = 1,
+    SNAP_MARK_RUN_ENDED, /* detail: the outcome, as in snap_owner */
+    SNAP_MARK_CAME,      /* a model or custom owner was registered */
+    SNAP_MARK_RETIRED,   /* the program said that it is gone */
+    SNAP_MARK_TRIGGER,   /* detail: the reason, as in memstow.h; 5: rescue */
+    SNAP_MARK_KEPT,      /* what the trigger did with an owner; this and the next three have `live` */
+    SNAP_MARK_STOWED,    /* also by a request */
+    SNAP_MARK_FREED,
+    SNAP_MARK_BLOCKED,
+    SNAP_MARK_RESTORED,
+    SNAP_MARK_OUT_OF_MEMORY, /* the driver refused `bytes`; detail: the device */
+    SNAP_MARK_KINDS
+};
+#define SNAP_MARK_UNKNOWN UINT64_MAX
+struct snap_mark {
+    uint64_t time_ns;
+    uint32_t kind;  /* enum snap_mark_kind; written last, cleared first */
+    uint32_t owner; /* 0: none */
+    uint32_t detail, pad;
+    uint64_t bytes;                    /* how many moved, went, or were asked for; 0: none */
+    uint64_t live;                     /* what the owner has afterwards; SNAP_MARK_UNKNOWN: not known */
+    uint64_t host, mapped, on_devices; /* live bytes of the process, as in the curves */
+    uint64_t rss;                      /* 0: not measured */
+};
+
 /* --- CUDA memory --- */
 
 enum snap_cuda_kind {
@@ -708,6 +758,9 @@ _Static_assert(sizeof(struct snap_large) == 40, "large");
 _Static_assert(sizeof(struct snap_mapping) == 64, "mapping");
 _Static_assert(sizeof(struct snap_origin) == 40, "origin");
 _Static_assert(sizeof(struct snap_misuse) == 88, "misuse");
+_Static_assert(sizeof(struct snap_point) == 32, "point");
+_Static_assert(sizeof(struct snap_cuda_point) == 72, "cuda point");
+_Static_assert(sizeof(struct snap_mark) == 72, "mark");
 _Static_assert(sizeof(struct snap_region) == 40, "region");
 _Static_assert(sizeof(struct snap_ring) == 32, "ring");
 _Static_assert(sizeof(struct snap_line) == 16, "line");

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include "preload/blocks/heaps.h"
+#include "preload/ledger/history.h"
 #include "preload/ledger/ledger.h"
 #include "preload/ledger/trace.h"
 #include "preload/owners/moving.h"
@@ -131,6 +132,7 @@ static void trace_begin(uint32_t reason, const char *text, uint64_t needed) {
     device_number(&line, "device_before_bytes", device_before);
     line_number(&line, "began_ns", trigger.began_ns);
     trace_add_line(&line);
+    history_mark(&(struct snap_mark){.kind = SNAP_MARK_TRIGGER, .detail = reason, .live = SNAP_MARK_UNKNOWN});
 }
 
 static void trace_decision(const struct memstow_decision *decision) {
@@ -311,6 +313,15 @@ static uint64_t given_by(const struct memstow_decision *decision, const struct r
     return policy_sum(moved, dropped > released ? dropped : released);
 }
 
+/* What came of a decision, as a mark of the history. */
+static void mark_category(const struct memstow_decision *decision, const struct result *result) {
+    static const enum snap_mark_kind kinds[] = {SNAP_MARK_KEPT, SNAP_MARK_STOWED, SNAP_MARK_FREED, SNAP_MARK_BLOCKED};
+    history_mark(&(struct snap_mark){.kind = kinds[result->category],
+                                     .owner = decision->owner,
+                                     .bytes = given_by(decision, result),
+                                     .live = policy_sum(result->after, result->device_after)});
+}
+
 static void add_result(struct sums *sums, const struct memstow_decision *decision, const struct result *result) {
     sums->moved = policy_sum(sums->moved, not_negative(result->moved));
     sums->released = policy_sum(sums->released, not_negative(result->released));
@@ -348,7 +359,9 @@ static uint64_t trace_end(void) {
     struct sums sums = {0};
     for (uint32_t i = 0; i < trigger.count; i++) {
         add_result(&sums, &trigger.decisions[i], &trigger.results[i]);
-        if (trigger.decisions[i].why != MEMSTOW_WHY_EMPTY) trace_category(&trigger.decisions[i], &trigger.results[i]);
+        if (trigger.decisions[i].why == MEMSTOW_WHY_EMPTY) continue;
+        trace_category(&trigger.decisions[i], &trigger.results[i]);
+        mark_category(&trigger.decisions[i], &trigger.results[i]);
     }
     for (uint32_t i = 0; i < trigger.count; i++)
         if (trigger.decisions[i].why != MEMSTOW_WHY_EMPTY && has_anything(&trigger.results[i]))

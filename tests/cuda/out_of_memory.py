@@ -18,6 +18,13 @@ for how, requests in (("pool", 2), ("plain", 3), ("probe", None)):
         then = support.report(file)
         assert then["process"]["kind"] == "snapshot" and then["totals"]["cuda"]["live_bytes"] == 5 << 20
         assert then["cuda"]["refused"]["last_bytes"] == 100 << 30
+    # Memory over time has it, too.
+    history = support.report(f"{how}.mst")["history"]
+    marks = [mark for mark in history["marks"] if mark["kind"] == "out_of_memory"]
+    assert len(marks) == refused["requests"] and marks[-1]["bytes"] == refused["last_bytes"], f"{how}: {marks}"
+    assert {(mark["device"], mark["cuda_bytes"]) for mark in marks} == {(0, 5 << 20)}, f"{how}: {marks}"
+    device, = history["devices"]
+    assert device["device"] == 0 and device["bytes"][0] == 5 << 20 and max(device["bytes"]) >= 8 << 20, device
 text = support.memstow("report", "plain.mst").stdout
 assert "no memory for 3 requests: the last was 100.0 GiB on device 0, with 5.0 MiB live" in text, text
 assert "plain.mst.oom1.mst" in text or "FILE.oom1.mst" in text, text

@@ -76,3 +76,13 @@ for name, number in (("misuse", 3), ("misuse_odd", 0xFFFFFFFF)):
                          0) + places
     births.sections = lambda record=record: [*without(), (43, 88, 2, 2 * record)]
     births.save(f"{name}.ledger")
+
+# Memory over time: points out of order, one there twice, marks; and the same with figures that cannot be right.
+for name, number in (("history", 3), ("history_odd", 0xFFFFFFFFFFFFFFFF)):
+    points = b"".join(struct.pack("<QQQII", ns, number, number, 3, 3) for ns in (3 * 10**9, 2 * 10**9, 2 * 10**9, 0))
+    devices = struct.pack("<9Q", 2 * 10**9, *8 * [number])
+    marks = b"".join(struct.pack("<QIIIIQQQQQQ", 2 * 10**9, kind, 3, number & 0xFFFFFFFF, 0, *6 * [number])
+                     for kind in (*range(13), number & 0xFFFFFFFF))
+    births.sections = lambda points=points, devices=devices, marks=marks: [
+        *without(), (44, 32, 4, points), (45, 72, 1, devices), (46, 72, 14, marks)]
+    births.save(f"{name}.ledger")

@@ -17,6 +17,9 @@ void image_clear(struct image *image) {
     free(image->mappings);
     free(image->origins);
     free(image->misuses);
+    free(image->points);
+    free(image->cuda_points);
+    free(image->marks);
     free(image->regions);
     free(image->nodes);
     free(image->words);

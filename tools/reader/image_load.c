@@ -4,6 +4,7 @@
 #include "tools/reader/counters.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/reader/cupti_image.h"
+#include "tools/reader/history_image.h"
 #include "tools/reader/misuse_image.h"
 #include "tools/reader/nvml_image.h"
 #include "tools/image/order.h"
@@ -44,7 +45,9 @@ static int load_tables(struct reader *reader) {
         return -1;
     misuse_image_take_back(reader);
     origin_stacks_take_back(reader);
-    if (cuda_image_load(reader) < 0 || cupti_image_load(reader) < 0 || nvml_image_load(reader) < 0) return -1;
+    if (cuda_image_load(reader) < 0 || cupti_image_load(reader) < 0 || nvml_image_load(reader) < 0 ||
+        history_image_load(reader) < 0)
+        return -1;
     if (reader_table(reader, SNAP_STRINGS, 1, (void **)&reader->image->strings, &strings) < 0) return -1;
     reader->image->strings_size = strings;
     if (TABLE(reader, SNAP_PROCESS, facts, fact_count) < 0 || TABLE(reader, SNAP_MODULE, modules, module_count) < 0 ||

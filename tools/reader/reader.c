@@ -90,6 +90,9 @@ static size_t least_record(uint32_t type) {
         [SNAP_ORIGIN] = sizeof(struct snap_origin),
         [SNAP_START] = sizeof(struct snap_origin),
         [SNAP_MISUSE] = sizeof(struct snap_misuse),
+        [SNAP_POINT] = sizeof(struct snap_point),
+        [SNAP_CUDA_POINT] = sizeof(struct snap_cuda_point),
+        [SNAP_MARK] = sizeof(struct snap_mark),
         [SNAP_CUPTI] = offsetof(struct snap_cupti, other), /* smaller before 1.6: the rest is 0 then */
         [SNAP_CUPTI_BLOCK] = sizeof(struct snap_cupti_block),
         [SNAP_NVML] = sizeof(struct snap_nvml),

@@ -441,6 +441,7 @@ int report_json_to(const struct report *report, FILE *to) {
     json_totals(&json, image);
     json_peak(&json, image);
     json_estimates(&json, image);
+    if (report_json_history(&json, image) < 0) return -1;
     json_residency(&json, report);
     if (json_owners(&json, image) < 0 || json_sites(&json, report) < 0 || json_modules(&json, report) < 0) return -1;
     json_threads(&json, image);

@@ -1,0 +1,98 @@
+/* history.c — see history.h. */
+#include "tools/views/history.h"
+#include "tools/views/roster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *kind, *words;
+} kinds[] = {
+    [SNAP_MARK_RUN_BEGAN] = {"run_began", ""},
+    [SNAP_MARK_RUN_ENDED] = {"run_ended", "ended"},
+    [SNAP_MARK_CAME] = {"came", "came"},
+    [SNAP_MARK_RETIRED] = {"retired", "retired"},
+    [SNAP_MARK_TRIGGER] = {"trigger", "trigger"},
+    [SNAP_MARK_KEPT] = {"kept", "kept"},
+    [SNAP_MARK_STOWED] = {"stowed", "stowed"},
+    [SNAP_MARK_FREED] = {"freed", "freed"},
+    [SNAP_MARK_BLOCKED] = {"blocked", "blocked"},
+    [SNAP_MARK_RESTORED] = {"restored", "restored"},
+    [SNAP_MARK_OUT_OF_MEMORY] = {"out_of_memory", "out of memory"},
+    [HISTORY_PEAK] = {"peak", "peak"},
+};
+
+const char *history_kind(const struct snap_mark *mark) { return kinds[mark->kind].kind; }
+
+const char *history_detail(const struct snap_mark *mark) {
+    static const char *const reasons[] = {NULL, "run_ended", "request", "pressure", "idle", "rescue"};
+    if (mark->kind == SNAP_MARK_RUN_ENDED && mark->detail < ROSTER_OUTCOMES) return roster_outcome_word(mark->detail);
+    if (mark->kind == SNAP_MARK_TRIGGER && mark->detail < sizeof reasons / sizeof *reasons)
+        return reasons[mark->detail];
+    return NULL;
+}
+
+struct text_line history_words(const struct history *history, const struct snap_mark *mark) {
+    struct text_line name, words;
+    const char *owner = image_owner_words(history->image, mark->owner, name.s, sizeof name.s);
+    const char *of = !mark->owner ? "" : owner ? owner : "an unknown owner", *what = kinds[mark->kind].words;
+    bool run = mark->kind == SNAP_MARK_RUN_BEGAN || mark->kind == SNAP_MARK_RUN_ENDED;
+    snprintf(words.s, sizeof words.s, "%s%.900s%s%s", run ? "run " : "", of, *of && *what ? " " : "", what);
+    return words;
+}
+
+static int by_mark_time(const void *left, const void *right) {
+    const struct snap_mark *a = left, *b = right;
+    return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+}
+
+/* The counters know the present exactly. Of a killed process it is not known when that was: it gets the time of the
+ * last point. */
+static void add_present(struct history *self) {
+    const struct image *image = self->image;
+    uint64_t last = self->point_count ? self->points[self->point_count - 1].time_ns : 0;
+    uint64_t now = image_knows_now(image) ? image_now(image) : last;
+    if (now < last || !self->point_count) return;
+    self->points[self->point_count++] =
+        (struct snap_point){.time_ns = now, .host = image->host.live_bytes, .mapped = image->mapped.live_bytes};
+}
+
+static void add_peak(struct history *self) {
+    const struct snap_header *header = &self->image->header;
+    if (!header->total_peak_ns || header->total_peak_ns < self->start_ns) return;
+    self->marks[self->mark_count++] = (struct snap_mark){
+        .time_ns = header->total_peak_ns, .kind = HISTORY_PEAK, .bytes = header->total_peak, .live = SNAP_MARK_UNKNOWN};
+    qsort(self->marks, self->mark_count, sizeof *self->marks, by_mark_time);
+}
+
+static uint64_t last_time(const struct history *self) {
+    uint64_t last = self->start_ns;
+    if (image_knows_now(self->image) && image_now(self->image) > last) last = image_now(self->image);
+    if (self->point_count && self->points[self->point_count - 1].time_ns > last)
+        last = self->points[self->point_count - 1].time_ns;
+    return self->mark_count && self->marks[self->mark_count - 1].time_ns > last
+               ? self->marks[self->mark_count - 1].time_ns
+               : last;
+}
+
+int history_make(struct history *history, const struct image *image) {
+    *history = (struct history){.image = image, .start_ns = image->header.start_ns};
+    history->points = calloc(image->point_count + 1, sizeof *history->points);
+    history->marks = calloc(image->mark_count + 1, sizeof *history->marks);
+    if (!history->points || !history->marks) return -1;
+    if (image->point_count) memcpy(history->points, image->points, image->point_count * sizeof *image->points);
+    if (image->mark_count) memcpy(history->marks, image->marks, image->mark_count * sizeof *image->marks);
+    history->point_count = image->point_count;
+    history->mark_count = image->mark_count;
+    add_present(history);
+    add_peak(history);
+    history->end_ns = last_time(history);
+    return 0;
+}
+
+void history_clear(struct history *history) {
+    free(history->points);
+    free(history->marks);
+    memset(history, 0, sizeof *history);
+}
