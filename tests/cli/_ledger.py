@@ -5,6 +5,8 @@ STRINGS, PROCESS, MODULE, TAG, OWNER, SITE, THREAD, COUNTERS, LARGE, MAPPING, PE
 FRAME, CODE, SEGMENT, NODE = range(14, 18)
 WIDE = 19
 TRACE = 21
+POINT, CUDA_POINT, MARK = 44, 45, 46
+UNKNOWN = 2**64 - 1
 WIDE_AT = 0x7f0000000000 # the address of the wide counters in the process
 INTERRUPTED = 0x80000000
 RUNNING, EXITED, ABRUPT, EXECED = 1, 2, 3, 4
@@ -49,6 +51,7 @@ class Ledger:
         self.sites, self.peaks, self.tags, self.owners = [0] * 2, {}, [(0, 0, 0, 0)], []
         self.frames, self.codes, self.words, self.nodes, self.segments = [], [], [0], [(0, 0, 0)], {}
         self.lines, self.ring = [], bytearray()
+        self.points, self.device_points, self.marks = [], [], []
         self.threads = [(0, 1, "", 1)] * 2 + [(1000, 1, "program", 1)]
 
     def string(self, text):
@@ -68,6 +71,16 @@ class Ledger:
                         len(self.owners) + 1, kind, self.string(name), self.string(origin), policy, priority,
                         1 + retired, adopted_by, 0, 0, begin_ns, end_ns, outcome, 0, stowed))
         return len(self.owners)
+
+    def point(self, ns, host, mapped=0, run=0, node=0):
+        self.points.append(struct.pack("<QQQII", ns, host, mapped, run, node))
+
+    def device_point(self, ns, *live):
+        self.device_points.append(struct.pack("<9Q", ns, *live, *[0] * (8 - len(live))))
+
+    def mark(self, ns, kind, owner=0, detail=0, moved=0, live=UNKNOWN, host=0, rss=0):
+        """kind: enum snap_mark_kind."""
+        self.marks.append(struct.pack("<QIIIIQQQQQQ", ns, kind, owner, detail, 0, moved, live, host, 0, 0, rss))
 
     def tag(self, model=0, node=0, run=0):
         self.tags.append((model, node, run, 0))
@@ -170,7 +183,8 @@ class Ledger:
                   (THREAD, 128, [struct.pack("<IIQQQQ16sII64x", tid, state, 0, 0, 0, 0, name.encode(), uses, 0)
                                  for tid, state, name, uses in self.threads]),
                   (COUNTERS, 1032, chunks), (WIDE, 32, wide), (LARGE, 40, self.large), (MAPPING, 64, self.mappings),
-                  (REGION, 40, self.regions), (FRAME, 16, self.frames), (CODE, 16, self.codes)]
+                  (REGION, 40, self.regions), (FRAME, 16, self.frames), (CODE, 16, self.codes),
+                  (POINT, 32, self.points), (CUDA_POINT, 72, self.device_points), (MARK, 72, self.marks)]
         if len(self.nodes) > 1:
             tables.append((SEGMENT, 4, [struct.pack("<I", word) for word in self.words]))
             tables.append((NODE, 12, [struct.pack("<III", *node) for node in self.nodes]))

@@ -1,8 +1,9 @@
 /* reader.c — fuzz target: for any bytes, these end without harm: the reader, the parts of resident memory, the groups,
- * the call stacks, the decisions, the search for leaks, and the writer. */
+ * the call stacks, the decisions, the search for leaks, memory over time, and the writer. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/views/history.h"
 #include "tools/views/calltree.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/decisions/decisions.h"
@@ -82,7 +83,22 @@ static void use_cuda(const struct image *image) {
     for (size_t i = 0; i < image->cuda.device_count; i++) cuda_gap(&image->cuda.devices[i]);
 }
 
+static void use_history(const struct image *image) {
+    struct history history;
+    uint64_t columns[64];
+    if (history_make(&history, image) == 0 && history_has_curve(&history)) {
+        history_columns(&history, columns, 64);
+        history_line(&history, 64);
+    }
+    for (size_t i = 0; i < history.mark_count; i++) {
+        history_words(&history, &history.marks[i]);
+        history_detail(&history.marks[i]);
+    }
+    history_clear(&history);
+}
+
 static void use(struct image *image) {
+    use_history(image);
     use_leaks(image);
     struct resident resident;
     use_cuda(image);

@@ -184,6 +184,15 @@ int text_width(void) {
     return width;
 }
 
+bool text_is_utf8(void) {
+    static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *locale = getenv(variables[i]);
+        if (locale && *locale) return strcasestr(locale, "utf-8") || strcasestr(locale, "utf8");
+    }
+    return false;
+}
+
 struct text_line text_left(const char *string, int width) {
     struct text_line line = text_cut(string, width, string[0] == '/'); /* a name, and not a command with arguments */
     size_t used = strlen(line.s);

@@ -4,6 +4,7 @@
 #ifndef MEMSTOW_TEXT_H
 #define MEMSTOW_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,6 +38,9 @@ struct text_line text_left(const char *string, int width); /* the text, padded w
 
 /* The columns of a line on standard output: 80, or more on a wider terminal. */
 int text_width(void);
+
+/* Whether the locale's characters are UTF-8, by the environment. */
+bool text_is_utf8(void);
 
 /* Switches a style on, and text_style(TEXT_PLAIN) off again: an escape sequence for standard output, or "" if that is
  * not a terminal, or if NO_COLOR is set or TERM is "dumb". Not for text whose columns are counted. */

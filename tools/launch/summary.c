@@ -2,6 +2,7 @@
  * that it became by exec. */
 #include "tools/launch/summary.h"
 #include "tools/views/at_peak.h"
+#include "tools/views/history.h"
 #include "tools/reader/cupti_image.h"
 #include "tools/image/image.h"
 #include "tools/reader/last_word.h"
@@ -138,6 +139,15 @@ static void print_totals(const struct image *image) {
     print_figure("allocated", host->alloc_bytes + mapped->alloc_bytes, host->alloc_blocks + mapped->alloc_blocks);
 }
 
+/* Prints the curve of live memory. */
+static void print_history(const struct image *image) {
+    enum { COLUMNS = 48 };
+    struct history history;
+    if (history_make(&history, image) == 0 && history_has_curve(&history))
+        fprintf(stderr, "  %-14s %s\n", "over time", history_line(&history, COLUMNS).s);
+    history_clear(&history);
+}
+
 /* Prints the directory of a file of the run, with its slash, as the user typed it if possible. */
 static void print_directory(const struct summary *summary, const char *file) {
     char cwd[4096];
@@ -248,6 +258,7 @@ static void print_cupti(const struct summary *summary, const struct image *image
 
 static void print_main(const struct summary *summary, struct tree *tree) {
     print_totals(&tree->main);
+    print_history(&tree->main);
     print_tree(summary, tree);
     print_stepped_aside(summary, tree);
     print_gone_on(&tree->main);

@@ -58,7 +58,8 @@ int report_json_cupti(struct json *json, const struct report *report);
 /* Blocks that were freed twice, or whose header was overwritten. The JSON function returns 0, or -1: no memory. */
 void report_text_misuse(const struct report *report);
 int report_json_misuse(struct json *json, const struct report *report);
-/* Memory over time. Returns 0, or -1: no memory. */
+/* Memory over time. The text is a curve; nothing where there are too few points. They return 0, or -1: no memory. */
+int report_text_history(const struct report *report);
 int report_json_history(struct json *json, const struct image *image);
 /* Blocks that several owners share. They return 0, or -1: no memory. */
 int report_text_mixed(const struct report *report);

@@ -118,6 +118,7 @@ int report_text(const struct report *report) {
     report_text_misuse(report);
     text_totals(report);
     report_text_peak(report);
+    if (report_text_history(report) < 0) return -1;
     report_text_estimates(report);
     if (report_text_match(report) && (text_views(report) < 0 || report_text_blocks(report) < 0)) return -1;
     if (report_text_cuda(report) < 0) return -1;

@@ -91,6 +91,51 @@ int history_make(struct history *history, const struct image *image) {
     return 0;
 }
 
+/* --- columns --- */
+
+size_t history_column(const struct history *history, uint64_t ns, size_t count) {
+    double part = (double)history_since(history, ns) / (double)(history->end_ns - history->start_ns);
+    size_t column = (size_t)(part * (double)count);
+    return column < count ? column : count - 1;
+}
+
+static void raise_to(uint64_t *column, uint64_t bytes) {
+    if (*column < bytes) *column = bytes;
+}
+
+void history_columns(const struct history *history, uint64_t *columns, size_t count) {
+    size_t at = 0;
+    uint64_t before = 0;
+    memset(columns, 0, count * sizeof *columns);
+    for (size_t i = 0; i < history->point_count; i++) {
+        size_t to = history_column(history, history->points[i].time_ns, count);
+        for (; at < to; at++) raise_to(&columns[at], before), raise_to(&columns[at + 1], before);
+        before = history_bytes(&history->points[i]);
+        raise_to(&columns[at], before);
+    }
+    for (; at < count; at++) raise_to(&columns[at], before);
+}
+
+const char *history_bar(uint64_t eighths) {
+    static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const plain[] = {" ", "_", ".", ".", "-", "-", "=", "=", "#"};
+    return (text_is_utf8() ? blocks : plain)[eighths < 8 ? eighths : 8];
+}
+
+struct text_line history_line(const struct history *history, size_t columns) {
+    enum { MOST = 200 };
+    uint64_t heights[MOST], most = 1;
+    struct text_line line = {""};
+    if (columns > MOST) columns = MOST;
+    history_columns(history, heights, columns);
+    for (size_t i = 0; i < columns; i++) raise_to(&most, heights[i]);
+    for (size_t i = 0; i < columns; i++) {
+        double eighths = (double)heights[i] / (double)most * 8;
+        strcat(line.s, history_bar(heights[i] ? 1 + (uint64_t)(eighths * 7 / 8) : 0));
+    }
+    return line;
+}
+
 void history_clear(struct history *history) {
     free(history->points);
     free(history->marks);

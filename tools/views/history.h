@@ -32,6 +32,20 @@ static inline uint64_t history_since(const struct history *history, uint64_t ns)
     return ns > history->start_ns ? ns - history->start_ns : 0;
 }
 
+/* Fewer points are no curve. */
+enum { HISTORY_POINTS_LEAST = 4 };
+static inline bool history_has_curve(const struct history *history) {
+    return history->point_count >= HISTORY_POINTS_LEAST && history->end_ns > history->start_ns;
+}
+/* The most live bytes in each of `count` equal parts of the time. */
+void history_columns(const struct history *history, uint64_t *columns, size_t count);
+/* The column in which a time lies. */
+size_t history_column(const struct history *history, uint64_t ns, size_t count);
+/* A character that is `eighths` of eight high: a block, or ASCII where the locale is not UTF-8. */
+const char *history_bar(uint64_t eighths);
+/* The curve in one line. */
+struct text_line history_line(const struct history *history, size_t columns);
+
 /* "run_began"; and words for people: "run 3", "unet stowed". */
 const char *history_kind(const struct snap_mark *mark);
 struct text_line history_words(const struct history *history, const struct snap_mark *mark);
