@@ -76,6 +76,18 @@ assert massif("x.mst", "--python")[0][-1][3] == (4000, ROOT, [load(600), (3400, 
 found, _, _ = massif("x.mst", "--match=load", "--by=site")
 assert found[-1][3] == (600, ROOT, [load(600)]), found
 
+# ---- the history is the curve, of a hundred points at most; the snapshots with call stacks are among them
+
+for i in range(4000):
+    made.point(10**9 + i * 500_000, 1 + (100 * i if i < 1000 else i))
+made.save("history.mst")
+found, shown, said = massif("history.mst")
+kinds = [one[2] for one in found]
+assert kinds == ["empty"] * 51 + ["peak"] + ["empty"] * 50 + ["detailed"], kinds
+assert (499, 99901) in [one[:2] for one in found] and max(one[1] for one in found) == 99901, found
+assert not said and f"Number of snapshots: {len(found)}" in shown, shown
+assert len(massif("history.mst", "--match=load")[0]) == 3
+
 # ---- small branches are merged, by text and not by address; the depth is limited
 
 tree = Ledger()

@@ -115,6 +115,29 @@ assert [one[:3] for one in killed.slices["program/runs"]] == [one[:3] for one in
 assert killed.slices["program/triggers"] == trace.slices["program/triggers"], killed.slices
 assert killed.counters["program/live bytes"][-1] == (6 * S, 700), killed.counters["program/live bytes"]
 
+# Memory over time: points of the history are values of the counters, and its marks are instants.
+history = made()
+for ns, host, mapped in ((2 * S, 1000, 10), (4 * S, 5000, 0), (5 * S, 2000, 20)):
+    history.point(ns, host, mapped)
+history.mark(2 * S, 3, 1)
+history.mark(3 * S, 1, 5, rss=12345)
+history.mark(4 * S, 11, 0, 3, moved=777)
+history.mark(5 * S, 2, 5, 1)
+history.mark(6 * S, 5, 0, 1) # triggers and what they keep have tracks of their own
+history.mark(6 * S, 6, 1)
+history.save("history.mst")
+trace = Trace("history.mst")
+live = [(1 * S, 0), (2 * S, 1010), (4 * S, 5000), (5 * S, 2020), (9 * S, 5000), (9 * S, 700), (9 * S, 700)]
+assert sorted(trace.counters["program/live bytes"]) == sorted(live), trace.counters["program/live bytes"]
+assert trace.counters["program/live bytes"][-1] == (9 * S, 700), trace.counters["program/live bytes"]
+assert trace.counters["program/live bytes of the heap"][:3] == [(2 * S, 1000), (4 * S, 5000), (5 * S, 2000)]
+assert trace.counters["program/live bytes of mappings"][:3] == [(2 * S, 10), (4 * S, 0), (5 * S, 20)]
+assert trace.counters["program/resident bytes (RSS)"] == [(3 * S, 12345)], trace.counters
+marks = [one for one in trace.instants["program/marks"] if one[1] not in ("memstow begins", "peak", "exited")]
+assert marks == [(2 * S, "UNET (a.st) came", {"owner": 1}), (3 * S, "run run 4", {"owner": 5}),
+                 (4 * S, "out of memory", {"bytes": 777, "device": 3}),
+                 (5 * S, "run run 4 ended", {"owner": 5, "detail": "failed"})], marks
+
 # Fewer counters: those of the owners that hold most. A line says what is left out.
 trace = Trace("x.mst", "--top=1")
 assert sum(path.startswith("program/owners/") for path in trace.counters) == 1

@@ -1,11 +1,13 @@
 /* report_massif.c — snapshots as valgrind's massif writes them, for ms_print and massif-visualizer; see export.h. A
- * file of memstow has the live memory and its peak as snapshots with call stacks, and the readings of a series as
- * points of the curve. Several files are snapshots of one process. Times are milliseconds since its start. */
+ * file of memstow has the live memory and its peak as snapshots with call stacks. Points of the curve come from the
+ * readings of a series, or else from the file's history: a hundred, as many as massif has at most. Several files are
+ * snapshots of one process. Times are milliseconds since its start. */
 #include "tools/base/complain.h"
 #include "tools/export/callers.h"
 #include "tools/export/export.h"
 #include "tools/export/report_profile.h"
 #include "tools/leaks/series.h"
+#include "tools/views/history.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +15,7 @@
 #include <string.h>
 
 /* ms_print is written in Perl, which warns of functions that are called 100 deep. */
-enum { DEEPEST = 90, PERCENT = 1, TEXT_COLUMNS = 400 };
+enum { DEEPEST = 90, PERCENT = 1, TEXT_COLUMNS = 400, CURVE = 100 };
 
 struct tree {
     const struct report *report;
@@ -235,6 +237,27 @@ static int put_detailed(struct massif *massif, const struct report *report, uint
     return result;
 }
 
+/* Makes readings of the history: the highest point of each hundredth of the time. Points that the files before have are
+ * left out. */
+static int take_history(const struct massif *massif, const struct image *image, struct leak_sites *readings) {
+    struct history history;
+    size_t last = CURVE;
+    int result = history_make(&history, image);
+    for (size_t i = 0; result == 0 && history_has_curve(&history) && i + 1 < history.point_count; i++) {
+        const struct snap_point *point = &history.points[i];
+        const struct leak_point reading = {.taken_ns = point->time_ns, .live_bytes = history_bytes(point)};
+        size_t column = history_column(&history, point->time_ns, CURVE);
+        if (history_since(&history, point->time_ns) <= massif->last_ns) continue;
+        if (column != last)
+            readings->points[readings->point_count++] = reading;
+        else if (readings->points[readings->point_count - 1].live_bytes < reading.live_bytes)
+            readings->points[readings->point_count - 1] = reading;
+        last = column;
+    }
+    history_clear(&history);
+    return result;
+}
+
 /* Writes the readings of a series from *next on, up to a time, and moves *next past them. */
 static void put_readings(struct massif *massif, const struct leak_sites *sites, uint32_t *next, uint64_t until) {
     for (; *next < sites->point_count && sites->points[*next].taken_ns <= until; ++*next)
@@ -280,6 +303,7 @@ int report_massif(const struct report *report) {
     static struct leak_sites readings;
     leak_sites_begin(&readings);
     int result = series_unpack(&readings, report->image);
+    if (result == 0 && !readings.point_count) result = take_history(report->massif, report->image, &readings);
     if (report->match) readings.point_count = 0;
     if (result == -2) complain("damaged: a series that does not add up");
     if (result == 0) {

@@ -1,6 +1,7 @@
 /* report_perfetto.c — a report over time as a trace for Perfetto; see export.h and perfetto.h. Counters have values at
- * the times that the file knows: the beginning, the readings of a series, the peak, before and after each trigger, and
- * now. Slices show triggers, and the lives of runs, nodes and models. Instants show decisions. Several files are
+ * the times that the file knows: the points of its history, the readings of a series, the peak, before and after each
+ * trigger, and now. Slices show triggers, and the lives of runs, nodes and models. Instants show decisions, and the
+ * marks of the history. Several files are
  * snapshots of one process: the slices are those of the last file, and each file adds its counters. */
 #include "tools/base/complain.h"
 #include "tools/decisions/decisions.h"
@@ -8,6 +9,7 @@
 #include "tools/export/perfetto.h"
 #include "tools/leaks/series.h"
 #include "tools/reader/cuda_image.h"
+#include "tools/views/history.h"
 #include "tools/views/roster.h"
 
 #include <inttypes.h>
@@ -17,6 +19,8 @@
  * lane. */
 enum track_kind {
     TRACK_MEMORY = 2,
+    TRACK_HEAP,
+    TRACK_MAPPED,
     TRACK_READINGS,
     TRACK_RSS,
     TRACK_DEVICE,
@@ -35,6 +39,7 @@ struct tracing {
     const struct report *report;
     const struct image *image;
     struct perfetto perfetto;
+    struct history history;
     struct roster roster; /* owners with the most memory first */
     uint8_t *counted;     /* by index of an owner in the image: 1: it has a counter, 2: also one on devices */
     size_t slices_left_out;
@@ -71,6 +76,40 @@ static void count_memory(struct tracing *self) {
     perfetto_count(&self->perfetto, track, self->perfetto.last_ns,
                    self->image->host.live_bytes + self->image->mapped.live_bytes);
     if (self->image->rss) count_now(self, TRACK_RSS, 0, "resident bytes (RSS)", self->image->rss);
+}
+
+static void count_history(struct tracing *self) {
+    const struct history *history = &self->history;
+    struct perfetto *to = &self->perfetto;
+    uint64_t memory = track_of(TRACK_MEMORY, 0), heap = track_of(TRACK_HEAP, 0), mapped = track_of(TRACK_MAPPED, 0);
+    if (history->point_count) {
+        perfetto_counter(to, heap, PERFETTO_PROCESS, "live bytes of the heap");
+        perfetto_counter(to, mapped, PERFETTO_PROCESS, "live bytes of mappings");
+    }
+    for (size_t i = 0; i < history->point_count; i++) {
+        const struct snap_point *point = &history->points[i];
+        perfetto_count(to, memory, point->time_ns, history_bytes(point));
+        perfetto_count(to, heap, point->time_ns, point->host);
+        perfetto_count(to, mapped, point->time_ns, point->mapped);
+    }
+    for (size_t i = 0; i < self->image->cuda_point_count; i++)
+        for (size_t k = 0; k < SNAP_POINT_DEVICES && k < self->image->cuda.device_count; k++)
+            if (self->image->cuda.devices[k].used)
+                perfetto_count(to, track_of(TRACK_DEVICE, k), self->image->cuda_points[i].time_ns,
+                               self->image->cuda_points[i].live[k]);
+}
+
+/* RSS is known at some marks. */
+static void count_resident(struct tracing *self) {
+    uint64_t track = track_of(TRACK_RSS, 0);
+    bool declared = self->image->rss != 0;
+    for (size_t i = 0; i < self->history.mark_count; i++) {
+        const struct snap_mark *mark = &self->history.marks[i];
+        if (!mark->rss) continue;
+        if (!declared) perfetto_counter(&self->perfetto, track, PERFETTO_PROCESS, "resident bytes (RSS)");
+        declared = true;
+        perfetto_count(&self->perfetto, track, mark->time_ns, mark->rss);
+    }
 }
 
 static void count_devices(struct tracing *self) {
@@ -299,13 +338,30 @@ static int put_trace(struct tracing *self) {
     return result;
 }
 
+/* Triggers and their decisions have tracks of their own. */
+static bool is_decision(const struct snap_mark *mark) {
+    return mark->kind == SNAP_MARK_TRIGGER || mark->kind == SNAP_MARK_KEPT || mark->kind == SNAP_MARK_BLOCKED;
+}
+
+static void put_mark(struct tracing *self, const struct snap_mark *mark) {
+    struct perfetto_note notes[PERFETTO_NOTES];
+    const char *detail = history_detail(mark);
+    int count = 0;
+    if (mark->owner) notes[count++] = (struct perfetto_note){"owner", NULL, mark->owner};
+    if (mark->bytes) notes[count++] = (struct perfetto_note){"bytes", NULL, mark->bytes};
+    if (detail) notes[count++] = (struct perfetto_note){"detail", detail, 0};
+    if (mark->kind == SNAP_MARK_OUT_OF_MEMORY) notes[count++] = (struct perfetto_note){"device", NULL, mark->detail};
+    perfetto_instant(&self->perfetto, track_of(TRACK_MARKS, 0), mark->time_ns, history_words(&self->history, mark).s,
+                     notes, count);
+}
+
 static void put_marks(struct tracing *self) {
     const struct snap_header *header = &self->image->header;
     uint64_t track = track_of(TRACK_MARKS, 0);
-    const struct perfetto_note note = {"bytes", NULL, image_peak(self->image)};
     perfetto_track(&self->perfetto, track, PERFETTO_PROCESS, "marks");
     perfetto_instant(&self->perfetto, track, header->start_ns, "memstow begins", NULL, 0);
-    if (header->total_peak_ns) perfetto_instant(&self->perfetto, track, header->total_peak_ns, "peak", &note, 1);
+    for (size_t i = 0; i < self->history.mark_count; i++)
+        if (!is_decision(&self->history.marks[i])) put_mark(self, &self->history.marks[i]);
     perfetto_instant(&self->perfetto, track, self->perfetto.last_ns, report_state(self->image).s, NULL, 0);
 }
 
@@ -315,6 +371,10 @@ static int write_counters(struct tracing *self) {
     perfetto_process(&self->perfetto, self->image->header.pid, self->image->header.name);
     count_memory(self);
     count_devices(self);
+    if (!self->report->more) {
+        count_history(self);
+        count_resident(self);
+    }
     count_owners(self);
     return count_readings(self);
 }
@@ -335,6 +395,8 @@ static uint64_t last_known(const struct image *image) {
     if (image_knows_now(image)) return last;
     for (size_t i = 0; i < image->owner_count; i++)
         last = later(last, later(image->owners[i].begin_ns, image->owners[i].end_ns));
+    if (image->point_count) last = later(last, image->points[image->point_count - 1].time_ns);
+    if (image->mark_count) last = later(last, image->marks[image->mark_count - 1].time_ns);
     if (decisions_load(&decisions, image) == 0)
         for (size_t i = 0; i < decisions.event_count; i++) last = later(last, decisions.events[i].t);
     decisions_clear(&decisions);
@@ -346,11 +408,13 @@ int report_perfetto(const struct report *report) {
     self.perfetto = (struct perfetto){.first_ns = report->image->header.start_ns, .last_ns = last_known(report->image)};
     self.counted = calloc(report->image->owner_count + 1, 1);
     int result = self.counted ? roster_make(&self.roster, report->image) : -1;
+    if (result == 0) result = history_make(&self.history, report->image);
     if (result == 0) result = write_counters(&self);
     if (result == 0 && !report->more) result = write_slices(&self);
     if (result == 0) count_owners_now(&self);
     if (result == -2) complain("damaged: a series that does not add up");
     roster_clear(&self.roster);
+    history_clear(&self.history);
     free(self.counted);
     if (result == -2) return EXIT_UNREADABLE;
     return self.perfetto.failed ? -1 : result;
