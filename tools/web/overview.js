@@ -2,9 +2,11 @@
  * In: the report's document, and later the ledger. Out: a few figures, bars and lists with links to the other views. */
 
 import { bar, element } from "./dom.js";
+import { Timeline } from "./timeline.js";
 import { blocksText, changeText, countText, durationText, percentText, safeText, sizeText, whenText } from "./words.js";
 
 const LISTED = 8;
+const POINTS_LEAST = 4;
 
 export class Overview {
     constructor(page) {
@@ -22,6 +24,7 @@ export class Overview {
     show(host) {
         const { report } = this.page;
         host.replaceChildren(element("div.overview", {}, this.headline(report),
+            this.history(report),
             element("div.column", {}, this.totals(report.totals), this.devices(report), this.notes(report)),
             element("div.column", {}, this.residency(report.residency)), this.largest()));
         this.page.whenLoaded(() => this.fillLargest());
@@ -38,6 +41,34 @@ export class Overview {
             sentences.push(`At its peak the process held ${sizeText(totals.peak_bytes)}.`);
         if (advice) sentences.push(safeText(advice));
         return element("section.card.headline", { "aria-label": "In short" }, element("p", {}, sentences.join(" ")));
+    }
+
+    // ---- memory over time: nothing where there are too few points
+
+    history({ history, process }) {
+        const curves = this.curves(history, process.elapsed_seconds ?? 0);
+        if (!curves.length) return null;
+        return element("section.card.wide", { "aria-labelledby": "history" },
+            element("h2", { id: "history" }, "Over time"), curves.map(([name, curve], i) => [
+                i ? element("h3", {}, name) : null, new Timeline(name, curve).element]));
+    }
+
+    /** [name, curve]: heap and mappings together, and each device. */
+    curves(history, elapsed) {
+        const { seconds, host_bytes, mapped_bytes, devices, marks } = history ?? { seconds: [], devices: [] };
+        const end = [seconds, ...devices.map((device) => device.seconds)].reduce(
+            (last, times) => Math.max(last, times[times.length - 1] ?? 0), elapsed);
+        const list = [["Live memory", { seconds, bytes: seconds.map((_, i) => host_bytes[i] + mapped_bytes[i]), marks,
+            end, wordsOf: (i) => this.pointWords(history, i) }]];
+        for (const { device, seconds: times, bytes } of devices)
+            list.push([`CUDA device ${device}`, { seconds: times, bytes, marks, end, wordsOf: () => "" }]);
+        return list.filter(([, curve]) => curve.seconds.length >= POINTS_LEAST);
+    }
+
+    pointWords({ host_bytes, mapped_bytes, runs, nodes }, i) {
+        const owner = (kind, id) => id && `${kind} ${this.page.ownerNames.get(id) ?? "(unknown)"}`;
+        return [`${sizeText(host_bytes[i])} of it heap`, mapped_bytes[i] && `${sizeText(mapped_bytes[i])} mapped`,
+            owner("run", runs[i]), owner("node", nodes[i])].filter(Boolean).join(", ");
     }
 
     // ---- totals

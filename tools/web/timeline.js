@@ -1,0 +1,194 @@
+/* timeline.js — memory over time as a curve.
+ * In: points, each of which holds until the next, and marks. Out: an area on a canvas as wide as its place, and the
+ * moment that the mouse or the arrow keys choose, in words. */
+
+import { element } from "./dom.js";
+import { durationText, safeText, sizeText } from "./words.js";
+
+const CURVE_HEIGHT = 168;
+const CURVE_HEAD = 24; // for the names of marks
+const CURVE_FOOT = 20; // for the times
+const CURVE_FONT = "12px system-ui, sans-serif";
+const MARK_WORDS = { run_began: "", run_ended: "ended", came: "came", retired: "retired", trigger: "trigger",
+    kept: "kept", stowed: "stowed", freed: "freed", blocked: "blocked", restored: "restored",
+    out_of_memory: "out of memory", peak: "peak" };
+/* Those that get their names first. */
+const MARKS_NAMED = ["out_of_memory", "peak", "run_began", "stowed", "freed", "restored", "came"];
+
+function markText({ kind, owner, name, detail }) {
+    const run = kind.startsWith("run_") ? "run" : "";
+    const of = owner ? safeText(name || "an unknown owner") : "";
+    const how = kind === "run_ended" && detail && detail !== "ok" ? `(${detail})` : "";
+    return [run, of, MARK_WORDS[kind] ?? kind, how].filter(Boolean).join(" ");
+}
+
+export class Timeline {
+    /**
+     * @param {string} name of the memory
+     * @param {{seconds: number[], bytes: number[], marks: object[], end: number, wordsOf: function(number): string}}
+     *     curve `wordsOf` has more about a point
+     */
+    constructor(name, curve) {
+        this.curve = curve;
+        this.most = curve.bytes.reduce((most, bytes) => Math.max(most, bytes), 1);
+        this.chosen = -1;
+        this.canvas = element("canvas", { "aria-hidden": "true" });
+        this.words = element("p.quiet.moment", {}, this.summary());
+        this.host = element("div.timeline", { tabindex: "0", role: "slider", "aria-label": `${name} over time`,
+            "aria-valuemin": "0", "aria-valuemax": String(curve.end), "aria-valuenow": String(curve.end),
+            "aria-valuetext": this.summary(), onkeydown: (event) => this.key(event),
+            onmousemove: (event) => this.choose(this.pointAt(event.offsetX)), onmouseleave: () => this.choose(-1) },
+            this.canvas);
+        this.element = element("div", {}, this.host, this.words);
+        new ResizeObserver(() => this.draw()).observe(this.host);
+    }
+
+    summary() {
+        const { seconds, bytes } = this.curve;
+        const at = bytes.indexOf(this.most);
+        return `${sizeText(this.most)} at most, after ${durationText(seconds[at] ?? 0)}; ` +
+            `${sizeText(bytes[bytes.length - 1])} at the end, after ${durationText(this.curve.end)}.`;
+    }
+
+    // ---- what is chosen
+
+    pointAt(x) {
+        const { seconds, end } = this.curve;
+        const second = (x / this.width) * end;
+        let low = -1;
+        for (let high = seconds.length; high - low > 1;) {
+            const middle = (low + high) >> 1;
+            if (seconds[middle] <= second) low = middle;
+            else high = middle;
+        }
+        return Math.max(low, 0);
+    }
+
+    key(event) {
+        const last = this.curve.seconds.length - 1;
+        const from = this.chosen < 0 ? last : this.chosen;
+        const to = { ArrowLeft: Math.max(from - 1, 0), ArrowRight: Math.min(from + 1, last), Home: 0, End: last,
+            PageUp: this.markFrom(from, -1), PageDown: this.markFrom(from, 1), Escape: -1 }[event.key];
+        if (to === undefined) return;
+        event.preventDefault();
+        this.choose(to);
+    }
+
+    /** The point of the next mark in a direction; the same point if there is none. */
+    markFrom(from, direction) {
+        const { seconds, marks } = this.curve;
+        const points = marks.map((mark) => this.pointAt(this.x(mark.seconds)));
+        const beyond = points.filter((point) => (point - from) * direction > 0);
+        if (!beyond.length) return direction > 0 ? seconds.length - 1 : 0;
+        return direction > 0 ? Math.min(...beyond) : Math.max(...beyond);
+    }
+
+    choose(point) {
+        if (point === this.chosen) return;
+        this.chosen = point;
+        const text = point < 0 ? this.summary() : this.moment(point);
+        this.words.textContent = text;
+        this.host.setAttribute("aria-valuetext", text);
+        this.host.setAttribute("aria-valuenow", String(point < 0 ? this.curve.end : this.curve.seconds[point]));
+        this.draw();
+    }
+
+    moment(point) {
+        const { seconds, bytes, marks, wordsOf } = this.curve;
+        const from = seconds[point];
+        const to = seconds[point + 1] ?? Infinity;
+        const here = marks.filter((mark) => mark.seconds >= from && mark.seconds < to).map(markText);
+        return [`After ${durationText(from)}: ${sizeText(bytes[point])}`, wordsOf(point), ...here].filter(Boolean)
+            .join(", ");
+    }
+
+    // ---- drawing
+
+    x(second) { return this.curve.end > 0 ? (second / this.curve.end) * this.width : 0; }
+
+    y(bytes) { return CURVE_HEAD + (1 - bytes / this.most) * (CURVE_HEIGHT - CURVE_HEAD - CURVE_FOOT); }
+
+    draw() {
+        this.width = this.host.clientWidth;
+        if (!this.width) return;
+        const scale = devicePixelRatio || 1;
+        this.canvas.width = Math.round(this.width * scale);
+        this.canvas.height = Math.round(CURVE_HEIGHT * scale);
+        const pen = this.canvas.getContext("2d");
+        pen.setTransform(scale, 0, 0, scale, 0, 0);
+        pen.font = CURVE_FONT;
+        pen.textBaseline = "middle";
+        const style = getComputedStyle(this.host); // these properties are colours as a canvas takes them
+        this.colours = { area: style.fill, line: style.stroke, rule: style.floodColor, text: style.color,
+            mark: style.caretColor, back: style.backgroundColor };
+        this.drawArea(pen);
+        this.drawScale(pen);
+        this.drawMarks(pen);
+        if (this.chosen >= 0) this.drawChosen(pen);
+        this.host.dataset.drawn = "yes";
+    }
+
+    drawArea(pen) {
+        const { seconds, bytes } = this.curve;
+        pen.beginPath();
+        pen.moveTo(0, this.y(0));
+        let height = this.y(0);
+        seconds.forEach((second, i) => {
+            const x = this.x(second);
+            pen.lineTo(x, height);
+            height = this.y(bytes[i]);
+            pen.lineTo(x, height);
+        });
+        pen.lineTo(this.width, height);
+        pen.strokeStyle = this.colours.line;
+        pen.lineWidth = 1.5;
+        pen.stroke();
+        pen.lineTo(this.width, this.y(0));
+        pen.fillStyle = this.colours.area;
+        pen.fill();
+    }
+
+    drawScale(pen) {
+        pen.fillStyle = this.colours.rule;
+        for (const part of [0, 0.5, 1]) pen.fillRect(0, Math.round(this.y(this.most * part)), this.width, 1);
+        pen.fillStyle = this.colours.text;
+        pen.textAlign = "left";
+        pen.strokeStyle = this.colours.back;
+        pen.lineWidth = 3;
+        pen.strokeText(sizeText(this.most), 4, this.y(this.most) + 11);
+        pen.fillText(sizeText(this.most), 4, this.y(this.most) + 11);
+        pen.fillText("0 s", 0, CURVE_HEIGHT - 9);
+        pen.textAlign = "right";
+        pen.fillText(durationText(this.curve.end), this.width, CURVE_HEIGHT - 9);
+    }
+
+    /** A tick for each mark, and the name where there is room for it. */
+    drawMarks(pen) {
+        const taken = [];
+        pen.textAlign = "left";
+        const rank = ({ kind }) => MARKS_NAMED.indexOf(kind);
+        const named = this.curve.marks.filter((mark) => rank(mark) >= 0).sort((a, b) => rank(a) - rank(b));
+        for (const mark of named) {
+            const x = this.x(mark.seconds);
+            pen.fillStyle = this.colours.mark;
+            pen.fillRect(Math.min(Math.round(x), this.width - 1), CURVE_HEAD - 6, 1, 6);
+            const text = markText(mark).slice(0, 40);
+            const length = pen.measureText(text).width;
+            const from = Math.max(0, Math.min(x - length / 2, this.width - length));
+            if (taken.some(([a, b]) => from < b + 10 && from + length > a - 10)) continue;
+            taken.push([from, from + length]);
+            pen.fillStyle = this.colours.text;
+            pen.fillText(text, from, CURVE_HEAD - 14);
+        }
+    }
+
+    drawChosen(pen) {
+        const { seconds, bytes } = this.curve;
+        const x = this.x(seconds[this.chosen]);
+        pen.fillStyle = this.colours.mark;
+        pen.fillRect(Math.min(Math.round(x), this.width - 1), CURVE_HEAD, 1, CURVE_HEIGHT - CURVE_HEAD - CURVE_FOOT);
+        pen.beginPath();
+        pen.arc(x, this.y(bytes[this.chosen]), 3.5, 0, 2 * Math.PI);
+        pen.fill();
+    }
+}
