@@ -93,8 +93,8 @@ static void add_bytes(struct snap_cupti_sum *sum, uint64_t bytes) {
     sum->bytes += bytes;
 }
 
-static void name(struct comparison *self, enum snap_cupti_difference how, enum cuda_space space,
-                 const struct item *item, uint64_t ledger_bytes) {
+static void compare_physical_name(struct comparison *self, enum snap_cupti_difference how, enum cuda_space space,
+                                  const struct item *item, uint64_t ledger_bytes) {
     const struct snap_cuda_block *block = &item->block;
     if (self->named == SNAP_CUPTI_BLOCKS) return;
     self->sections->differences[self->named++] =
@@ -114,7 +114,7 @@ static void compare_physical_differs(struct comparison *self, enum snap_cupti_di
                                                                       : &head->sizes;
     if (!differed(how, space, item, self->again)) return;
     add_bytes(space == CUDA_PHYSICAL ? physical : &head->addresses_other, item->block.size);
-    name(self, how, space, item, ledger_bytes);
+    compare_physical_name(self, how, space, item, ledger_bytes);
 }
 
 static void agrees(struct comparison *self, enum cuda_space space, const struct item *seen, const struct item *kept) {

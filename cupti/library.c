@@ -69,7 +69,7 @@ static void *open_found(void) {
     return found;
 }
 
-static void *function(void *library, const char *name, bool *complete) {
+static void *library_function(void *library, const char *name, bool *complete) {
     void *found = dlsym(library, name);
     if (!found) *complete = false;
     return found;
@@ -81,13 +81,13 @@ bool library_open(struct cupti *cupti) {
     bool complete = library != NULL, ignored;
     if (!library) return false;
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) snprintf(cupti->path, sizeof cupti->path, "%s", map->l_name);
-#define F(name, parameters) cupti->name = (int(*) parameters)function(library, #name, &complete);
+#define F(name, parameters) cupti->name = (int(*) parameters)library_function(library, #name, &complete);
     CUPTI_FUNCTIONS
 #undef F
-#define F(name, parameters) cupti->name = (int(*) parameters)function(library, #name, &ignored);
+#define F(name, parameters) cupti->name = (int(*) parameters)library_function(library, #name, &ignored);
     CUPTI_FUNCTIONS_V2
 #undef F
     cupti->cuptiActivityEnableAllocationSource =
-        (int (*)(uint8_t))function(library, "cuptiActivityEnableAllocationSource", &ignored);
+        (int (*)(uint8_t))library_function(library, "cuptiActivityEnableAllocationSource", &ignored);
     return complete;
 }

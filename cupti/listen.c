@@ -33,10 +33,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t buffers[BUFFERS][BUFFER_SIZE] __attribute__((aligned(64)));
 static bool lent[BUFFERS];
 
-static void count(uint64_t *of, uint64_t n) { __atomic_fetch_add(of, n, __ATOMIC_RELAXED); }
+static void listen_count(uint64_t *of, uint64_t n) { __atomic_fetch_add(of, n, __ATOMIC_RELAXED); }
 
 static void count_lost(uint64_t *of, uint64_t n) {
-    count(of, n);
+    listen_count(of, n);
     if (is_source) source_lost(n);
 }
 
@@ -69,7 +69,7 @@ static const char *source_of(const struct cupti_memory *record) {
 
 static void read_memory(const struct cupti_memory *record) {
     const char *source = source_of(record);
-    count(&sections.head->records, 1);
+    listen_count(&sections.head->records, 1);
     pthread_mutex_lock(&lock);
     bool pool_read = pools_memory(record), read = seen_record(record, source);
     pthread_mutex_unlock(&lock);
@@ -77,14 +77,14 @@ static void read_memory(const struct cupti_memory *record) {
 }
 
 static void read_pool(const struct cupti_pool *record) {
-    count(&sections.head->records, 1);
+    listen_count(&sections.head->records, 1);
     pthread_mutex_lock(&lock);
     bool read = pools_record(record);
     pthread_mutex_unlock(&lock);
     if (!read) count_lost(&sections.head->unread, 1);
 }
 
-static void note_use(void) { count(&sections.head->pool_records, 1); }
+static void note_use(void) { listen_count(&sections.head->pool_records, 1); }
 
 /* A record that was not requested, or has an unknown layout. */
 static void note_unknown(uint32_t kind) {
@@ -125,7 +125,7 @@ static void called(void *data, int domain, uint32_t id, const void *what) {
     if (getpid() != process) return;
     if (domain == CUPTI_DOMAIN_RESOURCE && id == CUPTI_CONTEXT_DESTROY_STARTING) context_ends(what);
     if (domain == CUPTI_DOMAIN_DRIVER) {
-        count(&sections.head->calls, 1);
+        listen_count(&sections.head->calls, 1);
         vmm_call(id, what, caller);
     }
     errno = error;
@@ -294,7 +294,7 @@ static bool begin_listening(void) {
 }
 
 /* Begins to listen. If that fails as one of several clients, it may succeed as the only client. */
-static void listen(void) {
+static void listen_listen(void) {
     bool begun = begin_listening();
     if (!begun && session.several) {
         session = (struct session){.alone = true};
@@ -326,7 +326,7 @@ static bool find_ledger(void) {
 static void listen_begin(void) {
     process = getpid();
     if (!find_ledger()) return;
-    if (find_cupti()) listen();
+    if (find_cupti()) listen_listen();
     if (!is_source) return;
     atexit(end_at_exit);
     at_quick_exit(end_at_quick_exit);

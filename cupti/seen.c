@@ -175,7 +175,7 @@ static bool is_of_another(const struct seen *slot, uint64_t when) {
     return when < slot->timestamp && slot->released <= slot->timestamp;
 }
 
-static void released(struct seen *slot, const struct cupti_memory *record) {
+static void seen_released(struct seen *slot, const struct cupti_memory *record) {
     uint64_t when = record->timestamp;
     if (!slot->lives || is_of_another(slot, when)) {
         if (slot->owed > INT8_MIN) slot->owed--;
@@ -195,7 +195,7 @@ bool seen_record(const struct cupti_memory *record, const char *source) {
     if (record->operation == CUPTI_ALLOCATION)
         allocated(slot, record, source);
     else
-        released(slot, record);
+        seen_released(slot, record);
     slot->address = record->address;
     return true;
 }

@@ -135,7 +135,7 @@ static void retained(const struct cupti_cuMemRetainAllocationHandle *it) {
     add_handle(*it->memory, search.found.pool, search.found.device);
 }
 
-static void released(uint64_t memory, uint64_t number) {
+static void vmm_released(uint64_t memory, uint64_t number) {
     struct snap_cuda_block handle;
     if (!cuda_blocks_find(CUDA_HANDLE, memory, &handle) || handle.pool != number) return;
     if (change_users(CUDA_HANDLE, memory, (uint32_t)-1) == 0) take_block(CUDA_HANDLE, memory);
@@ -171,7 +171,7 @@ static void succeeded(uint32_t id, const struct cupti_call *call, const struct c
         created(it, call, caller);
         break;
     case CUPTI_cuMemRelease:
-        released(((const struct cupti_cuMemRelease *)it)->memory, *call->shared);
+        vmm_released(((const struct cupti_cuMemRelease *)it)->memory, *call->shared);
         break;
     case CUPTI_cuMemMap:
         mapped(it);

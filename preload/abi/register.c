@@ -152,7 +152,7 @@ static void get_slot(void) {
 }
 
 /* A signal handler that runs in the middle of the change opens and closes only its own scopes. */
-static void changed(struct scopes *scopes) {
+static void register_changed(struct scopes *scopes) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->epoch = 0;
 }
@@ -177,7 +177,7 @@ EXPORTED int32_t memstow_scope_enter(uint32_t owner) {
     scopes->count = at + 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->owners[at] = owner;
-    changed(scopes);
+    register_changed(scopes);
     return 0;
 }
 
@@ -202,7 +202,7 @@ EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler adds its own scopes behind all others */
     scopes->count--;
     owner_scope(owner, -1);
-    changed(scopes);
+    register_changed(scopes);
     return 0;
 }
 
@@ -229,7 +229,7 @@ static void replace_scopes(const struct memstow_scopes *now) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     /* As above: a handler in between may have written here. */
     memcpy(scopes->owners, now->owners, now->count * sizeof *now->owners);
-    changed(scopes);
+    register_changed(scopes);
 }
 
 EXPORTED int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memstow_scopes *before) {
@@ -258,7 +258,7 @@ EXPORTED int32_t memstow_scope_save(struct memstow_scopes *out) {
 
 /* --- ranges --- */
 
-static int32_t assign(uint32_t owner, const void *start, uint64_t length) {
+static int32_t register_assign(uint32_t owner, const void *start, uint64_t length) {
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (!length || (uintptr_t)start + length < (uintptr_t)start) return (int32_t)entry_fails(-EINVAL, "no such range");
     int result = assign_range((uintptr_t)start, length, owner);
@@ -271,10 +271,10 @@ EXPORTED int32_t memstow_assign(uint32_t owner, const void *start, uint64_t leng
     if (!kind) return (int32_t)entry_result(-ENOENT);
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM)
         return (int32_t)entry_fails(-EINVAL, "memory is assigned to models and customs");
-    return assign(model, start, length);
+    return register_assign(model, start, length);
 }
 
-EXPORTED int32_t memstow_release_range(const void *start, uint64_t length) { return assign(0, start, length); }
+EXPORTED int32_t memstow_release_range(const void *start, uint64_t length) { return register_assign(0, start, length); }
 
 /* --- moving --- */
 
@@ -290,17 +290,17 @@ static int64_t moved(int64_t result) {
     return entry_result(result);
 }
 
-static int64_t move(int64_t (*one)(uint32_t owner), uint32_t owner) {
+static int64_t register_move(int64_t (*one)(uint32_t owner), uint32_t owner) {
     if (!process_tracked()) return entry_not_tracked();
     mover_begin_call();
     return moved(one(owner));
 }
 
-EXPORTED int64_t memstow_stow(uint32_t owner) { return move(moving_stow, owner); }
+EXPORTED int64_t memstow_stow(uint32_t owner) { return register_move(moving_stow, owner); }
 
-EXPORTED int64_t memstow_restore(uint32_t owner) { return move(moving_restore, owner); }
+EXPORTED int64_t memstow_restore(uint32_t owner) { return register_move(moving_restore, owner); }
 
-EXPORTED int64_t memstow_release(uint32_t owner) { return move(moving_release, owner); }
+EXPORTED int64_t memstow_release(uint32_t owner) { return register_move(moving_release, owner); }
 
 /* --- the peak of an interval --- */
 

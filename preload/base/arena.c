@@ -82,7 +82,7 @@ void *arena_take(size_t length) {
 }
 
 /* The system often places a mapping next to an earlier one; then they are noted as one range. */
-static bool joined(struct snap_range *range, const struct snap_range *next) {
+static bool arena_joined(struct snap_range *range, const struct snap_range *next) {
     if (next->start != range->start + range->length && next->start + next->length != range->start) return false;
     if (next->start < range->start) range->start = next->start;
     range->length += next->length;
@@ -94,7 +94,7 @@ uint32_t arena_ranges(struct snap_range out[ARENA_RANGES]) {
     for (uint32_t i = 0; i < count && i < RANGES; i++) {
         struct snap_range range = {__atomic_load_n(&ranges[i].start, __ATOMIC_ACQUIRE), ranges[i].length};
         uint32_t k = 0;
-        while (k < n && !joined(&out[k], &range)) k++;
+        while (k < n && !arena_joined(&out[k], &range)) k++;
         if (k == n && n < ARENA_RANGES && range.start) out[n++] = range;
     }
     return n;

@@ -22,7 +22,7 @@ struct ids *ids_made(struct ids **set) {
     return known;
 }
 
-static uint64_t bit(uint32_t n) { return (uint64_t)1 << n % 64; }
+static uint64_t ids_bit(uint32_t n) { return (uint64_t)1 << n % 64; }
 
 static void note_lowest(struct ids *self, uint32_t word) {
     uint32_t lowest = __atomic_load_n(&self->lowest, __ATOMIC_RELAXED);
@@ -33,8 +33,8 @@ static void note_lowest(struct ids *self, uint32_t word) {
 
 bool ids_add(struct ids *self, uint32_t id) {
     uint32_t word = id / 64;
-    if (__atomic_fetch_or(&self->words[word], bit(id), __ATOMIC_SEQ_CST) & bit(id)) return false;
-    __atomic_fetch_or(&self->summary[word / 64], bit(word), __ATOMIC_SEQ_CST);
+    if (__atomic_fetch_or(&self->words[word], ids_bit(id), __ATOMIC_SEQ_CST) & ids_bit(id)) return false;
+    __atomic_fetch_or(&self->summary[word / 64], ids_bit(word), __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&self->count, 1, __ATOMIC_RELAXED);
     note_lowest(self, word);
     return true;
@@ -42,31 +42,31 @@ bool ids_add(struct ids *self, uint32_t id) {
 
 bool ids_mark(struct ids *self, uint32_t id) {
     uint32_t word = id / 64;
-    if (self->words[word] & bit(id)) return false;
-    self->words[word] |= bit(id);
-    self->summary[word / 64] |= bit(word);
+    if (self->words[word] & ids_bit(id)) return false;
+    self->words[word] |= ids_bit(id);
+    self->summary[word / 64] |= ids_bit(word);
     return true;
 }
 
 /* A thread that adds an id sets the summary's bit after the word's. If the bit is cleared too early, this thread or
  * that one sets it again. */
 static void clear_summary(struct ids *self, uint32_t word) {
-    __atomic_fetch_and(&self->summary[word / 64], ~bit(word), __ATOMIC_SEQ_CST);
+    __atomic_fetch_and(&self->summary[word / 64], ~ids_bit(word), __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&self->words[word], __ATOMIC_SEQ_CST))
-        __atomic_fetch_or(&self->summary[word / 64], bit(word), __ATOMIC_SEQ_CST);
+        __atomic_fetch_or(&self->summary[word / 64], ids_bit(word), __ATOMIC_SEQ_CST);
 }
 
 bool ids_remove(struct ids *self, uint32_t id) {
     uint32_t word = id / 64;
-    uint64_t before = __atomic_fetch_and(&self->words[word], ~bit(id), __ATOMIC_SEQ_CST);
-    if (!(before & bit(id))) return false;
-    if (before == bit(id)) clear_summary(self, word);
+    uint64_t before = __atomic_fetch_and(&self->words[word], ~ids_bit(id), __ATOMIC_SEQ_CST);
+    if (!(before & ids_bit(id))) return false;
+    if (before == ids_bit(id)) clear_summary(self, word);
     __atomic_fetch_sub(&self->count, 1, __ATOMIC_RELAXED);
     return true;
 }
 
 bool ids_has(const struct ids *self, uint32_t id) {
-    return __atomic_load_n(&self->words[id / 64], __ATOMIC_ACQUIRE) & bit(id);
+    return __atomic_load_n(&self->words[id / 64], __ATOMIC_ACQUIRE) & ids_bit(id);
 }
 
 /* Index of the first bit from `from` on, or IDS_NONE. */
@@ -108,7 +108,7 @@ uint64_t ids_count(const struct ids *self) { return __atomic_load_n(&self->count
 
 void ids_add_word(struct ids *self, uint32_t word, uint64_t bits) {
     __atomic_fetch_or(&self->words[word], bits, __ATOMIC_SEQ_CST);
-    __atomic_fetch_or(&self->summary[word / 64], bit(word), __ATOMIC_SEQ_CST);
+    __atomic_fetch_or(&self->summary[word / 64], ids_bit(word), __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&self->count, (uint64_t)__builtin_popcountll(bits), __ATOMIC_RELAXED);
     note_lowest(self, word);
 }

@@ -194,7 +194,7 @@ static void move_up(const struct index *self, uint32_t *table, uint32_t i, struc
  * beside insertions: a thread that passes a slot that is GONE inserts there or before it, never behind it. (A thread
  * that passed the slot while it held a record may insert behind it. Its record is not found then, and gets a twin,
  * until it moves up.) */
-static void sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_walk *walk) {
+static void index_sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1;
     while (end != from) {
         uint32_t gone = GONE;
@@ -227,7 +227,7 @@ static uint32_t prune_cluster(const struct index *self, uint32_t from, const str
             move_up(self, table, i, walk);
         }
     }
-    if (any_gone) sweep(table, from, i, walk);
+    if (any_gone) index_sweep(table, from, i, walk);
     return passed;
 }
 

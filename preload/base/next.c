@@ -89,21 +89,23 @@ static bool use_foreign(void) {
     return true;
 }
 
-static enum next_kind choose(bool want_mimalloc) {
+static enum next_kind next_choose(bool want_mimalloc) {
     if (!symbol_is_in_libc((void *)__libc_malloc))
         replaced_usable = (size_t(*)(void *))symbol_next("malloc_usable_size");
-    library = code_at((void *)choose);
+    library = code_at((void *)next_choose);
     if (want_mimalloc && use_mimalloc()) return NEXT_MIMALLOC;
     if (use_foreign()) return NEXT_FOREIGN;
     next_is_glibc = next_spares = !replaced_usable;
     return NEXT_GLIBC;
 }
 
-void next_find(bool want_mimalloc) { next_found = choose(want_mimalloc); }
+void next_find(bool want_mimalloc) { next_found = next_choose(want_mimalloc); }
 
-static bool within(struct code code, uintptr_t address) { return address >= code.start && address < code.end; }
+static bool next_within(struct code code, uintptr_t address) { return address >= code.start && address < code.end; }
 
-bool next_is_allocator_code(uintptr_t address) { return within(library, address) || within(foreign, address); }
+bool next_is_allocator_code(uintptr_t address) {
+    return next_within(library, address) || next_within(foreign, address);
+}
 
 void *next_aligned_alloc(size_t alignment, size_t size) {
     void *(*found)(size_t, size_t) = (void *(*)(size_t, size_t))symbol_next("aligned_alloc");

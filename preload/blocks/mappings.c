@@ -125,7 +125,7 @@ static bool take_table(void) {
     return __atomic_compare_exchange_n(&busy, &nobody, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-static void submit(struct event *event) {
+static void mappings_submit(struct event *event) {
     uint32_t head = __atomic_load_n(&queue_head, __ATOMIC_RELAXED);
     do set_next(event, head);
     while (!__atomic_compare_exchange_n(&queue_head, &head, (uint32_t)(event - events + 1), true, __ATOMIC_SEQ_CST,
@@ -203,7 +203,7 @@ static uint64_t *own_counter(const struct snap_mapping *record) {
     return record->kind == SNAP_MAP_RESERVED ? &ledger_head->reserved_live : NULL;
 }
 
-static void count(const struct snap_mapping *record, uint64_t bytes, uint64_t blocks) {
+static void mappings_count(const struct snap_mapping *record, uint64_t bytes, uint64_t blocks) {
     uint64_t *own = own_counter(record);
     if (own)
         __atomic_fetch_add(own, bytes, __ATOMIC_RELAXED);
@@ -234,7 +234,7 @@ static void mappings_cut(uint64_t address) {
     mappings_write_record(ordered[position], &lower);
     mappings_write_record(id, &upper);
     insert_at(position + 1, id);
-    count(&upper, 0, 1);
+    mappings_count(&upper, 0, 1);
 }
 
 /* Cuts at both ends of the range. Its pieces are [*position, returned). */
@@ -276,7 +276,7 @@ static void apply_add(const struct event *event) {
                                   .shared = like.shared};
     mappings_write_record(id, &record);
     insert_record(id);
-    count(&record, record.length, 1);
+    mappings_count(&record, record.length, 1);
 }
 
 static void apply_take(const struct event *event) {
@@ -332,7 +332,7 @@ static void apply_put(const struct event *event) {
     struct snap_mapping record = *mappings_record_at(last);
     record.length += end - at;
     mappings_write_record(last, &record);
-    count(&record, end - at, 0);
+    mappings_count(&record, end - at, 0);
 }
 
 static void apply_restore(const struct event *event) {
@@ -358,7 +358,7 @@ static void apply_protect(const struct event *event) {
         uncount(&record, record.length, 1);
         record.kind = event->accessible ? SNAP_MAP_ANONYMOUS : SNAP_MAP_RESERVED;
         mappings_write_record(ordered[position], &record);
-        count(&record, record.length, 1);
+        mappings_count(&record, record.length, 1);
     }
 }
 
@@ -405,7 +405,7 @@ static bool queue(struct event value) {
     struct event *event = take_event();
     if (!event) return false;
     memcpy((char *)event + sizeof event->next, (char *)&value + sizeof value.next, sizeof value - sizeof value.next);
-    submit(event);
+    mappings_submit(event);
     return true;
 }
 
@@ -456,7 +456,7 @@ void mappings_protect(uintptr_t address, uint64_t length, bool accessible) {
 
 /* How many bytes of a record lie in a range. Records are read without a lock: the caller mapped the range before, and
  * does not unmap it meanwhile. Records do not overlap. */
-static uint64_t overlap(const struct snap_mapping *record, uint64_t address, uint64_t end) {
+static uint64_t mappings_overlap(const struct snap_mapping *record, uint64_t address, uint64_t end) {
     if (!record || !record->length || address >= mappings_end_of(record) || end <= record->address) return 0;
     return (end < mappings_end_of(record) ? end : mappings_end_of(record)) -
            (address > record->address ? address : record->address);
@@ -465,7 +465,7 @@ static uint64_t overlap(const struct snap_mapping *record, uint64_t address, uin
 static bool is_mapped(uint64_t address, uint64_t end) {
     uint64_t found = 0;
     for (uint64_t id = 0, n = os_load(&records.next); id < n && found < end - address; id++)
-        found += overlap(mappings_record_at((uint32_t)id), address, end);
+        found += mappings_overlap(mappings_record_at((uint32_t)id), address, end);
     return found >= end - address;
 }
 
@@ -476,7 +476,7 @@ static bool has_capacity(uint64_t address, uint64_t end, uint32_t model) {
     bool has = true;
     for (uint64_t id = 0, n = os_load(&records.next); id < n && has && found < end - address; id++) {
         const struct snap_mapping *record = mappings_record_at((uint32_t)id);
-        uint64_t bytes = overlap(record, address, end);
+        uint64_t bytes = mappings_overlap(record, address, end);
         uint32_t to;
         if (!bytes) continue;
         found += bytes;
@@ -505,7 +505,8 @@ static bool copy_record(const struct snap_mapping *record, struct snap_mapping *
 bool mappings_find(uintptr_t address, struct snap_mapping *out) {
     for (uint64_t id = 0, n = os_load(&records.next); id < n; id++) {
         const struct snap_mapping *record = mappings_record_at((uint32_t)id);
-        if (overlap(record, address, address + 1) && copy_record(record, out) && overlap(out, address, address + 1))
+        if (mappings_overlap(record, address, address + 1) && copy_record(record, out) &&
+            mappings_overlap(out, address, address + 1))
             return is_counted(out);
     }
     return false;

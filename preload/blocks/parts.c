@@ -58,7 +58,7 @@ static uint32_t cut_out(uint32_t at, uint64_t start, uint64_t end) {
     return at;
 }
 
-static uint64_t overlap(const struct part *part, uint64_t start, uint64_t end) {
+static uint64_t parts_overlap(const struct part *part, uint64_t start, uint64_t end) {
     uint64_t from = part->start > start ? part->start : start, to = parts_end_of(part) < end ? parts_end_of(part) : end;
     return to > from ? to - from : 0;
 }
@@ -69,7 +69,7 @@ static void add_part(const struct part *part, uint32_t rest, const struct parts_
     uint64_t start = part->start, end = parts_end_of(part), fresh = part->length;
     uint32_t at = position_of(part->block, start);
     while (parts_is_of(at, part->block) && parts[at].start < end) {
-        uint64_t bytes = overlap(&parts[at], start, end);
+        uint64_t bytes = parts_overlap(&parts[at], start, end);
         counts->shift(parts[at].site, part->site, bytes);
         fresh -= bytes;
         at = cut_out(at, start, end);
@@ -114,14 +114,14 @@ bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *count
 
 /* Parts that stayed would be taken for parts of the next block at this address. In a sandbox signals are not blocked:
  * a handler would wait for its own thread. */
-static bool hold(void) {
+static bool parts_hold(void) {
     if (seal_is_set()) return lock_wait(&busy);
     lock_hold(&busy);
     return true;
 }
 
 void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *context), void *context) {
-    if (!hold()) return;
+    if (!parts_hold()) return;
     uint32_t first = position_of(block, 0), n = 0;
     for (; parts_is_of(first + n, block); n++) visit(&parts[first + n], context);
     remove_at(first, n);

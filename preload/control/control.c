@@ -125,7 +125,7 @@ static bool is_stopping(void) { return __atomic_load_n(&page.stopping, __ATOMIC_
 
 /* --- the worker --- */
 
-static int64_t act(const struct memstow_request *request) {
+static int64_t control_act(const struct memstow_request *request) {
     switch (request->kind) {
     case MEMSTOW_ASK_TRIGGER:
         return trigger_run(MEMSTOW_REQUEST, request->text, 0);
@@ -149,7 +149,7 @@ static void tell_of(struct memstow_request *request, int64_t result) {
                 moves && result >= 0 && moving_was_cut_short() ? "the move was cancelled" : "");
 }
 
-static void *work(void *nothing) {
+static void *control_work(void *nothing) {
     struct memstow_request request;
     uint64_t next_poll = 0;
     os_call(SYS_prctl, PR_SET_NAME, "memstow worker");
@@ -160,7 +160,7 @@ static void *work(void *nothing) {
         if (is_stopping()) break;
         uint64_t now = os_now();
         if (requests_take(&request)) {
-            int64_t result = act(&request);
+            int64_t result = control_act(&request);
             tell_of(&request, result);
             requests_done(request.ticket, result, request.text);
         } else if (watch_is_wanted() && now >= next_poll) {
@@ -177,7 +177,7 @@ static void *work(void *nothing) {
 /* Starts the worker when there is work. It stays, because there may be more. */
 static void start_worker(void) {
     if (page.working || !(requests_for_worker() || watch_is_wanted())) return;
-    page.working = control_start(1, &page.worker, work) == 0;
+    page.working = control_start(1, &page.worker, control_work) == 0;
 }
 
 /* --- the listener --- */

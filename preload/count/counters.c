@@ -99,7 +99,7 @@ static void put_wide(const struct snap_counter *counter) {
 
 /* Makes the word wide, unless another thread changes it at the same time. *seen: the word's new value. False: there is
  * no memory. */
-static bool widen(uint64_t *word, uint64_t *seen) {
+static bool counters_widen(uint64_t *word, uint64_t *seen) {
     struct snap_counter *counter = take_wide();
     if (!counter) return false;
     *counter = snap_narrow_counter(*seen);
@@ -114,7 +114,7 @@ static bool widen(uint64_t *word, uint64_t *seen) {
 struct snap_counter *counters_wide(struct thread *self, uint32_t site) {
     uint64_t *word = word_of(self, site), seen = word ? os_load(word) : 0;
     while (word && !(seen & SNAP_WIDE_BIT))
-        if (!widen(word, &seen)) return NULL;
+        if (!counters_widen(word, &seen)) return NULL;
     return word ? wide_of(seen) : NULL;
 }
 
@@ -139,7 +139,7 @@ static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool fr
     while (!(seen & SNAP_WIDE_BIT)) {
         uint64_t sum = one_more(seen, bytes, freed);
         if (sum == SNAP_WIDE_BIT) {
-            if (!widen(word, &seen)) return false;
+            if (!counters_widen(word, &seen)) return false;
         } else if (__atomic_compare_exchange_n(word, &seen, sum, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
             return true;
         }

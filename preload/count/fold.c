@@ -379,7 +379,7 @@ static enum progress give_sites_away(void) {
 static enum progress give_stacks_away(void) { return tree_give_away(&fold.tree); }
 
 /* Threads that found no room try again. */
-static enum progress end(void) {
+static enum progress fold_end(void) {
     uint64_t wants = os_load(&budget_wants) - fold.wants, lost = lost_stacks();
     uint32_t all = sites_in_use();
     if (lost != fold.lost) generation_end_stacks();
@@ -401,9 +401,9 @@ static enum progress end_of_runs(void) {
 typedef enum progress step_function(void);
 
 static step_function *const steps[] = {
-    begin,       find_pictured,      look_at_young, look_at_old,     hide_sites,   know_sites,    hide_tagged,
-    hide_stacks, let_threads_forget, wait_for_all,  show_used_sites, wait_for_all, find_pictured, give_sites_away,
-    know_sites,  give_stacks_away,   end,
+    begin,         find_pictured,   look_at_young,      look_at_old,      hide_sites,      know_sites,
+    hide_tagged,   hide_stacks,     let_threads_forget, wait_for_all,     show_used_sites, wait_for_all,
+    find_pictured, give_sites_away, know_sites,         give_stacks_away, fold_end,
 };
 static step_function *const steps_of_runs[] = {
     begin,           find_pictured, look_at_runs,  hide_of_runs,    let_threads_forget, wait_for_all,
@@ -418,7 +418,7 @@ static void go_to(uint32_t step) {
 }
 
 /* Does a part of the present step. False: the fold is over, or cannot go on now. */
-static bool work(void) {
+static bool fold_work(void) {
     enum progress progress = (fold.of_runs ? steps_of_runs : steps)[fold.step]();
     if (progress == PROGRESS_DONE) go_to(fold.step + 1);
     if (progress != PROGRESS_OVER) return progress != PROGRESS_LATER;
@@ -437,7 +437,7 @@ static void do_slice(void) {
     uint64_t began = os_now(), now = began;
     bool more = true;
     while (more && now - began < SLICE_NS) {
-        more = work();
+        more = fold_work();
         now = os_now();
     }
     if (fold.poor && !fold.of_runs) fold.spent += now - began;

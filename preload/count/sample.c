@@ -6,7 +6,7 @@
 uint64_t sample_bytes;
 uint32_t sample_here;
 
-static uint64_t mix(uint64_t z) {
+static uint64_t sample_mix(uint64_t z) {
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
     return z ^ z >> 31;
@@ -14,7 +14,7 @@ static uint64_t mix(uint64_t z) {
 
 /* SplitMix64. Atomic for threads without a slot, which share one state. */
 static uint64_t next_random(uint64_t *random) {
-    return mix(__atomic_add_fetch(random, 0x9E3779B97F4A7C15u, __ATOMIC_RELAXED));
+    return sample_mix(__atomic_add_fetch(random, 0x9E3779B97F4A7C15u, __ATOMIC_RELAXED));
 }
 
 /* -log(x) for x from 2^-53 to 1, wrong by at most one part in 100 million. We may not need libm. The fraction is
@@ -43,7 +43,7 @@ uint64_t sample_distance(uint64_t *random, uint64_t mean) {
 /* A new countdown is as good as the rest of an old one: the distance to the next picked byte does not depend on the
  * past. */
 void sample_begin(struct thread *self) {
-    if (!self->random) self->random = mix(os_now() ^ (uintptr_t)self) ^ os_pid();
+    if (!self->random) self->random = sample_mix(os_now() ^ (uintptr_t)self) ^ os_pid();
     self->until = self->here && sample_bytes ? sample_distance(&self->random, sample_bytes) : 0;
     self->always = sample_bytes ? NULL : self->here;
 }

@@ -66,7 +66,7 @@ uint64_t site_free_count(void) {
     return free ? ids_count(free) : 0;
 }
 
-static struct budget_use use(void) {
+static struct budget_use site_use(void) {
     uint64_t frames = rule_bytes();
     return (struct budget_use){tree_bytes() + frames + counters_bytes() +
                                    os_load(&sites.next) * sizeof(struct snap_site) + index_bytes(&tagged),
@@ -276,7 +276,7 @@ bool site_is_of_mapping(uint32_t site) { return ids_has(&mapping_sites, site); }
 uint32_t site_count(void) { return (uint32_t)os_load(&sites.next); }
 
 bool site_begin(uint32_t stacks, uint64_t memory, const char *program) {
-    budget_begin(memory, use);
+    budget_begin(memory, site_use);
     module_begin(program);
     stack_site_of = site_for_stack;
     tags_begin();

@@ -31,7 +31,7 @@ static uint64_t key_of(enum cuda_space space, uint64_t number) {
 
 static enum cuda_space space_of(uint64_t key) { return (enum cuda_space)(key >> 1 & ((1 << SPACE_BITS) - 1)); }
 
-static uint64_t hash(uint64_t key) { return (key >> 1) * 0x9E3779B97F4A7C15u >> 20; }
+static uint64_t cuda_blocks_hash(uint64_t key) { return (key >> 1) * 0x9E3779B97F4A7C15u >> 20; }
 
 static uint64_t slots_in(uint32_t k) { return (uint64_t)FIRST_SLOTS << (2 * k); }
 
@@ -104,7 +104,7 @@ static struct snap_cuda_block copy_of(const struct snap_cuda_block *record) {
 }
 
 static bool add_to(const struct level *level, uint64_t key, const struct snap_cuda_block *block) {
-    uint64_t home = hash(key);
+    uint64_t home = cuda_blocks_hash(key);
     for (uint64_t step = 0; step < REACH; step++) {
         struct slot at = slot_at(level, home + step);
         uint64_t empty = 0;
@@ -131,7 +131,7 @@ bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block)
 
 /* Finds the key, even if another thread has claimed it. */
 static bool find_once(uint64_t key, struct slot *at, bool *claimed) {
-    uint64_t home = hash(key);
+    uint64_t home = cuda_blocks_hash(key);
     for (uint32_t k = count_levels(); k-- > 0;)
         for (uint64_t step = 0; step < REACH; step++) {
             *at = slot_at(&levels[k], home + step);

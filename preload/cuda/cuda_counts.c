@@ -79,7 +79,7 @@ static uint64_t word_of(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, u
     return ((above << SNAP_SITE_TAG_BITS | tag) << SITE_BITS | site) << 1;
 }
 
-static bool use(struct snap_cuda_site *record) {
+static bool cuda_counts_use(struct snap_cuda_site *record) {
     if (likely(!(__atomic_fetch_add(&record->users, 1, __ATOMIC_ACQUIRE) & SNAP_CUDA_SITE_CLOSED))) return true;
     __atomic_fetch_sub(&record->users, 1, __ATOMIC_RELEASE);
     return false;
@@ -142,7 +142,7 @@ static bool close_record(uint32_t id, struct snap_cuda_site *record) {
 }
 
 /* Closes dead records, whenever there are twice as many records as after the last time. */
-static void sweep(void) {
+static void cuda_counts_sweep(void) {
     uint32_t all = (uint32_t)os_load(&records.next);
     if (free_count || all < sweep_at) return;
     for (uint32_t id = 1; id < all && free_count < SWEEP_FROM; id++) {
@@ -156,7 +156,7 @@ static uint32_t new_record(uint32_t site, uint32_t tag, enum snap_cuda_kind kind
     uint32_t id = NO_RECORD;
     if (lock_wait(&making)) {
         make_head();
-        sweep();
+        cuda_counts_sweep();
         id = find_or_make(site, tag, kind, device);
         lock_let_go(&making);
     }
@@ -170,7 +170,7 @@ static uint32_t record_for(uint32_t site, uint32_t tag, enum snap_cuda_kind kind
         uint32_t id = words_find(&known, word_of(site, tag, kind, device));
         if (id == WORDS_NONE) id = new_record(site, tag, kind, device);
         if (id == NO_RECORD) break;
-        if (unlikely(!use(record_at(id)))) continue;
+        if (unlikely(!cuda_counts_use(record_at(id)))) continue;
         if (likely(is_of(record_at(id), site, tag, kind, device))) return id;
         cuda_counts_let_go(id);
     }

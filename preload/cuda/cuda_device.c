@@ -187,7 +187,7 @@ static void note_identity(uint32_t device, struct snap_cuda_device *record) {
     cuDeviceGetName()(record->name, sizeof record->name, (int)device);
 }
 
-static void note(uint32_t device, uint64_t available, uint64_t total) {
+static void cuda_device_note(uint32_t device, uint64_t available, uint64_t total) {
     struct snap_cuda_device *record = cuda_counts_device(device);
     if (!record) return;
     os_store(&record->available, available);
@@ -218,7 +218,7 @@ void cuda_device_figures(uint64_t available, uint64_t total) {
     uint64_t asked;
     uint32_t device = cuda_device_now().device;
     struct snap_cuda_device *record = cuda_counts_device(device);
-    note(device, available, total - cuda_device_stowed(device, &asked));
+    cuda_device_note(device, available, total - cuda_device_stowed(device, &asked));
     if (!record || cuda_captures_any()) return;
     note_pool(device, record);
     note_graphs(device, record);
@@ -239,7 +239,7 @@ void cuda_device_sample(const struct cuda_target *target, bool urgent) {
     struct snap_cuda_device *record = cuda_counts_device(target->device);
     if (!record || !is_due(target->device, record, urgent)) return;
     if (!cuMemGetInfo_v2() || cuMemGetInfo_v2()(&available, &total)) return;
-    note(target->device, available, total);
+    cuda_device_note(target->device, available, total);
     note_pool(target->device, record);
     note_graphs(target->device, record);
 }

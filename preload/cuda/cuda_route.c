@@ -186,7 +186,7 @@ static struct binding *slot_for_binding(const struct binding *is) {
     return &first_bindings[binding_slot(is, 0, 0)];
 }
 
-static void remember(const struct binding *is) {
+static void cuda_route_remember(const struct binding *is) {
     struct binding *to = slot_for_binding(is);
     uint32_t sequence = os_load32(&to->sequence);
     if (sequence & 1 ||
@@ -213,7 +213,7 @@ void *cuda_route_bound(const char *name, uintptr_t caller) {
     struct binding binding = {.generation = generation, .caller = caller, .name = name};
     if (likely(find_binding(&binding))) return binding.real;
     binding.real = look_for(name, caller);
-    if (binding.real) remember(&binding);
+    if (binding.real) cuda_route_remember(&binding);
     return binding.real;
 }
 

@@ -132,7 +132,7 @@ static uint16_t needed_in(const struct tree *self, const char *needed) {
 
 static bool has_seen(const struct tree *self, uint16_t index) { return self->seen[index / 64] >> index % 64 & 1; }
 
-static void enter(struct tree *self, uint16_t index) {
+static void cuda_scope_enter(struct tree *self, uint16_t index) {
     if (index >= OBJECTS_MOST || has_seen(self, index)) return;
     self->seen[index / 64] |= (uint64_t)1 << index % 64;
     self->queue[self->count++] = index;
@@ -144,7 +144,8 @@ static void look_through(struct tree *self) {
         const struct link_map *object = object_in(self, self->queue[self->next++]);
         self->found = symbol_in(object, self->name);
         const char *needed;
-        for (uint32_t i = 0; (needed = text_at(object, DT_NEEDED, i)); i++) enter(self, needed_in(self, needed));
+        for (uint32_t i = 0; (needed = text_at(object, DT_NEEDED, i)); i++)
+            cuda_scope_enter(self, needed_in(self, needed));
     }
 }
 
@@ -163,7 +164,7 @@ static void enter_dependents(struct tree *self) {
         uint16_t index = 0;
         before = self->count;
         for (const struct link_map *object = self->first; object && index < OBJECTS_MOST; object = object->l_next)
-            if (!has_seen(self, index++) && needs_any(self, object)) enter(self, (uint16_t)(index - 1));
+            if (!has_seen(self, index++) && needs_any(self, object)) cuda_scope_enter(self, (uint16_t)(index - 1));
     }
 }
 
@@ -178,10 +179,10 @@ static void look_around(const struct link_map *first, void *context) {
     struct tree own = {.name = wanted->name, .first = first}, around = own;
     uint16_t index = 0;
     for (const struct link_map *object = first; object && object != wanted->caller; object = object->l_next) index++;
-    enter(&own, index);
+    cuda_scope_enter(&own, index);
     look_through(&own);
     if (!own.found) {
-        enter(&around, index);
+        cuda_scope_enter(&around, index);
         enter_dependents(&around);
         look_through(&around);
     }

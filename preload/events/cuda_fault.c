@@ -97,7 +97,7 @@ static void add_stowed(const struct vram_stowed *block, void *context) {
 
 static uint32_t tagged(uint32_t site, uint32_t tag) { return site && tag ? site_tagged(site, tag) : site; }
 
-static void record(struct snap_misuse *what, uint32_t made, uint32_t made_tag, uint32_t by, uint32_t now) {
+static void cuda_fault_record(struct snap_misuse *what, uint32_t made, uint32_t made_tag, uint32_t by, uint32_t now) {
     const uint32_t sites[SNAP_MISUSE_SITES] = {
         [SNAP_MISUSE_ALLOCATED] = tagged(made, made_tag), [SNAP_MISUSE_FREED_FIRST] = by, [SNAP_MISUSE_NOW] = now};
     what->call = SNAP_MISUSE_END;
@@ -115,7 +115,7 @@ static void record_stowed(const struct vram_stowed *block, uint32_t now) {
     struct snap_misuse what = {
         .kind = SNAP_MISUSE_STOWED_FAULT, .address = block->at, .size = block->asked, .time_ns = block->ns};
     if (cuda_blocks_find(CUDA_ADDRESS, block->at, &known)) made = cuda_counts_at(known.count);
-    record(&what, made.site, made.tag, 0, now);
+    cuda_fault_record(&what, made.site, made.tag, 0, now);
 }
 
 /* Records the blocks that were freed last, the latest first. Returns their number. */
@@ -127,7 +127,7 @@ static uint32_t record_freed(uint32_t now) {
         if (!read_freed(number - 1, &one)) continue;
         struct snap_misuse what = {
             .kind = SNAP_MISUSE_FREED_FAULT, .address = one.address, .size = one.size, .time_ns = one.ns};
-        record(&what, one.made, one.made_tag, one.by, now);
+        cuda_fault_record(&what, one.made, one.made_tag, one.by, now);
         count++;
     }
     return count;

@@ -21,7 +21,7 @@ static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
 static uint64_t taken_ns;
 static uint32_t taken;
 
-static void note(const struct cuda_target *target, enum snap_cuda_kind kind, uint64_t bytes) {
+static void cuda_oom_note(const struct cuda_target *target, enum snap_cuda_kind kind, uint64_t bytes) {
     struct snap_cuda *head = cuda_counts_head();
     os_store(&head->refused_bytes, bytes);
     os_store(&head->refused_live, (uint64_t)__atomic_load_n(&head->live, __ATOMIC_RELAXED));
@@ -58,7 +58,7 @@ static void take_snapshot(void) {
 }
 
 void cuda_oom_refused(const struct cuda_target *target, enum snap_cuda_kind kind, uint64_t bytes) {
-    note(target, kind, bytes);
+    cuda_oom_note(target, kind, bytes);
     cuda_device_sample(target, true);
     if (is_error(kind, bytes) && !__atomic_load_n(&cuda_counts_head()->captures, __ATOMIC_RELAXED) && is_due())
         take_snapshot();

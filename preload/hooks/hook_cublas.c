@@ -13,7 +13,7 @@
 
 enum { NOT_INITIALIZED = 1 /* CUBLAS_STATUS_NOT_INITIALIZED */ };
 
-static void keep(const void *workspace) {
+static void hook_cublas_keep(const void *workspace) {
     if (serve_wanted && workspace) vram_refusal_note((uintptr_t)workspace, VRAM_REFUSAL_WORKSPACE);
 }
 
@@ -25,7 +25,7 @@ HOOK int cublasSetWorkspace_v2(void *handle, void *workspace, size_t bytes) {
     static const char name[] = "cublasSetWorkspace_v2";
     typedef int function(void *, void *, size_t);
     function *call = (function *)real(name, __builtin_return_address(0));
-    keep(workspace);
+    hook_cublas_keep(workspace);
     return call ? call(handle, workspace, bytes) : NOT_INITIALIZED;
 }
 
@@ -39,7 +39,7 @@ HOOK int cublasLtMatmul(PRODUCT) {
     static const char name[] = "cublasLtMatmul";
     typedef int function(PRODUCT);
     function *call = (function *)real(name, __builtin_return_address(0));
-    keep(workspace);
+    hook_cublas_keep(workspace);
     return call ? call(light, operation, alpha, a, layout_a, b, layout_b, beta, c, layout_c, d, layout_d, algorithm,
                        workspace, bytes, stream)
                 : NOT_INITIALIZED;

@@ -29,7 +29,7 @@ static __thread struct caller outermost __attribute__((tls_model("initial-exec")
 static bool is_within(uintptr_t slot) { return unlikely(outermost.slot) && !stack_has_left_call(&outermost, slot); }
 
 /* Returns the function to call; NULL: the process has no such function. */
-static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t slot, struct caller caller) {
+static void *hook_cuda_begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t slot, struct caller caller) {
     int error = errno;
     void *real = cuda_route_real(entry, slot, caller.address);
     call->caller = caller;
@@ -48,7 +48,7 @@ static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t sl
     return real;
 }
 
-static int end(struct cuda_call *call, enum cuda_entry_id entry, int result) {
+static int hook_cuda_end(struct cuda_call *call, enum cuda_entry_id entry, int result) {
     if (call->outer) {
         if (result) cuda_events_stays(call);
         if (unlikely(result == CUDA_ILLEGAL_ADDRESS)) cuda_fault_seen(call, cuda_entries[entry].name);
@@ -150,15 +150,15 @@ static int runtime_version(void) {
 #define BODY(name, slot, parameters, arguments, before, after, always)                                                 \
     {                                                                                                                  \
         struct cuda_call call;                                                                                         \
-        void *real = begin(&call, CUDA_ENTRY_##name, slot, CALLER);                                                    \
-        if (unlikely(!real)) return end(&call, CUDA_ENTRY_##name, CUDA_NO_SUCH_SYMBOL);                                \
+        void *real = hook_cuda_begin(&call, CUDA_ENTRY_##name, slot, CALLER);                                          \
+        if (unlikely(!real)) return hook_cuda_end(&call, CUDA_ENTRY_##name, CUDA_NO_SUCH_SYMBOL);                      \
         int error = errno;                                                                                             \
         if (likely(call.outer)) before;                                                                                \
         errno = error;                                                                                                 \
         int result = unlikely(call.impossible) ? CUDA_OUT_OF_MEMORY : ((int(*) parameters)real)arguments;              \
         error = errno;                                                                                                 \
         if (likely(!result) && (always || call.outer)) after;                                                          \
-        end(&call, CUDA_ENTRY_##name, result);                                                                         \
+        hook_cuda_end(&call, CUDA_ENTRY_##name, result);                                                               \
         errno = error;                                                                                                 \
         return result;                                                                                                 \
     }

@@ -128,7 +128,7 @@ static int hook_files_note(int fd, enum snap_origin_kind kind, struct caller cal
 #define OPENS(kind, name, parameters, arguments)                                                                       \
     int hook_##name parameters { return hook_files_note(HOOK_NEXT(name) arguments, SNAP_ORIGIN_##kind, CALLER); }
 
-static int asked(long result) {
+static int hook_files_asked(long result) {
     if (result < 0) errno = (int)-result;
     return result < 0 ? -1 : (int)result;
 }
@@ -136,7 +136,8 @@ static int asked(long result) {
 /* Over an older glibc without this function, a program that finds ours by dlsym gets the system call. */
 #define OPENS_SINCE_2_36(kind, name, parameters, ...)                                                                  \
     int hook_##name parameters {                                                                                       \
-        int opened = HOOK_NEXT(name) ? HOOK_NEXT(name)(__VA_ARGS__) : asked(os_call(SYS_##name, __VA_ARGS__));         \
+        int opened =                                                                                                   \
+            HOOK_NEXT(name) ? HOOK_NEXT(name)(__VA_ARGS__) : hook_files_asked(os_call(SYS_##name, __VA_ARGS__));       \
         return hook_files_note(opened, SNAP_ORIGIN_##kind, CALLER);                                                    \
     }
 

@@ -21,7 +21,7 @@
 #define HOOK __attribute__((visibility("default")))
 
 /* Mappings of CUDA's driver do not count: they are addresses of devices, or pinned memory that is counted as CUDA's. */
-static bool counts(struct caller caller) {
+static bool hook_map_counts(struct caller caller) {
     return process_tracked() && !next_is_allocator_code(caller.address) && !cuda_route_is_driver(caller.address);
 }
 
@@ -57,7 +57,7 @@ static void *hook_map_map(void *hint, size_t length, int protection, int flags, 
     if (over && p != MAP_FAILED) stow_note_unmap((uintptr_t)hint, length);
     stow_pass_end(pass);
     if (flags & MAP_FIXED) stack_note_unmapping();
-    if (p != MAP_FAILED && counts(caller))
+    if (p != MAP_FAILED && hook_map_counts(caller))
         mappings_add((uintptr_t)p, length, hook_map_kind_of(protection, flags), (flags & MAP_TYPE) != MAP_PRIVATE,
                      site_of_new(caller));
     return p;
@@ -71,7 +71,7 @@ HOOK void *mmap64(void *hint, size_t length, int protection, int flags, int fd, 
     return hook_map_map(hint, length, protection, flags, fd, offset, CALLER);
 }
 
-static int unmap(void *start, size_t length) {
+static int hook_map_unmap(void *start, size_t length) {
     struct stow_unmapped unmapped = {0};
     uint32_t pass = stow_pass_begin();
     if (stow_pass_watched(pass) && is_range(start, length)) stow_note_unmapping((uintptr_t)start, length, &unmapped);
@@ -84,9 +84,9 @@ static int unmap(void *start, size_t length) {
 }
 
 HOOK int munmap(void *start, size_t length) {
-    if (!counts(CALLER) || !is_range(start, length)) return unmap(start, length);
+    if (!hook_map_counts(CALLER) || !is_range(start, length)) return hook_map_unmap(start, length);
     uint32_t ticket = mappings_take((uintptr_t)start, os_round_up(length, OS_PAGE));
-    int result = unmap(start, length);
+    int result = hook_map_unmap(start, length);
     if (result)
         mappings_restore(ticket);
     else
@@ -129,7 +129,7 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
         hint = va_arg(list, void *);
         va_end(list);
     }
-    if (!counts(CALLER) || (old_length && !is_range(old, old_length)))
+    if (!hook_map_counts(CALLER) || (old_length && !is_range(old, old_length)))
         return remap(old, old_length, length, flags, hint);
     if (!old_length || flags & MREMAP_DONTUNMAP) return remap_keeping_old(old, old_length, length, flags, hint, CALLER);
     uint32_t ticket = mappings_take((uintptr_t)old, os_round_up(old_length, OS_PAGE));
@@ -157,7 +157,7 @@ HOOK int madvise(void *start, size_t length, int advice) {
     if (stow_pass_watched(pass)) prepare_advice(start, length, advice);
     int result = NEXT(madvise)(start, length, advice);
     stow_pass_end(pass);
-    if (!result && counts(CALLER)) mappings_advise((uintptr_t)start, length, advice);
+    if (!result && hook_map_counts(CALLER)) mappings_advise((uintptr_t)start, length, advice);
     return result;
 }
 
@@ -167,7 +167,7 @@ HOOK int mprotect(void *start, size_t length, int protection) {
     int result = NEXT(mprotect)(start, length, protection);
     stow_pass_end(pass);
     if (!(protection & PROT_READ)) stack_note_unmapping();
-    if (!result && counts(CALLER)) mappings_protect((uintptr_t)start, length, protection != PROT_NONE);
+    if (!result && hook_map_counts(CALLER)) mappings_protect((uintptr_t)start, length, protection != PROT_NONE);
     return result;
 }
 
@@ -203,7 +203,7 @@ HOOK int pkey_mprotect(void *start, size_t length, int protection, int key) {
         result = NEXT(pkey_mprotect)(start, length, protection, key);
     stow_pass_end(pass);
     if (!(protection & PROT_READ)) stack_note_unmapping();
-    if (!result && counts(CALLER)) mappings_protect((uintptr_t)start, length, protection != PROT_NONE);
+    if (!result && hook_map_counts(CALLER)) mappings_protect((uintptr_t)start, length, protection != PROT_NONE);
     return result;
 }
 
@@ -228,7 +228,7 @@ static void note_break(uintptr_t before, uintptr_t after, struct caller caller) 
 /* Only the program's own calls come here: glibc's malloc uses an internal function. */
 void *hook_sbrk(intptr_t change) {
     void *before = HOOK_NEXT(sbrk)(change);
-    if (before != (void *)-1 && change && counts(CALLER))
+    if (before != (void *)-1 && change && hook_map_counts(CALLER))
         note_break((uintptr_t)before, (uintptr_t)before + (uintptr_t)change, CALLER);
     return before;
 }
@@ -236,7 +236,7 @@ void *hook_sbrk(intptr_t change) {
 int hook_brk(void *address) {
     void *before = HOOK_NEXT(sbrk)(0);
     int result = HOOK_NEXT(brk)(address);
-    if (!result && counts(CALLER)) note_break((uintptr_t)before, (uintptr_t)address, CALLER);
+    if (!result && hook_map_counts(CALLER)) note_break((uintptr_t)before, (uintptr_t)address, CALLER);
     return result;
 }
 

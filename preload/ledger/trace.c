@@ -24,7 +24,7 @@ static void trace_put(uint64_t position, const void *from, size_t length) {
     memcpy(trace_bytes_of(trace.ring), (const char *)from + first, length - first);
 }
 
-static void get(uint64_t position, void *to, size_t length) {
+static void trace_get(uint64_t position, void *to, size_t length) {
     size_t offset = position % TRACE_SIZE, first = TRACE_SIZE - offset < length ? TRACE_SIZE - offset : length;
     memcpy(to, trace_bytes_of(trace.ring) + offset, first);
     memcpy((char *)to + first, trace_bytes_of(trace.ring), length - first);
@@ -37,7 +37,7 @@ static uint64_t trace_size_of(uint32_t length) { return os_round_up(sizeof(struc
 static bool head_at(uint64_t position, struct snap_line *head) {
     uint64_t left = os_load(&trace.ring->end) - position;
     if (left < sizeof *head || left > TRACE_SIZE) return false;
-    get(position, head, sizeof *head);
+    trace_get(position, head, sizeof *head);
     return head->length && head->length <= SNAP_LINE_MOST && trace_size_of(head->length) <= left;
 }
 
@@ -140,7 +140,7 @@ static size_t read_locked(uint64_t *position, char *to, uint64_t *number) {
     uint64_t start = os_load(&trace.ring->start), end = os_load(&trace.ring->end);
     if (*position < start) *position = start;
     if (*position >= end || !head_at(*position, &head)) return 0;
-    get(*position + sizeof head, to, head.length);
+    trace_get(*position + sizeof head, to, head.length);
     if (head.check != snap_line_check(head.number, to, head.length)) return 0;
     *position += trace_size_of(head.length);
     *number = head.number;

@@ -26,7 +26,7 @@ struct words {
     int count;
 };
 
-static void put(struct words *self, const char *text) {
+static void left_origins_put(struct words *self, const char *text) {
     os_copy(self->to, self->capacity, text);
     size_t length = strlen(self->to);
     self->to += length;
@@ -36,7 +36,7 @@ static void put(struct words *self, const char *text) {
 static void put_hex(struct words *self, uint64_t number) {
     char text[17], *at = text + 16;
     for (*at = 0; number || at == text + 16; number >>= 4) *--at = "0123456789abcdef"[number & 15];
-    put(self, at);
+    left_origins_put(self, at);
 }
 
 /* The last names of a path. The folder's name is included, because many packages have a file __init__.py. */
@@ -55,21 +55,21 @@ static void put_python(struct words *self, const struct snap_frame *frame) {
     const char *file = code ? ledger_text(code->file) : "<frozen";
     char line[24];
     if (strncmp(file, "<frozen", 7) == 0) return;
-    put(self, self->count++ ? ", " : "");
-    put(self, ledger_text(code->name));
-    put(self, " ");
-    put(self, tail(file, 2));
-    put(self, ":");
+    left_origins_put(self, self->count++ ? ", " : "");
+    left_origins_put(self, ledger_text(code->name));
+    left_origins_put(self, " ");
+    left_origins_put(self, tail(file, 2));
+    left_origins_put(self, ":");
     os_decimal(line, frame->line);
-    put(self, line);
+    left_origins_put(self, line);
 }
 
 /* "libssl.so.3+0x1234": the address in the file, which addr2line takes. */
 static void put_native(struct words *self, const struct snap_frame *frame) {
     const struct snap_module *module = module_record(frame->module);
-    put(self, self->count++ ? ", " : "");
-    put(self, module ? tail(ledger_text(module->path), 1) : "?");
-    put(self, "+0x");
+    left_origins_put(self, self->count++ ? ", " : "");
+    left_origins_put(self, module ? tail(ledger_text(module->path), 1) : "?");
+    left_origins_put(self, "+0x");
     put_hex(self, frame->address - (module ? module->bias : 0));
 }
 

@@ -133,7 +133,7 @@ static bool is_kept_by_cache(uintptr_t raw, uintptr_t known) {
 
 /* Returns the pointer that makes the allocator report the fault. glibc is asked only about chunks of its own. Another
  * allocator is asked about everything that came from it. */
-static void *asked(uintptr_t raw, uintptr_t known) {
+static void *misuse_asked(uintptr_t raw, uintptr_t known) {
     uint64_t word;
     bool chunk = next_is_glibc && word_at(raw - WORD, known, &word) && is_size(word) && !heaps_have((void *)raw);
     return next_found == NEXT_FOREIGN || chunk ? (void *)raw : NULL;
@@ -147,7 +147,7 @@ static uint32_t own_generation(void) { return header_generation(tracked_mark); }
 static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
     uintptr_t front = mark & HEADER_MAPPED ? p : raw;
     if (gone_is_unmapped((void *)p) && next_found != NEXT_MIMALLOC) return (void *)front;
-    return mark & HEADER_MAPPED ? NULL : asked(raw, 0);
+    return mark & HEADER_MAPPED ? NULL : misuse_asked(raw, 0);
 }
 
 /* A block that is gone. Another block may be in its place by now. If it was a mapping, nothing may be left of it, not
@@ -178,7 +178,7 @@ static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
 }
 
 static struct misuse freed(uintptr_t p, uintptr_t raw, uint64_t size, uint32_t site) {
-    struct misuse found = {SNAP_MISUSE_FREED, false, asked(raw, p - BEFORE), size, site, 0};
+    struct misuse found = {SNAP_MISUSE_FREED, false, misuse_asked(raw, p - BEFORE), size, site, 0};
     if (gone_has((void *)p))
         found.freed = gone_at(p)->caller;
     else
@@ -210,7 +210,9 @@ static struct misuse of_marked(uintptr_t p, struct header header) {
 
 /* --- overwritten headers --- */
 
-static bool fits(uint64_t size, uint64_t usable) { return size <= usable - BEFORE && usable - BEFORE - size <= SLACK; }
+static bool misuse_fits(uint64_t size, uint64_t usable) {
+    return size <= usable - BEFORE && usable - BEFORE - size <= SLACK;
+}
 
 static bool is_site(uint32_t site) { return site && site < 1u << HEADER_SITE_BITS; }
 
@@ -235,7 +237,7 @@ static uint32_t sealed_size(const struct header *header) { return header->seal -
 /* Whether the seal yields a size that fits the chunk. Then only the word in front of the block is damaged. */
 static bool knows_size(const struct header *header, uint64_t usable) {
     uint32_t size = sealed_size(header);
-    return is_site(header->site) && size < SNAP_LARGE_BYTES && fits(size, usable);
+    return is_site(header->site) && size < SNAP_LARGE_BYTES && misuse_fits(size, usable);
 }
 
 static struct misuse of_damaged_size(const struct header *header, uint64_t usable) {
@@ -257,7 +259,7 @@ static struct misuse of_damaged(uintptr_t p, const struct header *header) {
     bool sealed = sum || knows_size(header, usable), other = is_size(header->size) && !sealed;
     if (other && usable_at(p, p - BEFORE)) return (struct misuse){0};
     bool some = header->size || is_site(header->site) || sum;
-    if (some && fits(header->size, usable)) return of_damaged_sum(p - BEFORE, header);
+    if (some && misuse_fits(header->size, usable)) return of_damaged_sum(p - BEFORE, header);
     return other ? (struct misuse){0} : of_damaged_size(header, usable);
 }
 

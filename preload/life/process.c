@@ -193,7 +193,7 @@ static void append_decimal(char *to, size_t capacity, uint64_t n) {
     append(to, capacity, digits);
 }
 
-static void expand(char *to, size_t capacity, uint32_t generation) {
+static void process_expand(char *to, size_t capacity, uint32_t generation) {
     to[0] = 0;
     for (const char *at = wish.out; *at; at++) {
         char plain[2] = {*at, 0};
@@ -303,7 +303,7 @@ static bool begin_ledger(uint64_t inherited) {
     memcpy(identity.run_id, wish.run_id, sizeof identity.run_id);
     /* With %x in the template, every image of this pid has its own name. */
     bool numbered = strstr(wish.out, "%x") != NULL;
-    do expand(path, sizeof path, identity.exec_generation);
+    do process_expand(path, sizeof path, identity.exec_generation);
     while (numbered && ledger_file_made_by_us(path) && ++identity.exec_generation < 1000);
     if (!path[0]) identity.path = NULL;
     return ledger_begin(&identity);

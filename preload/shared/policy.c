@@ -8,7 +8,7 @@ struct verdict {
     uint32_t policy, action, why;
 };
 
-static struct verdict keep(uint32_t policy, uint32_t why) { return (struct verdict){policy, MEMSTOW_KEEP, why}; }
+static struct verdict policy_keep(uint32_t policy, uint32_t why) { return (struct verdict){policy, MEMSTOW_KEEP, why}; }
 
 /* An unknown policy counts as keep, which does nothing. */
 static uint32_t known_policy(uint32_t policy) {
@@ -46,7 +46,7 @@ static struct verdict verdict_kept(const struct owner_state *owner, const struct
     bool taken = question->reason == MEMSTOW_PRESSURE && question->take_kept && !owner->scope_open &&
                  can_move(owner, question) && left_to_move(owner, question);
     if (taken) return (struct verdict){MEMSTOW_KEEP, MEMSTOW_STOW, MEMSTOW_WHY_PRESSURE};
-    return keep(MEMSTOW_KEEP, owner->policy == MEMSTOW_KEEP ? MEMSTOW_WHY_POLICY : MEMSTOW_WHY_NOTHING_SAID);
+    return policy_keep(MEMSTOW_KEEP, owner->policy == MEMSTOW_KEEP ? MEMSTOW_WHY_POLICY : MEMSTOW_WHY_NOTHING_SAID);
 }
 
 /* In a rescue only memory that leaves the device helps, and only idle owners can move. An owner that is to be freed is
@@ -55,21 +55,23 @@ static struct verdict verdict_in_rescue(const struct owner_state *owner, const s
     uint32_t policy = known_policy(owner->policy);
     bool movable = owner->idle && !owner->scope_open && left_to_move(owner, question);
     if (policy == MEMSTOW_KEEP && !(question->take_kept && movable)) return verdict_kept(owner, question);
-    if (owner->scope_open) return keep(policy, MEMSTOW_WHY_IN_USE);
-    if (!owner->idle || !owner->device_bytes) return keep(policy, MEMSTOW_WHY_CANNOT);
+    if (owner->scope_open) return policy_keep(policy, MEMSTOW_WHY_IN_USE);
+    if (!owner->idle || !owner->device_bytes) return policy_keep(policy, MEMSTOW_WHY_CANNOT);
     return (struct verdict){policy, MEMSTOW_STOW, policy == MEMSTOW_STOW ? MEMSTOW_WHY_POLICY : POLICY_WHY_RESCUE};
 }
 
 static struct verdict verdict_of(const struct owner_state *owner, const struct policy_question *question) {
     uint32_t policy = known_policy(owner->policy);
-    if (owner->retired) return keep(policy, MEMSTOW_WHY_RETIRED);
-    if (!bytes_of(owner)) return keep(policy, MEMSTOW_WHY_EMPTY);
+    if (owner->retired) return policy_keep(policy, MEMSTOW_WHY_RETIRED);
+    if (!bytes_of(owner)) return policy_keep(policy, MEMSTOW_WHY_EMPTY);
     if (question->reason == POLICY_RESCUE) return verdict_in_rescue(owner, question);
     if (policy == MEMSTOW_KEEP) return verdict_kept(owner, question);
-    if (owner->scope_open) return keep(policy, MEMSTOW_WHY_IN_USE);
-    if (question->reason == MEMSTOW_IDLE && used_lately(owner, question)) return keep(policy, MEMSTOW_WHY_RECENT);
+    if (owner->scope_open) return policy_keep(policy, MEMSTOW_WHY_IN_USE);
+    if (question->reason == MEMSTOW_IDLE && used_lately(owner, question))
+        return policy_keep(policy, MEMSTOW_WHY_RECENT);
     bool in_vain = question->reason == MEMSTOW_PRESSURE && !owner->live_bytes; /* pressure is about host memory only */
-    if (in_vain || (policy == MEMSTOW_STOW && !can_move(owner, question))) return keep(policy, MEMSTOW_WHY_CANNOT);
+    if (in_vain || (policy == MEMSTOW_STOW && !can_move(owner, question)))
+        return policy_keep(policy, MEMSTOW_WHY_CANNOT);
     return (struct verdict){policy, policy, MEMSTOW_WHY_POLICY};
 }
 
@@ -80,7 +82,7 @@ static bool is_listed(const struct owner_state *owner) {
 
 /* --- order --- */
 
-static int rank(const struct owner_state *owner, const struct policy_question *question) {
+static int policy_rank(const struct owner_state *owner, const struct policy_question *question) {
     if (owner->retired) return 4;
     struct verdict verdict = verdict_of(owner, question);
     if (verdict.action == MEMSTOW_KEEP) return 3;
@@ -92,7 +94,7 @@ static int compare(uint64_t a, uint64_t b) { return a < b ? -1 : a > b; }
 
 static bool comes_before(const struct owner_state *a, const struct owner_state *b,
                          const struct policy_question *question) {
-    int order = rank(a, question) - rank(b, question);
+    int order = policy_rank(a, question) - policy_rank(b, question);
     if (!order && a->retired) order = compare(bytes_of(b), bytes_of(a));
     if (!order) order = (a->priority > b->priority) - (a->priority < b->priority);
     if (!order) order = compare(a->last_use_ns, b->last_use_ns);
@@ -124,7 +126,7 @@ uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct 
         if (owners[i].retired && retired++ == POLICY_RETIRED_MOST) break;
         struct verdict verdict = verdict_of(&owners[i], question);
         if (bounded && !needed && verdict.action != MEMSTOW_KEEP)
-            verdict = keep(verdict.policy, MEMSTOW_WHY_NOT_NEEDED);
+            verdict = policy_keep(verdict.policy, MEMSTOW_WHY_NOT_NEEDED);
         uint64_t gain = bounded ? gain_of(&owners[i], verdict.action, question) : 0;
         needed -= gain < needed ? gain : needed;
         out[decisions++] = (struct memstow_decision){.owner = owners[i].id,

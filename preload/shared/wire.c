@@ -27,7 +27,7 @@ size_t wire_put(uint8_t to[WIRE_MOST], const struct wire_message *message) {
     return sizeof head + text;
 }
 
-static int get(struct wire_message *out, const uint8_t *bytes, size_t length) {
+static int wire_get(struct wire_message *out, const uint8_t *bytes, size_t length) {
     struct wire_head head;
     if (length < sizeof head || length > WIRE_MOST) return -EPROTO;
     memcpy(&head, bytes, sizeof head);
@@ -41,7 +41,7 @@ static int get(struct wire_message *out, const uint8_t *bytes, size_t length) {
 }
 
 int wire_get_request(struct wire_message *out, const uint8_t *bytes, size_t length) {
-    int result = get(out, bytes, length);
+    int result = wire_get(out, bytes, length);
     if (result < 0) return result;
     bool of_owner = out->type >= WIRE_STOW && out->type <= WIRE_RELEASE;
     if (out->type == WIRE_END) return out->number == WIRE_STOW || out->number == WIRE_RESTORE ? 0 : -EPROTO;
@@ -50,7 +50,7 @@ int wire_get_request(struct wire_message *out, const uint8_t *bytes, size_t leng
 }
 
 int wire_get_answer(struct wire_message *out, const uint8_t *bytes, size_t length) {
-    int result = get(out, bytes, length);
+    int result = wire_get(out, bytes, length);
     if (result < 0) return result;
     return out->type >= WIRE_WAITING && out->type <= WIRE_DONE ? 0 : -EPROTO;
 }

@@ -73,7 +73,7 @@ static void read_numbers(const char *at, uint64_t fields[STAT_FIELDS + 1]) {
 }
 
 /* A process may run although its main thread has ended. */
-static bool parse(struct process *out, char *text) {
+static bool shutdown_kin_parse(struct process *out, char *text) {
     uint64_t fields[STAT_FIELDS + 1] = {0};
     char *name = strchr(text, '('), *end = strrchr(text, ')');
     if (!name || !end || end < name || strlen(end) < 4) return false;
@@ -100,7 +100,7 @@ static bool read_process(struct process *out, uint32_t pid) {
     os_close(fd);
     text[got > 0 ? got : 0] = 0;
     *out = (struct process){.pid = pid};
-    return parse(out, text);
+    return shutdown_kin_parse(out, text);
 }
 
 bool shutdown_kin_of(uint32_t pid, struct kin *kin, bool *ended) {
@@ -277,7 +277,7 @@ static bool is_started_by_kin(struct table *table, const struct process *process
 }
 
 /* Finds out whether a process is kin, and by which bond. If it is, processes that name it may be kin, too. */
-static void judge(struct table *table, struct process *process) {
+static void shutdown_kin_judge(struct table *table, struct process *process) {
     if (!process->link && process->start_ticks >= table->self.start_ticks) {
         if (is_started_by_kin(table, process))
             process->link = KIN_STARTED;
@@ -291,7 +291,7 @@ static void judge(struct table *table, struct process *process) {
 static void judge_named(struct table *table, const struct process *process) {
     for (int bond = 0; bond < BONDS; bond++)
         for (uint32_t at = process->first[bond]; at; at = table->list[at - 1].next[bond])
-            judge(table, &table->list[at - 1]);
+            shutdown_kin_judge(table, &table->list[at - 1]);
 }
 
 /* Judges each process once, and again for each of its bonds at most. */
@@ -299,7 +299,7 @@ static void link_more(struct table *table) {
     table->waiting_count = 0;
     for (uint32_t i = 0; i < table->count; i++)
         if (table->list[i].link) table->waiting[table->waiting_count++] = i;
-    for (uint32_t i = 0; i < table->count; i++) judge(table, &table->list[i]);
+    for (uint32_t i = 0; i < table->count; i++) shutdown_kin_judge(table, &table->list[i]);
     for (uint32_t i = 0; i < table->waiting_count; i++) judge_named(table, &table->list[table->waiting[i]]);
 }
 
@@ -335,7 +335,7 @@ static void link_all(struct table *table, const struct shutdown_seed *seeds, uin
 /* --- a look --- */
 
 /* A full list starts again, with the processes that still run. */
-static void note(struct table *table) {
+static void shutdown_kin_note(struct table *table) {
     if (__atomic_exchange_n(&noting, 1, __ATOMIC_ACQUIRE)) return;
     if (known_count == KNOWN_MOST) __atomic_store_n(&known_count, 0, __ATOMIC_RELEASE);
     take_known(table);
@@ -356,7 +356,7 @@ int shutdown_kin_look(const struct shutdown_seed *seeds, uint32_t count,
     table->self.link = KIN_SEED;
     if (can_be_told) os_each_name("/proc", take_process, table);
     if (can_be_told) link_all(table, seeds, count);
-    note(table);
+    shutdown_kin_note(table);
     for (uint32_t i = 0; visit && i < table->count; i++) {
         const struct process *process = &table->list[i];
         struct shutdown_relative relative = {

@@ -124,7 +124,9 @@ struct end {
     int64_t killed;
 };
 
-static int hold(const struct child *child) { return os_hold_process(child->pid, child->start_ticks); }
+static int shutdown_processes_hold(const struct child *child) {
+    return os_hold_process(child->pid, child->start_ticks);
+}
 
 static bool leads_group(const struct child *child) {
     return os_call(SYS_getpgid, child->pid) == (long)child->pid && os_call(SYS_getpgid, 0) != (long)child->pid &&
@@ -225,7 +227,7 @@ static bool group_lives(const struct end *self, const struct held *held) {
 }
 
 /* Signals the group as a whole if all of it is to end: then a process that is being forked gets the signal, too. */
-static void send(const struct end *self, const struct held *held, int number) {
+static void shutdown_processes_send(const struct end *self, const struct held *held, int number) {
     bool whole = !self->survivor_count || !look_at_members(self, held, 0).some_kept;
     if (whole && signal_group(held, number) && leads_group(&held->child)) return;
     if (!whole) look_at_members(self, held, number);
@@ -259,7 +261,7 @@ static void leave_kept(struct end *self) {
 /* Opens a process with its group. An ended leader's pid still identifies its group until somebody has waited for the
  * leader. */
 static int hold_with_group(const struct end *self, struct held *held) {
-    held->fd = hold(&held->child);
+    held->fd = shutdown_processes_hold(&held->child);
     held->ended = held->fd >= 0 && os_has_ended(held->fd);
     if (!held->ended || group_lives(self, held)) return held->fd;
     os_close(held->fd);
@@ -272,7 +274,7 @@ static void begin_end(struct end *self) {
         struct held *held = &self->held[i];
         held->fd = hold_with_group(self, held);
         if (held->fd < 0 && held->fd != -ESRCH) shutdown_log_step("process", held->child.name, held->fd, 0);
-        if (held->fd >= 0 && self->patience_ns) send(self, held, SIGTERM);
+        if (held->fd >= 0 && self->patience_ns) shutdown_processes_send(self, held, SIGTERM);
     }
 }
 
@@ -321,7 +323,7 @@ static void kill_rest(struct end *self) {
         struct held *held = &self->held[i];
         if (held->fd < 0) continue;
         bool whole = held->ended && !group_lives(self, held);
-        if (!whole) send(self, held, SIGKILL);
+        if (!whole) shutdown_processes_send(self, held, SIGKILL);
         self->killed += !whole;
         log_end(self, &held->child, !held->ended ? "SIGKILL" : whole ? "SIGTERM" : "SIGTERM, its group SIGKILL");
     }
@@ -354,7 +356,7 @@ int64_t shutdown_processes_end(uint64_t patience_ns) {
 }
 
 static bool has_ended(const struct child *child) {
-    int fd = hold(child);
+    int fd = shutdown_processes_hold(child);
     bool ended = fd == -ESRCH || (fd >= 0 && os_has_ended(fd));
     if (fd >= 0) os_close(fd);
     return ended;

@@ -49,7 +49,7 @@ struct cursor {
     uint8_t why;       /* the first thing that went wrong; after it nothing is left to read */
 };
 
-static void fail(struct cursor *c, enum cfi_why why) {
+static void cfi_fail(struct cursor *c, enum cfi_why why) {
     if (c->why == CFI_KNOWN) c->why = (uint8_t)why;
     c->at = c->end;
 }
@@ -57,7 +57,7 @@ static void fail(struct cursor *c, enum cfi_why why) {
 __attribute__((always_inline)) static inline uint64_t take(struct cursor *c, unsigned bytes) {
     uint64_t value = 0;
     if (unlikely(c->end - c->at < bytes)) {
-        fail(c, CFI_MALFORMED);
+        cfi_fail(c, CFI_MALFORMED);
         return 0;
     }
     __builtin_memcpy(&value, (const void *)c->at, bytes);
@@ -70,9 +70,9 @@ static inline int64_t take_signed(struct cursor *c, unsigned bytes) {
     return (int64_t)(take(c, bytes) << unused) >> unused;
 }
 
-static void skip(struct cursor *c, uint64_t bytes) {
+static void cfi_skip(struct cursor *c, uint64_t bytes) {
     if (c->end - c->at < bytes)
-        fail(c, CFI_MALFORMED);
+        cfi_fail(c, CFI_MALFORMED);
     else
         c->at += bytes;
 }
@@ -83,7 +83,7 @@ static inline uint64_t take_leb(struct cursor *c, bool is_signed) {
     unsigned shift = 0;
     do {
         if (shift == 70) {
-            fail(c, CFI_MALFORMED);
+            cfi_fail(c, CFI_MALFORMED);
             return 0;
         }
         byte = take(c, 1);
@@ -100,7 +100,7 @@ static int64_t take_sleb(struct cursor *c) { return (int64_t)take_leb(c, true); 
 /* Takes the next `length` bytes as a cursor of their own. */
 static struct cursor take_block(struct cursor *c, uint64_t length) {
     struct cursor block = {.at = c->at, .why = c->why};
-    skip(c, length);
+    cfi_skip(c, length);
     block.end = c->why ? block.at : c->at;
     return block;
 }
@@ -124,7 +124,7 @@ static uint64_t take_format(struct cursor *c, unsigned format) {
     case DW_EH_PE_sdata4:
         return (uint64_t)take_signed(c, 4);
     default:
-        fail(c, CFI_FORMAT);
+        cfi_fail(c, CFI_FORMAT);
         return 0;
     }
 }
@@ -141,7 +141,7 @@ static uint64_t take_address(struct cursor *c, uint8_t encoding, uintptr_t data)
     case DW_EH_PE_datarel:
         return data + value;
     default:
-        fail(c, CFI_FORMAT);
+        cfi_fail(c, CFI_FORMAT);
         return 0;
     }
 }
@@ -195,10 +195,10 @@ static void read_augmentation(struct cursor *c, struct cursor text, struct share
         case 'B':
             break;
         default:
-            fail(&data, CFI_FORMAT);
+            cfi_fail(&data, CFI_FORMAT);
         }
     }
-    if (data.why) fail(c, data.why);
+    if (data.why) cfi_fail(c, data.why);
 }
 
 static enum cfi_why read_shared(struct cursor at, struct shared *out) {
@@ -214,13 +214,13 @@ static enum cfi_why read_shared(struct cursor at, struct shared *out) {
         return CFI_FORMAT;
     *out = (struct shared){.code_factor = take_uleb(&c)};
     out->data_factor = (uint64_t)take_sleb(&c);
-    if ((version == 1 ? take(&c, 1) : take_uleb(&c)) != REGISTER_RETURN) fail(&c, CFI_RETURN_ADDRESS);
+    if ((version == 1 ? take(&c, 1) : take_uleb(&c)) != REGISTER_RETURN) cfi_fail(&c, CFI_RETURN_ADDRESS);
     uint8_t first = (uint8_t)take(&text, 1);
     if (first == 'z') {
         out->augmented = true;
         read_augmentation(&c, text, out);
     } else if (first) {
-        fail(&c, CFI_FORMAT);
+        cfi_fail(&c, CFI_FORMAT);
     }
     out->program = c;
     return c.why;
@@ -238,7 +238,7 @@ static enum cfi_why read_function(const struct cfi_object *object, struct cursor
     out->start = take_address(&c, out->shared.encoding, object->header);
     uint64_t length = take_format(&c, out->shared.encoding);
     if (!c.why && pc - out->start >= length) return CFI_NO_ENTRY;
-    if (out->shared.augmented) skip(&c, take_uleb(&c));
+    if (out->shared.augmented) cfi_skip(&c, take_uleb(&c));
     out->program = c;
     return c.why;
 }
@@ -347,21 +347,21 @@ static struct location take_expression(struct cursor *c) {
 
 static void cfi_remember(struct cursor *c, struct machine *m) {
     if (m->depth == REMEMBERED)
-        fail(c, CFI_TOO_LONG);
+        cfi_fail(c, CFI_TOO_LONG);
     else
         m->remembered[m->depth++] = m->row;
 }
 
 static void restore_state(struct cursor *c, struct machine *m) {
     if (m->depth == 0)
-        fail(c, CFI_MALFORMED);
+        cfi_fail(c, CFI_MALFORMED);
     else
         m->row = m->remembered[--m->depth];
 }
 
 /* For opcodes that change one half of "register + offset". The CFA must have that form. */
 static struct location *cfa_from_register(struct cursor *c, struct machine *m) {
-    if (m->row.cfa.how != FROM_REGISTER) fail(c, CFI_MALFORMED);
+    if (m->row.cfa.how != FROM_REGISTER) cfi_fail(c, CFI_MALFORMED);
     return &m->row.cfa;
 }
 
@@ -456,7 +456,7 @@ static void cfi_execute(struct cursor *c, struct machine *m, const struct shared
         take_uleb(c);
         break;
     default:
-        if (!cfi_execute_register(c, m, shared, opcode)) fail(c, CFI_MALFORMED);
+        if (!cfi_execute_register(c, m, shared, opcode)) cfi_fail(c, CFI_MALFORMED);
     }
 }
 
@@ -672,7 +672,7 @@ static bool is_kernel_frame(const struct row *row, uintptr_t pc) {
            evaluate_saved(&row->return_address, pc, &from) && from.base == FROM_SP && from.offset == CFI_SIGNAL_PC;
 }
 
-static enum cfi_why decide(const struct row *row, bool signal, uintptr_t pc, struct cfi_rule *rule) {
+static enum cfi_why cfi_decide(const struct row *row, bool signal, uintptr_t pc, struct cfi_rule *rule) {
     if (row->return_address.how == UNDEFINED) {
         rule->kind = CFI_END;
         return CFI_KNOWN;
@@ -699,7 +699,7 @@ static enum cfi_why find_rule(const struct cfi_object *object, uintptr_t pc, str
     m.first = m.row;
     m.depth = 0;
     if ((why = cfi_run(f.program, &m, &f, pc))) return why;
-    return decide(&m.row, f.shared.signal, pc, rule);
+    return cfi_decide(&m.row, f.shared.signal, pc, rule);
 }
 
 struct cfi_rule cfi_find(const struct cfi_object *object, uintptr_t pc) {

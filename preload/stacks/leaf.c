@@ -71,7 +71,7 @@ uint32_t leaf_find_more(struct leaves *self, struct memo *memo, uintptr_t end, c
 
 /* How many of the outermost elements of the memo a leaf refers to. The leaf itself holds as many of the innermost words
  * as fit. */
-static uint32_t joined(const struct memo *memo) {
+static uint32_t leaf_joined(const struct memo *memo) {
     const struct element *elements = memo->elements, *top = &elements[memo->count - 1];
     uint32_t k = memo->count;
     while (k > 1 && top->words - elements[k - 2].words <= LEAF_WORDS && top->evals == elements[k - 2].evals) k--;
@@ -121,7 +121,7 @@ static bool is_worth_it(struct leaves *self) {
 void leaf_fill(struct leaves *self, const struct memo *memo, uintptr_t end, const struct caller *caller,
                uint32_t site) {
     const struct element *top = &memo->elements[memo->count - 1];
-    uint32_t k = joined(memo), n = 0;
+    uint32_t k = leaf_joined(memo), n = 0;
     if (k == memo->count || !is_worth_it(self)) return;
     const struct word *word = memo->words + memo_words(memo, k), *last = memo->words + top->words;
     struct leaf *leaf = leaf_set(self, leaf_hash(self, end, caller, 3 + self->more));

@@ -53,7 +53,7 @@ uint32_t python_code_line(const uint8_t *table, size_t length, uint32_t first_li
 
 /* --- text --- */
 
-static uint32_t character(const void *characters, size_t index, unsigned width) {
+static uint32_t python_code_character(const void *characters, size_t index, unsigned width) {
     if (width == 1) return ((const uint8_t *)characters)[index];
     return width == 2 ? ((const uint16_t *)characters)[index] : ((const uint32_t *)characters)[index];
 }
@@ -78,7 +78,7 @@ size_t python_code_utf8(const void *characters, size_t count, unsigned width, ch
     size_t length = 0;
     for (size_t i = 0; i < count; i++) {
         uint8_t bytes[4];
-        unsigned n = encode(character(characters, i, width), bytes);
+        unsigned n = encode(python_code_character(characters, i, width), bytes);
         if (length + n >= capacity) break;
         for (unsigned k = 0; k < n; k++) to[length++] = (char)bytes[k];
     }

@@ -63,30 +63,30 @@ static struct stack *new_stack(bool remembers) {
     return self;
 }
 
-static void forget(struct stack *self) {
+static void stack_forget(struct stack *self) {
     memo_cut(&self->memo, 0);
     for (int i = 0; self->others && i < OTHERS; i++) memo_cut(&self->others[i], 0);
     leaf_forget(&self->leaves);
 }
 
 /* Takes over the memory of an earlier thread that had the same slot. */
-static void inherit(struct stack *self) {
+static void stack_inherit(struct stack *self) {
     self->own = (struct own_stack){0};
     self->busy = 0;
     self->other = NULL;
     for (int i = 0; self->others && i < OTHERS; i++) self->others[i].extent = (struct region){0, 0};
-    if (self->nested) inherit(self->nested);
-    forget(self);
+    if (self->nested) stack_inherit(self->nested);
+    stack_forget(self);
 }
 
 void stack_use(struct stack **memory) {
-    if (memory && *memory) inherit(*memory);
+    if (memory && *memory) stack_inherit(*memory);
     stack_self = memory ? memory : &of_nobody;
 }
 
 /* A signal handler left by longjmp in the middle of a change: forgets data that may be half changed. */
 __attribute__((noinline)) static void forget_half_done(struct stack *self) {
-    forget(self);
+    stack_forget(self);
     paths_forget(&self->paths);
 }
 
@@ -274,7 +274,7 @@ static uint32_t site_with(struct stack *self, const struct caller *caller) {
     if (unlikely(self->busy)) forget_half_done(self); /* an earlier call was left in the middle */
     begin_work(self, caller->slot);
     if (unlikely(self->generation != generation)) {
-        forget(self);
+        stack_forget(self);
         self->generation = generation;
     }
     uint32_t site = find_site(self, caller);
@@ -306,7 +306,7 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     if (!shared) shared = new_stack(false);
     uint32_t site;
     if (shared) {
-        inherit(shared);
+        stack_inherit(shared);
         site = site_with(shared, caller);
     } else {
         site = site_of_caller(caller);

@@ -46,7 +46,7 @@ static bool is_sound(const struct state_header *header, uint64_t length) {
 
 /* --- results --- */
 
-static int failed(struct state_bytes *self, int error) {
+static int state_bytes_failed(struct state_bytes *self, int error) {
     stow_file_close(&self->file);
     return error;
 }
@@ -60,13 +60,13 @@ static void read_first_page(const struct state_bytes *self) {
     os_call(SYS_fadvise64, self->file.fd, 0, 0, POSIX_FADV_NORMAL);
 }
 
-static int finish(struct state_bytes *self, uint32_t place, uint64_t length) {
+static int state_bytes_finish(struct state_bytes *self, uint32_t place, uint64_t length) {
     if (place != MEMSTOW_STATE_MEMORY) read_first_page(self);
     self->file.used = 0;
     self->place = place;
     self->length = length;
     long base = os_call(SYS_mmap, NULL, length, PROT_READ, MAP_PRIVATE, self->file.fd, 0);
-    if (base < 0 && base > -OS_PAGE) return failed(self, (int)base);
+    if (base < 0 && base > -OS_PAGE) return state_bytes_failed(self, (int)base);
     self->base = (char *)base;
     return 0;
 }
@@ -80,7 +80,7 @@ void state_bytes_drop(struct state_bytes *self) {
 
 /* --- in memory --- */
 
-static int put(int fd, uint64_t from, uint64_t length, uint64_t at) {
+static int state_bytes_put(int fd, uint64_t from, uint64_t length, uint64_t at) {
     for (uint64_t done = 0; done < length;) {
         uint64_t part = length - done < AT_ONCE ? length - done : AT_ONCE;
         long written = os_call(SYS_pwrite64, fd, from + done, part, at + done);
@@ -93,9 +93,9 @@ static int put(int fd, uint64_t from, uint64_t length, uint64_t at) {
 
 static int put_all(int fd, const struct state_source *source) {
     const struct state_header *header = source->header;
-    int error = put(fd, (uint64_t)header, state_header_end(header), 0);
+    int error = state_bytes_put(fd, (uint64_t)header, state_header_end(header), 0);
     for (uint32_t i = 0; i < header->parts && !error; i++)
-        error = put(fd, source->parts[i].start, header->part[i].length, header->part[i].start);
+        error = state_bytes_put(fd, source->parts[i].start, header->part[i].length, header->part[i].start);
     return error;
 }
 
@@ -108,31 +108,31 @@ static int open_memory(struct state_bytes *self, uint64_t length) {
     int error = os_stat_fd(self->file.fd, &status);
     if (!error) error = (int)os_call(SYS_ftruncate, self->file.fd, length);
     self->file.device = status.st_dev, self->file.inode = status.st_ino;
-    return error ? failed(self, error) : 0;
+    return error ? state_bytes_failed(self, error) : 0;
 }
 
 int state_bytes_in_memory(struct state_bytes *self, const struct state_source *source) {
     int error = open_memory(self, source->header->length);
     if (error) return error;
     error = put_all(self->file.fd, source);
-    if (error) return failed(self, error);
+    if (error) return state_bytes_failed(self, error);
     os_call(SYS_fcntl, self->file.fd, ADD_SEALS, SEAL_ALL);
-    return finish(self, MEMSTOW_STATE_MEMORY, source->header->length);
+    return state_bytes_finish(self, MEMSTOW_STATE_MEMORY, source->header->length);
 }
 
 /* --- in a file --- */
 
-static int fill(struct state_bytes *self, const struct state_source *source, struct state_sum *sum) {
+static int state_bytes_fill(struct state_bytes *self, const struct state_source *source, struct state_sum *sum) {
     int error = state_writer_fill(&self->file, source, sum);
-    if (error) return failed(self, error);
+    if (error) return state_bytes_failed(self, error);
     if (sum) self->checksum = state_sum_value(sum);
-    return finish(self, MEMSTOW_STATE_FILE, source->header->length);
+    return state_bytes_finish(self, MEMSTOW_STATE_FILE, source->header->length);
 }
 
 int state_bytes_in_file(struct state_bytes *self, const struct state_source *source, const char *directory) {
     *self = (struct state_bytes){0};
     uint32_t refusal = stow_file_open(&self->file, directory, source->header->length);
-    return refusal ? state_writer_error(refusal) : fill(self, source, NULL);
+    return refusal ? state_writer_error(refusal) : state_bytes_fill(self, source, NULL);
 }
 
 static int open_in(int folder, int flags) {
@@ -146,7 +146,7 @@ int state_bytes_in_folder(struct state_bytes *self, const struct state_source *s
     bool direct = fd != -EINVAL;
     if (!direct) fd = open_in(folder, 0);
     uint32_t refusal = stow_file_take(&self->file, fd, direct, source->header->length);
-    return refusal ? state_writer_error(refusal) : fill(self, source, &sum);
+    return refusal ? state_writer_error(refusal) : state_bytes_fill(self, source, &sum);
 }
 
 /* --- from a file --- */
@@ -180,8 +180,8 @@ int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uin
     self->file.device = status.st_dev, self->file.inode = status.st_ino;
     if (((uint64_t)status.st_size != length || !length || length % OS_PAGE)) error = -EUCLEAN;
     if (!error) error = check_sum(self, length, checksum);
-    if (error) return failed(self, error);
-    error = finish(self, MEMSTOW_STATE_FILE, length);
+    if (error) return state_bytes_failed(self, error);
+    error = state_bytes_finish(self, MEMSTOW_STATE_FILE, length);
     if (error || is_sound((const struct state_header *)self->base, length)) return error;
     state_bytes_drop(self);
     return -EUCLEAN;
@@ -203,19 +203,19 @@ static int copy_to_file(struct state_bytes *copy, const struct state_bytes *from
     uint32_t refusal = stow_file_open(&copy->file, NULL, from->length);
     if (refusal) return state_writer_error(refusal);
     int error = state_writer_copy(&copy->file, from->base, from->length);
-    return error ? failed(copy, error) : 0;
+    return error ? state_bytes_failed(copy, error) : 0;
 }
 
 int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, uint32_t place) {
     *copy = (struct state_bytes){.file.fd = -1};
     int error = place == MEMSTOW_STATE_MEMORY ? open_memory(copy, from->length) : copy_to_file(copy, from);
     if (!error && place == MEMSTOW_STATE_MEMORY) {
-        error = put(copy->file.fd, (uint64_t)from->base, from->length, 0);
+        error = state_bytes_put(copy->file.fd, (uint64_t)from->base, from->length, 0);
         if (!error) os_call(SYS_fcntl, copy->file.fd, ADD_SEALS, SEAL_ALL);
-        if (error) failed(copy, error);
+        if (error) state_bytes_failed(copy, error);
     }
     os_call(SYS_madvise, from->base, from->length, MADV_DONTNEED); /* the file's pages stay, but nothing maps them */
-    return error ? error : finish(copy, place, from->length);
+    return error ? error : state_bytes_finish(copy, place, from->length);
 }
 
 bool state_bytes_replace(struct state_bytes *self, struct state_bytes *copy) {

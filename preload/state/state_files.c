@@ -97,7 +97,7 @@ static const char *next_name(const char **path, char name[NAME_SIZE], bool *last
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 ? name : NULL;
 }
 
-static int enter(int above, const char *name) {
+static int state_files_enter(int above, const char *name) {
     long made = os_call(SYS_mkdirat, above, name, FOLDER_MODE);
     if (made < 0 && made != -EEXIST) return (int)made;
     return open_at(above, name, O_RDONLY | O_DIRECTORY);
@@ -118,7 +118,7 @@ static int open_folder(struct state_files *self, int above, const char *prefix) 
     while (!last) {
         next_name(&prefix, self->name, &last);
         if (last) strcat(self->name, FOLDER);
-        folder = enter(above, self->name);
+        folder = state_files_enter(above, self->name);
         if (folder < 0 || last) break;
         os_close(above);
         above = folder;

@@ -198,20 +198,20 @@ struct call {
     int64_t result;
 };
 
-static void answer(void *context) {
+static void stow_answer(void *context) {
     struct call *self = context;
     self->result = self->move(self->pieces, self->count, self->options, self->own_files);
 }
 
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     struct call call = {.move = move_out, .pieces = pieces, .count = count, .options = options};
-    stow_work_apart(answer, &call, &call.own_files);
+    stow_work_apart(stow_answer, &call, &call.own_files);
     return call.result;
 }
 
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     struct call call = {.move = move_in, .pieces = pieces, .count = count, .options = options};
-    stow_work_apart(answer, &call, &call.own_files);
+    stow_work_apart(stow_answer, &call, &call.own_files);
     return call.result;
 }
 

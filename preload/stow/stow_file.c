@@ -24,7 +24,7 @@ enum { PATH_SIZE = 4096, AT_ONCE = 16 << 20, PROBE = 16 * OS_PAGE };
 
 /* Accepts file systems that are known to keep a file outside of memory, without a server. What lies under an overlay is
  * unknown, so it is tested (leaves_memory). */
-static uint32_t judge(uint64_t type) {
+static uint32_t stow_file_judge(uint64_t type) {
     switch (type) {
     case EXT4_SUPER_MAGIC: /* also ext2, ext3 */
     case XFS_MAGIC:
@@ -46,7 +46,7 @@ static uint32_t judge(uint64_t type) {
 /* Whether a directory can be used, as far as that is known before: STOW_DONE, or why not. */
 static uint32_t judge_directory(int fd) {
     struct statfs fs;
-    return os_call(SYS_fstatfs, fd, &fs) < 0 ? STOW_NO_DIRECTORY : judge((uint64_t)fs.f_type);
+    return os_call(SYS_fstatfs, fd, &fs) < 0 ? STOW_NO_DIRECTORY : stow_file_judge((uint64_t)fs.f_type);
 }
 
 static bool is_overlay(int fd) {
@@ -126,7 +126,7 @@ static void take_back_signal(void) {
     os_call(SYS_rt_sigtimedwait, &set, NULL, &now, sizeof set);
 }
 
-static uint32_t failed(long error) {
+static uint32_t stow_file_failed(long error) {
     if (error == -EFBIG) take_back_signal();
     return refusal_of(error);
 }
@@ -136,7 +136,7 @@ static uint32_t reserve(int fd, uint64_t size) {
     if (size > os_file_limit()) return STOW_FILE_LIMIT;
     long result = os_call(SYS_fallocate, fd, 0, 0, size);
     if (result == -EOPNOTSUPP) result = os_call(SYS_ftruncate, fd, size);
-    return result < 0 ? failed(result) : STOW_DONE;
+    return result < 0 ? stow_file_failed(result) : STOW_DONE;
 }
 
 /* --- writing --- */
@@ -163,7 +163,7 @@ uint32_t stow_file_write_at(struct stow_file *self, const void *from, uint64_t l
         long put = write_some(self, (const char *)from + done, length - done, at + done);
         if (put == -EAGAIN) continue;
         if (put == 0) return STOW_DISK_ERROR;
-        if (put < 0) return failed(put);
+        if (put < 0) return stow_file_failed(put);
         done += (uint64_t)put;
         if (put % OS_PAGE) self->direct = false, os_call(SYS_fcntl, self->fd, F_SETFL, 0);
     }
@@ -174,7 +174,7 @@ uint32_t stow_file_write_at(struct stow_file *self, const void *from, uint64_t l
 static uint32_t flush(struct stow_file *self, uint64_t length) {
     if (!stow_file_is_still(self)) return STOW_NO_DESCRIPTOR;
     long result = os_call(SYS_fdatasync, self->fd);
-    if (result < 0) return failed(result);
+    if (result < 0) return stow_file_failed(result);
     os_call(SYS_fadvise64, self->fd, self->used, length, POSIX_FADV_DONTNEED);
     return STOW_DONE;
 }
@@ -255,16 +255,16 @@ void stow_file_close(struct stow_file *self) {
 
 static char asked_for[PATH_SIZE], caches[PATH_SIZE], home[PATH_SIZE];
 
-static void remember(char to[PATH_SIZE], const char *variable) {
+static void stow_file_remember(char to[PATH_SIZE], const char *variable) {
     const char *value = os_variable(variable);
     if (strlen(value) < PATH_SIZE) strcpy(to, value);
 }
 
 /* Read once, at the start: programs overwrite their environment, even during a move. */
 __attribute__((constructor)) static void remember_directories(void) {
-    remember(asked_for, "MEMSTOW_STOW_DIR");
-    remember(caches, "XDG_CACHE_HOME");
-    remember(home, "HOME");
+    stow_file_remember(asked_for, "MEMSTOW_STOW_DIR");
+    stow_file_remember(caches, "XDG_CACHE_HOME");
+    stow_file_remember(home, "HOME");
 }
 
 /* A directory of ours below one of the user's. It is made if it does not exist. */

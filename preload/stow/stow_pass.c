@@ -15,7 +15,7 @@
 static uint64_t whole_end(uint64_t start, uint64_t length) { return os_round_up(start + length, OS_PAGE); }
 
 /* The caller holds the lock. After this the mover leaves the range alone. */
-static void settle(uint64_t start, uint64_t end) {
+static void stow_pass_settle(uint64_t start, uint64_t end) {
     stow_table_wait(start, end);
     for (uint32_t i = 0; i < stow_work_current.count; i++) {
         struct work *work = &stow_work_current.work[i];
@@ -25,13 +25,13 @@ static void settle(uint64_t start, uint64_t end) {
 
 void stow_note_change(uint64_t start, uint64_t length) {
     stow_table_lock();
-    settle(start, whole_end(start, length));
+    stow_pass_settle(start, whole_end(start, length));
     stow_table_unlock();
 }
 
 void stow_note_unmap(uint64_t start, uint64_t length) {
     stow_table_lock();
-    settle(start, whole_end(start, length));
+    stow_pass_settle(start, whole_end(start, length));
     stow_table_take(start, whole_end(start, length));
     stow_work_update_watch();
     stow_table_unlock();
@@ -44,7 +44,7 @@ void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_unmapped *
     uint64_t end = whole_end(start, length);
     unmapped->count = 0;
     stow_table_lock();
-    settle(start, end);
+    stow_pass_settle(start, end);
     while (unmapped->count < STOW_UNMAPPED_MOST && stow_table_first(region.end, end, &region))
         unmapped->ranges[unmapped->count++] = (struct stow_unmapped_range){region.start, region.end, region.owner};
     stow_table_take(start, end);
@@ -70,7 +70,7 @@ void stow_note_free(uint64_t start, uint64_t length) {
     struct stow_region region = {.end = start};
     uint64_t end = start + length;
     stow_table_lock();
-    settle(start, end);
+    stow_pass_settle(start, end);
     while (stow_table_first(region.end, end, &region)) put_fresh(region.start, region.end, PROT_READ | PROT_WRITE);
     stow_table_take(start, end);
     stow_work_update_watch();
@@ -95,7 +95,7 @@ void stow_note_discard(uint64_t start, uint64_t length) {
     struct discarding range = {start, whole_end(start, length)};
     struct stow_region region;
     stow_table_lock();
-    settle(range.start, range.end);
+    stow_pass_settle(range.start, range.end);
     if (stow_table_first(range.start, range.end, &region)) {
         char *text = os_map(STOW_AREA_TEXT);
         if (text) stow_areas(false, text, discard_area, &range);
@@ -135,7 +135,7 @@ int stow_note_whole(uint64_t start, uint64_t length, bool mine) {
 
 int stow_lock_range(uint64_t start, uint64_t length) {
     stow_table_lock();
-    settle(start, whole_end(start, length));
+    stow_pass_settle(start, whole_end(start, length));
     bool listed = stow_work_register(start, start + length);
     stow_table_unlock();
     int result = listed ? stow_note_whole(start, length, false) : -ENOMEM;

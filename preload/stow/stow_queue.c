@@ -30,14 +30,14 @@ static void leave_context(aio_context_t context) {
 static void stow_queue_forget(void) { idle_context = 0; }
 FORKED(stow_queue_forget);
 
-static uint32_t fail(struct stow_queue *self, uint32_t refusal) {
+static uint32_t stow_queue_fail(struct stow_queue *self, uint32_t refusal) {
     if (!self->refusal) self->refusal = refusal;
     return self->refusal;
 }
 
 uint32_t stow_queue_open(struct stow_queue *self, struct stow_file *file, uint64_t size) {
     *self = (struct stow_queue){.file = file, .flushed = file->used, .buffers = os_map(STOW_PIECE * STOW_PIECES)};
-    if (!self->buffers) return fail(self, STOW_ADDRESS_SPACE);
+    if (!self->buffers) return stow_queue_fail(self, STOW_ADDRESS_SPACE);
     if (file->direct && size > 2 * STOW_PIECE) self->context = take_context();
     return STOW_DONE;
 }
@@ -49,8 +49,8 @@ static void note_written(struct stow_queue *self, const struct io_event *event) 
     uint64_t done = event->res > 0 ? (uint64_t)event->res : 0;
     self->under_way &= ~(1u << event->data);
     if (done < piece->aio_nbytes && !self->refusal)
-        fail(self, stow_file_write_at(self->file, (const char *)piece->aio_buf + done, piece->aio_nbytes - done,
-                                      (uint64_t)piece->aio_offset + done));
+        stow_queue_fail(self, stow_file_write_at(self->file, (const char *)piece->aio_buf + done,
+                                                 piece->aio_nbytes - done, (uint64_t)piece->aio_offset + done));
 }
 
 static void wait_for_some(struct stow_queue *self) {
@@ -60,7 +60,7 @@ static void wait_for_some(struct stow_queue *self) {
     if (count >= 0 || count == -EINTR) return;
     self->under_way = 0; /* the program has destroyed the queue, which ends its writes */
     self->context = 0;
-    fail(self, STOW_DISK_ERROR);
+    stow_queue_fail(self, STOW_DISK_ERROR);
 }
 
 static void wait_for(struct stow_queue *self, uint32_t pieces) {
@@ -74,7 +74,7 @@ char *stow_queue_buffer(struct stow_queue *self) {
 
 /* --- writing --- */
 
-static bool submit(struct stow_queue *self, const void *pages, uint64_t length) {
+static bool stow_queue_submit(struct stow_queue *self, const void *pages, uint64_t length) {
     struct iocb *piece = &self->pieces[self->next];
     if (!self->context || !self->file->direct || !stow_file_is_still(self->file)) return false;
     *piece = (struct iocb){.aio_data = self->next,
@@ -101,14 +101,14 @@ static uint32_t write_now(struct stow_queue *self, const void *pages, uint64_t l
 uint32_t stow_queue_write(struct stow_queue *self, const void *pages, uint64_t length) {
     wait_for(self, 1u << self->next);
     if (self->refusal) return self->refusal;
-    if (!submit(self, pages, length)) fail(self, write_now(self, pages, length));
+    if (!stow_queue_submit(self, pages, length)) stow_queue_fail(self, write_now(self, pages, length));
     self->next = (self->next + 1) % STOW_PIECES;
     return self->refusal;
 }
 
 uint32_t stow_queue_finish(struct stow_queue *self) {
     wait_for(self, self->under_way);
-    return self->refusal ? self->refusal : fail(self, stow_file_flush(self->file, self->flushed));
+    return self->refusal ? self->refusal : stow_queue_fail(self, stow_file_flush(self->file, self->flushed));
 }
 
 void stow_queue_close(struct stow_queue *self) {

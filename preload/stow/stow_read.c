@@ -11,7 +11,7 @@
 #include "preload/stow/stow.h"
 #include "preload/stow/stow_thread.h"
 
-static void changed(struct stow_read *self) {
+static void stow_read_changed(struct stow_read *self) {
     __atomic_fetch_add(&self->serial, 1, __ATOMIC_RELEASE);
     os_call(SYS_futex, &self->serial, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
@@ -71,7 +71,7 @@ static bool read_next(struct stow_read *self) {
     uint64_t number = __atomic_fetch_add(&self->next, 1, __ATOMIC_RELAXED);
     if (number * READ_PIECE >= self->length || !wait_for_room(self, number)) return false;
     read_piece(self, number);
-    changed(self);
+    stow_read_changed(self);
     return true;
 }
 
@@ -115,12 +115,12 @@ uint64_t stow_read_wait(struct stow_read *self, char **at) {
 
 void stow_read_take(struct stow_read *self, uint64_t bytes) {
     __atomic_store_n(&self->taken, self->taken + bytes, __ATOMIC_RELEASE);
-    changed(self);
+    stow_read_changed(self);
 }
 
 void stow_read_end(struct stow_read *self) {
     __atomic_store_n(&self->stop, true, __ATOMIC_RELAXED);
-    changed(self);
+    stow_read_changed(self);
     for (int i = 0; i < READ_THREADS; i++)
         if (self->threads[i]) stow_thread_join(self->threads[i]);
     memset(self->threads, 0, sizeof self->threads);

@@ -49,7 +49,7 @@ static bool move_on(enum stage from, enum stage to) {
     return __atomic_compare_exchange_n(&trigger.stage, &expected, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-static void finish(enum stage stage) { __atomic_store_n(&trigger.stage, stage, __ATOMIC_RELEASE); }
+static void trigger_finish(enum stage stage) { __atomic_store_n(&trigger.stage, stage, __ATOMIC_RELEASE); }
 
 /* --- words of the trace --- */
 
@@ -201,7 +201,7 @@ static void leave_out_others(struct owner_state *owners, uint32_t count) {
         if (owners[i].idle) owners[i].idle = rescue_helps(owners[i].id);
 }
 
-static bool decide(uint32_t reason, uint64_t needed, bool drops) {
+static bool trigger_decide(uint32_t reason, uint64_t needed, bool drops) {
     uint32_t owners;
     trigger.began_ns = os_now();
     struct policy_question question = {.reason = reason,
@@ -228,7 +228,7 @@ static bool take_over(void) {
     bool gone = thread && !seal_is_set() && os_call(SYS_tgkill, os_pid(), thread, 0) == -ESRCH;
     if (!gone || !move_on(STAGE_DECIDED, STAGE_DECIDING)) return false;
     if (os_load32(&trigger.thread) == thread) return true;
-    finish(STAGE_DECIDED); /* another thread has taken over, ended it and begun its own */
+    trigger_finish(STAGE_DECIDED); /* another thread has taken over, ended it and begun its own */
     return false;
 }
 
@@ -237,8 +237,8 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
     if (reason < MEMSTOW_RUN_ENDED || reason > POLICY_RESCUE) return -EINVAL;
     if (!move_on(STAGE_NONE, STAGE_DECIDING) && !take_over()) return -EBUSY;
     trigger.thread = seal_is_set() ? 0 : os_tid();
-    if (!decide(reason, needed, drops)) {
-        finish(STAGE_NONE);
+    if (!trigger_decide(reason, needed, drops)) {
+        trigger_finish(STAGE_NONE);
         return -ENOMEM;
     }
     trigger.number++;
@@ -247,14 +247,14 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
     for (uint32_t i = 0; i < trigger.count; i++) trace_decision(&trigger.decisions[i]);
     *decisions = trigger.decisions;
     uint32_t count = trigger.count;
-    finish(STAGE_DECIDED);
+    trigger_finish(STAGE_DECIDED);
     return count;
 }
 
 /* --- end --- */
 
 /* A rescue runs in a hook of the program, so it moves only device memory. */
-static struct result act(const struct memstow_decision *decision) {
+static struct result trigger_act(const struct memstow_decision *decision) {
     struct result result = {0};
     if (trigger.reason == POLICY_RESCUE) {
         if (decision->action == MEMSTOW_STOW) result.moved = moving_stow_device(decision->owner);
@@ -376,12 +376,12 @@ int64_t trigger_end(void) {
     if (!move_on(STAGE_DECIDED, STAGE_DECIDING)) return -ENOENT;
     mover_begin_call();
     moving_device_trigger = trigger.number;
-    for (uint32_t i = 0; i < trigger.count; i++) trigger.results[i] = act(&trigger.decisions[i]);
+    for (uint32_t i = 0; i < trigger.count; i++) trigger.results[i] = trigger_act(&trigger.decisions[i]);
     moving_device_trigger = 0;
     see_what_came_of_it();
     heaps_tidy();
     uint64_t given = trace_end();
-    finish(STAGE_NONE);
+    trigger_finish(STAGE_NONE);
     return given > INT64_MAX ? INT64_MAX : (int64_t)given;
 }
 
@@ -397,7 +397,7 @@ void trigger_words(char *to, size_t capacity) {
 }
 
 void trigger_cancel(void) {
-    if (move_on(STAGE_DECIDED, STAGE_DECIDING)) finish(STAGE_NONE);
+    if (move_on(STAGE_DECIDED, STAGE_DECIDING)) trigger_finish(STAGE_NONE);
 }
 
 int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed) {
@@ -413,7 +413,7 @@ int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t 
 }
 
 void trigger_abandon(void) {
-    finish(STAGE_NONE);
+    trigger_finish(STAGE_NONE);
     trigger.number = 0;
 }
 FORKED(trigger_abandon);

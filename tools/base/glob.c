@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 /* The length of the UTF-8 character at the beginning; 1 for an invalid one. */
-static size_t character(const char *text) {
+static size_t glob_character(const char *text) {
     size_t length = 1;
     while (((unsigned char)text[length] & 0xc0) == 0x80 && ((unsigned char)text[0] & 0x80)) length++;
     return length;
@@ -13,7 +13,7 @@ static size_t character(const char *text) {
 static bool same(const char **pattern, const char **text) {
     if (**pattern == '?') {
         (*pattern)++;
-        *text += character(*text);
+        *text += glob_character(*text);
         return true;
     }
     const char *p = *pattern;
@@ -35,7 +35,7 @@ bool glob_matches(const char *pattern, const char *text) {
         } else if (!same(&pattern, &text)) {
             if (!star) return false;
             pattern = star;
-            text = taken += character(taken);
+            text = taken += glob_character(taken);
         }
     }
     while (*pattern == '*') pattern++;

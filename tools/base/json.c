@@ -74,7 +74,7 @@ static void put_digits(struct json *json, uint64_t value) {
     json_put(json, start, (size_t)(text + sizeof text - start));
 }
 
-static void member(struct json *json, const char *key) {
+static void json_member(struct json *json, const char *key) {
     if (json->some) json_put_character(json, ',');
     if (json->depth) new_line(json);
     if (key) { /* keys are memstow's own, and need no escapes */
@@ -86,7 +86,7 @@ static void member(struct json *json, const char *key) {
 }
 
 static void open_with(struct json *json, const char *key, char bracket) {
-    member(json, key);
+    json_member(json, key);
     json_put_character(json, bracket);
     json->depth++;
     json->some = false;
@@ -120,12 +120,12 @@ void json_end_object(struct json *json) { close_with(json, '}'); }
 void json_end_array(struct json *json) { close_with(json, ']'); }
 
 void json_number(struct json *json, const char *key, uint64_t value) {
-    member(json, key);
+    json_member(json, key);
     put_digits(json, value);
 }
 
 void json_signed(struct json *json, const char *key, int64_t value) {
-    member(json, key);
+    json_member(json, key);
     if (value < 0) json_put_character(json, '-');
     put_digits(json, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
@@ -133,17 +133,17 @@ void json_signed(struct json *json, const char *key, int64_t value) {
 void json_real(struct json *json, const char *key, double value) {
     char text[340];
     snprintf(text, sizeof text, "%.6f", value);
-    member(json, key);
+    json_member(json, key);
     json_put_text(json, text);
 }
 
 void json_bool(struct json *json, const char *key, bool value) {
-    member(json, key);
+    json_member(json, key);
     json_put_text(json, value ? "true" : "false");
 }
 
 void json_null(struct json *json, const char *key) {
-    member(json, key);
+    json_member(json, key);
     json_put(json, "null", 4);
 }
 
@@ -152,12 +152,12 @@ void json_string(struct json *json, const char *key, const char *value) {
         json_null(json, key);
         return;
     }
-    member(json, key);
+    json_member(json, key);
     put_quoted(json, value);
 }
 
 void json_value(struct json *json, const char *key, const char *value, size_t length) {
-    member(json, key);
+    json_member(json, key);
     json_put(json, value, length);
 }
 

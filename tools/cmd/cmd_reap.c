@@ -206,7 +206,7 @@ static void spread_end(struct proc_table *table) {
  * whatever else the registry says. Then come running programs with their children, except for registered children. A
  * process may only share a session or group with a running program, as all processes of a service do. Then an inherited
  * mark does not end it, but an entry in the registry does. */
-static void mark(struct reap *reap) {
+static void cmd_reap_mark(struct reap *reap) {
     struct proc_table *table = &reap->table;
     mark_ancestors(table);
     mark_claimed(reap);
@@ -304,7 +304,7 @@ static int reap_file(struct reap *reap, const char *path) {
     if (why) {
         printf("%s: %s\n", TEXT_SAFE(path), why);
     } else {
-        mark(reap);
+        cmd_reap_mark(reap);
         size_t before = reap->found, count = cmd_reap_list(reap, endings);
         if (reap->end) ending_all(endings, count, PATIENCE_NS, NULL, NULL);
         endings_tell(reap, endings, count);

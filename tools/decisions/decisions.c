@@ -145,15 +145,15 @@ void decisions_clear(struct decisions *self) {
     free(self->faults);
 }
 
-static const char *word(const char *const *words, uint8_t number) {
+static const char *decisions_word(const char *const *words, uint8_t number) {
     for (uint8_t i = 0; words[i]; i++)
         if (i == number) return words[i];
     return "unknown";
 }
 
-const char *decisions_policy(uint8_t policy) { return word(policies, policy); }
+const char *decisions_policy(uint8_t policy) { return decisions_word(policies, policy); }
 
-const char *decisions_category(uint8_t category) { return word(categories, category); }
+const char *decisions_category(uint8_t category) { return decisions_word(categories, category); }
 
 void decisions_text(const struct event *event, const char *key, char *to, size_t capacity) {
     struct jsontext value;

@@ -6,7 +6,7 @@
 
 static int64_t bounded(uint64_t number) { return number < INT64_MAX ? (int64_t)number : INT64_MAX; }
 
-static int64_t distance(struct range before, struct range now) {
+static int64_t gate_distance(struct range before, struct range now) {
     if (now.low > before.high) return bounded(now.low - before.high);
     return now.high < before.low ? -bounded(before.low - now.high) : 0;
 }
@@ -31,8 +31,8 @@ static void gate_measure(const struct gate *gate, const struct figure *figure, s
     *finding = (struct finding){.figure = figure};
     ranges_before(gate, figure, finding);
     ranges_now(gate, figure, finding);
-    finding->growth = (struct growth){distance(finding->before[0], finding->now[0]),
-                                      distance(finding->before[1], finding->now[1]), finding->before[0].high};
+    finding->growth = (struct growth){gate_distance(finding->before[0], finding->now[0]),
+                                      gate_distance(finding->before[1], finding->now[1]), finding->before[0].high};
 }
 
 static bool has_changed(const struct finding *finding) { return finding->growth.bytes || finding->growth.blocks; }

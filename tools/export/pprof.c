@@ -74,7 +74,7 @@ static int64_t string(struct pprof *pprof, const char *text) {
     return id;
 }
 
-static uint64_t function(struct pprof *pprof, const char *name, const char *file) {
+static uint64_t pprof_function(struct pprof *pprof, const char *name, const char *file) {
     char key[2 * sizeof(struct text_line)];
     int64_t id;
     snprintf(key, sizeof key, "%s\x1f%s", name, file ? file : "");
@@ -128,7 +128,7 @@ static uint64_t symbol_function(struct pprof *pprof, const struct named_frame *f
     char name[sizeof(struct text_line)], nameless[SYMBOL_NAMELESS];
     snprintf(name, sizeof name, "%s%s", frame->python ? "py:" : "",
              symbol->function ? symbol->function : symbol_nameless(frame, nameless));
-    return function(pprof, name, symbol->file);
+    return pprof_function(pprof, name, symbol->file);
 }
 
 static void put_location(struct pprof *pprof, Pprof__Location *location) {
@@ -166,7 +166,7 @@ static uint64_t locate_name(struct pprof *pprof, const struct pprof_side *side, 
     location.id = pprof->first_name + (uint64_t)id;
     if (!is_new) return location.id;
     if (side->image && image_module(side->image, module)) location.mapping_id = side->first_mapping + module - 1;
-    line.function_id = function(pprof, name, NULL);
+    line.function_id = pprof_function(pprof, name, NULL);
     location.n_line = 1;
     location.line = all;
     put_location(pprof, &location);

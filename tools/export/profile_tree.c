@@ -78,7 +78,7 @@ static struct calltree_line name_line(void *context, struct calltree_line line, 
     return line;
 }
 
-static bool skips(void *context, uint32_t frame) { return profile_each_skips(context, frame); }
+static bool profile_tree_skips(void *context, uint32_t frame) { return profile_each_skips(context, frame); }
 
 /* --- walking --- */
 
@@ -102,12 +102,12 @@ static uint64_t both_of(struct amounts amounts) { return amounts.side[0] + amoun
 
 static uint64_t less(uint64_t all, uint64_t part) { return all > part ? all - part : 0; }
 
-static void put(struct walk *walk, struct amounts amounts) {
+static void profile_tree_put(struct walk *walk, struct amounts amounts) {
     if (both_of(amounts) && !walk->sink->failed) walk->sink->put(walk->sink, amounts.side);
 }
 
 /* Goes one level inwards, and writes the stacks that end at this frame. */
-static int enter(struct walk *walk, const struct branch *branch, struct amounts all, const char *nowhere) {
+static int profile_tree_enter(struct walk *walk, const struct branch *branch, struct amounts all, const char *nowhere) {
     if (!LIST_GROW(walk->levels, walk->depth, walk->capacity)) return -1;
     struct level *level = &walk->levels[walk->depth];
     *level = (struct level){.used = walk->sink->used};
@@ -116,7 +116,7 @@ static int enter(struct walk *walk, const struct branch *branch, struct amounts 
     struct amounts below = sum_below(&level->below, 0);
     struct amounts own = {{less(all.side[0], below.side[0]), less(all.side[1], below.side[1])}};
     if (nowhere && both_of(own)) walk->sink->push(walk->sink, nowhere);
-    put(walk, own);
+    profile_tree_put(walk, own);
     walk->sink->used = level->used;
     return 0;
 }
@@ -127,13 +127,13 @@ static void write_merged(struct walk *walk, size_t count, struct amounts amounts
     size_t before = walk->sink->used;
     snprintf(name, sizeof name, deeper ? "(deeper)" : "(%zu smaller)", count);
     if (count) walk->sink->push(walk->sink, name);
-    put(walk, amounts);
+    profile_tree_put(walk, amounts);
     walk->sink->used = before;
     *(deeper ? &walk->merged->deeper : &walk->merged->smaller) += both_of(amounts);
 }
 
 /* Writes the next branch of the innermost level. If that is too small, it leaves the level. */
-static int step(struct walk *walk) {
+static int profile_tree_step(struct walk *walk) {
     struct level *level = &walk->levels[walk->depth - 1];
     const struct branch *branch = &level->below.list[level->next];
     bool deeper = walk->depth > walk->limits.deepest;
@@ -142,7 +142,7 @@ static int step(struct walk *walk) {
         const struct named_frame *frame = symbols_frame(walk->profile->symbols, branch->line.frame);
         level->next++;
         walk->sink->push_function(walk->sink, frame, symbol_of(frame, branch->line.level));
-        return enter(walk, branch, amounts_of(branch), NULL);
+        return profile_tree_enter(walk, branch, amounts_of(branch), NULL);
     }
     write_merged(walk, level->below.count - level->next, sum_below(&level->below, level->next), deeper);
     calltree_clear(&level->below);
@@ -160,10 +160,10 @@ static int write_tree(struct walk *walk, uint64_t *both, double *second, struct 
     int result = calltree_begin(&walk->tree, walk->profile->image, both, second);
     walk->tree.line = name_line;
     walk->tree.line_context = walk;
-    walk->tree.skips = walk->profile->python ? skips : NULL;
+    walk->tree.skips = walk->profile->python ? profile_tree_skips : NULL;
     walk->tree.skips_context = (void *)walk->profile;
-    if (result == 0) result = enter(walk, NULL, all, walk->profile->without_frames);
-    while (result == 0 && walk->depth) result = step(walk);
+    if (result == 0) result = profile_tree_enter(walk, NULL, all, walk->profile->without_frames);
+    while (result == 0 && walk->depth) result = profile_tree_step(walk);
     end_tree(walk);
     return result;
 }
@@ -207,7 +207,7 @@ static void write_stackless(struct walk *walk, size_t first, size_t end) {
         for (next = i; next < end && is_like(&walk->profile->parts[i], &walk->profile->parts[next]); next++)
             for (int side = 0; side < 2; side++) sum.side[side] += walk->profile->parts[next].amounts[side];
         walk->sink->push(walk->sink, walk->profile->parts[i].nowhere);
-        put(walk, sum);
+        profile_tree_put(walk, sum);
         walk->sink->used = before;
     }
 }
@@ -270,7 +270,7 @@ static int write_roots(struct walk *walk) {
     return result;
 }
 
-static void forget(struct walk *walk) {
+static void profile_tree_forget(struct walk *walk) {
     struct alike *one, *next;
     HASH_ITER(hh, walk->alike, one, next) {
         HASH_DEL(walk->alike, one);
@@ -285,6 +285,6 @@ int profile_tree(struct profile *profile, struct profile_sink *sink, struct prof
     *merged = (struct profile_merged){0};
     sort_parts(&walk);
     int result = write_roots(&walk);
-    forget(&walk);
+    profile_tree_forget(&walk);
     return sink->failed ? -1 : result;
 }

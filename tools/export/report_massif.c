@@ -198,7 +198,7 @@ static void write_places(struct tree *tree, const struct sites *sites, struct ca
     if (small_count) put_merged(tree, 1, small_count, small);
 }
 
-static bool skips(const void *context, uint32_t frame) {
+static bool report_massif_skips(const void *context, uint32_t frame) {
     const struct report *report = context;
     struct profile profile = {.image = report->image, .python = report->python};
     return profile_each_skips(&profile, frame);
@@ -218,7 +218,7 @@ static void put_snapshot(struct massif *massif, uint64_t ns, uint64_t bytes, con
 /* Writes a snapshot with call stacks, in the measure of the report. A later peak is higher, so readers take the last
  * snapshot that is marked as peak. */
 static int put_detailed(struct massif *massif, const struct report *report, uint64_t ns, bool is_peak) {
-    struct tree tree = {.report = report, .callers = {report->image, report->symbols, skips, report}};
+    struct tree tree = {.report = report, .callers = {report->image, report->symbols, report_massif_skips, report}};
     struct sites sites = {0};
     size_t count = 0;
     int result = find_sites(&tree, &sites);

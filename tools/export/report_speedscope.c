@@ -69,7 +69,7 @@ static void push_key(struct scope *scope, const struct scope_key *key) {
     if (!scope->sink.failed) scope->stack[scope->sink.used++] = frame->number;
 }
 
-static void push(struct profile_sink *sink, const char *name) {
+static void report_speedscope_push(struct profile_sink *sink, const char *name) {
     struct scope_key key;
     memset(&key, 0, sizeof key); /* the padding, too: all of the structure is the key */
     key.name = keep_name(scope_of(sink), name);
@@ -111,7 +111,7 @@ static void write_frames(struct scope *scope) {
 
 /* ---- samples */
 
-static void put(struct profile_sink *sink, const uint64_t amounts[2]) {
+static void report_speedscope_put(struct profile_sink *sink, const uint64_t amounts[2]) {
     struct scope *scope = scope_of(sink);
     if (!LIST_GROW(scope->weights, scope->weight_count, scope->weight_capacity)) scope->sink.failed = true;
     if (scope->sink.failed) return;
@@ -209,7 +209,7 @@ static int write_file(struct scope *scope) {
     return scope->sink.failed ? -1 : result;
 }
 
-static void forget(struct scope *scope) {
+static void report_speedscope_forget(struct scope *scope) {
     struct scope_frame *frame, *next_frame;
     struct scope_name *name, *next_name;
     HASH_ITER(hh, scope->frames, frame, next_frame) {
@@ -228,10 +228,11 @@ static void forget(struct scope *scope) {
 int report_speedscope(const struct report *report) {
     static struct scope scope;
     scope.report = report;
-    scope.sink = (struct profile_sink){.push = push, .push_function = push_function, .put = put};
+    scope.sink = (struct profile_sink){
+        .push = report_speedscope_push, .push_function = push_function, .put = report_speedscope_put};
     int result = roots_make(&scope.roots, report);
     if (result == 0) report_tell_estimates(report);
     if (result == 0) result = write_file(&scope);
-    forget(&scope);
+    report_speedscope_forget(&scope);
     return result;
 }

@@ -122,7 +122,7 @@ static const uint32_t *frame_lines(struct html_tree *tree, struct html_side *sid
     return at ? tree->levels + at : NULL;
 }
 
-static void push(struct build *build, struct cursor cursor) {
+static void html_tree_push(struct build *build, struct cursor cursor) {
     struct html_side *side = &build->tree->sides[cursor.side];
     if (!LIST_GROW(build->next.list, build->next.count, build->next.capacity)) {
         build->failed = true;
@@ -195,7 +195,7 @@ static void push_children(struct build *build, uint16_t number, uint32_t top) {
     const struct html_side *side = &build->tree->sides[number];
     for (uint32_t node = side->child[top]; node;) {
         bool empty = !stack_segment(side->image, node).count || !build->tree->steps_left;
-        if (!empty) push(build, (struct cursor){.node = node, .side = number});
+        if (!empty) html_tree_push(build, (struct cursor){.node = node, .side = number});
         if (empty) attach(build, side->leaf[node]);
         if (empty && side->child[node]) {
             node = side->child[node];
@@ -206,7 +206,7 @@ static void push_children(struct build *build, uint16_t number, uint32_t top) {
     }
 }
 
-static void step(struct build *build, struct cursor cursor) {
+static void html_tree_step(struct build *build, struct cursor cursor) {
     struct html_side *side = &build->tree->sides[cursor.side];
     if (cursor.position == LINE_CURSOR) {
         attach(build, build->tree->line_leaf[cursor.node]);
@@ -217,9 +217,10 @@ static void step(struct build *build, struct cursor cursor) {
     if (build->tree->steps_left) build->tree->steps_left--;
     if (lines && cursor.level + 1u < lines[0]) {
         cursor.level++;
-        push(build, cursor);
+        html_tree_push(build, cursor);
     } else if (cursor.position + 1 < segment.count && build->tree->steps_left) {
-        push(build, (struct cursor){.node = cursor.node, .position = cursor.position + 1, .side = cursor.side});
+        html_tree_push(build,
+                       (struct cursor){.node = cursor.node, .position = cursor.position + 1, .side = cursor.side});
     } else {
         attach(build, side->leaf[cursor.node]);
         push_children(build, cursor.side, cursor.node);
@@ -323,7 +324,7 @@ static void make_node(struct build *build) {
         swap_cursors(build);
         if (!build->now.count) break;
         add_to_chain(build, build->now.list[0].line);
-        for (size_t i = 0; i < build->now.count; i++) step(build, build->now.list[i]);
+        for (size_t i = 0; i < build->now.count; i++) html_tree_step(build, build->now.list[i]);
     } while (!build->failed && build->tree->entry_count == entries_before && one_line(&build->next));
     add_node(build, entries_before);
 }
@@ -334,7 +335,7 @@ static void make_root(struct build *build) {
     for (uint16_t side = 0; side < 2; side++)
         if (tree->sides[side].image) push_children(build, side, 0);
     for (uint32_t line = 0; line < tree->module_lines; line++)
-        if (tree->line_leaf[line]) push(build, (struct cursor){.node = line, .position = LINE_CURSOR});
+        if (tree->line_leaf[line]) html_tree_push(build, (struct cursor){.node = line, .position = LINE_CURSOR});
     add_node(build, 0);
 }
 

@@ -74,7 +74,7 @@ static int find_forgotten(struct search *search, const struct leak_finding *find
 
 /* Judges a site first by the memory that is left of runs: that memory exists, whatever else is freed. But if the
  * readings show that the site does not hold more than before, old memory went as new memory came. */
-static struct leak_judgement judge(const struct search *search, bool *by_readings) {
+static struct leak_judgement leaks_judge(const struct search *search, bool *by_readings) {
     struct leak_judgement left = leak_judge(search->left.changes, search->left.count, &search->left_rule);
     *by_readings = false;
     if (!search->moved_rule.points) return left;
@@ -107,7 +107,7 @@ static int finding_take(struct search *search, struct leak_finding *finding) {
     struct leaks *leaks = search->leaks;
     const struct leak_sites *sites = leaks->sites;
     if (find_forgotten(search, finding) < 0) return -1;
-    finding->judged = judge(search, &finding->by_readings);
+    finding->judged = leaks_judge(search, &finding->by_readings);
     if (finding->judged.verdict == LEAK_FOUND && finding->model && sites->names[finding->model]->kept)
         finding->judged.verdict = LEAK_KEPT;
     find_ends(&search->left, finding);

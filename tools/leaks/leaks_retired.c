@@ -74,7 +74,7 @@ static int by_path(const void *left, const void *right) {
 }
 
 /* Inserts the stack among the largest of its group. */
-static void rank(struct leak_retired *group, const struct leak_stack *stack) {
+static void leaks_retired_rank(struct leak_retired *group, const struct leak_stack *stack) {
     uint32_t at = group->stack_count < LEAKS_STACKS ? group->stack_count++ : LEAKS_STACKS;
     for (; at > 0 && group->stacks[at - 1].live_bytes < stack->live_bytes; at--)
         if (at < LEAKS_STACKS) group->stacks[at] = group->stacks[at - 1];
@@ -88,7 +88,7 @@ static void rank_all(struct leaks *self, struct piece *pieces, size_t count) {
             pieces[i].stack.live_bytes += pieces[next].stack.live_bytes;
             pieces[i].stack.live_blocks += pieces[next].stack.live_blocks;
         }
-        rank(&self->retired[pieces[i].group], &pieces[i].stack);
+        leaks_retired_rank(&self->retired[pieces[i].group], &pieces[i].stack);
     }
 }
 

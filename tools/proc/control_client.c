@@ -62,7 +62,7 @@ static int connect_in(int folder, const char *name, pid_t pid) {
     return error ? error : fd;
 }
 
-static const char *explain(int error) {
+static const char *control_client_explain(int error) {
     switch (error) {
     case -ENOENT:
     case -ECONNREFUSED:
@@ -100,7 +100,7 @@ int control_connect(pid_t pid, const char *path, char *error, size_t size) {
         if (here >= 0 && second != -ENOENT) fd = second;
     }
     if (fd >= 0) return fd;
-    snprintf(error, size, "%s", explain(fd));
+    snprintf(error, size, "%s", control_client_explain(fd));
     return -1;
 }
 

@@ -64,7 +64,7 @@ static bool peek(const struct python *python, uint64_t address, void *to, size_t
 }
 
 /* The word at the address; 0 also if it cannot be read. */
-static uint64_t word(const struct python *python, uint64_t address) {
+static uint64_t python_threads_word(const struct python *python, uint64_t address) {
     uint64_t value = 0;
     return peek(python, address, &value, sizeof value) ? value : 0;
 }
@@ -72,7 +72,7 @@ static uint64_t word(const struct python *python, uint64_t address) {
 /* Reads a str of ASCII characters; "" for any other object. */
 static void read_text(const struct python *python, uint64_t object, char *to, size_t capacity) {
     uint32_t state = 0;
-    uint64_t length = word(python, object + TEXT_LENGTH);
+    uint64_t length = python_threads_word(python, object + TEXT_LENGTH);
     to[0] = 0;
     if (!object || !peek(python, object + python->layout->text_state, &state, sizeof state)) return;
     if ((state >> python->layout->text_shift & COMPACT_ASCII) != COMPACT_ASCII || !length) return;
@@ -107,8 +107,8 @@ static uint64_t find_value(const struct python *python, const struct keys *keys,
     char text[32];
     for (uint64_t i = 0; i < keys->count; i++) {
         uint64_t entry = keys->entries + i * keys->entry_size + (keys->kind == 0 ? 8 : 0);
-        read_text(python, word(python, entry), text, sizeof text);
-        if (strcmp(text, name) == 0) return word(python, values ? values + 8 * i : entry + 8);
+        read_text(python, python_threads_word(python, entry), text, sizeof text);
+        if (strcmp(text, name) == 0) return python_threads_word(python, values ? values + 8 * i : entry + 8);
     }
     return 0;
 }
@@ -116,17 +116,17 @@ static uint64_t find_value(const struct python *python, const struct keys *keys,
 static uint64_t attribute(const struct python *python, uint64_t object, const char *name) {
     const struct layout *layout = python->layout;
     struct keys keys;
-    uint64_t values = word(python, object + (uint64_t)(8 * (int64_t)layout->values));
-    uint64_t dict = word(python, object + (uint64_t)(8 * (int64_t)DICT));
+    uint64_t values = python_threads_word(python, object + (uint64_t)(8 * (int64_t)layout->values));
+    uint64_t dict = python_threads_word(python, object + (uint64_t)(8 * (int64_t)DICT));
     if (layout->values_tagged) values = values & 1 ? values + 1 : 0;
     if (values) {
-        uint64_t type = word(python, object + OBJECT_TYPE);
-        return read_keys(python, word(python, type + layout->cached_keys), &keys)
+        uint64_t type = python_threads_word(python, object + OBJECT_TYPE);
+        return read_keys(python, python_threads_word(python, type + layout->cached_keys), &keys)
                    ? find_value(python, &keys, values, name)
                    : 0;
     }
-    return read_keys(python, word(python, dict + DICT_KEYS), &keys)
-               ? find_value(python, &keys, word(python, dict + DICT_VALUES), name)
+    return read_keys(python, python_threads_word(python, dict + DICT_KEYS), &keys)
+               ? find_value(python, &keys, python_threads_word(python, dict + DICT_VALUES), name)
                : 0;
 }
 
@@ -139,9 +139,9 @@ struct function {
 
 static struct function function_of(const struct python *python, uint64_t frame) {
     struct function function;
-    uint64_t code = word(python, frame + python->layout->frame_code);
-    read_text(python, word(python, code + CODE_NAME), function.name, sizeof function.name);
-    read_text(python, word(python, code + CODE_FILE), function.file, sizeof function.file);
+    uint64_t code = python_threads_word(python, frame + python->layout->frame_code);
+    read_text(python, python_threads_word(python, code + CODE_NAME), function.name, sizeof function.name);
+    read_text(python, python_threads_word(python, code + CODE_FILE), function.file, sizeof function.file);
     return function;
 }
 
@@ -170,20 +170,21 @@ static uint64_t python_threads_walk(struct python *python, uint64_t frame, struc
         if (!thread->function[0]) note_function(thread, function_of(python, frame));
         last = outermost; /* 3.12 leaves a frame without function in front of the first one */
         outermost = frame;
-        frame = word(python, frame + python->layout->frame_previous);
+        frame = python_threads_word(python, frame + python->layout->frame_previous);
     }
     for (int i = 0; i < 2; i++, outermost = last) {
         struct function function = function_of(python, outermost);
         thread->at_end |= is_of_the_end(&function);
-        if (strcmp(function.name, "_bootstrap") == 0) return word(python, outermost + FRAME_LOCALS);
+        if (strcmp(function.name, "_bootstrap") == 0) return python_threads_word(python, outermost + FRAME_LOCALS);
     }
     return 0;
 }
 
 static void thread_read(struct python *python, uint64_t state, struct python_thread *thread) {
-    uint64_t tid = word(python, state + python->layout->thread_id);
+    uint64_t tid = python_threads_word(python, state + python->layout->thread_id);
     *thread = (struct python_thread){.tid = (pid_t)tid, .daemon = PYTHON_FOREIGN};
-    uint64_t frame = word(python, word(python, state + THREAD_CFRAME) + python->layout->cframe_frame);
+    uint64_t frame =
+        python_threads_word(python, python_threads_word(python, state + THREAD_CFRAME) + python->layout->cframe_frame);
     uint64_t object = python_threads_walk(python, frame, thread);
     if (thread->tid == python->pid) thread->daemon = PYTHON_MAIN;
     if (!object) return;
@@ -210,9 +211,10 @@ static bool find_python(struct python *python) {
 }
 
 static void load_interpreter(struct python_threads *threads, struct python *python, uint64_t interpreter) {
-    uint64_t state = word(python, interpreter + python->layout->thread_head);
-    for (size_t i = 0; state && i < THREADS_MOST; i++, state = word(python, state + THREAD_NEXT)) {
-        if (python->main_only && (pid_t)word(python, state + python->layout->thread_id) != python->pid) continue;
+    uint64_t state = python_threads_word(python, interpreter + python->layout->thread_head);
+    for (size_t i = 0; state && i < THREADS_MOST; i++, state = python_threads_word(python, state + THREAD_NEXT)) {
+        if (python->main_only && (pid_t)python_threads_word(python, state + python->layout->thread_id) != python->pid)
+            continue;
         if (!LIST_GROW(threads->list, threads->count, threads->capacity)) return;
         thread_read(python, state, &threads->list[threads->count++]);
     }
@@ -221,8 +223,9 @@ static void load_interpreter(struct python_threads *threads, struct python *pyth
 static void threads_load(struct python_threads *threads, struct python *python) {
     *threads = (struct python_threads){0};
     if (!find_python(python)) return;
-    uint64_t interpreter = word(python, python->runtime + python->layout->interpreters);
-    for (int i = 0; interpreter && i < 64; i++, interpreter = word(python, interpreter + INTERPRETER_NEXT))
+    uint64_t interpreter = python_threads_word(python, python->runtime + python->layout->interpreters);
+    for (int i = 0; interpreter && i < 64;
+         i++, interpreter = python_threads_word(python, interpreter + INTERPRETER_NEXT))
         load_interpreter(threads, python, interpreter);
 }
 

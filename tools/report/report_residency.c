@@ -10,7 +10,7 @@ enum { FILES_SHOWN = 5, HEADERS_SHOWN_FROM = 32 }; /* headers are shown if they 
 /* A column of names takes the extra width of a wide terminal. */
 static int wider(int columns) { return columns + text_width() - 80; }
 
-static void part(const char *name, uint64_t bytes, uint64_t rss) {
+static void report_residency_part(const char *name, uint64_t bytes, uint64_t rss) {
     if (bytes)
         printf("  %-*s %12s %5.1f %%\n", wider(44), name, text_size(bytes).s,
                rss ? 100.0 * (double)bytes / (double)rss : 0.0);
@@ -42,22 +42,22 @@ void report_text_residency(const struct report *report) {
         return;
     }
     text_heading("Resident memory (RSS): %s", text_size(resident->rss).s);
-    part("live blocks", resident->live, resident->rss);
-    part("allocator overhead of live blocks (estimate)", resident->overhead, resident->rss);
-    part("freed, kept by the allocator (an estimate)", resident->retained, resident->rss);
-    part("anonymous mappings", resident->anonymous, resident->rss);
-    part("program data (.data, .bss)", resident->program_data, resident->rss);
-    part("files", resident->file, resident->rss);
+    report_residency_part("live blocks", resident->live, resident->rss);
+    report_residency_part("allocator overhead of live blocks (estimate)", resident->overhead, resident->rss);
+    report_residency_part("freed, kept by the allocator (an estimate)", resident->retained, resident->rss);
+    report_residency_part("anonymous mappings", resident->anonymous, resident->rss);
+    report_residency_part("program data (.data, .bss)", resident->program_data, resident->rss);
+    report_residency_part("files", resident->file, resident->rss);
     for (size_t i = 0; i < resident->file_count && i < FILES_SHOWN && i < report->top; i++)
         part_of_part(resident->files[i].path, resident->files[i].bytes);
-    part("stowed, and used again: files back it", resident->stowed, resident->rss);
-    part("moved out of devices", resident->of_devices, resident->rss);
-    part("pinned buffers for devices (memstow's)", resident->buffers, resident->rss);
-    part("stacks", resident->stack, resident->rss);
-    part("memstow", resident->own, resident->rss);
+    report_residency_part("stowed, and used again: files back it", resident->stowed, resident->rss);
+    report_residency_part("moved out of devices", resident->of_devices, resident->rss);
+    report_residency_part("pinned buffers for devices (memstow's)", resident->buffers, resident->rss);
+    report_residency_part("stacks", resident->stack, resident->rss);
+    report_residency_part("memstow", resident->own, resident->rss);
     if (resident->headers > resident->rss / HEADERS_SHOWN_FROM)
         part_of_part("headers of live blocks", resident->headers);
-    part("rest", resident->rest, resident->rss);
+    report_residency_part("rest", resident->rest, resident->rss);
     if (*resident->advice) {
         fputs("  ", stdout);
         text_wrap(stdout, resident->advice, 2, 2);

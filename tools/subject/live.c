@@ -114,7 +114,7 @@ static int open_candidate(const struct search *search, const struct mapped_file 
     return fd >= 0 ? source_file(source, fd) : open_memory(search, map, source);
 }
 
-static void consider(struct search *search, const struct mapped_file *map) {
+static void live_consider(struct search *search, const struct mapped_file *map) {
     struct source source;
     struct snap_header header;
     char path[4096], error[160];
@@ -160,7 +160,7 @@ static int scan_maps(struct search *search) {
         struct mapped_file map;
         if (!parse_line(line, &map)) continue;
         if (strstr(map.path, "/libmemstow.so") || strstr(map.path, "/libmemstow_cupti.so")) search->library_seen = true;
-        if (is_candidate(&map)) consider(search, &map);
+        if (is_candidate(&map)) live_consider(search, &map);
     }
     int error = ferror(maps) ? errno : 0;
     free(line);
@@ -168,7 +168,7 @@ static int scan_maps(struct search *search) {
     return -error;
 }
 
-static void explain(const struct search *search, char *error, size_t size) {
+static void live_explain(const struct search *search, char *error, size_t size) {
     char path[64], note[128];
     enum program_verdict verdict;
     int pid = (int)search->pid;
@@ -221,6 +221,6 @@ int live_open(struct live *live, pid_t pid, char *error, size_t error_size) {
     else if (result < 0)
         snprintf(error, error_size, "process %d: %s", (int)pid, strerror(-result));
     else
-        explain(&search, error, error_size);
+        live_explain(&search, error, error_size);
     return -1;
 }

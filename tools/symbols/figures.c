@@ -75,7 +75,7 @@ struct figure *figures_add_cuda(struct figures *figures, enum figure_kind kind, 
     return figure_add(figures, kind, true, name, bytes, blocks);
 }
 
-static void widen(struct range *range, uint64_t value, bool first) {
+static void figures_widen(struct range *range, uint64_t value, bool first) {
     if (first || value < range->low) range->low = value;
     if (first || value > range->high) range->high = value;
 }
@@ -83,8 +83,8 @@ static void widen(struct range *range, uint64_t value, bool first) {
 /* Ends a run. A figure that was missing in an earlier run was 0 there, so its lowest value is 0. */
 void figures_end_run(struct figures *figures) {
     for (struct figure *figure = figures->table; figure; figure = figure->hh.next) {
-        widen(&figure->bytes, figure->run_bytes, figures->runs == 0);
-        widen(&figure->blocks, figure->run_blocks, figures->runs == 0);
+        figures_widen(&figure->bytes, figure->run_bytes, figures->runs == 0);
+        figures_widen(&figure->blocks, figure->run_blocks, figures->runs == 0);
         figure->run_bytes = figure->run_blocks = 0;
     }
     figures->runs++;
@@ -105,14 +105,15 @@ static int by_name(const struct figure *a, const struct figure *b) {
 
 void figures_sort(struct figures *figures) { HASH_SORT(figures->table, by_name); }
 
-static bool within(struct range inner, struct range outer) {
+static bool figures_within(struct range inner, struct range outer) {
     return inner.low >= outer.low && inner.high <= outer.high;
 }
 
 void figures_settle(struct figures *figures, const struct figures *before) {
     for (struct figure *figure = figures->table; figure; figure = figure->hh.next) {
         const struct figure *old = figures_find_like(before, figure);
-        if (!old || !within(figure->bytes, old->bytes) || !within(figure->blocks, old->blocks)) continue;
+        if (!old || !figures_within(figure->bytes, old->bytes) || !figures_within(figure->blocks, old->blocks))
+            continue;
         figure->bytes = old->bytes;
         figure->blocks = old->blocks;
     }
@@ -149,7 +150,7 @@ static uint32_t name_hash(const char *text) {
 }
 
 /* Writes the last name of a path. A long one is cut between characters, and ends with a hash of the whole. */
-static void part(char *to, const char *text) {
+static void figures_part(char *to, const char *text) {
     size_t length = strlen(text), from = 0;
     if (*text == '/') {
         while (length > 1 && text[length - 1] == '/') length--;
@@ -177,8 +178,8 @@ static bool name_put(char *to, size_t capacity, const char *text) {
 static bool put_pair(char *to, size_t capacity, const char *lead, const char *a, const char *between, const char *b) {
     char text[2 * PART_MOST + 8], first[PART_MOST], second[PART_MOST];
     size_t used = strlen(to);
-    part(first, a);
-    part(second, b);
+    figures_part(first, a);
+    figures_part(second, b);
     snprintf(text, sizeof text, "%s%s%s", first, between, second);
     if (name_put(to, capacity, lead) && scan_quote(to, capacity, text)) return true;
     to[used] = 0;
@@ -189,9 +190,9 @@ bool figure_name_owner(char *to, size_t capacity, const char *kind, const char *
     char text[PART_MOST];
     to[0] = 0;
     if (!name_put(to, capacity, kind) || !name_put(to, capacity, " ")) return false;
-    part(text, name);
+    figures_part(text, name);
     if (!scan_quote(to, capacity, text) || !name_put(to, capacity, " ")) return false;
-    part(text, origin);
+    figures_part(text, origin);
     return scan_quote(to, capacity, text);
 }
 

@@ -126,7 +126,7 @@ static bool add_line(struct perfmap *map, const char *line) {
 }
 
 /* Parses all lines. A last line without an end may still be being written. */
-static void parse(struct perfmap *map) {
+static void perfmap_parse(struct perfmap *map) {
     char *end, *line = map->text, *all = map->text + map->length;
     for (; (end = memchr(line, '\n', (size_t)(all - line))); line = end + 1) {
         *end = 0;
@@ -144,7 +144,7 @@ struct perfmap *perfmap_open(const struct snap_header *header, pid_t pid) {
     int fd = open_map(header, pid);
     if (fd < 0) return NULL;
     struct perfmap *map = calloc(1, sizeof *map);
-    if (map && read_text(map, fd)) parse(map);
+    if (map && read_text(map, fd)) perfmap_parse(map);
     close(fd);
     if (map && map->count) qsort(map->ranges, map->count, sizeof *map->ranges, by_start);
     return map;

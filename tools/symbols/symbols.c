@@ -93,7 +93,7 @@ static struct interned *intern_text(struct symbols *symbols, const char *text) {
 }
 
 /* One copy of each text; NULL for "", and without memory. */
-static const char *intern(struct symbols *symbols, const char *text) {
+static const char *symbols_intern(struct symbols *symbols, const char *text) {
     struct interned *string = *text ? intern_text(symbols, text) : NULL;
     return string ? string->text : NULL;
 }
@@ -109,8 +109,8 @@ static struct named_frame *name_python(struct symbols *symbols, const struct sna
     struct named_frame *named = new_frame(1);
     if (!named) return NULL;
     named->python = true;
-    named->symbols[0].function = intern(symbols, image_string(symbols->image, code->name));
-    named->symbols[0].file = intern(symbols, image_string(symbols->image, code->file));
+    named->symbols[0].function = symbols_intern(symbols, image_string(symbols->image, code->name));
+    named->symbols[0].file = symbols_intern(symbols, image_string(symbols->image, code->file));
     named->symbols[0].line = frame->line;
     return named;
 }
@@ -182,8 +182,8 @@ static void take_answer(struct symbols *symbols, struct named_frame *named) {
         if (symbols->answer.head.size - at < sizeof symbol->line) return;
         memcpy(&symbol->line, symbols->answer.bytes + at, sizeof symbol->line);
         at += sizeof symbol->line;
-        symbol->function = intern(symbols, next_string(symbols, &at));
-        symbol->file = intern(symbols, next_string(symbols, &at));
+        symbol->function = symbols_intern(symbols, next_string(symbols, &at));
+        symbol->file = symbols_intern(symbols, next_string(symbols, &at));
     }
 }
 
@@ -192,7 +192,7 @@ static const char *name_made_code(struct symbols *symbols, uint64_t address) {
     if (!symbols->made_code_sought) symbols->made_code = perfmap_open(&symbols->image->header, symbols->reader.target);
     symbols->made_code_sought = true;
     const char *name = symbols->made_code ? perfmap_name(symbols->made_code, address) : NULL;
-    return name ? intern(symbols, name) : NULL;
+    return name ? symbols_intern(symbols, name) : NULL;
 }
 
 /* Looks up the call before a return address, because the address itself may already belong to the next line or

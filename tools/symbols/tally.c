@@ -40,7 +40,7 @@ static struct figure *figure_of_side(struct figures *figures, const struct side 
 
 /* --- total and owners --- */
 
-static bool counts(const struct total *total) { return !(total->flags & (TOTAL_INHERITED | TOTAL_REMAINDER)); }
+static bool tally_counts(const struct total *total) { return !(total->flags & (TOTAL_INHERITED | TOTAL_REMAINDER)); }
 
 static int add_total(struct figures *figures, const struct image *image) {
     uint64_t bytes = image->host.live_bytes + image->mapped.live_bytes;
@@ -72,7 +72,7 @@ static int add_owners(struct figures *figures, const struct side *side) {
     for (size_t i = 0; i < image->total_count && result == 0; i++) {
         const struct total *total = &image->totals[i];
         const struct snap_tag *tag = image_tag(image, total->tag);
-        if (!counts(total)) continue;
+        if (!tally_counts(total)) continue;
         result = add_owner(figures, side, tag->model, total);
         if (result == 0) result = add_owner(figures, side, tag->node, total);
     }

@@ -77,7 +77,7 @@ static int add_next(const struct calltree *tree, const struct calltree_part *par
 }
 
 /* Replaces skipped frames by their callees, which are added at the end of the list, until no frame is skipped. */
-static int skip(struct calltree *tree, struct parts *parts) {
+static int calltree_skip(struct calltree *tree, struct parts *parts) {
     size_t kept = 0;
     for (size_t i = 0; tree->skips && i < parts->count; i++) {
         struct calltree_part part = parts->list[i];
@@ -163,7 +163,7 @@ int calltree_expand(struct calltree *tree, const struct branch *branch, struct b
     int result = branch ? 0 : add_children(tree, 0, &parts);
     for (size_t i = 0; branch && result == 0 && i < branch->count; i++)
         result = add_next(tree, &branch->parts[i], &parts);
-    if (result == 0) result = skip(tree, &parts);
+    if (result == 0) result = calltree_skip(tree, &parts);
     *branches = (struct branches){.parts = parts.list};
     if (parts.count > tree->steps_left) parts.count = 0;
     tree->steps_left -= parts.count;

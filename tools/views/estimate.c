@@ -89,7 +89,7 @@ static bool find_rests(struct image *image, struct rests *rests) {
 }
 
 /* Adds the figures of a total to the remainder, or subtracts them. */
-static void give(struct total *rest, const struct total *total, int sign) {
+static void estimate_give(struct total *rest, const struct total *total, int sign) {
     uint64_t one = (uint64_t)(int64_t)sign;
     rest->alloc_bytes += one * total->alloc_bytes;
     rest->alloc_blocks += one * total->alloc_blocks;
@@ -112,9 +112,9 @@ static void scale_all(struct image *image, const struct rests *rests) {
         struct total *total = &image->totals[i];
         if (total->class != SNAP_HOST || total->flags & (TOTAL_INHERITED | TOTAL_REMAINDER)) continue;
         struct total *rest = &image->totals[rests->by_tag[tag_of(rests, total)] - 1];
-        give(rest, total, 1);
+        estimate_give(rest, total, 1);
         scale(image, i);
-        give(rest, total, -1);
+        estimate_give(rest, total, -1);
     }
 }
 

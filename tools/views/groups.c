@@ -32,7 +32,7 @@ bool groups_view_parse(const char *string, enum view *view) {
 const char *groups_view_name(enum view view) { return view_names[view]; }
 
 /* Interns a name. Returns 0 on success. Name 0 is the untagged one. */
-static int intern(struct groups *groups, const char *text, uint32_t *id) {
+static int groups_intern(struct groups *groups, const char *text, uint32_t *id) {
     struct name *name;
     size_t length = strlen(text);
     HASH_FIND(hh, groups->names, text, length, name);
@@ -113,7 +113,7 @@ static int intern_owner(struct groups *groups, const struct image *image, uint32
     if (asprintf(&key, "%s" SEPARATOR "%s" SEPARATOR "%u", image_string(image, owner->name),
                  image_string(image, owner->origin), owner->kind) < 0)
         return -1;
-    int result = intern(groups, key, name);
+    int result = groups_intern(groups, key, name);
     free(key);
     return result;
 }
@@ -137,7 +137,7 @@ static int cache_fill(struct groups *groups, const struct image *image, struct c
     if (groups->view != BY_MODULE && groups->view != BY_SITE) return 0;
     if (groups->view == BY_SITE && image->node_count && !(cache->stacks = stack_hashes(image))) return -1;
     for (size_t i = 0; i <= image->module_count; i++) {
-        if (intern(groups, image_module_name(image, (uint32_t)i), &cache->modules[i]) < 0) return -1;
+        if (groups_intern(groups, image_module_name(image, (uint32_t)i), &cache->modules[i]) < 0) return -1;
     }
     return 0;
 }
@@ -149,7 +149,7 @@ static int key_of(struct groups *groups, const struct image *image, const struct
     uint32_t node = total->stack < image->node_count ? total->stack : 0;
     if (total->flags & TOTAL_REMAINDER && by_stack) {
         *key = (struct row){0};
-        return intern(groups, GROUPS_REMAINDER, &key->member);
+        return groups_intern(groups, GROUPS_REMAINDER, &key->member);
     }
     *key = cache->tags[total->tag < image->tag_count ? total->tag : image->tag_count];
     if (cache->stacks && cache->stacks[node])
@@ -189,7 +189,7 @@ static int add_totals(struct groups *groups, const struct image *image, const st
 static int add_thread_row(struct groups *groups, const char *name, const struct snap_counter *counter, int side) {
     struct row key = {0};
     if (!(counter->alloc_blocks | counter->free_blocks)) return 0;
-    if (intern(groups, name, &key.member) < 0) return -1;
+    if (groups_intern(groups, name, &key.member) < 0) return -1;
     struct row *row = find_row(groups, &key);
     if (!row) return -1;
     row->side[side].live_bytes += counter->alloc_bytes - counter->free_bytes;
@@ -203,7 +203,7 @@ static int add_thread_row(struct groups *groups, const char *name, const struct 
 static int add_inherited(struct groups *groups, const struct image *image, int side) {
     struct row key = {0}, *row;
     if (!image->inherited.free_blocks) return 0;
-    if (intern(groups, THREADS_INHERITED, &key.member) < 0 || !(row = find_row(groups, &key))) return -1;
+    if (groups_intern(groups, THREADS_INHERITED, &key.member) < 0 || !(row = find_row(groups, &key))) return -1;
     row->side[side].live_bytes += image->inherited.free_bytes;
     row->side[side].live_blocks += image->inherited.free_blocks;
     return 0;
@@ -231,7 +231,7 @@ static int add_threads(struct groups *groups, const struct image *image, int sid
 int groups_add(struct groups *groups, const struct image *image, int side) {
     struct cache cache = {0};
     uint32_t untagged;
-    if (groups->name_count == 0 && intern(groups, "", &untagged) < 0) return -1;
+    if (groups->name_count == 0 && groups_intern(groups, "", &untagged) < 0) return -1;
     if (groups->view == BY_THREAD) return add_threads(groups, image, side);
     /* There may be a million sites. */
     if (groups->view == BY_SITE && !groups->capacity && rows_grow(groups, image->total_count + 1) < 0) return -1;

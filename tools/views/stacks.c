@@ -51,7 +51,7 @@ const struct snap_module *stack_frame_module(const struct image *image, const st
     return &image->modules[frame->module - 1];
 }
 
-static uint64_t mix(uint64_t hash) {
+static uint64_t stacks_mix(uint64_t hash) {
     hash ^= hash >> 33;
     hash *= UINT64_C(0xff51afd7ed558ccd);
     hash ^= hash >> 33;
@@ -62,7 +62,7 @@ static uint64_t mix(uint64_t hash) {
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length) {
     const uint8_t *byte = bytes;
     for (size_t i = 0; i < length; i++) hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
-    return mix(hash);
+    return stacks_mix(hash);
 }
 
 static uint64_t hash_string(const struct image *image, uint64_t hash, uint32_t string) {
@@ -78,10 +78,10 @@ static uint64_t module_hash(const struct image *image, const struct snap_module 
 
 static uint64_t frame_hash(const struct image *image, const uint64_t *modules, const struct snap_frame *frame) {
     const struct snap_code *code = stack_frame_code(image, frame);
-    if (code) return mix(hash_string(image, hash_string(image, 3, code->name), code->file) ^ frame->line);
+    if (code) return stacks_mix(hash_string(image, hash_string(image, 3, code->name), code->file) ^ frame->line);
     const struct snap_module *module = stack_frame_module(image, frame);
-    if (!module) return mix(frame->address + 4);
-    return mix(modules[module - image->modules] ^ (frame->address - module->bias));
+    if (!module) return stacks_mix(frame->address + 4);
+    return stacks_mix(modules[module - image->modules] ^ (frame->address - module->bias));
 }
 
 /* One hash for each frame, and a last one for an unknown frame. */
@@ -91,7 +91,7 @@ static uint64_t *frame_hashes(const struct image *image) {
     for (size_t i = 0; modules && i < image->module_count; i++) modules[i] = module_hash(image, &image->modules[i]);
     for (size_t i = 0; hashes && modules && i < image->frame_count; i++)
         hashes[i] = frame_hash(image, modules, &image->frames[i]);
-    if (hashes) hashes[image->frame_count] = mix(5);
+    if (hashes) hashes[image->frame_count] = stacks_mix(5);
     bool failed = !modules;
     free(modules);
     if (!failed) return hashes;

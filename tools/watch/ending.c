@@ -36,7 +36,7 @@ static bool signal_held(struct ending *ending, int pidfd, int signal) {
 
 /* Opens the process before checking it, so the pid cannot change its meaning in between. `gone`: the result if it does
  * not exist. */
-static void send(struct ending *ending, int signal, enum ending_result gone) {
+static void ending_send(struct ending *ending, int signal, enum ending_result gone) {
     struct process process;
     int pidfd = (int)syscall(SYS_pidfd_open, ending->pid, 0);
     if (pidfd < 0) {
@@ -77,7 +77,7 @@ static void await(struct ending *list, size_t count, enum ending_result how, uin
 
 static void send_all(struct ending *list, size_t count, int signal, enum ending_result gone) {
     for (size_t i = 0; i < count; i++)
-        if (list[i].result == ENDING_STILL) send(&list[i], signal, gone);
+        if (list[i].result == ENDING_STILL) ending_send(&list[i], signal, gone);
 }
 
 void ending_all(struct ending *list, size_t count, uint64_t patience_ns, bool (*wait)(void *context), void *context) {

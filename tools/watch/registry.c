@@ -31,7 +31,8 @@ static int document_fault(const struct document *document, const char *at, const
 enum { PROCESS_LEAST = 2 };
 
 /* A required member. */
-static int member(const struct document *document, struct jsontext object, const char *name, struct jsontext *value) {
+static int registry_member(const struct document *document, struct jsontext object, const char *name,
+                           struct jsontext *value) {
     char why[96];
     if (jsontext_member(object, name, value)) return 0;
     snprintf(why, sizeof why, "\"%s\" is missing in this object", name);
@@ -42,7 +43,7 @@ static int registry_take_number(const struct document *document, struct jsontext
                                 uint64_t most, uint64_t *number) {
     struct jsontext value;
     char why[96];
-    if (member(document, object, name, &value) < 0) return -1;
+    if (registry_member(document, object, name, &value) < 0) return -1;
     if (jsontext_number(value, number) && *number <= most) return 0;
     snprintf(why, sizeof why, "\"%s\" is not a whole number, or too large", name);
     return document_fault(document, value.at, why);
@@ -99,7 +100,7 @@ static int take_boot_id(const struct document *document, struct jsontext root) {
     struct jsontext value;
     char text[64];
     size_t digits = 0;
-    if (member(document, root, "boot_id", &value) < 0) return -1;
+    if (registry_member(document, root, "boot_id", &value) < 0) return -1;
     if (!jsontext_string(value, text, sizeof text))
         return document_fault(document, value.at, "\"boot_id\" is not a string");
     for (const char *c = text; *c; c++) {
@@ -123,16 +124,16 @@ int registry_parse(struct registry *registry, const char *name, const char *text
     size_t wrong = jsontext_fault(text, length);
     if (wrong != JSONTEXT_FINE) return document_fault(&document, text + wrong, "this is not JSON, or not one object");
     while (root.length && *root.at != '{') root.at++, root.length--;
-    if (member(&document, root, "format", &value) < 0) return -1;
+    if (registry_member(&document, root, "format", &value) < 0) return -1;
     if (!jsontext_string(value, format, sizeof format) || strcmp(format, "memstow-processes") != 0)
         return document_fault(&document, value.at, "the format is not \"memstow-processes\"");
     if (registry_take_number(&document, root, "version", UINT64_MAX, &version) < 0) return -1;
     if (version != 1 && jsontext_member(root, "version", &value))
         return document_fault(&document, value.at, "of another version than 1");
-    if (take_boot_id(&document, root) < 0 || member(&document, root, "parent", &value) < 0 ||
+    if (take_boot_id(&document, root) < 0 || registry_member(&document, root, "parent", &value) < 0 ||
         take_process(&document, value, 1, &registry->parent) < 0)
         return -1;
-    return member(&document, root, "processes", &value) < 0 ? -1 : take_processes(&document, value);
+    return registry_member(&document, root, "processes", &value) < 0 ? -1 : take_processes(&document, value);
 }
 
 /* Why the file is not trusted. If it did not belong to this user alone, another user could choose the processes to

@@ -119,7 +119,7 @@ static void trace_add(struct traces *traces, const struct trace *trace) {
     traces->list[traces->count++] = *trace;
 }
 
-static void consider(struct traces *traces, const struct member *member, const char *path, bool named_socket) {
+static void traces_consider(struct traces *traces, const struct member *member, const char *path, bool named_socket) {
     struct stat st;
     bool shared = handle_kind_is_shared(path);
     if (strlen(path) >= sizeof traces->list->path || (!shared && !named_socket && !is_temporary(path))) return;
@@ -144,7 +144,7 @@ static void note_socket(struct traces *traces, const struct member *member, cons
                         const char *target) {
     const struct socket_line *entry = sockets_find(sockets, strtoull(target + sizeof "socket:[" - 1, NULL, 10));
     const char *path = entry && entry->named && entry->listens ? strchr(entry->text, '/') : NULL;
-    if (path) consider(traces, member, path, true);
+    if (path) traces_consider(traces, member, path, true);
 }
 
 static void note_descriptors(struct traces *traces, const struct member *member) {
@@ -159,7 +159,7 @@ static void note_descriptors(struct traces *traces, const struct member *member)
         if (length <= 0) continue;
         target[length] = 0;
         if (target[0] == '/')
-            consider(traces, member, target, false);
+            traces_consider(traces, member, target, false);
         else if (strncmp(target, "socket:", 7) == 0) {
             if (!loaded) sockets_load(&sockets, member->pid);
             loaded = true;
@@ -180,7 +180,7 @@ static void note_maps(struct traces *traces, const struct member *member) {
         char *shared = strchr(line, '/');
         if (!shared || !handle_kind_is_shared(shared)) continue;
         shared[strcspn(shared, "\n")] = 0;
-        consider(traces, member, shared, false);
+        traces_consider(traces, member, shared, false);
     }
     free(line);
     fclose(maps);
