@@ -26,7 +26,8 @@ void *symbol_next(const char *name);
 /* The object in front of us that has this name: it is called in our place. NULL: there is none. */
 const struct link_map *symbol_before(const char *name);
 
-/* A function of libc, past every definition in front of it; and the next definition of one of ours. Looked up once. */
+/* LIBC: the function of libc, whatever definitions are in front of it. NEXT: the next definition behind ours. Each is
+ * looked up once. */
 #define LIBC(name) SYMBOL_ONCE(symbol_of_libc, name)
 #define NEXT(name) SYMBOL_ONCE(symbol_next, name)
 #define SYMBOL_ONCE(find, name)                                                                                        \

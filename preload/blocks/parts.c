@@ -112,8 +112,9 @@ bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *count
     return done;
 }
 
-/* Parts that stayed would be taken for parts of the next block at this address. In a sandbox signals are not blocked:
- * a handler would wait for its own thread. */
+/* Waits for the lock as long as it takes: parts that stayed would be taken for parts of the next block at this address.
+ * Only in a sandbox it gives up at some time: signals are not blocked there, so a handler may be waiting for its own
+ * thread. */
 static bool parts_hold(void) {
     if (seal_is_set()) return lock_wait(&busy);
     lock_hold(&busy);

@@ -63,7 +63,7 @@ static enum pin pin_stray(uintptr_t slot) {
     return PIN_STRAY;
 }
 
-/* In a forked child there is nothing to do. */
+/* Does nothing in a forked child, because its thread has another id. */
 static void unpin_stray(void) {
     struct stray *self = seal_is_set() ? NULL : stray_with(os_tid());
     if (!self) return;

@@ -26,7 +26,7 @@ void cuda_counts_remove(uint32_t id, uint64_t bytes, uint32_t blocks);
 /* Moves a part of the count at `id` to a record of the model (0: nobody). Returns that record, which has one more user.
  * 0: there is no room, and nothing has changed. */
 uint32_t cuda_counts_shift(uint32_t id, uint32_t model, uint64_t bytes, uint32_t blocks);
-/* A block gives up its record, but its count stays, because it was shifted. */
+/* Ends the use of a record by one block or part. Its counters stay as they are. */
 void cuda_counts_let_go(uint32_t id);
 /* The model of the record, without adoption. */
 uint32_t cuda_counts_model(uint32_t id);

@@ -13,7 +13,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Before the first event: all that is counted comes from CUPTI, and no hook counts (libmemstow_cupti.so). */
+/* Call it before the first event: from then on all that is counted comes from CUPTI, and no hook counts
+ * (libmemstow_cupti.so). */
 void process_is_from_cupti(void);
 
 /* Whether events are to be counted. Begins tracking if it has not begun yet. Also false while tracking begins. */
@@ -31,7 +32,7 @@ void process_watch(void);
 /* Call it when tracking has begun, and again when tags come into use (tags.h). */
 void process_allow_fast_path(void);
 
-/* The end of the process, or of this image of it. Does nothing in a vfork child and the second time. */
+/* The end of the process, or of this image of it. Does nothing in a vfork child, or when called a second time. */
 void process_end(enum snap_state state);
 
 /* Before an exec: the variable that the next image of this process needs in its environment,
@@ -40,7 +41,7 @@ void process_end(enum snap_state state);
 enum { PROCESS_EXEC_SIZE = 80 };
 bool process_exec_variable(char to[PROCESS_EXEC_SIZE]);
 
-/* About to exec (true), or come back from an exec that failed (false). */
+/* Call it before an exec (true), and after an exec that failed (false). */
 void process_exec(bool before);
 
 #pragma GCC visibility pop

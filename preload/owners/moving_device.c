@@ -192,7 +192,7 @@ int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_e
         note_stays(owner, true, refusal, 0, 0);
         return result_of(refusal, 0);
     }
-    for (int i = 0; i < serve_driver.devices; i++) /* the runtime makes contexts unseen */
+    for (int i = 0; i < serve_driver.devices; i++) /* the runtime makes contexts without a call that a hook sees */
         serve_contexts_made(cuda_device_ask_primary((uint32_t)i), (uint32_t)i);
     uint64_t bytes = vram_move_out(&options, &refusal, &error);
     note_stays(owner, true, refusal, error, note_staying(owner));

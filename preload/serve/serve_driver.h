@@ -16,7 +16,7 @@ extern struct serve_driver {
 } serve_driver;
 
 bool serve_driver_is_fit(void);
-/* Why not. VRAM_REFUSAL_DONE: it is fit. */
+/* The reason why it is not fit. VRAM_REFUSAL_DONE: it is fit. */
 enum vram_refusal serve_driver_refusal(void);
 /* A function of the driver, by its name; NULL: it has none. */
 void *serve_driver_function(const char *name);

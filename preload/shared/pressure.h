@@ -32,7 +32,7 @@ enum { PRESSURE_UNREADABLE = 1, PRESSURE_IDLE_UNREADABLE = 2 };
 /* Stores the settings of both variables for this process. "" counts as not set, and so does an unreadable setting.
  * Returns as bits which of the two were unreadable. */
 uint32_t pressure_wish(const char *pressure, const char *idle);
-/* The wishes that pressure_wish has taken. */
+/* The settings that pressure_wish has stored. */
 const struct pressure_wishes *pressure_wishes(void);
 
 /* The bytes to be given back now, and the reason in words; 0: none. */

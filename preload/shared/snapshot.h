@@ -406,8 +406,8 @@ struct snap_origin {
 enum snap_misuse_kind {
     SNAP_MISUSE_FREED = 1,   /* freed before */
     SNAP_MISUSE_DAMAGED = 2, /* the 16 bytes of memstow in front of it were overwritten */
-    /* At error 700 of CUDA, perhaps used by a kernel; time_ns: since when it was so. FREED_FIRST: the call that freed
-     * it; NOW: the call that returned the error. */
+    /* At error 700 of CUDA, a kernel may have used the block. time_ns: when the block was moved off or freed.
+     * FREED_FIRST: the call that freed it; NOW: the call that returned the error. */
     SNAP_MISUSE_STOWED_FAULT = 3, /* the block was off its device */
     SNAP_MISUSE_FREED_FAULT = 4   /* the block was freed shortly before */
 };

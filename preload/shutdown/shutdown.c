@@ -31,7 +31,7 @@ struct handler {
     void *context;
     uint64_t limit_ns, begun_ns;
     uint32_t stage;
-    bool parallel, noted; /* noted: the log has its end */
+    bool parallel, noted; /* noted: the log has the line about its end */
     uint32_t state;       /* the handler's thread sets DONE; LATE stays LATE */
     int32_t result;
     char name[NAME], after[AFTER];

@@ -107,7 +107,7 @@ static bool read_process(struct jsontext object, uint32_t *pid, uint64_t *start_
     return number_in(object, "start_ticks", start_ticks);
 }
 
-/* Also true if it cannot find out. */
+/* Whether that process still runs. True also if this cannot be found out. */
 static bool shutdown_list_is_there(uint32_t pid, uint64_t start_ticks) {
     int fd = os_hold_process(pid, start_ticks);
     if (fd >= 0) {

@@ -11,8 +11,8 @@
 /* The number of dlclose calls. After one, a code address may have another meaning. */
 extern uint32_t generation_of_code;
 
-/* Changes when data that threads remember about their stacks is no longer valid: native or Python code went, or ids of
- * stacks may now mean other stacks. */
+/* Changes when data that threads remember about their stacks is no longer valid: native or Python code is gone, or ids
+ * of stacks may now mean other stacks. */
 extern uint32_t generation_of_stacks;
 void generation_end_stacks(void);
 

@@ -30,11 +30,11 @@ __attribute__((noinline)) bool leaf_joins(const struct leaf *leaf, struct memo *
     uint32_t join = (uint32_t)leaf->join;
     if (join >= memo->count || memo->elements[join].path != leaf->path || !memo_holds(memo, join + 1, 0, true))
         return false;
-    memo_begin(memo); /* the inner elements were not checked, so this result is no result for the whole memo */
+    memo_begin(memo); /* forgets the check of the outer elements, because the inner ones were not checked */
     return true;
 }
 
-/* Continues the hash along the frame pointers of code that has them. A wrong pointer only costs a hit. */
+/* Continues the hash along the frame pointers of code that has them. With a wrong pointer the look-up only misses. */
 __attribute__((noinline)) static uint64_t hash_of_chain(uint64_t h, uintptr_t rbp, uintptr_t slot, uintptr_t end,
                                                         uint64_t count) {
     for (; count && rbp > slot && rbp < end - sizeof(uint64_t) && rbp % sizeof(uint64_t) == 0; count--) {

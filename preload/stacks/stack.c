@@ -302,7 +302,7 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     uint32_t idle = 0, me = ledger_head->pid;
     if (!__atomic_compare_exchange_n(&taken, &idle, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
         (idle == me || !__atomic_compare_exchange_n(&taken, &idle, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
-        return site_of_caller(caller); /* a thread of this process has it */
+        return site_of_caller(caller); /* a thread of this process is using the shared memory */
     if (!shared) shared = new_stack(false);
     uint32_t site;
     if (shared) {

@@ -15,7 +15,7 @@ struct stow_thread;
 
 /* Starts the thread; NULL: that failed. If `own_files` is not NULL, the thread gets a descriptor table of its own,
  * empty at first. Descriptors that it leaves open are closed after stow_thread_join. *own_files is set before `work` is
- * called. False: the thread shares its maker's descriptors, as before Linux 5.9. */
+ * called: it becomes false before Linux 5.9, where the thread shares its maker's descriptors. */
 struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files);
 /* Starts a process that shares memory and descriptors with its maker. It goes on when a debugger has stopped all
  * threads of the program. NULL: that failed. */

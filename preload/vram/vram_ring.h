@@ -11,7 +11,7 @@
 #pragma GCC visibility push(hidden)
 
 #if defined(__SANITIZE_THREAD__)
-enum { VRAM_COPIERS = 1 }; /* ThreadSanitizer must see how a thread begins */
+enum { VRAM_COPIERS = 1 }; /* only the caller copies, because ThreadSanitizer must see how each thread begins */
 #else
 enum { VRAM_COPIERS = 4 };
 #endif

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* 0 if the file is not a ledger. */
+/* 1 + the peak in the ledger; 0: the file is not a ledger. */
 static uint64_t peak_of(const char *path) {
     struct source source;
     struct snap_header header;

@@ -337,11 +337,11 @@ static size_t default_top(const struct diff *diff) {
 
 static int check_page(struct diff *diff) {
     if (diff->view_given && diff->view != BY_SITE) return complain_usage("diff", "--html is by site");
-    diff->view_given = true; /* even where a file has no call stacks */
+    diff->view_given = true; /* by site even if a file has no call stacks */
     return html_page_check("diff", diff->page);
 }
 
-/* Rows of a profile are by site. Another view is the outermost frame. */
+/* Rows of a profile are always by site. With another --by, the owner of that kind becomes the outermost frame. */
 static int check_profile(struct diff *diff) {
     if (diff->view_given && diff->view != BY_MODEL && diff->view != BY_NODE && diff->view != BY_RUN)
         return complain_usage("diff", "--by=%s: %s is by model, node or run", groups_view_name(diff->view),

@@ -11,8 +11,8 @@ static int64_t gate_distance(struct range before, struct range now) {
     return now.high < before.low ? -bounded(before.low - now.high) : 0;
 }
 
-/* The ranges in the baseline. For a call site that is not in the baseline, any amount up to the floor is possible. All
- * owners are in the baseline. */
+/* Looks up the figure's ranges in the baseline. The baseline has all owners. For a call site that it lacks, any amount
+ * below the floor is possible. */
 static void ranges_before(const struct gate *gate, const struct figure *figure, struct finding *finding) {
     const struct figure *old = figures_find_like(gate->before, figure);
     struct range unlisted = {0, figure->kind == FIGURE_SITE ? gate->before->floor - 1 : 0};

@@ -10,10 +10,11 @@ int report_folded(const struct report *report);
 int report_pprof(const struct report *report);
 int report_speedscope(const struct report *report);
 int report_csv(const struct report *report);
-/* Adds the snapshots of a file to those that report->massif counts. It may also return an exit code after a complaint.
- */
+/* Writes the snapshots of one file. report->massif counts those of all files of the process. May also return an exit
+ * code after a complaint. */
 int report_massif(const struct report *report);
-/* Adds the counters of a file, and after the last one all that has a time. It may also return an exit code. */
+/* Writes the counters of one file, and after the last file all events that have a time. May also return an exit
+ * code. */
 int report_perfetto(const struct report *report);
 
 /* Sums for the snapshots of several files of one process, which come in order of time. Begin with zeros. */

@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 struct perfetto {
-    uint64_t first_ns, last_ns; /* times outside of them are moved inside */
+    uint64_t first_ns, last_ns; /* earlier and later times are replaced by these */
     bool failed;                /* no memory */
 };
 
-/* The track of the process has this number; it is the parent of tracks without another one. */
+/* The track of the process has this number; it is the parent of tracks that name no other parent. */
 enum { PERFETTO_PROCESS = 1 };
 void perfetto_process(struct perfetto *perfetto, uint32_t pid, const char *name);
 void perfetto_track(struct perfetto *perfetto, uint64_t track, uint64_t parent, const char *name);

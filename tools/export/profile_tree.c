@@ -25,7 +25,7 @@ struct amounts {
     uint64_t side[2];
 };
 
-/* A frame that is being written: its callees, and the next one of them. */
+/* A frame that is being written: its callees, and the index of the one to write next. */
 struct level {
     struct branches below;
     size_t next, used; /* used: length of the stack up to this frame */
@@ -84,7 +84,7 @@ static bool profile_tree_skips(void *context, uint32_t frame) { return profile_e
 
 /* The two amounts of a branch. In the tree, `bytes` is their sum, and `variance` holds the amount of side 1. */
 static struct amounts amounts_of(const struct branch *branch) {
-    uint64_t second = (uint64_t)branch->variance; /* exact below 2^53; above, no more than the whole */
+    uint64_t second = (uint64_t)branch->variance; /* exact below 2^53; a larger one was rounded, perhaps up */
     if (second > branch->bytes) second = branch->bytes;
     return (struct amounts){{branch->bytes - second, second}};
 }

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Markers in place of a place's node. */
+/* Markers that `nodes` has for a place whose node is not made yet. */
 enum { NOTHING = 0, END = UINT32_MAX, ON_THE_ROUTE = UINT32_MAX - 1 };
 
 struct unfolding {

@@ -177,7 +177,7 @@ static void make_causes(struct leaks *self) {
 
 /* --- retired owners --- */
 
-/* Sets 1 + index of the cause for each site that is a part of one. */
+/* For each site that is part of a cause, sets 1 + the index of that cause. */
 static void mark_sites(const struct leaks *self, uint32_t *of_site) {
     for (uint32_t i = 0; i < self->count; i++) {
         const struct leak_finding *cause = &self->list[i];

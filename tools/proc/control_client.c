@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 100, PAUSE_NS = 50000000 }; /* for a full queue of the socket */
+enum { TRIES = 100, PAUSE_NS = 50000000 }; /* for connecting while the socket's queue is full */
 
 /* Opens the folder of the socket in the file system that the process sees. */
 static int open_inside(pid_t pid, const char *folder) {

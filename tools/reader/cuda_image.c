@@ -62,7 +62,7 @@ int cuda_image_lend(struct reader *reader) {
     return result;
 }
 
-/* Takes the lent totals back: they are the last ones. */
+/* Takes the lent totals back, which are the last ones in the image. */
 static int take_back(struct reader *reader) {
     struct image *image = reader->image;
     struct cuda_image *cuda = &image->cuda;
