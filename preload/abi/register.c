@@ -227,7 +227,7 @@ static void replace_scopes(const struct memstow_scopes *now) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->count = now->count;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    /* As above: a handler in between may have written here. */
+    /* Once more, because a signal handler that ran in between may have written here. */
     memcpy(scopes->owners, now->owners, now->count * sizeof *now->owners);
     register_changed(scopes);
 }

@@ -14,7 +14,8 @@ enum { IDS_LIMIT = 1 << 24, IDS_NONE = UINT32_MAX };
 struct ids {
     uint64_t words[IDS_LIMIT / 64], summary[IDS_LIMIT / 64 / 64]; /* only touched pages cost memory */
     uint64_t count;
-    uint32_t lowest; /* words below this one are empty, except for ids that were just added */
+    /* where ids_take begins to search: words below this one are empty, unless an id was just added there */
+    uint32_t lowest;
 };
 
 /* From the arena, empty; NULL: no memory. */

@@ -10,7 +10,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The number of the next record. From SNAP_MISUSES on it is not kept. */
+/* Takes the next number for a record. Records with numbers from SNAP_MISUSES on are dropped. */
 uint32_t misuse_records_next(void);
 void misuse_records_write(uint32_t number, const struct snap_misuse *what);
 

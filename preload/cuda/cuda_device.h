@@ -59,7 +59,8 @@ uint64_t cuda_device_total(void);
 /* Bytes that were moved off a device, and the part that was asked for by the program. The mover sets it. */
 extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
 
-/* The program was told these figures of its present device. `total` includes what was moved off it. */
+/* Call it when the program was told these figures of its present device. `total` includes memory that was moved off
+ * it. */
 void cuda_device_figures(uint64_t available, uint64_t total);
 /* Asks the driver for the figures if it is time. `urgent`: it is time now. */
 void cuda_device_sample(const struct cuda_target *target, bool urgent);

@@ -39,7 +39,7 @@ int cuda_route_named(const char *name);
 /* The entry that a resolver means by a base name, a version and flags; -1: there is none. */
 int cuda_route_meant(const char *base, int version, uint64_t flags);
 
-/* Whether a base name may give memory in a way that memstow does not know. */
+/* Whether the driver function with this base name may give memory in a way that memstow does not know. */
 bool cuda_route_is_unknown_memory(const char *name);
 
 /* The hooks, from hook_cuda.c: hooks[entry][slot]. */

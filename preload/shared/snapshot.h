@@ -696,7 +696,7 @@ struct snap_cupti {
     char other[64];                 /* another client of CUPTI, by its own name; since 1.6, like all that follows */
     uint64_t unknown;               /* [live] records of unknown kinds or layouts; the kind of the first: */
     uint32_t unknown_kind, several; /* several: CUPTI has other clients, too */
-    uint64_t read_ns;               /* [live] everything that CUPTI had complete at that time was read */
+    uint64_t read_ns;               /* [live] all records that CUPTI had completed by this time were read */
     uint64_t calls; /* [live] calls that CUPTI reported: physical memory and addresses, for which it has no records */
     struct snap_cupti_sum addresses_same;  /* mappings and reserved addresses */
     struct snap_cupti_sum addresses_other; /* their differences */

@@ -271,7 +271,7 @@ static void put_head(const struct report *report) {
     fputs("\ntime_unit: ms\n", stdout);
 }
 
-/* Writes the peak of a file, if it is later than the previous file; otherwise that file has the peak. */
+/* Writes the peak of a file, unless it came before the end of the previous file, which then has that peak. */
 static int put_peak(struct massif *massif, const struct report *report) {
     const struct snap_header *header = &report->image->header;
     struct report peak = *report;

@@ -41,7 +41,7 @@ void leak_sites_end(struct leak_sites *self) {
 
 /* --- names --- */
 
-/* Makes room for one more name, and makes name 0. */
+/* Makes room for one more name. The first call also makes name 0, which stands for no owner. */
 static int make_room_for_name(struct leak_sites *self) {
     if (!LIST_GROW(self->names, self->name_count, self->name_capacity)) return -1;
     if (!self->name_count) self->names[self->name_count++] = NULL;

@@ -178,12 +178,12 @@ export class Ledger {
         return this.tags.map((column) => (column ? column[tag] : 0));
     }
 
-    /** Keys by which each line is separate. */
+    /** A key for each line, different for all lines. */
     get lineKeys() {
         return this.ownKeys ??= Int32Array.from(this.lineKind.keys());
     }
 
-    /** Keys by which lines of one function are one: the first of them. */
+    /** A key for each line, equal for all lines of one function: the number of its first line. */
     get functionKeys() {
         return this.sameKeys ??= this.findFunctions();
     }
