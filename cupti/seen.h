@@ -21,7 +21,7 @@ struct seen {
     uint8_t kind;   /* enum snap_cuda_kind; 0: a kind that the ledger does not list */
     uint8_t source; /* seen_source */
     int8_t owed;    /* records of frees that must still come; below 0: they came before their block's record */
-    bool lives, matched, suspect; /* the last two belong to compare.c, until a newer record comes */
+    bool lives, matched, suspect; /* compare.c sets the last two; a newer record clears them */
 };
 
 /* Callbacks; each is NULL, or called while a record is read. `passed`: a block that was freed before its record

@@ -276,7 +276,7 @@ struct memstow_request {
     uint32_t owner;  /* the owner that the request is about; 0 for a trigger */
     uint32_t reason; /* for a trigger: enum memstow_reason */
     char text[256];  /* for a trigger: pass it to memstow_trigger_begin unchanged */
-    uint64_t needed; /* for a trigger: pass it on, too */
+    uint64_t needed; /* for a trigger: pass it to memstow_trigger_begin, too */
 };
 enum memstow_request_kind {
     MEMSTOW_ASK_TRIGGER = 1,

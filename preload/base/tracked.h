@@ -17,7 +17,8 @@ enum tracked_stage { TRACKED_UNSET, TRACKED_BEGINNING, TRACKED_YES, TRACKED_NO }
  * stage TRACKED_UNSET, and begins a ledger of its own at its first event (nothing happens for vfork and exec). */
 struct tracked_page {
     uint32_t mark; /* in the header of a block of this process, when the fast path may be taken; else 0 */
-    /* Mark plus sample_here, while that site counts all blocks (sample.h). 0: the site of each event is looked up. */
+    /* `mark` plus sample_here, while the site sample_here counts all blocks (sample.h). 0: the site of each event is
+     * looked up. */
     uint32_t mark_here;
     uint32_t small; /* the fast path may be taken for sizes below this: 0 or SNAP_LARGE_BYTES */
     uint32_t stage;

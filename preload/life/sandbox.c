@@ -41,7 +41,8 @@ static void end_turn(bool taken) {
     if (taken) __atomic_store_n(&tracked_page.turn, NULL, __ATOMIC_RELEASE);
 }
 
-/* Whether this was the last thread. A child that was forked meanwhile has no thread on its way. */
+/* Whether this was the last thread that was entering a sandbox. False in a child that was forked meanwhile, where the
+ * number is 0. */
 static bool count_out(void) {
     uint32_t seen = __atomic_load_n(&tracked_page.entering, __ATOMIC_RELAXED);
     while (seen && !__atomic_compare_exchange_n(&tracked_page.entering, &seen, seen - 1, false, __ATOMIC_ACQ_REL,

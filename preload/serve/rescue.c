@@ -67,7 +67,7 @@ static bool wait_for_rescue(void) {
     return !lock_is_held(&rescuing);
 }
 
-/* A rescue or move that began after the request was made may be over by now. */
+/* Whether another rescue or a move gave memory back: since the request was made, or while this waits for one. */
 static bool others_gave(struct rescue *self) {
     if (self->waits == WAITS_MOST) return false;
     bool gave = vram_move_left() != self->left || wait_for_rescue() || vram_move_wait(WAIT_MS);

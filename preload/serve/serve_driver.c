@@ -14,7 +14,7 @@
 #include "preload/vram/vram_reach.h"
 #include "preload/vram/vram_sums.h"
 
-static uint64_t looked;          /* the loaded code at the last look */
+static uint64_t looked;          /* code_that_is_there() at the last look */
 static enum vram_refusal cannot; /* why nothing can be served, at that time */
 static struct lock looking;
 
@@ -60,7 +60,7 @@ static uint64_t code_that_is_there(void) {
     return 1 + loads + __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE);
 }
 
-/* While another thread looks, the driver serves. */
+/* False also while another thread looks at the driver. Then the driver itself serves the request. */
 bool serve_driver_is_fit(void) {
     uint64_t now = code_that_is_there();
     if (likely(__atomic_load_n(&looked, __ATOMIC_ACQUIRE) == now)) return !__atomic_load_n(&cannot, __ATOMIC_RELAXED);

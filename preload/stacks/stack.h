@@ -26,8 +26,8 @@ static inline __attribute__((always_inline)) uintptr_t stack_rbp(void) {
 #define CALLER                                                                                                         \
     ((struct caller){(uintptr_t)__builtin_dwarf_cfa() - 8, (uintptr_t)__builtin_return_address(0), stack_rbp()})
 
-/* The slot of the caller, without its address and rbp. Use it in the hook itself. The other values follow from the slot
- * until the hook returns. */
+/* Only the slot of the caller. Use it in the hook itself. Until the hook returns, stack_caller makes the rest from the
+ * slot. */
 #define CALLER_SLOT ((uintptr_t)__builtin_dwarf_cfa() - 8)
 
 static inline uintptr_t stack_address(uintptr_t slot) { return *(const uintptr_t *)slot; }

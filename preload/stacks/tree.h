@@ -23,8 +23,8 @@ enum { TREE_ROOT = 0, TREE_NONE = UINT32_MAX };
  * next frames, as many as fit into one piece. `count` > 0. TREE_NONE: there is no room. */
 uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count);
 
-/* The stack that ends at a place, identified by a place that can have a site. Only the last place of a run can. So if
- * `place` is another one, the stack gets a place of its own. TREE_NONE: there is no room. */
+/* Returns a place for the stack that ends at `place`: one that can have a site. Only the last place of a run can have
+ * one. If `place` is not the last of its run, the stack gets a place of its own. TREE_NONE: there is no room. */
 uint32_t tree_stack(uint32_t place);
 /* As tree_stack, but only finds an existing stack; else TREE_NONE. */
 uint32_t tree_stack_known(uint32_t place);

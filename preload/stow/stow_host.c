@@ -100,8 +100,8 @@ struct taken {
     uint64_t length;
 };
 
-/* Moves pages into our range, which is registered only meanwhile. If it stayed registered, the thread that writes it
- * out would wait for ever on a missing page. */
+/* Moves pages into our range. The range is registered only meanwhile. Otherwise the thread that writes it out would
+ * wait for ever on a missing page. */
 static uint32_t move_to_room(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
     if (stow_uffd_register(self->uffd, (uint64_t)self->buffer, self->buffer_length) < 0) return STOW_NO_KERNEL_HELP;
     long result = stow_uffd_move(self->uffd, (uint64_t)taken->at, start, length, &taken->length);

@@ -1016,8 +1016,8 @@ _looks: Any = None # memstow_looks.Looks
 
 
 def _begin_looks() -> Any:
-    """Starts a thread with the first run, which waits for requests of memstow leaks. None: the library is too old for
-    that."""
+    """When the first run begins, starts a thread that waits for requests of memstow leaks. None: the library is too old
+    for that."""
     global _looks
     if _looks is None and _library.request_of is not _no_such_call:
         _looks = _made.setdefault("looks", _beside("memstow_looks").Looks(

@@ -64,7 +64,7 @@ static void name_process(struct snap_nvml_process *process) {
     if (file) fclose(file);
 }
 
-/* Processes without figures come last. */
+/* 0 for a process without figures, so that it comes last. */
 static uint64_t told(uint64_t bytes) { return bytes == NVML_NOT_TOLD ? 0 : bytes; }
 
 static int nvml_image_by_bytes(const void *left, const void *right) {

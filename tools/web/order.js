@@ -14,7 +14,7 @@ export class Order {
         this.rows = rows;
         this.keys = new Float64Array(rows.length); // smaller keys come first
         for (let i = 0; i < rows.length; i++) this.keys[i] = up ? figures[rows[i]] : -figures[rows[i]];
-        this.bounds = [0, rows.length]; // between two bounds, all rows belong there, in any order
+        this.bounds = [0, rows.length]; // the rows between two bounds belong there, in any order
         this.sorted = new Set(); // the parts that are sorted, by their lower bound
     }
 
@@ -54,7 +54,7 @@ export class Order {
         this.sorted.add(low);
     }
 
-    /* * Moves the first rows to the front. Returns where the rest begins, which is always inside of the range. */
+    /** Moves the first rows to the front. Returns where the rest begins, which is always inside of the range. */
     part(low, high) {
         const { rows, keys } = this;
         const pivot = middleOf(keys[low + ((high - low) >> 2)], keys[(low + high) >> 1], keys[high - 1]);
