@@ -90,7 +90,8 @@ static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
 
 /* For each thread, glibc takes one block from the program's allocator: the vector of its thread-local storage. The
  * second word of the thread's descriptor points to the second element of the vector. The block is ours, not the
- * program's. So it is counted out, and counted in again before the thread ends, which frees it. */
+ * program's. So it is taken out of the count here. Before the thread ends, it counts the block in again, because its
+ * end frees the block. */
 __attribute__((no_sanitize("thread"))) /* it was written before the thread began, which ThreadSanitizer does not know */
 static bool
 find_vector(pthread_t thread, struct host_block *vector) {

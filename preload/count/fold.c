@@ -290,9 +290,9 @@ static bool next_chunk(uint32_t *chunk) {
     return true;
 }
 
-/* Shows hidden sites that are in use again: a thread had their ids before they were hidden. By now no thread has the id
- * of a hidden site. Live sites keep their ids. Dead sites stay dead, unless a thread is in the middle of a hook just
- * now. So later pictures of the peak contain no dead site. */
+/* Shows those hidden sites again that are in use: a thread still had their ids when they were hidden. By now no thread
+ * has the id of a hidden site. Live sites keep their ids. Dead sites stay dead, unless a thread is in the middle of a
+ * hook just now. So later pictures of the peak contain no dead site. */
 static enum progress show_used_sites(void) {
     uint32_t chunk;
     if (!next_chunk(&chunk)) {

@@ -97,7 +97,7 @@ static void free_slots_of_the_dead(void) {
         /* The tid and the state share a word. */
         uint64_t seen = tid | (uint64_t)SNAP_THREAD_LIVE << 32, over = tid | (uint64_t)SNAP_THREAD_ENDED << 32;
         /* If another thread has already given the slot to a living thread, the word differs, and nothing happens. */
-        /* Another error says nothing, as in pin.c. */
+        /* Only ESRCH proves that the thread has ended, as in pin.c. */
         if (os_call(SYS_tgkill, pid, tid, 0) == -ESRCH &&
             __atomic_compare_exchange_n((word_of_two *)&record->tid, &seen, over, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED)) {

@@ -43,8 +43,9 @@ int __pipe(int fds[2]);
 int __dup2(int fd, int to);
 int __fcntl(int fd, int command, ...);
 mqd_t __mq_open_2(const char *name, int flags);
-/* glibc has these since 2.36, and may be newer here than at the build. Newer functions whose names are plain words
- * (fsopen, open_tree) have no hook: where libc lacks them, a library that is opened later may define its own. */
+/* glibc has these since 2.36. They are declared here, because the library may be built with an older glibc than it runs
+ * with. Newer functions whose names are plain words (fsopen, open_tree) have no hook: where libc lacks them, a library
+ * that is opened later may define its own. */
 int pidfd_open(pid_t pid, unsigned flags);
 int pidfd_getfd(int process, int fd, unsigned flags);
 
@@ -133,7 +134,7 @@ static int hook_files_asked(long result) {
     return result < 0 ? -1 : (int)result;
 }
 
-/* Over an older glibc without this function, a program that finds ours by dlsym gets the system call. */
+/* An older glibc lacks this function. A program that finds our hook by dlsym all the same gets the system call. */
 #define OPENS_SINCE_2_36(kind, name, parameters, ...)                                                                  \
     int hook_##name parameters {                                                                                       \
         int opened =                                                                                                   \

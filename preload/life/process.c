@@ -358,7 +358,7 @@ static enum tracked_stage begin(void) {
     return TRACKED_YES;
 }
 
-/* While tags are in use, each event is looked up. */
+/* While tags are in use, mark_here is 0: the site of each event is looked up. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) return;

@@ -349,7 +349,8 @@ size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, ui
     return count;
 }
 
-/* From 3.13: the innermost frame of a loop. It comes after the entry frame of the next loop further in. */
+/* From Python 3.13: the innermost frame of a loop. The entry frame of the next loop further in (`inner`) has it as its
+ * previous frame. Without such a loop it is the head of the chain. */
 static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, uintptr_t anchor) {
     bool same_interpreter = inner && !((inner ^ anchor) & PYTHON_INDEX_MASK);
     return same_interpreter ? python_word(python_plain(inner), self->layout.frame_previous) : chain_head(self, 0);
