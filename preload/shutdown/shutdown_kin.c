@@ -276,7 +276,8 @@ static bool is_started_by_kin(struct table *table, const struct process *process
     return parent && parent->link && parent->start_ticks <= process->start_ticks;
 }
 
-/* Finds out whether a process is kin, and by which bond. If it is, processes that name it may be kin, too. */
+/* Finds out whether a process is kin, and by which bond. If it is, processes with it as their parent, group or session
+ * may be kin, too. */
 static void shutdown_kin_judge(struct table *table, struct process *process) {
     if (!process->link && process->start_ticks >= table->self.start_ticks) {
         if (is_started_by_kin(table, process))

@@ -1,6 +1,6 @@
 /* state_owner.h — the owners of values: each id of a loop has one.
- * In: ids; the questions and moves of rooms that know owners only (owned_store). Out: owners, what each has in the
- * store, and values that are moved to a file or back while readers continue. No hook may call it. */
+ * In: ids; questions about owners and moves of them (owned_store), from code that knows no loops. Out: owners, what
+ * each has in the store, and values that are moved to a file or back while readers continue. No hook may call it. */
 #ifndef MEMSTOW_STATE_OWNER_H
 #define MEMSTOW_STATE_OWNER_H
 

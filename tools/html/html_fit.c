@@ -6,7 +6,7 @@
 
 enum {
     ROOM = 4600000,  /* bytes for columns; the rest of a page is far smaller than the difference to 5 MB */
-    GUESS = 3000000, /* bytes for the first choice, by average costs */
+    GUESS = 3000000, /* bytes that the first choice aims at, by the average cost of each item */
     AIM = ROOM / 8 * 7,
     ENOUGH = ROOM / 4 * 3,
     ROUNDS = 4,

@@ -34,8 +34,8 @@ static struct stands_for of_samples(const struct image *image, uint64_t bytes, u
 }
 
 /* Replaces the sums of one site by estimates. Allocated memory is live memory plus freed memory, each with its own mean
- * size. The picture of the peak does not separate blocks from mappings of one site; in that very rare case its figures
- * stay the sum of the samples. */
+ * size. The picture of the peak does not separate blocks from mappings of one site. In the very rare case that a site
+ * has both, its figures at the peak stay the sum of the samples. */
 static void scale(struct image *image, size_t index) {
     struct total *total = &image->totals[index];
     bool mixed = index + 1 < image->total_count && total_same_site(total, total + 1);
