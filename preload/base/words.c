@@ -54,7 +54,8 @@ static void words_insert(struct words_table *table, uint64_t word, uint32_t numb
     __atomic_store_n(&table->words[slot], word, __ATOMIC_RELEASE);
 }
 
-/* Empties marks with nothing behind them: no search needs them. Returns how many words are left. */
+/* Makes slots that are GONE empty if an empty slot follows: no search goes on behind them. Returns how many words are
+ * left. */
 static uint32_t words_sweep(struct words_table *table) {
     uint32_t mask = words_size_of(table) - 1, live = 0;
     for (uint32_t slot = 0; slot <= mask; slot++) live += word_at(table, slot) > GONE;

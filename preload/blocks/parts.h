@@ -22,9 +22,9 @@ struct parts_counts {
     bool (*shift)(uint32_t from, uint32_t to, uint64_t bytes);
 };
 
-/* Gives a range to a new site. Bytes that another part had move from that part's site; all other bytes move from
- * `rest`, the site of the block. False: there is no memory, no room for a count, or the lock is taken. Then nothing has
- * changed. */
+/* Gives a range to a new site. If some of its bytes belong to another part, they move from that part's site; all other
+ * bytes move from `rest`, the site of the block. False: there is no memory, no room for a count, or the lock is taken.
+ * Then nothing has changed. */
 bool parts_add(const struct part *part, uint32_t rest, const struct parts_counts *counts);
 
 /* Removes the parts of a block, and moves their counts to `rest`. False: as above. */

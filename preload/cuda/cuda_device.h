@@ -40,8 +40,8 @@ bool cuda_device_captures(cuda_handle stream, bool otherwise);
  * as many of the driver's bits as fit. 0: there is none, or the driver does not tell. */
 uint32_t cuda_device_capture(cuda_handle stream);
 
-/* primary: this context is the device's primary one. primary_of: after a release of the device's primary context: that
- * context, if it still exists. */
+/* primary: this context is the device's primary one. primary_of: call it after a release of the device's primary
+ * context. It returns that context, if it still exists. */
 void cuda_device_primary(uint32_t device, cuda_handle context);
 cuda_handle cuda_device_primary_of(uint32_t device);
 /* As cuda_device_primary_of, but asks the driver. The driver is asked only while the context exists, so that the

@@ -27,7 +27,8 @@ void cuda_route_begin(const cuda_hooks *hooks) { all_hooks = hooks; }
 enum { NAME_SLOTS = 512 }; /* a power of two, well above the number of entries */
 _Static_assert(CUDA_ENTRIES < NAME_SLOTS / 3, "names are found at once");
 
-/* 1 + entry. NULL until the first look-up. Other threads see it complete or not at all, and it never changes. */
+/* The entries in a hash table by name, each as 1 + entry; 0: an empty slot. NULL until the first look-up. Other threads
+ * see the table complete or not at all, and it never changes. */
 static const uint16_t *by_name;
 
 static uint32_t hash_of(const char *name) {

@@ -93,8 +93,8 @@ static void default_out(void) {
     strcpy(to, file);
 }
 
-/* How many images this process ran before this one. Its children inherit the variable, too, but they have another pid
- * or, much later, another start. */
+/* How many images this process ran before this one, by the variable EXEC_VARIABLE. Its children inherit the variable,
+ * too, but they have another pid or, much later, another start. */
 static uint32_t earlier_images(void) {
     const char *text = os_variable(EXEC_VARIABLE);
     if (os_take_decimal(&text) != os_pid() || *text++ != '.') return 0;

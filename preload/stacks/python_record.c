@@ -46,7 +46,7 @@ static uint64_t hash_more(uint64_t hash, const void *bytes, size_t length) {
 
 static uint64_t hash_key(uint64_t hash) { return hash | 2; } /* words.h reserves 0 and 1 */
 
-/* The content of a code. */
+/* What is recorded of a code object. */
 struct description {
     struct lines {
         uint32_t first;

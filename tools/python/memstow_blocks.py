@@ -25,7 +25,7 @@ import memstow_referrers as referrers
 SAMPLES, SAME = 3, 4
 # bytes, items: smaller ones are in an arena, and have no block of their own
 LARGE, MANY = 500, 60
-# limits for blocks of extension types: words in one block; blocks in all; objects of one type; steps from block to block
+# limits for blocks of extension types: words in a block; all blocks; objects of one type; steps from block to block
 WORDS, DEEP, EACH, LEVELS = 128, 10_000, 500, 3
 AT_ONCE = 1 << 16                            # addresses
 INSIDE = 1                                   # MEMSTOW_INSIDE
