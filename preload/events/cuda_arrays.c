@@ -58,7 +58,8 @@ static uint64_t element_bits(unsigned format, unsigned channels) {
     case 0xb0: /* NV12: two planes */
         return 12;
     }
-    if (format >= 0xc0 && format <= 0xcb) { /* the normalised formats: three of 8 bits and three of 16, twice */
+    /* the normalised formats: unsigned, then signed; each with 8, then 16 bits, and 1, 2 or 4 channels */
+    if (format >= 0xc0 && format <= 0xcb) {
         unsigned at = (format - 0xc0) % 6, width = at < 3 ? 8 : 16;
         return (uint64_t)width << at % 3;
     }

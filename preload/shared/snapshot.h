@@ -700,7 +700,7 @@ struct snap_cupti {
     uint64_t calls; /* [live] calls that CUPTI reported: physical memory and addresses, for which it has no records */
     struct snap_cupti_sum addresses_same;  /* mappings and reserved addresses */
     struct snap_cupti_sum addresses_other; /* their differences */
-    /* pools that the program made; differences, also in what the default pools hand out */
+    /* pools_same: the program's own pools, in both; pools_other: differences, also in what default pools hand out */
     uint64_t pools_same, pools_other;
     uint64_t pool_reserved, pool_used; /* bytes of all pools, by the last record of each */
     uint32_t no_pools, pad;            /* why cuptiActivityEnable gave no records of pools; 0: it did */

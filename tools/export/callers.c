@@ -10,7 +10,7 @@ void caller_begin(struct caller *caller, uint32_t stack, uint64_t bytes) {
     *caller = (struct caller){.bytes = bytes, .node = stack, .position = UINT32_MAX};
 }
 
-enum { NODES_MOST = 1000 }; /* nodes without a frame in one row: only a damaged file has more */
+enum { NODES_MOST = 1000 }; /* nodes without a frame one after the other: only a damaged file has more */
 
 /* Goes to the next frame outwards; to node 0 if there is none. */
 static void frame_out(const struct callers *self, struct caller *caller) {

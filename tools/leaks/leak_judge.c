@@ -9,7 +9,7 @@ enum {
     ENOUGH = 9,  /* from this many points on, some may have no growth */
     PLENTY = 24, /* from this many points on, the site may shrink at some */
     TIMES = 3,   /* growth at fewer points than this may be chance */
-    SELDOM = 10, /* and so may growth at fewer than one point in this many */
+    SELDOM = 10, /* growth at fewer than one point in this many may be chance, too */
     MANY = 30,
     SLOWING = 2, /* at the end it must grow by at least half of its growth at the beginning */
 };
