@@ -20,7 +20,7 @@ static inline uintptr_t python_plain(uintptr_t key) { return key & ~(uintptr_t)P
 /* The record of an instruction of a live code object; UINT32_MAX: there can be none. */
 uint32_t python_record(const struct python_layout *layout, uintptr_t code_key, uintptr_t instruction);
 
-/* The record of a code; NULL: there is none. */
+/* The record of a code object; NULL: there is none. */
 const struct snap_code *python_record_code(uint32_t id);
 
 /* The code object is about to be freed. */

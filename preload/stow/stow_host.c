@@ -120,8 +120,8 @@ static uint32_t take_away(struct stow_host *self, uint64_t start, uint64_t lengt
     return STOW_DONE;
 }
 
-/* Makes pages private that a forked process shares, or has shared: they do not move before they are written to. OR'ing
- * 0 into a byte is such a write, and loses no other thread's write. */
+/* Makes those pages private that a forked process shares or has shared: such pages do not move before they are written
+ * to. OR'ing 0 into a byte is a write, and loses no other thread's write. */
 static void make_own(struct stow_host *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
     for (; stow_pages_run(self->pagemap, &start, end, STOW_PAGES_MAPPED, 1, &run_end, &pages); start = run_end)
