@@ -25,7 +25,7 @@ void cuda_teardown_number(struct cuda_call *call) {
 
 /* A call that is left by longjmp never comes here. Then no later free counts as missed. */
 void cuda_teardown_over(const struct cuda_call *call) {
-    if (call->ending == CUDA_CONTEXT_ENDS || call->ending == CUDA_DEVICE_ENDS) vram_move_go_on();
+    if (call->ending == CUDA_CONTEXT_ENDS || call->ending == CUDA_DEVICE_ENDS) vram_move_go_on(&call->ends);
     __atomic_fetch_sub(&under_way, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -52,7 +52,7 @@ void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_ha
     call->ending = what;
     call->ends = (uintptr_t)handle;
     if (what != CUDA_GRAPH_ENDS) {
-        vram_move_hold_off();
+        vram_move_hold_off(handle, &call->ends);
         call->captures = cuda_captures_of_context(handle);
         call->served_end = vram_contexts_end_begins();
     }

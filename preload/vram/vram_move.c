@@ -11,6 +11,7 @@
 #include "preload/shared/os.h"
 #include "preload/stow/stow.h"
 #include "preload/vram/vram_contexts.h"
+#include "preload/vram/vram_dying.h"
 #include "preload/vram/vram_end.h"
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_ring.h"
@@ -18,8 +19,8 @@
 #include "preload/vram/vram_table.h"
 #include "preload/base/forked.h"
 
-static bool mover;
-static uint32_t ending;               /* calls that end a context, in progress: no move begins meanwhile */
+static bool mover, quieting;          /* quieting: the mover waits for the work of all contexts */
+static struct vram_block *held;       /* the blocks that the mover has, by in_move */
 static uint64_t left;                 /* blocks that have left so far */
 static uint32_t moves;                /* the number of the present move, or of the last one */
 static const char *noted[VRAM_SLOTS]; /* the ring's buffers that the ledger knows */
@@ -43,8 +44,8 @@ void vram_move_forget_ring(cuda_handle context) {
 }
 
 static void vram_move_abandon(void) {
-    mover = false;
-    ending = 0;
+    mover = quieting = false;
+    held = NULL;
     memset(noted, 0, sizeof noted); /* the table is empty */
     forget_ring();
 }
@@ -54,6 +55,7 @@ FORKED(vram_move_abandon);
 
 struct move {
     const struct vram_move_options *options;
+    struct vram_block *last; /* the block that was chosen last: the search goes on behind it */
     enum vram_refusal refusal;
     int error;
     uint64_t moved;
@@ -68,6 +70,14 @@ static void refuse(struct move *self, enum vram_refusal why, int error) {
     self->error = error;
 }
 
+/* An end of the context that it leaves need not wait any more. */
+static void ring_goes_to(cuda_handle context) {
+    vram_table_lock();
+    ring.context = context;
+    vram_table_changed();
+    vram_table_let_go();
+}
+
 /* Makes the ring ready for a context. All contexts share one ring, which must be small because its memory stays
  * pinned. */
 static int ring_ready(cuda_handle context, uint32_t device) {
@@ -80,7 +90,7 @@ static int ring_ready(cuda_handle context, uint32_t device) {
         if (error) return error;
         forget_buffers();
     }
-    ring.context = context;
+    if (ring.context != context) ring_goes_to(context);
     int error = vram_ring_begin(&vram_driver, &ring);
     for (int i = 0; i < VRAM_SLOTS && !error; i++) {
         if (!noted[i]) vram_backup_note_buffer(ring.slot[i], ring.slot_bytes, device);
@@ -186,24 +196,32 @@ static bool in_its_context(struct move *self, struct vram_block *block, step *do
 
 static bool is_next(const struct move *self, const struct vram_block *block, enum vram_state state) {
     if (block->state != state || block->moving || block->tried == moves) return false;
-    return !self->options->owner || block->owner == self->options->owner;
+    if (self->options->owner && block->owner != self->options->owner) return false;
+    return !vram_dying_has(block->context);
 }
 
-/* Chooses the next block, first of all one of the ring's context: for each other context the ring is pinned again. */
+/* The next block from here on; context NULL: of any. */
+static struct vram_block *search(const struct move *self, struct vram_block *block, cuda_handle context,
+                                 enum vram_state state) {
+    while (block && !((!context || block->context == context) && is_next(self, block, state))) block = block->next;
+    return block;
+}
+
+/* Chooses the next block, first of all one of the same context: for each other context the ring is pinned again. The
+ * search goes on behind the last block, which the mover still has: so a move looks at each block once for each context,
+ * and once more for those that came or were given back meanwhile. */
 static struct vram_block *choose(const struct move *self, enum vram_state state) {
-    struct vram_block *first = NULL;
-    for (struct vram_block *block = vram_table_first(); block; block = block->next) {
-        if (!is_next(self, block, state)) continue;
-        if (block->context == ring.context) return block;
-        if (!first) first = block;
-    }
-    return first;
+    struct vram_block *from = self->last ? self->last->next : vram_table_first();
+    cuda_handle context = self->last ? self->last->context : ring.context;
+    struct vram_block *block = context ? search(self, from, context, state) : NULL;
+    return block ? block : search(self, vram_table_first(), NULL, state);
 }
 
-/* Takes a block in this state that this move has not tried yet. */
+/* Takes a block in this state that this move has not tried yet. With the table's lock. */
 static struct vram_block *next_block(struct move *self, enum vram_state state) {
     for (struct vram_block *block; (block = choose(self, state));) {
         block->tried = moves;
+        self->last = block;
         if (!vram_refusal_of(block) || state == VRAM_STOWED) {
             block->moving = true;
             return block;
@@ -224,19 +242,29 @@ static void collect_backups(void) {
     if (!ring.unsettled) vram_backup_collect(&vram_driver);
 }
 
-/* Moves blocks out one by one, so that a thread that frees another block need not wait. */
+/* Takes the next block to move out. From now on only the end of its context, or of the ring's, waits for the mover. */
+static struct vram_block *take_next(struct move *self) {
+    vram_table_lock();
+    struct vram_block *block = move_is_ended(self->options->end) ? NULL : next_block(self, VRAM_LIVE);
+    if (block) block->in_move = NULL;
+    held = block;
+    quieting = false;
+    vram_table_changed();
+    vram_table_let_go();
+    return block;
+}
+
+/* Moves blocks out one by one, so that a thread that frees another block need not wait. The next block is taken before
+ * the last one is given back, because that is where the search goes on. */
 static void move_out(struct move *self) {
-    for (bool any = false;; any = true) {
-        vram_table_lock();
-        struct vram_block *block = move_is_ended(self->options->end) ? NULL : next_block(self, VRAM_LIVE);
-        vram_table_let_go();
-        if (!block && !any)
-            refuse(self, move_is_ended(self->options->end) ? VRAM_REFUSAL_CANCELLED : VRAM_REFUSAL_EMPTY, 0);
-        if (!block) return;
+    struct vram_block *block = take_next(self), *next;
+    if (!block) refuse(self, move_is_ended(self->options->end) ? VRAM_REFUSAL_CANCELLED : VRAM_REFUSAL_EMPTY, 0);
+    for (; block; block = next) {
         bool moved = in_its_context(self, block, take_out);
         if (moved) self->moved += block->size, block->left_ns = os_now(), block->trigger = self->options->trigger;
         if (!moved) drop_backup(block);
         block->copied = ring.unsettled;
+        next = take_next(self);
         vram_end_give_back(block, moved ? VRAM_STOWED : VRAM_LIVE);
         if (moved) __atomic_fetch_add(&left, 1, __ATOMIC_RELEASE);
     }
@@ -257,11 +285,18 @@ static void add_to_move(struct vram_block **all, struct vram_block *block) {
     *all = block;
 }
 
+static void holds_no_more_than(struct vram_block *rest) {
+    vram_table_lock();
+    held = rest;
+    vram_table_let_go();
+}
+
 /* Moves back all blocks or none, because a model with a missing part cannot be used. First all blocks get memory. */
 static void move_in(struct move *self) {
     struct vram_block *all = NULL, *block, *next;
     vram_table_lock();
     while ((block = next_block(self, VRAM_STOWED))) add_to_move(&all, block);
+    held = all;
     vram_table_let_go();
     if (!all) refuse(self, VRAM_REFUSAL_EMPTY, 0);
     for (block = all; block && !self->refusal; block = block->in_move) in_its_context(self, block, fill);
@@ -273,38 +308,50 @@ static void move_in(struct move *self) {
         if (!self->refusal) vram_backup_drop(&vram_driver, block);
         /* The memory gets a new id, so that a client that had registered it registers it again. */
         if (!self->refusal) self->moved += block->size, block->id = vram_table_id();
+        holds_no_more_than(next);
         vram_end_give_back(block, self->refusal ? VRAM_STOWED : VRAM_LIVE);
     }
 }
 
 /* One move at a time, and none while a context ends. Another one waits, or fails. */
-static bool begin_move(struct move *self) {
+static bool begin_move(struct move *self, bool out) {
     vram_table_lock();
-    while ((mover || ending) && !self->options->at_once) vram_table_wait();
-    if (mover || ending) refuse(self, VRAM_REFUSAL_AT_WORK, 0);
-    if (!self->refusal) mover = true, moves++;
+    while ((mover || vram_dying_any()) && !self->options->at_once && !vram_dying_is_mine())
+        mover ? vram_table_wait() : vram_table_wait_briefly();
+    if (mover || vram_dying_any()) refuse(self, VRAM_REFUSAL_AT_WORK, 0);
+    if (!self->refusal) mover = true, quieting = out, moves++;
     vram_table_let_go();
     return !self->refusal;
 }
 
 static void end_move(void) {
     vram_table_lock();
-    mover = false;
+    mover = quieting = false;
+    held = NULL;
     vram_table_changed();
     vram_table_let_go();
 }
 
+static bool works_in(cuda_handle context) {
+    if (quieting || (mover && ring.context == context)) return true;
+    for (const struct vram_block *block = held; block; block = block->in_move)
+        if (block->context == context) return true;
+    return false;
+}
+
 /* The driver frees the ring with its context, and the mover would go on to copy from it. */
-void vram_move_hold_off(void) {
+void vram_move_hold_off(cuda_handle context, const uintptr_t *mark) {
     vram_table_lock();
-    ending++;
-    while (mover) vram_table_wait();
+    while (!vram_dying_comes(context, mark))
+        if (vram_dying_any()) vram_table_wait_briefly();
+    while (works_in(context)) vram_table_wait();
+    vram_dying_begins(mark);
     vram_table_let_go();
 }
 
-void vram_move_go_on(void) {
+void vram_move_go_on(const uintptr_t *mark) {
     vram_table_lock();
-    if (ending) ending--; /* 0: a child that was forked in the middle of the call */
+    vram_dying_over(mark);
     vram_table_changed();
     vram_table_let_go();
 }
@@ -349,7 +396,7 @@ static uint64_t move(const struct vram_move_options *options, bool out, enum vra
         refuse(&self, VRAM_REFUSAL_EMPTY, 0);
     } else if (cuda_captures_any()) {
         refuse(&self, VRAM_REFUSAL_CAPTURE, 0);
-    } else if (begin_move(&self)) {
+    } else if (begin_move(&self, out)) {
         vram_memory_reap();
         if (!out)
             move_in(&self);

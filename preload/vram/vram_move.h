@@ -31,9 +31,10 @@ uint64_t vram_move_left(void);
 /* Waits for another thread's move, for that time at most. True: there was one, and it is over. */
 bool vram_move_wait(uint32_t milliseconds);
 
-/* Before and after a call that ends a context: waits for a move that is at work, and lets none begin until go_on. */
-void vram_move_hold_off(void);
-void vram_move_go_on(void);
+/* Before and after a call that ends a context: waits for a move that works in this context, or that waits for all
+ * contexts to be quiet, and lets no move begin until go_on. `mark`: see vram_dying_begins. */
+void vram_move_hold_off(cuda_handle context, const uintptr_t *mark);
+void vram_move_go_on(const uintptr_t *mark);
 /* With the lock of the table, while moves are held off: notes that this context has ended, and with it the copy buffers
  * that were made in it. */
 void vram_move_forget_ring(cuda_handle context);

@@ -6,6 +6,7 @@
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "preload/base/arena.h"
 #include "preload/shared/os.h"
@@ -28,12 +29,16 @@ void vram_table_let_go(void) {
     if (__atomic_exchange_n(&lock, 0, __ATOMIC_RELEASE) == 2) os_call(SYS_futex, &lock, FUTEX_WAKE_PRIVATE, 1);
 }
 
-void vram_table_wait(void) {
+static void wait_for_turn(const struct timespec *most) {
     uint32_t seen = __atomic_load_n(&turn, __ATOMIC_ACQUIRE);
     vram_table_let_go();
-    os_call(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, seen, NULL);
+    os_call(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, seen, most);
     vram_table_lock();
 }
+
+void vram_table_wait(void) { wait_for_turn(NULL); }
+
+void vram_table_wait_briefly(void) { wait_for_turn(&(struct timespec){.tv_nsec = 20000000}); }
 
 void vram_table_changed(void) {
     __atomic_fetch_add(&turn, 1, __ATOMIC_RELEASE);

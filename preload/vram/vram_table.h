@@ -13,6 +13,8 @@ void vram_table_lock(void);
 void vram_table_let_go(void);
 /* With the lock, which is released meanwhile: waits until some block was given back. Then the caller looks again. */
 void vram_table_wait(void);
+/* The same, but for some milliseconds at most. */
+void vram_table_wait_briefly(void);
 /* With the lock: wakes waiting threads, which look again. */
 void vram_table_changed(void);
 

@@ -1,6 +1,8 @@
 /* served.c — pairs of cuMemAllocAsync and cuMemFreeAsync, or queries of an address, beside a number of blocks that
- * memstow serves, for tests/cost/served.py. It is both the driver, a test double whose functions only answer, and the
- * program: served pair|attribute BLOCKS ROUNDS. The driver's own cuMemAllocAsync fails, so each block is memstow's. */
+ * memstow serves, or moves of these blocks, for tests/cost/served.py. It is both the driver, a test double whose
+ * functions only answer, and the program: served pair|attribute|move BLOCKS ROUNDS. In a move each block stays, because
+ * its handle was handed out: nothing is copied, and only the search for blocks is measured. The driver's own
+ * cuMemAllocAsync fails, so each block is memstow's. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -29,6 +31,7 @@ ANSWER(cuMemAddressReserve, (uint64_t * at, size_t bytes), {
     next += bytes;
 })
 ANSWER(cuMemCreate, (uint64_t * memory), *memory = 1)
+ANSWER(cuMemRetainAllocationHandle, (uint64_t * memory), *memory = 1)
 ANSWER(cuEventCreate, (void **event), *event = &next)
 ANSWER(cuPointerGetAttribute, (unsigned *value), *value = 2)
 SILENT(cuCtxSetCurrent)
@@ -73,6 +76,7 @@ int cuMemFreeAsync(uint64_t at, void *stream) {
 int cuMemAllocAsync(uint64_t *at, size_t bytes, void *stream);
 int cuMemFreeAsync(uint64_t at, void *stream);
 int cuPointerGetAttribute(void *value, int which, uint64_t at);
+int cuMemRetainAllocationHandle(uint64_t *memory, uint64_t at);
 enum { BYTES = 3 << 20, MEMORY_TYPE = 2, OF_DEVICE = 2 };
 
 static bool pair(void) {
@@ -85,17 +89,22 @@ static bool attribute(uint64_t at) {
     return !cuPointerGetAttribute(&type, MEMORY_TYPE, at) && type == OF_DEVICE;
 }
 
+static bool move(uint32_t model) { return CALL(-1, memstow_stow, model) < 0; }
+
 int main(int argc, char **argv) {
-    bool is_pair = argc > 3 && !strcmp(argv[1], "pair"), done = argc > 3;
-    uint64_t first = 0, at;
+    bool is_pair = argc > 3 && !strcmp(argv[1], "pair"), is_move = argc > 3 && !strcmp(argv[1], "move");
+    bool done = argc > 3;
+    uint64_t first = 0, at, memory;
     abi_find();
-    CALL(0, memstow_scope_enter, (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 0, 0));
+    uint32_t model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 0, 0);
+    CALL(0, memstow_scope_enter, model);
+    CALL(0, memstow_owner_idle, model, 1);
     for (long i = done ? strtol(argv[2], NULL, 10) : 0; i > 0 && done; i--) {
-        done = !cuMemAllocAsync(&at, BYTES, NULL);
+        done = !cuMemAllocAsync(&at, BYTES, NULL) && (!is_move || !cuMemRetainAllocationHandle(&memory, at));
         if (!first) first = at;
     }
     for (long i = done ? strtol(argv[3], NULL, 10) : 0; i > 0 && done; i--)
-        done = is_pair ? pair() : attribute(first + 4096);
+        done = is_move ? move(model) : is_pair ? pair() : attribute(first + 4096);
     return !done;
 }
 

@@ -3,6 +3,8 @@
  * message. */
 #include "_unet.h"
 
+#include <setjmp.h>
+
 /* A context keeps its handle after a reset. memstow waits for its work as before. */
 static void context_again(void) {
     CUcontext first, second;
@@ -142,6 +144,86 @@ static void moved_at_an_end(void) {
     look_at_pooled(first);
 }
 
+static jmp_buf before_the_end;
+
+static void leave(void) { longjmp(before_the_end, 1); }
+
+/* The context lives on: the driver was left before it did anything. */
+static void leave_an_end(CUcontext context) {
+    sim_tell("cuCtxDestroy_v2", leave);
+    if (!setjmp(before_the_end)) cuCtxDestroy_v2(context);
+    sim_tell(NULL, NULL);
+}
+
+/* A callback of the program leaves cuCtxDestroy by longjmp: later moves need not wait for that call. */
+static void end_is_left(void) {
+    CUcontext first, second = begin_in_second(&first);
+    leave_an_end(second);
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB && memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+}
+
+static int ready[2], over[2]; /* pipes */
+
+static void tell(const int *pipe) { MUST(write(pipe[1], "x", 1) == 1); }
+
+static void hear(const int *pipe) {
+    char byte;
+    MUST(read(pipe[0], &byte, 1) == 1);
+}
+
+static void *leave_an_end_and_wait(void *context) {
+    leave_an_end(context);
+    tell(ready);
+    hear(over);
+    return NULL;
+}
+
+/* The same in another thread, which goes on without CUDA. */
+static void end_is_left_elsewhere(void) {
+    CUcontext first, second = begin_in_second(&first);
+    pthread_t thread;
+    MUST(!pipe(ready) && !pipe(over) && !pthread_create(&thread, NULL, leave_an_end_and_wait, second));
+    hear(ready);
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    tell(over);
+    MUST(!pthread_join(thread, NULL));
+    MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+}
+
+/* The same in a thread that ends then. */
+static void end_is_left_by_a_thread(void) {
+    CUcontext first, second = begin_in_second(&first);
+    pthread_t thread;
+    MUST(!pipe(ready) && !pipe(over) && !pthread_create(&thread, NULL, leave_an_end_and_wait, second));
+    tell(over);
+    MUST(!pthread_join(thread, NULL));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB && memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+}
+
+static void copy_when_told(void) {
+    sim_tell(NULL, NULL);
+    tell(ready);
+    hear(over);
+}
+
+/* The end of a context in which a move does not work does not wait for the move. */
+static void another_ends_in_a_move(void) {
+    CUcontext first, second = begin_in_second(&first), third;
+    pthread_t thread;
+    MUST(!cuCtxCreate_v2(&third, 0, 0) && !cuCtxSetCurrent(second) && !pipe(ready) && !pipe(over));
+    sim_tell("cuMemcpyDtoHAsync_v2", copy_when_told);
+    MUST(!pthread_create(&thread, NULL, stow, NULL));
+    hear(ready);
+    MUST(!cuCtxDestroy_v2(third) && !moved);
+    tell(over);
+    MUST(!pthread_join(thread, NULL) && moved == 14 * (int64_t)MIB);
+    MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+}
+
 int main(int argc, char **argv) {
     static const struct model_case cases[] = {{"context_again", context_again},
                                               {"other_context", other_context},
@@ -149,6 +231,10 @@ int main(int argc, char **argv) {
                                               {"reset_beside_another", reset_beside_another},
                                               {"destroyed", destroyed},
                                               {"destroyed_in_a_move", destroyed_in_a_move},
-                                              {"moved_at_an_end", moved_at_an_end}};
+                                              {"moved_at_an_end", moved_at_an_end},
+                                              {"end_is_left", end_is_left},
+                                              {"end_is_left_elsewhere", end_is_left_elsewhere},
+                                              {"end_is_left_by_a_thread", end_is_left_by_a_thread},
+                                              {"another_ends_in_a_move", another_ends_in_a_move}};
     return model_main(argc, argv, cases, sizeof cases / sizeof *cases, NULL);
 }

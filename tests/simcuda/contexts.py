@@ -11,7 +11,7 @@ import _moving
 folder = _moving.real_disk()
 WISH = {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_STOW_DIR": str(folder), "MEMSTOW_CUDA_MOVES": "2M",
         "MEMSTOW_CUDA_VERIFY": "1"}
-run_cases("contexts", 7, lambda case: WISH)
+run_cases("contexts", 11, lambda case: WISH)
 
 # Memory that was freed after the reset of another context was known.
 cuda = support.report("reset_beside_another.mst")["cuda"]

@@ -33,6 +33,10 @@ void sim_fail(const char *name, uint64_t nth, int error, uint64_t times);
  * */
 void sim_slow(const char *name, uint64_t us);
 
+/* Every call of `name` (a literal) first calls this function of the program, without a lock, like the callbacks of
+ * CUPTI. NULL: none. */
+void sim_tell(const char *name, void (*function)(void));
+
 /* How often `name` has been called ("*": all calls), and how often successfully. */
 uint64_t sim_count(const char *name);
 uint64_t sim_count_ok(const char *name);

@@ -1,0 +1,134 @@
+/* vram_dying.c — see vram_dying.h. */
+#include "preload/vram/vram_dying.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "preload/base/forked.h"
+#include "preload/base/seal.h"
+#include "preload/shared/os.h"
+
+enum { DYING_MOST = 16, STACK_MOST = 64 << 20 };
+
+static struct dying {
+    cuda_handle context;
+    const uintptr_t *mark;
+    uint32_t thread;
+    bool begun;
+} all[DYING_MOST];
+static uint32_t count;
+
+bool vram_dying_comes(cuda_handle context, const uintptr_t *mark) {
+    if (count == DYING_MOST) return false;
+    all[count++] = (struct dying){.context = context, .mark = mark, .thread = os_tid()};
+    return true;
+}
+
+static void forget(struct dying *self) { *self = all[--count]; }
+
+/* NULL in a child that was forked in the middle of the call. */
+static struct dying *find(const uintptr_t *mark) {
+    uint32_t thread = os_tid();
+    for (uint32_t i = 0; i < count; i++)
+        if (all[i].mark == mark && all[i].thread == thread) return &all[i];
+    return NULL;
+}
+
+void vram_dying_begins(const uintptr_t *mark) {
+    struct dying *self = find(mark);
+    if (self) self->begun = true;
+}
+
+void vram_dying_over(const uintptr_t *mark) {
+    struct dying *self = find(mark);
+    if (self) forget(self);
+}
+
+bool vram_dying_has(cuda_handle context) {
+    for (uint32_t i = 0; i < count; i++)
+        if (all[i].context == context && all[i].begun) return true;
+    return false;
+}
+
+static uint32_t digit_of(char c) {
+    if (c >= '0' && c <= '9') return (uint32_t)(c - '0');
+    return c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10) : 16;
+}
+
+/* The last word but one of a line of /proc/self/task/…/syscall: the thread's stack pointer. 0: the thread runs. */
+static uintptr_t parse_stack_pointer(const char *line, long length) {
+    uintptr_t words[2] = {0, 0};
+    for (long i = 0; i < length; i++) {
+        uint32_t digit = digit_of(line[i]);
+        if (line[i] == ' ') words[0] = words[1], words[1] = 0;
+        if (digit < 16) words[1] = words[1] * 16 + digit;
+    }
+    return words[0];
+}
+
+static char *put_number(char *to, uint32_t n) {
+    char digits[10];
+    int length = 0;
+    do digits[length++] = (char)('0' + n % 10);
+    while (n /= 10);
+    while (length) *to++ = digits[--length];
+    return to;
+}
+
+/* Where another thread is in its stack. 0: not known, because it runs at the moment or the kernel does not say. */
+static uintptr_t stack_pointer_of(uint32_t thread) {
+    static const char before[] = "/proc/self/task/", after[] = "/syscall";
+    char path[sizeof before + 10 + sizeof after], line[256];
+    if (seal_is_set()) return 0;
+    memcpy(path, before, sizeof before - 1);
+    memcpy(put_number(path + sizeof before - 1, thread), after, sizeof after);
+    int fd = os_open(path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0) return 0;
+    long got = os_call(SYS_read, fd, line, sizeof line);
+    os_close(fd);
+    return got > 0 ? parse_stack_pointer(line, got) : 0;
+}
+
+static bool is_gone(uint32_t thread) {
+    return !seal_is_set() && os_call(SYS_tgkill, os_call(SYS_getpid), thread, 0) == -ESRCH;
+}
+
+/* The stack grows down, so a thread above the mark has left the call. Far above is another stack. */
+static bool is_above(uintptr_t at, const uintptr_t *mark) {
+    return at > (uintptr_t)mark && at - (uintptr_t)mark < STACK_MOST;
+}
+
+/* Whether later calls of the thread have written over the mark. The stack of another thread may be gone. */
+static bool is_overwritten(const struct dying *self) {
+    uintptr_t now = 0;
+    struct iovec to = {&now, sizeof now}, from = {(void *)self->mark, sizeof now};
+    if (seal_is_set()) return false;
+    long got = os_call(SYS_process_vm_readv, os_call(SYS_getpid), &to, 1, &from, 1, 0);
+    return got == sizeof now && now != (uintptr_t)self->context;
+}
+
+static bool was_left(const struct dying *self) {
+    if (self->thread == os_tid() && is_above((uintptr_t)__builtin_frame_address(0), self->mark)) return true;
+    if (self->thread != os_tid() && is_gone(self->thread)) return true;
+    if (self->thread != os_tid() && is_above(stack_pointer_of(self->thread), self->mark)) return true;
+    return is_overwritten(self);
+}
+
+bool vram_dying_any(void) {
+    for (uint32_t i = count; i--;)
+        if (was_left(&all[i])) forget(&all[i]);
+    return count;
+}
+
+bool vram_dying_is_mine(void) {
+    uint32_t thread = os_tid();
+    for (uint32_t i = 0; i < count; i++)
+        if (all[i].thread == thread) return true;
+    return false;
+}
+
+static void vram_dying_abandon(void) { count = 0; }
+FORKED(vram_dying_abandon);

@@ -1,0 +1,30 @@
+/* vram_dying.h — the contexts that calls in progress end: moves keep away from them.
+ * In: such calls, before and after. Out: whether a context is ending, or any. A call that was left by longjmp, out of a
+ * program's callback, never says that it is over. So the threads of these calls are looked at. The caller holds the
+ * lock of the table. */
+#ifndef MEMSTOW_VRAM_DYING_H
+#define MEMSTOW_VRAM_DYING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/cuda/cuda_abi.h"
+
+#pragma GCC visibility push(hidden)
+
+/* A call comes, begins, and is over. `mark`: a word on the calling thread's stack that has the context as long as the
+ * call is in progress. False: there is no room for one more. */
+bool vram_dying_comes(cuda_handle context, const uintptr_t *mark);
+void vram_dying_begins(const uintptr_t *mark);
+void vram_dying_over(const uintptr_t *mark);
+
+/* Whether a call that ends this context has begun. */
+bool vram_dying_has(cuda_handle context);
+/* Whether there is a call that has come. It forgets calls that were left first. */
+bool vram_dying_any(void);
+/* Whether one of the calls is the calling thread's: then waiting for its end would never end. */
+bool vram_dying_is_mine(void);
+
+#pragma GCC visibility pop
+
+#endif
