@@ -108,7 +108,7 @@ static bool is_executed(const struct vram_driver *driver, const struct vram_bloc
 /* Takes a freed block that this search, or a later one, has not tried yet. The block goes to the end of the queue, so
  * all that were tried are behind all that were not. */
 static struct vram_block *next_freed(uint64_t search) {
-    vram_table_lock();
+    if (!vram_table_enter()) return NULL;
     struct vram_block *block = vram_table_first_freed();
     while (block && block->moving) block = block->freed_next;
     if (block && block->searched >= search) block = NULL;

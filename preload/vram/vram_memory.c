@@ -68,7 +68,7 @@ static struct vram_block *next_to_reach(uint64_t search) {
 
 int vram_memory_reach(void) {
     int first = 0;
-    if (!vram_driver_is_on() || !vram_table_count()) return 0;
+    if (!vram_driver_is_on() || !vram_table_count() || vram_table_is_mine()) return 0;
     uint64_t search = __atomic_add_fetch(&reaches, 1, __ATOMIC_RELAXED);
     for (;;) {
         vram_table_lock();
@@ -82,6 +82,7 @@ int vram_memory_reach(void) {
 }
 
 int vram_memory_serve(const struct vram_request *request, uint64_t *at) {
+    if (vram_table_is_mine()) return CUDA_OUT_OF_MEMORY; /* the driver serves a handler that interrupted us */
     if (!vram_driver_is_on() || !request->bytes || request->device >= VRAM_DEVICES) return CUDA_OUT_OF_MEMORY;
     vram_end_some(&vram_driver);
     vram_contexts_note(request->context);
@@ -103,8 +104,7 @@ int vram_memory_serve(const struct vram_request *request, uint64_t *at) {
 }
 
 struct vram_block *vram_memory_take(uint64_t at) {
-    if (!vram_table_count()) return NULL;
-    vram_table_lock();
+    if (!vram_table_count() || !vram_table_enter()) return NULL;
     struct vram_block *self = vram_table_take(at);
     vram_table_let_go();
     return self;
@@ -177,16 +177,14 @@ static bool found(const struct vram_block *block, struct vram_found *out) {
 }
 
 bool vram_memory_find(uint64_t at, struct vram_found *out) {
-    if (!vram_table_count()) return false;
-    vram_table_lock();
+    if (!vram_table_count() || !vram_table_enter()) return false;
     bool is = found(vram_table_starting(at), out);
     vram_table_let_go();
     return is;
 }
 
 bool vram_memory_around(uint64_t address, struct vram_found *out) {
-    if (!vram_table_count()) return false;
-    vram_table_lock();
+    if (!vram_table_count() || !vram_table_enter()) return false;
     bool is = found(vram_table_around(address), out);
     vram_table_let_go();
     return is;

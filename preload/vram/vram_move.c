@@ -357,7 +357,7 @@ void vram_move_go_on(const uintptr_t *mark) {
 }
 
 static bool is_at_work(void) {
-    vram_table_lock();
+    if (!vram_table_enter()) return false;
     bool is = mover;
     vram_table_let_go();
     return is;

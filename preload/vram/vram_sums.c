@@ -11,7 +11,7 @@
 static uint64_t streams_most[VRAM_DEVICES], streams_taken_most[VRAM_DEVICES];
 
 struct vram_sums vram_sums(uint32_t owner, uint32_t device) {
-    vram_table_lock();
+    if (!vram_table_enter()) return (struct vram_sums){0};
     struct vram_sums sums = owner ? vram_table_sums_of(owner, device) : vram_table_sums(device);
     vram_table_let_go();
     sums.backup = vram_backup_bytes(VRAM_BACKUP_KINDS);

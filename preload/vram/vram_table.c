@@ -14,19 +14,44 @@
 
 static struct vram_block *blocks, *unused, *root, *freed_first, *freed_last;
 enum { ALL = VRAM_DEVICES };
+static const uint32_t HELD = 1, WAITED = 2;
 static struct vram_sums sums[VRAM_DEVICES + 1]; /* by device, and all */
-static uint32_t lock, turn;            /* futexes: the lock (2: threads wait); a count of blocks that were given back */
+static uint32_t lock, turn; /* futexes: the lock (who has it, WAITED); a count of blocks that were given back */
 static uint32_t count, pending, freed; /* all blocks; those of the queue; those of the queue that are no wrecks */
 static uint64_t numbers;
 
-void vram_table_lock(void) {
-    uint32_t was = 0;
-    if (__atomic_compare_exchange_n(&lock, &was, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
-    while (__atomic_exchange_n(&lock, 2, __ATOMIC_ACQUIRE)) os_call(SYS_futex, &lock, FUTEX_WAIT_PRIVATE, 2, NULL);
+/* --- the lock --- */
+
+/* The value of the lock while this thread has it. It is made of the address of the thread's descriptor, a multiple of
+ * 64, so that the lock takes no more instructions than one without an owner. */
+static uint32_t my_value(void) { return (uint32_t)(os_thread() >> 4) | HELD; }
+
+static bool exchange(uint32_t was, uint32_t is) {
+    return __atomic_compare_exchange_n(&lock, &was, is, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+/* False: this thread has the lock, and the caller gives up then. */
+static bool wait_for_lock(bool gives_up) {
+    for (;;) {
+        uint32_t was = __atomic_load_n(&lock, __ATOMIC_ACQUIRE);
+        if (!was && exchange(0, my_value() | WAITED)) return true;
+        if (!was) continue;
+        if (gives_up && (was & ~WAITED) == my_value()) return false;
+        if (was & WAITED || exchange(was, was | WAITED))
+            os_call(SYS_futex, &lock, FUTEX_WAIT_PRIVATE, was | WAITED, NULL);
+    }
+}
+
+void vram_table_lock(void) {
+    if (!exchange(0, my_value())) wait_for_lock(false);
+}
+
+bool vram_table_enter(void) { return exchange(0, my_value()) || wait_for_lock(true); }
+
+bool vram_table_is_mine(void) { return (__atomic_load_n(&lock, __ATOMIC_RELAXED) & ~WAITED) == my_value(); }
+
 void vram_table_let_go(void) {
-    if (__atomic_exchange_n(&lock, 0, __ATOMIC_RELEASE) == 2) os_call(SYS_futex, &lock, FUTEX_WAKE_PRIVATE, 1);
+    if (__atomic_exchange_n(&lock, 0, __ATOMIC_RELEASE) & WAITED) os_call(SYS_futex, &lock, FUTEX_WAKE_PRIVATE, 1);
 }
 
 static void wait_for_turn(const struct timespec *most) {

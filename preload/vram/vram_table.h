@@ -11,6 +11,10 @@
 
 void vram_table_lock(void);
 void vram_table_let_go(void);
+/* As vram_table_lock. False: this thread has the lock already, so the caller runs in a signal handler that interrupted
+ * it. It does without the table then. */
+bool vram_table_enter(void);
+bool vram_table_is_mine(void);
 /* With the lock, which is released meanwhile: waits until some block was given back. Then the caller looks again. */
 void vram_table_wait(void);
 /* The same, but for some milliseconds at most. */

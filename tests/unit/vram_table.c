@@ -1,7 +1,10 @@
 /* The table of device memory that memstow serves: blocks by address, the queue of freed blocks, and the sums, each
  * against a plain list of the same blocks. */
 #include <criterion/criterion.h>
+#include <pthread.h>
+#include <signal.h>
 
+#include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_table.h"
 
 enum { SLOTS = 512, STEPS = 40000, STATES = VRAM_WRECK + 1, DEVICES = 3 };
@@ -118,4 +121,59 @@ Test(vram_table, freed_blocks_have_their_turn) {
     cr_assert_eq(vram_table_first_freed(), slots[2]);
     cr_assert_eq(slots[2]->freed_next, slots[0]);
     vram_table_let_go();
+}
+
+static struct { int runs, entered, found, taken; } handler;
+
+static void use_from_handler(int number) {
+    struct vram_found block;
+    handler.runs++;
+    handler.found += vram_memory_around(address_of(0), &block);
+    struct vram_block *taken = vram_memory_take(address_of(0));
+    handler.taken += taken != NULL;
+    if (taken) taken->moving = false;
+    bool entered = vram_table_enter();
+    handler.entered += entered;
+    if (entered) vram_table_let_go();
+    (void)number;
+}
+
+/* It would wait for its own thread for ever. */
+Test(vram_table, a_handler_does_without_the_table_that_its_thread_has, .timeout = 20) {
+    signal(SIGUSR1, use_from_handler);
+    come(0);
+    vram_table_lock();
+    cr_assert(vram_table_is_mine());
+    raise(SIGUSR1);
+    vram_table_let_go();
+    cr_assert(handler.runs == 1 && !handler.found && !handler.taken && !handler.entered);
+    cr_assert_not(vram_table_is_mine());
+    raise(SIGUSR1);
+    cr_assert(handler.runs == 2 && handler.found == 1 && handler.taken == 1 && handler.entered == 1);
+}
+
+enum { THREADS = 4, TURNS = 50000 };
+static uint64_t turns; /* changed under the lock only */
+
+static void *take_turns(void *unused) {
+    for (int i = 0; i < TURNS; i++) {
+        if (i % 2)
+            vram_table_lock();
+        else if (!vram_table_enter())
+            return &turns; /* taken for another thread's */
+        turns++;
+        vram_table_let_go();
+    }
+    return unused;
+}
+
+Test(vram_table, threads_take_turns, .timeout = 120) {
+    pthread_t threads[THREADS];
+    void *wrong;
+    for (int i = 0; i < THREADS; i++) cr_assert_eq(pthread_create(&threads[i], NULL, take_turns, NULL), 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], &wrong);
+        cr_assert_null(wrong);
+    }
+    cr_assert_eq(turns, (uint64_t)THREADS * TURNS);
 }
