@@ -2,82 +2,16 @@
 """The driver by itself, over a double of the store and of ComfyUI's queue: the order in which a value is looked up,
 when and condition, bounds, batches, failures, cancelling, resuming, and plans that are refused before anything is
 queued."""
-import functools, threading
+import threading
 
+from _double_host import MORE, Pack, Queue, end_of
 from _graphs import CLASSES, node, port, refused
 import _state_double
 import memstow_loops
-from memstow_loops import InfoClasses, Loops, Outcome, driver
-
-MORE = {**CLASSES, "MemstowLoopLoad": {"input": {}, "output": ["*"]},
-        "MemstowLoopSave": {"input": {}, "output": ["*"], "output_node": True}}
-
-
-class Queue:
-    """Computes prompts as ComfyUI would, without a cache, one after the other, on the calling thread."""
-
-    def __init__(self):
-        self.classes, self.prompts, self.ended, self.fail = InfoClasses(MORE), [], [], {}
-        self.before = lambda prompt: None
-        self.saved = []
-        self.checked = 0
-
-    def check(self, prompt):
-        self.checked += 1
-
-    def end(self, serial):
-        self.ended.append(serial)
-
-    def run(self, prompt, cancelled):
-        self.prompts.append(prompt)
-        self.before(prompt)
-        if cancelled.is_set():
-            return Outcome("cancelled")
-
-        @functools.cache
-        def value(node_id):
-            n = prompt.graph[node_id]
-            given = {k: value(v[0])[v[1]] if isinstance(v, list) else v for k, v in n["inputs"].items()}
-            kind = n["class_type"]
-            if kind == "Add":
-                if given["a"] in self.fail:
-                    raise ValueError(self.fail[given["a"]])
-                return (given["a"] + given.get("b", 1),)
-            if kind == "MemstowLoopLoad":
-                return (loops.find(given["loop"], given["serial"]).load(given["port"])[0],)
-            if kind == "MemstowLoopSave":
-                loops.find(given["loop"], given["serial"]).save(given["port"], [given["value"]])
-                return (given["value"],)
-            return (given.get("value", given.get("text", given.get("input_data"))),)
-
-        for node_id in prompt.graph:
-            try:
-                value(node_id)
-            except ValueError as error:
-                return Outcome("failed", node_id, str(error))
-        return Outcome("ok")
-
+from memstow_loops import InfoClasses, Loops, driver
 
 queue = Queue()
-loops = Loops(queue, _state_double.open)
-
-
-class Pack:
-    def __init__(self):
-        self.loops = loops
-
-    def saved(self, name):
-        raise ValueError(f"there is no saved workflow {name!r}")
-
-    def may_wait(self):
-        return ""
-
-
-def end_of(loop, state="done"):
-    """Waits for the end of a loop, which must end in this state. Returns its values."""
-    assert loop.wait(60), f"the loop {loop.name} has not ended within 60 s"
-    assert loop.state == state, (loop.name, loop.state, loop.error)
-    return loop.values()
+loops = queue.loops
 
 
 def run(*workflows, inputs=None, iterations=1, **options):
@@ -92,7 +26,7 @@ def refused_before(function, *words):
 
 
 refused(lambda: run({"1": node("Number", value=1)}), "memstow run", "server=")
-memstow_loops.serve(Pack())
+memstow_loops.serve(Pack(queue))
 STEP = {"1": port("n"), "2": node("Add", a=["1", 0], b=2), "3": port("n", ["2", 0])}
 assert run(STEP, inputs={"n": 1}, iterations=5) == {"n": 11}
 assert len(queue.prompts) == 5 and not loops.loops and not _state_double._open
@@ -252,8 +186,8 @@ for _ in range(driver.MOST_ENDED + 10):
 assert len(loops.loops) <= driver.MOST_ENDED + 1 and len(_state_double._open) == len(loops.loops)
 loops.close()
 refused(lambda: run(STEP, inputs={"n": 0}), "closes")
-loops = Loops(queue, _state_double.open)
-memstow_loops.serve(Pack())
+loops = queue.loops = Loops(queue, _state_double.open)
+memstow_loops.serve(Pack(queue))
 
 # resumed: from the store's generation on; at once if there are enough iterations already
 kept = {}

@@ -22,7 +22,8 @@ from .client import client_of
 from .conditions import OPERATORS
 from .convert import from_ui
 from .driver import Loop, Loops, Outcome
-from .graph import Classes, ClassesHere, InfoClasses, LoopError, checked, document_at, document_of, is_ui, readable
+from .graph import (Classes, ClassesHere, InfoClasses, LoopError, checked, document_at, document_of, fault_of_text,
+                    is_ui, readable)
 from .plan import Plan, make_plan
 from .ports import Port, Ports, find_ports
 from .stitch import stitch
@@ -30,7 +31,7 @@ from .stitch import stitch
 __all__ = ["ClassesHere", "Loop", "LoopError", "Loops", "OPERATORS", "Outcome", "Port", "Ports", "convert_workflow",
            "discover_ports", "run_sequential", "start_loop", "stitch_workflows"]
 
-MOST_NAME = 100 # characters
+MOST_NAME, MOST_NAME_BYTES = 100, 127 # characters; and bytes, for the store
 NO_PACK = ("loops run in a ComfyUI that has memstow's node pack and was started under memstow: memstow run -- python "
            "main.py …. "
            "From another process, say which one: server=\"http://127.0.0.1:8188\"")
@@ -111,6 +112,8 @@ def stitch_workflows(workflows: Sequence[Any], classes: Any = None) -> dict[str,
 def _check_options(name: Any, use_ram: Any, ram_limit: Any, persist_prefix: Any) -> None:
     if not isinstance(name, str) or len(name) > MOST_NAME:
         raise LoopError(f"name is a text of at most {MOST_NAME} characters")
+    if fault := fault_of_text(name, MOST_NAME_BYTES):
+        raise LoopError(f"name {fault}")
     if not isinstance(use_ram, bool):
         raise LoopError("use_ram is true or false")
     if ram_limit is not None and (not isinstance(ram_limit, int) or isinstance(ram_limit, bool) or ram_limit < 1):

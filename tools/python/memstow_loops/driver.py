@@ -13,6 +13,7 @@ from typing import Any, Optional, Protocol
 
 from .graph import Classes, LoopError, name_of
 from .plan import Plan, Prompt, Step
+from .ports import OURS
 from .values import check_value, copied, digests
 
 log = logging.getLogger("memstow")
@@ -22,8 +23,9 @@ ENDED = (DONE, FAILED, CANCELLED)
 MOST_ENDED = 16    # ended loops whose values are still kept; older ones are closed
 MOST_FAILURES = 100 # failures of a batch that are reported
 CHUNK = 64          # elements of a batch that become one value in the store
-BEGUN = "memstow: the inputs" # the id of the digests of the inputs with which a prefix was begun
-SEVERAL = "memstow: several values" # marks a list of outputs in the store, because the list itself is not a value
+BEGUN = f"{OURS} the inputs" # the id of the digests of the inputs with which a prefix was begun
+SEVERAL = f"{OURS} several values" # marks a list of outputs in the store, because the list itself is not a value
+PROGRESS_SECONDS = 30 # between two lines in the log about a loop that runs
 
 
 class Cancelled(Exception):
@@ -89,14 +91,19 @@ class Seen(Mapping[str, Any]):
         return sum(1 for _key in self)
 
 
+def is_several(value: Any) -> bool:
+    """Whether a value is a list of outputs, as save() puts it. A dictionary of a node's that looks similar is not."""
+    return type(value) is dict and value.keys() == {SEVERAL} and type(value[SEVERAL]) is list
+
+
 def unwrapped(value: Any) -> Any:
     """A value in the form for callers: several outputs become a list."""
-    return value[SEVERAL] if isinstance(value, Mapping) and SEVERAL in value else value
+    return value[SEVERAL] if is_several(value) else value
 
 
 def listed(value: Any) -> list[Any]:
     """A value in the form for a loader: a list of outputs, which has one element if the value is a single output."""
-    return list(value[SEVERAL]) if isinstance(value, Mapping) and SEVERAL in value else [value]
+    return list(value[SEVERAL]) if is_several(value) else [value]
 
 
 class Loop:
@@ -113,6 +120,7 @@ class Loop:
         self.last: dict[str, Any] = {}       # committed values that this iteration has replaced
         self.done = 0                        # iterations that were completed since the loop began
         self.begun, self.ended = time.time(), 0.0
+        self.next_line = time.monotonic() + PROGRESS_SECONDS # when the log gets its next line
         self.cancelled, self.over = threading.Event(), threading.Event()
         self.closed = False
         self.lock = threading.Lock()
@@ -183,38 +191,47 @@ class Loop:
 
     # ---- a batch: an element has a key of its own until its chunk is full; each key takes a descriptor
 
+    def _chunk(self, place: str, start: int) -> tuple[str, range]:
+        """The key of the chunk that begins with this element, and its elements."""
+        elements = range(start, min(start + CHUNK, self.plan.iterations))
+        return f"{place}[{elements.start}:{elements.stop}]", elements
+
     def _chunks(self, place: str) -> Iterator[tuple[str, range]]:
-        for start in range(0, self.plan.iterations, CHUNK):
-            elements = range(start, min(start + CHUNK, self.plan.iterations))
-            yield f"{place}[{elements.start}:{elements.stop}]", elements
+        return (self._chunk(place, start) for start in range(0, self.plan.iterations, CHUNK))
+
+    def _add_singles(self, place: str, elements: range, found: list[Any]) -> None:
+        """Puts the values of those elements that have a key of their own into a list of all these elements' values."""
+        for number in elements:
+            if (key := f"{place}[{number}]") in self.committed:
+                found[number - elements.start] = self.store.get(key)
 
     def _elements(self, place: str) -> list[Any]:
         found = [None] * self.plan.iterations
         for key, elements in self._chunks(place):
             if key in self.committed:
                 found[elements.start:elements.stop] = self.store.get(key)
-        for number in range(self.plan.iterations):
-            if f"{place}[{number}]" in self.committed:
-                found[number] = self.store.get(f"{place}[{number}]")
+        self._add_singles(place, range(self.plan.iterations), found)
         return found
 
     def _fill_chunk(self, number: int) -> None:
         """After the last element of a chunk: makes its elements one value."""
         for place in map(self.plan.place, self.plan.ids()):
-            for key, elements in self._chunks(place):
-                singles = [f"{place}[{at}]" for at in elements if f"{place}[{at}]" in self.committed]
-                if elements.stop != number or not singles:
-                    continue
-                self.store.begin()
-                try:
-                    self.store.put(key, self._elements(place)[elements.start:elements.stop])
-                    self.store.commit()
-                except BaseException:
-                    self.store.abandon()
-                    raise
-                self.committed = (self.committed | {key}) - set(singles)
-                for single in singles:
-                    self.store.release(single)
+            key, elements = self._chunk(place, (number - 1) // CHUNK * CHUNK)
+            singles = [f"{place}[{at}]" for at in elements if f"{place}[{at}]" in self.committed]
+            if elements.stop != number or not singles:
+                continue
+            values = self.store.get(key) if key in self.committed else [None] * len(elements)
+            self._add_singles(place, elements, values)
+            self.store.begin()
+            try:
+                self.store.put(key, values)
+                self.store.commit()
+            except BaseException:
+                self.store.abandon()
+                raise
+            self.committed = (self.committed | {key}) - set(singles)
+            for single in singles:
+                self.store.release(single)
 
     def check_inputs(self) -> None:
         """LoopError if the prefix was begun with other inputs. The stored values are used, so the new inputs would be
@@ -263,6 +280,13 @@ class Loop:
             log.warning("memstow: loop %s: the node caches were not tidied: %s: %s", self.name, type(error).__name__,
                         error)
 
+    def _tell_progress(self) -> None:
+        """A line in the log, but seldom."""
+        if time.monotonic() < self.next_line:
+            return
+        self.next_line = time.monotonic() + PROGRESS_SECONDS
+        log.info("memstow: loop %s: %d of %d iterations", self.name, self.completed(), self.plan.iterations)
+
     def _iterate(self) -> None:
         first = 1 if self.plan.independent else self.resumed + 1
         done = self._done_before()
@@ -273,6 +297,7 @@ class Loop:
         for number in range(first, self.plan.iterations + 1):
             if number in done:
                 continue
+            self._tell_progress()
             self.iteration, self.fresh = number, set()
             try:
                 self._one()

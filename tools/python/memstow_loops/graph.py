@@ -20,6 +20,17 @@ class LoopError(ValueError):
     """A workflow, port or loop that cannot run as requested. The text names the node or the port."""
 
 
+def fault_of_text(text: str, most: int) -> str:
+    """The reason why a text cannot be a name: it goes into the log, and into owners' names. "": it can be one."""
+    try:
+        length = len(text.encode())
+    except UnicodeEncodeError:
+        return "has half of a character in it"
+    if any(letter < " " or letter == "\x7f" for letter in text):
+        return "has a control character, such as the end of a line, in it"
+    return f"has more than {most} bytes" if length > most else ""
+
+
 def document_of(text: Union[str, bytes], name: str) -> dict[str, Any]:
     """The JSON object that a text is."""
     try:
@@ -117,11 +128,18 @@ class ClassesHere:
 
     def find(self, name: str) -> Optional[NodeClass]:
         if name not in self.asked and name in self.table:
-            found = self.table[name]
-            outputs = getattr(found, "RETURN_TYPES", None) or ()
-            self.asked[name] = NodeClass(inputs_of(found.INPUT_TYPES()), tuple(type_word(kind) for kind in outputs),
-                                         bool(getattr(found, "OUTPUT_NODE", False)))
+            try:
+                self.asked[name] = _declared(self.table[name])
+            except Exception as error: # a pack's own code
+                raise LoopError(f"the node class {name} does not say what it takes and gives: {type(error).__name__}: "
+                                f"{error}") from error
         return self.asked.get(name)
+
+
+def _declared(found: Any) -> NodeClass:
+    outputs = getattr(found, "RETURN_TYPES", None) or ()
+    return NodeClass(inputs_of(found.INPUT_TYPES()), tuple(type_word(kind) for kind in outputs),
+                     bool(getattr(found, "OUTPUT_NODE", False)))
 
 
 def name_of(node_id: str, node: Node) -> str:
@@ -161,9 +179,12 @@ def checked(document: object) -> Graph:
                 f"node {key} has no class_type, or its inputs are no object: this is no workflow in API format")
         graph[str(key)] = copy.deepcopy({**node, "inputs": dict(node.get("inputs", {}))})
     for node_id, node in graph.items():
-        for name, source, _slot in list(links_of(node)):
+        for name, source, slot in list(links_of(node)):
             if source in graph:
                 node["inputs"][name][0] = source
+                if slot < 0: # ComfyUI would count from the end
+                    raise LoopError(f"{name_of(node_id, node)}: its input {name} comes from output {slot} of node "
+                                    f"{source}")
             elif isinstance(node["inputs"][name][0], str):
                 raise LoopError(
                     f"{name_of(node_id, node)}: its input {name} comes from node {source}, which is not there")

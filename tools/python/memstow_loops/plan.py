@@ -10,7 +10,7 @@ from typing import Any, Optional
 from .conditions import Condition, Test, condition_of, conditions_of
 from .convert import from_ui
 from .graph import Classes, Graph, LoopError, checked, class_of, downstream, is_ui, name_of, types_meet
-from .ports import INPUT, OUTPUT, PASSTHRU, VALUE, Port, Ports, find_ports
+from .ports import INPUT, OURS, OUTPUT, PASSTHRU, VALUE, Port, Ports, find_ports
 from .values import check_value
 
 LOADER, SAVER = "MemstowLoopLoad", "MemstowLoopSave" # node classes that replace ports
@@ -67,7 +67,7 @@ class Plan:
     def place(self, port: str) -> str:
         """The key of a port's value in the store. A wire has a key of its own if an INPUT has its id, because the
         INPUT does not take the wire's value."""
-        return f"{port} (seen)" if port in self.taken and port not in self.carried else port
+        return f"{OURS}{port}" if port in self.taken and port not in self.carried else port
 
     def prompt(self, step: Step, loop: str, serial: str, iteration: int, versions: Mapping[str, int]) -> Prompt:
         """The step's workflow, with a loader for each INPUT and a saver for each port whose value the loop stores. The

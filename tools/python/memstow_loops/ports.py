@@ -6,11 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .graph import ANY, Classes, Graph, LoopError, class_of, consumers, links_of, name_of, order, types_meet
+from .graph import (ANY, Classes, Graph, LoopError, class_of, consumers, fault_of_text, links_of, name_of, order,
+                    types_meet)
 
 PORT = "DiscomfortPort"
 INPUT, OUTPUT, PASSTHRU = "INPUT", "OUTPUT", "PASSTHRU"
-MOST_ID = 180        # bytes of an id; the store adds the number of an element
+OURS = "memstow:"    # the beginning of ids that this package gives to values of its own
+MOST_ID = 176        # bytes of an id; the driver adds the above and the numbers of elements, as [999936:1000000]
 VALUE = "input_data" # the input for the port's value; its id and tags are inputs, too
 
 
@@ -49,10 +51,10 @@ def _id_of(graph: Graph, node_id: str) -> str:
     value = graph[node_id]["inputs"].get("unique_id")
     if not isinstance(value, str) or not value.strip():
         raise LoopError(f"{name_of(node_id, graph[node_id])}: unique_id must be a text that is not empty")
-    if "\0" in value:
-        raise LoopError(f"{name_of(node_id, graph[node_id])}: unique_id has a NUL character in it")
-    if len(value.encode()) > MOST_ID:
-        raise LoopError(f"{name_of(node_id, graph[node_id])}: unique_id has more than {MOST_ID} bytes")
+    if fault := fault_of_text(value, MOST_ID):
+        raise LoopError(f"{name_of(node_id, graph[node_id])}: unique_id {fault}")
+    if value.strip().startswith(OURS):
+        raise LoopError(f"{name_of(node_id, graph[node_id])}: ids that begin with {OURS} are memstow's own")
     return value.strip()
 
 
