@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # needs: comfyui
-# timeout: 300
+# timeout: 600
 """The nodes beside loops. Images of a folder: in the order that people expect, the first of mixed sizes by the chosen
-rule, damaged files named, a changed folder read again. The describer, over a local server that speaks OpenAI's chat
-API: its requests, another try after a failure, the time limit. The key is in no log, no history and no message."""
-import base64, hashlib, http.server, io, json, struct, threading, time, zlib
+rule, damaged files named, a changed folder read again; turned pictures, animations, a single pixel, names that are no
+files, ten thousand files. The describer, over a local server that speaks OpenAI's chat API: its requests, another try
+after a failure and when that is, the time limit, an interrupt, answers that are none. The key is in no log, no history
+and no message."""
+import base64, hashlib, http.server, io, json, os, struct, threading, time, zlib
 
 import support
 from _comfy import link
@@ -14,14 +16,30 @@ KEY = "sk-of-the-test-9f3b"
 
 
 class Endpoint(http.server.BaseHTTPRequestHandler):
-    asked, answers = [], []
+    asked, answers, times = [], [], []
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.asked.append((self.path, self.headers.get("Authorization"), body))
-        status, text = self.answers.pop(0) if self.answers else (200, f"picture {len(self.asked)}")
+        self.times.append(time.monotonic())
+        status, text, *more = self.answers.pop(0) if self.answers else (200, f"picture {len(self.asked)}")
         if status == "slow":
             time.sleep(20)
+            return
+        if status == "slow head": # a byte of a header that never ends, again and again
+            self.send_response(200)
+            self.wfile.write(b"".join(self._headers_buffer) + b"X-Long: ")
+            for _ in range(100):
+                self.wfile.write(b"x")
+                time.sleep(0.3)
+            return
+        if status == "html":
+            status, answer = 200, b"<!DOCTYPE html><title>It works!</title>"
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
             return
         if status == "drip":
             self.send_response(200)
@@ -35,7 +53,9 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
                   if status == 200 else text.encode())
         self.send_response(status)
         if status == 302:
-            self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/elsewhere")
+            self.send_header("Location", text or f"http://127.0.0.1:{self.server.server_port}/elsewhere")
+        for name, value in more:
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
@@ -117,6 +137,40 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # the end of a l
     fails(load(path=empty), "a.png", "no image that can be read")
     fails(load(path="/nobody/knows"), "there is no folder")
     fails(load(first=100), "after the first 100")
+    # what only looks like an image of the folder, and unusual images
+    odd = support.HERE / "odd"
+    odd.mkdir()
+    os.mkfifo(odd / "fifo.png")
+    (odd / "folder.png").mkdir()
+    (odd / "zeros.png").symlink_to("/dev/zero")
+    (odd / "nowhere.png").symlink_to("nobody")
+    fails(load(path=odd), "no image here")
+    Image.new("RGB", (1, 1), (255, 0, 0)).save(odd / "pixel.png")
+    found = shown(load(path=odd))
+    assert shapes(found) == ["[1, 1, 1, 3]"] and found["names"] == ["'pixel.png'"], found
+    turned, exif = Image.new("RGB", (16, 4), (0, 255, 0)), Image.Exif()
+    exif[0x0112] = 6 # to be turned by a quarter
+    turned.save(odd / "turned.jpg", exif=exif)
+    (odd / "pixel.png").unlink()
+    assert shapes(shown(load(path=odd))) == ["[1, 16, 4, 3]"], "the picture is turned as its metadata say"
+    (odd / "turned.jpg").unlink()
+    frames = [Image.new("RGB", (8, 8), colour) for colour in ((255, 0, 0), (0, 0, 255))]
+    first_frame = torch.tensor([1.0, 0.0, 0.0]).expand(1, 8, 8, 3).contiguous()
+    expected = hashlib.sha256(first_frame.numpy().tobytes()).hexdigest() + "[1, 8, 8, 3]torch.float32"
+    for name, options in (("moves.gif", {}), ("moves.png", {}), ("moves.webp", {"lossless": True})):
+        frames[0].save(odd / name, save_all=True, append_images=frames[1:], **options)
+        found = shown(load(path=odd))
+        assert found["images"] == [expected], (name, found)
+        (odd / name).unlink()
+    many = support.HERE / "many"
+    many.mkdir()
+    Image.new("RGB", (1, 1)).save(many / "img0.png")
+    for number in range(1, 10_000):
+        os.link(many / "img0.png", many / f"img{number}.png")
+    found = shown(load(path=many))
+    assert (found["count"] == ["10000"] and shapes(found) == ["[10000, 1, 1, 3]"]
+            and eval(found["names"][0]).split("\n") == [f"img{number}.png" for number in range(10_000)]), found
+    assert shown(load(path=many, first=9_997))["names"] == [repr("img9997.png\nimg9998.png\nimg9999.png")]
 
     # the describer
     def describe(number, images="image", **more):
@@ -152,8 +206,34 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # the end of a l
     begun = time.monotonic()
     fails(describe(12, seconds=1.0, tries=1), "in time")
     assert time.monotonic() - begun < 15, "an answer that comes byte by byte does not hold the node"
+    Endpoint.answers[:] = [("slow head", "")]
+    begun = time.monotonic()
+    fails(describe(15, seconds=1.0, tries=1), "in time")
+    assert time.monotonic() - begun < 15, "nor do headers that come byte by byte"
     Endpoint.answers[:] = [(200, 7)]
     fails(describe(8), "has no text")
+    Endpoint.answers[:] = [("html", "")]
+    fails(describe(16), "the answer is not one of OpenAI's chat API", f"{URL}/chat/completions")
+    Endpoint.answers[:] = [(302, "file:///etc/passwd")]
+    fails(describe(17), "status 302")
+    # when it asks again
+    Endpoint.answers[:] = [(429, "later", ("Retry-After", "2")), (200, "then")]
+    assert shown(describe(18))["text"] == ["'then'"]
+    assert Endpoint.times[-1] - Endpoint.times[-2] >= 1.9, "it asks again before it may"
+    for odd_time in ("nan", "-5", "soon", "Fri, 31 Dec 1999 23:59:59 GMT"):
+        Endpoint.answers[:] = [(429, "later", ("Retry-After", odd_time)), (200, "then")]
+        assert shown(describe(19, prompt=odd_time))["text"] == ["'then'"], odd_time
+    Endpoint.answers[:] = [(429, "later", ("Retry-After", "1e400"))]
+    fails(describe(20, seconds=1.0), "status 429")
+    # the user interrupts a node that waits for an answer
+    Endpoint.answers[:] = [("slow", "")]
+    asked = len(Endpoint.asked)
+    waiting = comfy.queue(describe(21))
+    support.wait_for(lambda: len(Endpoint.asked) > asked, 60, "the request")
+    begun = time.monotonic()
+    assert comfy.status_of("/interrupt", b"{}") == 200
+    done = comfy.wait(waiting, 60)
+    assert "execution_interrupted" in json.dumps(done["status"]) and time.monotonic() - begun < 15, done["status"]
     fails(describe(13, api_key="sk-other\nsk-other"), "the key has a character that no key has")
     fails(describe(14, api_url="http://127.0.0.1:pass/v1"), "is not a number")
     assert "sk-other" not in comfy.log(), "the key is in the log"

@@ -6,11 +6,13 @@ import http.client
 import io
 import json
 import os
+import socket
+import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any
+from typing import Any, Optional
 
 URL, KEY = "MEMSTOW_DESCRIBER_URL", "MEMSTOW_DESCRIBER_KEY"
 MOST_ANSWER = 1 << 20 # bytes
@@ -25,7 +27,73 @@ class NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-OPENER = urllib.request.build_opener(NoRedirects)
+class Call(threading.Thread):
+    """One request, on a thread of its own: the node stops waiting as soon as the time is up or the user interrupts the
+    run. The time limit of a socket holds for each read alone, and a server that sends a byte now and then would hold
+    the node for hours."""
+
+    def __init__(self, request: urllib.request.Request, seconds: float) -> None:
+        super().__init__(name="memstow describer", daemon=True)
+        self.request, self.seconds = request, seconds
+        self.connections: list[socket.socket] = []
+        self.over = threading.Event()
+        self.found = b""
+        self.error: Optional[Exception] = None
+
+    def run(self) -> None:
+        try:
+            with self._opener().open(self.request, timeout=self.seconds) as answer:
+                self.found = answer.read(MOST_ANSWER)
+        except Exception as error: # noqa: BLE001: the thread that waits raises it
+            self.error = error
+        self.over.set()
+
+    def _opener(self) -> urllib.request.OpenerDirector:
+        call = self
+
+        class Plain(http.client.HTTPConnection):
+            def connect(self) -> None:
+                super().connect()
+                call.connections.append(self.sock)
+
+        class Secure(http.client.HTTPSConnection):
+            def connect(self) -> None:
+                super().connect()
+                call.connections.append(self.sock)
+
+        class PlainHandler(urllib.request.HTTPHandler):
+            def http_open(self, request: Any) -> Any:
+                return self.do_open(Plain, request)
+
+        class SecureHandler(urllib.request.HTTPSHandler):
+            def https_open(self, request: Any) -> Any:
+                return self.do_open(Secure, request)
+
+        return urllib.request.build_opener(NoRedirects, PlainHandler, SecureHandler)
+
+    def answer(self) -> bytes:
+        """Starts the request, and waits for its answer. An interrupt of the run is raised at once."""
+        import comfy.model_management
+        until = time.monotonic() + self.seconds
+        self.start()
+        try:
+            while not self.over.wait(0.1):
+                comfy.model_management.throw_exception_if_processing_interrupted()
+                if time.monotonic() > until:
+                    raise TimeoutError("no whole answer came in time")
+        finally:
+            self._shut()
+        if self.error is not None:
+            raise self.error
+        return self.found
+
+    def _shut(self) -> None:
+        """Ends the thread if it still reads."""
+        for connection in self.connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError: # closed already
+                pass
 
 
 def endpoint_of(url: str) -> str:
@@ -109,6 +177,9 @@ class Asker:
                 pause = max(pause, retry_after(error))
             except (OSError, http.client.HTTPException) as error: # refused, reset, no answer in time
                 why = self._clean(str(getattr(error, "reason", error)))
+            except ValueError as error: # an answer, and no description
+                why = str(error)
+                break
             if number + 1 < self.tries:
                 wait(min(pause, MOST_PAUSE, max(0.0, self.until - time.monotonic())))
                 pause *= 2
@@ -118,19 +189,7 @@ class Asker:
         headers = {"Content-Type": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        with OPENER.open(urllib.request.Request(self.endpoint, body, headers), timeout=seconds) as answer:
-            return text_in(self._read(answer))
-
-    def _read(self, answer: Any) -> bytes:
-        """Reads the answer in pieces, so that the node can be cancelled while a slow server sends."""
-        import comfy.model_management
-        found = b""
-        while len(found) < MOST_ANSWER and (piece := answer.read1(1 << 16)):
-            comfy.model_management.throw_exception_if_processing_interrupted()
-            if time.monotonic() > self.until:
-                raise TimeoutError("no whole answer came in time")
-            found += piece
-        return found
+        return text_in(Call(urllib.request.Request(self.endpoint, body, headers), seconds).answer())
 
     def _clean(self, text: str) -> str:
         return text.replace(self._key, "…") if self._key else text
