@@ -8,6 +8,7 @@ from _double_host import MORE, Pack, Queue, end_of
 from _graphs import CLASSES, node, port, refused
 import _state_double
 import memstow_loops
+import support
 from memstow_loops import InfoClasses, Loops, driver
 
 queue = Queue()
@@ -171,6 +172,31 @@ may_go_on.set()
 assert end_of(loop, "cancelled") == {}, loop.values()
 assert loop.error == "iteration 1, workflow 1: it was cancelled" and len(queue.prompts) == 1, loop.error
 assert loops.remove("waits") and not _state_double._open
+# values that are read while the next iteration commits are those of one iteration
+two = {**STEP, "4": port("m"), "5": node("Add", a=["4", 0], b=2), "6": port("m", ["5", 0])}
+reading, get = threading.Event(), _state_double.Store.get
+
+
+def slow_get(store, id, *default):
+    """For the thread of this test: after the first value, gives the loop time for its next iteration."""
+    found = get(store, id, *default)
+    if threading.current_thread() is threading.main_thread() and not reading.is_set():
+        reading.set()
+        two_loop.wait(0.5)
+    return found
+
+
+queue.prompts.clear()
+queue.before = lambda prompt: reading.wait(60) if len(queue.prompts) == 2 else None
+two_loop = memstow_loops.start_loop([two], {"n": 1, "m": 1}, 2, name="read")
+support.wait_for(lambda: two_loop.completed() == 1, 60, "the first iteration")
+_state_double.Store.get = slow_get
+entry, values = two_loop.document_and_values()
+_state_double.Store.get = get
+assert values == {"n": 3, "m": 3} and entry["committed"] == 1, (values, entry)
+assert end_of(two_loop) == {"n": 5, "m": 5} and loops.remove("read")
+assert two_loop.values() == {} and two_loop.committed_values("n") is None and not two_loop.document()["values"]
+queue.before = lambda prompt: None
 # at most one loop of each name runs at a time
 gate = threading.Event()
 queue.before = lambda prompt: gate.wait(60)

@@ -76,7 +76,8 @@ refused(lambda: memstow_loops.discover_ports({"1": node("Broken")}, memstow_loop
 
 # documents with the wrong things in them
 for graph in ({"1": []}, {"1": {"class_type": []}}, {"1": {"class_type": "Add", "inputs": []}}, {"prompt": []},
-              {"1": 7}, {"nodes": {}}, {"nodes": [[]], "links": []}, {"nodes": [{"id": {}, "type": "Add"}], "links": []},
+              {"1": 7}, {"nodes": {}}, {"nodes": [[]], "links": []},
+              {"nodes": [{"id": {}, "type": "Add"}], "links": []},
               {"nodes": [{"id": 1, "type": ["Add"]}], "links": [[]]}, {"nodes": [7], "links": 7},
               {"nodes": [], "links": [], "definitions": []},
               {"nodes": [{"id": 1, "type": "s"}], "links": [], "definitions": {"subgraphs": [{"id": "s"}]}},
@@ -93,6 +94,16 @@ for condition in (7, "n > 1", [], ["n"], {}, {"port": 7, "op": "==", "value": 1}
 refused(lambda: run(counter("n"), inputs={"n": 1}, condition={"port": "n", "op": "in", "value": 5}), "n", "in", "int")
 nan = float("nan")
 assert run(counter("n"), inputs={"n": 1}, iterations=3, condition={"port": "n", "op": "<", "value": nan}) == {"n": 4}
+
+# a store that does not open is one clear error, too
+
+def busy(*_arguments, **_options):
+    raise OSError(16, "another loop has the prefix")
+
+
+open_store, loops.open_store = loops.open_store, busy
+begins_nothing(lambda: run(counter("n"), inputs={"n": 1}, persist_prefix="p"), "another loop has the prefix")
+loops.open_store = open_store
 
 # what an element costs: the keys that are looked at
 class Counted(set):

@@ -2,6 +2,7 @@
 each ended. The prompts are not in the history, and leave nothing in the node caches that no later prompt can use. Never
 runs a node or waits on ComfyUI's worker thread or its server's."""
 import asyncio
+import concurrent.futures
 import inspect
 import threading
 import uuid
@@ -116,7 +117,13 @@ class Host:
 
     def _on_server(self, work: Any) -> Any:
         from server import PromptServer
-        return asyncio.run_coroutine_threadsafe(work, PromptServer.instance.loop).result(QUEUED_SECONDS)
+        asked = asyncio.run_coroutine_threadsafe(work, PromptServer.instance.loop)
+        try:
+            return asked.result(QUEUED_SECONDS)
+        except concurrent.futures.TimeoutError:
+            asked.cancel()
+            raise self.functions.LoopError(
+                f"ComfyUI's server has not checked the prompt within {QUEUED_SECONDS} s") from None
 
     async def _check(self, prompt: Any) -> tuple[Any, list]:
         """The graph as ComfyUI has checked it, and its outputs. LoopError if ComfyUI finds any fault, even in only one

@@ -95,8 +95,8 @@ def install(pack: Any, functions: Any) -> None:
         if fault := fault_of(body):
             return web.Response(status=400, text=fault)
         try:
-            return document(
-                **(await aside(start, {**body, "inputs": {**(body.get("inputs") or {}), **values}})).document())
+            started = await aside(start, {**body, "inputs": {**(body.get("inputs") or {}), **values}})
+            return document(**await aside(started.document))
         except (ValueError, OSError) as error:
             return web.Response(status=400, text=str(error))
 
@@ -110,14 +110,17 @@ def install(pack: Any, functions: Any) -> None:
             return unknown()
         if request.query.get("values") == "raw":
             return await send_raw(request, loop)
-        values = {"values_of_ports": plain(await aside(loop.values))} if request.query.get("values") == "1" else {}
-        return document(**await aside(loop.document), **values)
+        if request.query.get("values") == "1":
+            told, values = await aside(loop.document_and_values)
+            return document(**told, values_of_ports=plain(values))
+        return document(**await aside(loop.document))
 
     async def send_raw(request: Any, loop: Any) -> Any:
         """Sends values as bytes that JSON cannot express. A value that only pickle can express becomes a
         description."""
-        found, told = await aside(split, await aside(loop.values))
-        body = {"format": "memstow-comfyui-loops", "version": 1, **await aside(loop.document), "values_of_ports": told}
+        entry, values = await aside(loop.document_and_values)
+        found, told = await aside(split, values)
+        body = {"format": "memstow-comfyui-loops", "version": 1, **entry, "values_of_ports": told}
         answer = web.StreamResponse(headers={"Content-Type": wire.CONTENT_TYPE})
         await answer.prepare(request)
         for piece in wire.packed(body, found):

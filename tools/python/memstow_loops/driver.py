@@ -123,7 +123,8 @@ class Loop:
         self.next_line = time.monotonic() + PROGRESS_SECONDS # when the log gets its next line
         self.cancelled, self.over = threading.Event(), threading.Event()
         self.closed = False
-        self.lock = threading.Lock()
+        self.lock = threading.Lock()         # the store is open
+        self.whole = threading.RLock()       # the committed values are those of one iteration; taken before `lock`
         self.resumed = store.generation
         self.committed = set(store.ids())    # keys with a committed value
         self.thread = threading.Thread(target=self._main, name=f"memstow loop {name}", daemon=True)
@@ -162,18 +163,18 @@ class Loop:
     def save(self, port: str, values: list[Any]) -> None:
         """The work of a saver node, on the thread that runs nodes."""
         place = self.plan.place(port)
-        if place not in self.fresh and self._key(place) in self.committed:
-            self.last[self._key(place)] = self.store.get(self._key(place))
-        self.store.put(self._key(place), values[0] if len(values) == 1 else {SEVERAL: list(values)})
-        self.fresh.add(place)
+        with self.whole:
+            if place not in self.fresh and self._key(place) in self.committed:
+                self.last[self._key(place)] = self.store.get(self._key(place))
+            self.store.put(self._key(place), values[0] if len(values) == 1 else {SEVERAL: list(values)})
+            self.fresh.add(place)
         self.versions[port] = self.versions.get(port, 0) + 1
 
     def committed_values(self, port: str) -> Optional[list[Any]]:
         """The last committed value of a port, as load() returns it. None if there is none."""
         place = self.plan.place(port)
-        if place not in self.committed:
-            return None
-        return listed(self._committed_value(place))
+        with self.whole:
+            return listed(self._committed_value(place)) if place in self.committed and not self.closed else None
 
     def _committed_value(self, key: str) -> Any:
         """The committed value of a key. During an iteration the store returns the values that were put in it, so
@@ -181,13 +182,16 @@ class Loop:
         return copied(self.last[key]) if key in self.last else self.store.get(key)
 
     def values(self) -> dict[str, Any]:
-        """The last committed values. In a batch it is a list for each port, with None for each failed element."""
-        if self.plan.independent:
-            return {port: [unwrapped(value) for value in self._elements(self.plan.place(port))]
-                    for port in self.plan.ids()}
+        """The last committed values, all of one iteration. In a batch it is a list for each port, with None for each
+        failed element. None of a closed loop."""
         places = {port: self.plan.place(port) for port in self.plan.ids()}
-        return {port: unwrapped(self._committed_value(place))
-                for port, place in places.items() if place in self.committed}
+        with self.whole:
+            if self.closed:
+                return {}
+            if self.plan.independent:
+                return {port: [unwrapped(value) for value in self._elements(place)] for port, place in places.items()}
+            return {port: unwrapped(self._committed_value(place))
+                    for port, place in places.items() if place in self.committed}
 
     # ---- a batch: an element has a key of its own until its chunk is full; each key takes a descriptor
 
@@ -222,16 +226,17 @@ class Loop:
                 continue
             values = self.store.get(key) if key in self.committed else [None] * len(elements)
             self._add_singles(place, elements, values)
-            self.store.begin()
-            try:
-                self.store.put(key, values)
-                self.store.commit()
-            except BaseException:
-                self.store.abandon()
-                raise
-            self.committed = (self.committed | {key}) - set(singles)
-            for single in singles:
-                self.store.release(single)
+            with self.whole:
+                self.store.begin()
+                try:
+                    self.store.put(key, values)
+                    self.store.commit()
+                except BaseException:
+                    self.store.abandon()
+                    raise
+                self.committed = (self.committed | {key}) - set(singles)
+                for single in singles:
+                    self.store.release(single)
 
     def check_inputs(self) -> None:
         """LoopError if the prefix was begun with other inputs. The stored values are used, so the new inputs would be
@@ -335,15 +340,13 @@ class Loop:
                     self._run(step)
             if self.cancelled.is_set():
                 raise Cancelled(f"iteration {self.iteration}, {self.at}: it was cancelled")
-            self._commit()
+            with self.whole:
+                self._commit()
         except BaseException:
-            self.store.abandon()
-            self.fresh, self.last = set(), {}
+            with self.whole:
+                self.store.abandon()
+                self.fresh, self.last = set(), {}
             raise
-        self.committed = self.committed | {self._key(place) for place in self.fresh}
-        if self.prefix is not None:
-            self.committed = self.committed | {BEGUN}
-        self.last, self.done = {}, self.done + 1
         self.at = ""
 
     def _commit(self) -> None:
@@ -356,6 +359,10 @@ class Loop:
                       if self.plan.place(port.id) in self.fresh]
             raise LoopError(f"iteration {self.iteration}, {', '.join(givers) or 'inputs'}: the values cannot be kept: "
                             f"{error}") from error
+        self.committed = self.committed | {self._key(place) for place in self.fresh}
+        if self.prefix is not None:
+            self.committed = self.committed | {BEGUN}
+        self.last, self.done = {}, self.done + 1
 
     def _put_inputs(self) -> None:
         """Puts the inputs into the store once. They are counted there, and a node that writes into its input cannot
@@ -420,7 +427,7 @@ class Loop:
         self.cancel()
         if self.thread.is_alive() and threading.current_thread() is not self.thread:
             self.over.wait(seconds)
-        with self.lock:
+        with self.whole, self.lock:
             if not self.closed:
                 self.closed = True
                 self.store.close(self.prefix is not None and self.store.generation > 0)
@@ -431,6 +438,10 @@ class Loop:
             raise LoopError(f"loop {self.name}: {self.state}{f': {self.error}' if self.error else ''}")
         return self.values()
 
+    def _info(self) -> list[dict[str, Any]]:
+        with self.lock: # another thread may close the loop
+            return self.store.info() if not self.closed else []
+
     def document(self) -> dict[str, Any]:
         """The loop's entry in GET /memstow/loops."""
         return {"name": self.name, "state": self.state, "iteration": self.iteration, "iterations": self.plan.iterations,
@@ -439,7 +450,12 @@ class Loop:
                 "independent": self.plan.independent, "error": self.error, "failures": self.failures,
                 "warnings": self.plan.warnings, "begun": self.begun,
                 "seconds": round((self.ended or time.time()) - self.begun, 3),
-                "values": self.store.info() if not self.closed else []}
+                "values": self._info()}
+
+    def document_and_values(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The loop's entry, and the values of the iteration that it names as the last committed one."""
+        with self.whole:
+            return self.document(), self.values()
 
 
 class Loops:
@@ -478,7 +494,10 @@ class Loops:
                 plan = self._plan(make, name, serial, known, storage) # a refused loop must not take a place
             for loop in before:
                 self.loops.pop(loop.name).close()
-            store = self.open_store(name, use_ram=use_ram, ram_limit=ram_limit, persist_prefix=persist_prefix)
+            try:
+                store = self.open_store(name, use_ram=use_ram, ram_limit=ram_limit, persist_prefix=persist_prefix)
+            except (OSError, ValueError) as error: # above all a prefix that another loop has, or that leads elsewhere
+                raise LoopError(getattr(error, "strerror", None) or str(error)) from None
             try:
                 if plan is None or known != set(store.ids()):
                     plan = self._plan(make, name, serial, set(store.ids()), storage)
