@@ -56,6 +56,7 @@ struct vram_block {
     char *backup;
     enum vram_backup_kind backup_kind;
     cuda_handle event, event_context; /* where the event was recorded */
+    const void *event_stream;         /* compared only: the stream may be gone */
     uint64_t event_number;            /* when it was recorded, in the order of `number` */
     cuda_memory memory[VRAM_PIECES];
 };

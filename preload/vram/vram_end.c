@@ -13,6 +13,8 @@
 enum { NO_TIMING = 2, UNRIPE_MOST = 8 };
 
 static uint64_t searches;
+/* Its address stands for the thread's own default stream: all threads have one handle for that. */
+static __thread char own_stream __attribute__((tls_model("initial-exec")));
 
 /* --- ends --- */
 
@@ -60,6 +62,7 @@ static int record(const struct vram_driver *driver, struct vram_block *self, cud
     int error = vram_driver_enter(driver, context, &visit);
     if (error) return error;
     self->event_context = context ? context : visit.before;
+    self->event_stream = (uintptr_t)stream == CUDA_STREAM_PER_THREAD ? &own_stream : stream;
     self->event_number = vram_table_number();
     error = driver->cuEventCreate(&self->event, NO_TIMING);
     if (!error) error = driver->cuEventRecord(self->event, stream);
@@ -99,43 +102,93 @@ static bool context_has_ended_work(const struct vram_driver *driver, const struc
     return has_ended;
 }
 
-static bool is_executed(const struct vram_driver *driver, const struct vram_block *self) {
-    if (self->state == VRAM_WRECK || self->no_context) return true;
-    if (self->event && !event_has_come(driver, self)) return false;
-    return (self->event && !self->copied) || context_has_ended_work(driver, self);
+/* Events that a search has found not to have come. What was recorded after such an event in the same stream has not
+ * come either, so the driver is not asked. */
+enum { STREAMS_MOST = 8 };
+struct stalled {
+    const struct vram_driver *driver;
+    uint32_t unripe, unripe_most, count;
+    struct {
+        cuda_handle context;
+        const void *stream;
+        uint64_t number;
+    } of[STREAMS_MOST];
+};
+
+static uint32_t stalled_at(const struct stalled *self, const struct vram_block *block) {
+    uint32_t i = 0;
+    while (i < self->count &&
+           (self->of[i].stream != block->event_stream || self->of[i].context != block->event_context))
+        i++;
+    return i;
 }
 
-/* Takes a freed block that this search, or a later one, has not tried yet. The block goes to the end of the queue, so
- * all that were tried are behind all that were not. */
-static struct vram_block *next_freed(uint64_t search) {
-    if (!vram_table_enter()) return NULL;
+static bool is_stalled(const struct stalled *self, const struct vram_block *block) {
+    uint32_t i = block->event ? stalled_at(self, block) : self->count;
+    return i < self->count && block->event_number >= self->of[i].number;
+}
+
+static void note_stalled(struct stalled *self, const struct vram_block *block) {
+    uint32_t i = stalled_at(self, block);
+    if (i == STREAMS_MOST) return;
+    if (i == self->count) self->count++;
+    self->of[i].context = block->event_context;
+    self->of[i].stream = block->event_stream;
+    self->of[i].number = block->event_number;
+}
+
+static bool is_executed(struct stalled *self, const struct vram_block *block) {
+    if (block->state == VRAM_WRECK || block->no_context) return true;
+    if (block->event && !event_has_come(self->driver, block)) {
+        note_stalled(self, block);
+        return false;
+    }
+    return (block->event && !block->copied) || context_has_ended_work(self->driver, block);
+}
+
+/* The first freed block that this search, or a later one, has not looked at yet. It goes to the end of the queue, so
+ * all that were looked at are behind all that were not. */
+static struct vram_block *look_at_next(uint64_t search) {
     struct vram_block *block = vram_table_first_freed();
     while (block && block->moving) block = block->freed_next;
-    if (block && block->searched >= search) block = NULL;
-    if (block) {
-        block->moving = true;
-        block->searched = search;
-        vram_table_requeue(block);
+    if (!block || block->searched >= search) return NULL;
+    block->searched = search;
+    vram_table_requeue(block);
+    return block;
+}
+
+/* Takes a freed block that may have ended. */
+static struct vram_block *next_freed(struct stalled *self, uint64_t search) {
+    struct vram_block *block = NULL;
+    if (!vram_table_enter()) return NULL;
+    while (self->unripe < self->unripe_most && (block = look_at_next(search)) && is_stalled(self, block)) {
+        self->unripe++;
+        block = NULL;
     }
+    if (block) block->moving = true;
     vram_table_let_go();
     return block;
 }
 
 /* False: it is still there. */
-static bool try_to_end(const struct vram_driver *driver, struct vram_block *block) {
-    if (is_executed(driver, block)) return vram_end_now(driver, block);
+static bool try_to_end(struct stalled *self, struct vram_block *block) {
+    if (is_executed(self, block)) return vram_end_now(self->driver, block);
     vram_end_give_back(block, block->state);
     return false;
 }
 
 static uint32_t end_ripe(const struct vram_driver *driver, uint32_t unripe_most) {
-    uint32_t ended = 0, unripe = 0;
+    uint32_t ended = 0;
     if (!vram_table_pending()) return 0;
+    struct stalled stalled; /* its list is empty, and is not cleared: each allocation comes here */
+    stalled.driver = driver;
+    stalled.unripe = stalled.count = 0;
+    stalled.unripe_most = unripe_most;
     uint64_t search = __atomic_add_fetch(&searches, 1, __ATOMIC_RELAXED);
-    for (struct vram_block *block; unripe < unripe_most && (block = next_freed(search));) {
-        bool gone = try_to_end(driver, block);
+    for (struct vram_block *block; (block = next_freed(&stalled, search));) {
+        bool gone = try_to_end(&stalled, block);
         ended += gone;
-        unripe += !gone;
+        stalled.unripe += !gone;
     }
     return ended;
 }

@@ -1,16 +1,25 @@
-/* served.c — pairs of cuMemAllocAsync and cuMemFreeAsync, or queries of an address, beside a number of blocks that
- * memstow serves, or moves of these blocks, for tests/cost/served.py. It is both the driver, a test double whose
- * functions only answer, and the program: served pair|attribute|move BLOCKS ROUNDS. In a move each block stays, because
- * its handle was handed out: nothing is copied, and only the search for blocks is measured. The driver's own
- * cuMemAllocAsync fails, so each block is memstow's. */
+/* served.c — what a call costs beside memory that memstow serves, for tests/cost/served.py. It is both the driver, a
+ * test double whose functions only answer, and the program:
+ *
+ *   served pair|attribute|info|places|move live|freed NUMBER ROUNDS
+ *
+ * pair: cuMemAllocAsync and cuMemFreeAsync. attribute: cuPointerGetAttribute. info: cuMemGetInfo. places: attribute,
+ * from NUMBER places of generated code. move: a move of all blocks; each stays, because its handle was handed out:
+ * nothing is copied, and only the search for blocks is measured. live: beside NUMBER blocks. freed: beside NUMBER
+ * blocks that were freed in a stream that does not get on. The driver's own cuMemAllocAsync fails, so each block is
+ * memstow's. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #ifdef DRIVER
 
-static uint64_t next = (uint64_t)1 << 40;
+static uint64_t next = (uint64_t)1 << 40, never;
+enum { NOT_READY = 600 };
+extern int served_stalls;
+int served_stalls; /* events that are made meanwhile never come */
 
 #define ANSWER(name, parameters, statement)                                                                            \
     int name parameters;                                                                                               \
@@ -32,7 +41,8 @@ ANSWER(cuMemAddressReserve, (uint64_t * at, size_t bytes), {
 })
 ANSWER(cuMemCreate, (uint64_t * memory), *memory = 1)
 ANSWER(cuMemRetainAllocationHandle, (uint64_t * memory), *memory = 1)
-ANSWER(cuEventCreate, (void **event), *event = &next)
+ANSWER(cuEventCreate, (void **event), *event = served_stalls ? &never : &next)
+ANSWER(cuMemGetInfo_v2, (size_t * available, size_t *total), *available = *total = next)
 ANSWER(cuPointerGetAttribute, (unsigned *value), *value = 2)
 SILENT(cuCtxSetCurrent)
 SILENT(cuStreamGetCtx)
@@ -55,9 +65,10 @@ SILENT(cuStreamDestroy_v2)
 SILENT(cuStreamSynchronize)
 SILENT(cuEventDestroy_v2)
 SILENT(cuEventRecord)
-SILENT(cuEventQuery)
 SILENT(cuEventSynchronize)
 
+int cuEventQuery(const void *event);
+int cuEventQuery(const void *event) { return event == &never ? NOT_READY : 0; }
 int cuMemAllocAsync(uint64_t *at, size_t bytes, void *stream);
 int cuMemAllocAsync(uint64_t *at, size_t bytes, void *stream) {
     (void)at, (void)bytes, (void)stream;
@@ -76,36 +87,106 @@ int cuMemFreeAsync(uint64_t at, void *stream) {
 int cuMemAllocAsync(uint64_t *at, size_t bytes, void *stream);
 int cuMemFreeAsync(uint64_t at, void *stream);
 int cuPointerGetAttribute(void *value, int which, uint64_t at);
+int cuMemGetInfo_v2(size_t *available, size_t *total);
 int cuMemRetainAllocationHandle(uint64_t *memory, uint64_t at);
-enum { BYTES = 3 << 20, MEMORY_TYPE = 2, OF_DEVICE = 2 };
+extern int served_stalls;
+enum { BYTES = 3 << 20, MEMORY_TYPE = 2, OF_DEVICE = 2, CODE = 16 };
+typedef int asks(void *value, int which, uint64_t at);
 
-static bool pair(void) {
+static uint64_t first; /* the first block */
+static uint32_t model;
+static bool hands_out; /* whether the blocks' handles are handed out, so that they do not move */
+
+static bool pair(long round) {
     uint64_t at;
+    (void)round;
     return !cuMemAllocAsync(&at, BYTES, NULL) && !cuMemFreeAsync(at, NULL);
 }
 
-static bool attribute(uint64_t at) {
+static bool ask(asks *by) {
     unsigned type = 0;
-    return !cuPointerGetAttribute(&type, MEMORY_TYPE, at) && type == OF_DEVICE;
+    return !by(&type, MEMORY_TYPE, first + 4096) && type == OF_DEVICE;
 }
 
-static bool move(uint32_t model) { return CALL(-1, memstow_stow, model) < 0; }
+static bool attribute(long round) {
+    (void)round;
+    return ask(cuPointerGetAttribute);
+}
 
-int main(int argc, char **argv) {
-    bool is_pair = argc > 3 && !strcmp(argv[1], "pair"), is_move = argc > 3 && !strcmp(argv[1], "move");
-    bool done = argc > 3;
-    uint64_t first = 0, at, memory;
-    abi_find();
-    uint32_t model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 0, 0);
-    CALL(0, memstow_scope_enter, model);
-    CALL(0, memstow_owner_idle, model, 1);
-    for (long i = done ? strtol(argv[2], NULL, 10) : 0; i > 0 && done; i--) {
-        done = !cuMemAllocAsync(&at, BYTES, NULL) && (!is_move || !cuMemRetainAllocationHandle(&memory, at));
+static bool info(long round) {
+    size_t available, total;
+    (void)round;
+    return !cuMemGetInfo_v2(&available, &total);
+}
+
+/* --- places --- */
+
+static unsigned char *code;
+static long places;
+
+/* Code that calls cuPointerGetAttribute, CODE bytes for each place, behind the function's address. */
+static bool make_places(long number) {
+    static const unsigned char sub[] = {0x48, 0x83, 0xEC, 8, 0xFF, 0x15}, add[] = {0x48, 0x83, 0xC4, 8, 0xC3};
+    asks *function = cuPointerGetAttribute;
+    places = number > 0 ? number : 1;
+    code =
+        mmap(NULL, (size_t)(places + 1) * CODE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (code == MAP_FAILED) return false;
+    memcpy(code, &function, sizeof function);
+    for (long i = 1; i <= places; i++) {
+        unsigned char *at = code + i * CODE;
+        int32_t back = (int32_t)(code - (at + sizeof sub + 4));
+        memcpy(at, sub, sizeof sub);
+        memcpy(at + sizeof sub, &back, sizeof back);
+        memcpy(at + sizeof sub + sizeof back, add, sizeof add);
+    }
+    return true;
+}
+
+static bool place(long round) { return ask((asks *)(uintptr_t)(code + (1 + round % places) * CODE)); }
+
+/* --- the program --- */
+
+static bool run(bool (*step)(long round), long rounds) {
+    while (rounds > 0 && step(rounds)) rounds--;
+    return rounds <= 0;
+}
+
+static bool make_blocks(long number, bool freed) {
+    uint64_t at, memory;
+    bool done = true;
+    served_stalls = freed;
+    for (; number > 0 && done; number--) {
+        done = !cuMemAllocAsync(&at, BYTES, NULL) && (!freed || !cuMemFreeAsync(at, NULL)) &&
+               (!hands_out || !cuMemRetainAllocationHandle(&memory, at));
         if (!first) first = at;
     }
-    for (long i = done ? strtol(argv[3], NULL, 10) : 0; i > 0 && done; i--)
-        done = is_move ? move(model) : is_pair ? pair() : attribute(first + 4096);
-    return !done;
+    served_stalls = 0;
+    return done;
+}
+
+static bool move(long round) {
+    (void)round;
+    return CALL(-1, memstow_stow, model) < 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 5) return 2;
+    long number = strtol(argv[3], NULL, 10), rounds = strtol(argv[4], NULL, 10);
+    bool is_places = !strcmp(argv[1], "places");
+    bool (*step)(long) = is_places                       ? place
+                         : !strcmp(argv[1], "pair")      ? pair
+                         : !strcmp(argv[1], "attribute") ? attribute
+                         : !strcmp(argv[1], "move")      ? move
+                                                         : info;
+    hands_out = step == move;
+    abi_find();
+    model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 0, 0);
+    CALL(0, memstow_scope_enter, model);
+    CALL(0, memstow_owner_idle, model, 1);
+    if (!make_blocks(is_places ? 1 : number, !strcmp(argv[2], "freed"))) return 1;
+    if (is_places && (!make_places(number) || !run(place, places))) return 1; /* each place is known from now on */
+    return !run(step, rounds);
 }
 
 #endif

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 300
-"""Instructions of a pair of cuMemAllocAsync and cuMemFreeAsync that memstow serves, and of a query of an address,
-beside 0, 100 and 3,000 served blocks; and of a move that looks at 300 and at 3,000 blocks. callgrind counts them over a
-driver whose functions only answer (a test double). They say nothing about time, or about a GPU.
+"""Instructions of calls beside memory that memstow serves. callgrind counts them over a driver whose functions only
+answer (a test double). They say nothing about time, or about a GPU.
 
-Each figure is the difference of a long and a short run. Blocks beside it may add no more than MORE, whatever the
+- a pair of cuMemAllocAsync and cuMemFreeAsync, a query of an address, and a query of the free memory, beside up to
+  3,000 served blocks, or as many that were freed in a stream that does not get on;
+- a query of an address from 1 and from 5,000 places of the program;
+- a move that looks at 300 and at 3,000 blocks.
+
+Each figure is the difference of a long and a short run. What is beside a call may add no more than MORE, whatever the
 compiler. No figure may grow by more than 5 % over tests/cost/served_budget.json, which
 `RECORD_COST=1 tests/check cost/served` writes."""
 import os, pathlib
@@ -14,8 +18,14 @@ import instructions, support
 
 BUDGET = pathlib.Path(__file__).with_name("served_budget.json")
 SHORT, LONG = 500, 2_500
-BLOCKS = (0, 100, 3_000)
-MORE = {"pair": 2_000, "attribute": 700}
+BESIDE = { # a call, beside what: how many, and the instructions that the last adds to the first at most
+    ("pair", "live"): ((0, 100, 3_000), 2_000),
+    ("pair", "freed"): ((100, 3_000), 1_000),
+    ("attribute", "live"): ((0, 100, 3_000), 700),
+    ("info", "live"): ((1, 3_000), 100),
+    ("info", "freed"): ((1, 3_000), 200_000),
+    ("places", "live"): ((1, 5_000), 500),
+}
 MOVES, MOVED = (2, 6), (300, 3_000) # rounds, blocks
 LONGER = 1.5 # a move of ten times as many blocks may take this often ten times as many instructions
 HERE = pathlib.Path(__file__).parent
@@ -31,15 +41,21 @@ def build():
     return support.compile(HERE / "served.c", flags=("-O2", "-Wl,--no-as-needed", str(library)))
 
 
+def name_of(what, state, number):
+    if what == "places":
+        return f"attribute from {number}"
+    return f"{what} beside {number}" + (" freed" if state == "freed" else "")
+
+
 def measure(program):
     numbers = {}
-    for what in MORE:
-        for blocks in BLOCKS:
-            command = [program, what, str(blocks)]
+    for (what, state), (beside, _) in BESIDE.items():
+        for number in beside:
+            command = [program, what, state, number]
             counts = [instructions.count(command, rounds, ["--stacks=none"]) for rounds in (SHORT, LONG)]
-            numbers[f"{what} beside {blocks}"] = round((counts[1] - counts[0]) / (LONG - SHORT), 2)
+            numbers[name_of(what, state, number)] = round((counts[1] - counts[0]) / (LONG - SHORT), 2)
     for blocks in MOVED:
-        counts = [instructions.count([program, "move", str(blocks)], rounds, ["--stacks=none"]) for rounds in MOVES]
+        counts = [instructions.count([program, "move", "live", blocks], rounds, ["--stacks=none"]) for rounds in MOVES]
         numbers[f"move of {blocks}, a block"] = round((counts[1] - counts[0]) / (MOVES[1] - MOVES[0]) / blocks, 2)
     return numbers
 
@@ -47,9 +63,10 @@ def measure(program):
 def main():
     instructions.need_valgrind()
     numbers = measure(build())
-    for what, most in MORE.items():
-        more = numbers[f"{what} beside 3000"] - numbers[f"{what} beside 0"]
-        assert more <= most, f"{what}: 3,000 served blocks add {more:.0f} instructions, not {most} at most"
+    for (what, state), (beside, most) in BESIDE.items():
+        few, many = (name_of(what, state, beside[i]) for i in (0, -1))
+        more = numbers[many] - numbers[few]
+        assert more <= most, f"{many}: {more:.0f} instructions more than {few}, not {most} at most"
     few, many = (numbers[f"move of {blocks}, a block"] for blocks in MOVED)
     assert many <= LONGER * few, f"a block takes {few:.0f} instructions in a small move, {many:.0f} in a large one"
     instructions.hold(numbers, BUDGET, "instructions")

@@ -2,7 +2,11 @@
 // streams, and captures, which are not broken.
 #include "moving_proof.h"
 
+#include <inttypes.h>
+#include <unistd.h>
+
 #include "preload/cuda/cuda_captures.h"
+#include "preload/vram/vram_end.h"
 
 /* Another thread begins to capture a stream just after memstow has found that no stream is being captured. */
 static bool capture_at_wait;
@@ -98,15 +102,20 @@ Test(simcuda_waits, what_the_driver_keeps_has_not_ended) {
 
 /* A request asks about a few freed blocks. All have their turn. */
 Test(simcuda_waits, many_freed_blocks_do_not_delay_a_request) {
-    enum { FREED = 40, FEW = 8 };
+    enum { FREED = 40, STREAMS = 10, FEW = 8 };
     uint64_t at[FREED], other;
+    CUstream streams[STREAMS];
     int result;
     for (int i = 0; i < FREED; i++) at[i] = served_in_stream(2 * MIB, 1);
-    OK(proof_launch("sim_wait", NULL, 0, 0, 0));
-    for (int i = 0; i < FREED; i++) cr_assert(vram_memory_free_in(at[i], NULL, &result) && !result);
+    for (int i = 0; i < STREAMS; i++) {
+        OK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+        OK(proof_launch("sim_wait", streams[i], 0, 0, 0));
+    }
+    for (int i = 0; i < FREED; i++)
+        cr_assert(vram_memory_free_in(at[i], (cuda_handle)streams[i % STREAMS], &result) && !result);
     sim_count_reset();
     other = served(2 * MIB, 1);
-    cr_assert_eq(sim_count("cuEventQuery"), FEW);
+    cr_assert(sim_count("cuEventQuery") && sim_count("cuEventQuery") <= FEW);
     sim_release_kernels(1);
     OK(cuCtxSynchronize());
     cr_assert(vram_memory_free(other, &result) && !result);
@@ -321,4 +330,57 @@ Test(simcuda_waits, memory_that_was_freed_is_waited_for) {
     cr_assert_eq(vram_sums(0, UINT32_MAX).wrecks, 0);
     cr_assert(vram_memory_wait_freed());
     cr_assert(!proof_usage(0).blocks && !proof_usage(0).faults);
+}
+
+enum { IN_EACH = 20 };
+
+/* Blocks are freed in two streams, of which one does not get on. */
+static void free_in_both(CUstream stuck, CUstream free) {
+    uint64_t at[2 * IN_EACH];
+    int result;
+    for (int i = 0; i < 2 * IN_EACH; i++) at[i] = served_in_stream(2 * MIB, 1);
+    for (int i = 0; i < 2 * IN_EACH; i++)
+        cr_assert(vram_memory_free_in(at[i], (cuda_handle)(i % 2 ? stuck : free), &result) && !result);
+}
+
+Test(simcuda_waits, a_stream_that_does_not_get_on_is_asked_a_few_times) {
+    CUstream stuck, free;
+    OK(cuStreamCreate(&stuck, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&free, CU_STREAM_NON_BLOCKING));
+    OK(proof_launch("sim_wait", stuck, 0, 0, 0));
+    free_in_both(stuck, free);
+    OK(cuStreamSynchronize(free));
+    cr_assert_eq(vram_sums(0, UINT32_MAX).blocks, 0);
+    sim_count_reset();
+    vram_memory_reap();
+    cr_assert_eq(proof_usage(0).blocks, IN_EACH, "the other stream's memory is free: %" PRIu64, proof_usage(0).blocks);
+    cr_assert_leq(sim_count("cuEventQuery"), IN_EACH + IN_EACH / 2, "%" PRIu64 " queries", sim_count("cuEventQuery"));
+    sim_release_kernels(1);
+    OK(cuStreamSynchronize(stuck));
+    vram_memory_reap();
+    cr_assert(!proof_usage(0).blocks && !proof_usage(0).faults);
+}
+
+/* The queue begins in the middle after a search that gave up. What was freed before an event that has not come may have
+ * come. */
+Test(simcuda_waits, what_was_freed_before_is_not_skipped) {
+    uint64_t at[IN_EACH];
+    CUstream stream;
+    int result;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < IN_EACH; i++) at[i] = served_in_stream(2 * MIB, 1);
+    sim_hold(1);
+    for (int i = 0; i < IN_EACH; i++) {
+        if (i == IN_EACH / 2) OK(proof_launch("sim_wait", stream, 0, 0, 0));
+        cr_assert(vram_memory_free_in(at[i], (cuda_handle)stream, &result) && !result);
+    }
+    vram_end_some(&vram_driver); /* turns the queue */
+    sim_hold(-1);
+    while (proof_usage(0).pending > 1 + IN_EACH / 2) usleep(1000); /* the kernel, and what was freed after it */
+    vram_memory_reap();
+    cr_assert_eq(proof_usage(0).blocks, IN_EACH / 2, "%" PRIu64 " blocks", proof_usage(0).blocks);
+    sim_release_kernels(1);
+    OK(cuStreamSynchronize(stream));
+    vram_memory_reap();
+    cr_assert(!proof_usage(0).blocks);
 }
