@@ -71,6 +71,25 @@ unpack_wheel() {
         rm -rf "$2.wheel"
 }
 
+# need_cuda_headers: NVIDIA's headers of CUDA from 11.8 on, in build/cuda-headers/VERSION. There are none of 12.7.
+need_cuda_headers() {
+    local spec
+    need_venv
+    for spec in cu11==11.8.89 cu12==12.{0.146,1.105,2.140,3.101,4.127,5.82,6.77,8.90,9.79} \
+        ==13.{0.96,1.80,2.86,3.29,4.92,5.37}; do
+        once "cuda-headers-$spec" unpack_cuda_headers "$spec" || say "no headers of CUDA: $spec"
+    done
+}
+
+# unpack_cuda_headers SPEC: [cu12]==VERSION. The headers of one wheel, without its libraries.
+unpack_cuda_headers() {
+    local version=${1#*==} name=nvidia-cuda-runtime
+    local wheel=build/cuda-headers/wheel to=build/cuda-headers/${version%.*}
+    [ "${1%%==*}" = "" ] || name+=-${1%%==*}
+    rm -rf "$to" && mkdir -p build/cuda-headers && unpack_wheel "$name==$version" "$wheel" &&
+        mv "$wheel"/nvidia/*/include "$to" && rm -rf "$wheel"
+}
+
 need_mimalloc() {
     need_venv
     [ -d build/deps/cmeel-mimalloc ] || rm -f build/.done-mimalloc

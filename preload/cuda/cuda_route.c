@@ -78,15 +78,20 @@ int cuda_route_meant(const char *base, int version, uint64_t flags) {
     return best;
 }
 
-/* Names that sound like memory, but neither allocate nor free any. */
+/* Names that sound like memory, captures or binding, but neither allocate, free nor bind any (`harmless`), and the
+ * others. tests/real/cuda_names holds both lists against NVIDIA's headers. */
 bool cuda_route_is_unknown_memory(const char *name) {
     static const char *const harmless[] = {
-        "cuMemcpy",        "cuMemset",     "cuMemGet",     "cuMemSet",      "cuMemHostGet",    "cuMemPrefetch",
-        "cuMemAdvise",     "cuMemRange",   "cuMemPoolGet", "cuMemPoolSet",  "cuMemPoolTrimTo", "cuMemPoolExport",
-        "cuMemPoolImport", "cuMemDiscard", "cuMemBatch",   "cuMemMapArray", "cuArrayGet",      "cuMipmappedArrayGet",
-        "cuArray3DGet",
+        "cuMemcpy",        "cuMemset",      "cuMemGet",       "cuMemSet",      "cuMemHostGet",    "cuMemPrefetch",
+        "cuMemAdvise",     "cuMemRange",    "cuMemPoolGet",   "cuMemPoolSet",  "cuMemPoolTrimTo", "cuMemPoolExport",
+        "cuMemPoolImport", "cuMemDiscard",  "cuMemBatch",     "cuMemMapArray", "cuArrayGet",      "cuMipmappedArrayGet",
+        "cuArray3DGet",    "cuIpcGetEvent", "cuIpcOpenEvent",
     };
-    static const char *const memory[] = {"cuMem", "cuArray", "cuMipmappedArray"};
+    static const char *const memory[] = {
+        "cuMem",           "cuArray",           "cuMipmappedArray",      "cuStreamBegin", "cuStreamEnd",
+        "cuMulticastBind", "cuMulticastCreate", "cuLogicalEndpointBind", "cuIpc",         "cuGraphAddMemAlloc",
+        "cuGraphAddNode",
+    };
     bool is_memory = false;
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
         if (!strncmp(name, harmless[i], strlen(harmless[i]))) return false;

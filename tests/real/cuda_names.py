@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-# Every function of NVIDIA's headers of CUDA 12 and 13 whose name is about memory, captures, binding, pools or other
-# processes has a line in cuda_table.h, or stands here with the reason why it needs none. And a later version of an
-# entry that is in the table has a line of its own, unless its arguments are the same: else a program that asks the
+# Every function of NVIDIA's headers, from CUDA 11.8 to 13.5, whose name is about memory, captures, binding, pools or
+# other processes has a line in cuda_table.h, or stands here with the reason why it needs none. And a later version of
+# an entry that is in the table has a line of its own, unless its arguments are the same: else a program that asks the
 # driver for the later version would get a hook that passes other arguments.
-# needs: pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12
-import importlib.util, pathlib, re
+# needs: cuda-headers
+import pathlib, re
 
 import support
 
@@ -34,16 +34,17 @@ REASONS = {
     r"cu(da)?(GreenCtx(Create|Destroy|StreamCreate|RecordEvent|WaitEvent)|CtxFromGreenCtx)",
     "it is called by another process, or for a whole one": r"cuCheckpoint\w+",
     "it calls the driver's, which has a line": r"cudaStreamBeginRecaptureToGraph",
+    "it binds a texture or surface to memory that is there; gone since CUDA 12": r"cudaBind(Texture|Surface)\w*",
 }
+WANTED = "11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9 13.0 13.1 13.2 13.3 13.4 13.5".split() # as cmake/setup.sh
 # Versions of CUDA 2 and 3 on 32-bit systems.
 FIRST = 2000
 
 
 def headers():
-    """The folders of headers, one for each generation."""
-    spec = importlib.util.find_spec("nvidia")
-    folders = [pathlib.Path(f) for f in (spec.submodule_search_locations if spec else [])]
-    return [i for f in folders for i in (f / "cu13/include", f / "cuda_runtime/include") if (i / "cuda.h").exists()]
+    """The folders of headers by their version; tests/check has got them from the wheels of PyPI."""
+    there = sorted((support.ROOT / "build/cuda-headers").glob("*/cuda.h"))
+    return {file.parent.name: file.parent for file in there}
 
 
 def table():
@@ -64,30 +65,61 @@ def versions(include):
 
 names, lines = table()
 bases = {base for base, _, _ in lines}
-found = headers()
-if not found:
-    support.skip("no headers of CUDA are installed")
-unknown, reasons = set(), {reason: re.compile(f"({names})(_v[0-9])?(_ptsz)?") for reason, names in REASONS.items()}
+reasons = {reason: re.compile(f"({names})(_v[0-9])?(_ptsz)?") for reason, names in REASONS.items()}
 used = set()
-for include in found:
-    entries = versions(include)
-    assert len(entries) > 400, f"{include}: {len(entries)}"
+
+
+def unknown_in(include, entries):
+    """The names that are neither in the table nor have a reason."""
     text = (include / "cuda_runtime_api.h").read_text(errors="replace")
     runtime = set(re.findall(r"CUDARTAPI\s+(cuda\w+)\s*\(", text))
+    unknown = set()
     for name in {base for base in entries if base not in bases} | (runtime - names):
         why = [reason for reason, matches in reasons.items() if matches.fullmatch(name)]
         used.update(why)
         if ABOUT.search(name) and not why:
             unknown.add(name)
+    return sorted(unknown)
+
+
+def prefixes(array):
+    """The words of one array in cuda_route_is_unknown_memory."""
+    text = (support.ROOT / "preload/cuda/cuda_route.c").read_text()
+    return tuple(re.findall(r'"(\w+)"', re.search(rf"const {array}\[\] = {{(.*?)}}", text, re.S)[1]))
+
+
+def reported_in(entries):
+    """Known names that a report would call unknown."""
+    return sorted(base for base in entries if base not in bases and base.startswith(prefixes("memory")) and
+                  not base.startswith(prefixes("harmless")))
+
+
+def misled_in(entries):
+    """The versions of entries that would get a hook with other arguments, or none."""
     for base in bases & set(entries):
         for (version, own), arguments in sorted(entries[base].items()):
             older = [v for b, v, o in lines if b == base and o == own and v <= version]
-            if version == FIRST and not older:
-                continue
-            assert older, f"{include}: {base} of version {version} has no line"
-            same = entries[base].get((max(older), own))
-            assert max(older) == version or same == arguments, (
-                f"{include}: {base} of version {version} has other arguments than the line of {max(older)}")
-assert not unknown, f"neither in the table nor with a reason: {sorted(unknown)}"
+            if not older:
+                if version != FIRST:
+                    yield f"{base} of version {version} has no line"
+            elif max(older) != version and entries[base].get((max(older), own)) != arguments:
+                yield f"{base} of version {version} has other arguments than the line of {max(older)}"
+
+
+found = headers()
+if not found:
+    support.skip("no headers of CUDA are installed")
+faults = []
+for label, include in found.items():
+    entries = versions(include)
+    assert len(entries) > 350, f"{label}: {len(entries)}"
+    unknown, misled = unknown_in(include, entries), list(misled_in(entries))
+    print(f"{label}: {len(entries)} entries of the driver, {len(unknown) + len(misled)} faults")
+    if unknown:
+        faults.append(f"{label}: neither in the table nor with a reason: {', '.join(unknown)}")
+    faults += [f"{label}: {fault}" for fault in misled]
+    faults += [f"{label}: the report would count {name} as unknown" for name in reported_in(entries)]
+assert not faults, "\n".join(faults)
+missing = sorted(set(WANTED) - set(found))
+assert not missing, f"no headers of {', '.join(missing)}"
 assert used == set(REASONS), f"reasons of nothing: {set(REASONS) - used}"
-print(f"{len(found)} generations of headers: every name is hooked, or has a reason")

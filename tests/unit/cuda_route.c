@@ -91,6 +91,12 @@ Test(cuda_route, suffixes_say_what_the_table_says) {
 Test(cuda_route, what_may_be_memory_and_is_not_known_is_told_apart) {
     cr_assert(cuda_route_is_unknown_memory("cuMemConjure"));
     cr_assert(cuda_route_is_unknown_memory("cuArrayConjure"));
+    cr_assert(cuda_route_is_unknown_memory("cuStreamBeginCaptureToOrb"));
+    cr_assert(cuda_route_is_unknown_memory("cuMulticastBindOrb"));
+    cr_assert(cuda_route_is_unknown_memory("cuIpcOpenOrb"));
+    cr_assert(cuda_route_is_unknown_memory("cuGraphAddNode_v9"));
+    cr_assert_not(cuda_route_is_unknown_memory("cuIpcOpenEventHandle"));
+    cr_assert_not(cuda_route_is_unknown_memory("cuStreamSynchronize"));
     cr_assert_not(cuda_route_is_unknown_memory("cuMemcpyDtoH"));
     cr_assert_not(cuda_route_is_unknown_memory("cuArray3DGetDescriptor"));
     cr_assert_not(cuda_route_is_unknown_memory("cuMemGetAddressRange"));
