@@ -28,6 +28,7 @@ static bool wants(uint64_t bytes, cuda_handle stream, bool in_stream, struct vra
     serve_contexts_note_present(&target);
     uint32_t model = tags_used ? tags_present()->model : 0;
     if (!model || bytes < serve_settings.threshold || cuda_captures_any() || !serve_driver_is_fit()) return false;
+    if (!in_stream && serve_settings.exports) return false;     /* the driver cannot export other memory anyway */
     if (cuda_route_is_library(serve_call.caller)) return false; /* a library's memory outlives the model's scope */
     if (in_stream) target = target_of(stream, &target);
     *out = (struct vram_request){.bytes = bytes,

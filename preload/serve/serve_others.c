@@ -1,4 +1,6 @@
 /* serve_others.c — the entries that let other devices and processes reach memory (serve_entries.h). */
+#include "preload/base/notice.h"
+#include "preload/base/seal.h"
 #include "preload/cuda/cuda_device.h"
 #include "preload/serve/serve_contexts.h"
 #include "preload/serve/serve_driver.h"
@@ -6,6 +8,7 @@
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_reach.h"
 #include "preload/vram/vram_refusal.h"
+#include "preload/base/forked.h"
 
 /* --- other devices --- */
 
@@ -75,10 +78,27 @@ int serve_share(void *shared, cuda_address at, size_t bytes, int type, unsigned 
     return result;
 }
 
+static bool told_of_export;
+
+/* The program gets the driver's error, and nobody would think of memstow. */
+static void tell_of_export(void) {
+    struct notice line;
+    if (seal_is_set() || __atomic_exchange_n(&told_of_export, true, __ATOMIC_RELAXED)) return;
+    notice_begin(&line);
+    notice_put(&line, "cuIpcGetMemHandle was asked to export memory that memstow serves, and cannot: ");
+    notice_put(&line, "with MEMSTOW_CUDA_IPC=1 memory of cudaMalloc is left to the driver, and does not move");
+    notice_write(&line);
+}
+
 int serve_export(struct cuda_ipc_memory *handle, cuda_address at) {
     int (*real)(struct cuda_ipc_memory *, cuda_address) =
         (int (*)(struct cuda_ipc_memory *, cuda_address))serve_call.real;
     int result = real(handle, at);
+    struct vram_found block;
     if (!result) vram_refusal_note(at, VRAM_REFUSAL_EXPORTED);
+    if (result && vram_memory_around(at, &block)) tell_of_export();
     return result;
 }
+
+static void serve_others_abandon(void) { told_of_export = false; }
+FORKED(serve_others_abandon);

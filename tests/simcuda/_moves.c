@@ -157,6 +157,23 @@ static void freed_memory_is_shown(void) {
     MUST(usage().used == used - 6 * MIB);
 }
 
+/* Served memory cannot be exported. memstow says so once (moves.py). */
+static void exports(void) {
+    CUipcMemHandle handle;
+    load();
+    MUST(cuIpcGetMemHandle(&handle, (CUdeviceptr)plain) == CUDA_ERROR_INVALID_VALUE);
+    MUST(cuIpcGetMemHandle(&handle, (CUdeviceptr)plain) == CUDA_ERROR_INVALID_VALUE);
+}
+
+/* MEMSTOW_CUDA_IPC=1: cudaMalloc's is not served. */
+static void exportable(void) {
+    CUipcMemHandle handle;
+    load();
+    MUST(!cuIpcGetMemHandle(&handle, (CUdeviceptr)plain));
+    MUST(!memstow_owner_idle_(model, 1) && memstow_stow_(model) == 6 * (int64_t)MIB);
+    MUST(memstow_restore_(model) == 6 * (int64_t)MIB);
+}
+
 /* A thread's own stream 0: the legacy stream would wait for all others. */
 static void own_stream(void) {
     CUstream blocking;
@@ -514,6 +531,8 @@ int main(int argc, char **argv) {
                                               {"freed_memory_comes_back", freed_memory_comes_back},
                                               {"freed_memory_is_shown", freed_memory_is_shown},
                                               {"own_stream", own_stream},
+                                              {"exports", exports},
+                                              {"exportable", exportable},
                                               {"captures", captures},
                                               {"captures_meanwhile", captures_meanwhile},
                                               {"replays", replays},

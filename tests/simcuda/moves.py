@@ -16,10 +16,11 @@ KILLED = ("killed_on_the_way_out", "killed_on_the_way_back")
 def wish(case):
     host = {"MEMSTOW_CUDA_HOST": "8M"} if case == "no_host" else {}
     moves = {} if case == "off" else {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1"}
-    return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_STOW_DIR": str(folder), **moves, **host}
+    ipc = {"MEMSTOW_CUDA_IPC": "1"} if case == "exportable" else {}
+    return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_STOW_DIR": str(folder), **moves, **host, **ipc}
 
 
-run_cases("moves", 28, wish, killed=KILLED, without=("asked",))
+run_cases("moves", 30, wish, killed=KILLED, without=("asked",))
 
 # From outside.
 process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked",
@@ -38,8 +39,13 @@ assert "14.0 MiB" in moved, moved
 said = process.communicate(timeout=60)[0]
 assert (said, process.returncode) == ("ok\n", 0), (said, process.returncode)
 
+# That served memory cannot be exported is said once, with what to do.
+done = support.track(program, "exports", env=environment(MEMSTOW_CUDA_MOVES="2M"), file="exports2.mst")
+assert done.stderr.count("cuIpcGetMemHandle") == done.stderr.count("MEMSTOW_CUDA_IPC=1") == 1, done.stderr
+
 # Each reason why memory is not served, with the amount.
-below = "below MEMSTOW_CUDA_MOVES, of an explicit pool, a library's own, or part of another owner's block"
+below = ("below MEMSTOW_CUDA_MOVES, of an explicit pool, a library's own, kept for cudaIpcGetMemHandle, "
+         "or part of another owner's block")
 kind = "managed, arrays, graphs, or mapped by the program"
 assert refusals("not_served.mst") == {below: 5 << 20, kind: 3 << 20}, refusals("not_served.mst")
 done = support.track(program, "not_served", env=environment(), file="why.mst")
