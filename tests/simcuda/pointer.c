@@ -11,8 +11,17 @@ static unsigned flags_of(const struct block *b, const struct sim_context *now) {
     return b->writable & self ? 3 : b->readable & self ? 1 : 0;
 }
 
+/* Of mapped memory the range is what was reserved, not what is mapped (cuda.h). */
+static void range_of(const struct block *b, CUdeviceptr at, CUdeviceptr *start, size_t *size) {
+    *start = b->at;
+    *size = b->kind == KIND_VMM ? b->size : b->asked;
+    if (b->kind == KIND_VMM) space_reservation(at, start, size);
+}
+
 /* Reads one attribute. False: this pointer does not have it. */
 static bool of_block(void *out, int which, const struct block *b, CUdeviceptr at) {
+    CUdeviceptr start;
+    size_t size;
     switch (which) {
     case CU_POINTER_CONTEXT:
         *(CUcontext *)out = b->kind == KIND_VMM || b->kind == KIND_POOL ? NULL : b->ctx;
@@ -43,10 +52,10 @@ static bool of_block(void *out, int which, const struct block *b, CUdeviceptr at
         *(unsigned *)out = b->kind == KIND_PLAIN;
         return true;
     case CU_POINTER_RANGE_START:
-        *(CUdeviceptr *)out = b->at;
+        range_of(b, at, out, &size);
         return true;
     case CU_POINTER_RANGE_SIZE:
-        *(size_t *)out = b->kind == KIND_VMM ? b->size : b->asked;
+        range_of(b, at, &start, out);
         return true;
     case CU_POINTER_MAPPED:
         *(unsigned *)out = 1;

@@ -39,10 +39,16 @@ static CUresult resolve(const char *name, void **out, int version, uint64_t flag
     const struct entry *entry = find(name, version, flags & CU_GET_PROC_PER_THREAD, &known);
     *out = entry ? (void *)(uintptr_t)entry->address : NULL;
     if (status) *status = entry ? CU_PROC_FOUND : known ? CU_PROC_VERSION_NOT_SUFFICIENT : CU_PROC_NOT_FOUND;
-    return entry || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return CUDA_SUCCESS;
+}
+
+/* The first generation has no status, and says by its result that there is none. */
+static CUresult resolve_or_fail(const char *name, void **out, int version, uint64_t flags) {
+    CUresult result = resolve(name, out, version, flags, NULL);
+    return result || *out ? result : CUDA_ERROR_NOT_FOUND;
 }
 
 SAME(cuGetProcAddress, IN_CALLBACK, (const char *name, void **out, int version, uint64_t flags),
-     resolve(name, out, version, flags, NULL))
+     resolve_or_fail(name, out, version, flags))
 SAME(cuGetProcAddress_v2, IN_CALLBACK, (const char *name, void **out, int version, uint64_t flags, int *status),
      resolve(name, out, version, flags, status))

@@ -193,6 +193,7 @@ CUresult space_reserve_low(size_t size, CUdeviceptr *out); /* below 4 GiB */
 void space_release(CUdeviceptr at, size_t size);
 /* Whether [at, at + size) lies in a range that the program reserved; with `whole`, whether it is such a range. */
 bool space_is_reserved(CUdeviceptr at, size_t size, bool whole);
+bool space_reservation(CUdeviceptr at, CUdeviceptr *start, size_t *size); /* the range that the program reserved */
 void space_reserved_add(CUdeviceptr at, size_t size);
 void space_reserved_remove(CUdeviceptr at);
 uint64_t space_reserved_bytes(void);
@@ -220,6 +221,8 @@ struct pinned {
 };
 struct pinned *host_find(const void *at);
 void host_forget(struct sim_context *ctx);
+CUresult host_take(CUdeviceptr *out, size_t size); /* memory of a pool of the host's; give: false, it is none */
+bool host_give(CUdeviceptr at);
 void host_bytes(uint64_t *pinned, uint64_t *registered);
 
 /* ---- context.c */

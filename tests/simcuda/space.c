@@ -66,6 +66,16 @@ bool space_is_reserved(CUdeviceptr at, size_t size, bool whole) {
     return false;
 }
 
+bool space_reservation(CUdeviceptr at, CUdeviceptr *start, size_t *size) {
+    for (struct extent *e = reserved; e; e = e->next)
+        if (at >= e->start && at < e->start + e->size) {
+            *start = e->start;
+            *size = e->size;
+            return true;
+        }
+    return false;
+}
+
 void space_reserved_remove(CUdeviceptr at) {
     for (struct extent **link = &reserved; *link; link = &(*link)->next)
         if ((*link)->start == at) {

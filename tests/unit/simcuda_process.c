@@ -91,6 +91,9 @@ Test(simcuda_resolver, versions_and_streams) {
     void *address;
     REFUSED(cuGetProcAddress_v2("cuMemAlloc", &address, 99000, 0, NULL), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuGetProcAddress("cuNoSuchThing", &address, 12000, 0), CUDA_ERROR_NOT_FOUND);
+    address = &address;
+    OK(cuGetProcAddress_v2("cuNoSuchThing", &address, 12000, 0, NULL)); /* cuda.h: success, and NULL */
+    cr_assert_null(address);
 }
 
 Test(simcuda_resolver, both_generations) {

@@ -50,6 +50,19 @@ Test(simcuda_vmm, capacity_goes_at_create_and_comes_back_after_unmap_and_release
     }
 }
 
+/* cuda.h: not the mapped region, but the address range that the pointer refers to. */
+Test(simcuda_vmm, a_range_is_what_was_reserved) {
+    CUdeviceptr at = reserve(8 * MIB), start;
+    size_t size;
+    OK(cuMemMap(at + 4 * MIB, 2 * MIB, 0, create(2 * MIB, 0), 0));
+    OK(cuPointerGetAttribute(&start, CU_POINTER_RANGE_START, at + 5 * MIB));
+    OK(cuPointerGetAttribute(&size, CU_POINTER_RANGE_SIZE, at + 5 * MIB));
+    cr_assert(start == at && size == 8 * MIB);
+    OK(cuPointerGetAttribute(&start, CU_POINTER_MAPPING_BASE, at + 5 * MIB));
+    OK(cuPointerGetAttribute(&size, CU_POINTER_MAPPING_SIZE, at + 5 * MIB));
+    cr_assert(start == at + 4 * MIB && size == 2 * MIB);
+}
+
 Test(simcuda_vmm, what_is_refused) {
     CUmemAllocationProp prop = proof_prop(0);
     CUmemAccessDesc access = proof_access(0);
