@@ -35,6 +35,8 @@ struct cuda_ipc_memory { /* cudaIpcMemHandle_t and CUipcMemHandle are passed by 
 
 enum { CUDA_LOCATION_DEVICE = 1, CUDA_LOCATION_HOST = 2, CUDA_LOCATION_HOST_NUMA_CURRENT = 4 };
 
+enum { CUDA_TYPE_MANAGED = 2 }; /* CUmemAllocationType */
+
 /* The common part of CUmemAllocationProp and CUmemPoolProps. */
 struct cuda_properties {
     int type, handle_types;

@@ -50,6 +50,7 @@ FUNCTION(cuDeviceGetAttribute, (int *, int, int))
 FUNCTION(cuMemGetInfo_v2, (size_t *, size_t *))
 FUNCTION(cuDeviceGetMemPool, (cuda_handle *, int))
 FUNCTION(cuMemPoolGetAttribute, (cuda_handle, int, void *))
+FUNCTION(cuPointerGetAttributes, (unsigned, int *, void **, cuda_address))
 FUNCTION(cuDeviceGetGraphMemAttribute, (int, int, void *))
 
 static __thread struct cuda_target last __attribute__((tls_model("initial-exec")));
@@ -242,6 +243,15 @@ void cuda_device_sample(const struct cuda_target *target, bool urgent) {
     cuda_device_note(target->device, available, total);
     note_pool(target->device, record);
     note_graphs(target->device, record);
+}
+
+void cuda_device_ask_pointer(cuda_address at, struct cuda_pointer *is) {
+    int which[] = {2, 8, 9}; /* MEMORY_TYPE, IS_MANAGED, DEVICE_ORDINAL of CUpointer_attribute */
+    unsigned type = 0, managed = 0;
+    int device = 0;
+    void *to[] = {&type, &managed, &device};
+    if (!cuPointerGetAttributes() || cuPointerGetAttributes()(3, which, to, at) || !type || device < 0) return;
+    *is = (struct cuda_pointer){type, (uint32_t)device, managed != 0};
 }
 
 uint64_t cuda_device_total(void) {

@@ -53,6 +53,14 @@ uint32_t cuda_device_contexts_ended(void);
 /* Whether the device's primary context exists. True also if the driver does not tell. */
 bool cuda_device_is_active(uint32_t device);
 
+/* What the driver says of a pointer. Nothing changes where it does not know it. */
+enum { CUDA_POINTER_OF_HOST = 1, CUDA_POINTER_OF_DEVICE = 2 }; /* CUmemorytype */
+struct cuda_pointer {
+    uint32_t type, device;
+    bool managed;
+};
+void cuda_device_ask_pointer(cuda_address at, struct cuda_pointer *is);
+
 /* The bytes of the thread's device; 0: unknown. Do not call it while any stream is in capture. */
 uint64_t cuda_device_total(void);
 

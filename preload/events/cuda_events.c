@@ -109,15 +109,34 @@ void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, ui
     sample(&block, block.device);
 }
 
+static bool is_host(const struct cuda_properties *properties) {
+    int type = properties->location.type;
+    return type >= CUDA_LOCATION_HOST && type <= CUDA_LOCATION_HOST_NUMA_CURRENT;
+}
+
 void cuda_events_made_pool(const struct cuda_call *call, cuda_handle pool, const struct cuda_properties *properties) {
     struct snap_cuda_block block = block_here(SNAP_CUDA_POOL, (uintptr_t)pool, 0);
     if (properties->location.type == CUDA_LOCATION_DEVICE) block.device = (uint16_t)properties->location.id;
+    if (is_host(properties)) block.flags = SNAP_CUDA_OF_HOST;
+    if (properties->type == CUDA_TYPE_MANAGED) block.flags = SNAP_CUDA_OF_MANAGED;
     add_block(call, CUDA_POOL, &block);
 }
 
-static uint32_t device_of_pool(cuda_handle pool, uint32_t otherwise) {
+/* What a pool gives, and where. The driver is asked about a block of a pool that memstow has not seen come. */
+static void look_at_pool(cuda_handle pool, struct snap_cuda_block *block) {
     struct snap_cuda_block known;
-    return cuda_blocks_find(CUDA_POOL, (uintptr_t)pool, &known) ? known.device : otherwise;
+    struct cuda_pointer is = {.type = CUDA_POINTER_OF_DEVICE, .device = block->device};
+    if (cuda_blocks_find(CUDA_POOL, (uintptr_t)pool, &known)) {
+        is.device = known.device;
+        is.managed = (known.flags & SNAP_CUDA_OF_MANAGED) != 0;
+        if (known.flags & SNAP_CUDA_OF_HOST) is.type = CUDA_POINTER_OF_HOST;
+    } else if (block->kind == SNAP_CUDA_POOL_MEMORY) {
+        cuda_device_ask_pointer(block->address, &is);
+    }
+    block->device = (uint16_t)is.device;
+    if (block->kind != SNAP_CUDA_POOL_MEMORY) return; /* of a graph */
+    if (is.type == CUDA_POINTER_OF_HOST) block->kind = SNAP_CUDA_PINNED;
+    if (is.managed) block->kind = SNAP_CUDA_MANAGED;
 }
 
 void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_t bytes, cuda_handle stream,
@@ -127,7 +146,9 @@ void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_
     struct snap_cuda_block block = block_here(captured ? SNAP_CUDA_GRAPH : SNAP_CUDA_POOL_MEMORY, at, bytes);
     uint32_t here = block.device, device = cuda_device_of_stream(stream, here);
     if (!at) return;
-    block.device = (uint16_t)(pool ? device_of_pool(pool, device) : device);
+    block.device = (uint16_t)device;
+    if (pool) look_at_pool(pool, &block);
+    if (block.kind == SNAP_CUDA_PINNED) stow_lock_range(at, bytes);
     block.stream = (uintptr_t)meant;
     block.pool = captured ? 0 : (uintptr_t)pool;
     block.users = captured ? cuda_device_capture(meant) : 0;
@@ -161,11 +182,9 @@ static void add_physical(const struct cuda_call *call, cuda_memory memory, struc
 
 void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory, uint64_t bytes,
                                const struct cuda_properties *properties) {
-    int type = properties->location.type;
-    bool host = type >= CUDA_LOCATION_HOST && type <= CUDA_LOCATION_HOST_NUMA_CURRENT;
-    struct snap_cuda_block block = block_here(host ? SNAP_CUDA_PINNED : SNAP_CUDA_PHYSICAL, 0, bytes);
+    struct snap_cuda_block block = block_here(is_host(properties) ? SNAP_CUDA_PINNED : SNAP_CUDA_PHYSICAL, 0, bytes);
     uint32_t here = block.device;
-    if (type == CUDA_LOCATION_DEVICE) block.device = (uint16_t)properties->location.id;
+    if (properties->location.type == CUDA_LOCATION_DEVICE) block.device = (uint16_t)properties->location.id;
     add_physical(call, memory, block);
     sample(&block, here);
 }

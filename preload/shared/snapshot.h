@@ -614,7 +614,14 @@ struct snap_cuda_site {
 #define SNAP_CUDA_SITE_CLOSED 0x80000000u
 
 enum snap_cuda_state { SNAP_CUDA_EMPTY = 0, SNAP_CUDA_WRITING = 1, SNAP_CUDA_LIVE = 2 };
-enum snap_cuda_flag { SNAP_CUDA_EXPORTED = 1, SNAP_CUDA_BOUND = 2, SNAP_CUDA_PARTS = 4, SNAP_CUDA_PART = 8 };
+enum snap_cuda_flag {
+    SNAP_CUDA_EXPORTED = 1,
+    SNAP_CUDA_BOUND = 2,
+    SNAP_CUDA_PARTS = 4,
+    SNAP_CUDA_PART = 8,
+    SNAP_CUDA_OF_HOST = 16,    /* of a pool: its memory is the host's */
+    SNAP_CUDA_OF_MANAGED = 32, /* of a pool: its memory is managed */
+};
 struct snap_cuda_block {
     uint32_t state; /* [live] enum snap_cuda_state */
     uint8_t kind;   /* enum snap_cuda_kind */

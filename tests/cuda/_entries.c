@@ -423,6 +423,31 @@ static void resets(void) {
     LIVE("device", 8 * MIB);
 }
 
+/* Memory of a pool of the host's is the host's: of a pool that the program made, and of the default one, which memstow
+ * does not see come. So is not what comes of a device's default pool, by its handle. */
+static void host_pools(void) {
+    CUmemPoolProps props = {.allocType = 1, .location = {2, 0}};
+    CUmemLocation host = {2, 0}, device = {1, 2};
+    CUmemoryPool own, first, of_device;
+    CUdeviceptr at[4];
+    first_context();
+    int (*first_of)(CUmemoryPool *, CUmemLocation *, int);
+    MUST(first_of = (int (*)(CUmemoryPool *, CUmemLocation *, int))dlsym(RTLD_DEFAULT, "cuMemGetDefaultMemPool"));
+    OK(cuMemPoolCreate(&own, &props));
+    OK(first_of(&first, &host, 1));
+    OK(first_of(&of_device, &device, 1));
+    OK(cuMemAllocFromPoolAsync(&at[0], MIB, own, NULL));
+    OK(cuMemAllocFromPoolAsync(&at[1], 2 * MIB, first, NULL));
+    OK(cuMemAllocFromPoolAsync(&at[2], 4 * MIB, first, NULL));
+    OK(cuMemAllocFromPoolAsync(&at[3], 8 * MIB, of_device, NULL));
+    *(char *)(uintptr_t)at[1] = 1;
+    OK(cuMemFreeAsync(at[2], NULL));
+    LIVE("pinned", 3 * MIB);
+    LIVE("pool", 8 * MIB);
+    EXPECT("cuda.devices[device=2].live_bytes", 8 * MIB);
+    EXPECT("cuda.foreign_frees", 0);
+}
+
 /* An entry that memstow does not know is passed on and noted, on every route. */
 static void unknown(void) {
     CUdeviceptr at;
@@ -685,6 +710,7 @@ int main(int count, char **arguments) {
                  {"graphs", graphs},
                  {"contexts", contexts},
                  {"pools", pools},
+                 {"host_pools", host_pools},
                  {"refused", refused},
                  {"forks", forks},
                  {"owners", owners},

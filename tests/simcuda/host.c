@@ -54,6 +54,23 @@ SAME(cuMemAllocHost, NEEDS_CONTEXT | UNSAFE, (void **out, unsigned size), alloca
 SAME(cuMemAllocHost_v2, NEEDS_CONTEXT | UNSAFE, (void **out, size_t size), allocate(out, size, 0))
 SAME(cuMemHostAlloc, NEEDS_CONTEXT | UNSAFE, (void **out, size_t size, unsigned flags), allocate(out, size, flags))
 
+/* ---- pools of the host's */
+
+CUresult host_take(CUdeviceptr *out, size_t size) {
+    void *at;
+    CUresult result = allocate(&at, size, 0);
+    if (!result) *out = (CUdeviceptr)(uintptr_t)at;
+    return result;
+}
+
+bool host_give(CUdeviceptr at) {
+    struct pinned *self = host_find((void *)(uintptr_t)at);
+    if (!self || self->at != (char *)(uintptr_t)at || self->registered) return false;
+    call_details(self->size, at);
+    drop(self);
+    return true;
+}
+
 API(cuMemFreeHost, NEEDS_CONTEXT | UNSAFE, (void *at), (at)) {
     struct pinned *self = host_find(at);
     if (!self || self->at != at || self->registered) return CUDA_ERROR_INVALID_VALUE;

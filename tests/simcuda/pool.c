@@ -35,10 +35,10 @@ struct sim_pool {
     uint64_t reserved, reserved_high, used, used_high;
     uint64_t readable, writable;
     size_t live;
-    bool gone, imported;
+    bool gone, imported, of_host;
 };
 
-static struct sim_pool *pools;
+static struct sim_pool *pools, *host_pool;
 
 static struct sim_pool *pool_new(struct device *device) {
     struct sim_pool *self = calloc(1, sizeof *self);
@@ -192,6 +192,7 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct sim_pool *pool, 
     call_details(bytes, 0);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (!out || !bytes || !pool || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (pool->of_host && !stream->capture) return host_take(out, bytes);
     if (stream->capture) return graph_memory(stream->capture->graph, pool->device, bytes, out, NULL);
     struct block *block = block_take(pool, bytes, stream, &behind);
     if (!block) { /* pending frees may help */
@@ -262,6 +263,7 @@ static CUresult release(CUdeviceptr at, CUstream handle) {
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (!at) return CUDA_SUCCESS;
     if (stream->capture) return graph_memory_free(stream->capture->graph, at, NULL);
+    if (!block && !engine_drain_stream(stream) && host_give(at)) return CUDA_SUCCESS;
     bool is_part = block && block->kind == KIND_IPC && block->pool; /* it starts inside the mapped pool */
     if (!block || (block->at != at && !is_part) || block->gone) return CUDA_ERROR_INVALID_VALUE;
     call_details(block->asked, at);
@@ -317,10 +319,21 @@ static CUresult pool_set(CUdevice id, CUmemoryPool handle) {
 }
 SAME(cuDeviceSetMemPool, NEEDS_INIT, (CUdevice id, CUmemoryPool pool), pool_set(id, pool))
 
+/* The pool of the host's, of which there is one. */
+static CUresult host_pool_out(CUmemoryPool *out) {
+    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    if (!host_pool && (host_pool = pool_new(device_get(0)))) host_pool->of_host = true;
+    *out = host_pool;
+    return host_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+#define OF_HOST(location) ((location) && (location)->type == CU_MEM_LOCATION_HOST)
 #define OF_DEVICE(location) ((location) && (location)->type == CU_MEM_LOCATION_DEVICE)
 SAME(cuMemGetDefaultMemPool, NEEDS_INIT, (CUmemoryPool * out, CUmemLocation *location, int type),
-     OF_DEVICE(location) && type == CU_MEM_ALLOCATION_PINNED ? pool_out(out, location->id, true)
-                                                             : CUDA_ERROR_NOT_SUPPORTED)
+     type != CU_MEM_ALLOCATION_PINNED ? CUDA_ERROR_NOT_SUPPORTED
+     : OF_HOST(location)              ? host_pool_out(out)
+     : OF_DEVICE(location)            ? pool_out(out, location->id, true)
+                                      : CUDA_ERROR_NOT_SUPPORTED)
 SAME(cuMemGetMemPool, NEEDS_INIT, (CUmemoryPool * out, CUmemLocation *location, int type),
      OF_DEVICE(location) && type == CU_MEM_ALLOCATION_PINNED ? pool_out(out, location->id, false)
                                                              : CUDA_ERROR_NOT_SUPPORTED)
@@ -329,12 +342,13 @@ SAME(cuMemSetMemPool, NEEDS_INIT, (CUmemLocation * location, int type, CUmemoryP
 
 API(cuMemPoolCreate, NEEDS_INIT, (CUmemoryPool * out, const CUmemPoolProps *props), (out, props)) {
     if (!out || !props || props->allocType != CU_MEM_ALLOCATION_PINNED ||
-        props->location.type != CU_MEM_LOCATION_DEVICE || props->handleTypes & ~CU_MEM_HANDLE_POSIX_FD)
+        !(OF_DEVICE(&props->location) || OF_HOST(&props->location)) || props->handleTypes & ~CU_MEM_HANDLE_POSIX_FD)
         return CUDA_ERROR_INVALID_VALUE;
     if (!device_get(props->location.id)) return CUDA_ERROR_INVALID_DEVICE;
     struct sim_pool *self = pool_new(device_get(props->location.id));
     if (!self) return CUDA_ERROR_OUT_OF_MEMORY;
     self->props = *props;
+    self->of_host = OF_HOST(&props->location);
     *out = self;
     call_details(0, (uint64_t)(uintptr_t)self);
     tell(self);
