@@ -15,6 +15,8 @@ seeds = [
     message(5),
     message(6, 7, number=2),
     message(6, number=3),
+    message(7),
+    message(8, text=b"5,9"),
     message(16, ticket=1),
     message(17, ticket=1, number=1 << 30),
     message(18, ticket=1, number=-5, text=b"no room"),

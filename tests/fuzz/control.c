@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct wire_message message;
     memset(&message, 0, sizeof message);
     if (wire_get_request(&message, data, size) == 0) {
-        must(message.type >= WIRE_TRIGGER && message.type <= WIRE_END);
+        must(message.type >= WIRE_TRIGGER && message.type <= WIRE_HOLDERS);
         if (message.type == WIRE_END)
             must(message.number == WIRE_STOW || message.number == WIRE_RESTORE);
         else

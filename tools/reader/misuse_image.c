@@ -70,6 +70,7 @@ int misuse_image_lend(struct reader *reader) {
 /* From here on the sites have the form of a snapshot. */
 void misuse_image_take_back(struct reader *reader) {
     struct image *image = reader->image;
+    if (!image->misuse_count) return;
     image->total_count -= image->misuse_count * SNAP_MISUSE_SITES;
     const struct total *total = image->totals + image->total_count;
     for (size_t i = 0; i < image->misuse_count; i++)
