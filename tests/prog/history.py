@@ -78,6 +78,8 @@ int main(void) {
     pthread_barrier_init(&barrier, NULL, COUNT);
     for (long i = 0; i < COUNT; i++) pthread_create(&threads[i], NULL, work, (void *)i);
     for (int i = 0; i < COUNT; i++) pthread_join(threads[i], NULL);
+    char *volatile last = malloc(1 << 20); /* a point that comes with what was there before it */
+    last[0] = 1;
     tell();
     return 0;
 }
