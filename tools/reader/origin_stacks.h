@@ -6,7 +6,7 @@
 
 #include "tools/reader/reader.h"
 
-/* Keeps origins; call it once, before the sites are read. Returns 0 or -1. */
+/* Adds the origins to the image. Call it once, before the sites are read. Returns 0 or -1. */
 int origin_stacks_keep(struct reader *reader, const struct snap_origin *origins, size_t count,
                        const struct snap_mapping *mappings, size_t mapping_count);
 
