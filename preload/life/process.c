@@ -389,8 +389,7 @@ bool process_begin(void) {
 
 /* --- end --- */
 
-/* A forked child that has not begun tracking is not meant: there the kernel has wiped the page, so the stage is
- * UNSET. */
+/* False in a forked child that has not begun tracking: the kernel has wiped its page, so the stage is UNSET. */
 bool process_is_vfork_child(void) { return tracked_page.stage != TRACKED_UNSET && os_pid() != home_pid; }
 
 /* False in a vfork child, and in a forked child that never allocated: it has no ledger of its own. */

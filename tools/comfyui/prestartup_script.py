@@ -49,7 +49,8 @@ def command():
 
 
 def fits(start):
-    """Whether this Python can be started so. Nothing of ComfyUI is lost if it cannot."""
+    """The reason why this Python cannot be started under memstow; None: it can. This only tries, so nothing of ComfyUI
+    is lost if it cannot."""
     with tempfile.TemporaryDirectory() as folder:
         words = [*start, "-o", os.path.join(folder, "try.mst"), "--", sys.executable, "-c", LOOKS]
         try:

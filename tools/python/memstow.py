@@ -442,8 +442,9 @@ class _Followed(Coroutine[Any, Any, Any]):
 
 
 def follow(coroutine: Coroutine[Any, Any, Any], owner: Optional[OwnerLike] = None) -> Coroutine[Any, Any, Any]:
-    """The coroutine in the scopes that are open now and the owner's. They are open whenever it runs, also after an
-    await, and closed while others run. Scopes that the coroutine opens itself are handled in the same way."""
+    """Wraps the coroutine: it runs in the scopes that are open now, and in the owner's. They are open whenever it runs,
+    also after an await, and closed while others run. Scopes that the coroutine opens itself are handled in the same
+    way."""
     if not _ready():
         return coroutine
     return _Followed(coroutine, _scopes_now(owner))
