@@ -14,26 +14,15 @@
 
 enum { SETTLE_TRIES = 64 };
 
-struct chunk_ref {
-    uint64_t offset;
-    uint32_t index, thread; /* thread: slot + 1 */
-};
-
-/* Sums over the threads for the sites of one chunk index. */
-struct tally {
-    struct snap_counter host[SNAP_CHUNK_SITES], mapped[SNAP_CHUNK_SITES];
-};
-
 struct group {
     struct reader *reader;
-    const struct chunk_ref *refs;
+    const struct counters_chunk *refs;
     size_t count;
-    struct tally taken; /* the result */
-    uint8_t inexact[SNAP_CHUNK_SITES];
+    struct counters_sites *taken; /* the result */
 };
 
 static int by_index(const void *left, const void *right) {
-    const struct chunk_ref *a = left, *b = right;
+    const struct counters_chunk *a = left, *b = right;
     if (a->index != b->index) return a->index < b->index ? -1 : 1;
     return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
@@ -45,11 +34,11 @@ uint64_t counters_chunks(const struct reader *reader) {
     return count;
 }
 
-static int collect_section(const struct reader *reader, const struct section *section, struct chunk_ref *refs,
+static int collect_section(const struct reader *reader, const struct section *section, struct counters_chunk *refs,
                            size_t *used) {
     for (uint64_t i = 0; i < section->head.count; i++) {
         uint32_t start[2]; /* thread and index */
-        struct chunk_ref ref = {.offset = section->data + i * section->head.record_size};
+        struct counters_chunk ref = {.offset = section->data + i * section->head.record_size};
         if (source_read(reader->source, ref.offset, start, sizeof start) < 0)
             return reader_damaged(reader, ref.offset, "counters cannot be read");
         if (start[0] == 0) continue;
@@ -62,7 +51,7 @@ static int collect_section(const struct reader *reader, const struct section *se
     return 0;
 }
 
-static int chunks_collect(const struct reader *reader, struct chunk_ref **refs, size_t *used) {
+static int chunks_collect(const struct reader *reader, struct counters_chunk **refs, size_t *used) {
     *used = 0;
     *refs = calloc(counters_chunks(reader) + 1, sizeof **refs);
     if (!*refs) return reader_memory(reader);
@@ -109,7 +98,7 @@ static int read_window(struct reader *reader, uint64_t offset, uint64_t end, str
 
 /* Reads a wide counter. It may be newer than the list of sections. Then it is reported as missing, and the next try
  * finds it. */
-static int read_wide(struct reader *reader, const struct chunk_ref *ref, uint64_t address,
+static int read_wide(struct reader *reader, const struct counters_chunk *ref, uint64_t address,
                      struct snap_counter *counter) {
     *counter = (struct snap_counter){0};
     for (size_t i = reader->wide.count; i-- > 0;) {
@@ -128,7 +117,7 @@ static int read_wide(struct reader *reader, const struct chunk_ref *ref, uint64_
 }
 
 /* Reads `count` counters of a chunk, beginning with its site `first`. */
-static int fetch(struct reader *reader, const struct chunk_ref *ref, size_t first, size_t count,
+static int fetch(struct reader *reader, const struct counters_chunk *ref, size_t first, size_t count,
                  struct snap_counter *counters) {
     uint64_t words[SNAP_CHUNK_SITES], offset = ref->offset + offsetof(struct snap_chunk, words) + first * sizeof *words;
     if (source_read(reader->source, offset, words, count * sizeof *words) < 0)
@@ -154,7 +143,8 @@ static void add_parts(struct snap_counter *to, const struct snap_counter *from, 
 }
 
 /* Adds up over the threads, for `count` sites of the chunk from `first` on. */
-static int read_parts(const struct group *group, struct tally *tally, enum part parts, size_t first, size_t count) {
+static int read_parts(const struct group *group, struct counters_sites *tally, enum part parts, size_t first,
+                      size_t count) {
     struct snap_counter counters[SNAP_CHUNK_SITES];
     for (size_t i = 0; i < group->count; i++) {
         if (fetch(group->reader, &group->refs[i], first, count, counters) < 0) return -1;
@@ -171,7 +161,7 @@ static bool same_frees(const struct snap_counter *a, const struct snap_counter *
 
 /* Reads some sites three times, and takes the result. `inexact` marks sites that changed meanwhile. */
 static int settle_once(struct group *group, size_t first, size_t count) {
-    struct tally before, after;
+    struct counters_sites before, after;
     memset(&before.host[first], 0, count * sizeof *before.host);
     memset(&before.mapped[first], 0, count * sizeof *before.mapped);
     memset(&after.host[first], 0, count * sizeof *after.host);
@@ -180,9 +170,9 @@ static int settle_once(struct group *group, size_t first, size_t count) {
         read_parts(group, &after, ALLOCATIONS, first, count) < 0 || read_parts(group, &after, FREES, first, count) < 0)
         return -1;
     for (size_t i = first; i < first + count; i++) {
-        group->taken.host[i] = after.host[i];
-        group->taken.mapped[i] = after.mapped[i];
-        group->inexact[i] =
+        group->taken->host[i] = after.host[i];
+        group->taken->mapped[i] = after.mapped[i];
+        group->taken->inexact[i] =
             !same_frees(&before.host[i], &after.host[i]) || !same_frees(&before.mapped[i], &after.mapped[i]);
     }
     return 0;
@@ -190,11 +180,26 @@ static int settle_once(struct group *group, size_t first, size_t count) {
 
 /* Reads all sites together, then the busy ones one by one: a shorter reading is more likely to hold still. */
 static int group_settle(struct group *group) {
-    if (!group->reader->live) return read_parts(group, &group->taken, ALLOCATIONS | FREES, 0, SNAP_CHUNK_SITES);
+    if (!group->reader->live) return read_parts(group, group->taken, ALLOCATIONS | FREES, 0, SNAP_CHUNK_SITES);
     if (settle_once(group, 0, SNAP_CHUNK_SITES) < 0) return -1;
     for (size_t site = 0; site < SNAP_CHUNK_SITES; site++)
-        for (int try = 1; group->inexact[site] && try < SETTLE_TRIES; try++)
+        for (int try = 1; group->taken->inexact[site] && try < SETTLE_TRIES; try++)
             if (settle_once(group, site, 1) < 0) return -1;
+    return 0;
+}
+
+int counters_settle(struct reader *reader, const struct counters_chunk *chunks, size_t count,
+                    struct counters_sites *sites) {
+    struct group group = {.reader = reader, .refs = chunks, .count = count, .taken = sites};
+    memset(sites, 0, sizeof *sites);
+    return group_settle(&group);
+}
+
+int counters_sum_chunk(struct reader *reader, const struct counters_chunk *chunk, struct snap_counter *sum) {
+    struct snap_counter counters[SNAP_CHUNK_SITES];
+    if (fetch(reader, chunk, 0, SNAP_CHUNK_SITES, counters) < 0) return -1;
+    *sum = (struct snap_counter){0};
+    for (size_t site = 0; site < SNAP_CHUNK_SITES; site++) add_parts(sum, &counters[site], ALLOCATIONS | FREES);
     return 0;
 }
 
@@ -218,17 +223,18 @@ static int emit(struct group *group, uint32_t site, const struct snap_counter *c
 static int group_emit(struct group *group) {
     uint32_t first = group->refs[0].index * SNAP_CHUNK_SITES;
     for (uint32_t i = 0; i < SNAP_CHUNK_SITES; i++)
-        if (emit(group, first + i, &group->taken.host[i], SNAP_HOST, group->inexact[i]) < 0 ||
-            emit(group, first + i, &group->taken.mapped[i], SNAP_MAPPED, group->inexact[i]) < 0)
+        if (emit(group, first + i, &group->taken->host[i], SNAP_HOST, group->taken->inexact[i]) < 0 ||
+            emit(group, first + i, &group->taken->mapped[i], SNAP_MAPPED, group->taken->inexact[i]) < 0)
             return -1;
     return 0;
 }
 
-static int tally_all(struct reader *reader, const struct chunk_ref *refs, size_t count) {
+static int tally_all(struct reader *reader, const struct counters_chunk *refs, size_t count) {
     for (size_t first = 0, next; first < count; first = next) {
         for (next = first + 1; next < count && refs[next].index == refs[first].index;) next++;
-        struct group group = {.reader = reader, .refs = refs + first, .count = next - first};
-        if (group_settle(&group) < 0 || group_emit(&group) < 0) return -1;
+        struct counters_sites taken;
+        struct group group = {.reader = reader, .refs = refs + first, .count = next - first, .taken = &taken};
+        if (counters_settle(reader, group.refs, group.count, &taken) < 0 || group_emit(&group) < 0) return -1;
     }
     return 0;
 }
@@ -243,7 +249,7 @@ static int keep_site_ids(struct reader *reader) {
 }
 
 int counters_tally(struct reader *reader) {
-    struct chunk_ref *refs;
+    struct counters_chunk *refs;
     size_t count;
     int result = chunks_collect(reader, &refs, &count);
     if (result == 0) result = tally_all(reader, refs, count);
@@ -303,7 +309,7 @@ int counters_name_sites(struct reader *reader) {
 /* Sums the slots by thread. This comes after the sites have settled, so in a running process these figures are a moment
  * newer than those of sites. `total` of a slot also has the counters of sites that were freed since. */
 int counters_sum_threads(struct reader *reader) {
-    struct chunk_ref *refs;
+    struct counters_chunk *refs;
     size_t count;
     if (chunks_collect(reader, &refs, &count) < 0) {
         free(refs);
@@ -311,14 +317,13 @@ int counters_sum_threads(struct reader *reader) {
     }
     struct image *image = reader->image;
     for (size_t i = 0; i < count; i++) {
-        struct snap_counter counters[SNAP_CHUNK_SITES];
+        struct snap_counter sum;
         if (refs[i].thread > image->thread_count) continue;
-        if (fetch(reader, &refs[i], 0, SNAP_CHUNK_SITES, counters) < 0) {
+        if (counters_sum_chunk(reader, &refs[i], &sum) < 0) {
             free(refs);
             return -1;
         }
-        for (size_t site = 0; site < SNAP_CHUNK_SITES; site++)
-            add_parts(&image->threads[refs[i].thread - 1].total, &counters[site], ALLOCATIONS | FREES);
+        add_parts(&image->threads[refs[i].thread - 1].total, &sum, ALLOCATIONS | FREES);
     }
     free(refs);
     return 0;

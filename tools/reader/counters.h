@@ -17,4 +17,24 @@ void counters_link_blocks(struct reader *reader);
 /* How many chunks of counters the sections have now. */
 uint64_t counters_chunks(const struct reader *reader);
 
+/* --- for a view that goes on: chunks are read again once they have changed --- */
+
+/* The counters of one thread at the sites from index * SNAP_CHUNK_SITES on. */
+struct counters_chunk {
+    uint64_t offset;
+    uint32_t index, thread; /* thread: slot + 1 */
+};
+
+/* The counters of the sites of one index, summed over the threads. inexact: they changed during each reading. */
+struct counters_sites {
+    struct snap_counter host[SNAP_CHUNK_SITES], mapped[SNAP_CHUNK_SITES];
+    uint8_t inexact[SNAP_CHUNK_SITES];
+};
+
+/* Reads the chunks of one index, of all threads. Returns 0 or -1. */
+int counters_settle(struct reader *reader, const struct counters_chunk *chunks, size_t count,
+                    struct counters_sites *sites);
+/* The sum of all sites of a chunk. Returns 0 or -1. */
+int counters_sum_chunk(struct reader *reader, const struct counters_chunk *chunk, struct snap_counter *sum);
+
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -111,4 +112,10 @@ int source_read(const struct source *source, uint64_t offset, void *to, size_t l
         return read_at(source->fd, source->base + offset, to, length);
     }
     return -1;
+}
+
+const void *source_bytes(const struct source *source, uint64_t offset, size_t length) {
+    bool in_memory = source->kind == SOURCE_BUFFER || source->kind == SOURCE_MAPPED;
+    bool there = offset <= source->size && length <= source->size - offset;
+    return in_memory && there ? source->data + offset : NULL;
 }

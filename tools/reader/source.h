@@ -33,5 +33,8 @@ void source_close(struct source *source);
 /* Returns 0, or -1 if the source does not have the bytes. From a mapping, aligned 64-bit words are read whole and in
  * order. */
 int source_read(const struct source *source, uint64_t offset, void *to, size_t length);
+/* The bytes themselves, for a look at many of them that copies none; they may change meanwhile. NULL: the source has no
+ * such bytes in memory, so that they must be read. */
+const void *source_bytes(const struct source *source, uint64_t offset, size_t length);
 
 #endif

@@ -22,9 +22,10 @@ struct interned {
 struct symbols {
     const struct image *image;
     struct symreader reader;
-    struct named_frame **frames; /* by frame id; NULL: not looked up yet */
-    uint8_t *bad;                /* by module: unusable, and reported as such */
-    uint8_t *names_only;         /* by module: no debug information */
+    size_t frame_room, module_room; /* how many frames and modules the arrays below have room for */
+    struct named_frame **frames;    /* by frame id; NULL: not looked up yet */
+    uint8_t *bad;                   /* by module: unusable, and reported as such */
+    uint8_t *names_only;            /* by module: no debug information */
     struct interned *strings;
     struct perfmap *made_code; /* NULL: not looked for yet, or not there */
     bool made_code_sought, lack_said;
@@ -46,6 +47,8 @@ struct symbols *symbols_begin(const struct image *image, pid_t pid) {
     if (!symbols) return NULL;
     symbols->image = image;
     symbols->reader = (struct symreader){.image = image, .target = pid};
+    symbols->frame_room = image->frame_count;
+    symbols->module_room = image->module_count;
     symbols->frames = calloc(image->frame_count + 1, sizeof *symbols->frames);
     symbols->bad = calloc(image->module_count + 1, 1);
     symbols->names_only = calloc(image->module_count + 1, 1);
@@ -62,13 +65,44 @@ void symbols_end(struct symbols *symbols) {
         HASH_DEL(symbols->strings, string);
         free(string);
     }
-    for (size_t i = 0; symbols->frames && i < symbols->image->frame_count; i++)
+    for (size_t i = 0; symbols->frames && i < symbols->frame_room; i++)
         if (symbols->frames[i] != nameless) free(symbols->frames[i]);
     free(symbols->frames);
     free(symbols->bad);
     free(symbols->names_only);
     perfmap_close(symbols->made_code);
     free(symbols);
+}
+
+/* Makes room for items from `count` on, as zeros. NULL: no memory; the old array stays. */
+static void *array_grow(void *array, size_t size, size_t count, size_t more) {
+    uint8_t *grown = reallocarray(array, count + more + 1, size);
+    if (grown) memset(grown + (count + 1) * size, 0, more * size);
+    return grown;
+}
+
+static bool frames_grow(struct symbols *symbols) {
+    if (symbols->image->frame_count <= symbols->frame_room) return true;
+    size_t more = symbols->image->frame_count - symbols->frame_room;
+    void *grown = array_grow(symbols->frames, sizeof *symbols->frames, symbols->frame_room, more);
+    if (!grown) return false;
+    symbols->frames = grown;
+    symbols->frame_room += more;
+    return true;
+}
+
+bool symbols_grow(struct symbols *symbols) {
+    if (!frames_grow(symbols)) return false;
+    if (symbols->image->module_count <= symbols->module_room) return true;
+    size_t more = symbols->image->module_count - symbols->module_room;
+    symreader_end(&symbols->reader); /* it has a copy of the modules, as they were when it began */
+    uint8_t *bad = array_grow(symbols->bad, 1, symbols->module_room, more);
+    if (bad) symbols->bad = bad;
+    uint8_t *names_only = array_grow(symbols->names_only, 1, symbols->module_room, more);
+    if (names_only) symbols->names_only = names_only;
+    if (!bad || !names_only) return false;
+    symbols->module_room += more;
+    return true;
 }
 
 const char *symbols_short_path(const char *path) {
@@ -206,7 +240,8 @@ static struct named_frame *name_native(struct symbols *symbols, const struct sna
     if (!named) return NULL;
     if (count) take_answer(symbols, named);
     if (!module) named->symbols[0].function = name_made_code(symbols, call);
-    named->module = module ? image_module(symbols->image, frame->module) : NULL;
+    const char *path = module ? image_module(symbols->image, frame->module) : NULL;
+    named->module = path ? intern(symbols, path) : NULL; /* the image may grow, and its strings move */
     named->offset = address;
     return named;
 }

@@ -29,6 +29,9 @@ struct symbols;
 /* pid: of a running process, whose file system is used; or 0. NULL: no memory. */
 struct symbols *symbols_begin(const struct image *image, pid_t pid);
 void symbols_end(struct symbols *symbols);
+/* For the image of a program that runs on: call it when frames or modules were added to the image. What was looked up
+ * stays. False: no memory, and the image must not be used with more frames than before. */
+bool symbols_grow(struct symbols *symbols);
 /* Never NULL. */
 const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id);
 
