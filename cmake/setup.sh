@@ -8,7 +8,7 @@ MANAGER_PACKAGES="comfyui-manager==4.3 GitPython gitdb smmap toml" # without wha
 MULTIGPU_URL=https://github.com/pollockjj/ComfyUI-MultiGPU   # tests only: two versions that run on 0.3.75
 MIMALLOC_BENCH_URL=https://github.com/daanx/mimalloc-bench   # tests only: programs that misuse memory
 BUILD_PACKAGES="gcc g++ libc6-dev binutils cmake ninja-build pkg-config uthash-dev libdw-dev libiberty-dev
- libprotobuf-c-dev protobuf-c-compiler zlib1g-dev python3 python3-venv"
+ libncurses-dev libprotobuf-c-dev protobuf-c-compiler zlib1g-dev python3 python3-venv"
 TEST_PACKAGES="libcriterion-dev libunwind-dev valgrind"
 
 say() { printf '%s\n' "$*" >&2; }
@@ -176,5 +176,5 @@ build_preset() {
         say "the build failed; all of it is in $log"
         exit 1
     }
-    grep -E '^-- (mimalloc|criterion):|warning:' "$log" >&2 || true
+    grep -E '^-- (mimalloc|criterion|ncurses):|warning:' "$log" >&2 || true
 }

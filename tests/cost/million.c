@@ -1,5 +1,6 @@
-/* million FILE SITES BLOCKS_EACH: a process whose ledger has this many sites and live blocks, made with the library's
- * own parts without the hooks. Prints "ready" and waits to be killed. */
+/* million FILE SITES BLOCKS_EACH [BUSY]: a process whose ledger has this many sites and live blocks, made with the
+ * library's own parts without the hooks. Prints "ready" and waits to be killed. BUSY: ten times a second that many
+ * sites, spread over all, get a block more. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 #include "preload/count/site.h"
 
 int main(int count, char **arguments) {
-    if (count != 4) return 2;
+    if (count != 4 && count != 5) return 2;
     struct ledger_identity identity = {.path = arguments[1],
                                        .name = "million",
                                        .exe = arguments[0],
@@ -27,6 +28,12 @@ int main(int count, char **arguments) {
     }
     puts("ready");
     fflush(stdout);
+    long busy = count == 5 ? atol(arguments[4]) : 0, sites = atol(arguments[2]), next = 0;
+    while (busy > 0) {
+        for (long i = 0; i < busy; i++, next = (next + sites / busy + 1) % sites)
+            account_alloc(SNAP_SITE_FIRST + (uint32_t)next, 64);
+        usleep(100000);
+    }
     pause();
     return 0;
 }

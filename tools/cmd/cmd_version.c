@@ -4,12 +4,22 @@
 #include "preload/shared/snapshot.h"
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
+#include "tools/top/screen.h"
 
 #include <elfutils/libdwfl.h>
 #include <memstow_commit.h>
 #include <protobuf-c/protobuf-c.h>
 #include <stdio.h>
 #include <zlib.h>
+
+/* "ncurses 6.4.20221231", or that there is none: then there is no `memstow top`. */
+static const char *terminal_library(void) {
+#ifdef MEMSTOW_NCURSES
+    return screen_version();
+#else
+    return "no ncurses (no top)";
+#endif
+}
 
 int cmd_version(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -18,6 +28,7 @@ int cmd_version(int argc, char **argv) {
     printf("ABI        %u.%u\n", MEMSTOW_ABI_VERSION >> 16, MEMSTOW_ABI_VERSION & 0xFFFF);
     printf("files      %d.%d\n", SNAP_MAJOR, SNAP_MINOR);
     puts("allocators " MEMSTOW_ALLOCATORS);
-    printf("libraries  elfutils %s, protobuf-c %s, zlib %s\n", dwfl_version(NULL), protobuf_c_version(), zlibVersion());
+    printf("libraries  elfutils %s, protobuf-c %s, zlib %s, %s\n", dwfl_version(NULL), protobuf_c_version(),
+           zlibVersion(), terminal_library());
     return complain_finish(EXIT_FINE);
 }

@@ -9,6 +9,7 @@ int cmd_report(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
 int cmd_decisions(int argc, char **argv);
 int cmd_leaks(int argc, char **argv);

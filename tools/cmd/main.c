@@ -21,6 +21,7 @@ static const struct command commands[] = {
     {"check", cmd_check, "fail a build when a program holds more than a baseline says"},
     {"decisions", cmd_decisions, "why models were kept, put away or freed"},
     {"snapshot", cmd_snapshot, "copy the ledger of a running process"},
+    {"top", cmd_top, "watch running processes in the terminal"},
     {"ps", cmd_ps, "which processes are tracked now"},
     {"owners", cmd_owners, "which models, nodes and runs are registered, and what each holds"},
     {"metrics", cmd_metrics, "figures of running processes for Prometheus"},

@@ -20,7 +20,7 @@ _memstow() {
         *) mapfile -t COMPREPLY < <(compgen -f -- "$current")
            compopt -o filenames
            case $command in
-               stow | restore | release | trigger | snapshot | report | leaks | owners | decisions)
+               stow | restore | release | trigger | snapshot | top | report | leaks | owners | decisions)
                    mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$(memstow ps 2>/dev/null |
                        awk '$1 ~ /^[0-9]+$/ { print $1 }')" -- "$current") ;;
            esac ;;

@@ -1,0 +1,52 @@
+"""memstow top where it cannot show anything: one message, and the exit code."""
+import os, signal, subprocess, sys
+
+import _terminal
+import support
+from _screen import Driven
+from support import MEMSTOW, memstow, start
+
+_terminal.need()
+usage = memstow("top", "--help").stdout
+assert "usage: memstow top [PID]" in usage
+if "no ncurses" in memstow("--version").stdout:
+    done = memstow("top", status=2)
+    assert done.stderr == "memstow: top: this memstow was built without ncurses, which it needs for that\n", done.stderr
+    sys.exit()
+
+done = memstow("top", status=2, stdin=subprocess.DEVNULL)
+assert done.stderr == "memstow: top: it needs a terminal\n" and not done.stdout, done
+for words in (["x"], ["1", "2"], ["--nothing"]):
+    assert "see 'memstow top --help'" in memstow("top", *words, status=2).stderr, words
+
+
+def said(*words, status, lines=30, columns=120, **environment):
+    """What it says on a terminal on which it shows no picture."""
+    top = Driven(MEMSTOW, "top", *words, lines=lines, columns=columns, **environment)
+    top.finish(status)
+    text = "".join(line.ljust(columns) for line in top.screen.text()).strip()
+    assert text.startswith("memstow: ") and len(text) < 2 * columns, text
+    return text
+
+
+for term in ("dumb", "", "no-such-terminal", None):
+    assert "(TERM) cannot show it" in said(status=2, TERM=term), term
+assert "has 120 columns and 11 lines, and at least 60 and 12" in said(status=2, lines=11)
+assert "has 59 columns and 30 lines, and at least 60 and 12" in said(status=2, columns=59)
+sleeper = start("sleep", "1000")
+assert "is not tracked by memstow" in said(sleeper.pid, status=3)
+assert "no such process" in said(2**22 + 1, status=3) # the kernel has no larger pid
+
+# A process that is killed while it is watched: its last figures stay. The terminal goes: top goes.
+process = start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--exec", "--", sys.executable, "-c",
+                "kept = bytearray(50 << 20); print('ready', flush=True); input()", stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, text=True)
+assert process.stdout.readline() == "ready\n"
+top = Driven(MEMSTOW, "top", process.pid)
+top.see(r"50\.0 MiB ")
+process.kill()
+process.wait()
+top.see(r"ENDED: it ended without telling|ENDED: it was killed")
+top.see(r"50\.0 MiB ")
+os.kill(top.child.pid, signal.SIGHUP)
+top.finish()

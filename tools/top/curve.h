@@ -1,0 +1,26 @@
+/* curve.h — a curve of what top itself has seen: live bytes at each look.
+ * In: a value at each look. Out: lines of block characters, as wide as asked for. It is bounded: when it is full, each
+ * two neighbours become one. Pure. */
+#ifndef MEMSTOW_TOP_CURVE_H
+#define MEMSTOW_TOP_CURVE_H
+
+#include "tools/base/text.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CURVE_POINTS = 512, CURVE_LINES_MOST = 4 };
+
+struct curve {
+    uint64_t points[CURVE_POINTS]; /* the highest value of `each` looks */
+    size_t count, each, in_last;   /* in_last: how many looks the last point has so far */
+    uint64_t most;
+};
+
+void curve_add(struct curve *curve, uint64_t value);
+/* The line `line` of `lines`, the highest first, `width` columns wide; the latest point is on the right. */
+struct text_line curve_line(const struct curve *curve, int line, int lines, int width);
+/* For how many looks the curve goes back, as far as `width` columns show it. */
+uint64_t curve_looks(const struct curve *curve, int width);
+
+#endif

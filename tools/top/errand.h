@@ -1,0 +1,25 @@
+/* errand.h — a command of memstow that runs beside top: a snapshot, or a request to the process.
+ * In: the words of the command. Out: the last line that it says. It is a process of its own, so the screen goes on, and
+ * what goes wrong there goes wrong there. */
+#ifndef MEMSTOW_TOP_ERRAND_H
+#define MEMSTOW_TOP_ERRAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct errand {
+    pid_t pid; /* 0: none is under way */
+    int from;  /* its standard output and standard error */
+    char said[1024];
+    size_t length;
+};
+
+/* `words` ends with NULL, and begins with the name of the command. False: it could not be started; errno says why. */
+bool errand_start(struct errand *errand, const char *const *words);
+/* True: it has just ended, and `said` has its last line, made safe. */
+bool errand_poll(struct errand *errand);
+/* Leaves it alone: it goes on by itself. */
+void errand_leave(struct errand *errand);
+
+#endif

@@ -1,0 +1,43 @@
+/* grouping.h — from sites to the rows of a view: by model, node, run, site, module or thread.
+ * In: looks at a process. Out: rows with their figures, exact as of the last look, and which of them a focus or a
+ * search keeps. */
+#ifndef MEMSTOW_TOP_GROUPING_H
+#define MEMSTOW_TOP_GROUPING_H
+
+#include "tools/top/rows.h"
+#include "tools/top/sampling.h"
+#include "tools/views/groups.h"
+
+/* The rows of one owner or module only. */
+struct focus {
+    bool on;
+    enum view view;
+    uint64_t key; /* of the row in that view */
+};
+
+struct grouping {
+    enum view view;
+    struct rows rows;
+    struct focus focus;
+    uint64_t turns;   /* how often the rows were made anew */
+    uint32_t *row_of; /* by site: 1 + row; 0: not known yet */
+    size_t row_of_room;
+    uint32_t *tags; /* by tag: the first tag with the same owners */
+    size_t tag_count;
+    uint32_t *modules; /* by module number: the first with the same path */
+    size_t module_count;
+};
+
+void grouping_begin(struct grouping *grouping, enum view view);
+void grouping_end(struct grouping *grouping);
+/* After a look. Returns 0, or -1: no memory. */
+int grouping_take(struct grouping *grouping, const struct sampling *sampling);
+/* For another view or focus of the same look. Returns the same. */
+int grouping_turn(struct grouping *grouping, const struct sampling *sampling, enum view view);
+
+/* What the key of a row stands for. */
+uint32_t grouping_owner(uint64_t key);                             /* by model, node and run; 0: untagged */
+uint32_t grouping_tag(uint64_t key), grouping_stack(uint64_t key); /* by site; stack 0: there is none */
+uint32_t grouping_module(enum view view, uint64_t key);            /* by module, or by site without a stack: 1 + id */
+
+#endif

@@ -1,0 +1,75 @@
+/* keys.h — what a key does: from one state of the screen to the next.
+ * In: the state, and a key. Out: the changed state, and a wish that the loop is to carry out. Pure: it knows nothing of
+ * terminals and ledgers. */
+#ifndef MEMSTOW_TOP_KEYS_H
+#define MEMSTOW_TOP_KEYS_H
+
+#include "tools/top/rows.h"
+#include "tools/views/groups.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Keys without a character, behind all characters. */
+enum key {
+    KEY_NONE = -1,
+    KEY_ENTER_LINE = '\r',
+    KEY_ESCAPE = 27,
+    KEY_TABULATOR = '\t',
+    KEY_ARROW_UP = 0x110000,
+    KEY_ARROW_DOWN,
+    KEY_ARROW_LEFT,
+    KEY_ARROW_RIGHT,
+    KEY_PAGE_UP,
+    KEY_PAGE_DOWN,
+    KEY_FIRST,
+    KEY_LAST,
+    KEY_ERASE, /* backspace */
+    KEY_RESIZED,
+};
+
+/* What is on the screen. */
+enum place { PLACE_PROCESSES, PLACE_ROWS, PLACE_STACK };
+/* What the next keys are for. */
+enum asking { ASKING_NOTHING, ASKING_SEARCH, ASKING_SURE };
+/* What the loop is to do. */
+enum wish {
+    WISH_NOTHING,
+    WISH_QUIT,
+    WISH_OPEN,   /* watch the process in the row of the cursor */
+    WISH_CLOSE,  /* back to the list of processes */
+    WISH_DRILL,  /* into the row of the cursor */
+    WISH_RISE,   /* out of the row again */
+    WISH_VIEW,   /* the view has changed */
+    WISH_SORT,   /* the order has changed, or more rows are needed */
+    WISH_SEARCH, /* the text has changed */
+    WISH_SNAPSHOT,
+    WISH_ASK,  /* a question is to be asked; `doing` says about what */
+    WISH_DO,   /* it was answered with yes */
+    WISH_NEXT, /* look now, although the picture is frozen */
+};
+enum doing { DOING_NOTHING, DOING_STOW, DOING_RESTORE, DOING_TRIGGER };
+
+enum { SEARCH_MOST = 120 };
+
+struct face {
+    enum place place;
+    bool one; /* only one process is watched: there is no list to go back to */
+    enum asking asking;
+    enum doing doing;
+    enum view view;
+    enum rows_sort sort;
+    size_t cursor, first; /* ranks: of the cursor, and of the row at the top of the screen */
+    size_t count, page;   /* how many rows there are, and how many fit on the screen */
+    bool frozen, help;
+    size_t stack_first, stack_count,
+        stack_page; /* lines of the stack: the first on the screen, all, and how many fit */
+    bool focused;   /* the rows are only those of one owner or module */
+    char search[SEARCH_MOST + 1], typed[SEARCH_MOST + 1];
+};
+
+enum wish keys_press(struct face *face, int key);
+/* After the rows or the size of the screen changed: keeps the cursor among the rows, and in sight. */
+void keys_settle(struct face *face);
+
+#endif

@@ -1,0 +1,11 @@
+/* paint.h — puts what is watched on the screen. */
+#ifndef MEMSTOW_TOP_PAINT_H
+#define MEMSTOW_TOP_PAINT_H
+
+#include "tools/top/watch.h"
+
+/* How many rows fit on a screen with so many lines. */
+size_t paint_page(const struct face *face, int lines);
+void paint(struct watch *watch);
+
+#endif

@@ -1,0 +1,67 @@
+/* rows.h — the rows of a list that is looked at again and again: what each has, and what it gained.
+ * In: keys, and changes of their figures. Out: rows by rank, sorted by one figure. Pure: it knows nothing of files,
+ * names or terminals. A million rows are looked at in one pass without a call for each. */
+#ifndef MEMSTOW_TOP_ROWS_H
+#define MEMSTOW_TOP_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum rows_sort { ROWS_BY_SIZE, ROWS_BY_NOW, ROWS_BY_GROWTH, ROWS_BY_BLOCKS, ROWS_SORTS };
+enum { ROWS_NONE = UINT32_MAX };
+
+struct rows {
+    size_t count, capacity;
+    uint64_t *keys;
+    int64_t *live, *blocks;  /* live: bytes of host memory; may be negative, as a thread's may */
+    int64_t *device;         /* bytes on devices */
+    int64_t *before, *began; /* live and device together: at the look before this one, and at the beginning */
+    uint8_t *shown;          /* whether any figure of the row is not 0 */
+    uint8_t *kept;           /* 0: left out, for example by a search */
+    uint32_t *slots;         /* open addressing: 1 + row */
+    size_t slot_count;
+    uint32_t *changed; /* rows that changed since the last look */
+    uint8_t *marked;   /* whether the row is in `changed` */
+    size_t changed_count;
+    uint32_t *order; /* rows, from the last sort */
+    size_t ordered;  /* how many of them are in order */
+    size_t visible;  /* how many rows are shown and kept */
+    bool in_order;   /* nothing has changed since the last sort */
+    enum rows_sort sort;
+    int64_t threshold; /* of the last sort: rows below it were far from the first `most` */
+    bool has_threshold;
+};
+
+void rows_begin(struct rows *rows);
+void rows_end(struct rows *rows);
+
+/* The row of a key; it is added with zeros. ROWS_NONE: no memory. */
+uint32_t rows_find(struct rows *rows, uint64_t key);
+
+/* A new look begins: what the rows have now is what they had before. */
+void rows_look(struct rows *rows);
+void rows_add(struct rows *rows, uint32_t row, int64_t live, int64_t blocks);
+/* Sets the figures, in place of adding to them. */
+void rows_set(struct rows *rows, uint32_t row, int64_t live, int64_t blocks);
+void rows_set_device(struct rows *rows, uint32_t row, int64_t device);
+/* Adds to what the row had at the beginning, and at the look before: for what was there already. */
+void rows_add_began(struct rows *rows, uint32_t row, int64_t bytes);
+/* Forgets all gains since the look before: rows that were just added have gained nothing. */
+void rows_settle(struct rows *rows);
+
+int64_t rows_size(const struct rows *rows, uint32_t row);   /* live and device together */
+int64_t rows_gain(const struct rows *rows, uint32_t row);   /* since the last look */
+int64_t rows_growth(const struct rows *rows, uint32_t row); /* since the beginning */
+
+/* Leaves a row out, or takes it in again. */
+void rows_keep(struct rows *rows, uint32_t row, bool keep);
+
+/* Sorts so that the first `most` ranks are right, the largest first. Returns 0, or -1: no memory. */
+int rows_sort(struct rows *rows, enum rows_sort sort, size_t most);
+/* By rank in the last sort; ROWS_NONE: there is no such rank. */
+uint32_t rows_ranked(const struct rows *rows, size_t rank);
+/* The rank of a key among those in order. ROWS_NONE: it is not there. */
+size_t rows_rank_of(const struct rows *rows, uint64_t key);
+
+#endif

@@ -1,0 +1,443 @@
+/* sampling.c — see sampling.h. */
+#include "tools/top/sampling.h"
+#include "tools/base/duration.h"
+#include "tools/base/list.h"
+#include "tools/proc/process.h"
+#include "tools/reader/last_word.h"
+#include "tools/subject/live.h"
+#include "tools/top/chunks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SCAN_TRIES = 4 };
+
+/* --- opening --- */
+
+static int sampling_open(struct sampling *sampling, char *error, size_t size) {
+    static struct live live;
+    if (live_open(&live, sampling->pid, error, size) < 0) return -1;
+    int result = source_map(&live.source);
+    if (result < 0) {
+        snprintf(error, size, "process %d: %s", (int)sampling->pid, strerror(-result));
+        return -1;
+    }
+    sampling->source = live.source;
+    snprintf(sampling->path, sizeof sampling->path, "%s", live.path);
+    sampling->reader = (struct reader){.image = &sampling->image, .source = &sampling->source, .live = true};
+    return 0;
+}
+
+static void sampling_close(struct sampling *sampling) {
+    source_close(&sampling->source);
+    free(sampling->reader.sections);
+    free(sampling->sites);
+    free(sampling->changes);
+    chunks_clear(sampling);
+    free(sampling->threads);
+    free(sampling->threads_began);
+    free(sampling->cuda_sites);
+    image_clear(&sampling->image);
+}
+
+/* Everything about the ledger goes, but not about the process. */
+static void sampling_forget(struct sampling *sampling) {
+    struct sampling kept = {.pid = sampling->pid,
+                            .looks = sampling->looks,
+                            .look_ns = sampling->look_ns,
+                            .begin_ns = sampling->begin_ns,
+                            .seconds = sampling->seconds,
+                            .execs = sampling->execs};
+    sampling_close(sampling);
+    *sampling = kept;
+    sampling->source.fd = -1;
+}
+
+void sampling_end(struct sampling *sampling) {
+    sampling_close(sampling);
+    *sampling = (struct sampling){.source.fd = -1};
+}
+
+int sampling_begin(struct sampling *sampling, pid_t pid, char *error, size_t size) {
+    *sampling = (struct sampling){.pid = pid, .source.fd = -1, .begin_ns = duration_now()};
+    if (sampling_open(sampling, error, size) == 0 && sampling_look(sampling, error, size) == 0) return 0;
+    sampling_end(sampling);
+    return -1;
+}
+
+/* --- the sections --- */
+
+/* Reads the header and the list of sections anew: the file grows, and the records in use grow. */
+static int sampling_scan(struct sampling *sampling) {
+    struct reader *reader = &sampling->reader;
+    struct snap_header *header = &sampling->image.header;
+    uint64_t size = 0;
+    if (source_read(&sampling->source, offsetof(struct snap_header, size), &size, sizeof size) == 0 &&
+        size > sampling->source.size && source_refresh(&sampling->source) < 0)
+        return reader_damaged(reader, 0, "it could not be mapped again");
+    if (reader_header(header, &sampling->source, sampling->image.error, sizeof sampling->image.error) < 0) return -1;
+    reader->section_count = 0;
+    reader->wide.count = 0;
+    reader->wide.missing = false;
+    return reader_scan(reader) < 0 || counters_find_wide(reader) < 0 ? -1 : 0;
+}
+
+uint64_t sampling_records(const struct sampling *sampling, uint32_t type) {
+    const struct reader *reader = &sampling->reader;
+    uint64_t count = 0;
+    for (size_t i = 0; i < reader->section_count; i++) {
+        const struct snap_section *head = &reader->sections[i].head;
+        if (head->type == type && head->count && head->first + head->count > count) count = head->first + head->count;
+    }
+    return count;
+}
+
+#define TABLE(sampling, type, field, count)                                                                            \
+    (free((sampling)->image.field), (sampling)->image.field = NULL,                                                    \
+     reader_table(&(sampling)->reader, (type), sizeof *(sampling)->image.field, (void **)&(sampling)->image.field,     \
+                  &(sampling)->image.count))
+
+/* Tables that are read at each look, because fields of theirs change. */
+static int load_owners(struct sampling *sampling) {
+    if (TABLE(sampling, SNAP_OWNER, owners, owner_count) < 0 || TABLE(sampling, SNAP_TAG, tags, tag_count) < 0 ||
+        TABLE(sampling, SNAP_THREAD, threads, thread_count) < 0)
+        return -1;
+    image_sort_owners(&sampling->image);
+    image_adopt(&sampling->image);
+    for (size_t i = 0; i < sampling->image.thread_count; i++)
+        sampling->image.threads[i].name[sizeof sampling->image.threads[i].name - 1] = 0;
+    return 0;
+}
+
+static int load_strings(struct sampling *sampling) {
+    size_t count;
+    if (sampling_records(sampling, SNAP_STRINGS) == sampling->image.strings_size && sampling->image.strings) return 0;
+    free(sampling->image.strings);
+    sampling->image.strings = NULL;
+    if (reader_table(&sampling->reader, SNAP_STRINGS, 1, (void **)&sampling->image.strings, &count) < 0) return -1;
+    sampling->image.strings_size = count;
+    return 0;
+}
+
+static int load_modules(struct sampling *sampling) {
+    if (sampling_records(sampling, SNAP_MODULE) == sampling->image.module_count && sampling->image.modules) return 0;
+    return TABLE(sampling, SNAP_MODULE, modules, module_count);
+}
+
+int sampling_load_names(struct sampling *sampling) {
+    if (sampling->state != SAMPLING_RUNS && sampling->image.frames) return 0;
+    if ((sampling_records(sampling, SNAP_FRAME) != sampling->image.frame_count || !sampling->image.frames) &&
+        TABLE(sampling, SNAP_FRAME, frames, frame_count) < 0)
+        return -1;
+    if ((sampling_records(sampling, SNAP_CODE) != sampling->image.code_count || !sampling->image.codes) &&
+        TABLE(sampling, SNAP_CODE, codes, code_count) < 0)
+        return -1;
+    return 0;
+}
+
+/* --- sites --- */
+
+static int sites_make_room(struct sampling *sampling, size_t count) {
+    size_t old = sampling->site_room;
+    if (count <= old) return 0;
+    if (!list_grow(&sampling->sites, sizeof *sampling->sites, old, count - old, &sampling->site_room))
+        return reader_memory(&sampling->reader);
+    memset(sampling->sites + old, 0, (sampling->site_room - old) * sizeof *sampling->sites);
+    return 0;
+}
+
+static int words_read(struct sampling *sampling, const struct section *section, uint64_t from) {
+    uint64_t words[512], end = section->head.first + section->head.count;
+    for (uint64_t id = from > section->head.first ? from : section->head.first; id < end;) {
+        size_t count = end - id < 512 ? (size_t)(end - id) : 512;
+        uint64_t offset = section->data + (id - section->head.first) * section->head.record_size;
+        if (section->head.record_size != sizeof *words) count = 1;
+        if (source_read(&sampling->source, offset, words, count * sizeof *words) < 0)
+            return reader_truncated(&sampling->reader, offset);
+        for (size_t i = 0; i < count; i++) sampling->sites[id++].word = words[i];
+    }
+    return 0;
+}
+
+/* Reads the words of new sites. A word of a known site changes only with a fold, after which all are new. */
+static int sites_load(struct sampling *sampling) {
+    uint64_t count = sampling_records(sampling, SNAP_SITE), from = sampling->site_count;
+    if (count > UINT32_MAX) return reader_damaged(&sampling->reader, 0, "too many sites");
+    if (sites_make_room(sampling, (size_t)count) < 0) return -1;
+    for (size_t i = 0; i < sampling->reader.section_count; i++) {
+        const struct section *section = &sampling->reader.sections[i];
+        if (section->head.type == SNAP_SITE && section->head.first + section->head.count > from &&
+            words_read(sampling, section, from) < 0)
+            return -1;
+    }
+    sampling->site_count = (size_t)count > from ? (size_t)count : (size_t)from;
+    return 0;
+}
+
+static uint64_t above(uint64_t allocated, uint64_t freed) { return allocated > freed ? allocated - freed : 0; }
+
+static int change_note(struct sampling *sampling, uint32_t site, int64_t live, int64_t blocks) {
+    if (sampling->anew) return 0;
+    if (!LIST_GROW(sampling->changes, sampling->change_count, sampling->change_room))
+        return reader_memory(&sampling->reader);
+    sampling->changes[sampling->change_count++] = (struct sampling_change){site, live, blocks};
+    return 0;
+}
+
+static int site_take(struct sampling *sampling, uint32_t id, const struct snap_counter *host,
+                     const struct snap_counter *mapped) {
+    struct sampling_site *site = &sampling->sites[id], now = *site;
+    struct sampling_totals *totals = &sampling->totals;
+    now.host = above(host->alloc_bytes, host->free_bytes);
+    now.mapped = above(mapped->alloc_bytes, mapped->free_bytes);
+    now.host_blocks = (uint32_t)above(host->alloc_blocks, host->free_blocks);
+    now.mapped_blocks = (uint32_t)above(mapped->alloc_blocks, mapped->free_blocks);
+    int64_t live = (int64_t)(now.host + now.mapped - site->host - site->mapped);
+    int64_t blocks = (int64_t)now.host_blocks + now.mapped_blocks - site->host_blocks - site->mapped_blocks;
+    if (now.host == site->host && now.mapped == site->mapped && blocks == 0) return 0;
+    if (id != SNAP_SITE_INHERITED) {
+        totals->host += now.host - site->host;
+        totals->mapped += now.mapped - site->mapped;
+        totals->blocks += (uint64_t)blocks;
+    }
+    *site = now;
+    return change_note(sampling, id, live, blocks);
+}
+
+int sampling_take(struct sampling *sampling, uint32_t index, const struct counters_sites *sites) {
+    uint32_t first = index * SNAP_CHUNK_SITES;
+    if (sites_make_room(sampling, (size_t)first + SNAP_CHUNK_SITES) < 0) return -1;
+    for (uint32_t i = 0; i < SNAP_CHUNK_SITES; i++)
+        if (site_take(sampling, first + i, &sites->host[i], &sites->mapped[i]) < 0) return -1;
+    return 0;
+}
+
+/* --- totals --- */
+
+static uint64_t resident_of(pid_t pid) {
+    char path[64];
+    uint64_t pages = 0;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file) return 0;
+    if (fscanf(file, "%*s %" SCNu64, &pages) != 1) pages = 0;
+    fclose(file);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static int load_devices(struct sampling *sampling) {
+    struct snap_cuda *head = NULL;
+    size_t count = 0;
+    sampling->cuda_site_count = 0;
+    free(sampling->cuda_sites);
+    sampling->cuda_sites = NULL;
+    sampling->totals.uses_devices = sampling_records(sampling, SNAP_CUDA) > 0;
+    if (!sampling->totals.uses_devices) return 0;
+    if (reader_table(&sampling->reader, SNAP_CUDA, sizeof *head, (void **)&head, &count) < 0) return -1;
+    sampling->totals.devices = count && head->live > 0 ? (uint64_t)head->live : 0;
+    free(head);
+    return reader_table(&sampling->reader, SNAP_CUDA_SITE, sizeof *sampling->cuda_sites, (void **)&sampling->cuda_sites,
+                        &sampling->cuda_site_count);
+}
+
+static void load_totals(struct sampling *sampling) {
+    const struct snap_header *header = &sampling->image.header;
+    struct sampling_totals *totals = &sampling->totals;
+    uint64_t live = totals->host + totals->mapped, rss = resident_of(sampling->pid);
+    totals->allocated = 0;
+    for (size_t i = 0; i < sampling->image.thread_count; i++)
+        totals->allocated += sampling_thread(sampling, i).alloc_bytes;
+    totals->peak = header->total_peak > live ? header->total_peak : live;
+    if (rss) totals->rss = rss;
+}
+
+/* --- a look --- */
+
+static uint32_t fold_of(const struct sampling *sampling) {
+    uint32_t sequence = 0;
+    source_read(&sampling->source, offsetof(struct snap_header, fold_sequence), &sequence, sizeof sequence);
+    return sequence;
+}
+
+/* After a fold the ids of sites may stand for other stacks. Everything is read again. What a site had when top began is
+ * kept where the id still stands for the same stack. */
+static void begin_anew(struct sampling *sampling) {
+    sampling->anew = true;
+    sampling->site_count = 0;
+    chunks_clear(sampling);
+    for (size_t i = 0; i < sampling->site_room; i++) {
+        struct sampling_site *site = &sampling->sites[i];
+        *site = (struct sampling_site){.word = site->word, .began = site->began};
+    }
+    sampling->totals.host = sampling->totals.mapped = sampling->totals.blocks = 0;
+}
+
+/* `words`: those of the sites before everything was read anew. */
+static void began_keep(struct sampling *sampling, const uint64_t *words, size_t count) {
+    for (size_t i = 0; i < sampling->site_room; i++)
+        if (i >= count || words[i] != sampling->sites[i].word) sampling->sites[i].began = 0;
+}
+
+/* A wide counter may lie in a section that was made after the list of sections was read. Then all is read again. */
+static int read_counters(struct sampling *sampling) {
+    for (int tries = 0; tries < SCAN_TRIES; tries++) {
+        if (sampling_scan(sampling) < 0 || chunks_look(sampling) < 0) return -1;
+        if (!sampling->reader.wide.missing) return 0;
+        chunks_clear(sampling);
+    }
+    return 0;
+}
+
+static int read_all(struct sampling *sampling) {
+    if (read_counters(sampling) < 0) return -1;
+    /* a running process registers sites, modules and strings before it counts at them: the tables are read later */
+    if (sampling_scan(sampling) < 0 || sites_load(sampling) < 0 || load_owners(sampling) < 0 ||
+        load_strings(sampling) < 0 || load_modules(sampling) < 0 || load_devices(sampling) < 0)
+        return -1;
+    load_totals(sampling);
+    return 0;
+}
+
+static int read_anew(struct sampling *sampling) {
+    size_t count = sampling->site_room;
+    uint64_t *words = malloc((count + 1) * sizeof *words);
+    if (!words) return reader_memory(&sampling->reader);
+    for (size_t i = 0; i < count; i++) words[i] = sampling->sites[i].word;
+    begin_anew(sampling);
+    int result = read_all(sampling);
+    if (result == 0 && sampling->looks) began_keep(sampling, words, count);
+    free(words);
+    return result;
+}
+
+static bool is_there(const struct sampling *sampling, const struct snap_header *header) {
+    struct process process;
+    return process_look(&process, sampling->pid) == 0 && process.start_ticks == header->start_ticks &&
+           process_is_alive(process.state, process.threads) && !(process.is_ending && process.threads <= 1);
+}
+
+static void tell_end(struct sampling *sampling, const struct snap_header *header) {
+    sampling->state = SAMPLING_ENDED;
+    if (header->state == SNAP_RUNNING)
+        snprintf(sampling->ended, sizeof sampling->ended, "%.150s", last_word_of_untold(header).s);
+    else
+        snprintf(sampling->ended, sizeof sampling->ended, "has ended%s",
+                 header->state == SNAP_ABRUPT_EXIT ? " by _exit" : "");
+}
+
+/* The mapping of a ledger outlives its process, so its last figures can be read. */
+static void look_at_end(struct sampling *sampling) {
+    struct snap_header header = sampling->image.header;
+    source_read(&sampling->source, 0, &header, sizeof header);
+    if (sampling->looks && !is_there(sampling, &header))
+        tell_end(sampling, &header);
+    else if (header.state == SNAP_EXECED)
+        sampling->state = SAMPLING_REPLACED;
+}
+
+/* The process went on as another program: if that is tracked, it is watched from now on. False: it is not. */
+static bool follow_exec(struct sampling *sampling) {
+    struct sampling next = {.pid = sampling->pid, .source.fd = -1};
+    char error[256];
+    if (sampling_open(&next, error, sizeof error) < 0) return false;
+    struct source source = next.source;
+    sampling_forget(sampling);
+    memcpy(sampling->path, next.path, sizeof sampling->path);
+    sampling->source = source;
+    sampling->reader = (struct reader){.image = &sampling->image, .source = &sampling->source, .live = true};
+    sampling->looks = 0;
+    sampling->execs++;
+    return true;
+}
+
+static int look_once(struct sampling *sampling) {
+    uint32_t fold = fold_of(sampling);
+    sampling->change_count = 0;
+    sampling->anew = sampling->stale = false;
+    if (fold & 1) return sampling->stale = true, 0;
+    bool again = !sampling->looks || fold != sampling->fold_sequence;
+    if ((again ? read_anew(sampling) : read_all(sampling)) < 0) return -1;
+    sampling->fold_sequence = fold_of(sampling) == fold ? fold : fold - 1; /* a fold meanwhile: the next look is anew */
+    return 0;
+}
+
+static void time_note(struct sampling *sampling) {
+    uint64_t now = duration_now();
+    sampling->seconds = sampling->look_ns ? (double)(now - sampling->look_ns) / 1e9 : 0;
+    sampling->look_ns = now;
+}
+
+struct snap_counter sampling_thread(const struct sampling *sampling, size_t slot) {
+    struct snap_counter sum =
+        slot < sampling->image.thread_count ? sampling->image.threads[slot].total : (struct snap_counter){0};
+    if (slot >= sampling->thread_room) return sum;
+    sum.alloc_bytes += sampling->threads[slot].alloc_bytes;
+    sum.alloc_blocks += sampling->threads[slot].alloc_blocks;
+    sum.free_bytes += sampling->threads[slot].free_bytes;
+    sum.free_blocks += sampling->threads[slot].free_blocks;
+    return sum;
+}
+
+static void threads_note(struct sampling *sampling) {
+    size_t count = sampling->image.thread_count;
+    sampling->threads_began = calloc(count + 1, sizeof *sampling->threads_began);
+    sampling->threads_began_count = sampling->threads_began ? count : 0;
+    for (size_t slot = 0; slot < sampling->threads_began_count; slot++) {
+        struct snap_counter sum = sampling_thread(sampling, slot);
+        sampling->threads_began[slot] = (int64_t)(sum.alloc_bytes - sum.free_bytes);
+    }
+}
+
+/* Sites have in `began` what they had at the first look. */
+static void began_note(struct sampling *sampling) {
+    threads_note(sampling);
+    for (size_t i = 0; i < sampling->site_room; i++)
+        sampling->sites[i].began = sampling->sites[i].host + sampling->sites[i].mapped;
+    sampling->began = sampling->totals;
+    sampling->begin_ns = sampling->look_ns;
+}
+
+int sampling_look(struct sampling *sampling, char *error, size_t size) {
+    if (sampling->state != SAMPLING_RUNS) return 0;
+    look_at_end(sampling);
+    if (sampling->state == SAMPLING_REPLACED && follow_exec(sampling)) sampling->state = SAMPLING_RUNS;
+    if (look_once(sampling) < 0) {
+        if (sampling->state != SAMPLING_RUNS) return 0; /* what was in its memory only is gone: the last figures stay */
+        snprintf(error, size, "process %d: %s", (int)sampling->pid, sampling->image.error);
+        return -1;
+    }
+    if (sampling->stale) return 0;
+    time_note(sampling);
+    if (!sampling->looks++) began_note(sampling);
+    return 0;
+}
+
+/* --- stacks --- */
+
+static uint32_t word_at(const struct sampling *sampling, uint64_t id) {
+    uint32_t word = 0;
+    for (size_t i = 0; i < sampling->reader.section_count; i++) {
+        const struct section *section = &sampling->reader.sections[i];
+        if (section->head.type != SNAP_RUN || id < section->head.first ||
+            id - section->head.first >= section->head.count)
+            continue;
+        uint64_t offset = section->data + (id - section->head.first) * section->head.record_size;
+        return source_read(&sampling->source, offset, &word, sizeof word) == 0 ? word : 0;
+    }
+    return 0;
+}
+
+/* Walks from a place outwards: the place outside of a frame is the word before it; for the first frame of a run, the
+ * head has it. A hostile file may lead in a circle, so the number of steps is limited. */
+size_t sampling_stack(const struct sampling *sampling, uint32_t place, uint32_t *frames, size_t most) {
+    size_t count = 0;
+    for (size_t steps = 0; place >= SNAP_RUN_HEAD && count < most && steps < 2 * most; steps++) {
+        uint32_t word = word_at(sampling, place);
+        if ((word & SNAP_RUN_FRAME) != SNAP_RUN_FRAME) frames[count++] = word & SNAP_RUN_FRAME;
+        place = word & SNAP_RUN_FIRST ? word_at(sampling, place - SNAP_RUN_HEAD + SNAP_RUN_OUTER) : place - 1;
+    }
+    return count;
+}

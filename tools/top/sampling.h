@@ -1,0 +1,110 @@
+/* sampling.h — looks at the ledger of one running process again and again, and reads what changed since the last look.
+ * In: a pid. Out: totals, figures by site, and the sites that changed. It reads the mapped file from outside: the
+ * process pays nothing. Counters that did not change are added up to see that, and not read otherwise. */
+#ifndef MEMSTOW_TOP_SAMPLING_H
+#define MEMSTOW_TOP_SAMPLING_H
+
+#include "tools/reader/counters.h"
+#include "tools/reader/reader.h"
+#include "tools/top/changes.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A site as of the last look. */
+struct sampling_site {
+    uint64_t word;                /* snap_site; 0 also while it is not known */
+    uint64_t host, mapped, began; /* live bytes; began: both, when top began */
+    uint32_t host_blocks, mapped_blocks;
+};
+
+/* A site whose figures changed, and by how much. */
+struct sampling_change {
+    uint32_t site;
+    int64_t live, blocks;
+};
+
+/* A chunk of counters as of the last look. */
+struct sampling_chunk {
+    struct counters_chunk at;
+    struct changes_sum seen;
+    struct snap_counter sum;
+};
+
+enum sampling_state {
+    SAMPLING_RUNS,
+    SAMPLING_ENDED,    /* the process is gone: the figures are its last ones */
+    SAMPLING_REPLACED, /* the process became another program, which is not tracked */
+};
+
+/* Figures of the process. Those of the heap and of mappings are exact. */
+struct sampling_totals {
+    uint64_t host, mapped, blocks, allocated;
+    uint64_t peak; /* exact to 1 MiB */
+    uint64_t rss, devices;
+    bool uses_devices;
+};
+
+struct sampling {
+    pid_t pid;
+    char path[4096];
+    enum sampling_state state;
+    char ended[160]; /* how the process ended, in words */
+    struct source source;
+    struct image image; /* header, and tables for names; stacks are read one by one */
+    struct reader reader;
+    uint64_t looks, look_ns, begin_ns;
+    double seconds; /* between the last two looks */
+    uint32_t execs; /* how often the process became another tracked program */
+
+    struct sampling_chunk *chunks; /* in the order of the file */
+    size_t chunk_count, chunk_room;
+    uint32_t *by_index;  /* chunks sorted by index */
+    size_t *index_first; /* by index: where its chunks begin in by_index; one more at the end */
+    uint8_t *dirty;      /* by index */
+    size_t index_count, used_count;
+    uint64_t *wide_seen;  /* by block of wide counters */
+    uint32_t *wide_index; /* by wide counter: the index of its chunk, plus 1 */
+    size_t wide_count;
+
+    struct sampling_site *sites;
+    size_t site_count, site_room;
+    struct sampling_change *changes;
+    size_t change_count, change_room;
+    struct snap_counter *threads; /* by slot: sums of its chunks */
+    size_t thread_room;
+    int64_t *threads_began; /* by slot: live bytes, when top began */
+    size_t threads_began_count;
+    struct snap_cuda_site *cuda_sites;
+    size_t cuda_site_count;
+
+    uint32_t fold_sequence;
+    bool anew;  /* the last look read everything anew: changes are not kept, and all rows must be added up again */
+    bool stale; /* the last look met stacks that were being folded, and changed nothing */
+    struct sampling_totals totals, began;
+};
+
+/* Opens the ledger, and takes the first look. Returns 0, or -1 with the reason. */
+int sampling_begin(struct sampling *sampling, pid_t pid, char *error, size_t error_size);
+void sampling_end(struct sampling *sampling);
+
+/* Takes a look. Returns 0, or -1 with the reason: the file is damaged, or there is no memory. A process that has ended
+ * is no fault. */
+int sampling_look(struct sampling *sampling, char *error, size_t error_size);
+
+/* How many records all sections of a type have. */
+uint64_t sampling_records(const struct sampling *sampling, uint32_t type);
+/* For chunks.c: takes the counters of the sites of one index. Returns 0 or -1. */
+int sampling_take(struct sampling *sampling, uint32_t index, const struct counters_sites *sites);
+
+/* All that a thread's slot has counted, also for earlier threads. */
+struct snap_counter sampling_thread(const struct sampling *sampling, size_t slot);
+
+/* Makes sure that the image has frames, functions, modules and strings for names. Returns 0, or -1. */
+int sampling_load_names(struct sampling *sampling);
+/* The frames of a stack in the ledger, innermost first, at most `most`. */
+size_t sampling_stack(const struct sampling *sampling, uint32_t place, uint32_t *frames, size_t most);
+
+#endif

@@ -1,0 +1,32 @@
+/* screen.h — the terminal, by way of ncurses: the only file that knows of it.
+ * In: lines of text. Out: what is on the terminal, and the keys that come from it. It leaves the terminal as it found
+ * it, also at a signal. Messages on standard error are kept back until then. */
+#ifndef MEMSTOW_TOP_SCREEN_H
+#define MEMSTOW_TOP_SCREEN_H
+
+#include "tools/top/keys.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum screen_style { SCREEN_PLAIN, SCREEN_BOLD, SCREEN_BAR, SCREEN_CURVE, SCREEN_GREW, SCREEN_FAINT };
+
+/* Returns 0, or -1 with the reason: it is not a terminal, or one that cannot be used. */
+int screen_begin(char *error, size_t size);
+void screen_end(void);
+
+int screen_lines(void);
+int screen_columns(void);
+void screen_clear(void);
+/* Text that does not fit is cut. */
+void screen_put(int line, const char *text, enum screen_style style);
+void screen_show(void);
+
+/* Waits for a key: a character, or one of enum key. KEY_NONE: none came within that time, or a signal did. */
+int screen_key(int milliseconds);
+/* Whether a signal told the command to end. */
+bool screen_is_over(void);
+
+const char *screen_version(void);
+
+#endif

@@ -1,0 +1,25 @@
+/* search.h — which rows a search keeps.
+ * In: a text, and rows. Out: their `kept`. A row is kept if its name has the text; a site also if any frame of its
+ * stack has it, as in `memstow report --match`. */
+#ifndef MEMSTOW_TOP_SEARCH_H
+#define MEMSTOW_TOP_SEARCH_H
+
+#include "tools/top/names.h"
+
+struct search {
+    char text[256];  /* "": all rows are kept */
+    uint8_t *frames; /* by frame: whether it has the text */
+    size_t frame_count;
+    uint32_t *words; /* the stacks of the ledger */
+    uint8_t *places; /* by word: 0 not known, 1 no, 2 the frame or one outside of it has the text */
+    size_t word_count;
+    uint64_t turns; /* of the grouping: rows before `done` are settled */
+    size_t done;
+};
+
+void search_begin(struct search *search, const char *text);
+void search_end(struct search *search);
+/* Settles the rows that are new since the last call. Returns 0, or -1: no memory. */
+int search_apply(struct search *search, struct names *names, struct grouping *grouping);
+
+#endif

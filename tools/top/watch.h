@@ -1,0 +1,46 @@
+/* watch.h — all that top knows about what it watches: the list of processes, and one of them with its rows.
+ * In: the time, and wishes. Out: the state that is to be painted. */
+#ifndef MEMSTOW_TOP_WATCH_H
+#define MEMSTOW_TOP_WATCH_H
+
+#include "tools/top/curve.h"
+#include "tools/top/errand.h"
+#include "tools/top/grouping.h"
+#include "tools/top/keys.h"
+#include "tools/top/names.h"
+#include "tools/top/processes.h"
+#include "tools/top/search.h"
+
+struct watch {
+    struct face face;
+    struct processes processes;
+    bool watching; /* a process is open */
+    struct sampling sampling;
+    struct grouping grouping;
+    struct names names;
+    struct search search;
+    struct curve curve;
+    struct errand errand;
+    uint64_t stack_key; /* of the site whose stack is on the screen */
+    uint32_t owner;     /* that is asked about */
+    size_t picked;      /* rank of the cursor when the rows were sorted */
+    uint64_t picked_key;
+    int64_t gained; /* of all memory, since the look before */
+    char message[400], question[400];
+};
+
+/* pid 0: the list of processes comes first. Returns 0, or -1 with the reason. */
+int watch_begin(struct watch *watch, pid_t pid, char *error, size_t size);
+void watch_end(struct watch *watch);
+/* Takes a look. What goes wrong becomes the message. */
+void watch_look(struct watch *watch);
+/* Sorts the rows that are on the screen, and keeps the cursor on its row. */
+void watch_sort(struct watch *watch);
+/* False: the wish is to quit. */
+bool watch_wish(struct watch *watch, enum wish wish);
+/* Hears what the errand says. True: there is something new. */
+bool watch_hear(struct watch *watch);
+
+const struct rows *watch_rows(const struct watch *watch);
+
+#endif
