@@ -14,44 +14,38 @@
 
 static struct vram_block *blocks, *unused, *root, *freed_first, *freed_last;
 enum { ALL = VRAM_DEVICES };
-static const uint32_t HELD = 1, WAITED = 2;
 static struct vram_sums sums[VRAM_DEVICES + 1]; /* by device, and all */
-static uint32_t lock, turn; /* futexes: the lock (who has it, WAITED); a count of blocks that were given back */
+uint32_t vram_table_word;
+static uint32_t turn;                  /* a futex: a count of blocks that were given back */
 static uint32_t count, pending, freed; /* all blocks; those of the queue; those of the queue that are no wrecks */
 static uint64_t numbers;
 
 /* --- the lock --- */
 
-/* The value of the lock while this thread has it. It is made of the address of the thread's descriptor, a multiple of
- * 64, so that the lock takes no more instructions than one without an owner. */
-static uint32_t my_value(void) { return (uint32_t)(os_thread() >> 4) | HELD; }
-
 static bool exchange(uint32_t was, uint32_t is) {
-    return __atomic_compare_exchange_n(&lock, &was, is, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&vram_table_word, &was, is, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* False: this thread has the lock, and the caller gives up then. */
-static bool wait_for_lock(bool gives_up) {
+bool vram_table_wait_for_lock(bool gives_up) {
+    const uint32_t mine = vram_table_my_word();
     for (;;) {
-        uint32_t was = __atomic_load_n(&lock, __ATOMIC_ACQUIRE);
-        if (!was && exchange(0, my_value() | WAITED)) return true;
+        uint32_t was = __atomic_load_n(&vram_table_word, __ATOMIC_ACQUIRE);
+        if (!was && exchange(0, mine | VRAM_TABLE_WAITED)) return true;
         if (!was) continue;
-        if (gives_up && (was & ~WAITED) == my_value()) return false;
-        if (was & WAITED || exchange(was, was | WAITED))
-            os_call(SYS_futex, &lock, FUTEX_WAIT_PRIVATE, was | WAITED, NULL);
+        if (gives_up && (was & ~VRAM_TABLE_WAITED) == mine) return false;
+        if (was & VRAM_TABLE_WAITED || exchange(was, was | VRAM_TABLE_WAITED))
+            os_call(SYS_futex, &vram_table_word, FUTEX_WAIT_PRIVATE, was | VRAM_TABLE_WAITED, NULL);
     }
 }
 
+void vram_table_wake_one(void) { os_call(SYS_futex, &vram_table_word, FUTEX_WAKE_PRIVATE, 1); }
+
 void vram_table_lock(void) {
-    if (!exchange(0, my_value())) wait_for_lock(false);
+    if (!exchange(0, vram_table_my_word())) vram_table_wait_for_lock(false);
 }
 
-bool vram_table_enter(void) { return exchange(0, my_value()) || wait_for_lock(true); }
-
-bool vram_table_is_mine(void) { return (__atomic_load_n(&lock, __ATOMIC_RELAXED) & ~WAITED) == my_value(); }
-
-void vram_table_let_go(void) {
-    if (__atomic_exchange_n(&lock, 0, __ATOMIC_RELEASE) & WAITED) os_call(SYS_futex, &lock, FUTEX_WAKE_PRIVATE, 1);
+bool vram_table_is_mine(void) {
+    return (__atomic_load_n(&vram_table_word, __ATOMIC_RELAXED) & ~VRAM_TABLE_WAITED) == vram_table_my_word();
 }
 
 static void wait_for_turn(const struct timespec *most) {
@@ -266,6 +260,6 @@ uint32_t vram_table_freed(void) { return __atomic_load_n(&freed, __ATOMIC_ACQUIR
 static void vram_table_abandon(void) {
     blocks = unused = root = freed_first = freed_last = NULL;
     memset(sums, 0, sizeof sums);
-    lock = turn = count = pending = freed = 0;
+    vram_table_word = turn = count = pending = freed = 0;
 }
 FORKED(vram_table_abandon);

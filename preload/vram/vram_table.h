@@ -4,16 +4,17 @@
 #ifndef MEMSTOW_VRAM_TABLE_H
 #define MEMSTOW_VRAM_TABLE_H
 
+#include "preload/shared/os.h"
 #include "preload/vram/vram_block.h"
 #include "preload/vram/vram_sums.h"
 
 #pragma GCC visibility push(hidden)
 
 void vram_table_lock(void);
-void vram_table_let_go(void);
 /* As vram_table_lock. False: this thread has the lock already, so the caller runs in a signal handler that interrupted
  * it. It does without the table then. */
-bool vram_table_enter(void);
+static inline bool vram_table_enter(void);
+static inline void vram_table_let_go(void);
 bool vram_table_is_mine(void);
 /* With the lock, which is released meanwhile: waits until some block was given back. Then the caller looks again. */
 void vram_table_wait(void);
@@ -52,6 +53,29 @@ uint64_t vram_table_id(void);
 uint32_t vram_table_count(void);
 uint32_t vram_table_pending(void);
 uint32_t vram_table_freed(void);
+
+/* --- the lock: each query of an address takes it, so it is inline */
+
+enum { VRAM_TABLE_HELD = 1, VRAM_TABLE_WAITED = 2 };
+extern uint32_t vram_table_word; /* a futex: 0, or the holder's word, with VRAM_TABLE_WAITED if threads wait */
+
+/* The word while this thread has the lock. It is made of the address of the thread's descriptor, a multiple of 64. */
+static inline uint32_t vram_table_my_word(void) { return (uint32_t)(os_thread() >> 4) | VRAM_TABLE_HELD; }
+
+/* False: this thread has the lock, and the caller gives up then. */
+bool vram_table_wait_for_lock(bool gives_up);
+void vram_table_wake_one(void);
+
+static inline bool vram_table_enter(void) {
+    uint32_t was = 0;
+    return likely(__atomic_compare_exchange_n(&vram_table_word, &was, vram_table_my_word(), false, __ATOMIC_ACQUIRE,
+                                              __ATOMIC_RELAXED)) ||
+           vram_table_wait_for_lock(true);
+}
+
+static inline void vram_table_let_go(void) {
+    if (unlikely(__atomic_exchange_n(&vram_table_word, 0, __ATOMIC_RELEASE) & VRAM_TABLE_WAITED)) vram_table_wake_one();
+}
 
 #pragma GCC visibility pop
 

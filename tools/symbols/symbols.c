@@ -241,7 +241,7 @@ static struct named_frame *name_native(struct symbols *symbols, const struct sna
     if (count) take_answer(symbols, named);
     if (!module) named->symbols[0].function = name_made_code(symbols, call);
     const char *path = module ? image_module(symbols->image, frame->module) : NULL;
-    named->module = path ? intern(symbols, path) : NULL; /* the image may grow, and its strings move */
+    named->module = path ? symbols_intern(symbols, path) : NULL; /* the image may grow, and its strings move */
     named->offset = address;
     return named;
 }
