@@ -28,6 +28,9 @@ void config_read(void) {
     sim_config.served = number("SIMCUDA_MPS", 0);
     sim_config.multicast = number("SIMCUDA_MULTICAST", 0);
     sim_config.fill = number("SIMCUDA_FILL", 1);
+    sim_config.vmm_us = number("SIMCUDA_VMM_US", 0);
+    sim_config.drains = number("SIMCUDA_DRAINS", 0);
+    sim_config.first = number("SIMCUDA_FIRST", 0);
     const char *fail = getenv("SIMCUDA_FAIL"), *log = getenv("SIMCUDA_LOG");
     if (fail) inject_parse(fail);
     if (log) journal_open(log);

@@ -44,6 +44,15 @@ static CUresult wake(struct sim_context *self) {
     return CUDA_SUCCESS;
 }
 
+CUresult context_warm(struct sim_context *self) {
+    if (self->warm || !sim_config.first) return CUDA_SUCCESS;
+    if (!device_take(self->device, sim_config.first, true)) return CUDA_ERROR_OUT_OF_MEMORY;
+    self->reserved += sim_config.first;
+    self->device->contexts += sim_config.first;
+    self->warm = true;
+    return CUDA_SUCCESS;
+}
+
 /* Work that has begun is finished first, as far as possible. Pools and physical memory do not belong to a context, as
  * cuda.h says about cuCtxDestroy, and cuda_runtime_api.h about cudaDeviceReset. */
 static void die(struct sim_context *self) {
@@ -56,7 +65,7 @@ static void die(struct sim_context *self) {
     host_forget(self);
     self->device->contexts -= self->reserved;
     device_give(self->device, self->reserved);
-    self->alive = false;
+    self->alive = self->warm = false;
     self->id = next_id++; /* a primary context that is used again is a new one */
 }
 

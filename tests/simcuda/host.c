@@ -44,6 +44,7 @@ void host_bytes(uint64_t *pinned, uint64_t *registered) {
 static CUresult allocate(void **out, size_t size, unsigned flags) {
     call_details(size, 0);
     if (!out || !size) return CUDA_ERROR_INVALID_VALUE;
+    if (context_warm(context_current())) return CUDA_ERROR_OUT_OF_MEMORY;
     void *at = mmap(NULL, round_up(size, 4096), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     *out = at;

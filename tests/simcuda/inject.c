@@ -63,6 +63,9 @@ __attribute__((visibility("default"))) void sim_tell(const char *name, void (*fu
 }
 
 void inject_delay(const char *name) {
+    static const char *const vmm[] = {"cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease"};
+    for (size_t i = 0; sim_config.vmm_us && i < sizeof vmm / sizeof *vmm; i++)
+        if (!strcmp(name, vmm[i])) usleep((useconds_t)sim_config.vmm_us);
     const char *tells = __atomic_load_n(&told, __ATOMIC_ACQUIRE);
     if (tells && !strcmp(tells, name)) teller();
     const char *which = __atomic_load_n(&slow, __ATOMIC_ACQUIRE);

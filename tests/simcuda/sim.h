@@ -81,9 +81,9 @@ void call_tell(const char *name, const uint64_t *arguments, uint64_t *shared, co
 /* ---- config.c: the environment */
 struct config {
     int devices, version;
-    size_t capacity, context, fragmented;
-    uint64_t latency_ns;
-    bool peers, fill, pageable, instances, served, multicast;
+    size_t capacity, context, fragmented, first;
+    uint64_t latency_ns, vmm_us;
+    bool drains, peers, fill, pageable, instances, served, multicast;
 };
 extern struct config sim_config;
 void config_read(void);
@@ -235,11 +235,13 @@ struct sim_context {
     uint64_t id;
     CUresult sticky;
     uint64_t peers; /* devices whose memory it may use */
+    bool warm;      /* it has taken SIMCUDA_FIRST */
     uint64_t reserved;
 };
 extern __thread struct sim_context *context_current_slot;
 struct sim_context *context_current(void); /* NULL: none, or it is destroyed */
 bool context_valid(const struct sim_context *self);
+CUresult context_warm(struct sim_context *self); /* before its first stream or pinned memory */
 void context_break(struct sim_context *self, CUresult error);
 extern struct sim_context *context_list;
 

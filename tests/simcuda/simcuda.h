@@ -14,6 +14,9 @@
  *   SIMCUDA_MPS=0            1: they are shared through a server
  *   SIMCUDA_MULTICAST=0      1: memory can be bound to multicast objects, as where there is an NVSwitch
  *   SIMCUDA_FILL=1           0: fresh memory is not filled with random bytes (for benchmarks)
+ *   SIMCUDA_VMM_US=0         how long each call takes that makes, maps, opens, unmaps or frees physical memory
+ *   SIMCUDA_DRAINS=0         1: unmapping and setting access first wait for all work on all devices
+ *   SIMCUDA_FIRST=0          memory that a context takes at its first stream or pinned memory
  *   SIMCUDA_FAIL=NAME:N:ERROR,…   the N-th call of NAME ("*": of anything) returns ERROR, and so do others of the list
  *   SIMCUDA_LOG=FILE         a line for each call: number, thread, name, result, two details
  *

@@ -88,6 +88,7 @@ void stream_forget(struct sim_context *ctx) {
 
 static CUresult create(CUstream *out, unsigned flags, int priority) {
     if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    if (context_warm(context_current())) return CUDA_ERROR_OUT_OF_MEMORY;
     struct sim_stream *self = add(context_current(), !(flags & CU_STREAM_NON_BLOCKING));
     if (!self) return CUDA_ERROR_OUT_OF_MEMORY;
     self->flags = flags;

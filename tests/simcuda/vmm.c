@@ -131,9 +131,16 @@ static bool whole_mappings(CUdeviceptr at, size_t size) {
     return size > 0;
 }
 
+/* As reports of real drivers say: they wait for the devices. cuda.h says that they may. */
+static void drain(void) {
+    for (struct sim_context *self = context_list; self && sim_config.drains; self = self->next)
+        if (self->alive) engine_drain_context(self);
+}
+
 TOLD(cuMemUnmap, NEEDS_INIT, (CUdeviceptr at, size_t size), (at, size)) {
     CUresult forbidden = capture_forbids();
     if (forbidden) return forbidden;
+    drain();
     call_details(size, at);
     if (!whole_mappings(at, size)) return CUDA_ERROR_INVALID_VALUE;
     for (CUdeviceptr end = at + size; at < end;) {
@@ -160,6 +167,7 @@ API(cuMemSetAccess, NEEDS_INIT, (CUdeviceptr at, size_t size, const CUmemAccessD
     (at, size, desc, count)) {
     CUresult forbidden = capture_forbids();
     if (forbidden) return forbidden;
+    drain();
     call_details(size, at);
     if (!desc || !count || !whole_mappings(at, size)) return CUDA_ERROR_INVALID_VALUE;
     for (CUdeviceptr end = at + size; at < end;) {
