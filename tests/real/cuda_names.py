@@ -4,7 +4,7 @@
 # an entry that is in the table has a line of its own, unless its arguments are the same: else a program that asks the
 # driver for the later version would get a hook that passes other arguments.
 # needs: cuda-headers
-import pathlib, re
+import re
 
 import support
 
