@@ -35,8 +35,7 @@ const char *vram_refusal_text(uint32_t refusal) {
         [VRAM_REFUSAL_OLD] = "the driver lacks a function that it takes",
         [VRAM_REFUSAL_OFF] = "MEMSTOW_CUDA_MOVES is not set",
         [VRAM_REFUSAL_SMALL] =
-            "below MEMSTOW_CUDA_MOVES, of an explicit pool, a library's own, kept for cudaIpcGetMemHandle, or part of "
-            "another owner's block",
+            "below MEMSTOW_CUDA_MOVES, of an explicit pool, a library's, kept for IPC, or part of another's block",
         [VRAM_REFUSAL_KIND] = "managed, arrays, graphs, or mapped by the program",
     };
     return refusal < VRAM_REFUSALS ? texts[refusal] : "unknown";

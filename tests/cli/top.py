@@ -233,13 +233,13 @@ top.finish()
 
 # --- NO_COLOR, Ctrl-C, and the list of processes
 top = Driven(MEMSTOW, "top", NO_COLOR="1")
-top.see(rf"memstow top: \d+ tracked process")
+top.see(r"memstow top: \d+ tracked process")
 top.press("/x.mst\r")
 top.see(rf"^ +\d.* {pid} python.*x\.mst$")
 top.press("\r")
 top.see(rf"python\S* \(pid {pid}\) by model")
 top.press("\x1b")
-top.see(rf"memstow top: \d+ tracked process")
+top.see(r"memstow top: \d+ tracked process")
 top.press("\x03")
 top.finish()
 assert not any(30 <= n <= 37 or 40 <= n <= 47 for n in top.screen.colours), top.screen.colours

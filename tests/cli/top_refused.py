@@ -2,7 +2,6 @@
 import os, signal, subprocess, sys
 
 import _terminal
-import support
 from _screen import Driven
 from support import MEMSTOW, memstow, start
 

@@ -7,7 +7,7 @@ element of a large batch costs does not grow with the batch, and the log tells o
 import logging, time, types
 
 from _double_host import Pack, Queue, end_of
-from _graphs import CLASSES, node, port, refused
+from _graphs import node, port, refused
 import _state_double
 import memstow_loops
 from memstow_loops import driver

@@ -44,8 +44,7 @@ done = support.track(program, "exports", env=environment(MEMSTOW_CUDA_MOVES="2M"
 assert done.stderr.count("cuIpcGetMemHandle") == done.stderr.count("MEMSTOW_CUDA_IPC=1") == 1, done.stderr
 
 # Each reason why memory is not served, with the amount.
-below = ("below MEMSTOW_CUDA_MOVES, of an explicit pool, a library's own, kept for cudaIpcGetMemHandle, "
-         "or part of another owner's block")
+below = "below MEMSTOW_CUDA_MOVES, of an explicit pool, a library's, kept for IPC, or part of another's block"
 kind = "managed, arrays, graphs, or mapped by the program"
 assert refusals("not_served.mst") == {below: 5 << 20, kind: 3 << 20}, refusals("not_served.mst")
 done = support.track(program, "not_served", env=environment(), file="why.mst")

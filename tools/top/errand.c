@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 enum { WORDS_MOST = 8 };
 
 /* A group of its own: Ctrl-C in the terminal is for top. */
