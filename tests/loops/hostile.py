@@ -34,6 +34,7 @@ def begins_nothing(function, *words):
 
 # ids
 for id, words in (("a\nb", "control character"), ("a\x00b", "control character"), ("\x7f", "control character"),
+                  ("\x9b2J", "control character"),
                   ("\ud800", "half of a character"), ("x" * 2**20, "bytes"), ("ä" * 100, "bytes"),
                   ("memstow: the inputs", "memstow's own"), (" memstow:x", "memstow's own"), ("  ", "not empty"),
                   (7, "a text"), (None, "a text"), (["1", 0], "a text"), ({"a": 1}, "a text")):

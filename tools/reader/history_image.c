@@ -58,8 +58,8 @@ static size_t settle(const struct records *self, uint8_t *table, size_t count, u
     }
     qsort(table, sound, self->size, by_time);
     for (size_t i = 0; i < sound; i++) {
-        const uint8_t *record = table + i * self->size, *last = table + (kept - 1) * self->size;
-        if (kept && self->type != SNAP_MARK && time_of(record) == time_of(last)) continue;
+        const uint8_t *record = table + i * self->size, *last = kept ? table + (kept - 1) * self->size : NULL;
+        if (last && self->type != SNAP_MARK && time_of(record) == time_of(last)) continue;
         memmove(table + kept++ * self->size, record, self->size);
     }
     return kept;

@@ -52,9 +52,11 @@ export class Timeline {
 
     // ---- what is chosen
 
-    pointAt(x) {
-        const { seconds, end } = this.curve;
-        const second = (x / this.width) * end;
+    pointAt(x) { return this.pointOf((x / this.width) * this.curve.end); }
+
+    /** The last point that is no later than that second. */
+    pointOf(second) {
+        const { seconds } = this.curve;
         let low = -1;
         for (let high = seconds.length; high - low > 1;) {
             const middle = (low + high) >> 1;
@@ -77,7 +79,7 @@ export class Timeline {
     /** The point of the next mark in a direction; the same point if there is none. */
     markFrom(from, direction) {
         const { seconds, marks } = this.curve;
-        const points = marks.map((mark) => this.pointAt(this.x(mark.seconds)));
+        const points = marks.map((mark) => this.pointOf(mark.seconds));
         const beyond = points.filter((point) => (point - from) * direction > 0);
         if (!beyond.length) return direction > 0 ? seconds.length - 1 : 0;
         return direction > 0 ? Math.min(...beyond) : Math.max(...beyond);

@@ -36,6 +36,7 @@ class Call(threading.Thread):
         super().__init__(name="memstow describer", daemon=True)
         self.request, self.seconds = request, seconds
         self.connections: list[socket.socket] = []
+        self.given_up = False
         self.over = threading.Event()
         self.found = b""
         self.error: Optional[Exception] = None
@@ -54,12 +55,12 @@ class Call(threading.Thread):
         class Plain(http.client.HTTPConnection):
             def connect(self) -> None:
                 super().connect()
-                call.connections.append(self.sock)
+                call._connected(self.sock)
 
         class Secure(http.client.HTTPSConnection):
             def connect(self) -> None:
                 super().connect()
-                call.connections.append(self.sock)
+                call._connected(self.sock)
 
         class PlainHandler(urllib.request.HTTPHandler):
             def http_open(self, request: Any) -> Any:
@@ -87,8 +88,16 @@ class Call(threading.Thread):
             raise self.error
         return self.found
 
+    def _connected(self, connection: socket.socket) -> None:
+        """On the thread: nothing is sent over a connection that came after the node gave up."""
+        self.connections.append(connection)
+        if self.given_up:
+            connection.close()
+            raise ConnectionAbortedError("the node no longer waits")
+
     def _shut(self) -> None:
         """Ends the thread if it still reads."""
+        self.given_up = True # before the look at the connections: one that comes later sees it
         for connection in self.connections:
             try:
                 connection.shutdown(socket.SHUT_RDWR)

@@ -7,6 +7,7 @@ import contextlib
 import copy
 import json
 import pathlib
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional, Protocol, Union
@@ -26,7 +27,7 @@ def fault_of_text(text: str, most: int) -> str:
         length = len(text.encode())
     except UnicodeEncodeError:
         return "has half of a character in it"
-    if any(letter < " " or letter == "\x7f" for letter in text):
+    if any(unicodedata.category(letter) == "Cc" for letter in text):
         return "has a control character, such as the end of a line, in it"
     return f"has more than {most} bytes" if length > most else ""
 
