@@ -22,7 +22,13 @@ static struct series points = HISTORY_SERIES(SNAP_POINT, struct snap_point),
 static uint64_t marked; /* how many marks there were */
 
 struct history_gate history_memory, history_on_devices;
-uint64_t history_total, history_devices[SNAP_POINT_DEVICES], history_live[SNAP_POINT_DEVICES];
+uint64_t history_total, history_devices[SNAP_POINT_DEVICES];
+int64_t history_live[SNAP_POINT_DEVICES];
+
+static uint64_t bytes_live(const int64_t *total) {
+    int64_t live = __atomic_load_n(total, __ATOMIC_RELAXED);
+    return live > 0 ? (uint64_t)live : 0;
+}
 
 /* --- curves --- */
 
@@ -46,13 +52,15 @@ static struct curve {
                 .gate = &history_on_devices};
 
 /* A thread takes microseconds. One that needs longer was left by a jump out of a signal handler, or is stopped: then
- * others go on. In the worst case two write one point. */
-static const uint64_t ABANDONED_NS = 1000000000;
+ * others go on. If it was stopped, two threads write to the curve at once. Points may be lost or wrong then, but both
+ * stay among the records that exist (points.c). */
+static const int64_t ABANDONED_NS = 1000000000;
 
-/* Returns the time; 0: another thread is at work. */
+/* Returns the time; 0: another thread is at work. That thread may have begun after this one looked at the clock, so
+ * the difference may be negative. */
 static uint64_t curve_enter(struct curve *self) {
-    uint64_t now = os_now(), since = os_load(&self->busy_since);
-    if (!ledger_is_ours() || (since && now - since < ABANDONED_NS)) return 0;
+    uint64_t since = os_load(&self->busy_since), now = os_now();
+    if (!ledger_is_ours() || (since && (int64_t)(now - since) < ABANDONED_NS)) return 0;
     bool entered =
         __atomic_compare_exchange_n(&self->busy_since, &since, now, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
     return entered ? now : 0;
@@ -70,6 +78,7 @@ static bool has_moved(const struct curve *self, const uint64_t *values) {
 
 /* Changes that came too soon after the last point have led to `before`. */
 static void curve_add(struct curve *self, uint64_t now_ns, const uint64_t *before, const uint64_t *now) {
+    if (now_ns < self->last_ns + 2) now_ns = self->last_ns + 2; /* another thread added after this one saw the clock */
     if (self->last_ns && has_moved(self, before)) points_add(&self->points, self->last_ns + 1, before);
     points_add(&self->points, now_ns, now);
     memcpy(self->last, now, self->points.values * sizeof *now);
@@ -93,7 +102,7 @@ void history_add(struct history_totals before, struct history_totals now, uint32
 void history_add_device(uint32_t device, uint64_t before) {
     uint64_t time_ns = curve_enter(&on_devices), values[2][DEVICE_VALUES];
     if (!time_ns) return;
-    for (uint32_t i = 0; i < DEVICE_VALUES; i++) values[0][i] = values[1][i] = os_load(&history_live[i]);
+    for (uint32_t i = 0; i < DEVICE_VALUES; i++) values[0][i] = values[1][i] = bytes_live(&history_live[i]);
     values[0][device] = before;
     curve_add(&on_devices, time_ns, values[0], values[1]);
     for (uint32_t i = 0; i < DEVICE_VALUES; i++) os_store(&history_devices[i], values[1][i]);
@@ -127,11 +136,6 @@ static struct snap_mark *next_mark(void) {
     return index < os_load(&marks.next) ? series_at(&marks, index) : NULL;
 }
 
-static uint64_t bytes_live(const int64_t *total) {
-    int64_t live = __atomic_load_n(total, __ATOMIC_RELAXED);
-    return live > 0 ? (uint64_t)live : 0;
-}
-
 void history_mark(const struct snap_mark *mark) {
     struct snap_mark *to = ledger_is_ours() ? next_mark() : NULL, filled = *mark;
     if (!to) return;
@@ -139,7 +143,7 @@ void history_mark(const struct snap_mark *mark) {
     filled.time_ns = os_now();
     filled.host = bytes_live(&ledger_head->host_live);
     filled.mapped = bytes_live(&ledger_head->mapped_live);
-    for (uint32_t i = 0; i < SNAP_POINT_DEVICES; i++) filled.on_devices += os_load(&history_live[i]);
+    for (uint32_t i = 0; i < SNAP_POINT_DEVICES; i++) filled.on_devices += bytes_live(&history_live[i]);
     filled.rss = measures_resident(mark->kind) ? resident() : 0;
     __atomic_store_n(&to->kind, 0, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_RELEASE);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "preload/base/seal.h"
 #include "preload/shared/os.h"
 #include "preload/shared/snapshot.h"
 
@@ -21,7 +22,7 @@ struct history_gate {
 extern struct history_gate history_memory, history_on_devices;
 extern uint64_t history_total;                       /* at the last point */
 extern uint64_t history_devices[SNAP_POINT_DEVICES]; /* the same, for each device */
-extern uint64_t history_live[SNAP_POINT_DEVICES];    /* live bytes of each device now; the caller keeps them */
+extern int64_t history_live[SNAP_POINT_DEVICES];     /* live bytes of each device now; the caller adds to them */
 
 /* Whether a change makes a point: `bytes` have moved since `noted`, and some time has passed, or they are a new height
  * of the interval. A change that was too soon is not lost: the next point comes with what was there before it. */
@@ -29,6 +30,7 @@ static inline bool history_wants(const struct history_gate *gate, const uint64_t
                                  uint64_t height) {
     enum { SOON = 1 << 20 };
     if (likely(bytes - os_load(noted) + SNAP_POINT_STEP <= 2 * (uint64_t)SNAP_POINT_STEP)) return false;
+    if (unlikely(seal_is_set())) return false; /* in the strictest sandbox, reading the clock is SIGSEGV */
     return height > os_load(&gate->high) || os_ticks() - os_load(&gate->ticks) >= SOON;
 }
 
@@ -39,7 +41,8 @@ struct history_totals {
 void history_add(struct history_totals before, struct history_totals now, uint32_t run, uint32_t node);
 void history_add_device(uint32_t device, uint64_t before);
 
-/* Adds a mark: time and memory of the process are filled in. Outside of hooks only, but for OUT_OF_MEMORY. */
+/* Adds a mark: time and memory of the process are filled in. Outside of hooks only, but for OUT_OF_MEMORY
+ * and the TRIGGER of a rescue. */
 void history_mark(const struct snap_mark *mark);
 
 #pragma GCC visibility pop

@@ -28,27 +28,28 @@ static uint64_t points_height(const struct points *self, uint32_t index) {
     return sum;
 }
 
-/* The first point behind the interval in which `first` lies. */
-static uint32_t points_next(const struct points *self, uint32_t first, uint32_t *highest) {
+/* The first point behind the interval in which `first` lies, of `count` points. */
+static uint32_t points_next(const struct points *self, uint32_t first, uint32_t count, uint32_t *highest) {
     uint64_t interval = points_interval(self, first);
     uint32_t next = *highest = first;
-    while (++next < self->count && points_interval(self, next) == interval)
+    while (++next < count && points_interval(self, next) == interval)
         if (points_height(self, next) > points_height(self, *highest)) *highest = next;
     return next;
 }
 
 /* Thins the points from `first` on, which begins an interval. Points move to the front only, and in order. */
 static void points_thin(struct points *self, uint32_t first) {
+    const uint32_t count = self->count;
     uint32_t kept = first, highest;
-    for (uint32_t at = first, next; at < self->count; at = next) {
-        next = points_next(self, at, &highest);
+    for (uint32_t at = first, next; at < count; at = next) {
+        next = points_next(self, at, count, &highest);
         self->newest = kept;
         self->high = points_height(self, highest);
         if (at == 0 && highest > 0) kept++;
         if (highest < next - 1) points_move(self, highest, kept++);
         points_move(self, next - 1, kept++);
     }
-    for (uint32_t i = kept; i < self->count; i++) os_store(self->at(i), 0);
+    for (uint32_t i = kept; i < count; i++) os_store(self->at(i), 0);
     self->count = kept;
 }
 
@@ -66,13 +67,14 @@ void points_add(struct points *self, uint64_t time_ns, const uint64_t *values) {
         self->interval_ns = FIRST_INTERVAL_NS;
         self->begin_ns = time_ns;
     }
-    uint64_t *record = self->at(self->count);
-    if (!record && self->count) {
+    uint32_t at = self->count;
+    uint64_t *record = self->at(at);
+    if (!record && at) {
         points_make_room(self);
-        record = self->at(self->count);
+        record = self->at(at = self->count);
     }
     if (!record) return;
     points_put(self, record, time_ns, values);
-    self->count++;
+    self->count = at + 1; /* only ever behind a record that exists, also if two threads are here at once */
     points_thin(self, self->newest);
 }

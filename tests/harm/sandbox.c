@@ -26,14 +26,19 @@ static void *allocate(void *argument) {
     return q ? argument : NULL;
 }
 
-/* After a write, only read, write, exit and sigreturn are allowed: allocations must fit into the present heap. */
+/* After a write, only read, write, exit and sigreturn are allowed: allocations must fit into the present heap. The
+ * processor's clock may not be read, either: live bytes fall by enough for a point of the history. */
 static void be_strict(void) {
-    static void *blocks[100];
+    static void *blocks[100], *large[50];
+    mallopt(M_TRIM_THRESHOLD, -1);
+    mallopt(M_MMAP_MAX, 0);
+    for (int i = 0; i < 50; i++) large[i] = malloc(20000);
     free(malloc(50000)); /* from now on the heap has room */
     for (int i = 0; i < 100; i++) free(malloc(500));
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)) _exit(77);
     for (int i = 0; i < 100; i++) blocks[i] = malloc(400);
     for (int i = 0; i < 100; i += 2) free(blocks[i]);
+    for (int i = 0; i < 50; i++) free(large[i]);
     write(1, "strict\n", 7);
     syscall(SYS_exit, 5);
 }
