@@ -38,12 +38,12 @@ static bool ends_with(const struct snap_cuda_block *block, const void *context) 
     const struct cuda_call *call = context;
     if ((int32_t)(block->ends - call->end) >= 0) return false; /* the block was made after the teardown began */
     if (call->ending == CUDA_GRAPH_ENDS) return block->kind == SNAP_CUDA_GRAPH && block->pool == call->ends;
-    return block->context == call->ends && is_of_context(block->kind);
+    return block->context == call->ends && !block->pool && is_of_context(block->kind); /* a pool's memory stays */
 }
 
 static void end_block(enum cuda_space space, const struct snap_cuda_block *block, void *call) {
     struct snap_cuda_block gone;
-    if (space == CUDA_PART || !ends_with(block, call)) return;
+    if ((space != CUDA_ADDRESS && space != CUDA_ARRAY) || !ends_with(block, call)) return;
     if (cuda_blocks_take_if(space, block->address, ends_with, call, &gone)) cuda_events_forget(space, &gone);
 }
 

@@ -15,7 +15,7 @@ static bool context_missing; /* there were more than VRAM_CONTEXTS contexts */
 
 void vram_contexts_note(cuda_handle context) {
     uint32_t i = 0;
-    vram_table_lock();
+    if (!vram_table_enter()) return;
     while (i < context_count && contexts[i] != context) i++;
     if (i == VRAM_CONTEXTS) context_missing = true;
     if (i == context_count && i < VRAM_CONTEXTS && context) contexts[context_count++] = context;

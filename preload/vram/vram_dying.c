@@ -107,7 +107,7 @@ static bool is_overwritten(const struct dying *self) {
     struct iovec to = {&now, sizeof now}, from = {(void *)self->mark, sizeof now};
     if (seal_is_set()) return false;
     long got = os_call(SYS_process_vm_readv, os_call(SYS_getpid), &to, 1, &from, 1, 0);
-    return got == sizeof now && now != (uintptr_t)self->context;
+    return got == -EFAULT || (got == sizeof now && now != (uintptr_t)self->context); /* EFAULT: the stack is gone */
 }
 
 static bool was_left(const struct dying *self) {

@@ -42,8 +42,7 @@ const char *vram_refusal_text(uint32_t refusal) {
 }
 
 void vram_refusal_note(uint64_t address, enum vram_refusal why) {
-    if (!vram_table_count()) return;
-    vram_table_lock();
+    if (!vram_table_count() || !vram_table_enter()) return;
     struct vram_block *block = vram_table_around(address);
     if (block && !block->refused) block->refused = (uint8_t)why;
     vram_table_let_go();

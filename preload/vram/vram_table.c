@@ -28,13 +28,17 @@ static bool exchange(uint32_t was, uint32_t is) {
 
 bool vram_table_wait_for_lock(bool gives_up) {
     const uint32_t mine = vram_table_my_word();
-    for (;;) {
+    for (bool waited = false;;) {
         uint32_t was = __atomic_load_n(&vram_table_word, __ATOMIC_ACQUIRE);
         if (!was && exchange(0, mine | VRAM_TABLE_WAITED)) return true;
         if (!was) continue;
-        if (gives_up && (was & ~VRAM_TABLE_WAITED) == mine) return false;
-        if (was & VRAM_TABLE_WAITED || exchange(was, was | VRAM_TABLE_WAITED))
-            os_call(SYS_futex, &vram_table_word, FUTEX_WAIT_PRIVATE, was | VRAM_TABLE_WAITED, NULL);
+        if (gives_up && (was & ~VRAM_TABLE_WAITED) == mine) {
+            if (waited) vram_table_wake_one(); /* it may have taken the wake-up of a thread that waits, too */
+            return false;
+        }
+        if (!(was & VRAM_TABLE_WAITED) && !exchange(was, was | VRAM_TABLE_WAITED)) continue;
+        os_call(SYS_futex, &vram_table_word, FUTEX_WAIT_PRIVATE, was | VRAM_TABLE_WAITED, NULL);
+        waited = true;
     }
 }
 
