@@ -22,6 +22,7 @@
 #include "preload/count/tags.h"
 #include "preload/serve/rescue.h"
 #include "preload/count/thread.h"
+#include "preload/vram/vram_move.h"
 
 /* one byte more than is stored: it shows whether the stored text ends between two characters */
 enum { TEXT_SIZE = 1024 + 1 };
@@ -290,17 +291,23 @@ static int64_t moved(int64_t result) {
     return entry_result(result);
 }
 
-static int64_t register_move(int64_t (*one)(uint32_t owner), uint32_t owner) {
+/* `frame`: of the entry. */
+static int64_t register_move(int64_t (*one)(uint32_t owner), uint32_t owner, const void *frame) {
     if (!process_tracked()) return entry_not_tracked();
+    vram_move_asked_at(frame);
     mover_begin_call();
     return moved(one(owner));
 }
 
-EXPORTED int64_t memstow_stow(uint32_t owner) { return register_move(moving_stow, owner); }
+EXPORTED int64_t memstow_stow(uint32_t owner) { return register_move(moving_stow, owner, __builtin_frame_address(0)); }
 
-EXPORTED int64_t memstow_restore(uint32_t owner) { return register_move(moving_restore, owner); }
+EXPORTED int64_t memstow_restore(uint32_t owner) {
+    return register_move(moving_restore, owner, __builtin_frame_address(0));
+}
 
-EXPORTED int64_t memstow_release(uint32_t owner) { return register_move(moving_release, owner); }
+EXPORTED int64_t memstow_release(uint32_t owner) {
+    return register_move(moving_release, owner, __builtin_frame_address(0));
+}
 
 /* --- the peak of an interval --- */
 

@@ -10,6 +10,7 @@
 #include "preload/life/process.h"
 #include "preload/ledger/trace.h"
 #include "preload/triggers/trigger.h"
+#include "preload/vram/vram_move.h"
 
 enum { WORDS_SIZE = 256 };
 
@@ -47,13 +48,16 @@ EXPORTED int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64
 }
 
 EXPORTED int64_t memstow_trigger_end(void) {
-    return process_tracked() ? trigger_result(trigger_end()) : entry_not_tracked();
+    if (!process_tracked()) return entry_not_tracked();
+    vram_move_asked_at(__builtin_frame_address(0));
+    return trigger_result(trigger_end());
 }
 
 EXPORTED int64_t memstow_trigger(uint32_t reason, const char *text) {
     char words[WORDS_SIZE];
     if (!process_tracked()) return entry_not_tracked();
     if (!entry_text(words, sizeof words, text)) return entry_fails(-EFAULT, "the text cannot be read");
+    vram_move_asked_at(__builtin_frame_address(0));
     return trigger_result(trigger_run(reason_of(reason), words, 0));
 }
 

@@ -123,6 +123,14 @@ bool vram_dying_any(void) {
     return count;
 }
 
+bool vram_dying_maybe(void) { return os_load32(&count); }
+
+void vram_dying_left(uintptr_t frame) {
+    uint32_t thread = os_tid();
+    for (uint32_t i = count; i--;)
+        if (all[i].thread == thread && is_above(frame, all[i].mark)) forget(&all[i]);
+}
+
 bool vram_dying_is_mine(void) {
     uint32_t thread = os_tid();
     for (uint32_t i = 0; i < count; i++)

@@ -22,6 +22,10 @@ void vram_dying_over(const uintptr_t *mark);
 bool vram_dying_has(cuda_handle context);
 /* Whether there is a call that has come. It forgets calls that were left first. */
 bool vram_dying_any(void);
+/* Without the lock: whether it is worth asking. */
+bool vram_dying_maybe(void);
+/* Forgets the calling thread's calls that lie below `frame`, which is a frame of this thread: they were left. */
+void vram_dying_left(uintptr_t frame);
 /* Whether one of the calls is the calling thread's: then waiting for its end would never end. */
 bool vram_dying_is_mine(void);
 

@@ -356,6 +356,12 @@ void vram_move_go_on(const uintptr_t *mark) {
     vram_table_let_go();
 }
 
+void vram_move_asked_at(const void *frame) {
+    if (!vram_dying_maybe() || !vram_table_enter()) return;
+    vram_dying_left((uintptr_t)frame);
+    vram_table_let_go();
+}
+
 static bool is_at_work(void) {
     if (!vram_table_enter()) return false;
     bool is = mover;

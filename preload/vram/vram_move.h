@@ -35,6 +35,8 @@ bool vram_move_wait(uint32_t milliseconds);
  * contexts to be quiet, and lets no move begin until go_on. `mark`: see vram_dying_begins. */
 void vram_move_hold_off(cuda_handle context, const uintptr_t *mark);
 void vram_move_go_on(const uintptr_t *mark);
+/* The program asks for a move from this frame: calls of the thread that lie below it were left by longjmp. */
+void vram_move_asked_at(const void *frame);
 /* With the lock of the table, while moves are held off: notes that this context has ended, and with it the copy buffers
  * that were made in it. */
 void vram_move_forget_ring(cuda_handle context);
