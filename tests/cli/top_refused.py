@@ -49,3 +49,17 @@ top.see(r"ENDED: it ended without telling|ENDED: it was killed")
 top.see(r"50\.0 MiB ")
 os.kill(top.child.pid, signal.SIGHUP)
 top.finish()
+
+# The ledger's file is cut short while it is mapped: top cannot go on, and gives the terminal back.
+process = start(MEMSTOW, "run", "--quiet", "-o", "cut.mst", "--exec", "--", sys.executable, "-c",
+                "kept = bytearray(50 << 20); print('ready', flush=True); input()", stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, text=True)
+assert process.stdout.readline() == "ready\n"
+top = Driven(MEMSTOW, "top", process.pid)
+top.see(r"50\.0 MiB ")
+os.truncate("cut.mst", 0)
+top.finish(3)
+text = "".join(line.ljust(top.screen.columns) for line in top.screen.text())
+assert "memstow: the ledger shrank while it was read" in text, text
+process.kill()
+process.wait()

@@ -25,6 +25,8 @@ int source_file(struct source *source, int fd);
 /* Maps a file source, as its writer does. Returns 0, or -errno after closing the source. If the file is cut short while
  * it is mapped, this process ends with a message. */
 int source_map(struct source *source);
+/* Called before that message, in a signal handler; NULL: nothing is to be done first. */
+extern void (*source_before_end)(void);
 void source_process(struct source *source, int mem_fd, uint64_t base, uint64_t size);
 /* Maps all of a mapped file again if it has grown. Returns 0 or -errno. */
 int source_refresh(struct source *source);

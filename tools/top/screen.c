@@ -1,8 +1,10 @@
 /* screen.c — see screen.h. */
 #define NCURSES_WIDECHAR 1
 #include "tools/top/screen.h"
+#include "tools/reader/source.h"
 
 #include <curses.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -60,23 +63,61 @@ static void error_hold(void) {
     if (kept >= 0) return;
     fflush(stderr);
     kept = memfd_create("memstow-top", MFD_CLOEXEC);
-    real = kept < 0 ? -1 : dup(STDERR_FILENO);
+    real = kept < 0 ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
     if (real >= 0 && dup2(kept, STDERR_FILENO) >= 0) return;
     if (kept >= 0) close(kept);
     kept = -1;
 }
 
-static void error_release(void) {
+/* Also for a signal handler. */
+static void error_show(void) {
     char bytes[4096];
     if (kept < 0) return;
-    fflush(stderr);
     dup2(real, STDERR_FILENO);
     lseek(kept, 0, SEEK_SET);
     for (ssize_t got; (got = read(kept, bytes, sizeof bytes)) > 0;)
         if (write(STDERR_FILENO, bytes, (size_t)got) != got) break;
+}
+
+static void error_release(void) {
+    if (kept < 0) return;
+    fflush(stderr);
+    error_show();
     close(real);
     close(kept);
     kept = real = -1;
+}
+
+/* --- the end in a signal handler, which may not call ncurses --- */
+
+static struct termios modes;
+static char ending[256];
+static size_t ending_length;
+
+/* Without its delays, "$<5>", which no terminal of today needs. */
+static void ending_add(const char *capability) {
+    const char *text = tigetstr(capability);
+    if (!text || text == (char *)-1) return;
+    for (; *text && ending_length < sizeof ending; text++) {
+        const char *delay_end = strncmp(text, "$<", 2) == 0 ? strchr(text, '>') : NULL;
+        if (delay_end)
+            text = delay_end;
+        else
+            ending[ending_length++] = *text;
+    }
+}
+
+static void ending_prepare(void) {
+    static const char *const capabilities[] = {"rmkx", "sgr0", "cnorm", "rmcup"};
+    ending_length = 0;
+    for (size_t i = 0; i < sizeof capabilities / sizeof *capabilities; i++) ending_add(capabilities[i]);
+}
+
+static void screen_abandon(void) {
+    ssize_t written = write(STDOUT_FILENO, ending, ending_length);
+    (void)written;
+    tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+    error_show();
 }
 
 static int refuse(char *error, size_t size, const char *why) {
@@ -97,6 +138,7 @@ int screen_begin(char *error, size_t size) {
     snprintf(why, sizeof why, "the terminal '%.60s' (TERM) cannot show it", term ? term : "");
     if (!term || !*term || strcmp(term, "dumb") == 0) return refuse(error, size, why);
     screen_locale();
+    tcgetattr(STDIN_FILENO, &modes);
     terminal = newterm(NULL, stdout, stdin);
     if (!terminal) return refuse(error, size, why);
     if (!has_cursor()) {
@@ -113,12 +155,15 @@ int screen_begin(char *error, size_t size) {
     set_escdelay(ESCAPE_MS);
     screen_listen();
     error_hold();
+    ending_prepare();
+    source_before_end = screen_abandon;
     return 0;
 }
 
 void screen_end(void) {
     if (!terminal) return;
     endwin();
+    source_before_end = NULL;
     delscreen(terminal);
     terminal = NULL;
     error_release();
