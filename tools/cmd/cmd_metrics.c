@@ -56,8 +56,9 @@ static int process_add(struct metrics *metrics, pid_t pid) {
 /* Adds all processes. One that ends meanwhile is left out. */
 static int all_add(struct metrics *metrics) {
     struct tracked_list list = {0};
-    int code = EXIT_FINE;
-    if (tracked_collect(&list) < 0) code = EXIT_UNREADABLE;
+    char error[256];
+    int code = tracked_collect(&list, error, sizeof error) < 0 ? EXIT_UNREADABLE : EXIT_FINE;
+    if (code != EXIT_FINE) complain("%s", error);
     for (size_t i = 0; code == EXIT_FINE && i < list.count; i++) {
         pid_t pid = list.items[i].pid;
         if (process_is_over(pid)) continue;

@@ -64,6 +64,7 @@ int cmd_ps(int argc, char **argv) {
     static const struct option options[] = {
         {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     struct tracked_list list = {0};
+    char error[256];
     bool as_json = false;
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
@@ -72,7 +73,8 @@ int cmd_ps(int argc, char **argv) {
         as_json = true;
     }
     if (optind != argc) return complain_usage("ps", "no argument is needed");
-    if (tracked_collect(&list) < 0) {
+    if (tracked_collect(&list, error, sizeof error) < 0) {
+        complain("%s", error);
         free(list.items);
         return EXIT_UNREADABLE;
     }

@@ -1,6 +1,5 @@
 /* tracked.c — see tracked.h. */
 #include "tools/subject/tracked.h"
-#include "tools/base/complain.h"
 #include "tools/base/list.h"
 #include "tools/proc/process.h"
 #include "tools/reader/reader.h"
@@ -23,6 +22,7 @@ static void tracked_fill(struct tracked *tracked, pid_t pid, const struct live *
     tracked->pid = pid;
     memcpy(tracked->name, header->name, sizeof tracked->name);
     snprintf(tracked->path, sizeof tracked->path, "%s", live->path);
+    tracked->start_ns = header->start_ns;
     tracked->elapsed_ns = now_ns > header->start_ns ? now_ns - header->start_ns : 0;
     tracked->live = not_negative(header->host_live) + not_negative(header->mapped_live);
     tracked->peak = header->total_peak > tracked->live ? header->total_peak : tracked->live;
@@ -51,7 +51,7 @@ static int by_pid(const void *left, const void *right) {
     return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-int tracked_collect(struct tracked_list *list) {
+int tracked_collect(struct tracked_list *list, char *error, size_t size) {
     DIR *proc = process_can_be_seen() ? opendir("/proc") : NULL;
     int result = proc ? 0 : -errno;
     for (struct dirent *entry; result == 0 && (entry = readdir(proc));) {
@@ -60,7 +60,8 @@ int tracked_collect(struct tracked_list *list) {
     }
     if (proc) closedir(proc);
     if (result < 0)
-        complain(result == -ENOENT ? "/proc cannot be read: it is not mounted" : "processes cannot be looked at: %s",
+        snprintf(error, size,
+                 result == -ENOENT ? "/proc cannot be read: it is not mounted" : "processes cannot be looked at: %s",
                  strerror(-result));
     if (list->count) qsort(list->items, list->count, sizeof *list->items, by_pid);
     return result < 0 ? -1 : 0;

@@ -11,6 +11,7 @@
 struct tracked {
     pid_t pid;
     char name[32], path[4096]; /* path: of the ledger; "": it is in memory only */
+    uint64_t start_ns;         /* of the ledger, by the monotonic clock: another program has another one */
     uint64_t elapsed_ns, live, peak;
 };
 
@@ -19,8 +20,8 @@ struct tracked_list {
     size_t count, capacity;
 };
 
-/* Returns 0, or -1 after a complaint: /proc cannot be read, or this command lacks descriptors or memory. Begin with
- * zeros. */
-int tracked_collect(struct tracked_list *list);
+/* Returns 0, or -1 with the reason: /proc cannot be read, or this command lacks descriptors or memory. Begin with
+ * zeros; the list may have items in both cases. */
+int tracked_collect(struct tracked_list *list, char *error, size_t error_size);
 
 #endif

@@ -50,7 +50,6 @@ static void paint_processes(struct watch *watch, int width) {
     struct processes *processes = &watch->processes;
     struct face *face = &watch->face;
     char left[400];
-    double since = (double)(processes->look_ns - processes->begin_ns) / 1e9;
     snprintf(left, sizeof left, "memstow top: %zu tracked process%s%s%.150s%s", processes->list.count,
              processes->list.count == 1 ? "" : "es", *face->search ? ", search \"" : "", face->search,
              *face->search ? "\"" : "");
@@ -59,7 +58,8 @@ static void paint_processes(struct watch *watch, int width) {
     for (size_t i = 0; i < face->page; i++) {
         uint32_t row = rows_ranked(&processes->rows, face->first + i);
         if (row == ROWS_NONE || face->first + i >= face->count) break;
-        struct layout_row figures = figures_of(&processes->rows, row, processes->seconds, since);
+        struct layout_row figures =
+            figures_of(&processes->rows, row, processes->seconds, processes_seconds(processes, row));
         struct text_line name = processes_name(processes, processes->rows.keys[row], layout_name_width(false, width));
         figures.name = name.s;
         paint_row(watch, (int)i + HEAD_PROCESSES, face->first + i, &figures, false);

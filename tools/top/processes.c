@@ -14,40 +14,70 @@ static const struct tracked *processes_find(const struct processes *processes, u
     return NULL;
 }
 
+/* The row of the same program at the look before; ROWS_NONE: there is none. A PID may be of another process now. */
+static uint32_t row_before(const struct processes *processes, const struct tracked *tracked) {
+    for (uint32_t row = 0; row < processes->rows.count; row++)
+        if (processes->rows.keys[row] == (uint64_t)tracked->pid)
+            return processes->since[row].start_ns == tracked->start_ns ? row : ROWS_NONE;
+    return ROWS_NONE;
+}
+
 /* What a process had at the first look at it is where its growth begins. */
-static int processes_take(struct processes *processes, const struct tracked *tracked) {
-    struct rows *rows = &processes->rows;
-    size_t before = rows->count;
-    uint32_t row = rows_find(rows, (uint64_t)tracked->pid);
+static int row_add(const struct processes *processes, const struct tracked *tracked, struct rows *rows,
+                   struct process_since *since, uint64_t now) {
+    uint32_t row = rows_find(rows, (uint64_t)tracked->pid), old = row_before(processes, tracked);
+    int64_t live = (int64_t)tracked->live;
     if (row == ROWS_NONE) return -1;
-    rows_set(rows, row, (int64_t)tracked->live, 0);
-    if (rows->count == before) return 0;
-    rows_add_began(rows, row, (int64_t)tracked->live);
-    rows->before[row] = (int64_t)tracked->live;
+    rows_set(rows, row, live, 0);
+    rows_add_began(rows, row, old == ROWS_NONE ? live : processes->rows.began[old]);
+    rows->before[row] = old == ROWS_NONE ? live : processes->rows.live[old];
+    rows->shown[row] = 1; /* also a process with nothing is in the list */
+    since[row] = (struct process_since){tracked->start_ns, old == ROWS_NONE ? now : processes->since[old].seen_ns};
     return 0;
 }
 
-int processes_look(struct processes *processes) {
+int processes_take(struct processes *processes, struct tracked_list list, uint64_t now) {
+    struct rows rows = {0};
+    struct process_since *since = calloc(list.count + 1, sizeof *since);
+    int result = since ? 0 : -1;
+    for (size_t i = 0; i < list.count && result == 0; i++)
+        result = row_add(processes, &list.items[i], &rows, since, now);
+    if (result < 0) {
+        free(list.items);
+        free(since);
+        rows_end(&rows);
+        return -1;
+    }
+    uint64_t before = processes->look_ns;
+    processes_end(processes);
+    *processes = (struct processes){.list = list,
+                                    .rows = rows,
+                                    .since = since,
+                                    .look_ns = now,
+                                    .seconds = before ? (double)(now - before) / 1e9 : 0};
+    return 0;
+}
+
+int processes_look(struct processes *processes, char *error, size_t size) {
     struct tracked_list list = {0};
-    uint64_t now = duration_now();
-    if (tracked_collect(&list) < 0) return -1;
-    free(processes->list.items);
-    processes->list = list;
-    if (!processes->begin_ns) processes->begin_ns = now;
-    processes->seconds = processes->look_ns ? (double)(now - processes->look_ns) / 1e9 : 0;
-    processes->look_ns = now;
-    rows_look(&processes->rows);
-    int result = 0;
-    for (size_t i = 0; i < list.count && result == 0; i++) result = processes_take(processes, &list.items[i]);
-    for (size_t i = 0; i < processes->rows.count; i++) /* also a process with nothing is in the list */
-        processes->rows.shown[i] = processes_find(processes, processes->rows.keys[i]) != NULL;
-    return result;
+    if (tracked_collect(&list, error, size) < 0) {
+        free(list.items);
+        return -1;
+    }
+    if (processes_take(processes, list, duration_now()) == 0) return 0;
+    snprintf(error, size, "not enough memory");
+    return -1;
 }
 
 void processes_end(struct processes *processes) {
     free(processes->list.items);
+    free(processes->since);
     rows_end(&processes->rows);
     *processes = (struct processes){0};
+}
+
+double processes_seconds(const struct processes *processes, uint32_t row) {
+    return (double)(processes->look_ns - processes->since[row].seen_ns) / 1e9;
 }
 
 struct text_line processes_name(const struct processes *processes, uint64_t pid, int width) {

@@ -7,15 +7,24 @@
 #include "tools/subject/tracked.h"
 #include "tools/top/rows.h"
 
+struct process_since {
+    uint64_t start_ns, seen_ns; /* when the program began, and when top saw it first */
+};
+
 struct processes {
     struct tracked_list list;
-    struct rows rows; /* by pid */
-    uint64_t look_ns, begin_ns;
+    struct rows rows;            /* by pid, of the last look */
+    struct process_since *since; /* by row */
+    uint64_t look_ns;
     double seconds; /* between the last two looks */
 };
 
-/* Returns 0, or -1 with errno. Begin with zeros. */
-int processes_look(struct processes *processes);
+/* Returns 0, or -1 with the reason. Begin with zeros. */
+int processes_look(struct processes *processes, char *error, size_t error_size);
+/* The same for a list that it takes over. Returns 0, or -1: no memory. */
+int processes_take(struct processes *processes, struct tracked_list list, uint64_t now);
+/* How long the process of a row has been looked at. */
+double processes_seconds(const struct processes *processes, uint32_t row);
 void processes_end(struct processes *processes);
 /* "4711 python3  train.mst"; "" if the process is gone. */
 struct text_line processes_name(const struct processes *processes, uint64_t pid, int width);

@@ -59,8 +59,7 @@ int watch_begin(struct watch *watch, pid_t pid, char *error, size_t size) {
     memset(watch, 0, sizeof *watch);
     watch->face.one = pid != 0;
     if (pid) return watch_open(watch, pid, error, size);
-    if (processes_look(&watch->processes) == 0) return 0;
-    snprintf(error, size, "/proc cannot be read: %s", strerror(errno));
+    if (processes_look(&watch->processes, error, size) == 0) return 0;
     return -1;
 }
 
@@ -92,10 +91,11 @@ static void look_at_process(struct watch *watch) {
 }
 
 void watch_look(struct watch *watch) {
+    char error[300];
     if (watch->watching)
         look_at_process(watch);
-    else if (processes_look(&watch->processes) < 0)
-        say(watch, "/proc cannot be read");
+    else if (processes_look(&watch->processes, error, sizeof error) < 0)
+        say(watch, error);
     else
         processes_search(&watch->processes, watch->face.search);
     watch_sort(watch);
