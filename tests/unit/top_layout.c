@@ -9,7 +9,7 @@ static const char *const names[] = {"x", "", "a name with \x1b[31m control and \
                                     "/a/very/long/path/that/goes/on/and/on/and/on/and/on/and/on/and/on/libx.so.1.2.3"};
 
 Test(top_layout, lines_fit_and_have_no_control_characters) {
-    static const int64_t figures[] = {0, -1, 1023, -5000, INT64_C(1) << 40, INT64_MAX, INT64_MIN + 1};
+    static const int64_t figures[] = {0, -1, 1023, -5000, INT64_C(1) << 40, INT64_MAX, INT64_MIN};
     for (int width = LAYOUT_COLUMNS_LEAST; width < 200; width += 7)
         for (size_t f = 0; f < sizeof figures / sizeof *figures; f++)
             for (size_t n = 0; n < sizeof names / sizeof *names; n++)
@@ -71,4 +71,11 @@ Test(top_layout, a_long_curve_is_bounded_and_keeps_its_peak) {
     for (size_t i = 0; i < curve.count; i++) most = curve.points[i] > most ? curve.points[i] : most;
     cr_expect_eq(most, 1000);
     cr_expect_eq(curve_looks(&curve, CURVE_POINTS), 100000);
+}
+
+Test(top_layout, a_rate_of_impossible_figures) {
+    cr_expect_eq(layout_per_second(100, 2), 50);
+    cr_expect_eq(layout_per_second(100, 0), 0);
+    cr_expect_eq(layout_per_second(INT64_MAX, 0.1), INT64_MAX);
+    cr_expect_eq(layout_per_second(INT64_MIN, 0.1), INT64_MIN);
 }

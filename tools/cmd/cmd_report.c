@@ -100,7 +100,7 @@ static int cmd_report_help(void) {
 
 /* Marks the nodes that match. Frames that the report leaves out of its stacks do not match either. */
 static uint8_t *nodes_match(const struct report *report, const char *text) {
-    uint8_t *marks = symbols_match(report->symbols, text);
+    uint8_t *marks = symbols_match(report->symbols, text, false);
     for (size_t i = 0; marks && i < report->image->frame_count; i++)
         if (innermost_is_import(report->image, (uint32_t)i)) marks[i] = 0;
     return marks;

@@ -42,7 +42,7 @@ int cmd_top(int argc, char **argv) {
         if (option == 'h') return cmd_top_help();
         return complain_option("top", option, argv);
     }
-    if (argc - optind > 1) return complain_usage("top", "at most one PID is needed");
+    if (argc - optind > 1) return complain_usage("top", "only one PID can be watched");
     if (optind < argc && !(pid = process_parse(argv[optind])))
         return complain_usage("top", "%s is not a PID", TEXT_SAFE(argv[optind]));
     return cmd_top_run(pid);

@@ -280,16 +280,21 @@ size_t symbols_without_lines(const struct symbols *symbols, const char **names, 
     return count;
 }
 
-static bool symbol_has(const struct symbol *symbol, const char *text) {
-    return (symbol->function && strstr(symbol->function, text)) || (symbol->file && strstr(symbol->file, text));
+static bool name_has(const char *name, const char *text, bool any_case) {
+    return name && (any_case ? strcasestr(name, text) : strstr(name, text));
 }
 
-uint8_t *symbols_match(struct symbols *symbols, const char *text) {
+static bool symbol_has(const struct symbol *symbol, const char *text, bool any_case) {
+    return name_has(symbol->function, text, any_case) || name_has(symbol->file, text, any_case);
+}
+
+uint8_t *symbols_match(struct symbols *symbols, const char *text, bool any_case) {
     uint8_t *marks = calloc(symbols->image->frame_count + 1, 1);
     for (size_t i = 0; marks && i < symbols->image->frame_count; i++) {
         const struct named_frame *named = symbols_frame(symbols, (uint32_t)i);
-        if (named->module && strstr(named->module, text)) marks[i] = 1;
-        for (uint32_t k = 0; k < named->count && !marks[i]; k++) marks[i] = symbol_has(&named->symbols[k], text);
+        marks[i] = name_has(named->module, text, any_case);
+        for (uint32_t k = 0; k < named->count && !marks[i]; k++)
+            marks[i] = symbol_has(&named->symbols[k], text, any_case);
     }
     return marks;
 }

@@ -46,9 +46,9 @@ struct symbol_line symbols_alike(struct symbols *symbols, struct symbol_line lin
  * total number. */
 size_t symbols_without_lines(const struct symbols *symbols, const char **names, size_t most);
 
-/* For each frame id: whether its module, or a function or file in it, contains the text. Looks up all frames. NULL: no
- * memory. */
-uint8_t *symbols_match(struct symbols *symbols, const char *text);
+/* For each frame id: whether its module, or a function or file in it, contains the text. any_case: capital and small
+ * letters are the same. Looks up all frames. NULL: no memory. */
+uint8_t *symbols_match(struct symbols *symbols, const char *text, bool any_case);
 
 /* The last name of a path. For a name that every package has, such as torch/__init__.py, the last two. */
 const char *symbols_short_path(const char *path);

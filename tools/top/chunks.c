@@ -42,6 +42,8 @@ static int chunk_head(struct sampling *sampling, struct sampling_chunk *chunk) {
     uint32_t head[2]; /* thread and index */
     if (source_read(&sampling->source, chunk->at.offset, head, sizeof head) < 0)
         return reader_truncated(&sampling->reader, chunk->at.offset);
+    if (head[1] > UINT32_MAX / SNAP_CHUNK_SITES)
+        return reader_damaged(&sampling->reader, chunk->at.offset, "counters of an impossible site");
     if (head[1] > sampling_records(sampling, SNAP_SITE) / SNAP_CHUNK_SITES) return 0;
     chunk->at.thread = head[0];
     chunk->at.index = head[1];

@@ -73,9 +73,9 @@ static int tags_match(struct grouping *grouping, const struct image *image, bool
     return 0;
 }
 
-/* Modules are few, and a new one is rare. */
-static int modules_match(struct grouping *grouping, const struct image *image) {
-    if (grouping->module_count == image->module_count + 1) return 0;
+/* Modules are few, and a new one is rare. anew: they may be those of another program. */
+static int modules_match(struct grouping *grouping, const struct image *image, bool anew) {
+    if (!anew && grouping->module_count == image->module_count + 1) return 0;
     uint32_t *first = malloc((image->module_count + 1) * sizeof *first);
     if (!first) return -1;
     first[0] = 0;
@@ -116,28 +116,34 @@ static uint64_t key_of(const struct grouping *grouping, enum view view, const st
     }
 }
 
-/* Whether the focus keeps the row. */
-static bool focus_keeps(const struct grouping *grouping, const struct image *image, uint64_t key) {
+/* Whether the focus keeps the sites of a tag and a site's word. */
+static bool focus_keeps(const struct grouping *grouping, const struct image *image, uint32_t tag,
+                        struct snap_site site) {
     const struct focus *focus = &grouping->focus;
     if (!focus->on || grouping->view != BY_SITE) return true;
-    if (focus->view != BY_MODULE)
-        return key_of(grouping, focus->view, image, grouping_tag(key), (struct snap_site){0}) == focus->key;
-    return false;
+    return key_of(grouping, focus->view, image, tag, site) == focus->key;
+}
+
+/* The row of a tag and a site's word; it is made if there is none. ROWS_NONE: no memory. */
+static uint32_t row_find(struct grouping *grouping, const struct image *image, uint32_t tag, struct snap_site site) {
+    size_t before = grouping->rows.count;
+    uint32_t row = rows_find(&grouping->rows, key_of(grouping, grouping->view, image, tag, site));
+    if (grouping->rows.count > before) grouping->rows.kept[row] = focus_keeps(grouping, image, tag, site);
+    return row;
+}
+
+/* The word of a site; 0: it is not known. */
+static struct snap_site site_at(const struct sampling *sampling, uint32_t id) {
+    uint64_t word = id < sampling->site_count ? sampling->sites[id].word : 0;
+    return (struct snap_site){word == SNAP_SITE_FREE ? 0 : word};
 }
 
 /* The row of a site; it is made if there is none. ROWS_NONE: no memory. */
 static uint32_t row_of(struct grouping *grouping, const struct sampling *sampling, uint32_t id) {
     if (grouping->row_of[id]) return grouping->row_of[id] - 1;
-    struct snap_site site = {sampling->sites[id].word};
-    if (site.word == SNAP_SITE_FREE) site.word = 0;
-    uint64_t key = key_of(grouping, grouping->view, &sampling->image, snap_site_tag(site), site);
-    size_t before = grouping->rows.count;
-    uint32_t row = rows_find(&grouping->rows, key);
-    if (row == ROWS_NONE) return row;
-    if (grouping->rows.count > before) grouping->rows.kept[row] = focus_keeps(grouping, &sampling->image, key);
-    if (grouping->focus.on && grouping->focus.view == BY_MODULE && grouping->view == BY_SITE)
-        grouping->rows.kept[row] = module_first(grouping, snap_site_module(site)) == grouping->focus.key;
-    if (id < sampling->site_count) grouping->row_of[id] = row + 1; /* the words of later ones are not known yet */
+    struct snap_site site = site_at(sampling, id);
+    uint32_t row = row_find(grouping, &sampling->image, snap_site_tag(site), site);
+    if (row != ROWS_NONE && id < sampling->site_count) grouping->row_of[id] = row + 1; /* later ones: not known yet */
     return row;
 }
 
@@ -188,9 +194,12 @@ static int add_devices(struct grouping *grouping, const struct sampling *samplin
         const struct snap_cuda_site *cuda = &sampling->cuda_sites[i];
         int64_t live = (int64_t)(cuda->counter.alloc_bytes - cuda->counter.free_bytes);
         if (!snap_cuda_on_device(cuda->kind) || live <= 0) continue;
-        struct snap_site site = {cuda->site < sampling->site_count ? sampling->sites[cuda->site].word : 0};
-        uint32_t row = rows_find(&grouping->rows, key_of(grouping, grouping->view, &sampling->image, cuda->tag, site));
-        if (row != ROWS_NONE) device[row] += live;
+        uint32_t row = row_find(grouping, &sampling->image, cuda->tag, site_at(sampling, cuda->site));
+        if (row == ROWS_NONE) {
+            free(device);
+            return -1;
+        }
+        device[row] += live;
     }
     for (uint32_t row = 0; row < grouping->rows.count; row++) rows_set_device(&grouping->rows, row, device[row]);
     free(device);
@@ -241,7 +250,8 @@ static int add_anew(struct grouping *grouping, const struct sampling *sampling) 
 int grouping_take(struct grouping *grouping, const struct sampling *sampling) {
     bool changed;
     if (sampling->stale) return 0;
-    if (tags_match(grouping, &sampling->image, &changed) < 0 || modules_match(grouping, &sampling->image) < 0)
+    if (tags_match(grouping, &sampling->image, &changed) < 0 ||
+        modules_match(grouping, &sampling->image, sampling->anew) < 0)
         return -1;
     if (changed || sampling->anew) return add_anew(grouping, sampling);
     rows_look(&grouping->rows);
@@ -253,7 +263,8 @@ int grouping_take(struct grouping *grouping, const struct sampling *sampling) {
 int grouping_turn(struct grouping *grouping, const struct sampling *sampling, enum view view) {
     bool changed;
     grouping->view = view;
-    if (tags_match(grouping, &sampling->image, &changed) < 0 || modules_match(grouping, &sampling->image) < 0)
+    if (tags_match(grouping, &sampling->image, &changed) < 0 ||
+        modules_match(grouping, &sampling->image, sampling->anew) < 0)
         return -1;
     return add_anew(grouping, sampling);
 }

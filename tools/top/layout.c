@@ -15,8 +15,10 @@ static int figures_width(bool devices, int width) {
 
 int layout_name_width(bool devices, int width) { return width - figures_width(devices, width); }
 
+/* Figures of a damaged ledger may be of any size. */
 int64_t layout_per_second(int64_t bytes, double seconds) {
-    return seconds > 0 ? (int64_t)((double)bytes / seconds) : 0;
+    double rate = seconds > 0 ? (double)bytes / seconds : 0;
+    return rate >= 0x1p63 ? INT64_MAX : rate <= -0x1p63 ? INT64_MIN : (int64_t)rate;
 }
 
 struct text layout_rate(int64_t bytes) {
@@ -34,7 +36,7 @@ static struct text size_of(int64_t bytes) {
 struct text_line layout_row(const struct layout_row *row, bool devices, int width) {
     struct text_line line;
     char device[32] = "", more[64] = "";
-    struct text blocks = text_count((uint64_t)(row->blocks < 0 ? -row->blocks : row->blocks));
+    struct text blocks = text_count(row->blocks < 0 ? -(uint64_t)row->blocks : (uint64_t)row->blocks);
     if (devices) snprintf(device, sizeof device, "%*s", SIZE, row->device ? size_of(row->device).s : "");
     if (!is_narrow(width))
         snprintf(more, sizeof more, "%*s%*s%s", RATE, layout_rate(row->mean).s,

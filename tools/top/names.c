@@ -157,7 +157,7 @@ size_t names_stack(struct names *names, uint64_t key, struct text_line *lines, s
 
 uint8_t *names_match(struct names *names, const char *text) {
     struct symbols *symbols = names_symbols(names);
-    return symbols ? symbols_match(symbols, text) : NULL;
+    return symbols ? symbols_match(symbols, text, true) : NULL;
 }
 
 struct text_line names_row(struct names *names, enum view view, uint64_t key, int width) {

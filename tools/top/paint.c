@@ -79,7 +79,11 @@ static void state_of(const struct watch *watch, char *to, size_t size) {
     else if (sampling->state == SAMPLING_REPLACED)
         snprintf(to, size, "ENDED: it became a program that is not tracked");
     else
-        snprintf(to, size, "%s", watch->face.frozen ? "FROZEN" : sampling->stale ? "stacks are being folded" : "");
+        snprintf(to, size, "%s",
+                 watch->face.frozen     ? "FROZEN"
+                 : sampling->exec_waits ? "it becomes another program"
+                 : sampling->stale      ? "stacks are being folded"
+                                        : "");
 }
 
 static void paint_title(struct watch *watch, int width) {

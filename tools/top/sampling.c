@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SCAN_TRIES = 4 };
+enum { SCAN_TRIES = 4, EXEC_LOOKS = 5 };
 
 /* --- opening --- */
 
@@ -70,19 +70,41 @@ int sampling_begin(struct sampling *sampling, pid_t pid, char *error, size_t siz
 
 /* --- the sections --- */
 
+/* The memory of a process is opened again; a file is mapped again. */
+static int source_grow(struct sampling *sampling) {
+    struct sampling next = {.pid = sampling->pid, .source.fd = -1};
+    struct snap_header header;
+    char error[256];
+    if (sampling->source.kind != SOURCE_PROCESS) return source_refresh(&sampling->source);
+    if (sampling_open(&next, error, sizeof error) < 0) return -1;
+    if (reader_header(&header, &next.source, error, sizeof error) < 0 ||
+        (sampling->looks && header.start_ns != sampling->image.header.start_ns)) {
+        source_close(&next.source);
+        return -1;
+    }
+    source_close(&sampling->source);
+    sampling->source = next.source;
+    return 0;
+}
+
 /* Reads the header and the list of sections anew: the file grows, and the records in use grow. */
 static int sampling_scan(struct sampling *sampling) {
     struct reader *reader = &sampling->reader;
-    struct snap_header *header = &sampling->image.header;
+    struct snap_header header;
     uint64_t size = 0;
     if (source_read(&sampling->source, offsetof(struct snap_header, size), &size, sizeof size) == 0 &&
-        size > sampling->source.size && source_refresh(&sampling->source) < 0)
+        size > sampling->source.size && source_grow(sampling) < 0)
         return reader_damaged(reader, 0, "it could not be mapped again");
-    if (reader_header(header, &sampling->source, sampling->image.error, sizeof sampling->image.error) < 0) return -1;
+    if (reader_header(&header, &sampling->source, sampling->image.error, sizeof sampling->image.error) < 0) return -1;
+    sampling->image.header = header;
     reader->section_count = 0;
     reader->wide.count = 0;
     reader->wide.missing = false;
-    return reader_scan(reader) < 0 || counters_find_wide(reader) < 0 ? -1 : 0;
+    if (reader_scan(reader) < 0 || counters_find_wide(reader) < 0) return -1;
+    uint64_t sites = sampling_records(sampling, SNAP_SITE);
+    if (sites > UINT32_MAX || sites > sampling->source.size / sizeof(struct snap_site))
+        return reader_damaged(reader, 0, "more sites than there is room for");
+    return 0;
 }
 
 uint64_t sampling_records(const struct sampling *sampling, uint32_t type) {
@@ -95,45 +117,48 @@ uint64_t sampling_records(const struct sampling *sampling, uint32_t type) {
     return count;
 }
 
-#define TABLE(sampling, type, field, count)                                                                            \
-    (free((sampling)->image.field), (sampling)->image.field = NULL,                                                    \
-     reader_table(&(sampling)->reader, (type), sizeof *(sampling)->image.field, (void **)&(sampling)->image.field,     \
-                  &(sampling)->image.count))
+#define TABLE_DROP(table, count) (free(table), (table) = NULL, (count) = 0)
+
+/* A table that cannot be read has no records. */
+#define TABLE(sampling, type, table, count)                                                                            \
+    (TABLE_DROP(table, count),                                                                                         \
+     reader_table(&(sampling)->reader, (type), sizeof *(table), (void **)&(table), &(count)) == 0                      \
+         ? 0                                                                                                           \
+         : (TABLE_DROP(table, count), -1))
 
 /* Tables that are read at each look, because fields of theirs change. */
 static int load_owners(struct sampling *sampling) {
-    if (TABLE(sampling, SNAP_OWNER, owners, owner_count) < 0 || TABLE(sampling, SNAP_TAG, tags, tag_count) < 0 ||
-        TABLE(sampling, SNAP_THREAD, threads, thread_count) < 0)
+    struct image *image = &sampling->image;
+    if (TABLE(sampling, SNAP_OWNER, image->owners, image->owner_count) < 0 ||
+        TABLE(sampling, SNAP_TAG, image->tags, image->tag_count) < 0 ||
+        TABLE(sampling, SNAP_THREAD, image->threads, image->thread_count) < 0)
         return -1;
-    image_sort_owners(&sampling->image);
-    image_adopt(&sampling->image);
-    for (size_t i = 0; i < sampling->image.thread_count; i++)
-        sampling->image.threads[i].name[sizeof sampling->image.threads[i].name - 1] = 0;
+    image_sort_owners(image);
+    image_adopt(image);
+    for (size_t i = 0; i < image->thread_count; i++) image->threads[i].name[sizeof image->threads[i].name - 1] = 0;
     return 0;
 }
 
 static int load_strings(struct sampling *sampling) {
-    size_t count;
-    if (sampling_records(sampling, SNAP_STRINGS) == sampling->image.strings_size && sampling->image.strings) return 0;
-    free(sampling->image.strings);
-    sampling->image.strings = NULL;
-    if (reader_table(&sampling->reader, SNAP_STRINGS, 1, (void **)&sampling->image.strings, &count) < 0) return -1;
-    sampling->image.strings_size = count;
-    return 0;
+    struct image *image = &sampling->image;
+    if (sampling_records(sampling, SNAP_STRINGS) == image->strings_size && image->strings) return 0;
+    return TABLE(sampling, SNAP_STRINGS, image->strings, image->strings_size);
 }
 
 static int load_modules(struct sampling *sampling) {
-    if (sampling_records(sampling, SNAP_MODULE) == sampling->image.module_count && sampling->image.modules) return 0;
-    return TABLE(sampling, SNAP_MODULE, modules, module_count);
+    struct image *image = &sampling->image;
+    if (sampling_records(sampling, SNAP_MODULE) == image->module_count && image->modules) return 0;
+    return TABLE(sampling, SNAP_MODULE, image->modules, image->module_count);
 }
 
 int sampling_load_names(struct sampling *sampling) {
-    if (sampling->state != SAMPLING_RUNS && sampling->image.frames) return 0;
-    if ((sampling_records(sampling, SNAP_FRAME) != sampling->image.frame_count || !sampling->image.frames) &&
-        TABLE(sampling, SNAP_FRAME, frames, frame_count) < 0)
+    struct image *image = &sampling->image;
+    if (sampling->state != SAMPLING_RUNS && image->frames) return 0;
+    if ((sampling_records(sampling, SNAP_FRAME) != image->frame_count || !image->frames) &&
+        TABLE(sampling, SNAP_FRAME, image->frames, image->frame_count) < 0)
         return -1;
-    if ((sampling_records(sampling, SNAP_CODE) != sampling->image.code_count || !sampling->image.codes) &&
-        TABLE(sampling, SNAP_CODE, codes, code_count) < 0)
+    if ((sampling_records(sampling, SNAP_CODE) != image->code_count || !image->codes) &&
+        TABLE(sampling, SNAP_CODE, image->codes, image->code_count) < 0)
         return -1;
     return 0;
 }
@@ -162,10 +187,34 @@ static int words_read(struct sampling *sampling, const struct section *section, 
     return 0;
 }
 
-/* Reads the words of new sites. A word of a known site changes only with a fold, after which all are new. */
+static int word_read(struct sampling *sampling, uint32_t id) {
+    for (size_t i = 0; i < sampling->reader.section_count; i++) {
+        const struct section *section = &sampling->reader.sections[i];
+        if (section->head.type != SNAP_SITE || id < section->head.first ||
+            id - section->head.first >= section->head.count)
+            continue;
+        uint64_t offset = section->data + (id - section->head.first) * section->head.record_size;
+        if (source_read(&sampling->source, offset, &sampling->sites[id].word, sizeof(uint64_t)) < 0)
+            return reader_truncated(&sampling->reader, offset);
+    }
+    return 0;
+}
+
+static bool has_stack(uint64_t word) { return word && word != SNAP_SITE_FREE; }
+
+/* A thread takes an id, new or freed, writes the word, and counts. A look after the first step has read a word that
+ * says nothing; a look at the counts reads it again. */
+static int words_renew(struct sampling *sampling) {
+    for (size_t i = 0; i < sampling->change_count; i++) {
+        uint32_t id = sampling->changes[i].site;
+        if (!has_stack(sampling->sites[id].word) && word_read(sampling, id) < 0) return -1;
+    }
+    return 0;
+}
+
+/* Reads the words of new sites. A word of a known site changes with a fold, after which all are new; or it had none. */
 static int sites_load(struct sampling *sampling) {
     uint64_t count = sampling_records(sampling, SNAP_SITE), from = sampling->site_count;
-    if (count > UINT32_MAX) return reader_damaged(&sampling->reader, 0, "too many sites");
     if (sites_make_room(sampling, (size_t)count) < 0) return -1;
     for (size_t i = 0; i < sampling->reader.section_count; i++) {
         const struct section *section = &sampling->reader.sections[i];
@@ -174,7 +223,7 @@ static int sites_load(struct sampling *sampling) {
             return -1;
     }
     sampling->site_count = (size_t)count > from ? (size_t)count : (size_t)from;
-    return 0;
+    return words_renew(sampling);
 }
 
 static uint64_t above(uint64_t allocated, uint64_t freed) { return allocated > freed ? allocated - freed : 0; }
@@ -231,16 +280,13 @@ static uint64_t resident_of(pid_t pid) {
 static int load_devices(struct sampling *sampling) {
     struct snap_cuda *head = NULL;
     size_t count = 0;
-    sampling->cuda_site_count = 0;
-    free(sampling->cuda_sites);
-    sampling->cuda_sites = NULL;
+    TABLE_DROP(sampling->cuda_sites, sampling->cuda_site_count);
     sampling->totals.uses_devices = sampling_records(sampling, SNAP_CUDA) > 0;
     if (!sampling->totals.uses_devices) return 0;
-    if (reader_table(&sampling->reader, SNAP_CUDA, sizeof *head, (void **)&head, &count) < 0) return -1;
+    if (TABLE(sampling, SNAP_CUDA, head, count) < 0) return -1;
     sampling->totals.devices = count && head->live > 0 ? (uint64_t)head->live : 0;
     free(head);
-    return reader_table(&sampling->reader, SNAP_CUDA_SITE, sizeof *sampling->cuda_sites, (void **)&sampling->cuda_sites,
-                        &sampling->cuda_site_count);
+    return TABLE(sampling, SNAP_CUDA_SITE, sampling->cuda_sites, sampling->cuda_site_count);
 }
 
 static void load_totals(struct sampling *sampling) {
@@ -283,12 +329,12 @@ static void began_keep(struct sampling *sampling, const uint64_t *words, size_t 
 
 /* A wide counter may lie in a section that was made after the list of sections was read. Then all is read again. */
 static int read_counters(struct sampling *sampling) {
-    for (int tries = 0; tries < SCAN_TRIES; tries++) {
+    for (int tries = 1;; tries++) {
         if (sampling_scan(sampling) < 0 || chunks_look(sampling) < 0) return -1;
         if (!sampling->reader.wide.missing) return 0;
+        if (tries == SCAN_TRIES) return sampling_distrust(sampling), 0;
         chunks_clear(sampling);
     }
-    return 0;
 }
 
 static int read_all(struct sampling *sampling) {
@@ -303,12 +349,13 @@ static int read_all(struct sampling *sampling) {
 
 static int read_anew(struct sampling *sampling) {
     size_t count = sampling->site_room;
+    if (sampling_scan(sampling) < 0) return -1; /* before the last figures are forgotten */
     uint64_t *words = malloc((count + 1) * sizeof *words);
     if (!words) return reader_memory(&sampling->reader);
     for (size_t i = 0; i < count; i++) words[i] = sampling->sites[i].word;
     begin_anew(sampling);
     int result = read_all(sampling);
-    if (result == 0 && sampling->looks) began_keep(sampling, words, count);
+    if (sampling->looks) began_keep(sampling, words, count);
     free(words);
     return result;
 }
@@ -328,21 +375,21 @@ static void tell_end(struct sampling *sampling, const struct snap_header *header
                  header->state == SNAP_ABRUPT_EXIT ? " by _exit" : "");
 }
 
-/* The mapping of a ledger outlives its process, so its last figures can be read. */
-static void look_at_end(struct sampling *sampling) {
-    struct snap_header header = sampling->image.header;
-    source_read(&sampling->source, 0, &header, sizeof header);
-    if (sampling->looks && !is_there(sampling, &header))
-        tell_end(sampling, &header);
-    else if (header.state == SNAP_EXECED)
-        sampling->state = SAMPLING_REPLACED;
+bool sampling_is_next(const struct snap_header *old, const struct snap_header *next) {
+    return next->start_ns != old->start_ns && next->state != SNAP_EXECED;
 }
 
-/* The process went on as another program: if that is tracked, it is watched from now on. False: it is not. */
+/* The process went on as another program: if that is tracked, it is watched from now on. False: not, or not yet. */
 static bool follow_exec(struct sampling *sampling) {
     struct sampling next = {.pid = sampling->pid, .source.fd = -1};
+    struct snap_header header;
     char error[256];
     if (sampling_open(&next, error, sizeof error) < 0) return false;
+    if (reader_header(&header, &next.source, error, sizeof error) < 0 ||
+        !sampling_is_next(&sampling->image.header, &header)) {
+        source_close(&next.source);
+        return false;
+    }
     struct source source = next.source;
     sampling_forget(sampling);
     memcpy(sampling->path, next.path, sizeof sampling->path);
@@ -353,15 +400,41 @@ static bool follow_exec(struct sampling *sampling) {
     return true;
 }
 
+/* The ledger says so shortly before execve, which may fail, and the next program has its own shortly afterwards. So the
+ * next looks try again. */
+static void wait_for_exec(struct sampling *sampling) {
+    if (follow_exec(sampling))
+        sampling->exec_waits = 0;
+    else if (++sampling->exec_waits == EXEC_LOOKS)
+        sampling->state = SAMPLING_REPLACED;
+}
+
+/* The mapping of a ledger outlives its process, so its last figures can be read. Where only the process's memory has
+ * the ledger, it goes with execve. */
+static void look_at_end(struct sampling *sampling) {
+    struct snap_header header = sampling->image.header;
+    bool gone = source_read(&sampling->source, 0, &header, sizeof header) < 0;
+    if (sampling->looks && !is_there(sampling, &header))
+        tell_end(sampling, &header);
+    else if (sampling->looks && (gone || header.state == SNAP_EXECED))
+        wait_for_exec(sampling);
+    else
+        sampling->exec_waits = 0;
+}
+
+/* Folds are compared with even numbers only. */
+void sampling_distrust(struct sampling *sampling) { sampling->fold_sequence |= 1; }
+
 static int look_once(struct sampling *sampling) {
     uint32_t fold = fold_of(sampling);
     sampling->change_count = 0;
     sampling->anew = sampling->stale = false;
     if (fold & 1) return sampling->stale = true, 0;
     bool again = !sampling->looks || fold != sampling->fold_sequence;
-    if ((again ? read_anew(sampling) : read_all(sampling)) < 0) return -1;
-    sampling->fold_sequence = fold_of(sampling) == fold ? fold : fold - 1; /* a fold meanwhile: the next look is anew */
-    return 0;
+    sampling->fold_sequence = fold;
+    int result = again ? read_anew(sampling) : read_all(sampling);
+    if (result < 0 || fold_of(sampling) != fold) sampling_distrust(sampling); /* or a fold meanwhile */
+    return result;
 }
 
 static void time_note(struct sampling *sampling) {
@@ -403,9 +476,9 @@ static void began_note(struct sampling *sampling) {
 int sampling_look(struct sampling *sampling, char *error, size_t size) {
     if (sampling->state != SAMPLING_RUNS) return 0;
     look_at_end(sampling);
-    if (sampling->state == SAMPLING_REPLACED && follow_exec(sampling)) sampling->state = SAMPLING_RUNS;
     if (look_once(sampling) < 0) {
-        if (sampling->state != SAMPLING_RUNS) return 0; /* what was in its memory only is gone: the last figures stay */
+        /* what was in its memory only is gone: the last figures stay */
+        if (sampling->state != SAMPLING_RUNS || sampling->exec_waits) return sampling->stale = true, 0;
         snprintf(error, size, "process %d: %s", (int)sampling->pid, sampling->image.error);
         return -1;
     }

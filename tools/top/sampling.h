@@ -56,8 +56,9 @@ struct sampling {
     struct image image; /* header, and tables for names; stacks are read one by one */
     struct reader reader;
     uint64_t looks, look_ns, begin_ns;
-    double seconds; /* between the last two looks */
-    uint32_t execs; /* how often the process became another tracked program */
+    double seconds;      /* between the last two looks */
+    uint32_t execs;      /* how often the process became another tracked program */
+    uint32_t exec_waits; /* looks in a row that met an execve, and no ledger of the next program yet */
 
     struct sampling_chunk *chunks; /* in the order of the file */
     size_t chunk_count, chunk_room;
@@ -82,7 +83,7 @@ struct sampling {
 
     uint32_t fold_sequence;
     bool anew;  /* the last look read everything anew: changes are not kept, and all rows must be added up again */
-    bool stale; /* the last look met stacks that were being folded, and changed nothing */
+    bool stale; /* the last look met stacks that were being folded, or a program that is gone: it changed nothing */
     struct sampling_totals totals, began;
 };
 
@@ -93,6 +94,10 @@ void sampling_end(struct sampling *sampling);
 /* Takes a look. Returns 0, or -1 with the reason: the file is damaged, or there is no memory. A process that has ended
  * is no fault. */
 int sampling_look(struct sampling *sampling, char *error, size_t error_size);
+/* The next look reads everything anew: the changes of the last one were not taken. */
+void sampling_distrust(struct sampling *sampling);
+/* Whether a ledger is that of the program that came after another one in the same process. */
+bool sampling_is_next(const struct snap_header *old, const struct snap_header *next);
 
 /* How many records all sections of a type have. */
 uint64_t sampling_records(const struct sampling *sampling, uint32_t type);

@@ -6,16 +6,21 @@
 #include <string.h>
 
 enum { NOT_KNOWN, WITHOUT, WITH };
-enum { NAME_WIDTH = 300, ROUTE_MOST = 1 << 16 };
+enum { NAME_WIDTH = 300, ROUTE_MOST = 1 << 16, FEW_ROWS = 256 };
 
-static void search_forget(struct search *search) {
-    free(search->frames);
+static void stacks_forget(struct search *search) {
     free(search->words);
     free(search->places);
-    search->frames = NULL;
     search->words = NULL;
     search->places = NULL;
-    search->frame_count = search->word_count = 0;
+    search->word_count = 0;
+}
+
+static void search_forget(struct search *search) {
+    stacks_forget(search);
+    free(search->frames);
+    search->frames = NULL;
+    search->frame_count = 0;
 }
 
 void search_begin(struct search *search, const char *text) {
@@ -32,23 +37,34 @@ void search_end(struct search *search) {
 
 /* --- stacks --- */
 
-static int stacks_load(struct search *search, struct names *names) {
-    struct sampling *sampling = names->sampling;
-    size_t words = (size_t)sampling_records(sampling, SNAP_RUN);
-    if (search->frames && search->word_count == words && search->frame_count == sampling->image.frame_count) return 0;
-    search_forget(search);
+static int frames_load(struct search *search, struct names *names) {
+    const struct image *image = &names->sampling->image;
+    if (sampling_load_names(names->sampling) < 0) return -1;
+    if (search->frames && search->frame_count == image->frame_count) return 0;
+    free(search->frames);
     search->frames = names_match(names, search->text);
-    search->frame_count = sampling->image.frame_count;
-    if (!search->frames || reader_table(&sampling->reader, SNAP_RUN, sizeof *search->words, (void **)&search->words,
-                                        &search->word_count) < 0)
+    search->frame_count = search->frames ? image->frame_count : 0;
+    return search->frames ? 0 : -1;
+}
+
+static int stacks_load(struct search *search, struct names *names) {
+    if (reader_table(&names->sampling->reader, SNAP_RUN, sizeof *search->words, (void **)&search->words,
+                     &search->word_count) < 0)
         return -1;
     search->places = calloc(search->word_count + 1, 1);
     return search->places ? 0 : -1;
 }
 
-static bool frame_has(const struct search *search, uint32_t place) {
-    uint32_t frame = search->words[place] & SNAP_RUN_FRAME;
+static bool frame_has(const struct search *search, uint32_t frame) {
     return frame < search->frame_count && search->frames[frame];
+}
+
+/* Without the table of all stacks. */
+static bool one_stack_has(const struct search *search, const struct names *names, uint32_t place) {
+    uint32_t frames[NAMES_FRAMES_MOST];
+    size_t count = sampling_stack(names->sampling, place, frames, NAMES_FRAMES_MOST), i = 0;
+    while (i < count && !frame_has(search, frames[i])) i++;
+    return i < count;
 }
 
 /* Whether a frame of the stack has the text. Each place is walked once: what is found is noted on the way back. A
@@ -68,7 +84,7 @@ static bool stack_has(struct search *search, uint32_t place) {
     }
     while (length) {
         place = route[--length];
-        if (frame_has(search, place)) found = WITH;
+        if (frame_has(search, search->words[place] & SNAP_RUN_FRAME)) found = WITH;
         search->places[place] = found;
     }
     return found == WITH;
@@ -82,20 +98,29 @@ static bool row_has(struct search *search, struct names *names, const struct gro
         return strcasestr(names_row(names, grouping->view, key, NAME_WIDTH).s, search->text) != NULL;
     if (strcasestr(names_owners(names, grouping_tag(key), NAME_WIDTH).s, search->text)) return true;
     uint32_t place = grouping_stack(key);
-    if (place) return stack_has(search, place);
-    return strstr(image_module_name(image, grouping_module(BY_SITE, key)), search->text) != NULL;
+    if (place) return search->places ? stack_has(search, place) : one_stack_has(search, names, place);
+    return strcasestr(image_module_name(image, grouping_module(BY_SITE, key)), search->text) != NULL;
 }
 
-int search_apply(struct search *search, struct names *names, struct grouping *grouping) {
-    if (!*search->text) return 0;
-    if (search->turns != grouping->turns) search->done = 0;
-    search->turns = grouping->turns;
-    if (search->done == grouping->rows.count) return 0;
-    if (grouping->view == BY_SITE && stacks_load(search, names) < 0) return -1;
+static void rows_settle_kept(struct search *search, struct names *names, struct grouping *grouping) {
     for (; search->done < grouping->rows.count; search->done++) {
         uint32_t row = (uint32_t)search->done;
         if (grouping->rows.kept[row])
             rows_keep(&grouping->rows, row, row_has(search, names, grouping, grouping->rows.keys[row]));
     }
-    return 0;
+}
+
+/* The table of all stacks is read for many rows, and not kept: the process may fold stacks meanwhile, and a place may
+ * then have another stack. */
+int search_apply(struct search *search, struct names *names, struct grouping *grouping) {
+    if (!*search->text) return 0;
+    if (search->turns != grouping->turns) search->done = 0;
+    search->turns = grouping->turns;
+    if (search->done == grouping->rows.count) return 0;
+    if (grouping->view == BY_SITE && frames_load(search, names) < 0) return -1;
+    bool many = grouping->view == BY_SITE && grouping->rows.count - search->done > FEW_ROWS;
+    int result = many ? stacks_load(search, names) : 0;
+    if (result == 0) rows_settle_kept(search, names, grouping);
+    stacks_forget(search);
+    return result;
 }

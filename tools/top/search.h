@@ -1,6 +1,6 @@
 /* search.h — which rows a search keeps.
  * In: a text, and rows. Out: their `kept`. A row is kept if its name has the text; a site also if any frame of its
- * stack has it, as in `memstow report --match`. */
+ * stack has it. Capital and small letters are the same. */
 #ifndef MEMSTOW_TOP_SEARCH_H
 #define MEMSTOW_TOP_SEARCH_H
 
@@ -10,7 +10,7 @@ struct search {
     char text[256];  /* "": all rows are kept */
     uint8_t *frames; /* by frame: whether it has the text */
     size_t frame_count;
-    uint32_t *words; /* the stacks of the ledger */
+    uint32_t *words; /* the stacks of the ledger, while many rows are settled */
     uint8_t *places; /* by word: 0 not known, 1 no, 2 the frame or one outside of it has the text */
     size_t word_count;
     uint64_t turns; /* of the grouping: rows before `done` are settled */

@@ -71,6 +71,39 @@ void watch_end(struct watch *watch) {
 
 /* --- looks --- */
 
+static size_t stack_read(const struct watch *watch, uint32_t *frames) {
+    return sampling_stack(&watch->sampling, grouping_stack(watch->stack_key), frames, NAMES_FRAMES_MOST);
+}
+
+/* After a fold, a place may have another stack. */
+static void stack_check(struct watch *watch) {
+    uint32_t frames[NAMES_FRAMES_MOST];
+    if (watch->face.place != PLACE_STACK || watch->sampling.state != SAMPLING_RUNS) return;
+    size_t count = stack_read(watch, frames);
+    if (count == watch->stack_count && memcmp(frames, watch->stack, count * sizeof *frames) == 0) return;
+    watch->face.place = PLACE_ROWS;
+    say(watch, "the program has folded this stack");
+}
+
+/* Rows, places and owners were those of the program before. */
+static void exec_take(struct watch *watch) {
+    watch->curve = (struct curve){0};
+    watch->gained = 0;
+    watch->grouping.focus.on = watch->face.focused = false;
+    if (watch->face.place == PLACE_STACK) watch->face.place = PLACE_ROWS;
+    search_begin(&watch->search, watch->face.search);
+    say(watch, "the process became another program (exec), which is watched from now on");
+}
+
+static int rows_take_look(struct watch *watch) {
+    if (grouping_take(&watch->grouping, &watch->sampling) == 0 &&
+        search_apply(&watch->search, &watch->names, &watch->grouping) == 0)
+        return 0;
+    sampling_distrust(&watch->sampling);
+    say(watch, "not enough memory: the rows are not complete");
+    return -1;
+}
+
 static void look_at_process(struct watch *watch) {
     char error[300];
     const struct sampling_totals *totals = &watch->sampling.totals;
@@ -78,16 +111,12 @@ static void look_at_process(struct watch *watch) {
     uint32_t execs = watch->sampling.execs;
     if (watch->sampling.state != SAMPLING_RUNS) return;
     if (sampling_look(&watch->sampling, error, sizeof error) < 0) return say(watch, error);
-    if (grouping_take(&watch->grouping, &watch->sampling) < 0 ||
-        search_apply(&watch->search, &watch->names, &watch->grouping) < 0)
-        return say(watch, "not enough memory: the rows are not complete");
-    if (watch->sampling.stale) return;
-    watch->gained = (int64_t)(totals->host + totals->mapped) - before;
+    bool other = execs != watch->sampling.execs;
+    if (other) exec_take(watch);
+    if (watch->sampling.stale || rows_take_look(watch) < 0) return;
+    if (!other) watch->gained = (int64_t)(totals->host + totals->mapped) - before;
     curve_add(&watch->curve, totals->host + totals->mapped);
-    if (execs == watch->sampling.execs) return;
-    watch->curve = (struct curve){0};
-    watch->gained = 0;
-    say(watch, "the process became another program (exec), which is watched from now on");
+    stack_check(watch);
 }
 
 void watch_look(struct watch *watch) {
@@ -132,8 +161,10 @@ static bool row_under_cursor(const struct watch *watch, uint64_t *key) {
 
 static void turn(struct watch *watch) {
     if (grouping_turn(&watch->grouping, &watch->sampling, watch->face.view) < 0 ||
-        search_apply(&watch->search, &watch->names, &watch->grouping) < 0)
+        search_apply(&watch->search, &watch->names, &watch->grouping) < 0) {
+        sampling_distrust(&watch->sampling);
         say(watch, "not enough memory");
+    }
     watch->picked = SIZE_MAX;
 }
 
@@ -167,6 +198,7 @@ static void wish_drill(struct watch *watch) {
     if (watch->face.view == BY_THREAD) return say(watch, "what a thread counted is not known by site");
     if (watch->face.view == BY_SITE) {
         watch->stack_key = key;
+        watch->stack_count = stack_read(watch, watch->stack);
         watch->face.place = PLACE_STACK;
         watch->face.stack_first = 0;
         return;

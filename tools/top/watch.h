@@ -21,9 +21,11 @@ struct watch {
     struct search search;
     struct curve curve;
     struct errand errand;
-    uint64_t stack_key; /* of the site whose stack is on the screen */
-    uint32_t owner;     /* that is asked about */
-    size_t picked;      /* rank of the cursor when the rows were sorted */
+    uint64_t stack_key;                /* of the site whose stack is on the screen */
+    uint32_t stack[NAMES_FRAMES_MOST]; /* its frames */
+    size_t stack_count;
+    uint32_t owner; /* that is asked about */
+    size_t picked;  /* rank of the cursor when the rows were sorted */
     uint64_t picked_key;
     int64_t gained; /* of all memory, since the look before */
     char message[400], question[400];
