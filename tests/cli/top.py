@@ -148,11 +148,11 @@ top.press("\r")
 top.see(r"by site of UNET \(wan\.safetensors\)")
 top.wait(lambda lines: len(rows(lines)) == 1 and "take_large" in rows(lines)[0][3], "the site of the model")
 top.press("\r")
-top.see(r"^py take_large  program\.py:6$")
-lines = [line.strip() for line in top.screen.text()[7:]]
 stack = next(s for s in report(pid, "--top=1000")["sites"] if s["model"] == "UNET")["stack"]
 functions = [frame["function"] for frame in stack][:10]
-assert [line.removeprefix("py ").split("  ")[0] for line in lines][:len(functions)] == functions, (lines, functions)
+top.wait(lambda lines: [line.strip().removeprefix("py ").split("  ")[0] for line in lines[7:]][:len(functions)] ==
+         functions, f"the stack {functions}")
+top.see(r"^py take_large  program\.py:6$")
 top.press("\x1b")
 top.wait(lambda lines: len(rows(lines)) == 1, "the site again")
 top.press("\x1b")
@@ -161,6 +161,10 @@ top.see(r"by model, live bytes$")
 # --- freeze: nothing moves until it goes on
 top.press(" ")
 top.see(r"FROZEN$")
+top.press("?")
+top.see(r"Any key closes this")
+top.press("x") # the whole picture is painted again, the lowest line last
+top.wait(lambda lines: lines[0].endswith("FROZEN") and lines[-1].endswith("q quit"), "the frozen picture")
 frozen = top.screen.text()
 tell("take_other(100 << 20)")
 end = time.monotonic() + 2.5 # more than two looks long
