@@ -112,11 +112,19 @@ static void silence_elfutils(void) {
     if (silent) stderr = silent;
 }
 
+/* Handlers of the asking process are not for the reader: that of ncurses would give the terminal back and stop. Ctrl-Z
+ * stops the asking process alone. `mask`: the signals that were blocked before the fork. */
+static void leave_handlers(const sigset_t *mask) {
+    static const int handled[] = {SIGBUS, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCONT, SIGWINCH};
+    for (size_t i = 0; i < sizeof handled / sizeof *handled; i++) signal(handled[i], SIG_DFL);
+    signal(SIGTSTP, SIG_IGN);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
 static void serve(const struct symreader *reader) {
     struct question question;
     struct symfile **files = calloc(reader->image->module_count + 1, sizeof *files);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGBUS, SIG_DFL);
     silence_elfutils();
     unsetenv("DEBUGINFOD_URLS"); /* elfutils would ask the servers that this names */
     while (files && receive_all(reader->socket, &question, sizeof question))
@@ -131,13 +139,18 @@ static int symreader_start(struct symreader *reader) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) return errno;
     fflush(stdout); /* ThreadSanitizer's _exit writes what stdout holds: the child would write it a second time */
+    sigset_t all, mask;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &mask);
     reader->pid = fork();
     int error = errno;
     if (reader->pid == 0) {
+        leave_handlers(&mask);
         close(pair[0]);
         reader->socket = pair[1];
         serve(reader);
     }
+    sigprocmask(SIG_SETMASK, &mask, NULL);
     close(pair[1]);
     reader->socket = pair[0];
     if (reader->pid > 0) return 0;

@@ -181,7 +181,13 @@ void screen_show(void) {
         reset_prog_mode();
         clearok(curscr, TRUE);
     }
+    /* ncurses ignores SIGTSTP meanwhile, so that a Ctrl-Z would be lost; blocked, it comes afterwards */
+    sigset_t stop, mask;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    sigprocmask(SIG_BLOCK, &stop, &mask);
     refresh();
+    sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 
 static attr_t attributes_of(enum screen_style style) {
