@@ -123,6 +123,6 @@ assert list(told) == ["memstow", "commit", "ABI", "files", "allocators", "librar
 header = (ROOT / "include/memstow.h").read_text()
 assert f"MEMSTOW_ABI_VERSION 0x{int(told['ABI'][0]):04x}{int(told['ABI'][2:]):04x}u" in header, told
 assert memstow("help").stdout == memstow("--help").stdout
-assert "3 /proc cannot be" in memstow("ps", "--help").stdout
+assert "3 processes\ncannot be looked at" in memstow("ps", "--help").stdout
 for words in (("report", ""), ("diff", "", ""), ("owners", ""), ("leaks", "")):
     assert memstow(*words, status=3).stderr == "memstow: '': not a file name, and no PID\n"
