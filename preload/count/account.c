@@ -38,12 +38,10 @@ static uint32_t present_node(void) {
     return 0;
 }
 
-static uint64_t not_negative(int64_t bytes) { return bytes > 0 ? (uint64_t)bytes : 0; }
-
 static void add_to_history(int64_t host_before, int64_t maps_before, int64_t host, int64_t maps) {
     bool owned = __atomic_load_n(&tags_used, __ATOMIC_RELAXED);
-    history_add((struct history_totals){not_negative(host_before), not_negative(maps_before)},
-                (struct history_totals){not_negative(host), not_negative(maps)}, owned ? tags_run() : 0,
+    history_add((struct history_totals){os_not_negative(host_before), os_not_negative(maps_before)},
+                (struct history_totals){os_not_negative(host), os_not_negative(maps)}, owned ? tags_run() : 0,
                 owned ? present_node() : 0);
 }
 
@@ -55,7 +53,7 @@ static void note_totals(void) {
     int64_t maps = __atomic_load_n(&live_mapped, __ATOMIC_RELAXED);
     int64_t host_before = __atomic_load_n(&head->host_live, __ATOMIC_RELAXED);
     int64_t maps_before = __atomic_load_n(&head->mapped_live, __ATOMIC_RELAXED);
-    uint64_t total = not_negative(host + maps);
+    uint64_t total = os_not_negative(host + maps);
     __atomic_store_n(&head->host_live, host, __ATOMIC_RELAXED);
     __atomic_store_n(&head->mapped_live, maps, __ATOMIC_RELAXED);
     if (host > 0) os_raise(&head->host_peak, (uint64_t)host);

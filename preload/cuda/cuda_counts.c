@@ -180,11 +180,9 @@ static uint32_t record_for(uint32_t site, uint32_t tag, enum snap_cuda_kind kind
 
 /* --- totals --- */
 
-static uint64_t not_negative(int64_t bytes) { return bytes > 0 ? (uint64_t)bytes : 0; }
-
-static void note_device(uint32_t device, int64_t moved, uint64_t before, uint64_t now, int64_t total) {
-    __atomic_fetch_add(&history_live[device], moved, __ATOMIC_RELAXED);
-    if (unlikely(history_wants(&history_on_devices, &history_devices[device], now, not_negative(total))))
+static void note_device(uint32_t device, const int64_t *live, uint64_t before, uint64_t now, int64_t total) {
+    __atomic_store_n(&history_live[device], live, __ATOMIC_RELAXED);
+    if (unlikely(history_wants(&history_on_devices, &history_devices[device], now, os_not_negative(total))))
         history_add_device(device, before);
 }
 
@@ -200,7 +198,8 @@ static void move_totals(enum snap_cuda_kind kind, uint32_t device, int64_t bytes
     if (!one) return;
     int64_t live = __atomic_add_fetch(&one->live, bytes, __ATOMIC_RELAXED);
     if (live > 0) os_raise(&one->peak, (uint64_t)live);
-    if (device < SNAP_POINT_DEVICES) note_device(device, bytes, not_negative(live - bytes), not_negative(live), total);
+    if (device < SNAP_POINT_DEVICES)
+        note_device(device, &one->live, os_not_negative(live - bytes), os_not_negative(live), total);
 }
 
 uint32_t cuda_counts_add(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device, uint64_t bytes) {

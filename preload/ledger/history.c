@@ -23,11 +23,13 @@ static uint64_t marked; /* how many marks there were */
 
 struct history_gate history_memory, history_on_devices;
 uint64_t history_total, history_devices[SNAP_POINT_DEVICES];
-int64_t history_live[SNAP_POINT_DEVICES];
+const int64_t *history_live[SNAP_POINT_DEVICES];
 
-static uint64_t bytes_live(const int64_t *total) {
-    int64_t live = __atomic_load_n(total, __ATOMIC_RELAXED);
-    return live > 0 ? (uint64_t)live : 0;
+static uint64_t bytes_live(const int64_t *total) { return os_not_negative(__atomic_load_n(total, __ATOMIC_RELAXED)); }
+
+static uint64_t bytes_on(uint32_t device) {
+    const int64_t *live = __atomic_load_n(&history_live[device], __ATOMIC_RELAXED);
+    return live ? bytes_live(live) : 0;
 }
 
 /* --- curves --- */
@@ -102,7 +104,7 @@ void history_add(struct history_totals before, struct history_totals now, uint32
 void history_add_device(uint32_t device, uint64_t before) {
     uint64_t time_ns = curve_enter(&on_devices), values[2][DEVICE_VALUES];
     if (!time_ns) return;
-    for (uint32_t i = 0; i < DEVICE_VALUES; i++) values[0][i] = values[1][i] = bytes_live(&history_live[i]);
+    for (uint32_t i = 0; i < DEVICE_VALUES; i++) values[0][i] = values[1][i] = bytes_on(i);
     values[0][device] = before;
     curve_add(&on_devices, time_ns, values[0], values[1]);
     for (uint32_t i = 0; i < DEVICE_VALUES; i++) os_store(&history_devices[i], values[1][i]);
@@ -143,7 +145,7 @@ void history_mark(const struct snap_mark *mark) {
     filled.time_ns = os_now();
     filled.host = bytes_live(&ledger_head->host_live);
     filled.mapped = bytes_live(&ledger_head->mapped_live);
-    for (uint32_t i = 0; i < SNAP_POINT_DEVICES; i++) filled.on_devices += bytes_live(&history_live[i]);
+    for (uint32_t i = 0; i < SNAP_POINT_DEVICES; i++) filled.on_devices += bytes_on(i);
     filled.rss = measures_resident(mark->kind) ? resident() : 0;
     __atomic_store_n(&to->kind, 0, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_RELEASE);

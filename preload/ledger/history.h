@@ -20,9 +20,9 @@ struct history_gate {
     uint64_t ticks, high;
 };
 extern struct history_gate history_memory, history_on_devices;
-extern uint64_t history_total;                       /* at the last point */
-extern uint64_t history_devices[SNAP_POINT_DEVICES]; /* the same, for each device */
-extern int64_t history_live[SNAP_POINT_DEVICES];     /* live bytes of each device now; the caller adds to them */
+extern uint64_t history_total;                          /* at the last point */
+extern uint64_t history_devices[SNAP_POINT_DEVICES];    /* the same, for each device */
+extern const int64_t *history_live[SNAP_POINT_DEVICES]; /* where the live bytes of each device are; NULL: unknown */
 
 /* Whether a change makes a point: `bytes` have moved since `noted`, and some time has passed, or they are a new height
  * of the interval. A change that was too soon is not lost: the next point comes with what was there before it. */

@@ -121,6 +121,9 @@ static inline uint64_t os_load(const uint64_t *word) { return __atomic_load_n(wo
 
 static inline uint32_t os_load32(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 
+/* Of a sum that may be below 0 for a moment, or of a result that may be -errno. */
+static inline uint64_t os_not_negative(int64_t n) { return n > 0 ? (uint64_t)n : 0; }
+
 static inline void os_store(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
 
 static inline size_t os_round_up(size_t n, size_t unit) { return (n + unit - 1) & ~(unit - 1); }

@@ -296,19 +296,17 @@ struct sums {
     uint64_t device_before, device_after;
 };
 
-static uint64_t not_negative(int64_t n) { return n > 0 ? (uint64_t)n : 0; }
-
 static uint64_t what_went(uint64_t before, uint64_t after) { return before > after ? before - after : 0; }
 
 /* The bytes that an owner gave back. Memory that the program dropped and memory that its heap gave back may be the same
  * bytes, so the larger figure counts. */
 static uint64_t given_by(const struct memstow_decision *decision, const struct result *result) {
-    uint64_t released = not_negative(result->released);
+    uint64_t released = os_not_negative(result->released);
     uint64_t dropped = what_went(decision->live_bytes, result->after);
     bool counts = trigger.reason != MEMSTOW_PRESSURE; /* pressure is about host memory only */
     uint64_t of_devices = counts ? what_went(decision->device_bytes, result->device_after) : 0;
     if (decision->action == MEMSTOW_KEEP && decision->why != MEMSTOW_WHY_RETIRED) return 0;
-    uint64_t moved = policy_sum(not_negative(result->moved), of_devices);
+    uint64_t moved = policy_sum(os_not_negative(result->moved), of_devices);
     if (trigger.reason == POLICY_RESCUE) return moved;
     return policy_sum(moved, dropped > released ? dropped : released);
 }
@@ -323,8 +321,8 @@ static void mark_category(const struct memstow_decision *decision, const struct 
 }
 
 static void add_result(struct sums *sums, const struct memstow_decision *decision, const struct result *result) {
-    sums->moved = policy_sum(sums->moved, not_negative(result->moved));
-    sums->released = policy_sum(sums->released, not_negative(result->released));
+    sums->moved = policy_sum(sums->moved, os_not_negative(result->moved));
+    sums->released = policy_sum(sums->released, os_not_negative(result->released));
     sums->given = policy_sum(sums->given, given_by(decision, result));
     if (decision->why == MEMSTOW_WHY_EMPTY) return;
     sums->categories[result->category]++;

@@ -69,22 +69,13 @@ static uintptr_t parse_stack_pointer(const char *line, long length) {
     return words[0];
 }
 
-static char *put_number(char *to, uint32_t n) {
-    char digits[10];
-    int length = 0;
-    do digits[length++] = (char)('0' + n % 10);
-    while (n /= 10);
-    while (length) *to++ = digits[--length];
-    return to;
-}
-
 /* Where another thread is in its stack. 0: not known, because it runs at the moment or the kernel does not say. */
 static uintptr_t stack_pointer_of(uint32_t thread) {
     static const char before[] = "/proc/self/task/", after[] = "/syscall";
     char path[sizeof before + 10 + sizeof after], line[256];
     if (seal_is_set()) return 0;
     memcpy(path, before, sizeof before - 1);
-    memcpy(put_number(path + sizeof before - 1, thread), after, sizeof after);
+    memcpy(os_decimal(path + sizeof before - 1, thread), after, sizeof after);
     int fd = os_open(path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) return 0;
     long got = os_call(SYS_read, fd, line, sizeof line);
