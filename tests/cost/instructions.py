@@ -30,11 +30,13 @@ MODES = { # program, and options of `memstow run`
 FLAGS = ("-O2", "-fno-optimize-sibling-calls")
 
 
-def count(command, rounds, options):
-    """Instructions of a whole run."""
+def count(command, rounds, options, without=None):
+    """Instructions of a whole run, without those of the function `without` and of what it calls."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "callgrind"
-        argv = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *command, rounds]
+        # The order matters: a toggle alone makes collecting begin at its function.
+        toggle = [f"--toggle-collect={without}", "--collect-atstart=yes"] if without else []
+        argv = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *toggle, *command, rounds]
         if options is None:
             support.run(*argv)
         else:
@@ -67,6 +69,7 @@ def need_valgrind():
 def hold(numbers, path, words):
     """Compares figures with the file of budgets, which RECORD_COST makes anew, and prints them: `words` say what a
     figure is. Skips the test if the file is of another toolchain."""
+    assert min(numbers.values()) > 0, f"nothing was counted: {numbers}"
     if os.environ.get("RECORD_COST"):
         path.write_text(json.dumps({"toolchain": toolchain(), "instructions": numbers}, indent=2) + "\n")
     budget = json.loads(path.read_text()) if path.exists() else {"toolchain": "", "instructions": {}}
