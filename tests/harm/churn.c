@@ -101,21 +101,25 @@ static struct block *resize(struct tally *t, struct block *b, unsigned *seed) {
     return b;
 }
 
-static void map_some(struct tally *t, char *maps[MAPS], unsigned *seed) {
-    int i = (int)(rand_r(seed) % MAPS);
-    int64_t size = (1 + i) * 8192;
+static int64_t size_of_map(int i) { return (1 + i) * 8192; }
+
+static void make_map(struct tally *t, char *maps[MAPS], int i) {
+    maps[i] = mmap(NULL, (size_t)size_of_map(i), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ADD(t->mapped_bytes, size_of_map(i));
+    ADD(t->mapped_blocks, 1);
+}
+
+static void destroy_map(struct tally *t, char *maps[MAPS], int i) {
+    munmap(maps[i], (size_t)size_of_map(i));
+    maps[i] = NULL;
+    ADD(t->mapped_bytes, -size_of_map(i));
+    ADD(t->mapped_blocks, -1);
+}
+
+static void change_map(struct tally *t, char *maps[MAPS], int i) {
     SET(t->mapped_flight_blocks, 2);
-    SET(t->mapped_flight, 2 * size);
-    if (!maps[i]) {
-        maps[i] = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        ADD(t->mapped_bytes, size);
-        ADD(t->mapped_blocks, 1);
-    } else {
-        munmap(maps[i], (size_t)size);
-        maps[i] = NULL;
-        ADD(t->mapped_bytes, -size);
-        ADD(t->mapped_blocks, -1);
-    }
+    SET(t->mapped_flight, 2 * size_of_map(i));
+    (maps[i] ? destroy_map : make_map)(t, maps, i);
     SET(t->mapped_flight, 0);
     SET(t->mapped_flight_blocks, 0);
 }
@@ -130,11 +134,10 @@ static void *churn(void *argument) {
         b = __atomic_exchange_n(&exchange[rand_r(&seed) % SLOTS], b, __ATOMIC_ACQ_REL);
         if (b) destroy(t, b);
         if (t == mine->threads + 1 && rand_r(&seed) % 8 == 0) /* one thread: events of others may wait in a queue */
-            map_some(t, maps, &seed);
+            change_map(t, maps, (int)(rand_r(&seed) % MAPS));
     }
     for (int i = 0; i < MAPS; i++)
-        if (maps[i])
-            munmap(maps[i], (size_t)(1 + i) * 8192), ADD(t->mapped_bytes, -(1 + i) * 8192), ADD(t->mapped_blocks, -1);
+        if (maps[i]) change_map(t, maps, i);
     return NULL;
 }
 
