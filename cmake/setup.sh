@@ -97,10 +97,19 @@ need_mimalloc() {
         say "mimalloc: not to be had; building without --allocator=mimalloc"
 }
 
+# pip_pinned ARGUMENT…: pip, with the versions of cmake/comfyui.txt. Those need Python 3.11.
+pip_pinned() {
+    if python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+        pip_quiet "$@" -c cmake/comfyui.txt
+    else
+        pip_quiet "$@"
+    fi
+}
+
 # The CPU build of PyTorch comes first, so that nothing else draws in one with CUDA.
 need_torch() {
     need_venv
-    once torch pip_quiet install torch==2.13.0 numpy
+    once torch pip_pinned install torch==2.13.0 numpy
 }
 
 unpack_comfyui() {
@@ -110,7 +119,7 @@ unpack_comfyui() {
 }
 
 install_comfyui_packages() {
-    pip_quiet install torchsde einops transformers tokenizers sentencepiece safetensors aiohttp yarl pyyaml Pillow \
+    pip_pinned install torchsde einops transformers tokenizers sentencepiece safetensors aiohttp yarl pyyaml Pillow \
         scipy tqdm psutil alembic SQLAlchemy av pydantic pydantic-settings requests &&
         pip_quiet install --no-deps torchvision==0.28.0
 }
