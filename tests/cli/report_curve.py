@@ -60,6 +60,18 @@ assert plain == [
 assert curve("x.mst", "en_US.utf8") == lines and curve("x.mst", "de_DE.ISO-8859-1") == plain
 assert not re.search("Over time", text("x.mst", "C", "--match=nothing"))
 
+# Devices have curves of their own, up to their last points; one that never held anything has none.
+for second, live in ((0, 8), (16, 32), (48, 0)):
+    ledger.device_point(S + second * S, live * MIB, 0, 64 * MIB)
+ledger.save("device.mst")
+lines[6:6] = [
+    "     32.0 MiB │                █████████████████████████████████",
+    "     device 0 │▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄█████████████████████████████████",
+    "     64.0 MiB │████████████████████████████████████████████████████████████████",
+    "     device 2 │████████████████████████████████████████████████████████████████",
+]
+assert curve("device.mst") == lines, "\n".join(curve("device.mst"))
+
 # Too few points, and none.
 for points in (2, 0):
     few = Ledger(start_ns=S, end_ns=65 * S)

@@ -7,22 +7,40 @@
 #include <string.h>
 
 /* In front of the curve stand a size and the axis. */
-enum { ROWS = 5, MARGIN = 15, COLUMNS_MOST = 240, NAME_MOST = 24 };
+enum { ROWS = 5, DEVICE_ROWS = 2, MARGIN = 15, COLUMNS_MOST = 240, NAME_MOST = 24 };
 
 static const char *axis(void) { return text_is_utf8() ? "│" : "|"; }
 
-static void put_row(const uint64_t *columns, size_t count, uint64_t most, int row) {
-    char label[16] = "";
-    if (row == ROWS - 1) snprintf(label, sizeof label, "%.12s", text_size(most).s);
+static void put_row(const char *label, const uint64_t *columns, size_t count, uint64_t most, int row, int rows) {
     printf("  %*s %s", MARGIN - 4, label, axis());
     size_t end = count;
-    while (end && columns[end - 1] * ROWS <= most * (uint64_t)row) end--;
+    while (end && columns[end - 1] * (uint64_t)rows <= most * (uint64_t)row) end--;
     for (size_t i = 0; i < end; i++) {
-        double eighths = (double)columns[i] / (double)most * ROWS * 8 - row * 8;
+        double eighths = (double)columns[i] / (double)most * rows * 8 - row * 8;
         bool first = row == 0 && columns[i] && eighths < 1;
         fputs(history_bar(eighths > 0 ? first ? 1 : (uint64_t)eighths : 0), stdout);
     }
     putchar('\n');
+}
+
+/* The highest row says how much its top is, the lowest one `name`. */
+static void put_rows(const char *name, const uint64_t *columns, size_t count, int rows) {
+    uint64_t most = 0;
+    for (size_t i = 0; i < count; i++) most = columns[i] > most ? columns[i] : most;
+    for (int row = rows; row-- > 0 && most;) {
+        char size[16];
+        snprintf(size, sizeof size, "%.12s", text_size(most).s);
+        put_row(row == rows - 1 ? size : row ? "" : name, columns, count, most, row, rows);
+    }
+}
+
+static void put_devices(const struct history *history, uint64_t *columns, size_t count) {
+    for (uint32_t device = 0; device < SNAP_POINT_DEVICES; device++) {
+        char name[16];
+        snprintf(name, sizeof name, "device %u", device);
+        history_device_columns(history, device, columns, count);
+        put_rows(name, columns, count, DEVICE_ROWS);
+    }
 }
 
 /* --- the names of marks --- */
@@ -108,15 +126,15 @@ static void put_axis(size_t count) {
 
 int report_text_history(const struct report *report) {
     struct history history;
-    uint64_t columns[COLUMNS_MOST], most = 0;
+    uint64_t columns[COLUMNS_MOST];
     int result = history_make(&history, report->image);
     if (result == 0 && !report->match && history_has_curve(&history)) {
         size_t count = (size_t)text_width() - MARGIN - 1;
         history_columns(&history, columns, count);
-        for (size_t i = 0; i < count; i++) most = columns[i] > most ? columns[i] : most;
         text_heading("Over time");
-        for (int row = ROWS; row-- > 0 && most;) put_row(columns, count, most, row);
+        put_rows("", columns, count, ROWS);
         put_axis(count);
+        put_devices(&history, columns, count);
         put_marks(&history, count);
         printf("%*s0 s%*s\n", MARGIN, "", (int)count - 3, text_duration(history.end_ns - history.start_ns).s);
     }

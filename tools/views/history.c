@@ -71,6 +71,8 @@ static uint64_t last_time(const struct history *self) {
     if (image_knows_now(self->image) && image_now(self->image) > last) last = image_now(self->image);
     if (self->point_count && self->points[self->point_count - 1].time_ns > last)
         last = self->points[self->point_count - 1].time_ns;
+    if (self->image->cuda_point_count && self->image->cuda_points[self->image->cuda_point_count - 1].time_ns > last)
+        last = self->image->cuda_points[self->image->cuda_point_count - 1].time_ns;
     return self->mark_count && self->marks[self->mark_count - 1].time_ns > last
                ? self->marks[self->mark_count - 1].time_ns
                : last;
@@ -103,17 +105,46 @@ static void raise_to(uint64_t *column, uint64_t bytes) {
     if (*column < bytes) *column = bytes;
 }
 
-void history_columns(const struct history *history, uint64_t *columns, size_t count) {
-    size_t at = 0;
-    uint64_t before = 0;
+/* A curve: `before` is what the last point said, and holds up to the next one. */
+struct curve {
+    const struct history *history;
+    uint64_t *columns;
+    size_t count, at;
+    uint64_t before;
+};
+
+static struct curve curve_begin(const struct history *history, uint64_t *columns, size_t count) {
     memset(columns, 0, count * sizeof *columns);
-    for (size_t i = 0; i < history->point_count; i++) {
-        size_t to = history_column(history, history->points[i].time_ns, count);
-        for (; at < to; at++) raise_to(&columns[at], before), raise_to(&columns[at + 1], before);
-        before = history_bytes(&history->points[i]);
-        raise_to(&columns[at], before);
+    return (struct curve){.history = history, .columns = columns, .count = count};
+}
+
+static void curve_add(struct curve *self, uint64_t ns, uint64_t bytes) {
+    size_t to = history_column(self->history, ns, self->count);
+    for (; self->at < to; self->at++) {
+        raise_to(&self->columns[self->at], self->before);
+        raise_to(&self->columns[self->at + 1], self->before);
     }
-    for (; at < count; at++) raise_to(&columns[at], before);
+    self->before = bytes;
+    raise_to(&self->columns[self->at], bytes);
+}
+
+static void curve_end(struct curve *self) {
+    for (; self->at < self->count; self->at++) raise_to(&self->columns[self->at], self->before);
+}
+
+void history_columns(const struct history *history, uint64_t *columns, size_t count) {
+    struct curve curve = curve_begin(history, columns, count);
+    for (size_t i = 0; i < history->point_count; i++)
+        curve_add(&curve, history->points[i].time_ns, history_bytes(&history->points[i]));
+    curve_end(&curve);
+}
+
+void history_device_columns(const struct history *history, uint32_t device, uint64_t *columns, size_t count) {
+    const struct image *image = history->image;
+    struct curve curve = curve_begin(history, columns, count);
+    for (size_t i = 0; i < image->cuda_point_count; i++)
+        curve_add(&curve, image->cuda_points[i].time_ns, image->cuda_points[i].live[device]);
+    curve_end(&curve);
 }
 
 const char *history_bar(uint64_t eighths) {

@@ -1,6 +1,6 @@
 /* history.h — memory over time, for every form that shows it.
- * In: an image. Out: the curve of heap and mappings up to the image's present, the marks on it in the order of time,
- * with the peak among them, and their words. */
+ * In: an image. Out: the curve of heap and mappings up to the image's present, the curves of CUDA devices up to their
+ * last points, the marks in the order of time, with the peak among them, and their words. */
 #ifndef MEMSTOW_HISTORY_VIEW_H
 #define MEMSTOW_HISTORY_VIEW_H
 
@@ -39,6 +39,8 @@ static inline bool history_has_curve(const struct history *history) {
 }
 /* The most live bytes in each of `count` equal parts of the time. */
 void history_columns(const struct history *history, uint64_t *columns, size_t count);
+/* The same of a CUDA device below SNAP_POINT_DEVICES; all are 0 where it has no curve. */
+void history_device_columns(const struct history *history, uint32_t device, uint64_t *columns, size_t count);
 /* The column in which a time lies. */
 size_t history_column(const struct history *history, uint64_t ns, size_t count);
 /* A character that is `eighths` of eight high: a block, or ASCII where the locale is not UTF-8. */
