@@ -62,9 +62,6 @@ def work(backend):
     weights = sum(p.numel() * p.element_size() for p in net.parameters())
     with torch.no_grad():
         before, text_before = net(given), text(given)
-    aside = torch.cuda.Stream()
-    with unet.scope(), torch.cuda.stream(aside), torch.no_grad():
-        net(given) # its scope makes cuBLAS's workspace for this stream, which other models use, too
     graph, result = captured(torch, net, given)
     known = _gpu.digest(*net.parameters(), before)
     assert unet.figures().cuda_bytes >= weights, (unet.figures(), weights)
@@ -82,8 +79,6 @@ def work(backend):
         convolve(torch)
         with torch.no_grad():
             assert torch.equal(text(given), text_before) # another model works meanwhile
-            with torch.cuda.stream(aside):
-                assert torch.allclose(text(given), text_before, rtol=1e-4, atol=1e-4)
         statistics(torch)
         assert unet.restore() == moved
         unet.set_idle(False)

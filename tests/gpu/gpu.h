@@ -51,6 +51,14 @@ static void gpu_ok(int result, const char *what, const char *file, int line) {
     F(to_host, cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t))                                                         \
     F(stream, cuStreamCreate, (CUstream *, unsigned))                                                                  \
     F(stream_wait, cuStreamSynchronize, (CUstream))                                                                    \
+    F(stream_query, cuStreamQuery, (CUstream))                                                                         \
+    F(reserve, cuMemAddressReserve, (CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long))                  \
+    F(unreserve, cuMemAddressFree, (CUdeviceptr, size_t))                                                              \
+    F(create, cuMemCreate, (CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long))  \
+    F(release, cuMemRelease, (CUmemGenericAllocationHandle))                                                           \
+    F(map, cuMemMap, (CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long))                  \
+    F(unmap, cuMemUnmap, (CUdeviceptr, size_t))                                                                        \
+    F(access, cuMemSetAccess, (CUdeviceptr, size_t, const CUmemAccessDesc *, size_t))                                  \
     F(capture, cuStreamBeginCapture_v2, (CUstream, int))                                                               \
     F(capture_end, cuStreamEndCapture, (CUstream, CUgraph *))                                                          \
     F(graph_make, cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long))                           \

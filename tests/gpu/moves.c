@@ -4,6 +4,8 @@
 #include "gpu.h"
 
 enum { PLAIN = 96 << 20, POOLED = 34 << 20 };
+/* What the driver takes for itself at the first stream and the first pinned memory, at most. */
+enum { FIRST = 64 << 20 };
 
 static uint32_t model;
 static CUdeviceptr plain, pooled;
@@ -52,7 +54,7 @@ static void out_and_back(void) {
     for (int round = 0; round < 3; round++) {
         before = gpu_free_bytes();
         leave();
-        MUST(gpu_free_bytes() >= before + PLAIN + POOLED);
+        MUST(gpu_free_bytes() + (round ? 0 : FIRST) >= before + PLAIN + POOLED);
         OK(cu.range(&start, &bytes, plain + 12345)); /* works while the memory is out */
         MUST(start == plain && bytes == PLAIN);
         come_back();

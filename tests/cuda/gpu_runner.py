@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# timeout: 300
+"""The runner of the GPU suite: its results, its budget, parts that hang, and devices that break. Its parts here are
+small programs of this test, over the simulated driver, a test double; what a real device would do to them is played by
+doubles of functions of the runner."""
+import importlib.machinery, importlib.util, json, os, shutil, sys, tarfile, time
+
+import support, _simulated
+
+SUITE = support.ROOT / "tests/gpu"
+COPY = support.HERE / "root/tests/gpu"
+ENVIRONMENT = _simulated.environment(13)
+
+
+def part(name, text):
+    (COPY / f"{name}.py").write_text(text)
+
+
+def load():
+    """The runner of the copy, as a module, and its modules."""
+    sys.path.insert(0, str(COPY))
+    loader = importlib.machinery.SourceFileLoader("gpu_run", str(COPY / "run"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_run", loader))
+    loader.exec_module(module)
+    return module
+
+
+def suite(*words, status=0, **more):
+    return support.run(COPY / "run", "--build", support.BUILD, "--python", sys.executable, *words, status=status,
+                       env={**ENVIRONMENT, **more}, timeout=200).stdout
+
+
+def results(name):
+    """The lines of a run, by part, in their order."""
+    lines = [json.loads(line) for line in (support.HERE / name / "results.jsonl").read_text().splitlines()]
+    return {line["part"]: line for line in lines}
+
+
+def outcomes(name):
+    return {part: line["outcome"] for part, line in results(name).items()}
+
+
+COPY.mkdir(parents=True)
+for name in ("run", "_child.py", "_device.py", "_results.py"):
+    shutil.copy2(SUITE / name, COPY / name)
+part("facts", "print('figure first 1')\nprint('figure cost 2.5e-06')\n") # the name of the first part of all
+part("zz_fails", "assert 1 + 1 == 3, 'sums'\n")
+part("beside", "open('out.mst', 'w').write('a ledger')\nprint('figure is_so true')\n")
+part("huge", "open('huge', 'w').truncate(1 << 30)\n")
+part("skips", "print('no such library')\nraise SystemExit(77)\n")
+
+# --- results: a line a part, the most telling part first; a summary; an archive
+
+said = suite("--out", support.HERE / "first", status=1)
+assert list(outcomes("first").items()) == [("facts", "passed"), ("beside", "passed"), ("huge", "passed"),
+                                           ("skips", "skipped"), ("zz_fails", "failed")], said
+first = results("first")
+assert first["facts"]["figures"] == {"first": 1, "cost": 2.5e-06} and first["beside"]["figures"] == {"is_so": True}
+assert first["zz_fails"]["failed"] == "AssertionError: sums" and first["skips"]["why"] == "no such library", first
+summary = json.loads((support.HERE / "first/summary.json").read_text())
+assert summary["outcomes"] == {"passed": ["facts", "beside", "huge"], "skipped": ["skips"], "failed": ["zz_fails"]}
+assert summary["figures"]["facts"]["first"] == 1 and "test double" in summary["runs_on"][0], summary
+with tarfile.open(support.HERE / "first.tar.gz") as archive:
+    names = set(archive.getnames())
+    left_out = archive.extractfile("first/left_out.txt").read().decode()
+assert {"first/results.jsonl", "first/summary.json", "first/beside/out.mst",
+        "first/zz_fails/output.txt"} <= names, names
+assert left_out == "huge/huge\n" and "first/huge/huge" not in names, left_out
+
+# --- a second run: what failed, and what the first had no time for
+
+with open(support.HERE / "first/results.jsonl", "a") as file:
+    file.write(json.dumps({"part": "beside", "outcome": "unfinished"}) + "\n")
+suite("--out", support.HERE / "second", "--again", support.HERE / "first", status=1)
+assert outcomes("second") == {"beside": "passed", "zz_fails": "failed"}, outcomes("second")
+assert "is there already" in support.run(COPY / "run", "--build", support.BUILD, "--out", support.HERE / "second",
+                                         status=2, env=ENVIRONMENT).stderr
+(support.HERE / "settled").mkdir()
+(support.HERE / "settled/results.jsonl").write_text('{"part": "facts", "outcome": "passed"}\n')
+assert suite("--again", support.HERE / "settled").splitlines()[-1] == "0 passed, 0 failed, 0 skipped"
+
+# --- a part that hangs, with a child: where it waits is written down, and the run goes on
+
+for name in ("zz_fails", "beside", "huge", "skips"):
+    (COPY / f"{name}.py").unlink()
+part("hangs", "# timeout: 5\nimport subprocess\nprint('waits', flush=True)\nsubprocess.run(['sleep', '600'])\n")
+part("later", "")
+suite("--out", support.HERE / "hung", status=1)
+assert outcomes("hung") == {"facts": "passed", "hangs": "failed", "later": "passed"}, outcomes("hung")
+assert results("hung")["hangs"]["failed"] == "no end after 5 s", results("hung")
+waited = (support.HERE / "hung/hangs/waited_for.txt").read_text()
+assert "sleep 600" in waited and waited.count("waits in") >= 2 and "system call" in waited, waited
+assert (support.HERE / "hung/hangs/output.txt").read_text() == "waits\n"
+
+# --- a budget: it cuts the part short, which then says nothing, and the later ones are left for the next run
+
+runner = load()
+runner.RESERVE, runner.LEAST = 1, 1
+part("hangs", "import time\nprint('waits', flush=True)\ntime.sleep(600)\n")
+os.environ.update(ENVIRONMENT)
+
+
+def inside(name, *words):
+    """Runs the suite in this process, with what was replaced in its modules."""
+    return runner.main(["--build", str(support.BUILD), "--out", str(support.HERE / name), *words])
+
+
+began = time.monotonic()
+assert inside("short", "--budget", "15") == 1
+assert outcomes("short") == {"facts": "passed", "hangs": "unfinished", "later": "unfinished"}, outcomes("short")
+assert time.monotonic() - began < 100, "the part alone would take 300 s"
+assert "the time of the run was spent" in results("short")["hangs"]["why"]
+
+# --- a process that waits in the driver, and that SIGKILL does not end: here nobody kills it
+
+kill, runner._child.ENDS = runner._child.kill, 1
+left = []
+runner._child.kill = left.append
+part("hangs", "# timeout: 2\nimport time\ntime.sleep(600)\n")
+assert inside("stuck") == 1
+runner._child.kill, runner._child.ENDS = kill, 10
+for session in left:
+    kill(session)
+assert outcomes("stuck") == {"facts": "passed", "hangs": "failed", "later": "unfinished"}, outcomes("stuck")
+assert "did not end at SIGKILL" in results("stuck")["later"]["why"], results("stuck")
+
+# --- an error of the driver in the kernel's log, and a device that does not work any more
+
+(COPY / "hangs.py").unlink()
+kernel_log, fault = runner._device.kernel_log, runner._device.fault
+XID = "NVRM: Xid (PCI:0000:01:00): 31, pid=1, MMU Fault"
+answers = [["NVRM: Xid of yesterday"], ["NVRM: Xid of yesterday", XID]]
+runner._device.kernel_log = lambda _folder: answers.pop(0)
+assert inside("xid") == 1
+assert outcomes("xid") == {"facts": "passed", "later": "unfinished"} and XID in results("xid")["facts"]["then"]
+runner._device.kernel_log = kernel_log
+answers = ["", "cuMemAlloc: error 700"]
+runner._device.fault = lambda *_: answers.pop(0)
+assert inside("broken") == 1 and outcomes("broken") == {"facts": "passed", "later": "unfinished"}
+assert "does not work any more: cuMemAlloc: error 700" in results("broken")["later"]["why"]
+runner._device.fault = lambda *_: "cuInit: error 999"
+assert inside("dead") == 1 and set(outcomes("dead").values()) == {"unfinished"}
+runner._device.fault = fault
+os.environ["SIMCUDA_FAIL"] = "cuMemcpyDtoH_v2:1:700"
+assert runner._device.fault(sys.executable, support.HERE) == "cuMemcpyDtoH: error 700"
+del os.environ["SIMCUDA_FAIL"]
+assert runner._device.fault(sys.executable, support.HERE) == ""
+
+# --- libraries are named without an import, which might hang
+
+modules = support.HERE / "modules"
+(modules / "torch-9.9.dist-info").mkdir(parents=True)
+(modules / "torch-9.9.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 9.9\n")
+(modules / "torch.py").write_text("import time\ntime.sleep(600)\n")
+assert "torch 9.9" in suite("facts", PYTHONPATH=str(modules)).splitlines()[1]
+print("parts over the simulated driver, a test double")

@@ -1,0 +1,92 @@
+"""A program with a limit of time. In: a command. Out: how it ended, what it said, and what it waited for at its limit.
+The caller never waits longer than the limit and ENDS: a process that waits in a driver may not end at SIGKILL."""
+import os, pathlib, signal, subprocess, sys, time
+
+ENDS = 10 # seconds that a killed process has for its end
+
+
+class Ended:
+    """status None: it did not end in time. is_left: SIGKILL did not end it either."""
+
+    def __init__(self, status, said, waited_for="", is_left=False):
+        self.status, self.said, self.waited_for, self.is_left = status, said, waited_for, is_left
+
+
+def read(path):
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError as error:
+        return f"({error.strerror})"
+
+
+def processes(session):
+    """The ids of all processes of a session."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            after_name = read(entry / "stat").rpartition(")")[2].split()
+            if len(after_name) > 3 and after_name[3] == str(session):
+                found.append(int(entry.name))
+    return sorted(found)
+
+
+def waits(session):
+    """Where each thread of a session is in the kernel. The stacks are for root alone."""
+    lines = []
+    for pid in processes(session):
+        lines.append(f"process {pid}: {read(pathlib.Path(f'/proc/{pid}/cmdline')).replace(chr(0), ' ')}")
+        for task in sorted(pathlib.Path(f"/proc/{pid}/task").glob("*")):
+            state = read(task / "stat").rpartition(")")[2].split()[:1]
+            lines.append(f"  thread {task.name} {read(task / 'comm')}: state {' '.join(state)}, waits in "
+                         f"{read(task / 'wchan')}, system call {read(task / 'syscall')}")
+            lines += [f"    {line}" for line in read(task / "stack").split("\n")]
+    return "\n".join(lines)
+
+
+def kill(session):
+    """Its leftovers end with it: they may hold the GPU's memory."""
+    try:
+        os.killpg(session, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def wait(process, seconds):
+    try:
+        return process.wait(max(seconds, 0))
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def execute(argv, seconds, said, look=waits, **options):
+    """Runs a command, whose output goes to the file `said`. At the limit, look(session) is called before the command is
+    ended."""
+    with open(said, "wb") as out:
+        process = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out,
+                                   stderr=subprocess.STDOUT, start_new_session=True, **options)
+    status, waited_for = None, ""
+    try:
+        status = wait(process, seconds)
+        if status is None:
+            waited_for = look(process.pid)
+    finally:
+        kill(process.pid)
+    is_left = wait(process, ENDS) is None
+    text = pathlib.Path(said).read_text(errors="replace").rstrip()
+    return Ended(status, text, waited_for, is_left)
+
+
+def ask(argv, seconds, folder):
+    """What a short program prints; None: it failed, or did not end in time."""
+    said = pathlib.Path(folder) / f"asked.{os.getpid()}.{time.monotonic_ns()}"
+    try:
+        ended = execute(argv, seconds, said, look=lambda _session: "")
+    except OSError:
+        return None
+    finally:
+        said.unlink(missing_ok=True)
+    return ended.said if ended.status == 0 else None
+
+
+def python(code, *words, program=sys.executable):
+    return [program, "-c", code, *words]

@@ -1,0 +1,141 @@
+// shows
+/* costs.c — what the calls about physical memory cost, at several sizes; and which calls wait for a kernel that runs in
+ * another stream. A call that waits makes others wait where memstow makes it: when it gives freed memory back, at an
+ * allocation or a query of the free memory. The times are memstow's hooks and the driver together. Over the simulated
+ * driver, a test double, no time is shown. */
+#include "gpu.h"
+
+enum { TIMES = 5, LARGEST = 1024, PIECE = 64, FEW = 1 << 20, MANY = 1 << 26 };
+static const double ENOUGH = 0.3, LEAST = 0.05; /* seconds that the kernel should run, and must */
+
+static CUdeviceptr at, worked_on, allocated, in_stream;
+static CUmemGenericAllocationHandle memory;
+static void *pinned;
+static CUstream busy, other, fresh;
+static size_t size, words = FEW;
+
+static CUresult reserve(void) { return cu.reserve(&at, size, 0, 0, 0); }
+static CUresult create(void) {
+    CUmemAllocationProp is = {.type = 1, .location = {1, 0}};
+    return cu.create(&memory, size, &is, 0);
+}
+static CUresult map(void) { return cu.map(at, size, 0, memory, 0); }
+static CUresult open_it(void) { return cu.access(at, size, &(CUmemAccessDesc){.location = {1, 0}, .flags = 3}, 1); }
+static CUresult unmap(void) { return cu.unmap(at, size); }
+static CUresult release(void) { return cu.release(memory); }
+static CUresult unreserve(void) { return cu.unreserve(at, size); }
+
+static CUresult info(void) {
+    size_t available, total;
+    return cu.info(&available, &total);
+}
+static CUresult pin(void) { return cu.host_alloc(&pinned, size, 0); }
+static CUresult unpin(void) { return cu.host_free(pinned); }
+static CUresult make_stream(void) { return cu.stream(&fresh, 1); }
+static CUresult alloc_async(void) { return cu.alloc_async(&in_stream, size, other); }
+static CUresult free_async(void) { return cu.free_async(in_stream, other); }
+static CUresult alloc(void) { return cu.alloc(&allocated, size); }
+static CUresult free_it(void) { return cu.free(allocated); }
+
+static const struct step {
+    const char *name;
+    CUresult (*call)(void);
+} STEPS[] = {{"reserve", reserve}, {"create", create},      {"map", map}, {"access", open_it}, {"unmap", unmap},
+             {"release", release}, {"unreserve", unreserve}},
+  MORE[] = {{"info", info},
+            {"pin", pin},
+            {"unpin", unpin},
+            {"stream", make_stream},
+            {"alloc_async", alloc_async},
+            {"free_async", free_async},
+            {"alloc", alloc},
+            {"free", free_it}};
+enum { STEPS_COUNT = sizeof STEPS / sizeof *STEPS, MORE_COUNT = sizeof MORE / sizeof *MORE };
+
+static double timed(const struct step *step) {
+    double begin = gpu_seconds();
+    gpu_ok(step->call(), step->name, __FILE__, __LINE__);
+    return gpu_seconds() - begin;
+}
+
+/* --- the time of each call on a device that does nothing else --- */
+
+static void costs(size_t mib) {
+    double least[STEPS_COUNT];
+    size = mib * MIB;
+    for (int turn = 0; turn < TIMES; turn++)
+        for (int i = 0; i < STEPS_COUNT; i++) {
+            double took = timed(&STEPS[i]);
+            if (!turn || took < least[i]) least[i] = took;
+        }
+    for (int i = 0; i < STEPS_COUNT && !gpu_is_double; i++)
+        printf("figure us_%s_%zu %.1f\n", STEPS[i].name, mib, least[i] * 1e6);
+}
+
+/* --- which calls wait for a kernel of another stream --- */
+
+/* Few threads, each of which waits for the device's memory again and again. */
+static void work(void) {
+    uint64_t to = worked_on, count = words;
+    void *arguments[] = {&to, &to, &count};
+    OK(cu.launch(gpu_add_kernel, 1, 1, 1, 32, 1, 1, 0, busy, arguments, NULL));
+}
+
+static double work_takes(void) {
+    double begin = gpu_seconds();
+    work();
+    OK(cu.stream_wait(busy));
+    return gpu_seconds() - begin;
+}
+
+/* The double's kernels take as long as its latency says, however many words there are. */
+static bool find_words(void) {
+    if (gpu_is_double) {
+        words = 1;
+        return work_takes() >= LEAST;
+    }
+    work_takes(); /* the first launch loads the kernel */
+    double took = work_takes(), more = ENOUGH / took;
+    if (more > 1) words = (double)words * more < MANY ? (size_t)((double)words * more) : MANY;
+    took = work_takes();
+    printf("the kernel takes %.0f ms\n", took * 1e3);
+    MUST(took >= LEAST);
+    return true;
+}
+
+static void waits(const struct step *step) {
+    work();
+    MUST(cu.stream_query(busy) == CUDA_ERROR_NOT_READY);
+    double took = timed(step);
+    bool has_waited = cu.stream_query(busy) == CUDA_SUCCESS;
+    OK(cu.stream_wait(busy));
+    printf("figure waits_%s %d\n", step->name, has_waited);
+    if (!gpu_is_double) printf("figure us_%s_beside_a_kernel %.1f\n", step->name, took * 1e6);
+}
+
+/* --- what the first stream, and the first pinned memory, take from the device --- */
+
+static void first(void) {
+    size_t before = gpu_free_bytes(), then;
+    OK(cu.stream(&busy, 1));
+    then = gpu_free_bytes();
+    printf("figure first_stream_takes %lld\n", (long long)before - (long long)then);
+    OK(cu.host_alloc(&pinned, 64 * MIB, 0));
+    printf("figure first_pinned_takes %lld\n", (long long)then - (long long)gpu_free_bytes());
+    OK(cu.host_free(pinned));
+}
+
+int main(void) {
+    gpu_begin();
+    first();
+    OK(cu.stream(&other, 1));
+    for (size_t mib = 2; mib <= LARGEST; mib *= 8)
+        if (gpu_free_bytes() > 2 * mib * MIB) costs(mib);
+    OK(cu.alloc(&worked_on, (size_t)MANY * 4));
+    size = PIECE * MIB;
+    bool has_work = find_words();
+    for (int i = 0; i < STEPS_COUNT && has_work; i++) waits(&STEPS[i]);
+    for (int i = 0; i < MORE_COUNT && has_work; i++) waits(&MORE[i]);
+    puts("ok");
+    return 0;
+}
