@@ -70,10 +70,14 @@ struct cuda_node { /* CUgraphNodeParams */
     int type, reserved[3];
     union {
         struct cuda_alloc_node alloc;
+        struct {
+            cuda_handle graph;
+            int ownership;
+        } child;
         char bytes[232];
     };
 };
-enum { CUDA_NODE_ALLOC = 10 };
+enum { CUDA_NODE_GRAPH = 4, CUDA_NODE_ALLOC = 10, CUDA_CHILD_MOVES = 1 };
 
 struct cuda_multicast { /* CUmulticastObjectProp */
     unsigned devices;

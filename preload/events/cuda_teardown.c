@@ -47,6 +47,31 @@ static void end_block(enum cuda_space space, const struct snap_cuda_block *block
     if (cuda_blocks_take_if(space, block->address, ends_with, call, &gone)) cuda_events_forget(space, &gone);
 }
 
+/* --- a graph that moves into another one, which ends for both --- */
+
+struct heir {
+    uint64_t graph, of;
+};
+
+static void inherit(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+    const struct heir *heir = context;
+    struct cuda_hold hold;
+    if (space != CUDA_ADDRESS || block->kind != SNAP_CUDA_GRAPH || block->pool != heir->of) return;
+    struct snap_cuda_block *record = cuda_blocks_hold(space, block->address, &hold);
+    if (!record) return;
+    if (record->kind == SNAP_CUDA_GRAPH && record->pool == heir->of)
+        __atomic_store_n(&record->pool, heir->graph, __ATOMIC_RELAXED);
+    cuda_blocks_let_go(&hold);
+}
+
+void cuda_teardown_node(const struct cuda_call *call, const struct cuda_node *node, cuda_handle graph) {
+    if (node->type == CUDA_NODE_ALLOC) cuda_events_made_in_graph(call, &node->alloc, graph);
+    if (node->type != CUDA_NODE_GRAPH || node->child.ownership != CUDA_CHILD_MOVES || !cuda_counts_begun()) return;
+    cuda_blocks_all(inherit, &(struct heir){(uintptr_t)graph, (uintptr_t)node->child.graph});
+}
+
+/* --- */
+
 void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_handle handle) {
     if (!handle) return;
     call->ending = what;

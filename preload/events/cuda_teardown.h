@@ -17,6 +17,9 @@ void cuda_teardown_ended(struct cuda_call *call);
 void cuda_teardown_release(struct cuda_call *call, uint32_t device);
 void cuda_teardown_primary_released(struct cuda_call *call);
 
+/* After a node was added to a graph: memory of the node, or a graph that ends with this one from now on. */
+void cuda_teardown_node(const struct cuda_call *call, const struct cuda_node *node, cuda_handle graph);
+
 /* number: gives the call the number of its teardown. count: how many have begun so far. any: a teardown is in
  * progress, so one of its blocks may already be another thread's. over: a teardown is over, successful or not. */
 void cuda_teardown_number(struct cuda_call *call);

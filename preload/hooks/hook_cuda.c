@@ -111,8 +111,7 @@ static int runtime_version(void) {
 #define MADE(kind, number, size) cuda_events_made(&call, KIND_##kind, (uint64_t)(number), (uint64_t)(size))
 #define MADE_IN_POOL(number, size, stream, pool) cuda_events_made_in_pool(&call, (uint64_t)(number), size, stream, pool)
 #define MADE_IN_GRAPH(node, graph) cuda_events_made_in_graph(&call, node, graph)
-#define MADE_NODE(node, graph)                                                                                         \
-    (void)((node)->type == CUDA_NODE_ALLOC ? cuda_events_made_in_graph(&call, &(node)->alloc, graph) : (void)0)
+#define MADE_NODE(node, graph) cuda_teardown_node(&call, node, graph)
 #define MADE_POOL(pool, properties) cuda_events_made_pool(&call, pool, properties)
 #define MADE_PHYSICAL(memory, size, properties) cuda_events_made_physical(&call, memory, size, properties)
 #define OPENED(number) cuda_events_opened(&call, (uint64_t)(number))

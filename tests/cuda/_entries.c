@@ -196,6 +196,32 @@ static void graphs(void) {
     EXPECT("totals.cuda.live_bytes", 3 * MIB);
 }
 
+/* A graph that is moved into another one ends with it, and so does its memory. A copy leaves it where it was. */
+static void graphs_in_graphs(void) {
+    CUgraph outer, inner, kept, empty;
+    CUgraphNode node;
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {.bytesize = 7 * MIB};
+    CUgraphNodeParams child = {.type = CU_GRAPH_NODE_GRAPH};
+    params.poolProps = (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
+    first_context();
+    OK(cuGraphCreate(&outer, 0));
+    OK(cuGraphCreate(&inner, 0));
+    OK(cuGraphCreate(&kept, 0));
+    OK(cuGraphCreate(&empty, 0));
+    OK(cuGraphAddMemAllocNode(&node, inner, NULL, 0, &params));
+    params.bytesize = 9 * MIB;
+    OK(cuGraphAddMemAllocNode(&node, kept, NULL, 0, &params));
+    child.child = (CUDA_CHILD_GRAPH_NODE_PARAMS){inner, CU_GRAPH_CHILD_MOVE};
+    OK(cuGraphAddNode(&node, outer, NULL, 0, &child));
+    child.child = (CUDA_CHILD_GRAPH_NODE_PARAMS){kept, CU_GRAPH_CHILD_CLONE};
+    MUST(cuGraphAddNode(&node, outer, NULL, 0, &child) != 0);
+    MUST(cuGraphDestroy(inner) != 0);
+    child.child = (CUDA_CHILD_GRAPH_NODE_PARAMS){empty, CU_GRAPH_CHILD_CLONE};
+    OK(cuGraphAddNode_v2(&node, outer, NULL, NULL, 0, &child));
+    OK(cuGraphDestroy(outer));
+    LIVE("graph", 9 * MIB);
+}
+
 /* A failed end of one capture does not end another capture. A capture ends with its stream, and with its context.
  * Requests on a stream during its capture become nodes of a graph, and memstow does not ask the driver for figures
  * meanwhile. */
@@ -708,6 +734,7 @@ int main(int count, char **arguments) {
                  {"pinned", pinned},
                  {"arrays", arrays},
                  {"graphs", graphs},
+                 {"graphs_in_graphs", graphs_in_graphs},
                  {"contexts", contexts},
                  {"pools", pools},
                  {"host_pools", host_pools},

@@ -271,6 +271,34 @@ static void replays(void) {
     MUST(!cudaMemcpy(back, (char *)plain + 8 * MIB - 4, 4, 2) && back[0] == 1 && back[3] == 1);
 }
 
+/* Nodes for copies and fills, in a graph and in a graph in it, name addresses as captured work does. */
+static void replays_nodes(void) {
+    CUgraph graph, child;
+    CUgraphNode node;
+    CUgraphExec exec;
+    load();
+    CUdeviceptr at = (CUdeviceptr)plain;
+    CUgraphNodeParams fills = {.type = CU_GRAPH_NODE_MEMSET, .set = {at, 0, 0x02020202, 4, MIB, 1}};
+    CUDA_MEMCPY3D copies = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                            .srcDevice = at,
+                            .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                            .dstDevice = at + 4 * MIB,
+                            .WidthInBytes = 4 * MIB,
+                            .Height = 1,
+                            .Depth = 1};
+    MUST(!cuGraphCreate(&graph, 0) && !cuGraphCreate(&child, 0));
+    MUST(!cuGraphAddNode(&node, child, NULL, 0, &fills));
+    MUST(!cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    MUST(!cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copies, NULL));
+    MUST(!cuGraphInstantiateWithFlags(&exec, graph, 0));
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB && memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+    MUST(!cuGraphLaunch(exec, NULL) && !cuStreamSynchronize(NULL));
+    char back[4];
+    MUST(!cudaMemcpy(back, (char *)plain + 8 * MIB - 4, 4, 2) && back[0] == 2 && back[3] == 2);
+}
+
 static void adopted(void) {
     load();
     uint32_t real = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "known", "", 2, 0);
@@ -536,6 +564,7 @@ int main(int argc, char **argv) {
                                               {"captures", captures},
                                               {"captures_meanwhile", captures_meanwhile},
                                               {"replays", replays},
+                                              {"replays_nodes", replays_nodes},
                                               {"adopted", adopted},
                                               {"assigned", assigned},
                                               {"by_policy", by_policy},

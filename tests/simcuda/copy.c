@@ -142,35 +142,42 @@ static bool locate(struct end *e, uint64_t *at) {
     return true;
 }
 
-static CUresult rectangle(struct end to, struct end from, size_t width, size_t height, size_t depth, CUstream handle,
-                          bool wait) {
-    struct sim_stream *stream = stream_get(handle);
-    struct op op = {.kind = OP_COPY};
-    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-    if (!locate(&to, &op.copy.to) || !locate(&from, &op.copy.from)) return CUDA_ERROR_INVALID_VALUE;
+static CUresult shape_of(struct end to, struct end from, size_t width, size_t height, size_t depth, struct op *out) {
+    *out = (struct op){.kind = OP_COPY};
+    if (!locate(&to, &out->copy.to) || !locate(&from, &out->copy.from)) return CUDA_ERROR_INVALID_VALUE;
     if (height > 1 && (to.pitch < width || from.pitch < width)) return CUDA_ERROR_INVALID_VALUE;
-    op.copy.shape =
+    out->copy.shape =
         (struct shape){width, height, depth, to.pitch, from.pitch, to.pitch * to.height, from.pitch * from.height};
-    return submit(op, stream, wait);
+    return CUDA_SUCCESS;
 }
 
-static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool wait) {
-    if (!c) return CUDA_ERROR_INVALID_VALUE;
-    return rectangle((struct end){c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, 0,
-                                  c->dstPitch, 0},
-                     (struct end){c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, 0,
-                                  c->srcPitch, 0},
-                     c->WidthInBytes, c->Height, 1, stream, wait);
+static CUresult shape_2d(const CUDA_MEMCPY2D *c, struct op *out) {
+    return shape_of((struct end){c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, 0,
+                                 c->dstPitch, 0},
+                    (struct end){c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, 0,
+                                 c->srcPitch, 0},
+                    c->WidthInBytes, c->Height, 1, out);
 }
 
-static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream stream, bool wait) {
-    if (!c) return CUDA_ERROR_INVALID_VALUE;
-    return rectangle((struct end){c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,
-                                  c->dstZ, c->dstPitch, c->dstHeight},
-                     (struct end){c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
-                                  c->srcZ, c->srcPitch, c->srcHeight},
-                     c->WidthInBytes, c->Height, c->Depth, stream, wait);
+CUresult copy_shape(const CUDA_MEMCPY3D *c, struct op *out) {
+    return shape_of((struct end){c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY,
+                                 c->dstZ, c->dstPitch, c->dstHeight},
+                    (struct end){c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY,
+                                 c->srcZ, c->srcPitch, c->srcHeight},
+                    c->WidthInBytes, c->Height, c->Depth, out);
 }
+
+#define COPY(name, type, shape)                                                                                        \
+    static CUresult name(const type *c, CUstream handle, bool wait) {                                                  \
+        struct sim_stream *stream = stream_get(handle);                                                                \
+        struct op op;                                                                                                  \
+        if (!c) return CUDA_ERROR_INVALID_VALUE;                                                                       \
+        if (!stream) return CUDA_ERROR_INVALID_HANDLE;                                                                 \
+        CUresult result = shape(c, &op);                                                                               \
+        return result ? result : submit(op, stream, wait);                                                             \
+    }
+COPY(copy_2d, CUDA_MEMCPY2D, shape_2d)
+COPY(copy_3d, CUDA_MEMCPY3D, copy_shape)
 
 #define SHAPED(name, type, body)                                                                                       \
     SAME(name, NEEDS_CONTEXT, (const type *c), body(c, NULL, true))                                                    \

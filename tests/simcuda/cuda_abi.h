@@ -165,19 +165,6 @@ typedef struct {
     void *userData;
 } CUDA_HOST_NODE_PARAMS;
 
-enum { CU_GRAPH_NODE_EMPTY = 5, CU_GRAPH_NODE_MEM_ALLOC = 10, CU_GRAPH_NODE_MEM_FREE = 11 };
-typedef struct {
-    int type, reserved0[3];
-    union {
-        long long reserved1[29];
-        CUDA_MEM_ALLOC_NODE_PARAMS alloc;
-        struct {
-            CUdeviceptr dptr;
-        } free;
-    };
-    long long reserved2;
-} CUgraphNodeParams;
-
 typedef struct {
     size_t srcXInBytes, srcY;
     int srcMemoryType;
@@ -211,6 +198,41 @@ typedef struct {
     size_t dstPitch, dstHeight;
     size_t WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D;
+
+typedef struct {
+    int flags, reserved;
+    CUcontext copyCtx;
+    CUDA_MEMCPY3D copyParams;
+} CUDA_MEMCPY_NODE_PARAMS;
+
+typedef struct {
+    CUgraph graph;
+    int ownership;
+} CUDA_CHILD_GRAPH_NODE_PARAMS;
+
+enum {
+    CU_GRAPH_NODE_MEMCPY = 1,
+    CU_GRAPH_NODE_MEMSET = 2,
+    CU_GRAPH_NODE_GRAPH = 4,
+    CU_GRAPH_NODE_EMPTY = 5,
+    CU_GRAPH_NODE_MEM_ALLOC = 10,
+    CU_GRAPH_NODE_MEM_FREE = 11
+};
+enum { CU_GRAPH_CHILD_CLONE, CU_GRAPH_CHILD_MOVE };
+typedef struct {
+    int type, reserved0[3];
+    union {
+        long long reserved1[29];
+        CUDA_MEMCPY_NODE_PARAMS copy;
+        CUDA_MEMSET_NODE_PARAMS set;
+        CUDA_CHILD_GRAPH_NODE_PARAMS child;
+        CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+        struct {
+            CUdeviceptr dptr;
+        } free;
+    };
+    long long reserved2;
+} CUgraphNodeParams;
 
 typedef struct {
     size_t Width, Height;

@@ -7,12 +7,14 @@
 struct sim_node {
     struct op op;
     CUDA_MEM_ALLOC_NODE_PARAMS allocation;
+    struct sim_graph *child; /* it has this one, a copy or the graph itself */
 };
 
 struct sim_graph {
     struct sim_node **nodes;
     size_t count;
-    int refs; /* the graph, and the executable graphs made of it */
+    int refs;   /* the graph, and the executable graphs made of it */
+    bool moved; /* it is another graph's: it ends with that one */
 };
 
 struct sim_exec {
@@ -53,6 +55,7 @@ void graph_drop(struct sim_graph *self) {
     for (size_t i = 0; i < self->count; i++) {
         struct op *op = &self->nodes[i]->op;
         if (op->kind == OP_GALLOC || op->kind == OP_GFREE) gmem_unref(op->memory.gmem);
+        if (self->nodes[i]->child) graph_drop(self->nodes[i]->child);
         free(self->nodes[i]);
     }
     free(self->nodes);
@@ -155,7 +158,7 @@ API(cuGraphCreate, NEEDS_INIT, (CUgraph * out, unsigned flags), (out, flags)) {
 }
 
 API(cuGraphDestroy, NEEDS_INIT, (CUgraph self), (self)) {
-    if (!self) return CUDA_ERROR_INVALID_VALUE;
+    if (!self || self->moved) return CUDA_ERROR_INVALID_VALUE;
     graph_drop(self);
     return CUDA_SUCCESS;
 }
@@ -185,10 +188,74 @@ SAME(cuGraphAddMemAllocNode, NEEDS_INIT, (NODE, CUDA_MEM_ALLOC_NODE_PARAMS *p),
 SAME(cuGraphAddMemFreeNode, NEEDS_INIT, (NODE, CUdeviceptr at),
      NODE_IS_GOOD ? graph_memory_free(graph, at, node) : CUDA_ERROR_INVALID_VALUE)
 
-/* Adds a node of a type that this driver knows: memory nodes and empty nodes. */
+static CUresult add_memset(CUgraphNode *node, CUgraph graph, const CUDA_MEMSET_NODE_PARAMS *p) {
+    if (!p || (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)) return CUDA_ERROR_INVALID_VALUE;
+    struct op op = {.kind = OP_FILL, .fill = {p->dst, p->value, p->elementSize, p->width, p->height, p->pitch}};
+    return graph_add(graph, &op, node);
+}
+SAME(cuGraphAddMemsetNode, NEEDS_INIT, (NODE, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx),
+     ((void)ctx, NODE_IS_GOOD ? add_memset(node, graph, p) : CUDA_ERROR_INVALID_VALUE))
+
+static CUresult add_copy(CUgraphNode *node, CUgraph graph, const CUDA_MEMCPY3D *p) {
+    struct op op;
+    CUresult result = p ? copy_shape(p, &op) : CUDA_ERROR_INVALID_VALUE;
+    return result ? result : graph_add(graph, &op, node);
+}
+SAME(cuGraphAddMemcpyNode, NEEDS_INIT, (NODE, const CUDA_MEMCPY3D *p, CUcontext ctx),
+     ((void)ctx, NODE_IS_GOOD ? add_copy(node, graph, p) : CUDA_ERROR_INVALID_VALUE))
+
+/* --- graphs in graphs */
+
+static bool has_memory_nodes(const struct sim_graph *self) {
+    for (size_t i = 0; i < self->count; i++) {
+        const struct sim_node *node = self->nodes[i];
+        if (node->op.kind == OP_GALLOC || node->op.kind == OP_GFREE) return true;
+        if (node->child && has_memory_nodes(node->child)) return true;
+    }
+    return false;
+}
+
+static struct sim_graph *copy_of(const struct sim_graph *self) {
+    struct sim_graph *copy = graph_new();
+    for (size_t i = 0; i < self->count; i++) {
+        struct sim_node *node = NULL;
+        if (graph_add(copy, &self->nodes[i]->op, &node)) abort();
+        if (self->nodes[i]->child) node->child = copy_of(self->nodes[i]->child);
+    }
+    return copy;
+}
+
+/* A graph with memory of its own can only be moved into another graph, which has it from then on. */
+static CUresult add_child(CUgraphNode *node, CUgraph graph, CUgraph child, int ownership) {
+    bool moves = ownership == CU_GRAPH_CHILD_MOVE;
+    if (!child || child == graph || child->moved || (!moves && ownership != CU_GRAPH_CHILD_CLONE))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!moves && has_memory_nodes(child)) return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult result = graph_add(graph, &(struct op){.kind = OP_NOTHING}, node);
+    if (result) return result;
+    (*node)->child = moves ? child : copy_of(child);
+    (*node)->child->moved = true;
+    return CUDA_SUCCESS;
+}
+SAME(cuGraphAddChildGraphNode, NEEDS_INIT, (NODE, CUgraph child),
+     NODE_IS_GOOD ? add_child(node, graph, child, CU_GRAPH_CHILD_CLONE) : CUDA_ERROR_INVALID_VALUE)
+
+API(cuGraphChildGraphNodeGetGraph, NEEDS_INIT, (CUgraphNode node, CUgraph *out), (node, out)) {
+    if (!node || !out || !node->child) return CUDA_ERROR_INVALID_VALUE;
+    *out = node->child;
+    return CUDA_SUCCESS;
+}
+
+/* Adds a node of a type that this driver knows: no kernels, events and conditions. */
 static CUresult add_node(CUgraphNode *node, CUgraph graph, CUgraphNodeParams *p) {
     if (!p) return CUDA_ERROR_INVALID_VALUE;
     switch (p->type) {
+    case CU_GRAPH_NODE_MEMCPY:
+        return add_copy(node, graph, &p->copy.copyParams);
+    case CU_GRAPH_NODE_MEMSET:
+        return add_memset(node, graph, &p->set);
+    case CU_GRAPH_NODE_GRAPH:
+        return add_child(node, graph, p->child.graph, p->child.ownership);
     case CU_GRAPH_NODE_EMPTY:
         return graph_add(graph, &(struct op){.kind = OP_NOTHING}, node);
     case CU_GRAPH_NODE_MEM_ALLOC:
@@ -218,14 +285,6 @@ API(cuGraphMemFreeNodeGetParams, NEEDS_INIT, (CUgraphNode node, CUdeviceptr *out
     return CUDA_SUCCESS;
 }
 
-static CUresult add_memset(CUgraphNode *node, CUgraph graph, const CUDA_MEMSET_NODE_PARAMS *p) {
-    if (!p || (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)) return CUDA_ERROR_INVALID_VALUE;
-    struct op op = {.kind = OP_FILL, .fill = {p->dst, p->value, p->elementSize, p->width, p->height, p->pitch}};
-    return graph_add(graph, &op, node);
-}
-SAME(cuGraphAddMemsetNode, NEEDS_INIT, (NODE, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx),
-     ((void)ctx, NODE_IS_GOOD ? add_memset(node, graph, p) : CUDA_ERROR_INVALID_VALUE))
-
 static CUresult add_host(CUgraphNode *node, CUgraph graph, const CUDA_HOST_NODE_PARAMS *p) {
     if (!p || !p->fn) return CUDA_ERROR_INVALID_VALUE;
     return graph_add(graph, &(struct op){.kind = OP_HOST, .host = {.run = p->fn, .data = p->userData}}, node);
@@ -237,7 +296,7 @@ SAME(cuGraphAddHostNode, NEEDS_INIT, (NODE, const CUDA_HOST_NODE_PARAMS *p),
 
 static CUresult instantiate(CUgraphExec *out, CUgraph graph, uint64_t flags) {
     struct sim_exec *self = calloc(1, sizeof *self);
-    if (!out || !graph || !self) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || !graph || graph->moved || !self) return CUDA_ERROR_INVALID_VALUE;
     graph->refs++;
     *self = (struct sim_exec){graph, flags};
     *out = self;
@@ -249,38 +308,50 @@ SAME(cuGraphInstantiate_v2, NEEDS_CONTEXT,
 SAME(cuGraphInstantiateWithFlags, NEEDS_CONTEXT, (CUgraphExec * out, CUgraph graph, unsigned long long flags),
      instantiate(out, graph, flags))
 
+struct launch {
+    uint64_t flags;
+    struct sim_stream *stream;
+};
+typedef CUresult launch_step(const struct launch *self, struct op *op);
+
+/* Takes a step for each operation of a graph and of the graphs in it, in order. */
+static CUresult walk(const struct launch *self, struct sim_graph *graph, launch_step *step) {
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < graph->count && !result; i++) {
+        struct sim_node *node = graph->nodes[i];
+        result = node->child ? walk(self, node->child, step) : step(self, &node->op);
+    }
+    return result;
+}
+
 /* If memory of the last launch was not freed, that is an error; or it is freed now, if the graph was made with that
  * flag. */
-static CUresult clear_memory(struct sim_exec *self, struct sim_stream *stream) {
-    for (size_t i = 0; i < self->graph->count; i++) {
-        struct op *op = &self->graph->nodes[i]->op;
-        if (op->kind != OP_GALLOC || !op->memory.gmem->phys) continue;
-        engine_drain_context(stream->ctx);
-        if (!op->memory.gmem->block) continue;
-        if (!(self->flags & CU_GRAPH_AUTO_FREE_ON_LAUNCH)) return CUDA_ERROR_INVALID_VALUE;
-        gmem_dead(op->memory.gmem);
-    }
+static CUresult clear_memory(const struct launch *self, struct op *op) {
+    if (op->kind != OP_GALLOC || !op->memory.gmem->phys) return CUDA_SUCCESS;
+    engine_drain_context(self->stream->ctx);
+    if (!op->memory.gmem->block) return CUDA_SUCCESS;
+    if (!(self->flags & CU_GRAPH_AUTO_FREE_ON_LAUNCH)) return CUDA_ERROR_INVALID_VALUE;
+    gmem_dead(op->memory.gmem);
     return CUDA_SUCCESS;
 }
 
-static CUresult prepare_memory(struct sim_exec *self) {
-    CUresult result = CUDA_SUCCESS;
-    for (size_t i = 0; i < self->graph->count && !result; i++)
-        if (self->graph->nodes[i]->op.kind == OP_GALLOC) result = gmem_prepare(self->graph->nodes[i]->op.memory.gmem);
-    return result;
+static CUresult prepare_memory(const struct launch *self, struct op *op) {
+    (void)self;
+    return op->kind == OP_GALLOC ? gmem_prepare(op->memory.gmem) : CUDA_SUCCESS;
+}
+
+static CUresult add_to_stream(const struct launch *self, struct op *op) {
+    if (op->kind == OP_GALLOC || op->kind == OP_GFREE) op->memory.gmem->refs++;
+    return engine_add(self->stream, op, NULL);
 }
 
 static CUresult launch(CUgraphExec self, CUstream handle) {
     struct sim_stream *stream = stream_get(handle);
     if (!self || !stream) return CUDA_ERROR_INVALID_HANDLE;
-    CUresult result = clear_memory(self, stream);
-    if (!result) result = prepare_memory(self);
-    for (size_t i = 0; i < self->graph->count && !result; i++) {
-        struct op *op = &self->graph->nodes[i]->op;
-        if (op->kind == OP_GALLOC || op->kind == OP_GFREE) op->memory.gmem->refs++;
-        result = engine_add(stream, op, NULL);
-    }
-    return result;
+    const struct launch now = {self->flags, stream};
+    CUresult result = walk(&now, self->graph, clear_memory);
+    if (!result) result = walk(&now, self->graph, prepare_memory);
+    return result ? result : walk(&now, self->graph, add_to_stream);
 }
 SAME(cuGraphLaunch, NEEDS_CONTEXT, (CUgraphExec self, CUstream stream), launch(self, stream))
 SAME(cuGraphLaunch_ptsz, NEEDS_CONTEXT, (CUgraphExec self, CUstream stream), launch(self, stream_per_thread(stream)))

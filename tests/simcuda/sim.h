@@ -339,6 +339,9 @@ void op_forget(struct op *op);
 enum access { ACCESS_COPY, ACCESS_PEER_COPY, ACCESS_KERNEL };
 char *access_at(uint64_t address, size_t *length, struct sim_context *ctx, bool write, enum access how);
 
+/* ---- copy.c: the operation of a copy, which is not on a stream yet */
+CUresult copy_shape(const CUDA_MEMCPY3D *is, struct op *out);
+
 /* ---- stream.c */
 struct sim_stream *stream_get(CUstream handle);                /* NULL: no such stream in the current context */
 struct sim_stream *stream_of_context(struct sim_context *ctx); /* the legacy one */

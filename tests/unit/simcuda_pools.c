@@ -374,3 +374,99 @@ Test(simcuda_capture, what_a_graph_leaves_is_freed_by_others) {
     OK(cuMemFree_v2(at));
     cr_assert_eq(graph_memory(CU_GRAPH_MEM_USED), 0);
 }
+
+/* ---- nodes that are added one by one */
+
+static CUdeviceptr words_of(uint32_t value, size_t count) {
+    CUdeviceptr at;
+    OK(cuMemAlloc_v2(&at, count * 4));
+    OK(cuMemsetD32_v2(at, value, count));
+    return at;
+}
+
+static uint32_t word_at(CUdeviceptr at) {
+    uint32_t word;
+    OK(cuMemcpyDtoH_v2(&word, at, 4));
+    return word;
+}
+
+static CUDA_MEMCPY3D copying(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+    return (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .srcDevice = from,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .dstDevice = to,
+                           .WidthInBytes = bytes,
+                           .Height = 1,
+                           .Depth = 1};
+}
+
+static void launch_once(CUgraph graph) {
+    CUgraphExec exec;
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphLaunch(exec, NULL));
+    OK(cuStreamSynchronize(NULL));
+    OK(cuGraphExecDestroy(exec));
+}
+
+Test(simcuda_capture, nodes_copy_and_fill_at_the_launch) {
+    CUdeviceptr from = words_of(1, 16), to = words_of(2, 16);
+    CUgraph graph, child, copy;
+    CUgraphNode node;
+    CUgraphNodeParams is = {.type = CU_GRAPH_NODE_MEMSET, .set = {from + 8, 0, 5, 4, 1, 1}};
+    CUDA_MEMCPY3D all = copying(to, from, 64);
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphCreate(&child, 0));
+    OK(cuGraphAddNode(&node, child, NULL, 0, &is));
+    is = (CUgraphNodeParams){.type = CU_GRAPH_NODE_MEMCPY, .copy.copyParams = copying(from, from + 8, 4)};
+    OK(cuGraphAddNode(&node, child, NULL, 0, &is));
+    OK(cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    OK(cuGraphChildGraphNodeGetGraph(node, &copy));
+    cr_assert_neq(copy, child);
+    OK(cuGraphDestroy(child)); /* the node has a copy */
+    OK(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &all, NULL));
+    cr_assert(word_at(from) == 1 && word_at(to) == 2, "nothing happens before the launch");
+    launch_once(graph);
+    cr_assert(word_at(to) == 5 && word_at(to + 4) == 1 && word_at(to + 8) == 5, "in order");
+    OK(cuGraphDestroy(graph));
+}
+
+Test(simcuda_capture, a_node_touches_its_memory_at_the_launch) {
+    CUdeviceptr from = words_of(1, 16), to = words_of(2, 16);
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphExec exec;
+    CUDA_MEMCPY3D all = copying(to, from, 64);
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &all, NULL));
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuMemFree_v2(from));
+    OK(cuGraphLaunch(exec, NULL));
+    REFUSED(cuStreamSynchronize(NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+    cr_assert_eq(proof_usage(0).faults, 1);
+}
+
+Test(simcuda_capture, a_graph_with_memory_can_only_move_into_another) {
+    CUdeviceptr to = words_of(2, 16);
+    CUgraph graph, child;
+    CUgraphNode node;
+    CUgraphNodeParams is = {.type = CU_GRAPH_NODE_MEM_ALLOC, .alloc = {.bytesize = 4 * MIB}};
+    is.alloc.poolProps = (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_PINNED, .location = {1, 0}};
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphCreate(&child, 0));
+    OK(cuGraphAddNode(&node, child, NULL, 0, &is));
+    CUdeviceptr at = is.alloc.dptr;
+    is = (CUgraphNodeParams){.type = CU_GRAPH_NODE_MEMSET, .set = {at, 0, 7, 4, 16, 1}};
+    OK(cuGraphAddNode(&node, child, NULL, 0, &is));
+    is = (CUgraphNodeParams){.type = CU_GRAPH_NODE_MEMCPY, .copy.copyParams = copying(to, at, 64)};
+    OK(cuGraphAddNode(&node, child, NULL, 0, &is));
+    OK(cuGraphAddMemFreeNode(&node, child, NULL, 0, at));
+    REFUSED(cuGraphAddChildGraphNode(&node, graph, NULL, 0, child), CUDA_ERROR_NOT_SUPPORTED);
+    is = (CUgraphNodeParams){.type = CU_GRAPH_NODE_GRAPH, .child = {child, CU_GRAPH_CHILD_MOVE}};
+    OK(cuGraphAddNode(&node, graph, NULL, 0, &is));
+    REFUSED(cuGraphDestroy(child), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuGraphAddChildGraphNode(&node, graph, NULL, 0, child), CUDA_ERROR_INVALID_VALUE);
+    launch_once(graph);
+    cr_assert_eq(word_at(to), 7);
+    OK(cuGraphDestroy(graph));
+    cr_assert_eq(graph_memory(CU_GRAPH_MEM_USED), 0);
+}

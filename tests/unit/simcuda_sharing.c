@@ -18,7 +18,6 @@ CUresult cuMulticastBindMem(CUmemGenericAllocationHandle, size_t, CUmemGenericAl
                             uint64_t);
 CUresult cuMulticastUnbind(CUmemGenericAllocationHandle, CUdevice, size_t, size_t);
 CUresult cuStreamBeginCaptureToGraph(CUstream, CUgraph, const CUgraphNode *, const void *, size_t, int);
-CUresult cuGraphCreate(CUgraph *, unsigned);
 
 /* ---- pools */
 
