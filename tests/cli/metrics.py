@@ -20,6 +20,11 @@ for number, name in enumerate({HOSTILE!r}):
 for run in ("one", "two"):
     with memstow.run(run):
         pass
+    memstow.decide("run_ended", run)
+    memstow.finish()
+memstow.decide("request", "by hand")
+memstow.finish()
+memstow.decide("pressure", "it is on, so its duration is not known")
 print("ready", flush=True)
 input()
 """)
@@ -66,6 +71,13 @@ assert len(models) == len(HOSTILE) and all(models.values()), models
 for origin, live in models.items():
     assert value(found, "memstow_model_live_bytes", origin=origin) == live, (origin, found)
 assert value(found, "memstow_runs", outcome="ok") == 2 and value(found, "memstow_runs", outcome="failed") == 0
+[*_, act] = [line for line in json.loads(memstow("decisions", pid, "--json").stdout)["lines"] if line["kind"] == "ACT"]
+assert value(found, "memstow_triggers_total") == 4, found
+reasons = {dict(labels)["reason"]: number for (name, labels), number in found.items()
+           if name == "memstow_trigger_duration_seconds"}
+assert set(reasons) == {"run_ended", "request"} and all(reasons.values()), reasons
+assert reasons["request"] == act["took_ns"] / 1e9, (reasons, act)
+assert value(found, "memstow_trigger_given_bytes", reason="request") == act["given_bytes"], (found, act)
 shown = {dict(labels)["model"] for name, labels in found if name == "memstow_model_live_bytes"}
 assert {'quo"te', "back\\slash", "line?end", "caf\u00e9 \u2028", "a} 1?# EOF"} <= shown, shown
 assert all(len(name.encode()) < 210 for name in shown), shown
@@ -85,12 +97,15 @@ written = pathlib.Path("collector/memstow.prom").read_text()
 again = samples(written, prometheus)
 changing = "memstow_resident_bytes" # looking at a process touches pages of its ledger
 assert {k: v for k, v in again.items() if k[0] != changing} == {k: v for k, v in found.items() if k[0] != changing}
-lint = run("promtool", "check", "metrics", input=written, status=None)
-assert lint.returncode == 0 and not lint.stdout and not lint.stderr, lint
+for text in (written, memstow("metrics", pid, "--format=prometheus").stdout):
+    lint = run("promtool", "check", "metrics", input=text, status=None)
+    assert lint.returncode == 0 and not lint.stdout and not lint.stderr, lint
 
 # Invalid requests: each gives one message, and no file.
 for words, status in ((["metrics"], 2), (["metrics", "--all", pid], 2), (["metrics", "x.mst"], 2),
-                      (["metrics", pid, "--models=x"], 2), (["metrics", pid, "--textfile="], 2),
+                      (["metrics", pid, "--models=x"], 2), (["metrics", pid, "--format=json"], 2),
+                      (["metrics", pid, "--format=prometheus", "--textfile=."], 2),
+                      (["metrics", pid, "--textfile="], 2),
                       (["metrics", os.getpid()], 3), (["metrics", pid, "--textfile=nowhere"], 3)):
     done = memstow(*words, status=status)
     assert not done.stdout and done.stderr.startswith("memstow: ") and done.stderr.count("\n") == 1, (words, done)

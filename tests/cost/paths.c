@@ -1,5 +1,6 @@
-/* paths STACKS BLOCKS_EACH: a program with this many call stacks that keeps blocks from each. Stacks are some thirty
- * frames deep and differ in the innermost seven. It ends by _exit, so that all blocks are live. */
+/* paths STACKS BLOCKS_EACH [wait]: a program with this many call stacks that keeps blocks from each. Stacks are some
+ * thirty frames deep and differ in the innermost seven. With "wait" it says when it is ready, and waits for a line. It
+ * ends by _exit, so that all blocks are live. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -48,7 +49,9 @@ __attribute__((noinline, noclone)) static void work(int depth, long stacks, long
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) return 2;
+    char answer;
+    if (argc < 3) return 2;
     work(OUTER, atol(argv[1]), atol(argv[2]));
+    if (argc > 3 && (write(STDOUT_FILENO, "ready\n", 6) != 6 || read(STDIN_FILENO, &answer, 1) < 0)) return 1;
     _exit(0);
 }

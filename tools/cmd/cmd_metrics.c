@@ -19,13 +19,15 @@ enum { MODELS = 20 };
 static const char FILE_NAME[] = "memstow.prom";
 
 struct choice {
-    bool all;
-    const char *folder; /* of node_exporter's textfile collector; NULL: standard output */
+    bool all, leaks;
+    enum metrics_form form; /* on standard output */
+    const char *folder;     /* of node_exporter's textfile collector; NULL: standard output */
     size_t models;
 };
 
 static int cmd_metrics_help(void) {
-    puts("usage: memstow metrics PID|--all [--models=N] [--textfile=DIR]\n"
+    puts("usage: memstow metrics PID|--all [--models=N] [--leaks]\n"
+         "                       [--format=FORMAT | --textfile=DIR]\n"
          "\n"
          "Figures of running processes as OpenMetrics, for Prometheus and whatever else\n"
          "reads it: live and resident memory, models, devices, runs. The processes are\n"
@@ -34,6 +36,9 @@ static int cmd_metrics_help(void) {
          "  --all           all processes that memstow tracks and that you may look at\n"
          "  --models=N      name the N largest models of a process, and sum the others as\n"
          "                  \"(others)\" (default 20)\n"
+         "  --leaks         also count what leaks, as 'memstow leaks' finds it without asking\n"
+         "                  the program: this reads whole ledgers, the rest only figures\n"
+         "  --format=FORMAT openmetrics (default), or prometheus: Prometheus's text format\n"
          "  --textfile=DIR  write DIR/memstow.prom, whole or not at all, in Prometheus's\n"
          "                  text format: for node_exporter's textfile collector\n"
          "\n"
@@ -42,19 +47,36 @@ static int cmd_metrics_help(void) {
     return complain_finish(EXIT_FINE);
 }
 
+/* Finds the leaks of an image with its call stacks. Returns 0, or -1: no memory. */
+static int leaks_count(struct metrics *metrics, const struct subject *subject) {
+    static struct leak_sites sites;
+    static struct leaks leaks;
+    leak_sites_begin(&sites);
+    int result = leak_sites_read(&sites, &subject->image);
+    if (result == 0 && (result = leaks_find(&leaks, &sites, &subject->image, LEAKS_FLOOR)) == 0) {
+        struct symbols *symbols = symbols_begin(&subject->image, subject->pid);
+        result = leaks_group(&leaks, symbols) < 0 ? -1 : metrics_add_leaks(metrics, &subject->image, &leaks);
+        symbols_end(symbols);
+        leaks_clear(&leaks);
+    }
+    leak_sites_end(&sites);
+    return result;
+}
+
 /* Adds one process. Returns 0, or an exit code after a complaint. */
-static int process_add(struct metrics *metrics, pid_t pid) {
+static int process_add(struct metrics *metrics, const struct choice *choice, pid_t pid) {
     static struct subject subject;
-    int code = subject_open_pid(&subject, pid, true);
+    int code = choice->leaks ? subject_open_pid(&subject, pid, true) : subject_open_figures(&subject, pid);
     if (code != EXIT_FINE) return code;
     int result = nvml_image_ask(&subject.image, pid) < 0 ? -1 : metrics_add(metrics, &subject.image);
+    if (result == 0 && choice->leaks) result = leaks_count(metrics, &subject);
     subject_close(&subject);
     if (result < 0) complain("not enough memory");
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
 /* Adds all processes. One that ends meanwhile is left out. */
-static int all_add(struct metrics *metrics) {
+static int all_add(struct metrics *metrics, const struct choice *choice) {
     struct tracked_list list = {0};
     char error[256];
     int code = tracked_collect(&list, error, sizeof error) < 0 ? EXIT_UNREADABLE : EXIT_FINE;
@@ -62,7 +84,7 @@ static int all_add(struct metrics *metrics) {
     for (size_t i = 0; code == EXIT_FINE && i < list.count; i++) {
         pid_t pid = list.items[i].pid;
         if (process_is_over(pid)) continue;
-        code = process_add(metrics, pid);
+        code = process_add(metrics, choice, pid);
         if (code != EXIT_FINE && process_is_over(pid)) code = EXIT_FINE;
     }
     free(list.items);
@@ -84,16 +106,53 @@ static int textfile_write(const struct metrics *metrics, const char *folder) {
 
 static int metrics_show(const struct choice *choice, pid_t pid) {
     struct metrics metrics = {.models = choice->models};
-    int code = pid ? process_add(&metrics, pid) : all_add(&metrics);
+    int code = pid ? process_add(&metrics, choice, pid) : all_add(&metrics, choice);
     if (code == EXIT_FINE && choice->folder) code = textfile_write(&metrics, choice->folder);
-    if (code == EXIT_FINE && !choice->folder) metrics_write(&metrics, METRICS_OPENMETRICS, stdout);
+    if (code == EXIT_FINE && !choice->folder) metrics_write(&metrics, choice->form, stdout);
     metrics_end(&metrics);
     return complain_finish(code);
+}
+
+static bool form_parse(const char *word, enum metrics_form *form) {
+    *form = strcmp(word, "prometheus") == 0 ? METRICS_PROMETHEUS : METRICS_OPENMETRICS;
+    return *form == METRICS_PROMETHEUS || strcmp(word, "openmetrics") == 0;
+}
+
+/* Returns 0, or an exit code after a complaint. */
+static int cmd_metrics_take_option(struct choice *choice, int option, char **argv) {
+    switch (option) {
+    case 'a':
+        choice->all = true;
+        return 0;
+    case 'l':
+        choice->leaks = true;
+        return 0;
+    case 't':
+        choice->folder = optarg;
+        return 0;
+    case 'f':
+        if (form_parse(optarg, &choice->form)) return 0;
+        return complain_usage("metrics", "--format=%s: neither openmetrics nor prometheus", TEXT_SAFE(optarg));
+    case 'm':
+        if (top_parse(optarg, &choice->models)) return 0;
+        return complain_usage("metrics", "--models=%s: not a number", TEXT_SAFE(optarg));
+    default:
+        return complain_option("metrics", option, argv);
+    }
+}
+
+static int check_words(const struct choice *choice, int count) {
+    if (choice->folder && !*choice->folder) return complain_usage("metrics", "--textfile= needs a folder");
+    if (choice->folder && choice->form) return complain_usage("metrics", "--format and --textfile exclude each other");
+    if (choice->all ? count != 0 : count != 1) return complain_usage("metrics", "one PID is needed, or --all");
+    return 0;
 }
 
 int cmd_metrics(int argc, char **argv) {
     static const struct option options[] = {{"all", no_argument, NULL, 'a'},
                                             {"models", required_argument, NULL, 'm'},
+                                            {"leaks", no_argument, NULL, 'l'},
+                                            {"format", required_argument, NULL, 'f'},
                                             {"textfile", required_argument, NULL, 't'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
@@ -101,15 +160,11 @@ int cmd_metrics(int argc, char **argv) {
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (option == 'h') return cmd_metrics_help();
-        if (option != 'a' && option != 'm' && option != 't') return complain_option("metrics", option, argv);
-        if (option == 'a') choice.all = true;
-        if (option == 't') choice.folder = optarg;
-        if (option == 'm' && !top_parse(optarg, &choice.models))
-            return complain_usage("metrics", "--models=%s: not a number", TEXT_SAFE(optarg));
+        int code = cmd_metrics_take_option(&choice, option, argv);
+        if (code) return code;
     }
-    if (choice.folder && !*choice.folder) return complain_usage("metrics", "--textfile= needs a folder");
-    if (choice.all ? optind != argc : argc - optind != 1)
-        return complain_usage("metrics", "one PID is needed, or --all");
+    int code = check_words(&choice, argc - optind);
+    if (code) return code;
     pid_t pid = choice.all ? 0 : process_parse(argv[optind]);
     if (!choice.all && !pid) return complain_usage("metrics", "%s: not a PID", TEXT_SAFE(argv[optind]));
     return metrics_show(&choice, pid);

@@ -2,6 +2,7 @@
 #include "tools/export/metrics.h"
 #include "preload/shared/utf8.h"
 #include "tools/base/list.h"
+#include "tools/decisions/decisions.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/views/cuda_devices.h"
 #include "tools/views/resident.h"
@@ -25,6 +26,11 @@ enum family {
     MODEL_DEVICE,
     DEVICE_LIVE,
     RUNS,
+    TRIGGERS,
+    TRIGGER_SECONDS,
+    TRIGGER_GIVEN,
+    LEAKS,
+    LEAK_GROWTH,
     LOST,
     FAMILIES
 };
@@ -43,6 +49,13 @@ static const struct {
     [MODEL_DEVICE] = {"memstow_model_device_bytes", "bytes", "gauge", "CUDA memory of a model."},
     [DEVICE_LIVE] = {"memstow_device_live_bytes", "bytes", "gauge", "CUDA memory that the program has allocated."},
     [RUNS] = {"memstow_runs", "", "gauge", "Ended runs that the ledger knows, by outcome."},
+    [TRIGGERS] = {"memstow_triggers", "", "counter", "Triggers, which apply the policies of models."},
+    [TRIGGER_SECONDS] = {"memstow_trigger_duration_seconds", "seconds", "gauge",
+                         "How long the last trigger took, by its reason."},
+    [TRIGGER_GIVEN] = {"memstow_trigger_given_bytes", "bytes", "gauge",
+                       "Memory that the last trigger gave back, by its reason."},
+    [LEAKS] = {"memstow_leaks", "", "gauge", "Causes of leaks; no sample while there is no verdict."},
+    [LEAK_GROWTH] = {"memstow_leak_growth_bytes", "bytes", "gauge", "Memory that all leaks gain in one run."},
     [LOST] = {"memstow_lost_events", "", "counter", "Events that could not be counted in full."},
 };
 
@@ -217,6 +230,47 @@ static int add_runs(struct metrics *metrics, const struct image *image) {
     return result;
 }
 
+/* The reasons of memstow's own triggers; docs/decisions.md. */
+static const char *const reasons[] = {"run_ended", "request", "pressure", "idle", "rescue"};
+enum { REASONS = sizeof reasons / sizeof *reasons };
+
+/* The last finished trigger of each reason; NULL: there is none. */
+static void last_triggers(const struct decisions *decisions, const struct event *acts[REASONS]) {
+    char reason[16];
+    for (size_t i = 0; i < decisions->trigger_count; i++) {
+        const struct trigger *trigger = &decisions->triggers[i];
+        decisions_text(&decisions->events[trigger->event], "reason", reason, sizeof reason);
+        for (size_t k = 0; trigger->act && k < REASONS; k++)
+            if (strcmp(reason, reasons[k]) == 0) acts[k] = &decisions->events[trigger->act];
+    }
+}
+
+static int trigger_add(struct metrics *metrics, const struct image *image, const struct event *act,
+                       const char *reason) {
+    double seconds = (double)act->numbers[NUMBER_TOOK] / 1e9;
+    return add(metrics, TRIGGER_SECONDS, image, seconds, "reason", reason, NULL, NULL) < 0
+               ? -1
+               : add_of(metrics, TRIGGER_GIVEN, image, act->numbers[NUMBER_GIVEN], "reason", reason);
+}
+
+/* Triggers have numbers, so the last one is also their count. Other lines may have pushed it out of the trace. */
+static int add_triggers(struct metrics *metrics, const struct image *image) {
+    struct decisions decisions;
+    const struct event *acts[REASONS] = {NULL};
+    int result = decisions_load(&decisions, image);
+    if (result == 0) last_triggers(&decisions, acts);
+    if (result == 0 && decisions.trigger_count) {
+        size_t last = decisions.triggers[decisions.trigger_count - 1].event;
+        result = add_of(metrics, TRIGGERS, image, decisions.events[last].numbers[NUMBER_TRIGGER], NULL, NULL);
+    } else if (result == 0 && decisions_lines_before(&decisions) == 0) {
+        result = add_of(metrics, TRIGGERS, image, 0, NULL, NULL);
+    }
+    for (size_t k = 0; result == 0 && k < REASONS; k++)
+        if (acts[k]) result = trigger_add(metrics, image, acts[k], reasons[k]);
+    decisions_clear(&decisions);
+    return result;
+}
+
 static int add_owners(struct metrics *metrics, const struct image *image) {
     struct roster roster;
     struct models models = {0};
@@ -226,7 +280,7 @@ static int add_owners(struct metrics *metrics, const struct image *image) {
     for (size_t i = 0; result == 0 && i < models.count; i++) result = model_add(metrics, image, &models.list[i]);
     free(models.list);
     roster_clear(&roster);
-    return result < 0 ? -1 : add_runs(metrics, image);
+    return result < 0 || add_runs(metrics, image) < 0 ? -1 : add_triggers(metrics, image);
 }
 
 static int add_devices(struct metrics *metrics, const struct image *image) {
@@ -245,6 +299,16 @@ int metrics_add(struct metrics *metrics, const struct image *image) {
     return add_totals(metrics, image) < 0 || add_resident(metrics, image) < 0 || add_owners(metrics, image) < 0
                ? -1
                : add_devices(metrics, image);
+}
+
+/* A leak that only retired owners left does not grow: it counts, and gains nothing. */
+int metrics_add_leaks(struct metrics *metrics, const struct image *image, const struct leaks *leaks) {
+    double growth = 0;
+    if (leaks_verdict(leaks) == LEAKS_CANNOT_TELL) return 0;
+    for (size_t i = 0; i < leaks->count; i++) growth += leaks->list[i].judged.bytes_per_run;
+    return add_of(metrics, LEAKS, image, leaks_total(leaks), NULL, NULL) < 0
+               ? -1
+               : add(metrics, LEAK_GROWTH, image, growth, NULL, NULL, NULL, NULL);
 }
 
 /* ---- writing */

@@ -38,22 +38,25 @@ static int load_stacks(struct reader *reader) {
     return order_nodes(image) < 0 ? reader_memory(reader) : 0;
 }
 
-static int load_tables(struct reader *reader) {
-    size_t strings;
+/* The tables for people: stacks, and what has a stack beside totals; the curve, and readings. */
+static int load_to_show(struct reader *reader) {
     if (slots_load_origins(reader) < 0 || cuda_image_lend(reader) < 0 || origin_stacks_lend(reader) < 0 ||
         misuse_image_lend(reader) < 0 || load_stacks(reader) < 0)
         return -1;
     misuse_image_take_back(reader);
     origin_stacks_take_back(reader);
-    if (cuda_image_load(reader) < 0 || cupti_image_load(reader) < 0 || nvml_image_load(reader) < 0 ||
-        history_image_load(reader) < 0)
-        return -1;
+    return history_image_load(reader) < 0 || TABLE(reader, SNAP_SERIES, series, series_size) < 0 ? -1 : 0;
+}
+
+static int load_tables(struct reader *reader) {
+    size_t strings;
+    if ((reader->figures ? cuda_image_lend(reader) : load_to_show(reader)) < 0) return -1;
+    if (cuda_image_load(reader) < 0 || cupti_image_load(reader) < 0 || nvml_image_load(reader) < 0) return -1;
     if (reader_table(reader, SNAP_STRINGS, 1, (void **)&reader->image->strings, &strings) < 0) return -1;
     reader->image->strings_size = strings;
     if (TABLE(reader, SNAP_PROCESS, facts, fact_count) < 0 || TABLE(reader, SNAP_MODULE, modules, module_count) < 0 ||
         TABLE(reader, SNAP_TAG, tags, tag_count) < 0 || TABLE(reader, SNAP_OWNER, owners, owner_count) < 0 ||
-        TABLE(reader, SNAP_THREAD, threads, thread_count) < 0 ||
-        TABLE(reader, SNAP_REGION, regions, region_count) < 0 || TABLE(reader, SNAP_SERIES, series, series_size) < 0)
+        TABLE(reader, SNAP_THREAD, threads, thread_count) < 0 || TABLE(reader, SNAP_REGION, regions, region_count) < 0)
         return -1;
     image_sort_owners(reader->image);
     image_adopt(reader->image);
@@ -112,9 +115,10 @@ static void mark_inexact(struct image *image) {
 static int load_ledger(struct reader *reader, bool *steady) {
     if (counters_find_wide(reader) < 0 || counters_tally(reader) < 0 || (reader->live && rescan(reader, steady) < 0))
         return -1;
-    if (picture_load(reader) < 0 || counters_name_sites(reader) < 0 || load_tables(reader) < 0) return -1;
+    if (!reader->figures && picture_load(reader) < 0) return -1;
+    if (counters_name_sites(reader) < 0 || load_tables(reader) < 0) return -1;
     counters_link_blocks(reader);
-    if (counters_sum_threads(reader) < 0) return -1;
+    if (!reader->figures && counters_sum_threads(reader) < 0) return -1;
     if (!folds_meanwhile(reader) && !reader->wide.missing) return 0;
     mark_inexact(reader->image);
     *steady = !reader->live;
@@ -141,12 +145,12 @@ static void keep_error_only(struct image *image) {
     *image = failed;
 }
 
-int image_load(struct image *image, struct source *source, bool live) {
+static int load_steadily(struct image *image, struct source *source, bool live, bool figures) {
     int tries = LIVE_TRIES, folds = FOLD_TRIES, waits = FOLD_WAITS;
     uint32_t seen = 1;
     for (;;) {
         memset(image, 0, sizeof *image);
-        struct reader reader = {.image = image, .source = source, .live = live};
+        struct reader reader = {.image = image, .source = source, .live = live, .figures = figures};
         bool steady = true;
         if (live) wait_for_fold(&reader, seen, &waits);
         int result = load_once(&reader, &steady);
@@ -163,4 +167,12 @@ int image_load(struct image *image, struct source *source, bool live) {
         image_clear(image);
         if (source_refresh(source) < 0) return reader_damaged(&reader, 0, "it could not be mapped again");
     }
+}
+
+int image_load(struct image *image, struct source *source, bool live) {
+    return load_steadily(image, source, live, false);
+}
+
+int image_load_figures(struct image *image, struct source *source, bool live) {
+    return load_steadily(image, source, live, true);
 }

@@ -33,6 +33,7 @@ struct reader {
     struct image *image;
     const struct source *source;
     bool live;
+    bool figures; /* only figures are read: image_load_figures */
     struct section *sections;
     size_t section_count, section_capacity;
     uint32_t *site_of; /* ledger only: site of each total */

@@ -19,14 +19,16 @@ static int unreadable(const char *what, const char *why) {
     return EXIT_UNREADABLE;
 }
 
+typedef int loader(struct image *image, struct source *source, bool live);
+
 /* Takes over the source. */
-static int subject_load(struct subject *subject, struct source *source, const char *what, bool live) {
-    int result = image_load(&subject->image, source, live);
+static int subject_load(struct subject *subject, loader *load, struct source *source, const char *what, bool live) {
+    int result = load(&subject->image, source, live);
     source_close(source);
     return result < 0 ? unreadable(what, subject->image.error) : EXIT_FINE;
 }
 
-int subject_open_pid(struct subject *subject, pid_t pid, bool with_residency) {
+static int open_running(struct subject *subject, loader *load, pid_t pid, bool with_residency) {
     static struct live live;
     char error[256];
     memset(subject, 0, sizeof *subject);
@@ -40,9 +42,17 @@ int subject_open_pid(struct subject *subject, pid_t pid, bool with_residency) {
     subject->pid = pid;
     int result = source_map(&live.source);
     if (result < 0) return unreadable(what, strerror(-result));
-    int code = subject_load(subject, &live.source, what, true);
+    int code = subject_load(subject, load, &live.source, what, true);
     if (code == EXIT_FINE && with_residency) measure_residency(&subject->image, pid);
     return code;
+}
+
+int subject_open_pid(struct subject *subject, pid_t pid, bool with_residency) {
+    return open_running(subject, image_load, pid, with_residency);
+}
+
+int subject_open_figures(struct subject *subject, pid_t pid) {
+    return open_running(subject, image_load_figures, pid, true);
 }
 
 static bool still_written(const struct source *source) {
@@ -66,7 +76,7 @@ static int open_file(struct subject *subject, const char *path, bool with_reside
         if (result < 0) return unreadable(path, strerror(-result));
     }
     snprintf(subject->file, sizeof subject->file, "%s", path);
-    int code = subject_load(subject, &source, path, live);
+    int code = subject_load(subject, image_load, &source, path, live);
     if (code == EXIT_FINE && live) {
         subject->pid = (pid_t)subject->image.header.pid;
         if (with_residency) measure_residency(&subject->image, subject->pid);
