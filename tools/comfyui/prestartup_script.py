@@ -7,8 +7,8 @@ import json
 import logging
 import os
 import pathlib
+import runpy
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,13 +39,8 @@ def is_wanted():
 
 
 def command():
-    """The path of the command memstow: the one that is named, beside this folder, of this Python, or the first in
-    PATH."""
-    here = pathlib.Path(__file__).resolve().parent
-    places = [os.environ.get("MEMSTOW_COMMAND"), here.parent.parent.parent / "bin/memstow",
-              here.parent.parent / "build/release/memstow", pathlib.Path(sys.executable).parent / "memstow",
-              shutil.which("memstow")]
-    return next((str(place) for place in places if place and os.access(place, os.X_OK)), None)
+    """The path of the command memstow, or None."""
+    return runpy.run_path(str(pathlib.Path(__file__).resolve().with_name("command.py")))["find"]()
 
 
 def fits(start):

@@ -2,7 +2,7 @@
 import asyncio
 from typing import Any
 
-from . import log, memstow, report
+from . import log, memstow, metrics, report
 from .runs import PATIENCE, Runs, Ticket
 from .snapshots import Snapshots, TooMany
 
@@ -55,7 +55,7 @@ def install(runs: Runs) -> None:
     from aiohttp import web
     from server import PromptServer
     routes = PromptServer.instance.routes
-    snapshots = Snapshots()
+    snapshots, figures = Snapshots(), metrics.Metrics()
 
     def document(kind: str, **members: Any) -> Any:
         return web.json_response({"format": f"memstow-comfyui-{kind}", "version": 1, **members})
@@ -94,6 +94,15 @@ def install(runs: Runs) -> None:
     async def get_runs(_request: Any) -> Any:
         return document("runs", runs=[{**{key: one[key] for key in ("run", "prompt", "outcome", "rss", "live")},
                                        "text": report.line(one)} for one in list(runs.reports)])
+
+    @routes.get("/memstow/metrics")
+    async def get_metrics(request: Any) -> Any:
+        try:
+            body, kind = await figures.get(request.headers.get("Accept"))
+        except metrics.Failed as error:
+            log.warning("no metrics: %s", error)
+            return web.Response(status=503, text=str(error))
+        return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-store"})
 
     @routes.post("/memstow/snapshot")
     async def post_snapshot(_request: Any) -> Any:
