@@ -10,6 +10,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
+#include "preload/shared/utf8.h"
 #include "preload/stow/stow.h"
 #include "preload/vram/vram_owned.h"
 #include "preload/owners/owned.h"
@@ -94,9 +95,7 @@ static char *room_for(size_t length) {
 }
 
 static const char *copy_of(const char *text) {
-    size_t length = strnlen(text, TEXT_MAX - 1);
-    /* Cuts the text between two characters. */
-    while (text[length] && length && ((unsigned char)text[length] & 0xC0) == 0x80) length--;
+    size_t length = utf8_cut(text, strnlen(text, TEXT_MAX - 1));
     if (!length) return "";
     char *copy = room_for(length + 1);
     if (copy) memcpy(copy, text, length);

@@ -194,17 +194,6 @@ bool jsontext_number(struct jsontext value, uint64_t *number) {
     return value.length > 0;
 }
 
-static size_t put_character(char to[4], uint32_t c) {
-    if (c < 0x80) {
-        to[0] = (char)c;
-        return 1;
-    }
-    size_t size = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (size_t i = size - 1; i > 0; i--, c >>= 6) to[i] = (char)(0x80 | (c & 0x3f));
-    to[0] = (char)((size == 2 ? 0xc0 : size == 3 ? 0xe0 : 0xf0) | c);
-    return size;
-}
-
 static bool is_high(int32_t word) { return word >= 0xd800 && word < 0xdc00; }
 
 static bool is_low(int32_t word) { return word >= 0xdc00 && word < 0xe000; }
@@ -227,7 +216,7 @@ static uint32_t read_escaped(struct cursor *in) {
 static size_t read_escape(struct cursor *in, char to[4]) {
     static const char letters[] = "bfnrt", meant[] = "\b\f\n\r\t";
     char c = *in->at++;
-    if (c == 'u') return put_character(to, read_escaped(in));
+    if (c == 'u') return utf8_put(to, read_escaped(in));
     const char *letter = strchr(letters, c);
     to[0] = letter ? meant[letter - letters] : c;
     return 1;

@@ -239,6 +239,17 @@ uint64_t os_take_decimal(const char **at) {
     return n;
 }
 
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+uint64_t os_take_hexadecimal(const char **at) {
+    uint64_t n = 0;
+    for (int digit; (digit = hex_digit(**at)) >= 0; (*at)++) n = n << 4 | (uint64_t)digit;
+    return n;
+}
+
 const char *os_variable(const char *key) {
     extern char **environ;
     size_t length = strlen(key);
@@ -282,11 +293,6 @@ int os_hold_process(uint32_t pid, uint64_t start_ticks) {
     bool ended = os_has_ended(fd);
     os_close(fd);
     return ended || now ? -ESRCH : -EIO;
-}
-
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 bool os_boot_id(uint8_t out[16]) {

@@ -113,6 +113,8 @@ char *os_decimal(char *to, uint64_t n);
 /* Reads a number and moves *at past its digits; without digits it is 0. It looks at no limits, because it is for text
  * of the kernel. */
 uint64_t os_take_decimal(const char **at);
+/* The same for a hexadecimal number with small letters. */
+uint64_t os_take_hexadecimal(const char **at);
 
 /* The present value of an environment variable; "": it is not set. */
 const char *os_variable(const char *key);

@@ -114,24 +114,11 @@ uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t 
     return present.all;
 }
 
-static uint64_t residency_hexadecimal(const char **at) {
-    uint64_t n = 0;
-    for (;; (*at)++) {
-        char c = **at;
-        if (c >= '0' && c <= '9')
-            n = n << 4 | (uint64_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            n = n << 4 | (uint64_t)(c - 'a' + 10);
-        else
-            return n;
-    }
-}
-
 /* "start-end rwxp offset device inode      path" */
 static bool parse_line(const char *line, struct residency_region *out) {
-    out->start = residency_hexadecimal(&line);
+    out->start = os_take_hexadecimal(&line);
     if (*line++ != '-') return false;
-    out->end = residency_hexadecimal(&line);
+    out->end = os_take_hexadecimal(&line);
     if (*line++ != ' ' || strlen(line) < 4 || out->end <= out->start) return false;
     out->readable = line[0] == 'r';
     out->flags = (line[1] == 'w' ? SNAP_REGION_WRITE : 0u) | (line[2] == 'x' ? SNAP_REGION_EXEC : 0u) |

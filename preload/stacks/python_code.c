@@ -1,6 +1,8 @@
 /* python_code.c — see python_code.h. CPython describes the location table in Objects/locations.md. */
 #include "preload/stacks/python_code.h"
 
+#include "preload/shared/utf8.h"
+
 /* --- lines --- */
 
 struct bytes {
@@ -58,29 +60,20 @@ static uint32_t python_code_character(const void *characters, size_t index, unsi
     return width == 2 ? ((const uint16_t *)characters)[index] : ((const uint32_t *)characters)[index];
 }
 
-static unsigned encode(uint32_t c, uint8_t out[4]) {
-    if (c >= 0xDC80 && c <= 0xDCFF) { /* surrogateescape: a byte that was not UTF-8 */
-        out[0] = (uint8_t)c;
-        return 1;
-    }
+/* A byte that was not UTF-8 stands in the string as a surrogate (surrogateescape), and becomes that byte again. */
+static size_t python_code_put(char to[UTF8_MOST], uint32_t c) {
+    if (c >= 0xDC80 && c <= 0xDCFF) return to[0] = (char)c, 1;
     if ((c >= 0xD800 && c <= 0xDFFF) || c > 0x10FFFF) c = 0xFFFD;
-    if (c < 0x80) {
-        out[0] = c ? (uint8_t)c : '?';
-        return 1;
-    }
-    unsigned length = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (unsigned i = length - 1; i > 0; i--, c >>= 6) out[i] = (uint8_t)(0x80 | (c & 63));
-    out[0] = (uint8_t)(0xF00 >> length | c);
-    return length;
+    return utf8_put(to, c ? c : '?');
 }
 
 size_t python_code_utf8(const void *characters, size_t count, unsigned width, char *to, size_t capacity) {
     size_t length = 0;
     for (size_t i = 0; i < count; i++) {
-        uint8_t bytes[4];
-        unsigned n = encode(python_code_character(characters, i, width), bytes);
+        char bytes[UTF8_MOST];
+        size_t n = python_code_put(bytes, python_code_character(characters, i, width));
         if (length + n >= capacity) break;
-        for (unsigned k = 0; k < n; k++) to[length++] = (char)bytes[k];
+        for (size_t k = 0; k < n; k++) to[length++] = bytes[k];
     }
     to[length] = 0;
     return length;

@@ -16,16 +16,6 @@ static const uint64_t PRESENT = (uint64_t)1 << 63, SWAPPED = (uint64_t)1 << 62, 
 
 /* --- mappings --- */
 
-static uint64_t number(const char **at, unsigned base) {
-    uint64_t n = 0;
-    for (;; (*at)++) {
-        unsigned c = (unsigned char)**at, digit = c >= '0' && c <= '9' ? c - '0' : base;
-        if (c >= 'a' && c <= 'f') digit = c - 'a' + 10;
-        if (digit >= base) return n;
-        n = n * base + digit;
-    }
-}
-
 static void parse_path(const char *path, struct stow_area *out) {
     out->file = path[0] == '/';
     out->stack = !strncmp(path, "[stack", 6);
@@ -35,20 +25,20 @@ static void parse_path(const char *path, struct stow_area *out) {
 
 /* "start-end rwxp offset major:minor inode      path" */
 static bool parse_header(const char *line, struct stow_area *out) {
-    *out = (struct stow_area){.start = number(&line, 16)};
+    *out = (struct stow_area){.start = os_take_hexadecimal(&line)};
     if (*line++ != '-') return false;
-    out->end = number(&line, 16);
+    out->end = os_take_hexadecimal(&line);
     if (*line++ != ' ' || strlen(line) < 5) return false;
     out->read = line[0] == 'r', out->write = line[1] == 'w', out->execute = line[2] == 'x',
     out->shared = line[3] == 's';
     line += 5;
-    out->offset = number(&line, 16);
+    out->offset = os_take_hexadecimal(&line);
     if (*line++ != ' ') return false;
-    out->device = number(&line, 16) << 32;
+    out->device = os_take_hexadecimal(&line) << 32;
     if (*line++ != ':') return false;
-    out->device |= number(&line, 16);
+    out->device |= os_take_hexadecimal(&line);
     if (*line++ != ' ') return false;
-    out->inode = number(&line, 10);
+    out->inode = os_take_decimal(&line);
     parse_path(line + strspn(line, " "), out);
     return true;
 }
@@ -77,9 +67,9 @@ static void parse_detail(const char *line, struct stow_area *out) {
     if (!value) return;
     value += 1 + strspn(value + 1, " ");
     if (starts(line, "Anonymous:"))
-        out->anonymous = number(&value, 10) * 1024;
+        out->anonymous = os_take_decimal(&value) * 1024;
     else if (starts(line, "ProtectionKey:"))
-        out->key = number(&value, 10) != 0;
+        out->key = os_take_decimal(&value) != 0;
     else if (starts(line, "VmFlags:"))
         parse_flags(line, out);
 }

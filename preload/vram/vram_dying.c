@@ -53,18 +53,12 @@ bool vram_dying_has(cuda_handle context) {
     return false;
 }
 
-static uint32_t digit_of(char c) {
-    if (c >= '0' && c <= '9') return (uint32_t)(c - '0');
-    return c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10) : 16;
-}
-
 /* The last word but one of a line of /proc/self/task/…/syscall: the thread's stack pointer. 0: the thread runs. */
-static uintptr_t parse_stack_pointer(const char *line, long length) {
+static uintptr_t parse_stack_pointer(const char *line) {
     uintptr_t words[2] = {0, 0};
-    for (long i = 0; i < length; i++) {
-        uint32_t digit = digit_of(line[i]);
-        if (line[i] == ' ') words[0] = words[1], words[1] = 0;
-        if (digit < 16) words[1] = words[1] * 16 + digit;
+    while ((line = strstr(line, " 0x"))) {
+        line += 3;
+        words[0] = words[1], words[1] = os_take_hexadecimal(&line);
     }
     return words[0];
 }
@@ -78,9 +72,11 @@ static uintptr_t stack_pointer_of(uint32_t thread) {
     memcpy(os_decimal(path + sizeof before - 1, thread), after, sizeof after);
     int fd = os_open(path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) return 0;
-    long got = os_call(SYS_read, fd, line, sizeof line);
+    long got = os_call(SYS_read, fd, line, sizeof line - 1);
     os_close(fd);
-    return got > 0 ? parse_stack_pointer(line, got) : 0;
+    if (got <= 0) return 0;
+    line[got] = 0;
+    return parse_stack_pointer(line);
 }
 
 static bool is_gone(uint32_t thread) {

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "preload/shared/utf8.h"
+
 void keys_settle(struct face *face) {
     if (face->cursor >= face->count) face->cursor = face->count ? face->count - 1 : 0;
     if (face->cursor < face->first) face->first = face->cursor;
@@ -186,26 +188,13 @@ static enum wish keys_rows(struct face *face, int key) {
 /* The last character of the text, which may have several bytes, goes. */
 static void typed_shorten(struct face *face) {
     size_t length = strlen(face->typed);
-    while (length && ((unsigned char)face->typed[length - 1] & 0xC0) == 0x80) length--;
-    if (length) length--;
-    face->typed[length] = 0;
-}
-
-static size_t utf8_put(char to[4], int character) {
-    unsigned code = (unsigned)character;
-    if (code < 0x80) return to[0] = (char)code, 1;
-    if (code < 0x800) return to[0] = (char)(0xC0 | code >> 6), to[1] = (char)(0x80 | (code & 63)), 2;
-    if (code < 0x10000)
-        return to[0] = (char)(0xE0 | code >> 12), to[1] = (char)(0x80 | (code >> 6 & 63)),
-               to[2] = (char)(0x80 | (code & 63)), 3;
-    to[0] = (char)(0xF0 | code >> 18), to[1] = (char)(0x80 | (code >> 12 & 63));
-    return to[2] = (char)(0x80 | (code >> 6 & 63)), to[3] = (char)(0x80 | (code & 63)), 4;
+    if (length) face->typed[utf8_cut(face->typed, length - 1)] = 0;
 }
 
 static void typed_add(struct face *face, int character) {
-    char bytes[4];
+    char bytes[UTF8_MOST];
     if (character < ' ' || character == 0x7f || character >= 0x110000) return;
-    size_t length = strlen(face->typed), more = utf8_put(bytes, character);
+    size_t length = strlen(face->typed), more = utf8_put(bytes, (uint32_t)character);
     if (length + more > SEARCH_MOST) return;
     memcpy(face->typed + length, bytes, more);
     face->typed[length + more] = 0;
