@@ -2,7 +2,8 @@
  * In: numbers of /proc/PID/stat. Out: yes or no. Pure. The kin of a process are the processes that it started, the
  * members of sessions and groups that it began, and their kin in turn. All parts that end processes, or look for
  * processes left behind, use this rule: the coordinator (which goes from one process to those outside of it), `watch`,
- * `lifecycle` and `reap`. memstow_shutdown.py has a copy, for programs without memstow. */
+ * `lifecycle` and `reap`. memstow_shutdown.py has the rule in Python, for programs without memstow; tests/unit/kin and
+ * tests/ends/kin hold both to the same cases. */
 #ifndef MEMSTOW_KIN_H
 #define MEMSTOW_KIN_H
 

@@ -48,6 +48,7 @@ __all__ = ["Result", "at_exit", "close", "drain_queue", "files", "forget", "hand
 STAGES = {"stop": 1, "drain": 2, "cancel": 3, "clean": 4} # stages for handlers; after them come
 PROCESSES, THREADS = 5, 6
 SECONDS, LIMIT, PROCESS_SECONDS, THREAD_SECONDS = 10.0, 30.0, 5.0, 3.0
+Table = dict[int, list[str]] # processes: pid → the fields of /proc/PID/stat, from the state on
 _library = memstow._library
 
 
@@ -386,8 +387,8 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def _all() -> dict[int, list[str]]:
-    """All processes except for this one: pid → _stat."""
+def _all() -> Table:
+    """All processes except for this one."""
     found = ((int(pid), _stat(int(pid))) for pid in _names("/proc"))
     return {pid: fields for pid, fields in found if fields and pid != os.getpid()}
 
@@ -397,21 +398,22 @@ def _group(number: int) -> dict[int, str]:
     return {pid: fields[19] for pid, fields in _all().items() if fields[0] not in "ZX" and fields[2] == str(number)}
 
 
-def _with_kin(kin: set[int], table: dict[int, list[str]], groups: Callable[[set[int], int], set[int]]) -> set[int]:
-    """`kin`, the processes that they have started, and the members of groups and sessions that one of them began (the
-    rule of preload/shared/kin.h). groups(kin, parent): the groups and sessions that count for a child of that
-    parent."""
-    while more := {pid for pid, fields in table.items() if pid not in kin and (
-            int(fields[1]) in kin or not groups(kin, int(fields[1])).isdisjoint(map(int, fields[2:4])))}:
+def _with_kin(kin: set[int], table: Table, is_kin: Callable[[set[int], list[str]], bool]) -> set[int]:
+    """`kin`, and the processes that are kin of them in turn."""
+    while more := {pid for pid, fields in table.items() if pid not in kin and is_kin(kin, fields)}:
         kin = kin | more
     return kin
 
 
 def _kept() -> set[int]:
-    """The processes that live on: those that are to be kept, and their kin."""
+    """The processes that live on: those that are to be kept, and their kin (the rule of preload/shared/kin.h)."""
     kept = {pid for pid, one in list(_processes.items()) if one.keep and _start(pid) == one.start}
-    ours = {os.getpgrp(), os.getsid(0)} # even if another process began them
-    return _with_kin(kept, _all(), lambda kin, _parent: kin - ours) if kept else kept
+    ours = [str(os.getpgrp()), str(os.getsid(0))] # they do not count, even if a kept process began them
+
+    def is_kin(kin: set[int], fields: list[str]) -> bool:
+        return int(fields[1]) in kin or any(
+            number != own and int(number) in kin for number, own in zip(fields[2:4], ours))
+    return _with_kin(kept, _all(), is_kin) if kept else kept
 
 
 def _signal(pid: int, start: str, number: int) -> None:
@@ -491,6 +493,7 @@ def _end_processes() -> int:
 
 # ---- looking for leftovers
 
+GENERATIONS = 64 # between two processes of one pipeline, at most
 _known: dict[int, str] = {} # pid → start of the processes that were found to descend from this one
 _memory: list[tuple[str, int]] = []
 
@@ -521,13 +524,29 @@ def _look() -> dict[int, str]:
     later = {pid: fields for pid, fields in table.items() if int(fields[19]) >= began or fields[19] == seeds.get(pid)}
     kin = {os.getpid(), *(pid for pid, fields in later.items() if fields[19] == seeds.get(pid))}
     gone = {pid for pid in _known if pid not in later}
+    own, parent = os.getpid(), os.getppid()
 
-    # Processes of this program's own group may be strangers, for example the rest of a pipeline. Strangers have the
-    # same parent as this program.
-    def groups(kin: set[int], parent: int) -> set[int]:
-        return kin | gone if parent != os.getppid() else (kin | gone) - {os.getpid()}
-    kin = _with_kin(kin, later, groups)
-    kin = _with_kin(kin | {pid for pid in later if pid not in kin and _has_mark(pid)}, later, groups)
+    # Processes of this program's own group may be strangers: the rest of a pipeline, and what that has started. They
+    # descend from this program's parent. If that is init, orphans of this program may, too, and only init's own
+    # children count.
+    def is_beside(fields: list[str]) -> bool:
+        for _ in range(1 if parent == 1 else GENERATIONS):
+            if int(fields[1]) == parent:
+                return True
+            fields = table.get(int(fields[1]), [])
+            if not fields:
+                break
+        return False
+
+    # A parent that is younger than its child is another process, with the parent's old pid.
+    def is_kin(kin: set[int], fields: list[str]) -> bool:
+        above = int(fields[1])
+        if above == own or above in kin and int(later[above][19]) <= int(fields[19]):
+            return True
+        return any(not is_beside(fields) if number == own else number in kin or number in gone
+                   for number in map(int, fields[2:4]))
+    kin = _with_kin(kin, later, is_kin)
+    kin = _with_kin(kin | {pid for pid in later if pid not in kin and _has_mark(pid)}, later, is_kin)
     _known.update((pid, later[pid][19]) for pid in kin if pid in later)
     return {pid: fields[19] for pid, fields in later.items() if pid in kin
             and (fields[0] not in "ZX" or int(fields[17]) > 1)}
