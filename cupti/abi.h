@@ -104,7 +104,7 @@ struct cupti_subscriber_wish { /* CUpti_SubscriberParams */
     size_t size;
     const char *name;
     char *other; /* written: the present subscriber */
-    size_t other_room;
+    size_t other_capacity;
     uint8_t several; /* 1: other subscribers are allowed */
     uint8_t pad[7];
 };

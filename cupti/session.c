@@ -31,8 +31,11 @@ static bool has_second_generation(const struct cupti *cupti) {
 
 /* If the second generation fails, and not because of another client, the first one may work. */
 static int subscribe(struct session *self, cupti_callback *call) {
-    struct cupti_subscriber_wish wish = {
-        .size = sizeof wish, .name = "memstow", .other = self->other, .other_room = sizeof self->other, .several = 1};
+    struct cupti_subscriber_wish wish = {.size = sizeof wish,
+                                         .name = "memstow",
+                                         .other = self->other,
+                                         .other_capacity = sizeof self->other,
+                                         .several = 1};
     const struct cupti *cupti = self->cupti;
     self->failed = "cuptiSubscribe_v2";
     if (!self->alone && has_second_generation(cupti)) {

@@ -88,7 +88,7 @@ static bool make_ready(void) {
 static enum progress begin(void) {
     uint32_t wanted = os_load32(&budget_wanted);
     if (!wanted) return PROGRESS_OVER; /* another thread has just done it */
-    fold.of_runs = !(wanted & BUDGET_ROOM);
+    fold.of_runs = !(wanted & BUDGET_LEAST_USED);
     fold.paid = can_pay();
     if (!fold.of_runs && fold.poor && !fold.paid) return not_before(SOME_WANTS);
     if (!make_ready()) return not_before(UINT32_MAX);

@@ -118,7 +118,7 @@ void owner_note(struct snap_tag tag) {
 
 /* --- new ones --- */
 
-struct owner *owner_make_room(uint32_t id) {
+struct owner *owner_reserve(uint32_t id) {
     if (id >= OWNERS_LIMIT) return NULL;
     if (!slabs[id / SLAB])
         __atomic_store_n(&slabs[id / SLAB], arena_take(SLAB * sizeof(struct owner)), __ATOMIC_RELEASE);

@@ -59,9 +59,9 @@ uint32_t owner_count(void);
 struct owner *owner_known(uint32_t id);
 struct owner *owner_at(uint32_t id);
 
-/* The caller holds the registry. owner_make_room returns memory for the owner with the next id (NULL: no memory, or no
+/* The caller holds the registry. owner_reserve returns memory for the owner with the next id (NULL: no memory, or no
  * more ids). When the caller has filled it in, owner_publish makes the owner visible. */
-struct owner *owner_make_room(uint32_t id);
+struct owner *owner_reserve(uint32_t id);
 void owner_publish(uint32_t id);
 /* Makes the owner's record in the ledger, if it has none. */
 void owner_make_record(uint32_t id);

@@ -1,5 +1,5 @@
-/* budget.h — whether call stacks, sites and counters may take more memory, and requests for room when they may not.
- * In: their present size, from the rooms that know it. Out: which of them are full; requests for room, which fold.c
+/* budget.h — whether call stacks, sites and counters may take more memory, and requests for memory when they may not.
+ * In: their present size, from the rooms that know it. Out: which of them are full; requests for memory, which fold.c
  * fulfils. It must cost next to nothing, because each new stack asks. */
 #ifndef MEMSTOW_BUDGET_H
 #define MEMSTOW_BUDGET_H
@@ -33,11 +33,11 @@ struct budget_use {
 /* `bytes`: the limit. `use` returns the present sum. */
 void budget_begin(uint64_t bytes, struct budget_use (*use)(void));
 
-/* --- requests for room --- */
+/* --- requests for memory --- */
 
-/* The reason for a request. BUDGET_ROOM: remove the least used stacks. BUDGET_RUNS: remove sites that earlier runs left
- * behind. */
-enum { BUDGET_ROOM = 1, BUDGET_RUNS = 2 };
+/* The reason for a request. BUDGET_LEAST_USED: remove the least used stacks. BUDGET_RUNS: remove sites that earlier
+ * runs left behind. */
+enum { BUDGET_LEAST_USED = 1, BUDGET_RUNS = 2 };
 extern uint32_t budget_wanted;
 static inline void budget_ask(uint32_t what) {
     if (!(os_load32(&budget_wanted) & what)) __atomic_fetch_or(&budget_wanted, what, __ATOMIC_RELAXED);
@@ -48,13 +48,14 @@ extern uint64_t budget_wants, budget_wants_until, budget_losses_until;
 
 /* There was no room for a stack, or soon there will be none. */
 static inline void budget_want(void) {
-    if (__atomic_add_fetch(&budget_wants, 1, __ATOMIC_RELAXED) >= os_load(&budget_wants_until)) budget_ask(BUDGET_ROOM);
+    if (__atomic_add_fetch(&budget_wants, 1, __ATOMIC_RELAXED) >= os_load(&budget_wants_until))
+        budget_ask(BUDGET_LEAST_USED);
 }
 
 /* A stack is lost without a request if even its outer part found no room. So losses count as requests, too. */
 static inline void budget_note_losses(void) {
     if (unlikely(os_load(&ledger_head->lost[SNAP_LOST_STACKS]) >= os_load(&budget_losses_until)))
-        budget_ask(BUDGET_ROOM);
+        budget_ask(BUDGET_LEAST_USED);
 }
 
 /* The number of ids that stacks will take during a fold. */

@@ -114,7 +114,7 @@ static void close_windows(void) {
 
 /* The size of a memory-only ledger. It cannot grow, but should not take much from a program with little address
  * space. */
-static size_t memory_room(void) {
+static size_t memory_capacity(void) {
     struct rlimit limit;
     if (os_call(SYS_prlimit64, 0, RLIMIT_AS, 0, &limit) < 0 || limit.rlim_cur / 32 >= MEMORY_ONLY_SIZE)
         return MEMORY_ONLY_SIZE;
@@ -133,7 +133,7 @@ static bool begin_in_file(uint32_t *exec_generation) {
 /* Memory that `memstow report PID` can still find: a memfd, visible in /proc/PID/maps. */
 static bool begin_in_memory(void) {
     close_windows();
-    if (!open_window(0, 0, FIRST_EXTENT, memory_room())) return false;
+    if (!open_window(0, 0, FIRST_EXTENT, memory_capacity())) return false;
     size_t length = ledger.windows[0].length;
     char *base = ledger.windows[0].base;
     int fd = -1;
@@ -167,7 +167,7 @@ static bool skip_to_next_window(size_t need) {
     return true;
 }
 
-static bool ledger_make_room(size_t length) {
+static bool ledger_grow_for(size_t length) {
     if (ledger.used + length <= ledger.mapped) return true;
     if (ledger.used + length > window_end() && !skip_to_next_window(os_round_up(length, OS_PAGE))) return false;
     return ledger_grow(ledger.used + length - ledger.mapped);
@@ -175,7 +175,7 @@ static bool ledger_make_room(size_t length) {
 
 struct snap_section *ledger_carve(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first) {
     size_t length = os_round_up(sizeof(struct snap_section) + record_size * capacity, SECTION_ALIGN);
-    if (!ledger.windows[0].base || !ledger_make_room(length)) return NULL;
+    if (!ledger.windows[0].base || !ledger_grow_for(length)) return NULL;
     struct snap_section *section = (void *)address_of(ledger.used);
     *section = (struct snap_section){
         .type = type, .version = 1, .record_size = (uint16_t)record_size, .length = length, .first = first};
@@ -290,7 +290,7 @@ static void write_out(void) {
 }
 
 /* Gives the unused rest of the file back. All pages in use stay, because other threads may still write events. */
-static void give_room_back(void) {
+static void give_capacity_back(void) {
     size_t keep = os_round_up(ledger.used, OS_PAGE);
     int fd = keep < ledger.mapped ? ledger_file_reopen() : -1;
     if (fd < 0) return;
@@ -309,7 +309,7 @@ void ledger_end(enum snap_state state) {
         return;
     }
     if (!lock_wait(&ledger_growing)) return;
-    give_room_back();
+    give_capacity_back();
     lock_let_go(&ledger_growing);
 }
 

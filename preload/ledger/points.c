@@ -54,7 +54,7 @@ static void points_thin(struct points *self, uint32_t first) {
 }
 
 /* A quarter of the points must go, so that this is rare. */
-static void points_make_room(struct points *self) {
+static void points_thin_out(struct points *self) {
     uint32_t enough = self->count - 1 - self->count / 4;
     while (self->count > enough && self->interval_ns < LONGEST_INTERVAL_NS) {
         self->interval_ns *= 2;
@@ -70,7 +70,7 @@ void points_add(struct points *self, uint64_t time_ns, const uint64_t *values) {
     uint32_t at = self->count;
     uint64_t *record = self->at(at);
     if (!record && at) {
-        points_make_room(self);
+        points_thin_out(self);
         record = self->at(at = self->count);
     }
     if (!record) return;

@@ -21,17 +21,17 @@
 #include "preload/base/symbol.h"
 #include "preload/base/seal.h"
 
-enum { STACK = 32 * 1024, CANNOT_RUN = 127, ROOM = 4096 };
+enum { STACK = 32 * 1024, CANNOT_RUN = 127, CAPACITY = 4096 };
 enum { COMMAND_REFUSED = 2, COMMAND_FAILED = 3 }; /* exit codes of the command */
 
-static char command[ROOM];        /* "" when the library was preloaded by hand */
-static char libraries[ROOM + 32]; /* "LD_LIBRARY_PATH=…", or "" */
+static char command[CAPACITY];        /* "" when the library was preloaded by hand */
+static char libraries[CAPACITY + 32]; /* "LD_LIBRARY_PATH=…", or "" */
 
 /* Read once, at the start: programs write over their environment. */
 __attribute__((constructor)) static void remember_command(void) {
     os_copy(command, sizeof command, os_variable("MEMSTOW_COMMAND"));
     const char *found = os_variable("LD_LIBRARY_PATH");
-    if (!found[0] || strlen(found) >= ROOM) return;
+    if (!found[0] || strlen(found) >= CAPACITY) return;
     strcpy(libraries, "LD_LIBRARY_PATH=");
     strcat(libraries, found);
 }

@@ -42,7 +42,7 @@ static bool head_at(uint64_t position, struct snap_line *head) {
 }
 
 /* Drops the oldest lines until `need` bytes are free. */
-static void trace_make_room(uint64_t need) {
+static void trace_drop_oldest(uint64_t need) {
     uint64_t start = os_load(&trace.ring->start), end = os_load(&trace.ring->end);
     struct snap_line head;
     if (end - start > TRACE_SIZE) start = end;
@@ -89,7 +89,7 @@ static void trace_append(const char *text, size_t length) {
     struct snap_line head = {.number = ring->next};
     head.length = (uint32_t)write_line(line, head.number, text, length);
     head.check = snap_line_check(head.number, line, head.length);
-    trace_make_room(trace_size_of(head.length));
+    trace_drop_oldest(trace_size_of(head.length));
     uint64_t end = os_load(&ring->end);
     trace_put(end, &head, sizeof head);
     trace_put(end + sizeof head, line, head.length);

@@ -130,8 +130,9 @@ static uint64_t live_bytes(void) {
     return live > 0 ? (uint64_t)live : 0;
 }
 
-static bool is_kept(void) { return tracked_page.stage == TRACKED_YES && ledger_is_ours(); }
+static bool left_origins_has_ledger(void) { return tracked_page.stage == TRACKED_YES && ledger_is_ours(); }
 
-static bool has_births(void) { return ledger_head->stacks != SNAP_STACKS_NONE; }
+static bool left_origins_has_origins(void) { return ledger_head->stacks != SNAP_STACKS_NONE; }
 
-const struct shutdown_ledger left_origins = {is_kept, has_births, of_descriptor, of_thread, live_bytes};
+const struct shutdown_ledger left_origins = {left_origins_has_ledger, left_origins_has_origins, of_descriptor,
+                                             of_thread, live_bytes};

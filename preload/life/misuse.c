@@ -122,7 +122,7 @@ static void find_cache_key(uintptr_t raw, uintptr_t known) {
     errno = error;
 }
 
-static bool is_kept_by_cache(uintptr_t raw, uintptr_t known) {
+static bool is_in_cache(uintptr_t raw, uintptr_t known) {
     uint64_t word;
     if (!word_at(raw + WORD, known, &word) || word < CHUNK_MOST) return false; /* a key is 64 random bits */
     find_cache_key(raw, known);
@@ -155,7 +155,7 @@ static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
 static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     uintptr_t raw = p - (found->mark & BLOCK_BARE ? 0 : header_distance(found->mark));
     bool again = !can_look() || usable_at(p, 0) || usable_at(raw, 0);
-    if (again && !is_kept_by_cache(raw, 0)) return (struct misuse){0};
+    if (again && !is_in_cache(raw, 0)) return (struct misuse){0};
     uint32_t site = header_generation(found->mark) == own_generation() ? found->site : SNAP_SITE_UNKNOWN;
     void *asks = asked_gone(p, raw, found->mark);
     return (struct misuse){SNAP_MISUSE_FREED, false, asks, found->size, site, found->caller};
@@ -285,7 +285,7 @@ static struct misuse of_ours(uintptr_t p, const struct header *header) {
     if (blocks_find(p, &block)) return of_listed(p, &block, header);
     if (header->freed == HEADER_FREED) return of_marked(p, *header);
     if (!next_is_glibc) return (struct misuse){0};
-    if (is_kept_by_cache(p - BEFORE, p - BEFORE) || is_in_bin(p - BEFORE) || was_in_bin(p))
+    if (is_in_cache(p - BEFORE, p - BEFORE) || is_in_bin(p - BEFORE) || was_in_bin(p))
         return freed(p, p - BEFORE, MISUSE_UNKNOWN, SNAP_SITE_UNKNOWN);
     return of_damaged(p, header);
 }

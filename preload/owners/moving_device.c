@@ -54,7 +54,7 @@ static int64_t error_of(enum vram_refusal refusal) {
         return -EPERM;
     case VRAM_REFUSAL_AIMDO:
         return -ENOTSUP;
-    case VRAM_REFUSAL_NO_ROOM:
+    case VRAM_REFUSAL_NO_MEMORY:
     case VRAM_REFUSAL_NO_VRAM:
         return -ENOMEM;
     case VRAM_REFUSAL_DISK_FULL:

@@ -82,7 +82,7 @@ static void note_mark(enum snap_mark_kind kind, uint32_t owner, uint32_t detail)
 /* --- new ones --- */
 
 /* Memory for a text; NULL: there is none. Texts are short and lie next to each other. The caller holds the registry. */
-static char *room_for(size_t length) {
+static char *owners_text_memory(size_t length) {
     static char *texts;
     static size_t left;
     if (length > left) {
@@ -97,7 +97,7 @@ static char *room_for(size_t length) {
 static const char *copy_of(const char *text) {
     size_t length = utf8_cut(text, strnlen(text, TEXT_MAX - 1));
     if (!length) return "";
-    char *copy = room_for(length + 1);
+    char *copy = owners_text_memory(length + 1);
     if (copy) memcpy(copy, text, length);
     return copy;
 }
@@ -122,7 +122,7 @@ static bool may_own(const struct owner *owner) {
 /* The caller holds the registry. */
 static int64_t owners_make(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]) {
     uint32_t id = owner_count();
-    struct owner *owner = owner_make_room(id);
+    struct owner *owner = owner_reserve(id);
     if (!owner) return id < OWNERS_LIMIT ? -ENOMEM : -ENOSPC;
     *owner = (struct owner){.state = SNAP_OWNER_LIVE, .keys = {keys[0], keys[1]}, .begin_ns = os_now()};
     owner->last_use_ns = owner->begin_ns;

@@ -18,12 +18,12 @@ void shutdown_audit_ask(const struct shutdown_ledger *asked) { __atomic_store_n(
 
 static const struct shutdown_ledger *who_knows(void) {
     const struct shutdown_ledger *one = __atomic_load_n(&ledger, __ATOMIC_ACQUIRE);
-    return one && one->is_kept() ? one : NULL;
+    return one && one->has_ledger() ? one : NULL;
 }
 
-static const struct shutdown_ledger *who_knows_births(void) {
+static const struct shutdown_ledger *ledger_with_origins(void) {
     const struct shutdown_ledger *one = who_knows();
-    return one && one->has_births() ? one : NULL;
+    return one && one->has_origins() ? one : NULL;
 }
 
 /* --- memory --- */
@@ -147,7 +147,7 @@ static void put_origin(struct line *line, bool known, const struct shutdown_orig
 }
 
 static void log_descriptor(const struct shutdown_descriptor *descriptor) {
-    const struct shutdown_ledger *knows = who_knows_births();
+    const struct shutdown_ledger *knows = ledger_with_origins();
     struct shutdown_origin origin;
     struct line line;
     shutdown_log_line(&line, "left descriptor");
@@ -172,7 +172,7 @@ int64_t shutdown_audit_descriptors(uint32_t asks) {
 }
 
 void shutdown_audit_thread(struct line *line, uint32_t tid) {
-    const struct shutdown_ledger *knows = who_knows_births();
+    const struct shutdown_ledger *knows = ledger_with_origins();
     struct shutdown_origin origin;
     uint64_t age_ms = shutdown_age_ms(os_start_ticks(tid));
     line_number(line, "age_ms", age_ms);

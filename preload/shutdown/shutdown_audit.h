@@ -29,8 +29,8 @@ struct shutdown_origin {
 };
 
 struct shutdown_ledger {
-    bool (*is_kept)(void);    /* whether there is a ledger */
-    bool (*has_births)(void); /* whether origins are recorded at all */
+    bool (*has_ledger)(void);  /* whether there is a ledger */
+    bool (*has_origins)(void); /* whether origins are recorded at all */
     /* False: the origin is unknown. */
     bool (*descriptor)(const struct shutdown_descriptor *descriptor, struct shutdown_origin *origin);
     bool (*thread)(uint32_t tid, uint64_t age_ns, struct shutdown_origin *origin);

@@ -205,7 +205,7 @@ static bool is_still_there(const struct stat *file) {
 
 /* Whether the name may be free now. The file is locked: if two processes begin at once, only one removes the old list,
  * and it does not remove the other's new one. */
-static bool shutdown_list_make_room(int fd) {
+static bool shutdown_list_free_name(int fd) {
     struct stat file;
     uint32_t parent;
     char aside[PLACE];
@@ -224,7 +224,7 @@ static bool take_asked_path(const char *made) {
         if (result == 0) os_copy(own_path, sizeof own_path, asked_path);
         if (result != -EEXIST) return result == 0;
         int fd = os_open(asked_path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-        bool may_be_free = fd < 0 ? fd == -ENOENT : shutdown_list_make_room(fd);
+        bool may_be_free = fd < 0 ? fd == -ENOENT : shutdown_list_free_name(fd);
         if (fd >= 0) os_close(fd);
         if (!may_be_free) break;
     }

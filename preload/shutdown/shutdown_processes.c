@@ -148,10 +148,10 @@ struct search {
     const struct end *end;
     uint32_t group;
     int number; /* the signal for each member; 0: only asks whether there is one */
-    bool found, some_kept;
+    bool found, some_survive;
 };
 
-static bool is_to_be_kept(const struct end *self, uint32_t pid) {
+static bool is_survivor_itself(const struct end *self, uint32_t pid) {
     for (uint32_t i = 0; i < self->survivor_count; i++)
         if (self->survivors[i].pid == pid) return os_start_ticks(pid) == self->survivors[i].start_ticks;
     return false;
@@ -171,7 +171,7 @@ static void reach_add(struct reach *self, uint32_t pid) {
 
 /* Whether a process is kept by the rule of kin.h. Two things do not keep it: a survivor has started this program; a
  * survivor is the shell that began this program's session. */
-static bool is_kept(const struct end *self, uint32_t pid) {
+static bool is_survivor(const struct end *self, uint32_t pid) {
     struct reach reach = {.count = 0};
     struct kin kin;
     bool ended;
@@ -179,7 +179,7 @@ static bool is_kept(const struct end *self, uint32_t pid) {
     uint32_t own_group = (uint32_t)os_call(SYS_getpgid, 0), own_session = (uint32_t)os_call(SYS_getsid, 0);
     reach_add(&reach, pid);
     for (uint32_t i = 0; i < reach.count; i++) {
-        if (is_to_be_kept(self, reach.pids[i])) return true;
+        if (is_survivor_itself(self, reach.pids[i])) return true;
         if (!shutdown_kin_of(reach.pids[i], &kin, &ended)) continue;
         reach_add(&reach, kin.parent);
         if (kin.group != own_group) reach_add(&reach, kin.group);
@@ -205,8 +205,8 @@ static bool look_at_member(void *context, const char *name) {
     uint32_t pid = (uint32_t)os_take_decimal(&name);
     uint64_t start_ticks = search->end->survivor_count ? os_start_ticks(pid) : 0;
     if (!shutdown_kin_of(pid, &kin, &ended) || kin.group != search->group) return true;
-    if (is_kept(search->end, pid)) {
-        search->some_kept |= !ended;
+    if (is_survivor(search->end, pid)) {
+        search->some_survive |= !ended;
         return true;
     }
     if (search->number && pid != search->group) signal_member(pid, start_ticks, search->number);
@@ -228,7 +228,7 @@ static bool group_lives(const struct end *self, const struct held *held) {
 
 /* Signals the group as a whole if all of it is to end: then a process that is being forked gets the signal, too. */
 static void shutdown_processes_send(const struct end *self, const struct held *held, int number) {
-    bool whole = !self->survivor_count || !look_at_members(self, held, 0).some_kept;
+    bool whole = !self->survivor_count || !look_at_members(self, held, 0).some_survive;
     if (whole && signal_group(held, number) && leads_group(&held->child)) return;
     if (!whole) look_at_members(self, held, number);
     os_call(SYS_pidfd_send_signal, held->fd, number, NULL, 0);
@@ -247,10 +247,10 @@ static void copy_children(struct end *self) {
 }
 
 /* A registered process that lives on because of another survivor is not ended. */
-static void leave_kept(struct end *self) {
+static void leave_survivors(struct end *self) {
     for (uint32_t i = 0; i < self->count;) {
         struct child *child = &self->held[i].child;
-        bool stays = os_start_ticks(child->pid) == child->start_ticks && is_kept(self, child->pid);
+        bool stays = os_start_ticks(child->pid) == child->start_ticks && is_survivor(self, child->pid);
         if (stays)
             self->held[i] = self->held[--self->count];
         else
@@ -332,7 +332,7 @@ static void kill_rest(struct end *self) {
 static void end_all(void *context) {
     struct end *self = context;
     copy_children(self);
-    leave_kept(self);
+    leave_survivors(self);
     begin_end(self);
     if (self->patience_ns) wait_for_all(self, self->patience_ns);
     kill_rest(self);
@@ -387,7 +387,7 @@ static void log_left(const struct end *self, const struct shutdown_relative *rel
 
 static void note_left(void *context, const struct shutdown_relative *relative) {
     const struct end *self = context;
-    if (is_kept(self, relative->pid)) return;
+    if (is_survivor(self, relative->pid)) return;
     if (left.count < LEFT_MOST) {
         left.pids[left.count] = (int32_t)relative->pid;
         log_left(self, relative);

@@ -193,7 +193,7 @@ static void push(struct memo *self, const struct steps *from, uint32_t first, ui
 }
 
 /* Makes room for `more` steps. */
-static bool make_room(struct memo *self, const struct steps *from, uint32_t more) {
+static bool memo_make_capacity(struct memo *self, const struct steps *from, uint32_t more) {
     uint32_t evals = memo_evals(self, self->count), python = evals ? self->evals[evals - 1].python : 0;
     return CAPACITY_FOR(self, elements, depth, self->count + more) &&
            CAPACITY_FOR(self, words, words_capacity, memo_words(self, self->count) + WORDS_A_FRAME * more) &&
@@ -205,7 +205,7 @@ bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed) {
     uint32_t loops = steps->loop_count;
     for (uint32_t left = steps->count, more; left; left -= more) {
         more = left < AT_ONCE ? left : AT_ONCE;
-        if (!make_room(self, steps, more)) return false;
+        if (!memo_make_capacity(self, steps, more)) return false;
         push(self, steps, left - more, left, &loops, seed);
     }
     return true;
@@ -226,7 +226,7 @@ static uint32_t add_frames(const struct memo *self, const struct element *elemen
     return end;
 }
 
-static bool make_room_for_frames(struct memo *self, uint32_t frames) {
+static bool memo_make_capacity_for_frames(struct memo *self, uint32_t frames) {
     uint32_t evals = memo_evals(self, self->count), evals_placed = memo_evals(self, self->placed);
     uint32_t python = evals ? self->evals[evals - 1].python : 0;
     uint32_t python_placed = evals_placed ? self->evals[evals_placed - 1].python : 0;
@@ -251,7 +251,7 @@ static uint32_t list_frames(struct memo *self, const struct element *outer) {
 static void place_all(struct memo *self) {
     static const struct element outermost = {.place = TREE_ROOT};
     const struct element *outer = self->placed ? &self->elements[self->placed - 1] : &outermost;
-    bool has_capacity = make_room_for_frames(self, outer->frames);
+    bool has_capacity = memo_make_capacity_for_frames(self, outer->frames);
     uint32_t place = has_capacity ? outer->place : TREE_NONE, i = outer->frames;
     uint32_t end = has_capacity ? list_frames(self, outer) : i;
     for (; self->placed < self->count; self->placed++) {

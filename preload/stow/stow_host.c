@@ -102,7 +102,7 @@ struct taken {
 
 /* Moves pages into our range. The range is registered only meanwhile. Otherwise the thread that writes it out would
  * wait for ever on a missing page. */
-static uint32_t move_to_room(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
+static uint32_t move_to_buffer(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
     if (stow_uffd_register(self->uffd, (uint64_t)self->buffer, self->buffer_length) < 0) return STOW_NO_KERNEL_HELP;
     long result = stow_uffd_move(self->uffd, (uint64_t)taken->at, start, length, &taken->length);
     stow_uffd_unregister(self->uffd, (uint64_t)self->buffer, self->buffer_length);
@@ -112,7 +112,7 @@ static uint32_t move_to_room(struct stow_host *self, uint64_t start, uint64_t le
 static uint32_t take_away(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
     if (self->method == STOW_BY_MOVE) {
         taken->at = buffer_at(self, start);
-        return move_to_room(self, start, length, taken);
+        return move_to_buffer(self, start, length, taken);
     }
     long at = os_call(SYS_mremap, start, length, length, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
     if (at < 0 && at > -OS_PAGE) return STOW_ADDRESS_SPACE;
@@ -142,7 +142,7 @@ static long move_back(struct stow_host *self, uint64_t start, uint64_t length, c
 
 /* Moves our range over the program's. After that, others may map something where our range was, so the rest of our
  * range is given up. */
-static long put_room_over(struct stow_host *self, const struct taken *taken, uint64_t start) {
+static long put_buffer_over(struct stow_host *self, const struct taken *taken, uint64_t start) {
     long at = os_call(SYS_mremap, taken->at, taken->length, taken->length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
     if (at == (long)start) self->buffer = NULL;
     return at == (long)start ? 0 : -EAGAIN;
@@ -159,7 +159,7 @@ static void put_back(struct stow_host *self, uint64_t start, uint64_t length, co
         if (i) os_call(SYS_nanosleep, &pause, 0);
         if (self->method == STOW_BY_MOVE) result = move_back(self, start, length, taken, &back);
         bool hopeless = self->method == STOW_BY_REMAP || i >= PAUSES || result == -ENOENT || result == -EINVAL;
-        if (result < 0 && hopeless && whole && !back) result = put_room_over(self, taken, start);
+        if (result < 0 && hopeless && whole && !back) result = put_buffer_over(self, taken, start);
     }
 }
 

@@ -33,7 +33,7 @@ static void note_bad(struct stow_read *self, uint64_t number) {
         continue;
 }
 
-static bool wait_for_room(struct stow_read *self, uint64_t number) {
+static bool wait_for_slot(struct stow_read *self, uint64_t number) {
     while (goes_on(self, number)) {
         uint32_t serial = __atomic_load_n(&self->serial, __ATOMIC_ACQUIRE);
         uint64_t taken = __atomic_load_n(&self->taken, __ATOMIC_ACQUIRE);
@@ -69,7 +69,7 @@ static void read_piece(struct stow_read *self, uint64_t number) {
 /* False: there is nothing left to read. */
 static bool read_next(struct stow_read *self) {
     uint64_t number = __atomic_fetch_add(&self->next, 1, __ATOMIC_RELAXED);
-    if (number * READ_PIECE >= self->length || !wait_for_room(self, number)) return false;
+    if (number * READ_PIECE >= self->length || !wait_for_slot(self, number)) return false;
     read_piece(self, number);
     stow_read_changed(self);
     return true;

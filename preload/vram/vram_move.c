@@ -104,7 +104,7 @@ static enum vram_refusal disk_refuses(uint32_t refusal) {
     case STOW_DONE:
         return VRAM_REFUSAL_DONE;
     case STOW_EMPTY:
-        return VRAM_REFUSAL_NO_ROOM;
+        return VRAM_REFUSAL_NO_MEMORY;
     case STOW_DISK_FULL:
     case STOW_FILE_LIMIT:
         return VRAM_REFUSAL_DISK_FULL;
@@ -119,7 +119,7 @@ static enum vram_refusal disk_refuses(uint32_t refusal) {
 static enum vram_refusal write_out(struct move *self, struct vram_block *block) {
     struct stow_file file;
     uint64_t signals;
-    if (!lock_out_signals(&signals)) return VRAM_REFUSAL_NO_ROOM;
+    if (!lock_out_signals(&signals)) return VRAM_REFUSAL_NO_MEMORY;
     uint32_t refusal = vram_backup_make_file(block, &self->options->limits, &file);
     if (!refusal) {
         self->error = vram_ring_out_to_file(&vram_driver, &ring, &file, block->at, block->size, &refusal);

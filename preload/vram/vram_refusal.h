@@ -24,7 +24,7 @@ enum vram_refusal {
     VRAM_REFUSAL_WORKSPACE, /* a library uses it as workspace for all that call the library */
     VRAM_REFUSAL_MIXED,     /* other owners have parts of the block */
     VRAM_REFUSAL_DRIVER,    /* the driver answered with an error */
-    VRAM_REFUSAL_NO_ROOM,   /* there is no host memory for it, or the limit is reached */
+    VRAM_REFUSAL_NO_MEMORY, /* there is no host memory for it, or the limit is reached */
     VRAM_REFUSAL_DISK_FULL, /* the disk is full, or the limit for files is reached */
     VRAM_REFUSAL_DISK_ERROR,
     VRAM_REFUSAL_DISK,    /* there is no directory for it that can be used */

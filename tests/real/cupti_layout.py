@@ -50,7 +50,7 @@ CUPTI_CALLS(X)
 #ifdef CUpti_SubscriberParams_STRUCT_SIZE
 #define WISH(theirs, ours) \\
     _Static_assert(offsetof(CUpti_SubscriberParams, theirs) == offsetof(struct cupti_subscriber_wish, ours), #ours);
-WISH(subscriberName, name) WISH(oldSubscriberName, other) WISH(oldSubscriberSize, other_room)
+WISH(subscriberName, name) WISH(oldSubscriberName, other) WISH(oldSubscriberSize, other_capacity)
 #ifdef SEVERAL
 WISH(allowMultipleSubscribers, several)
 _Static_assert(CUPTI_ACTIVITY_ATTR_ENABLE_ALLOCATION_SOURCE_TRACKING == 14, "session.c");

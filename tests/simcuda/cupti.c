@@ -431,7 +431,7 @@ static void give_several(cupti_context context, uint32_t stream, uint8_t *buffer
 int cuptiSubscribe_v2(cupti_subscriber *out, cupti_callback *call, void *data, struct cupti_subscriber_wish *wish) {
     const char *other = getenv("SIMCUPTI_OTHER");
     if (wish->size != sizeof *wish || strlen(wish->name) > 53) return INVALID_PARAMETER;
-    if (other && wish->other_room >= 64) strcpy(wish->other, "CUPTI for another profiler");
+    if (other && wish->other_capacity >= 64) strcpy(wish->other, "CUPTI for another profiler");
     if (other && (strcmp(other, "several") || !wish->several)) return CUPTI_ANOTHER_SUBSCRIBER;
     int wanted = (int)setting("SIMCUPTI_SUBSCRIBE", CUPTI_OK);
     if (wanted) return wanted;

@@ -86,7 +86,7 @@ static void judge_spared(int from) {
     for (int at = from + 1; at < case_end(from); at++) {
         uint32_t pid = lines[at].process.pid;
         if (lines[at].looks & SECOND)
-            cr_expect_eq(is_kept(&end, pid), lines[at].result != NO, "%s: %u", lines[from].begins, pid);
+            cr_expect_eq(is_survivor(&end, pid), lines[at].result != NO, "%s: %u", lines[from].begins, pid);
     }
 }
 

@@ -109,7 +109,7 @@ Test(simcuda_moving, refusals) {
     cr_assert_eq(out(options, &moved), VRAM_REFUSAL_CANCELLED);
     options.end.word = NULL;
     options.limits.memory = 2 * MIB;
-    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_NO_ROOM);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_NO_MEMORY);
     options.limits.memory = 0;
     vram_refusal_note(at + 100, VRAM_REFUSAL_RDMA);
     vram_refusal_note(at, VRAM_REFUSAL_HANDLE);

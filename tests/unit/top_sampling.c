@@ -191,7 +191,7 @@ Test(top_sampling, a_focus_holds_for_devices) {
     cr_assert_eq(grouping_take(&grouping, &sampling), 0);
     cr_expect_eq(grouping.rows.count, 2);
     for (uint32_t row = 0; row < grouping.rows.count; row++)
-        shown += grouping.rows.kept[row] ? grouping.rows.device[row] : 0;
+        shown += grouping.rows.matched[row] ? grouping.rows.device[row] : 0;
     cr_expect_eq(shown, 100);
     grouping_end(&grouping);
 }

@@ -101,7 +101,7 @@ static void print_life(const struct life *life, unsigned repetition) {
     life_figures(life, figures, sizeof figures);
     text_wrap(stdout, figures, FIGURES, FIGURES);
     for (size_t i = 0; i < life->reason_count; i++) printf("        %s\n", text_fit(life->reasons[i], 300).s);
-    if (life->kept_processes && life->kept) printf("        %s", life->kept);
+    if (life->exempt_count && life->exempt) printf("        %s", life->exempt);
     if (life->verdict == VERDICT_FINE || !life->details) return;
     char *rest = NULL;
     for (char *line = strtok_r(life->details, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
@@ -131,7 +131,7 @@ static void json_life(struct json *json, const struct life *life, unsigned test,
     json_number(json, "threads", life->threads);
     json_number(json, "left_processes", life->left_processes);
     json_number(json, "left_traces", life->left_traces);
-    json_number(json, "kept_processes", life->kept_processes);
+    json_number(json, "kept_processes", life->exempt_count);
     json_signed(json, "exit_status", life->exit_code);
     json_string(json, "details", life->details && *life->details ? life->details : NULL);
     json_end_object(json);
@@ -155,7 +155,7 @@ static int run_test(struct cycle *cycle, unsigned test) {
         int code = lifecycle_run(&cycle->lifecycle, test, &life);
         if (code == EXIT_FINE) life_tell(cycle, &life, test, i);
         free(life.details);
-        free(life.kept);
+        free(life.exempt);
         if (code != EXIT_FINE) return code;
     }
     return EXIT_FINE;

@@ -155,18 +155,18 @@ static bool mark_behind(struct reap *reap, bool keep) {
 
 /* --- relatives of marked processes --- */
 
-static bool is_kept_with(const struct proc_table *table, const struct proc_entry *entry) {
+static bool is_with_survivor(const struct proc_table *table, const struct proc_entry *entry) {
     struct kin kin = {(uint32_t)entry->parent, (uint32_t)entry->group, (uint32_t)entry->session};
     for (size_t i = 0; i < table->count; i++)
         if (table->entries[i].mark == MARK_KEEP && kin_with((uint32_t)table->entries[i].pid, kin)) return true;
     return false;
 }
 
-static bool mark_kept(struct proc_table *table) {
+static bool mark_survivors(struct proc_table *table) {
     bool more = false;
     for (size_t i = 0; i < table->count; i++) {
         struct proc_entry *entry = &table->entries[i];
-        if (entry->mark || !is_kept_with(table, entry)) continue;
+        if (entry->mark || !is_with_survivor(table, entry)) continue;
         entry->mark = MARK_KEEP;
         more = true;
     }
@@ -211,12 +211,12 @@ static void cmd_reap_mark(struct reap *reap) {
     mark_ancestors(table);
     mark_claimed(reap);
     mark_registered(reap, true);
-    while (mark_kept(table) || mark_behind(reap, true)) continue;
+    while (mark_survivors(table) || mark_behind(reap, true)) continue;
     mark_programs(reap);
     mark_registered(reap, false);
     while (mark_started(table, MARK_KEEP)) continue;
     spread_end(table);
-    while (mark_kept(table)) continue;
+    while (mark_survivors(table)) continue;
     mark_behind(reap, false);
     spread_end(table);
 }

@@ -108,13 +108,13 @@ static uint8_t *nodes_match(const struct report *report, const char *text) {
 
 static int write_report(struct report *report, const struct choice *choice) {
     uint8_t *marks = choice->match ? nodes_match(report, choice->match) : NULL;
-    uint8_t *kept = marks ? stack_marked(report->image, marks) : NULL;
+    uint8_t *matched = marks ? stack_marked(report->image, marks) : NULL;
     int result = -1;
-    report->kept = kept;
-    if (kept || !choice->match) result = choice->write(report);
+    report->matched = matched;
+    if (matched || !choice->match) result = choice->write(report);
     if (result == 0 && choice->form) report_tell_match(report);
     free(marks);
-    free(kept);
+    free(matched);
     return result;
 }
 

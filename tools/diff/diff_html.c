@@ -210,14 +210,15 @@ static void write_figures(const struct diff_page *self, struct html_out *out, in
     html_column_end(out);
 }
 
-enum kept { KEPT_TAG, KEPT_DEVICE, KEPT_FOLDED };
+enum leaf_fact { FACT_TAG, FACT_DEVICE, FACT_FOLDED };
 
-static void write_kept(const struct diff_page *self, struct html_out *out, enum kept what, const char *column) {
+static void write_leaf_facts(const struct diff_page *self, struct html_out *out, enum leaf_fact what,
+                             const char *column) {
     html_column_begin(out, "sites", column, "numbers", self->tree.entry_count);
     for (size_t i = 0, count; i < self->tree.entry_count; i++) {
         const struct html_leaf *leaf = &self->tree.leaves[html_tree_entry(&self->tree, i, &count)[0]];
-        html_column_put(out, what == KEPT_TAG      ? leaf->tag / 2
-                             : what == KEPT_DEVICE ? leaf->tag % 2
+        html_column_put(out, what == FACT_TAG      ? leaf->tag / 2
+                             : what == FACT_DEVICE ? leaf->tag % 2
                                                    : leaf->folded * count);
     }
     html_column_end(out);
@@ -229,13 +230,13 @@ static void write_columns(const struct diff_page *self, struct html_out *out) {
     for (int side = 0; side < 2; side++)
         for (int blocks = 0; blocks < 2; blocks++) write_figures(self, out, side, blocks);
     if (owned) {
-        write_kept(self, out, KEPT_TAG, "tag");
+        write_leaf_facts(self, out, FACT_TAG, "tag");
         write_tag_column(self, out, "model", offsetof(struct tag_key, model));
         write_tag_column(self, out, "node", offsetof(struct tag_key, node));
         write_tag_column(self, out, "run", offsetof(struct tag_key, run));
     }
-    if (self->row_count > self->host_count) write_kept(self, out, KEPT_DEVICE, "device");
-    if (self->tree.folded) write_kept(self, out, KEPT_FOLDED, "folded");
+    if (self->row_count > self->host_count) write_leaf_facts(self, out, FACT_DEVICE, "device");
+    if (self->tree.folded) write_leaf_facts(self, out, FACT_FOLDED, "folded");
 }
 
 static int write_packed(struct html_out *out, void *context) {

@@ -86,7 +86,7 @@ static void keep_pair(struct profile_sink *sink, const uint64_t amounts[2]) {
     for (int side = 0; line && side < 2; side++) line->amounts[side] += amounts[side];
 }
 
-static void write_kept(struct folded *folded) {
+static void write_pairs(struct folded *folded) {
     struct folded_line *line, *next;
     HASH_ITER(hh, folded->lines, line, next) {
         fwrite_unlocked(line->text, 1, line->hh.keylen, stdout);
@@ -102,7 +102,7 @@ void folded_begin(struct folded *folded, bool pairs) {
 }
 
 void folded_end(struct folded *folded) {
-    write_kept(folded);
+    write_pairs(folded);
     free(folded->text);
     folded->text = NULL;
 }

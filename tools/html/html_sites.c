@@ -210,23 +210,23 @@ static void write_errors(const struct html_sites *self, struct html_out *out, en
     html_column_end(out);
 }
 
-enum kept_in_leaf { KEPT_TAG, KEPT_DEVICE, KEPT_FOLDED, KEPT_INEXACT };
+enum leaf_fact { FACT_TAG, FACT_DEVICE, FACT_FOLDED, FACT_INEXACT };
 
-static uint64_t kept_in_leaf(const struct html_sites *self, size_t entry, enum kept_in_leaf what) {
+static uint64_t leaf_fact_of(const struct html_sites *self, size_t entry, enum leaf_fact what) {
     size_t count;
     uint32_t first = html_tree_entry(&self->tree, entry, &count)[0];
     const struct html_leaf *leaf = &self->tree.leaves[first];
     bool on_device = first >= self->host_count;
-    if (what == KEPT_TAG) return on_device ? leaf->tag - self->report->image->tag_count - 1 : leaf->tag;
-    if (what == KEPT_DEVICE) return on_device;
-    if (what == KEPT_FOLDED) return leaf->folded ? count : 0;
+    if (what == FACT_TAG) return on_device ? leaf->tag - self->report->image->tag_count - 1 : leaf->tag;
+    if (what == FACT_DEVICE) return on_device;
+    if (what == FACT_FOLDED) return leaf->folded ? count : 0;
     return figures_of(self, entry).inexact;
 }
 
-static void write_kept(const struct html_sites *self, struct html_out *out, enum kept_in_leaf what,
-                       const char *column) {
+static void write_leaf_facts(const struct html_sites *self, struct html_out *out, enum leaf_fact what,
+                             const char *column) {
     html_column_begin(out, "sites", column, "numbers", self->tree.entry_count);
-    for (size_t i = 0; i < self->tree.entry_count; i++) html_column_put(out, kept_in_leaf(self, i, what));
+    for (size_t i = 0; i < self->tree.entry_count; i++) html_column_put(out, leaf_fact_of(self, i, what));
     html_column_end(out);
 }
 
@@ -238,10 +238,10 @@ static void write_sites(const struct html_sites *self, struct html_out *out) {
     if (image->has_picture) write_blocks(self, out, MEASURE_PEAK, "peak_blocks");
     write_bytes(self, out, MEASURE_ALLOCATED, "allocated_bytes");
     write_blocks(self, out, MEASURE_ALLOCATED, "allocated_blocks");
-    if (image_has_tags(image)) write_kept(self, out, KEPT_TAG, "tag");
-    if (self->count > self->host_count) write_kept(self, out, KEPT_DEVICE, "device");
-    if (self->tree.folded) write_kept(self, out, KEPT_FOLDED, "folded");
-    if (image->inexact) write_kept(self, out, KEPT_INEXACT, "inexact");
+    if (image_has_tags(image)) write_leaf_facts(self, out, FACT_TAG, "tag");
+    if (self->count > self->host_count) write_leaf_facts(self, out, FACT_DEVICE, "device");
+    if (self->tree.folded) write_leaf_facts(self, out, FACT_FOLDED, "folded");
+    if (image->inexact) write_leaf_facts(self, out, FACT_INEXACT, "inexact");
     if (!image->variances) return;
     write_errors(self, out, MEASURE_LIVE, "live_error");
     write_errors(self, out, MEASURE_PEAK, "peak_error");

@@ -42,7 +42,7 @@ void leak_sites_end(struct leak_sites *self) {
 /* --- names --- */
 
 /* Makes room for one more name. The first call also makes name 0, which stands for no owner. */
-static int make_room_for_name(struct leak_sites *self) {
+static int grow_names(struct leak_sites *self) {
     if (!LIST_GROW(self->names, self->name_count, self->name_capacity)) return -1;
     if (!self->name_count) self->names[self->name_count++] = NULL;
     return 0;
@@ -51,7 +51,7 @@ static int make_room_for_name(struct leak_sites *self) {
 static uint32_t add_name(struct leak_sites *self, const char *key, size_t length, const struct leak_name *as) {
     struct leak_name_slot *slot = malloc(sizeof *slot + length + 1);
     struct leak_name *name = calloc(1, sizeof *name);
-    if (slot && name && make_room_for_name(self) == 0 && (name->name = strdup(as->name)) &&
+    if (slot && name && grow_names(self) == 0 && (name->name = strdup(as->name)) &&
         (name->origin = strdup(as->origin))) {
         name->kind = as->kind;
         memcpy(slot->key, key, length + 1);
@@ -277,7 +277,7 @@ uint64_t leak_path_of(const char *module) {
 uint64_t leak_path_on_cuda(uint64_t path) { return path ^ UINT64_C(0xc4ceb9fe1a85ec53); }
 
 static int know(struct leak_sites *self, const struct image *image, struct known *known) {
-    if (find_runs(self, image) < 0 || make_room_for_name(self) < 0 || know_tags(self, image, known) < 0) return -1;
+    if (find_runs(self, image) < 0 || grow_names(self) < 0 || know_tags(self, image, known) < 0) return -1;
     note_policies(self, image);
     known->modules = calloc(image->module_count + 1, sizeof *known->modules);
     known->stacks = stack_hashes(image);
@@ -361,14 +361,14 @@ static void forget_gone(struct leak_sites *self) {
     self->moved.count = kept;
 }
 
-static int make_room_for_point(struct leak_sites *self) {
+static int grow_points(struct leak_sites *self) {
     if (self->moved.count >= LEAK_CHANGES_MOST) forget_gone(self);
     if (self->point_count < LEAK_POINTS_MOST && self->moved.count < LEAK_CHANGES_MOST) return 0;
     return self->point_count > 1 ? leak_sites_halve(self) : 0;
 }
 
 int leak_sites_point(struct leak_sites *self, const struct image *image) {
-    if (make_room_for_point(self) < 0) return -1;
+    if (grow_points(self) < 0) return -1;
     uint32_t at = self->point_count;
     struct leak_point point = {.run = self->run_count ? self->runs[self->run_count - 1] : 0,
                                .runs = at && self->run_count > self->ended ? self->run_count - self->ended : 0,

@@ -49,7 +49,7 @@ static bool send_all(struct exchange *exchange, const char *text, size_t length)
     return !length;
 }
 
-static bool http_make_room(struct exchange *exchange) {
+static bool http_grow(struct exchange *exchange) {
     return exchange->length <= BYTES_MOST &&
            list_grow(&exchange->data, 1, exchange->length, READ_ROOM + 1, &exchange->capacity);
 }
@@ -66,7 +66,7 @@ static bool is_complete(const struct exchange *exchange) {
 
 /* True if all of it came. A NUL follows the data. */
 static bool receive_all(struct exchange *exchange) {
-    while (http_make_room(exchange) && may_wait(exchange)) {
+    while (http_grow(exchange) && may_wait(exchange)) {
         ssize_t got = recv(exchange->socket, exchange->data + exchange->length, READ_ROOM, 0);
         if (got < 0 && errno != EINTR) return false;
         if (got > 0) exchange->length += (size_t)got;

@@ -237,10 +237,10 @@ static void close_and_watch(struct drive *drive, struct life *life, FILE *detail
     judge_exit(life, observe->launch, drive);
 }
 
-static void note_kept(struct life *life, const struct family *family) {
+static void note_exempt(struct life *life, const struct family *family) {
     size_t size = 0;
-    FILE *line = open_memstream(&life->kept, &size);
-    life->kept_processes = family->stays;
+    FILE *line = open_memstream(&life->exempt, &size);
+    life->exempt_count = family->stays;
     if (!line) return;
     leftovers_print_exempt(line, family);
     fclose(line);
@@ -263,7 +263,7 @@ static void live(struct drive *drive, unsigned test, struct life *life) {
         if (observe->launch->ended) life->exit_code = launch_exit_code(observe->launch);
     } else
         close_and_watch(drive, life, details);
-    note_kept(life, &observe->family);
+    note_exempt(life, &observe->family);
     life->peak_bytes = observe->family.peak_rss;
     life->processes = observe->family.most_here;
     life->threads = observe->family.most_threads;

@@ -29,10 +29,10 @@ struct life {
     uint64_t growth_bytes, final_bytes; /* growth since settled_bytes, and bytes at the end */
     uint32_t processes, threads;        /* highest number at a time */
     size_t left_processes, left_traces; /* when the time was up */
-    size_t kept_processes;              /* exempt processes that live on */
+    size_t exempt_count;                /* exempt processes that live on */
     int exit_code;                      /* -1: it had to be killed */
     char *details;                      /* processes that should be gone; NULL: none. The caller frees it */
-    char *kept;                         /* exempt processes in one line; NULL or "": none. The caller frees it */
+    char *exempt;                       /* exempt processes in one line; NULL or "": none. The caller frees it */
 };
 
 /* The name of test 1 to 6: "start and close", … */

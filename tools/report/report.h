@@ -32,7 +32,7 @@ struct report {
     uint64_t min;            /* in a profile: branches of fewer bytes are merged */
     size_t top_sites;        /* `top` for sites in JSON, which have call stacks of perhaps a hundred frames */
     const char *match;       /* NULL: no --match */
-    const uint8_t *kept;     /* by node: whether --match keeps it. NULL: it keeps all */
+    const uint8_t *matched;  /* by node: whether --match keeps it. NULL: it keeps all */
     struct symbols *symbols; /* names of frames */
     const char *page;        /* file of the page; NULL: standard output */
     const struct report_tab *tab;

@@ -337,7 +337,7 @@ static int json_sites(struct json *json, const struct report *report) {
 static int json_modules(struct json *json, const struct report *report) {
     struct groups groups;
     groups_begin(&groups, BY_MODULE, 1);
-    groups.kept = report->kept;
+    groups.matched = report->matched;
     int result = groups_add(&groups, report->image, 0);
     if (result == 0) result = groups_sort_by(&groups, report->measure, report->top);
     json_array(json, "modules");

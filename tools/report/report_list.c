@@ -15,7 +15,7 @@ static int report_list_by_size(const void *left, const void *right) {
 /* Whether a block is listed: its site must be known, and --match must keep it. */
 static bool lists(const struct report *report, uint32_t site) {
     const struct total *total = image_total(report->image, site);
-    return !report->kept || (total && report_keeps(report, total));
+    return !report->matched || (total && report_keeps(report, total));
 }
 
 struct listed *report_listed(const struct report *report, bool large, bool mappings, size_t *count) {
@@ -42,7 +42,7 @@ struct listed *report_listed(const struct report *report, bool large, bool mappi
 
 bool report_keeps(const struct report *report, const struct total *total) {
     if (total->flags & (TOTAL_INHERITED | TOTAL_REMAINDER)) return false;
-    return !report->kept || report->kept[total->stack < report->image->node_count ? total->stack : 0];
+    return !report->matched || report->matched[total->stack < report->image->node_count ? total->stack : 0];
 }
 
 static int report_list_by_bytes(const void *left, const void *right, void *context) {

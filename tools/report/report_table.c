@@ -52,7 +52,7 @@ int report_text_table(const struct report *report, enum view view) {
     struct groups groups;
     groups_begin(&groups, view, 1);
     groups.tids = true;
-    groups.kept = report->kept;
+    groups.matched = report->matched;
     groups.measure = report->measure;
     int result = groups_add(&groups, report->image, 0);
     bool all = view == BY_THREAD || report->measure == MEASURE_ALLOCATED;

@@ -22,10 +22,10 @@ struct interned {
 struct symbols {
     const struct image *image;
     struct symreader reader;
-    size_t frame_room, module_room; /* how many frames and modules the arrays below have room for */
-    struct named_frame **frames;    /* by frame id; NULL: not looked up yet */
-    uint8_t *bad;                   /* by module: unusable, and reported as such */
-    uint8_t *names_only;            /* by module: no debug information */
+    size_t frame_capacity, module_capacity; /* how many frames and modules the arrays below have room for */
+    struct named_frame **frames;            /* by frame id; NULL: not looked up yet */
+    uint8_t *bad;                           /* by module: unusable, and reported as such */
+    uint8_t *names_only;                    /* by module: no debug information */
     struct interned *strings;
     struct perfmap *made_code; /* NULL: not looked for yet, or not there */
     bool made_code_sought, lack_said;
@@ -47,8 +47,8 @@ struct symbols *symbols_begin(const struct image *image, pid_t pid) {
     if (!symbols) return NULL;
     symbols->image = image;
     symbols->reader = (struct symreader){.image = image, .target = pid};
-    symbols->frame_room = image->frame_count;
-    symbols->module_room = image->module_count;
+    symbols->frame_capacity = image->frame_count;
+    symbols->module_capacity = image->module_count;
     symbols->frames = calloc(image->frame_count + 1, sizeof *symbols->frames);
     symbols->bad = calloc(image->module_count + 1, 1);
     symbols->names_only = calloc(image->module_count + 1, 1);
@@ -65,7 +65,7 @@ void symbols_end(struct symbols *symbols) {
         HASH_DEL(symbols->strings, string);
         free(string);
     }
-    for (size_t i = 0; symbols->frames && i < symbols->frame_room; i++)
+    for (size_t i = 0; symbols->frames && i < symbols->frame_capacity; i++)
         if (symbols->frames[i] != nameless) free(symbols->frames[i]);
     free(symbols->frames);
     free(symbols->bad);
@@ -82,26 +82,26 @@ static void *array_grow(void *array, size_t size, size_t count, size_t more) {
 }
 
 static bool frames_grow(struct symbols *symbols) {
-    if (symbols->image->frame_count <= symbols->frame_room) return true;
-    size_t more = symbols->image->frame_count - symbols->frame_room;
-    void *grown = array_grow(symbols->frames, sizeof *symbols->frames, symbols->frame_room, more);
+    if (symbols->image->frame_count <= symbols->frame_capacity) return true;
+    size_t more = symbols->image->frame_count - symbols->frame_capacity;
+    void *grown = array_grow(symbols->frames, sizeof *symbols->frames, symbols->frame_capacity, more);
     if (!grown) return false;
     symbols->frames = grown;
-    symbols->frame_room += more;
+    symbols->frame_capacity += more;
     return true;
 }
 
 bool symbols_grow(struct symbols *symbols) {
     if (!frames_grow(symbols)) return false;
-    if (symbols->image->module_count <= symbols->module_room) return true;
-    size_t more = symbols->image->module_count - symbols->module_room;
+    if (symbols->image->module_count <= symbols->module_capacity) return true;
+    size_t more = symbols->image->module_count - symbols->module_capacity;
     symreader_end(&symbols->reader); /* it has a copy of the modules, as they were when it began */
-    uint8_t *bad = array_grow(symbols->bad, 1, symbols->module_room, more);
+    uint8_t *bad = array_grow(symbols->bad, 1, symbols->module_capacity, more);
     if (bad) symbols->bad = bad;
-    uint8_t *names_only = array_grow(symbols->names_only, 1, symbols->module_room, more);
+    uint8_t *names_only = array_grow(symbols->names_only, 1, symbols->module_capacity, more);
     if (names_only) symbols->names_only = names_only;
     if (!bad || !names_only) return false;
-    symbols->module_room += more;
+    symbols->module_capacity += more;
     return true;
 }
 

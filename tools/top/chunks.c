@@ -23,9 +23,9 @@ void chunks_clear(struct sampling *sampling) {
     sampling->dirty = NULL;
     sampling->wide_seen = NULL;
     sampling->wide_index = NULL;
-    sampling->chunk_count = sampling->chunk_room = sampling->index_count = sampling->used_count = 0;
+    sampling->chunk_count = sampling->chunk_capacity = sampling->index_count = sampling->used_count = 0;
     sampling->wide_count = 0;
-    if (sampling->threads) memset(sampling->threads, 0, sampling->thread_room * sizeof *sampling->threads);
+    if (sampling->threads) memset(sampling->threads, 0, sampling->thread_capacity * sizeof *sampling->threads);
 }
 
 /* --- which chunks there are --- */
@@ -58,7 +58,7 @@ static int chunks_note(struct sampling *sampling) {
         if (section->head.type != SNAP_COUNTERS) continue;
         for (uint64_t k = 0; k < section->head.count; k++, number++) {
             if (number == sampling->chunk_count) {
-                if (!LIST_GROW(sampling->chunks, sampling->chunk_count, sampling->chunk_room))
+                if (!LIST_GROW(sampling->chunks, sampling->chunk_count, sampling->chunk_capacity))
                     return reader_memory(&sampling->reader);
                 sampling->chunks[sampling->chunk_count++] =
                     (struct sampling_chunk){.at.offset = section->data + k * section->head.record_size};
@@ -156,7 +156,7 @@ static int chunk_look(struct sampling *sampling, struct sampling_chunk *chunk) {
     return 0;
 }
 
-static int wide_make_room(struct sampling *sampling) {
+static int wide_grow(struct sampling *sampling) {
     size_t count = 0;
     for (size_t i = 0; i < sampling->reader.wide.count; i++)
         count += (sampling->reader.wide.sections[i].section.capacity + WIDE_BLOCK - 1) / WIDE_BLOCK * WIDE_BLOCK;
@@ -209,20 +209,20 @@ static int wide_look_all(struct sampling *sampling) {
 
 /* --- reading what changed --- */
 
-static int threads_make_room(struct sampling *sampling, uint32_t slot) {
-    size_t old = sampling->thread_room;
+static int threads_grow(struct sampling *sampling, uint32_t slot) {
+    size_t old = sampling->thread_capacity;
     if (slot < old) return 0;
     if (slot > UINT16_MAX) return reader_damaged(&sampling->reader, 0, "counters of an impossible thread");
-    if (!list_grow(&sampling->threads, sizeof *sampling->threads, old, slot + 1 - old, &sampling->thread_room))
+    if (!list_grow(&sampling->threads, sizeof *sampling->threads, old, slot + 1 - old, &sampling->thread_capacity))
         return reader_memory(&sampling->reader);
-    memset(sampling->threads + old, 0, (sampling->thread_room - old) * sizeof *sampling->threads);
+    memset(sampling->threads + old, 0, (sampling->thread_capacity - old) * sizeof *sampling->threads);
     return 0;
 }
 
 static int thread_take(struct sampling *sampling, struct sampling_chunk *chunk) {
     struct snap_counter now, *sum = &chunk->sum;
     uint32_t slot = chunk->at.thread - 1;
-    if (threads_make_room(sampling, slot) < 0 || counters_sum_chunk(&sampling->reader, &chunk->at, &now) < 0) return -1;
+    if (threads_grow(sampling, slot) < 0 || counters_sum_chunk(&sampling->reader, &chunk->at, &now) < 0) return -1;
     struct snap_counter *thread = &sampling->threads[slot];
     thread->alloc_bytes += now.alloc_bytes - sum->alloc_bytes;
     thread->alloc_blocks += now.alloc_blocks - sum->alloc_blocks;
@@ -256,7 +256,7 @@ static int dirty_read(struct sampling *sampling) {
 
 int chunks_look(struct sampling *sampling) {
     if (chunks_moved(sampling)) chunks_clear(sampling);
-    if (chunks_note(sampling) < 0 || chunks_index(sampling) < 0 || wide_make_room(sampling) < 0) return -1;
+    if (chunks_note(sampling) < 0 || chunks_index(sampling) < 0 || wide_grow(sampling) < 0) return -1;
     if (sampling->dirty) memset(sampling->dirty, 0, sampling->index_count);
     for (size_t i = 0; i < sampling->chunk_count; i++)
         if (sampling->chunks[i].at.thread && chunk_look(sampling, &sampling->chunks[i]) < 0) return -1;

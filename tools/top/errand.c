@@ -50,9 +50,9 @@ bool errand_start(struct errand *errand, const char *const *words) {
 static void errand_hear(struct errand *errand) {
     char bytes[512];
     for (ssize_t got; (got = read(errand->from, bytes, sizeof bytes)) > 0;) {
-        size_t room = sizeof errand->said - 1;
-        if (errand->length + (size_t)got > room) {
-            size_t gone = errand->length + (size_t)got - room;
+        size_t capacity = sizeof errand->said - 1;
+        if (errand->length + (size_t)got > capacity) {
+            size_t gone = errand->length + (size_t)got - capacity;
             memmove(errand->said, errand->said + gone, errand->length - gone);
             errand->length -= gone;
         }

@@ -128,7 +128,7 @@ static bool focus_keeps(const struct grouping *grouping, const struct image *ima
 static uint32_t row_find(struct grouping *grouping, const struct image *image, uint32_t tag, struct snap_site site) {
     size_t before = grouping->rows.count;
     uint32_t row = rows_find(&grouping->rows, key_of(grouping, grouping->view, image, tag, site));
-    if (grouping->rows.count > before) grouping->rows.kept[row] = focus_keeps(grouping, image, tag, site);
+    if (grouping->rows.count > before) grouping->rows.matched[row] = focus_keeps(grouping, image, tag, site);
     return row;
 }
 
@@ -147,21 +147,21 @@ static uint32_t row_of(struct grouping *grouping, const struct sampling *samplin
     return row;
 }
 
-static int row_of_grow(struct grouping *grouping, size_t room) {
-    size_t old = grouping->row_of_room;
-    if (room <= old) return 0;
-    uint32_t *grown = reallocarray(grouping->row_of, room, sizeof *grown);
+static int row_of_grow(struct grouping *grouping, size_t capacity) {
+    size_t old = grouping->row_of_capacity;
+    if (capacity <= old) return 0;
+    uint32_t *grown = reallocarray(grouping->row_of, capacity, sizeof *grown);
     if (!grown) return -1;
-    memset(grown + old, 0, (room - old) * sizeof *grown);
+    memset(grown + old, 0, (capacity - old) * sizeof *grown);
     grouping->row_of = grown;
-    grouping->row_of_room = room;
+    grouping->row_of_capacity = capacity;
     return 0;
 }
 
 /* --- figures --- */
 
 static int add_all(struct grouping *grouping, const struct sampling *sampling) {
-    for (uint32_t id = 0; id < sampling->site_room; id++) {
+    for (uint32_t id = 0; id < sampling->site_capacity; id++) {
         const struct sampling_site *site = &sampling->sites[id];
         int64_t live = (int64_t)(site->host + site->mapped), blocks = (int64_t)site->host_blocks + site->mapped_blocks;
         if (id == SNAP_SITE_INHERITED || !(live | blocks | (int64_t)site->began)) continue;
@@ -233,8 +233,8 @@ static void devices_begin(struct rows *rows) {
 
 static int add_anew(struct grouping *grouping, const struct sampling *sampling) {
     rows_end(&grouping->rows);
-    if (grouping->row_of) memset(grouping->row_of, 0, grouping->row_of_room * sizeof *grouping->row_of);
-    if (row_of_grow(grouping, sampling->site_room) < 0) return -1;
+    if (grouping->row_of) memset(grouping->row_of, 0, grouping->row_of_capacity * sizeof *grouping->row_of);
+    if (row_of_grow(grouping, sampling->site_capacity) < 0) return -1;
     bool threads = grouping->view == BY_THREAD;
     if ((threads ? set_threads(grouping, sampling) : add_all(grouping, sampling)) < 0) return -1;
     if (!threads && add_devices(grouping, sampling) < 0) return -1;
@@ -255,7 +255,7 @@ int grouping_take(struct grouping *grouping, const struct sampling *sampling) {
         return -1;
     if (changed || sampling->anew) return add_anew(grouping, sampling);
     rows_look(&grouping->rows);
-    if (row_of_grow(grouping, sampling->site_room) < 0) return -1;
+    if (row_of_grow(grouping, sampling->site_capacity) < 0) return -1;
     if (grouping->view == BY_THREAD) return set_threads(grouping, sampling);
     return add_changes(grouping, sampling) < 0 ? -1 : add_devices(grouping, sampling);
 }

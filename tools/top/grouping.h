@@ -21,7 +21,7 @@ struct grouping {
     struct focus focus;
     uint64_t turns;   /* how often the rows were made anew */
     uint32_t *row_of; /* by site: 1 + row; 0: not known yet */
-    size_t row_of_room;
+    size_t row_of_capacity;
     uint32_t *tags; /* by tag: the first tag with the same owners */
     size_t tag_count;
     uint32_t *modules; /* by module number: the first with the same path */

@@ -17,7 +17,7 @@ void rows_end(struct rows *rows) {
     free(rows->before);
     free(rows->began);
     free(rows->shown);
-    free(rows->kept);
+    free(rows->matched);
     free(rows->slots);
     free(rows->changed);
     free(rows->marked);
@@ -53,7 +53,7 @@ static bool rows_grow(struct rows *rows) {
         !column_grow(&rows->device, sizeof *rows->device, capacity) ||
         !column_grow(&rows->before, sizeof *rows->before, capacity) ||
         !column_grow(&rows->began, sizeof *rows->began, capacity) || !column_grow(&rows->shown, 1, capacity) ||
-        !column_grow(&rows->kept, 1, capacity) || !column_grow(&rows->marked, 1, capacity) ||
+        !column_grow(&rows->matched, 1, capacity) || !column_grow(&rows->marked, 1, capacity) ||
         !column_grow(&rows->changed, sizeof *rows->changed, capacity) ||
         !column_grow(&rows->order, sizeof *rows->order, capacity)) {
         free(slots);
@@ -78,7 +78,7 @@ uint32_t rows_find(struct rows *rows, uint64_t key) {
     rows->keys[row] = key;
     rows->live[row] = rows->blocks[row] = rows->device[row] = rows->before[row] = rows->began[row] = 0;
     rows->shown[row] = rows->marked[row] = 0;
-    rows->kept[row] = 1;
+    rows->matched[row] = 1;
     rows_place(rows, row);
     rows->in_order = false;
     return row;
@@ -135,7 +135,7 @@ void rows_add_began(struct rows *rows, uint32_t row, int64_t bytes) {
 }
 
 void rows_keep(struct rows *rows, uint32_t row, bool keep) {
-    rows->kept[row] = keep;
+    rows->matched[row] = keep;
     rows->in_order = false;
 }
 
@@ -171,7 +171,7 @@ static struct rank rank_of(const struct rows *rows, enum rows_sort sort, uint32_
 static size_t rows_take(const struct rows *rows, enum rows_sort sort, int64_t least, struct rank *ranks, size_t most) {
     size_t taken = 0;
     for (uint32_t row = 0; row < rows->count; row++) {
-        if (rows_value(rows, sort, row) < least || !(rows->shown[row] & rows->kept[row])) continue;
+        if (rows_value(rows, sort, row) < least || !(rows->shown[row] & rows->matched[row])) continue;
         if (taken == most) return most + 1;
         ranks[taken++] = rank_of(rows, sort, row);
     }
@@ -180,7 +180,7 @@ static size_t rows_take(const struct rows *rows, enum rows_sort sort, int64_t le
 
 static void visible_count(struct rows *rows) {
     rows->visible = 0;
-    for (size_t i = 0; i < rows->count; i++) rows->visible += rows->shown[i] & rows->kept[i];
+    for (size_t i = 0; i < rows->count; i++) rows->visible += rows->shown[i] & rows->matched[i];
 }
 
 /* Most looks change little. So only rows at the threshold of the last sort or above are taken first: those that were

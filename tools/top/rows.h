@@ -18,7 +18,7 @@ struct rows {
     int64_t *device;         /* bytes on devices */
     int64_t *before, *began; /* live and device together: at the look before this one, and at the beginning */
     uint8_t *shown;          /* whether any figure of the row is not 0 */
-    uint8_t *kept;           /* 0: left out, for example by a search */
+    uint8_t *matched;        /* 0: left out, for example by a search */
     uint32_t *slots;         /* open addressing: 1 + row */
     size_t slot_count;
     uint32_t *changed; /* rows that changed since the last look */
@@ -26,7 +26,7 @@ struct rows {
     size_t changed_count;
     uint32_t *order; /* rows, from the last sort */
     size_t ordered;  /* how many of them are in order */
-    size_t visible;  /* how many rows are shown and kept */
+    size_t visible;  /* how many rows are shown and matched */
     bool in_order;   /* nothing has changed since the last sort */
     enum rows_sort sort;
     int64_t threshold; /* of the last sort: rows below it were far from the first `most` */

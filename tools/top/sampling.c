@@ -165,12 +165,12 @@ int sampling_load_names(struct sampling *sampling) {
 
 /* --- sites --- */
 
-static int sites_make_room(struct sampling *sampling, size_t count) {
-    size_t old = sampling->site_room;
+static int sites_grow(struct sampling *sampling, size_t count) {
+    size_t old = sampling->site_capacity;
     if (count <= old) return 0;
-    if (!list_grow(&sampling->sites, sizeof *sampling->sites, old, count - old, &sampling->site_room))
+    if (!list_grow(&sampling->sites, sizeof *sampling->sites, old, count - old, &sampling->site_capacity))
         return reader_memory(&sampling->reader);
-    memset(sampling->sites + old, 0, (sampling->site_room - old) * sizeof *sampling->sites);
+    memset(sampling->sites + old, 0, (sampling->site_capacity - old) * sizeof *sampling->sites);
     return 0;
 }
 
@@ -215,7 +215,7 @@ static int words_renew(struct sampling *sampling) {
 /* Reads the words of new sites. A word of a known site changes with a fold, after which all are new; or it had none. */
 static int sites_load(struct sampling *sampling) {
     uint64_t count = sampling_records(sampling, SNAP_SITE), from = sampling->site_count;
-    if (sites_make_room(sampling, (size_t)count) < 0) return -1;
+    if (sites_grow(sampling, (size_t)count) < 0) return -1;
     for (size_t i = 0; i < sampling->reader.section_count; i++) {
         const struct section *section = &sampling->reader.sections[i];
         if (section->head.type == SNAP_SITE && section->head.first + section->head.count > from &&
@@ -230,7 +230,7 @@ static uint64_t above(uint64_t allocated, uint64_t freed) { return allocated > f
 
 static int change_note(struct sampling *sampling, uint32_t site, int64_t live, int64_t blocks) {
     if (sampling->anew) return 0;
-    if (!LIST_GROW(sampling->changes, sampling->change_count, sampling->change_room))
+    if (!LIST_GROW(sampling->changes, sampling->change_count, sampling->change_capacity))
         return reader_memory(&sampling->reader);
     sampling->changes[sampling->change_count++] = (struct sampling_change){site, live, blocks};
     return 0;
@@ -258,7 +258,7 @@ static int site_take(struct sampling *sampling, uint32_t id, const struct snap_c
 
 int sampling_take(struct sampling *sampling, uint32_t index, const struct counters_sites *sites) {
     uint32_t first = index * SNAP_CHUNK_SITES;
-    if (sites_make_room(sampling, (size_t)first + SNAP_CHUNK_SITES) < 0) return -1;
+    if (sites_grow(sampling, (size_t)first + SNAP_CHUNK_SITES) < 0) return -1;
     for (uint32_t i = 0; i < SNAP_CHUNK_SITES; i++)
         if (site_take(sampling, first + i, &sites->host[i], &sites->mapped[i]) < 0) return -1;
     return 0;
@@ -314,7 +314,7 @@ static void begin_anew(struct sampling *sampling) {
     sampling->anew = true;
     sampling->site_count = 0;
     chunks_clear(sampling);
-    for (size_t i = 0; i < sampling->site_room; i++) {
+    for (size_t i = 0; i < sampling->site_capacity; i++) {
         struct sampling_site *site = &sampling->sites[i];
         *site = (struct sampling_site){.word = site->word, .began = site->began};
     }
@@ -323,7 +323,7 @@ static void begin_anew(struct sampling *sampling) {
 
 /* `words`: those of the sites before everything was read anew. */
 static void began_keep(struct sampling *sampling, const uint64_t *words, size_t count) {
-    for (size_t i = 0; i < sampling->site_room; i++)
+    for (size_t i = 0; i < sampling->site_capacity; i++)
         if (i >= count || words[i] != sampling->sites[i].word) sampling->sites[i].began = 0;
 }
 
@@ -348,7 +348,7 @@ static int read_all(struct sampling *sampling) {
 }
 
 static int read_anew(struct sampling *sampling) {
-    size_t count = sampling->site_room;
+    size_t count = sampling->site_capacity;
     if (sampling_scan(sampling) < 0) return -1; /* before the last figures are forgotten */
     uint64_t *words = malloc((count + 1) * sizeof *words);
     if (!words) return reader_memory(&sampling->reader);
@@ -446,7 +446,7 @@ static void time_note(struct sampling *sampling) {
 struct snap_counter sampling_thread(const struct sampling *sampling, size_t slot) {
     struct snap_counter sum =
         slot < sampling->image.thread_count ? sampling->image.threads[slot].total : (struct snap_counter){0};
-    if (slot >= sampling->thread_room) return sum;
+    if (slot >= sampling->thread_capacity) return sum;
     sum.alloc_bytes += sampling->threads[slot].alloc_bytes;
     sum.alloc_blocks += sampling->threads[slot].alloc_blocks;
     sum.free_bytes += sampling->threads[slot].free_bytes;
@@ -467,7 +467,7 @@ static void threads_note(struct sampling *sampling) {
 /* Sites have in `began` what they had at the first look. */
 static void began_note(struct sampling *sampling) {
     threads_note(sampling);
-    for (size_t i = 0; i < sampling->site_room; i++)
+    for (size_t i = 0; i < sampling->site_capacity; i++)
         sampling->sites[i].began = sampling->sites[i].host + sampling->sites[i].mapped;
     sampling->began = sampling->totals;
     sampling->begin_ns = sampling->look_ns;

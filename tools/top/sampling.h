@@ -61,7 +61,7 @@ struct sampling {
     uint32_t exec_waits; /* looks in a row that met an execve, and no ledger of the next program yet */
 
     struct sampling_chunk *chunks; /* in the order of the file */
-    size_t chunk_count, chunk_room;
+    size_t chunk_count, chunk_capacity;
     uint32_t *by_index;  /* chunks sorted by index */
     size_t *index_first; /* by index: where its chunks begin in by_index; one more at the end */
     uint8_t *dirty;      /* by index */
@@ -71,11 +71,11 @@ struct sampling {
     size_t wide_count;
 
     struct sampling_site *sites;
-    size_t site_count, site_room;
+    size_t site_count, site_capacity;
     struct sampling_change *changes;
-    size_t change_count, change_room;
+    size_t change_count, change_capacity;
     struct snap_counter *threads; /* by slot: sums of its chunks */
-    size_t thread_room;
+    size_t thread_capacity;
     int64_t *threads_began; /* by slot: live bytes, when top began */
     size_t threads_began_count;
     struct snap_cuda_site *cuda_sites;

@@ -55,37 +55,37 @@ static void screen_locale(void) {
     if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1) setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-static int kept = -1, real = -1;
+static int held_back = -1, real_error = -1;
 
 /* Standard error goes to a file in memory while the screen is on: it would run into the picture. Where no such file can
  * be made, it does. */
 static void error_hold(void) {
-    if (kept >= 0) return;
+    if (held_back >= 0) return;
     fflush(stderr);
-    kept = memfd_create("memstow-top", MFD_CLOEXEC);
-    real = kept < 0 ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-    if (real >= 0 && dup2(kept, STDERR_FILENO) >= 0) return;
-    if (kept >= 0) close(kept);
-    kept = -1;
+    held_back = memfd_create("memstow-top", MFD_CLOEXEC);
+    real_error = held_back < 0 ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (real_error >= 0 && dup2(held_back, STDERR_FILENO) >= 0) return;
+    if (held_back >= 0) close(held_back);
+    held_back = -1;
 }
 
 /* Also for a signal handler. */
 static void error_show(void) {
     char bytes[4096];
-    if (kept < 0) return;
-    dup2(real, STDERR_FILENO);
-    lseek(kept, 0, SEEK_SET);
-    for (ssize_t got; (got = read(kept, bytes, sizeof bytes)) > 0;)
+    if (held_back < 0) return;
+    dup2(real_error, STDERR_FILENO);
+    lseek(held_back, 0, SEEK_SET);
+    for (ssize_t got; (got = read(held_back, bytes, sizeof bytes)) > 0;)
         if (write(STDERR_FILENO, bytes, (size_t)got) != got) break;
 }
 
 static void error_release(void) {
-    if (kept < 0) return;
+    if (held_back < 0) return;
     fflush(stderr);
     error_show();
-    close(real);
-    close(kept);
-    kept = real = -1;
+    close(real_error);
+    close(held_back);
+    held_back = real_error = -1;
 }
 
 /* --- the end in a signal handler, which may not call ncurses --- */

@@ -102,16 +102,16 @@ static bool row_has(struct search *search, struct names *names, const struct gro
     return strcasestr(image_module_name(image, grouping_module(BY_SITE, key)), search->text) != NULL;
 }
 
-static void rows_settle_kept(struct search *search, struct names *names, struct grouping *grouping) {
+static void rows_settle_matched(struct search *search, struct names *names, struct grouping *grouping) {
     for (; search->done < grouping->rows.count; search->done++) {
         uint32_t row = (uint32_t)search->done;
-        if (grouping->rows.kept[row])
+        if (grouping->rows.matched[row])
             rows_keep(&grouping->rows, row, row_has(search, names, grouping, grouping->rows.keys[row]));
     }
 }
 
-/* The table of all stacks is read for many rows, and not kept: the process may fold stacks meanwhile, and a place may
- * then have another stack. */
+/* The table of all stacks is read for many rows, and not matched: the process may fold stacks meanwhile, and a place
+ * may then have another stack. */
 int search_apply(struct search *search, struct names *names, struct grouping *grouping) {
     if (!*search->text) return 0;
     if (search->turns != grouping->turns) search->done = 0;
@@ -120,7 +120,7 @@ int search_apply(struct search *search, struct names *names, struct grouping *gr
     if (grouping->view == BY_SITE && frames_load(search, names) < 0) return -1;
     bool many = grouping->view == BY_SITE && grouping->rows.count - search->done > FEW_ROWS;
     int result = many ? stacks_load(search, names) : 0;
-    if (result == 0) rows_settle_kept(search, names, grouping);
+    if (result == 0) rows_settle_matched(search, names, grouping);
     stacks_forget(search);
     return result;
 }

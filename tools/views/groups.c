@@ -169,14 +169,14 @@ static void add_to_row(const struct groups *groups, struct row *row, const struc
 }
 
 static int add_totals(struct groups *groups, const struct image *image, const struct cache *cache, int side) {
-    bool by_stack = groups->view == BY_SITE || groups->view == BY_MODULE || groups->kept;
+    bool by_stack = groups->view == BY_SITE || groups->view == BY_MODULE || groups->matched;
     uint32_t left_out = TOTAL_INHERITED | (by_stack && groups->sides == 1 ? TOTAL_REMAINDER : 0);
     groups->estimated |= by_stack && image->variances;
     for (size_t i = 0; i < image->total_count; i++) {
         const struct total *total = &image->totals[i];
         uint32_t node = total->stack < image->node_count ? total->stack : 0;
         struct row key, *row;
-        if (total->flags & left_out || (groups->kept && !groups->kept[node])) continue;
+        if (total->flags & left_out || (groups->matched && !groups->matched[node])) continue;
         if (key_of(groups, image, cache, total, by_stack, &key) < 0 || !(row = find_row(groups, &key))) return -1;
         if (by_stack) row->variance += (float)image_variance(image, total, groups->measure);
         add_to_row(groups, row, total, side);

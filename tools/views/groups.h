@@ -41,7 +41,8 @@ struct groups {
     bool tids;            /* threads of the same name get a row each, instead of one together */
     enum measure measure; /* the measure of the variances and, in a comparison, of the figures */
     bool estimated;       /* some rows are estimates; a comparison then has one more row, the remainder */
-    const uint8_t *kept;  /* by node of the image that is added: totals at other nodes are left out. NULL: all count */
+    const uint8_t
+        *matched; /* by node of the image that is added: totals at other nodes are left out. NULL: all count */
     struct row *rows;
     size_t count, capacity;
     uint32_t *order; /* indices of rows, from the last sort */

@@ -101,7 +101,7 @@ static bool is_left(struct trace *trace) {
 }
 
 /* Drops traces that are gone; after a long run these are most of them. */
-static bool make_room(struct traces *traces) {
+static bool traces_drop_gone(struct traces *traces) {
     size_t kept = 0;
     if (traces->missed) return false;
     for (size_t i = 0; i < traces->count; i++)
@@ -114,7 +114,7 @@ static bool make_room(struct traces *traces) {
 static void trace_add(struct traces *traces, const struct trace *trace) {
     struct trace *known = trace_find(traces, trace);
     if (known) known->needed |= traces->settles;
-    if (known || traces->settles || (traces->count == TRACES_MOST && !make_room(traces))) return;
+    if (known || traces->settles || (traces->count == TRACES_MOST && !traces_drop_gone(traces))) return;
     if (!LIST_GROW(traces->list, traces->count, traces->capacity)) return;
     traces->list[traces->count++] = *trace;
 }
