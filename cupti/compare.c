@@ -20,7 +20,7 @@ static void add_bytes(struct snap_cupti_sum *sum, uint64_t bytes) {
     sum->bytes += bytes;
 }
 
-static void name(struct comparison *self, const struct snap_cupti_block *difference, const char *source) {
+static void compare_note_named(struct comparison *self, const struct snap_cupti_block *difference, const char *source) {
     if (self->named == SNAP_CUPTI_BLOCKS) return;
     struct snap_cupti_block *to = &self->sections->differences[self->named++];
     *to = *difference;
@@ -47,7 +47,7 @@ static void look_for(enum cuda_space space, const struct snap_cuda_block *block,
                                           .ledger_bytes = block->size};
     if (!seen) {
         add_bytes(&head->only_ledger, block->size);
-        name(self, &difference, "");
+        compare_note_named(self, &difference, "");
         return;
     }
     seen->matched = true;
@@ -60,7 +60,7 @@ static void look_for(enum cuda_space space, const struct snap_cuda_block *block,
     add_bytes(&head->sizes, seen->bytes);
     difference.state = SNAP_CUPTI_SIZES;
     difference.bytes = seen->bytes;
-    name(self, &difference, seen_source(seen));
+    compare_note_named(self, &difference, seen_source(seen));
 }
 
 static void look_at_seen(struct seen *seen, void *context) {
@@ -77,7 +77,7 @@ static void look_at_seen(struct seen *seen, void *context) {
                                           .address = seen->address,
                                           .bytes = seen->bytes};
     add_bytes(&head->only_cupti, seen->bytes);
-    name(self, &difference, seen_source(seen));
+    compare_note_named(self, &difference, seen_source(seen));
 }
 
 static void forget_match(struct seen *seen, void *context) {

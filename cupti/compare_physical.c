@@ -45,7 +45,7 @@ static void compare_physical_put(enum cuda_space space, const struct snap_cuda_b
     list->count++;
 }
 
-static void ours(cupti_visit *visit, void *context) { cuda_blocks_all(visit, context); }
+static void compare_physical_ours(cupti_visit *visit, void *context) { cuda_blocks_all(visit, context); }
 
 /* Lists the items. Items beyond the number that was counted before are new, and left out. */
 static struct list list_of(compare_blocks *blocks, enum cuda_space space) {
@@ -73,7 +73,8 @@ enum { REMEMBERED = 4096 };
 static uint64_t before[2][REMEMBERED];
 static size_t before_count[2];
 
-static bool differed(enum snap_cupti_difference how, enum cuda_space space, const struct item *item, bool again) {
+static bool compare_physical_differed(enum snap_cupti_difference how, enum cuda_space space, const struct item *item,
+                                      bool again) {
     uint64_t mark = item->order << 8 | (uint64_t)space << 2 | (uint64_t)how;
     bool known = before_count[0] > REMEMBERED;
     for (size_t i = 0; i < before_count[0] && i < REMEMBERED && !known; i++) known = before[0][i] == mark;
@@ -112,12 +113,13 @@ static void compare_physical_differs(struct comparison *self, enum snap_cupti_di
     struct snap_cupti_sum *physical = how == SNAP_CUPTI_ONLY_CUPTI    ? &head->only_cupti
                                       : how == SNAP_CUPTI_ONLY_LEDGER ? &head->only_ledger
                                                                       : &head->sizes;
-    if (!differed(how, space, item, self->again)) return;
+    if (!compare_physical_differed(how, space, item, self->again)) return;
     add_bytes(space == CUDA_PHYSICAL ? physical : &head->addresses_other, item->block.size);
     compare_physical_name(self, how, space, item, ledger_bytes);
 }
 
-static void agrees(struct comparison *self, enum cuda_space space, const struct item *seen, const struct item *kept) {
+static void compare_physical_agrees(struct comparison *self, enum cuda_space space, const struct item *seen,
+                                    const struct item *kept) {
     struct snap_cupti *head = self->sections->head;
     if (seen->block.size != kept->block.size)
         compare_physical_differs(self, SNAP_CUPTI_SIZES, space, seen, kept->block.size);
@@ -126,7 +128,7 @@ static void agrees(struct comparison *self, enum cuda_space space, const struct 
 }
 
 static void compare_in(struct comparison *self, compare_blocks *blocks, enum cuda_space space) {
-    struct list seen = list_of(ours, space), kept = list_of(blocks, space);
+    struct list seen = list_of(compare_physical_ours, space), kept = list_of(blocks, space);
     size_t i = 0, k = 0;
     while (seen.items && kept.items && (i < seen.count || k < kept.count)) {
         const struct item *one = &seen.items[i], *other = &kept.items[k];
@@ -137,7 +139,7 @@ static void compare_in(struct comparison *self, compare_blocks *blocks, enum cud
             compare_physical_differs(self, SNAP_CUPTI_ONLY_LEDGER, space, other, other->block.size);
             k++;
         } else {
-            agrees(self, space, one, other);
+            compare_physical_agrees(self, space, one, other);
             i++, k++;
         }
     }

@@ -118,7 +118,7 @@ static void context_ends(const struct cupti_resource *resource) {
 }
 
 /* In a forked child CUDA does not work any more. */
-static void called(void *data, int domain, uint32_t id, const void *what) {
+static void listen_called(void *data, int domain, uint32_t id, const void *what) {
     struct caller caller = CALLER;
     int error = errno;
     (void)data;
@@ -233,7 +233,7 @@ static void end_at_quick_exit(void) {
 
 /* --- the beginning --- */
 
-static bool refused(const char *call, int result) {
+static bool listen_refused(const char *call, int result) {
     if (result == CUPTI_OK) return false;
     sections.head->result = (uint32_t)result;
     strncpy(sections.head->call, call, sizeof sections.head->call - 1);
@@ -253,16 +253,16 @@ static bool find_cupti(void) {
         return false;
     }
     note_library();
-    if (refused("cuptiGetVersion", cupti.cuptiGetVersion(&sections.head->version))) return false;
+    if (listen_refused("cuptiGetVersion", cupti.cuptiGetVersion(&sections.head->version))) return false;
     if (sections.head->version >= CUPTI_CUDA_11_2) return true;
     set_state(SNAP_CUPTI_TOO_OLD);
     return false;
 }
 
-static bool enable(void) {
+static bool listen_enable(void) {
     int result = session_enable_call(&session, true, CUPTI_DOMAIN_RESOURCE, CUPTI_CONTEXT_DESTROY_STARTING);
     if (!result) result = session_enable(&session, CUPTI_KIND_MEMORY2);
-    if (refused(session.failed, result)) return false;
+    if (listen_refused(session.failed, result)) return false;
     sections.head->no_pools = (uint32_t)session_enable(&session, CUPTI_KIND_MEMORY_POOL);
     return true;
 }
@@ -280,15 +280,15 @@ static void enable_calls(void) {
 
 /* Begins a session with CUPTI, which may have another client already. */
 static bool begin_session(void) {
-    int result = session_begin(&session, &cupti, called, lend_buffer, read_buffer);
+    int result = session_begin(&session, &cupti, listen_called, lend_buffer, read_buffer);
     memcpy(sections.head->other, session.other, sizeof sections.head->other);
     sections.head->several = session.several;
-    return !refused(session.failed, result);
+    return !listen_refused(session.failed, result);
 }
 
 static bool begin_listening(void) {
     if (!begin_session()) return false;
-    if (enable()) return true;
+    if (listen_enable()) return true;
     session_end(&session);
     return false;
 }

@@ -52,7 +52,7 @@ static void is_born(struct pool *pool, uint64_t when) {
     if (told.came) told.came(pool);
 }
 
-static void dies(struct pool *pool, uint64_t when) {
+static void pools_dies(struct pool *pool, uint64_t when) {
     bool there = pool->born && !pool->died && when >= pool->born;
     if (there && told.went) told.went(pool);
     if (there || !pool->born) pool->died = when ? when : 1;
@@ -64,7 +64,7 @@ bool pools_record(const struct cupti_pool *record) {
     if (!pool) return false;
     bool latest = pools_note(pool, record->timestamp, record->device, record->size, record->used);
     if (record->operation == CUPTI_POOL_CREATED) is_born(pool, record->timestamp);
-    if (record->operation == CUPTI_POOL_DESTROYED) dies(pool, record->timestamp);
+    if (record->operation == CUPTI_POOL_DESTROYED) pools_dies(pool, record->timestamp);
     if (latest) tell_figures(pool);
     return true;
 }

@@ -20,7 +20,7 @@ static void read_pool(const void *at, size_t length, const struct records_reader
     to->pool(&record);
 }
 
-static void read(const void *at, size_t length, const struct records_readers *to) {
+static void records_read_one(const void *at, size_t length, const struct records_readers *to) {
     uint32_t kind = 0;
     if (length >= sizeof kind) memcpy(&kind, at, sizeof kind);
     if (kind == CUPTI_KIND_MEMORY2 && length >= MEMORY_LEAST)
@@ -41,8 +41,8 @@ static bool comes_next(const uint8_t *record, const uint8_t *before, const uint8
 void records_read(uint8_t *buffer, size_t valid, records_next *next, const struct records_readers *to) {
     void *record = NULL, *before = NULL;
     while (valid && next(buffer, valid, &record) == CUPTI_OK && comes_next(record, before, buffer, valid)) {
-        if (before) read(before, (size_t)((uint8_t *)record - (uint8_t *)before), to);
+        if (before) records_read_one(before, (size_t)((uint8_t *)record - (uint8_t *)before), to);
         before = record;
     }
-    if (before) read(before, (size_t)(buffer + valid - (uint8_t *)before), to);
+    if (before) records_read_one(before, (size_t)(buffer + valid - (uint8_t *)before), to);
 }

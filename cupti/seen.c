@@ -61,7 +61,7 @@ static uint64_t latest_of(const struct seen *seen) {
 }
 
 /* Leaves out blocks that were freed long enough ago. It runs only when there may be such blocks. */
-static void renew(void) {
+static void seen_renew(void) {
     if (renewed && newest < renewed + LATE_NS) return;
     renewed = newest;
     struct seen *other = table == tables[0] ? tables[1] : tables[0];
@@ -79,7 +79,7 @@ static void renew(void) {
 static struct seen *slot_for(uint64_t address) {
     struct seen *slot = slot_of(table, address);
     if (slot->address || used < SLOTS_MOST) return slot;
-    renew();
+    seen_renew();
     return used < SLOTS_MOST ? slot_of(table, address) : NULL;
 }
 
@@ -121,18 +121,18 @@ static struct seen block_of(const struct seen *slot, const struct cupti_memory *
                          .owed = slot->owed};
 }
 
-static void come(struct seen *slot, const struct seen *block, const struct cupti_memory *record) {
+static void seen_come(struct seen *slot, const struct seen *block, const struct cupti_memory *record) {
     *slot = *block;
     slot->lives = true;
     if (told.came) told.came(slot, record);
 }
 
-static void go(struct seen *slot) {
+static void seen_go(struct seen *slot) {
     slot->lives = slot->suspect = slot->matched = false;
     if (told.went) told.went(slot);
 }
 
-static void pass(const struct seen *block, const struct cupti_memory *record) {
+static void seen_pass(const struct seen *block, const struct cupti_memory *record) {
     if (told.passed) told.passed(block, record);
 }
 
@@ -143,14 +143,14 @@ static void allocate_again(struct seen *slot, struct seen *block, const struct c
     block->owed = (int8_t)(slot->owed < INT8_MAX ? slot->owed + 1 : slot->owed);
     if (earlier) {
         slot->owed = block->owed;
-        pass(block, record);
+        seen_pass(block, record);
         return;
     }
-    go(slot);
-    come(slot, block, record);
+    seen_go(slot);
+    seen_come(slot, block, record);
 }
 
-static void allocated(struct seen *slot, const struct cupti_memory *record, const char *source) {
+static void seen_allocated(struct seen *slot, const struct cupti_memory *record, const char *source) {
     struct seen block = block_of(slot, record, source);
     bool ahead = slot->owed < 0;
     if (ahead && record->timestamp > slot->released + LATE_NS) { /* the record of its block never came */
@@ -161,11 +161,11 @@ static void allocated(struct seen *slot, const struct cupti_memory *record, cons
         allocate_again(slot, &block, record);
     } else if (ahead && record->timestamp <= slot->released) {
         slot->owed++;
-        pass(&block, record);
+        seen_pass(&block, record);
     } else if (is_of_context(block.kind) && has_ended(block.context)) {
-        pass(&block, record);
+        seen_pass(&block, record);
     } else {
-        come(slot, &block, record);
+        seen_come(slot, &block, record);
     }
 }
 
@@ -181,7 +181,7 @@ static void seen_released(struct seen *slot, const struct cupti_memory *record) 
         if (slot->owed > INT8_MIN) slot->owed--;
     } else {
         if (slot->owed > 0) slot->owed = 0;
-        go(slot);
+        seen_go(slot);
     }
     if (when > slot->released) slot->released = when;
 }
@@ -193,7 +193,7 @@ bool seen_record(const struct cupti_memory *record, const char *source) {
     if (!slot) return false;
     if (!slot->address) used++;
     if (record->operation == CUPTI_ALLOCATION)
-        allocated(slot, record, source);
+        seen_allocated(slot, record, source);
     else
         seen_released(slot, record);
     slot->address = record->address;
@@ -205,7 +205,7 @@ bool seen_record(const struct cupti_memory *record, const char *source) {
 void seen_context_ended(uint32_t context) {
     ended[ended_count++ % CONTEXTS] = context;
     for (size_t i = 0; i < SLOTS; i++)
-        if (table[i].lives && table[i].context == context && is_of_context(table[i].kind)) go(&table[i]);
+        if (table[i].lives && table[i].context == context && is_of_context(table[i].kind)) seen_go(&table[i]);
 }
 
 bool seen_is_compared(const struct seen *seen) { return seen->kind && seen->kind != SNAP_CUDA_ARRAY; }

@@ -30,7 +30,7 @@ static bool has_second_generation(const struct cupti *cupti) {
 }
 
 /* If the second generation fails, and not because of another client, the first one may work. */
-static int subscribe(struct session *self, cupti_callback *call) {
+static int session_subscribe(struct session *self, cupti_callback *call) {
     struct cupti_subscriber_wish wish = {.size = sizeof wish,
                                          .name = "memstow",
                                          .other = self->other,
@@ -75,7 +75,7 @@ int session_begin(struct session *self, const struct cupti *cupti, cupti_callbac
     self->cupti = cupti;
     lend_to = lend;
     take_from = take;
-    int result = subscribe(self, call);
+    int result = session_subscribe(self, call);
     if (result) return result;
     present = self;
     result = hand_over_buffers(self);

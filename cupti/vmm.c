@@ -81,21 +81,22 @@ static void add_physical(uint8_t kind, uint16_t device, uint64_t memory, uint64_
     add_handle(memory, block.address, device);
 }
 
-static void created(const struct cupti_cuMemCreate *it, const struct cupti_call *call, const struct caller *caller) {
+static void vmm_created(const struct cupti_cuMemCreate *it, const struct cupti_call *call,
+                        const struct caller *caller) {
     int type = it->of->location.type;
     bool host = type >= CUDA_LOCATION_HOST && type <= CUDA_LOCATION_HOST_NUMA_CURRENT;
     uint16_t device = type == CUDA_LOCATION_DEVICE ? (uint16_t)it->of->location.id : 0;
     add_physical(host ? SNAP_CUDA_PINNED : SNAP_CUDA_PHYSICAL, device, *it->memory, it->bytes, call, caller);
 }
 
-static void reserved(const struct cupti_cuMemAddressReserve *it, const struct caller *caller) {
+static void vmm_reserved(const struct cupti_cuMemAddressReserve *it, const struct caller *caller) {
     add_block(CUDA_RANGE,
               (struct snap_cuda_block){
                   .kind = SNAP_CUDA_RESERVED, .address = *it->address, .size = it->bytes, .pool = ++last_number},
               caller);
 }
 
-static void mapped(const struct cupti_cuMemMap *it) {
+static void vmm_mapped(const struct cupti_cuMemMap *it) {
     struct snap_cuda_block handle;
     if (!cuda_blocks_find(CUDA_HANDLE, it->memory, &handle)) return;
     change_users(CUDA_PHYSICAL, handle.pool, 1);
@@ -108,7 +109,7 @@ static void mapped(const struct cupti_cuMemMap *it) {
               NULL);
 }
 
-static void unmapped(const struct cupti_cuMemUnmap *it) {
+static void vmm_unmapped(const struct cupti_cuMemUnmap *it) {
     struct snap_cuda_block mapping;
     for (uint64_t at = it->address, last = at + it->bytes;
          at < last && cuda_blocks_take(CUDA_MAPPING, at, &mapping) && mapping.size; at += mapping.size)
@@ -126,7 +127,7 @@ static void look_at_block(enum cuda_space space, const struct snap_cuda_block *b
     if (space == CUDA_MAPPING && search->address - block->address < block->size) search->found = *block;
 }
 
-static void retained(const struct cupti_cuMemRetainAllocationHandle *it) {
+static void vmm_retained(const struct cupti_cuMemRetainAllocationHandle *it) {
     struct search search = {.address = it->address};
     if (change_users(CUDA_HANDLE, *it->memory, 1) != UINT32_MAX) return;
     cuda_blocks_all(look_at_block, &search);
@@ -149,7 +150,7 @@ static void vmm_freed(uint64_t address, uint64_t number) {
 /* --- calls --- */
 
 /* The number of the memory or mapping that the call is about; 0: it is unknown. */
-static uint64_t subject(uint32_t id, const struct cupti_call *call) {
+static uint64_t vmm_subject(uint32_t id, const struct cupti_call *call) {
     struct snap_cuda_block found = {0};
     if (id == CUPTI_cuMemRelease)
         cuda_blocks_find(CUDA_HANDLE, ((const struct cupti_cuMemRelease *)call->parameters)->memory, &found);
@@ -158,33 +159,33 @@ static uint64_t subject(uint32_t id, const struct cupti_call *call) {
     return found.pool;
 }
 
-static void succeeded(uint32_t id, const struct cupti_call *call, const struct caller *caller) {
+static void vmm_succeeded(uint32_t id, const struct cupti_call *call, const struct caller *caller) {
     const void *it = call->parameters;
     switch (id) {
     case CUPTI_cuMemAddressReserve:
-        reserved(it, caller);
+        vmm_reserved(it, caller);
         break;
     case CUPTI_cuMemAddressFree:
         vmm_freed(((const struct cupti_cuMemAddressFree *)it)->address, *call->shared);
         break;
     case CUPTI_cuMemCreate:
-        created(it, call, caller);
+        vmm_created(it, call, caller);
         break;
     case CUPTI_cuMemRelease:
         vmm_released(((const struct cupti_cuMemRelease *)it)->memory, *call->shared);
         break;
     case CUPTI_cuMemMap:
-        mapped(it);
+        vmm_mapped(it);
         break;
     case CUPTI_cuMemUnmap:
-        unmapped(it);
+        vmm_unmapped(it);
         break;
     case CUPTI_cuMemImportFromShareableHandle:
         add_physical(SNAP_CUDA_IMPORTED, 0, *((const struct cupti_cuMemImportFromShareableHandle *)it)->memory, 0, call,
                      caller);
         break;
     case CUPTI_cuMemRetainAllocationHandle:
-        retained(it);
+        vmm_retained(it);
         break;
     }
 }
@@ -193,8 +194,8 @@ void vmm_call(uint32_t id, const struct cupti_call *call, struct caller caller) 
     if (call->site == CUPTI_EXIT && *(const int *)call->result != CUDA_OK) return;
     pthread_mutex_lock(&lock);
     if (call->site == CUPTI_ENTER)
-        *call->shared = subject(id, call);
+        *call->shared = vmm_subject(id, call);
     else
-        succeeded(id, call, &caller);
+        vmm_succeeded(id, call, &caller);
     pthread_mutex_unlock(&lock);
 }

@@ -279,7 +279,7 @@ EXPORTED int32_t memstow_release_range(const void *start, uint64_t length) { ret
 
 /* --- moving --- */
 
-static int64_t moved(int64_t result) {
+static int64_t register_moved(int64_t result) {
     const char *why = moving_why_not(result);
     if (why) return entry_fails(result, why);
     if (result == -EBUSY) return entry_fails(result, "memory is being moved already");
@@ -296,7 +296,7 @@ static int64_t register_move(int64_t (*one)(uint32_t owner), uint32_t owner, con
     if (!process_tracked()) return entry_not_tracked();
     vram_move_asked_at(frame);
     mover_begin_call();
-    return moved(one(owner));
+    return register_moved(one(owner));
 }
 
 EXPORTED int64_t memstow_stow(uint32_t owner) { return register_move(moving_stow, owner, __builtin_frame_address(0)); }

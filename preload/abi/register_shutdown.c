@@ -26,11 +26,11 @@ static bool is_refused(void) {
     return seal_is_set();
 }
 
-static int64_t sealed(void) { return entry_fails(-ENODEV, "the process is in a sandbox"); }
+static int64_t register_shutdown_sealed(void) { return entry_fails(-ENODEV, "the process is in a sandbox"); }
 
 EXPORTED int32_t memstow_shutdown_files(const char *log, const char *registry) {
     char first[SHUTDOWN_PATH], second[SHUTDOWN_PATH];
-    if (is_refused()) return (int32_t)sealed();
+    if (is_refused()) return (int32_t)register_shutdown_sealed();
     if (!entry_text(first, sizeof first, log) || !entry_text(second, sizeof second, registry))
         return (int32_t)entry_fails(-EFAULT, "a path cannot be read");
     if (!shutdown_log_file(first) || !shutdown_list_file(second))
@@ -55,7 +55,7 @@ static int32_t add_handler(const struct memstow_handler *handler) {
 EXPORTED int32_t memstow_shutdown_handler(const struct memstow_handler *handler) {
     struct memstow_handler copy = {0};
     uint32_t size = 0;
-    if (is_refused()) return (int32_t)sealed();
+    if (is_refused()) return (int32_t)register_shutdown_sealed();
     if (!entry_in(&size, handler, sizeof size)) return (int32_t)entry_fails(-EFAULT, "the handler cannot be read");
     if (size < HANDLER_LEAST) return (int32_t)entry_fails(-EINVAL, "the handler's size is that of no version");
     if (!entry_in(&copy, handler, sizeof copy)) return (int32_t)entry_fails(-EFAULT, "the handler cannot be read");
@@ -64,7 +64,7 @@ EXPORTED int32_t memstow_shutdown_handler(const struct memstow_handler *handler)
 
 static int32_t add_process(int32_t pid, const char *name, uint32_t keep, uint64_t number) {
     char text[NAME_SIZE];
-    if (is_refused()) return (int32_t)sealed();
+    if (is_refused()) return (int32_t)register_shutdown_sealed();
     if (!entry_text(text, sizeof text, name)) return (int32_t)entry_fails(-EFAULT, "the name cannot be read");
     int result = pid < 2 ? -ESRCH : shutdown_process_add((uint32_t)pid, text, keep == 1, number);
     if (result == -ESRCH) return (int32_t)entry_fails(result, "no such process, or this one");
@@ -82,7 +82,7 @@ EXPORTED int32_t memstow_shutdown_launched(int32_t pid, const char *name, uint32
 }
 
 EXPORTED int32_t memstow_shutdown_forget(int32_t pid) {
-    if (is_refused()) return (int32_t)sealed();
+    if (is_refused()) return (int32_t)register_shutdown_sealed();
     int result = pid < 2 ? -ENOENT : shutdown_process_forget((uint32_t)pid);
     return result == -ENOENT ? (int32_t)entry_fails(result, "no such process is registered")
                              : (int32_t)entry_result(result);
@@ -90,7 +90,7 @@ EXPORTED int32_t memstow_shutdown_forget(int32_t pid) {
 
 EXPORTED int32_t memstow_shutdown_begin(const char *reason, uint32_t milliseconds, int32_t status) {
     char text[256];
-    if (is_refused()) return (int32_t)sealed();
+    if (is_refused()) return (int32_t)register_shutdown_sealed();
     if (!entry_text(text, sizeof text, reason)) return (int32_t)entry_fails(-EFAULT, "the reason cannot be read");
     uint64_t ms = milliseconds ? milliseconds : SHUTDOWN_LIMIT_S * 1000;
     int result = shutdown_begin(text, ms * MS, status);
@@ -99,7 +99,7 @@ EXPORTED int32_t memstow_shutdown_begin(const char *reason, uint32_t millisecond
 
 EXPORTED int32_t memstow_shutdown_on_signal(int32_t number, uint32_t milliseconds, int32_t status) {
     int error = errno;
-    if (is_refused()) return (int32_t)sealed();
+    if (is_refused()) return (int32_t)register_shutdown_sealed();
     uint64_t ms = milliseconds ? milliseconds : SHUTDOWN_LIMIT_S * 1000;
     int result = shutdown_on_signal(number, ms * MS, status);
     errno = error;
@@ -107,7 +107,7 @@ EXPORTED int32_t memstow_shutdown_on_signal(int32_t number, uint32_t millisecond
 }
 
 EXPORTED int32_t memstow_shutdown_stage(uint32_t stage) {
-    if (is_refused()) return (int32_t)sealed();
+    if (is_refused()) return (int32_t)register_shutdown_sealed();
     if (stage < MEMSTOW_STOP_ACCEPTING || stage > MEMSTOW_END_THREADS)
         return (int32_t)entry_fails(-EINVAL, "no such stage");
     shutdown_stage(stage);
@@ -115,7 +115,7 @@ EXPORTED int32_t memstow_shutdown_stage(uint32_t stage) {
 }
 
 EXPORTED int64_t memstow_shutdown_run(uint32_t stage) {
-    if (is_refused()) return sealed();
+    if (is_refused()) return register_shutdown_sealed();
     if (stage < MEMSTOW_STOP_ACCEPTING || stage > MEMSTOW_CLEAN) return entry_fails(-EINVAL, "no such stage");
     int error = errno;
     int64_t result = shutdown_run(stage);
@@ -125,7 +125,7 @@ EXPORTED int64_t memstow_shutdown_run(uint32_t stage) {
 
 EXPORTED int32_t memstow_shutdown_step(const char *step, const char *name, int64_t result) {
     char what[NAME_SIZE], whose[NAME_SIZE];
-    if (is_refused()) return (int32_t)sealed();
+    if (is_refused()) return (int32_t)register_shutdown_sealed();
     if (!entry_text(what, sizeof what, step) || !entry_text(whose, sizeof whose, name))
         return (int32_t)entry_fails(-EFAULT, "a name cannot be read");
     shutdown_log_step(what, whose, result, 0);
@@ -133,7 +133,7 @@ EXPORTED int32_t memstow_shutdown_step(const char *step, const char *name, int64
 }
 
 EXPORTED int64_t memstow_shutdown_processes(uint32_t milliseconds) {
-    if (is_refused()) return sealed();
+    if (is_refused()) return register_shutdown_sealed();
     uint64_t ms = milliseconds ? milliseconds : SHUTDOWN_PROCESS_S * 1000;
     shutdown_stage(MEMSTOW_END_PROCESSES);
     return shutdown_processes_end(ms * MS);
@@ -141,7 +141,7 @@ EXPORTED int64_t memstow_shutdown_processes(uint32_t milliseconds) {
 
 EXPORTED int32_t memstow_shutdown_thread(const char *name) {
     char text[NAME_SIZE];
-    if (is_refused()) return (int32_t)sealed();
+    if (is_refused()) return (int32_t)register_shutdown_sealed();
     if (!entry_text(text, sizeof text, name)) return (int32_t)entry_fails(-EFAULT, "the name cannot be read");
     int result = shutdown_thread_add(text);
     if (result == -EINVAL) return (int32_t)entry_fails(result, "the first thread ends with the process");
@@ -150,20 +150,20 @@ EXPORTED int32_t memstow_shutdown_thread(const char *name) {
 }
 
 EXPORTED int64_t memstow_shutdown_threads(uint32_t milliseconds) {
-    if (is_refused()) return sealed();
+    if (is_refused()) return register_shutdown_sealed();
     uint64_t ms = milliseconds ? milliseconds : SHUTDOWN_THREAD_S * 1000;
     shutdown_stage(MEMSTOW_END_THREADS);
     return shutdown_threads_wait(ms * MS);
 }
 
 EXPORTED int64_t memstow_shutdown_end(uint32_t goes_on) {
-    if (is_refused()) return sealed();
+    if (is_refused()) return register_shutdown_sealed();
     int64_t result = shutdown_end(goes_on == 1);
     return result == -ENOENT ? entry_fails(result, "no shutdown has begun") : result;
 }
 
 EXPORTED int64_t memstow_shutdown_left(int32_t *pids, uint32_t count) {
-    if (is_refused()) return sealed();
+    if (is_refused()) return register_shutdown_sealed();
     enum { PIDS_MOST = 256 };
     int32_t copy[PIDS_MOST];
     uint32_t capacity = count < PIDS_MOST ? count : PIDS_MOST;

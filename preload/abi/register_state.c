@@ -29,7 +29,8 @@ struct reason {
 };
 
 /* Returns the result, and notes the reason from the table, or the one that `other` finds. */
-static int64_t noted(int64_t result, const struct reason *reasons, size_t count, int64_t (*other)(int64_t result)) {
+static int64_t register_state_noted(int64_t result, const struct reason *reasons, size_t count,
+                                    int64_t (*other)(int64_t result)) {
     for (size_t i = 0; i < count; i++)
         if (reasons[i].code == result) return entry_fails(result, reasons[i].why);
     return other(result);
@@ -48,10 +49,10 @@ static int64_t result_of(int64_t result) {
         {-ENOTSUP, "the directory will not do: it is not there, may not be written to, is in memory or on a network"},
         {-EFAULT, "the value cannot be read"},
     };
-    return noted(result, known, sizeof known / sizeof *known, entry_result);
+    return register_state_noted(result, known, sizeof known / sizeof *known, entry_result);
 }
 
-static int64_t opened(int64_t result) {
+static int64_t register_state_opened(int64_t result) {
     static const struct reason known[] = {
         {-EEXIST, "a loop of that name is open"},
         {-EBUSY, "another loop has the prefix, here or in another process"},
@@ -63,7 +64,7 @@ static int64_t opened(int64_t result) {
         {-EUCLEAN, "a file below the prefix is damaged"},
         {-EACCES, "files below the directory may not be made, or not be read"},
     };
-    return noted(result, known, sizeof known / sizeof *known, result_of);
+    return register_state_noted(result, known, sizeof known / sizeof *known, result_of);
 }
 
 /* A successful call may have made the first owner. */
@@ -72,13 +73,14 @@ static int64_t with_owners(int64_t result) { return result > 0 ? register_opened
 /* --- texts --- */
 
 /* An error, with the reason noted, if the text cannot be read, is empty, or does not fit. */
-static int64_t text(char *to, size_t capacity, const char *from, const char *unreadable, const char *unfit) {
+static int64_t register_state_text(char *to, size_t capacity, const char *from, const char *unreadable,
+                                   const char *unfit) {
     if (!entry_text(to, capacity, from)) return entry_fails(-EFAULT, unreadable);
     return to[0] && strlen(to) < capacity - 1 ? 0 : entry_fails(-EINVAL, unfit);
 }
 
 static int64_t id_text(char to[MEMSTOW_STATE_ID + 2], const char *id) {
-    return text(to, MEMSTOW_STATE_ID + 2, id, "the id cannot be read", "an id has 1 to 200 bytes");
+    return register_state_text(to, MEMSTOW_STATE_ID + 2, id, "the id cannot be read", "an id has 1 to 200 bytes");
 }
 
 /* --- loops --- */
@@ -90,11 +92,12 @@ struct paths {
 static int64_t read_paths(struct paths *paths, struct memstow_state_options *options) {
     int64_t error = 0;
     if (options->prefix)
-        error = text(paths->prefix, STATE_PATH_SIZE, options->prefix, "the prefix cannot be read",
-                     "a prefix is not empty, and not longer than a path");
+        error = register_state_text(paths->prefix, STATE_PATH_SIZE, options->prefix, "the prefix cannot be read",
+                                    "a prefix is not empty, and not longer than a path");
     if (!error && options->directory)
-        error = text(paths->directory, STATE_PATH_SIZE, options->directory, "the directory cannot be read",
-                     "a directory is not empty, and not longer than a path");
+        error =
+            register_state_text(paths->directory, STATE_PATH_SIZE, options->directory, "the directory cannot be read",
+                                "a directory is not empty, and not longer than a path");
     if (!error && options->prefix && !options->directory)
         error = entry_fails(-EINVAL, "a prefix needs a directory to be in");
     if (options->prefix) options->prefix = paths->prefix;
@@ -115,10 +118,11 @@ EXPORTED int64_t memstow_state_open(const char *loop, const struct memstow_state
     struct paths paths;
     struct memstow_state_options wish = {0};
     if (!register_state_is_there()) return not_there();
-    int64_t error = text(name, sizeof name, loop, "the loop's name cannot be read", "a loop's name has 1 to 126 bytes");
+    int64_t error = register_state_text(name, sizeof name, loop, "the loop's name cannot be read",
+                                        "a loop's name has 1 to 126 bytes");
     if (!error) error = read_options(&wish, options);
     if (!error) error = read_paths(&paths, &wish);
-    return error ? error : with_owners(opened(state_open(name, &wish, CALLER)));
+    return error ? error : with_owners(register_state_opened(state_open(name, &wish, CALLER)));
 }
 
 EXPORTED int32_t memstow_state_close(int64_t state, uint32_t keep) {

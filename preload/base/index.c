@@ -23,7 +23,7 @@ static uint32_t bits_of(const struct index *self) { return __atomic_load_n(&self
 
 /* The approximate number of slots that are not empty. `gone` is counted afterwards, and starts again with a new
  * table. */
-static uint64_t filled(const struct index *self) {
+static uint64_t index_filled(const struct index *self) {
     int32_t gone = __atomic_load_n(&self->gone, __ATOMIC_RELAXED);
     return (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) + (gone > 0 ? (uint64_t)gone : 0);
 }
@@ -33,7 +33,7 @@ static uint64_t filled(const struct index *self) {
 static bool is_nearly_full(const struct index *self, uint32_t bits) {
     bool should_grow = 4 * (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) > 3ull << bits;
     return (should_grow && (!self->may_grow || self->may_grow(sizeof(uint32_t) << bits))) ||
-           16 * filled(self) >= 15ull << bits;
+           16 * index_filled(self) >= 15ull << bits;
 }
 
 static uint32_t *table_of(const struct index *self, uint32_t bits) {
@@ -46,8 +46,8 @@ static uint32_t place_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779
 /* The slot at which the search ends, from the hash's position on: the first slot that has an equal record, is empty, or
  * is sealed. If the search ends at an empty slot and passed a slot that is GONE, the first such slot is returned
  * instead. *seen: the content of the slot. */
-static uint32_t *probe(const struct index *self, uint32_t *table, uint32_t bits, uint32_t hash, const void *key,
-                       uint32_t *seen) {
+static uint32_t *index_probe(const struct index *self, uint32_t *table, uint32_t bits, uint32_t hash, const void *key,
+                             uint32_t *seen) {
     uint32_t mask = (1u << bits) - 1, *gone = NULL;
     for (uint32_t i = place_of(hash, bits);; i = (i + 1) & mask) {
         uint32_t slot = *seen = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
@@ -67,7 +67,7 @@ static bool is_record(uint32_t slot) { return slot != EMPTY && slot != SEALED &&
 uint32_t index_find(const struct index *self, uint32_t hash, const void *key) {
     uint32_t *table, slot;
     for (uint32_t bits = bits_of(self); (table = table_of(self, bits)); bits++) {
-        probe(self, table, bits, hash, key, &slot);
+        index_probe(self, table, bits, hash, key, &slot);
         if (is_record(slot)) return id_in(slot);
     }
     return INDEX_NONE;
@@ -114,7 +114,7 @@ static void copy_into_next(struct index *self, uint32_t bits) {
 /* One thread makes the new table. For others it returns false, and they go on meanwhile. The memory of the old table is
  * given back: a thread that still reads it finds it empty, and goes on in the new one. (An insertion at this very
  * instant is lost: that record gets a twin.) */
-static bool grow(struct index *self) {
+static bool index_grow(struct index *self) {
     if (!index_hold(self)) return false;
     uint32_t bits = bits_of(self);
     size_t length = sizeof(uint32_t) << (bits + 1);
@@ -137,15 +137,15 @@ static bool grow(struct index *self) {
 static bool has_table(struct index *self, uint32_t bits) {
     int turn = 0;
     do {
-        if (16 * filled(self) < 15ull << bits || table_of(self, bits + 1)) return true;
-        if (grow(self)) return table_of(self, bits + 1) != NULL;
+        if (16 * index_filled(self) < 15ull << bits || table_of(self, bits + 1)) return true;
+        if (index_grow(self)) return table_of(self, bits + 1) != NULL;
     } while (lock_pause(turn++));
     return false;
 }
 
 uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32_t id) {
     for (uint32_t bits = bits_of(self);;) {
-        uint32_t seen, *at = probe(self, table_of(self, bits), bits, hash, key, &seen);
+        uint32_t seen, *at = index_probe(self, table_of(self, bits), bits, hash, key, &seen);
         if (is_record(seen)) return id_in(seen);
         if (!table_of(self, bits + 1) && !has_table(self, bits)) return INDEX_NONE;
         if (table_of(self, bits + 1)) {
@@ -159,7 +159,7 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
         }
     }
     __atomic_fetch_add(&self->used, 1, __ATOMIC_RELAXED);
-    if (unlikely(is_nearly_full(self, bits_of(self)))) grow(self);
+    if (unlikely(is_nearly_full(self, bits_of(self)))) index_grow(self);
     return id;
 }
 
@@ -171,7 +171,7 @@ enum { SLOTS_AT_A_TIME = 4096 };
 static void walk_on(const struct index *self, struct index_walk *walk) {
     uint32_t bits = bits_of(self), *table = table_of(self, bits);
     if (walk->bits == bits) return;
-    *walk = (struct index_walk){.bits = bits, .dense = 2 * filled(self) > 1ull << bits};
+    *walk = (struct index_walk){.bits = bits, .dense = 2 * index_filled(self) > 1ull << bits};
     while (__atomic_load_n(&table[walk->first], __ATOMIC_RELAXED) != EMPTY) walk->first++;
 }
 

@@ -17,14 +17,14 @@ struct tables {
 enum { HIDDEN = 0x8000 }; /* a version that only old programs use */
 
 /* The loader makes addresses in the dynamic section absolute, except where it cannot write to the section. */
-static const void *address(const struct link_map *object, ElfW(Addr) value) {
+static const void *symbol_address(const struct link_map *object, ElfW(Addr) value) {
     return (const void *)(value < object->l_addr ? object->l_addr + value : value);
 }
 
 static struct tables tables_of(const struct link_map *object) {
     struct tables out = {0};
     for (const ElfW(Dyn) *entry = object->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
-        const void *at = address(object, entry->d_un.d_ptr);
+        const void *at = symbol_address(object, entry->d_un.d_ptr);
         if (entry->d_tag == DT_SYMTAB) out.symbols = at;
         if (entry->d_tag == DT_STRTAB) out.strings = at;
         if (entry->d_tag == DT_VERSYM) out.versions = at;
@@ -97,7 +97,7 @@ static const struct link_map *first_object(void) {
 
 /* libc is the object that defines gnu_get_libc_version. The address of a libc function cannot tell: in a program at a
  * fixed address, it can be the address of a jump in the program itself. */
-static const struct link_map *libc(void) {
+static const struct link_map *symbol_libc(void) {
     static const struct link_map *known;
     const struct link_map *object = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (likely(object)) return object;
@@ -107,12 +107,12 @@ static const struct link_map *libc(void) {
     return object;
 }
 
-bool symbol_is_in_libc(const void *address) { return libc() && object_of(address) == libc(); }
+bool symbol_is_in_libc(const void *address) { return symbol_libc() && object_of(address) == symbol_libc(); }
 
-void *symbol_of_libc(const char *name) { return libc() ? (void *)symbol_find(libc(), name, NULL) : NULL; }
+void *symbol_of_libc(const char *name) { return symbol_libc() ? (void *)symbol_find(symbol_libc(), name, NULL) : NULL; }
 
 void *symbol_next(const char *name) {
-    const struct link_map *last = libc(), *object = object_of((const void *)symbol_next);
+    const struct link_map *last = symbol_libc(), *object = object_of((const void *)symbol_next);
     uintptr_t found = 0;
     while (object && object != last && !found) {
         object = object->l_next;

@@ -78,7 +78,7 @@ static struct heap *heaps_of(uint32_t owner) {
 
 /* Pages of this heap belong to nobody else, so they go back now. The by_heap entry goes first: a new heap may soon get
  * the same address. */
-static void destroy(struct heap *self) {
+static void heaps_destroy(struct heap *self) {
     words_take_out(&by_heap, (uintptr_t)self->heap);
     mi_heap_destroy(self->heap);
     mi_collect(true);
@@ -88,7 +88,7 @@ static void destroy_if_over(struct heap *self) {
     uint64_t over = RETIRED;
     if (left_behind) return;
     if (__atomic_compare_exchange_n(&self->state, &over, DESTROYED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        destroy(self);
+        heaps_destroy(self);
 }
 
 /* Counts the block before it is allocated, so that nobody destroys the heap meanwhile. */
@@ -108,7 +108,7 @@ static void heaps_let_go(struct heap *self) {
  * retired heap gets no new blocks, so these pages are never used again: one surviving block held up to 1.3 MB of them.
  * A page can be given back only by the thread that allocated in it, which is usually the heap's maker. Pages of other
  * threads stay until those threads end. */
-static void tidy(struct heap *self, uint32_t thread) {
+static void heaps_tidy_one(struct heap *self, uint32_t thread) {
     if (self->maker != thread) return;
     /* This counts as a block, so nobody destroys the heap meanwhile. */
     uint64_t before = __atomic_fetch_add(&self->state, BLOCK, __ATOMIC_ACQ_REL);
@@ -126,19 +126,19 @@ void heaps_tidy(void) {
     uint32_t thread = tidying_thread();
     for (uint32_t i = 0, end = __atomic_load_n(&count, __ATOMIC_ACQUIRE); i < end; i++) {
         struct heap *heap = heap_at(i);
-        if (__atomic_load_n(&heap->state, __ATOMIC_RELAXED) & RETIRED) tidy(heap, thread);
+        if (__atomic_load_n(&heap->state, __ATOMIC_RELAXED) & RETIRED) heaps_tidy_one(heap, thread);
     }
 }
 
 /* The heap of the owner whose scope the thread is in. NULL: the thread is in no scope, or the owner is retired. A
  * process without a ledger uses no heap: its blocks have no header, so they would be taken for glibc's. */
-static struct heap *present(void) {
+static struct heap *heaps_present(void) {
     return likely(ledger_head->pid && ledger_is_ours() && !left_behind) ? tags_present()->heap : NULL;
 }
 
 /* Returns the heap's answer. When there is no heap or no memory in it, the code after the macro asks `base`. */
 #define FROM_HEAP(call)                                                                                                \
-    struct heap *self = present();                                                                                     \
+    struct heap *self = heaps_present();                                                                               \
     if (self && take_heap(self)) {                                                                                     \
         void *p = call;                                                                                                \
         if (likely(p)) return p;                                                                                       \
@@ -182,7 +182,7 @@ static size_t heap_usable(void *p) { return heap_of(p) ? mi_usable_size(p) : bas
 
 /* A block stays in its heap, unless the present scope has another heap: then it moves there. */
 static void *heap_realloc(void *p, size_t size) {
-    struct heap *from = heap_of(p), *to = present();
+    struct heap *from = heap_of(p), *to = heaps_present();
     if (!from && !to) return base.realloc(p, size);
     if (from == to) return mi_heap_realloc(from->heap, p, size);
     void *moved = heap_malloc(size);
@@ -223,7 +223,7 @@ void heaps_retire(uint32_t owner) {
     words_take_out(&by_owner, owner + 2);
     __atomic_fetch_or(&heap->state, RETIRED, __ATOMIC_ACQ_REL);
     destroy_if_over(heap);
-    tidy(heap, tidying_thread());
+    heaps_tidy_one(heap, tidying_thread());
 }
 
 void heaps_collect(uint32_t owner) {

@@ -23,7 +23,7 @@ enum { EVENTS = 1 << 15, RESERVED = 64, WAITS = 10000, WAIT_NS = 100000, PIECES 
 enum operation { ADD, TAKE, DROP, PUT, RESTORE, PROTECT, ADVISE, ASSIGN };
 
 struct event {
-    uint32_t next; /* in the queue or the pool; it must be the first field: see queue() */
+    uint32_t next; /* in the queue or the pool; it must be the first field: see mappings_queue() */
     uint8_t operation, kind, shared, accessible;
     uint32_t site, tid, ticket;
     int32_t advice;
@@ -100,7 +100,7 @@ static void give_event_back(struct event *event) {
     } while (!__atomic_compare_exchange_n(&pool->free, &head, mine, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-static void apply(const struct event *event);
+static void mappings_apply(const struct event *event);
 
 static void apply_queue(void) {
     uint32_t newest = __atomic_exchange_n(&queue_head, 0, __ATOMIC_ACQUIRE), oldest = 0;
@@ -114,7 +114,7 @@ static void apply_queue(void) {
     while (oldest) {
         struct event *event = &events[oldest - 1];
         oldest = next_of(event);
-        apply(event);
+        mappings_apply(event);
         give_event_back(event);
     }
 }
@@ -144,7 +144,7 @@ static void mappings_submit(struct event *event) {
 
 static struct snap_mapping *mappings_record_at(uint32_t id) { return series_at(&records, id); }
 
-static struct snap_mapping *piece(uint32_t position) { return mappings_record_at(ordered[position]); }
+static struct snap_mapping *mappings_piece(uint32_t position) { return mappings_record_at(ordered[position]); }
 
 static uint64_t mappings_end_of(const struct snap_mapping *record) { return record->address + record->length; }
 
@@ -175,7 +175,7 @@ static uint32_t position_of(uint64_t address) {
     uint32_t low = 0, high = ordered_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (mappings_end_of(piece(middle)) > address)
+        if (mappings_end_of(mappings_piece(middle)) > address)
             high = middle;
         else
             low = middle + 1;
@@ -211,7 +211,7 @@ static void mappings_count(const struct snap_mapping *record, uint64_t bytes, ui
         account_map(record->site, bytes, blocks);
 }
 
-static void uncount(const struct snap_mapping *record, uint64_t bytes, uint64_t blocks) {
+static void mappings_uncount(const struct snap_mapping *record, uint64_t bytes, uint64_t blocks) {
     uint64_t *own = own_counter(record);
     if (own)
         __atomic_fetch_sub(own, bytes, __ATOMIC_RELAXED);
@@ -224,9 +224,9 @@ static void uncount(const struct snap_mapping *record, uint64_t bytes, uint64_t 
 /* Makes `address` a border between two pieces. The second half counts as one more block. */
 static void mappings_cut(uint64_t address) {
     uint32_t position = position_of(address);
-    if (position == ordered_count || piece(position)->address >= address) return;
+    if (position == ordered_count || mappings_piece(position)->address >= address) return;
     uint32_t id = new_record();
-    struct snap_mapping lower = *piece(position), upper = lower;
+    struct snap_mapping lower = *mappings_piece(position), upper = lower;
     if (id == SERIES_NONE) return;
     upper.address = address;
     upper.length = mappings_end_of(&lower) - address;
@@ -238,18 +238,18 @@ static void mappings_cut(uint64_t address) {
 }
 
 /* Cuts at both ends of the range. Its pieces are [*position, returned). */
-static uint32_t isolate(uint64_t address, uint64_t length, uint32_t *position) {
+static uint32_t mappings_isolate(uint64_t address, uint64_t length, uint32_t *position) {
     mappings_cut(address);
     mappings_cut(address + length);
     uint32_t end = *position = position_of(address);
-    while (end < ordered_count && mappings_end_of(piece(end)) <= address + length) end++;
+    while (end < ordered_count && mappings_end_of(mappings_piece(end)) <= address + length) end++;
     return end;
 }
 
 static void drop_range(uint64_t address, uint64_t length) {
-    uint32_t position, end = isolate(address, length, &position);
+    uint32_t position, end = mappings_isolate(address, length, &position);
     for (uint32_t i = position; i < end; i++) {
-        uncount(piece(i), piece(i)->length, 1);
+        mappings_uncount(mappings_piece(i), mappings_piece(i)->length, 1);
         free_record(ordered[i]);
     }
     remove_at(position, end - position);
@@ -263,7 +263,7 @@ static void insert_record(uint32_t id) {
 static void apply_add(const struct event *event) {
     uint32_t source = event->source ? position_of(event->source) : ordered_count;
     struct snap_mapping like = {.kind = event->kind, .shared = event->shared};
-    if (source < ordered_count && piece(source)->address <= event->source) like = *piece(source);
+    if (source < ordered_count && mappings_piece(source)->address <= event->source) like = *mappings_piece(source);
     drop_range(event->address, event->length);
     uint32_t id = new_record();
     if (id == SERIES_NONE) return;
@@ -280,7 +280,7 @@ static void apply_add(const struct event *event) {
 }
 
 static void apply_take(const struct event *event) {
-    uint32_t position, end = isolate(event->address, event->length, &position);
+    uint32_t position, end = mappings_isolate(event->address, event->length, &position);
     for (uint32_t i = position; i < end; i++) {
         taken[taken_count].id = ordered[i];
         taken[taken_count++].ticket = event->ticket;
@@ -289,7 +289,7 @@ static void apply_take(const struct event *event) {
 }
 
 /* Fills chosen[] with the records taken for the ticket, lowest address first; returns how many. */
-static uint32_t untake(uint32_t ticket) {
+static uint32_t mappings_untake(uint32_t ticket) {
     uint32_t count = 0, kept = 0;
     for (uint32_t i = 0; i < taken_count; i++)
         if (taken[i].ticket == ticket)
@@ -301,9 +301,9 @@ static uint32_t untake(uint32_t ticket) {
 }
 
 static void apply_drop(const struct event *event) {
-    uint32_t pieces = untake(event->ticket);
+    uint32_t pieces = mappings_untake(event->ticket);
     for (uint32_t i = 0; i < pieces; i++) {
-        uncount(mappings_record_at(chosen[i]), mappings_record_at(chosen[i])->length, 1);
+        mappings_uncount(mappings_record_at(chosen[i]), mappings_record_at(chosen[i])->length, 1);
         free_record(chosen[i]);
     }
 }
@@ -311,13 +311,13 @@ static void apply_drop(const struct event *event) {
 /* From the new address on, pieces keep their order and size. The last piece takes up the difference in length. */
 static void apply_put(const struct event *event) {
     uint64_t at = event->address, end = event->address + event->length;
-    uint32_t last = SERIES_NONE, pieces = untake(event->ticket);
+    uint32_t last = SERIES_NONE, pieces = mappings_untake(event->ticket);
     drop_range(event->address, event->length); /* MREMAP_FIXED */
     for (uint32_t i = 0; i < pieces; i++) {
         uint32_t id = last = chosen[i];
         struct snap_mapping record = *mappings_record_at(id);
         uint64_t length = at >= end ? 0 : record.length < end - at ? record.length : end - at;
-        uncount(&record, record.length - length, length ? 0 : 1);
+        mappings_uncount(&record, record.length - length, length ? 0 : 1);
         if (!length) {
             free_record(id);
             continue;
@@ -336,7 +336,7 @@ static void apply_put(const struct event *event) {
 }
 
 static void apply_restore(const struct event *event) {
-    uint32_t pieces = untake(event->ticket);
+    uint32_t pieces = mappings_untake(event->ticket);
     for (uint32_t i = 0; i < pieces; i++) insert_record(chosen[i]);
 }
 
@@ -348,14 +348,14 @@ static void apply_protect(const struct event *event) {
     uint64_t end = event->address + event->length;
     uint32_t position = position_of(event->address);
     bool any = false;
-    for (; position < ordered_count && piece(position)->address < end; position++)
-        any = any || changes_kind(piece(position), event->accessible);
+    for (; position < ordered_count && mappings_piece(position)->address < end; position++)
+        any = any || changes_kind(mappings_piece(position), event->accessible);
     if (!any) return;
-    uint32_t stop = isolate(event->address, event->length, &position);
+    uint32_t stop = mappings_isolate(event->address, event->length, &position);
     for (; position < stop; position++) {
-        struct snap_mapping record = *piece(position);
+        struct snap_mapping record = *mappings_piece(position);
         if (!changes_kind(&record, event->accessible)) continue;
-        uncount(&record, record.length, 1);
+        mappings_uncount(&record, record.length, 1);
         record.kind = event->accessible ? SNAP_MAP_ANONYMOUS : SNAP_MAP_RESERVED;
         mappings_write_record(ordered[position], &record);
         mappings_count(&record, record.length, 1);
@@ -364,8 +364,8 @@ static void apply_protect(const struct event *event) {
 
 static void apply_advise(const struct event *event) {
     uint64_t end = event->address + event->length;
-    for (uint32_t i = position_of(event->address); i < ordered_count && piece(i)->address < end; i++) {
-        struct snap_mapping record = *piece(i);
+    for (uint32_t i = position_of(event->address); i < ordered_count && mappings_piece(i)->address < end; i++) {
+        struct snap_mapping record = *mappings_piece(i);
         record.advice |= event->advice >= 0 && event->advice < 64 ? (uint64_t)1 << event->advice : 0;
         mappings_write_record(ordered[i], &record);
     }
@@ -379,9 +379,9 @@ static bool is_counted(const struct snap_mapping *record) {
  * pinned until the new sites are marked as sites of mappings. */
 static void apply_assign(const struct event *event) {
     enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
-    uint32_t position, end = isolate(event->address, event->length, &position);
+    uint32_t position, end = mappings_isolate(event->address, event->length, &position);
     for (; position < end; position++) {
-        struct snap_mapping record = *piece(position);
+        struct snap_mapping record = *mappings_piece(position);
         uint32_t to;
         if (!site_of_model(record.site, event->site, &to)) continue;
         if (is_counted(&record) && !account_shift_mapped(record.site, to, record.length, 1)) continue;
@@ -391,7 +391,7 @@ static void apply_assign(const struct event *event) {
     pin_end(pin);
 }
 
-static void apply(const struct event *event) {
+static void mappings_apply(const struct event *event) {
     static void (*const operations[])(const struct event *) = {
         [ADD] = apply_add,         [TAKE] = apply_take,       [DROP] = apply_drop,     [PUT] = apply_put,
         [RESTORE] = apply_restore, [PROTECT] = apply_protect, [ADVISE] = apply_advise, [ASSIGN] = apply_assign,
@@ -401,7 +401,7 @@ static void apply(const struct event *event) {
 
 /* --- what the hooks call --- */
 
-static bool queue(struct event value) {
+static bool mappings_queue(struct event value) {
     struct event *event = take_event();
     if (!event) return false;
     memcpy((char *)event + sizeof event->next, (char *)&value + sizeof value.next, sizeof value - sizeof value.next);
@@ -414,43 +414,44 @@ static uint32_t self_id(void) { return seal_is_set() ? 0 : os_tid(); }
 static uint64_t whole_pages(uint64_t length) { return os_round_up(length, OS_PAGE); }
 
 void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kind, bool shared, uint32_t site) {
-    queue((struct event){.operation = ADD,
-                         .kind = (uint8_t)kind,
-                         .shared = shared,
-                         .site = site,
-                         .tid = self_id(),
-                         .address = address,
-                         .length = kind == SNAP_MAP_BRK ? length : whole_pages(length),
-                         .time = os_now()});
+    mappings_queue((struct event){.operation = ADD,
+                                  .kind = (uint8_t)kind,
+                                  .shared = shared,
+                                  .site = site,
+                                  .tid = self_id(),
+                                  .address = address,
+                                  .length = kind == SNAP_MAP_BRK ? length : whole_pages(length),
+                                  .time = os_now()});
 }
 
 void mappings_copy(uintptr_t source, uintptr_t address, uint64_t length, uint32_t site) {
-    queue((struct event){.operation = ADD,
-                         .kind = SNAP_MAP_ANONYMOUS,
-                         .site = site,
-                         .tid = self_id(),
-                         .address = address,
-                         .length = whole_pages(length),
-                         .time = os_now(),
-                         .source = source});
+    mappings_queue((struct event){.operation = ADD,
+                                  .kind = SNAP_MAP_ANONYMOUS,
+                                  .site = site,
+                                  .tid = self_id(),
+                                  .address = address,
+                                  .length = whole_pages(length),
+                                  .time = os_now(),
+                                  .source = source});
 }
 
 uint32_t mappings_take(uintptr_t address, uint64_t length) {
     uint32_t ticket = __atomic_add_fetch(&last_ticket, 1, __ATOMIC_RELAXED);
-    queue((struct event){.operation = TAKE, .address = address, .length = length, .ticket = ticket});
+    mappings_queue((struct event){.operation = TAKE, .address = address, .length = length, .ticket = ticket});
     return ticket;
 }
 
-void mappings_drop(uint32_t ticket) { queue((struct event){.operation = DROP, .ticket = ticket}); }
+void mappings_drop(uint32_t ticket) { mappings_queue((struct event){.operation = DROP, .ticket = ticket}); }
 
 void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length) {
-    queue((struct event){.operation = PUT, .address = address, .length = whole_pages(length), .ticket = ticket});
+    mappings_queue(
+        (struct event){.operation = PUT, .address = address, .length = whole_pages(length), .ticket = ticket});
 }
 
-void mappings_restore(uint32_t ticket) { queue((struct event){.operation = RESTORE, .ticket = ticket}); }
+void mappings_restore(uint32_t ticket) { mappings_queue((struct event){.operation = RESTORE, .ticket = ticket}); }
 
 void mappings_protect(uintptr_t address, uint64_t length, bool accessible) {
-    queue((struct event){
+    mappings_queue((struct event){
         .operation = PROTECT, .address = address, .length = whole_pages(length), .accessible = accessible});
 }
 
@@ -490,8 +491,9 @@ static bool has_capacity(uint64_t address, uint64_t end, uint32_t model) {
 int mappings_assign(uintptr_t address, uint64_t length, uint32_t model) {
     if (!is_mapped(address, address + length)) return -ENXIO;
     if (!has_capacity(address, address + length, model)) return -ENOMEM;
-    return queue((struct event){.operation = ASSIGN, .address = address, .length = length, .site = model}) ? 0
-                                                                                                           : -ENOMEM;
+    return mappings_queue((struct event){.operation = ASSIGN, .address = address, .length = length, .site = model})
+               ? 0
+               : -ENOMEM;
 }
 
 /* Copies a record. False: it was written to meanwhile. */
@@ -514,7 +516,8 @@ bool mappings_find(uintptr_t address, struct snap_mapping *out) {
 
 void mappings_advise(uintptr_t address, uint64_t length, int advice) {
     if (advice >= 0 && advice < 32) __atomic_fetch_add(&ledger_head->advised_bytes[advice], length, __ATOMIC_RELAXED);
-    queue((struct event){.operation = ADVISE, .address = address, .length = whole_pages(length), .advice = advice});
+    mappings_queue(
+        (struct event){.operation = ADVISE, .address = address, .length = whole_pages(length), .advice = advice});
 }
 
 static void mappings_abandon(void) {

@@ -98,7 +98,7 @@ bool parts_add(const struct part *part, uint32_t rest, const struct parts_counts
     return done;
 }
 
-static void join(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
+static void parts_join_to(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
     uint32_t first = position_of(block, 0), n = 0;
     for (; parts_is_of(first + n, block); n++) counts->shift(parts[first + n].site, rest, parts[first + n].length);
     remove_at(first, n);
@@ -107,7 +107,7 @@ static void join(uintptr_t block, uint32_t rest, const struct parts_counts *coun
 bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
     if (!lock_wait(&busy)) return false;
     bool done = reserve_counts(block, rest, counts);
-    if (done) join(block, rest, counts);
+    if (done) parts_join_to(block, rest, counts);
     lock_let_go(&busy);
     return done;
 }

@@ -129,7 +129,7 @@ static void take_end(struct client *client, const struct wire_message *message) 
         client->move = (uint64_t)move;
 }
 
-static void hear(struct client *client) {
+static void clients_hear(struct client *client) {
     uint8_t bytes[WIRE_MOST + 1]; /* one byte more, to notice messages that are too long */
     struct wire_message message;
     long length = os_call(SYS_recvfrom, client->fd, bytes, sizeof bytes, MSG_DONTWAIT, 0, 0);
@@ -151,7 +151,7 @@ static void hear(struct client *client) {
 
 /* --- messages to clients --- */
 
-static void follow(struct client *client, uint64_t now) {
+static void clients_follow(struct client *client, uint64_t now) {
     int64_t result = -ECANCELED;
     char text[256] = "";
     enum request_state state = requests_look(client->ticket, &result, text);
@@ -183,14 +183,14 @@ static void look_after(struct client *client, uint64_t now) {
     if (client->move)
         follow_end(client, now);
     else if (is_asking(client))
-        follow(client, now);
+        clients_follow(client, now);
     else if (is_silent(client) && now - client->since > SILENT_MS * MILLISECOND)
         clients_drop(client);
 }
 
 /* --- waiting --- */
 
-static int patience(void) {
+static int clients_patience(void) {
     int least = IDLE_MS;
     for (int i = 0; i < CLIENTS_MOST; i++)
         if (is_asking(&clients[i])) least = LOOK_MS;
@@ -213,7 +213,7 @@ void clients_begin(int fd) {
 void clients_serve(void) {
     struct pollfd polled[1 + CLIENTS_MOST] = {{.fd = has_slot() ? listening : -1, .events = POLLIN}};
     unsigned count = 1;
-    int ms = patience();
+    int ms = clients_patience();
     const struct timespec time = {ms / 1000, ms % 1000 * (long)MILLISECOND};
     for (unsigned i = 0; i < CLIENTS_MOST; i++) {
         polled[1 + i] = (struct pollfd){.fd = clients[i].fd ? clients[i].fd : -1, .events = POLLIN};
@@ -222,7 +222,7 @@ void clients_serve(void) {
     long ready = os_call(SYS_ppoll, polled, count, &time, 0, 0);
     if (ready < 0 && ready != -EINTR) os_call(SYS_nanosleep, &time, 0);
     for (unsigned i = 0; ready > 0 && i < CLIENTS_MOST; i++)
-        if (polled[1 + i].revents) hear(&clients[i]);
+        if (polled[1 + i].revents) clients_hear(&clients[i]);
     if (ready > 0 && polled[0].revents) let_one_in();
     uint64_t now = os_now();
     for (int i = 0; i < CLIENTS_MOST; i++) look_after(&clients[i], now);

@@ -240,7 +240,7 @@ static void *be_listener(void *nothing) {
 
 /* --- begin and end --- */
 
-static void begin(void) {
+static void control_thread_begin(void) {
     page.pid = os_pid();
     int error = control_start(0, &page.listener, be_listener);
     if (error) say_why_not("a thread", -error);
@@ -272,7 +272,7 @@ void control_begin(void) {
     if (is_put_off())
         __atomic_store_n(&page.stage, STAGE_NONE, __ATOMIC_RELEASE);
     else
-        begin();
+        control_thread_begin();
     errno = error;
 }
 
@@ -336,7 +336,7 @@ void control_resume(void) {
     if (stack_is_interrupted()) /* as in control_begin */
         __atomic_store_n(&page.stage, STAGE_NONE, __ATOMIC_RELEASE);
     else
-        begin();
+        control_thread_begin();
     errno = error;
 }
 

@@ -25,7 +25,7 @@ __attribute__((constructor)) static void remember_folder(void) {
     if (folder[0] == '/' && strlen(folder) < ENDPOINT_SIZE - 48) strcpy(runtime_folder, folder);
 }
 
-static uint32_t user(void) { return (uint32_t)os_call(SYS_geteuid); }
+static uint32_t endpoint_user(void) { return (uint32_t)os_call(SYS_geteuid); }
 
 /* Opens a folder that belongs to this user and that nobody else can read. It is made if it does not exist. A
  * descriptor, or -errno. */
@@ -35,7 +35,7 @@ static int open_folder(const char *path) {
     int fd = os_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     if (fd < 0) return fd;
     int error = os_stat_fd(fd, &status);
-    if (!error && (status.st_uid != user() || status.st_mode & 077)) error = -EPERM;
+    if (!error && (status.st_uid != endpoint_user() || status.st_mode & 077)) error = -EPERM;
     if (error) os_close(fd);
     return error ? error : fd;
 }
@@ -48,7 +48,7 @@ static int choose_folder(struct endpoint *self) {
         if (fd >= 0) return fd;
     }
     strcpy(self->path, "/tmp/memstow-");
-    os_decimal(self->path + strlen(self->path), user());
+    os_decimal(self->path + strlen(self->path), endpoint_user());
     return open_folder(self->path);
 }
 

@@ -53,7 +53,7 @@ static bool requests_begin(void) {
     return true;
 }
 
-static void end(void) { lock_let_go(&page.lock); }
+static void requests_unlock(void) { lock_let_go(&page.lock); }
 
 static struct request *find_request(uint64_t ticket) {
     for (int i = 0; i < REQUESTS_MOST; i++)
@@ -61,7 +61,8 @@ static struct request *find_request(uint64_t ticket) {
     return NULL;
 }
 
-static struct request *oldest(bool (*is)(const struct request *request, const void *context), const void *context) {
+static struct request *requests_oldest(bool (*is)(const struct request *request, const void *context),
+                                       const void *context) {
     struct request *oldest = NULL;
     for (int i = 0; i < REQUESTS_MOST; i++) {
         struct request *request = &page.list[i];
@@ -74,7 +75,7 @@ static bool is_waiting(const struct request *request, const void *kinds) {
     return request->state == REQUEST_WAITING && *(const uint32_t *)kinds >> request->kind & 1;
 }
 
-static struct request *oldest_waiting(uint32_t kinds) { return oldest(is_waiting, &kinds); }
+static struct request *oldest_waiting(uint32_t kinds) { return requests_oldest(is_waiting, &kinds); }
 
 /* --- bringing requests --- */
 
@@ -108,7 +109,7 @@ int64_t requests_add(uint32_t kind, uint32_t owner, const char *text) {
     if (kind == MEMSTOW_ASK_TRIGGER) wanted.reason = MEMSTOW_REQUEST;
     if (!requests_begin()) return -EBUSY;
     int64_t ticket = add_request(&wanted, text);
-    end();
+    requests_unlock();
     if (ticket > 0) requests_wake();
     return ticket;
 }
@@ -125,7 +126,7 @@ bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed) {
     if (!requests_begin()) return true;
     bool theirs = page.answered >> MEMSTOW_ASK_TRIGGER & 1;
     if (theirs && !one_is_passed_on()) add_request(&wanted, text);
-    end();
+    requests_unlock();
     if (theirs) requests_wake();
     return theirs;
 }
@@ -140,7 +141,7 @@ enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256
         memcpy(text, request->text, sizeof request->text);
         request->state = REQUEST_NONE;
     }
-    end();
+    requests_unlock();
     return state;
 }
 
@@ -152,7 +153,7 @@ bool requests_take_back(uint64_t ticket) {
         request->state = REQUEST_NONE;
         taken_back = true;
     }
-    end();
+    requests_unlock();
     return taken_back;
 }
 
@@ -163,7 +164,7 @@ void requests_leave(uint64_t ticket) {
         request->left = true;
     else if (request)
         request->state = REQUEST_NONE;
-    end();
+    requests_unlock();
 }
 
 /* --- answers --- */
@@ -184,7 +185,7 @@ static bool take_request(struct memstow_request *out, uint32_t kinds) {
                                         .needed = request->needed};
         memcpy(out->text, request->text, sizeof out->text);
     }
-    end();
+    requests_unlock();
     return request;
 }
 
@@ -193,7 +194,7 @@ bool requests_take(struct memstow_request *out) { return take_request(out, 0); }
 bool requests_for_worker(void) {
     if (!requests_begin()) return false;
     bool some = oldest_waiting(~page.answered);
-    end();
+    requests_unlock();
     return some;
 }
 
@@ -205,7 +206,7 @@ bool requests_worker_has(uint64_t ticket) {
     if (!requests_begin()) return false;
     struct request *request = find_request(ticket);
     bool has = request && request->state == REQUEST_TAKEN && request->by_worker;
-    end();
+    requests_unlock();
     return has;
 }
 
@@ -229,7 +230,7 @@ int requests_done(uint64_t ticket, int64_t result, const char *text) {
         request->result = result;
         os_copy(request->text, sizeof request->text, text);
     }
-    end();
+    requests_unlock();
     return taken ? 0 : -ENOENT;
 }
 
@@ -239,7 +240,7 @@ void requests_cancel(uint64_t ticket) {
     if (!requests_begin()) return;
     struct request *request = find_request(ticket);
     if (request && is_programs(request)) __atomic_store_n(&request->ended, ticket, __ATOMIC_SEQ_CST);
-    end();
+    requests_unlock();
 }
 
 struct moving {
@@ -260,9 +261,9 @@ uint64_t requests_end(uint32_t owner, bool out, struct move_end *at) {
     struct moving move = {owner_final(owner), out};
     *at = (struct move_end){0};
     if (!requests_begin()) return 0;
-    const struct request *request = oldest(may_be_for, &move);
+    const struct request *request = requests_oldest(may_be_for, &move);
     if (request) *at = (struct move_end){&request->ended, request->ticket};
-    end();
+    requests_unlock();
     return at->value;
 }
 

@@ -114,7 +114,7 @@ void account_free(uint32_t site, uint64_t bytes) {
     move_host(self, -bytes);
 }
 
-static void shift(struct snap_counter *counter, uint64_t bytes, uint64_t blocks, bool freed) {
+static void account_shift_counter(struct snap_counter *counter, uint64_t bytes, uint64_t blocks, bool freed) {
     __atomic_fetch_add(freed ? &counter->free_bytes : &counter->alloc_bytes, bytes, __ATOMIC_RELAXED);
     __atomic_fetch_add(freed ? &counter->free_blocks : &counter->alloc_blocks, blocks, __ATOMIC_RELAXED);
 }
@@ -129,8 +129,8 @@ static struct snap_counter *counter_to_shift(struct thread *self, uint32_t site)
 static bool shift_in(struct thread *self, uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed) {
     struct snap_counter *less = counter_to_shift(self, from), *more = counter_to_shift(self, to);
     if (!less || !more) return false;
-    shift(more, bytes, blocks, freed);
-    shift(less, -bytes, -blocks, freed);
+    account_shift_counter(more, bytes, blocks, freed);
+    account_shift_counter(less, -bytes, -blocks, freed);
     return true;
 }
 

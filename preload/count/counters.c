@@ -24,7 +24,7 @@ static struct series chunks = {
 
 static struct snap_counter *wide_of(uint64_t word) { return (struct snap_counter *)(word ^ SNAP_WIDE_BIT); }
 
-static struct snap_counter counted(uint64_t word) {
+static struct snap_counter counters_counted(uint64_t word) {
     if (!(word & SNAP_WIDE_BIT)) return snap_narrow_counter(word);
     const struct snap_counter *counter = wide_of(word);
     return (struct snap_counter){os_load(&counter->alloc_bytes), os_load(&counter->alloc_blocks),
@@ -41,7 +41,7 @@ static void sum_up(struct snap_counter *sum, const struct snap_counter *more) {
 struct snap_counter counters_of_thread(const struct thread *self, struct snap_counter sum) {
     for (uint32_t i = 0; i < self->chunk_limit; i++)
         for (int j = 0; self->chunks[i] && j < SNAP_CHUNK_SITES; j++) {
-            struct snap_counter counter = counted(os_load(&self->chunks[i][j]));
+            struct snap_counter counter = counters_counted(os_load(&self->chunks[i][j]));
             sum_up(&sum, &counter);
         }
     return sum;
@@ -174,7 +174,7 @@ static struct snap_counter sum_of_site(uint32_t site) {
         const struct thread *thread = thread_at(slot);
         const uint64_t *words = thread ? thread->chunks[site / SNAP_CHUNK_SITES] : NULL;
         if (!words) continue;
-        struct snap_counter counter = counted(os_load(&words[site % SNAP_CHUNK_SITES]));
+        struct snap_counter counter = counters_counted(os_load(&words[site % SNAP_CHUNK_SITES]));
         sum_up(&sum, &counter);
     }
     return sum;
@@ -202,7 +202,7 @@ void counters_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]) {
             const struct thread *thread = thread_at(slot);
             const uint64_t *words = thread ? thread->chunks[chunk] : NULL;
             for (int i = 0; words && i < SNAP_CHUNK_SITES; i++) {
-                struct snap_counter counter = counted(os_load(&words[i]));
+                struct snap_counter counter = counters_counted(os_load(&words[i]));
                 sums[i].free_bytes += frees ? counter.free_bytes : 0;
                 sums[i].free_blocks += frees ? counter.free_blocks : 0;
                 sums[i].alloc_bytes += frees ? 0 : counter.alloc_bytes;
@@ -227,7 +227,7 @@ static void take_out(uint32_t slot, uint64_t *words, const uint32_t to[SNAP_CHUN
     for (int i = 0; i < SNAP_CHUNK_SITES; i++) {
         uint64_t word = to[i] ? os_load(&words[i]) : 0;
         if (!word) continue;
-        struct snap_counter counter = counted(word);
+        struct snap_counter counter = counters_counted(word);
         sum_up(&sums[i], &counter);
         sum_up(&taken, &counter);
         __atomic_store_n(&words[i], 0, __ATOMIC_RELEASE);

@@ -85,7 +85,7 @@ static bool make_ready(void) {
            site_make_ready() && tree_make_ready() && register_barrier();
 }
 
-static enum progress begin(void) {
+static enum progress fold_step_begin(void) {
     uint32_t wanted = os_load32(&budget_wanted);
     if (!wanted) return PROGRESS_OVER; /* another thread has just done it */
     fold.of_runs = !(wanted & BUDGET_LEAST_USED);
@@ -332,7 +332,7 @@ static uint32_t heir_of(uint32_t site, const struct snap_counter *sum) {
 }
 
 /* The number of allocations whose stack is forgotten. */
-static uint64_t forgotten(const struct snap_counter *sum, uint32_t site, uint32_t heir) {
+static uint64_t fold_forgotten(const struct snap_counter *sum, uint32_t site, uint32_t heir) {
     return sum->alloc_blocks && snap_site_stack(site_record(heir)) != snap_site_stack(site_record(site));
 }
 
@@ -366,7 +366,7 @@ static enum progress give_sites_away(void) {
         if (!ids_has(fold.going, site)) continue;
         heirs[i] = heir_of(site, &sums[i]);
         if (heirs[i])
-            folded += forgotten(&sums[i], site, heirs[i]);
+            folded += fold_forgotten(&sums[i], site, heirs[i]);
         else
             show_site(site);
     }
@@ -401,12 +401,12 @@ static enum progress end_of_runs(void) {
 typedef enum progress step_function(void);
 
 static step_function *const steps[] = {
-    begin,         find_pictured,   look_at_young,      look_at_old,      hide_sites,      know_sites,
-    hide_tagged,   hide_stacks,     let_threads_forget, wait_for_all,     show_used_sites, wait_for_all,
-    find_pictured, give_sites_away, know_sites,         give_stacks_away, fold_end,
+    fold_step_begin, find_pictured,   look_at_young,      look_at_old,      hide_sites,      know_sites,
+    hide_tagged,     hide_stacks,     let_threads_forget, wait_for_all,     show_used_sites, wait_for_all,
+    find_pictured,   give_sites_away, know_sites,         give_stacks_away, fold_end,
 };
 static step_function *const steps_of_runs[] = {
-    begin,           find_pictured, look_at_runs,  hide_of_runs,    let_threads_forget, wait_for_all,
+    fold_step_begin, find_pictured, look_at_runs,  hide_of_runs,    let_threads_forget, wait_for_all,
     show_used_sites, wait_for_all,  find_pictured, give_sites_away, end_of_runs,
 };
 

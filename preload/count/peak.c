@@ -55,7 +55,7 @@ static void begin_copy(void) {
     picture.begun[picture.buffer]++;
 }
 
-static void publish(void) {
+static void peak_publish(void) {
     struct snap_header *head = ledger_head;
     __atomic_store_n(&head->picture_buffer, 2, __ATOMIC_RELEASE);
     head->picture_peak = picture.peak;
@@ -148,7 +148,7 @@ static void copy_slice(void) {
     uint32_t sites = site_count(), chunks = (sites + SNAP_CHUNK_SITES - 1) / SNAP_CHUNK_SITES;
     uint32_t slice = 1 + STEP_READS / 2 / SNAP_CHUNK_SITES / thread_slots();
     for (; slice && picture.next_chunk < chunks; slice--) copy_chunk(picture.next_chunk++, sites);
-    if (picture.next_chunk >= chunks) publish();
+    if (picture.next_chunk >= chunks) peak_publish();
 }
 
 void peak_watch(uint64_t total) {

@@ -155,7 +155,7 @@ static bool find_slot(uint64_t key, struct slot *at) {
 }
 
 /* Claims the record for the caller. */
-static bool claim(uint64_t key, struct slot *at) {
+static bool cuda_blocks_claim(uint64_t key, struct slot *at) {
     while (find_slot(key, at)) {
         uint64_t seen = key;
         if (likely(
@@ -169,7 +169,7 @@ bool cuda_blocks_take_if(enum cuda_space space, uint64_t number, cuda_blocks_tes
                          struct snap_cuda_block *out) {
     struct slot at;
     uint64_t key = key_of(space, number);
-    if (!claim(key, &at)) return false;
+    if (!cuda_blocks_claim(key, &at)) return false;
     if (is && !is(at.record, context)) {
         __atomic_store_n(at.key, key, __ATOMIC_RELEASE);
         return false;
@@ -186,7 +186,7 @@ bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_b
 
 struct snap_cuda_block *cuda_blocks_hold(enum cuda_space space, uint64_t number, struct cuda_hold *hold) {
     struct slot at;
-    if (!claim(key_of(space, number), &at)) return NULL;
+    if (!cuda_blocks_claim(key_of(space, number), &at)) return NULL;
     *hold = (struct cuda_hold){at.key, at.record};
     return at.record;
 }

@@ -23,13 +23,15 @@ const char *cuda_scope_file(const struct link_map *object) {
     return object && object->l_name ? without_folder(object->l_name) : "";
 }
 
-static const struct link_map *ourselves(void) {
+static const struct link_map *cuda_scope_ourselves(void) {
     static const struct link_map *own;
     if (unlikely(!own)) own = cuda_scope_object((uintptr_t)&cuda_scope_object);
     return own;
 }
 
-bool cuda_scope_is_ours(const void *address) { return address && cuda_scope_object((uintptr_t)address) == ourselves(); }
+bool cuda_scope_is_ours(const void *address) {
+    return address && cuda_scope_object((uintptr_t)address) == cuda_scope_ourselves();
+}
 
 /* --- the list of loaded objects --- */
 
@@ -42,7 +44,7 @@ struct locked {
 static int with_lock(struct dl_phdr_info *info, size_t size, void *context) {
     (void)info, (void)size;
     const struct locked *self = context;
-    const struct link_map *first = ourselves();
+    const struct link_map *first = cuda_scope_ourselves();
     while (first && first->l_prev) first = first->l_prev;
     self->work(first, self->context);
     return 1;
@@ -55,7 +57,7 @@ static void lock_and(void (*work)(const struct link_map *first, void *context), 
 
 /* An object that is being loaded is in the list before it is complete. */
 static void *symbol_in(const struct link_map *object, const char *name) {
-    if (object == ourselves() || cuda_scope_object((uintptr_t)object->l_ld) != object) return NULL;
+    if (object == cuda_scope_ourselves() || cuda_scope_object((uintptr_t)object->l_ld) != object) return NULL;
     return (void *)symbol_find(object, name, NULL);
 }
 

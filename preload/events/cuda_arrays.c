@@ -28,7 +28,7 @@ static uint64_t bytes_of(const struct shape *shape, uint32_t levels, unsigned fl
     return sum;
 }
 
-static uint64_t compressed(int format, int first, int second, int fourth, int fifth, int last) {
+static uint64_t cuda_arrays_compressed(int format, int first, int second, int fourth, int fifth, int last) {
     if (format < first || format > last) return 0;
     return format < second || (format >= fourth && format < fifth) ? 8 : 16;
 }
@@ -37,7 +37,8 @@ uint64_t cuda_array_bytes(const struct cuda_channels *channels, struct cuda_exte
                           unsigned flags) {
     struct shape shape = {.width = extent.width, .height = extent.height, .depth = extent.depth};
     for (int i = 0; i < 4; i++) shape.element += (uint64_t)channels->bits[i];
-    shape.block = compressed(channels->format, RUNTIME_BC1, RUNTIME_BC2, RUNTIME_BC4, RUNTIME_BC5, RUNTIME_BC7);
+    shape.block =
+        cuda_arrays_compressed(channels->format, RUNTIME_BC1, RUNTIME_BC2, RUNTIME_BC4, RUNTIME_BC5, RUNTIME_BC7);
     return bytes_of(&shape, levels, flags);
 }
 
@@ -69,7 +70,7 @@ static uint64_t element_bits(unsigned format, unsigned channels) {
 uint64_t cuda_array_3d_bytes(const struct cuda_array_3d *is, uint32_t levels) {
     struct shape shape = {.width = is->width, .height = is->height, .depth = is->depth};
     shape.element = element_bits(is->format, is->channels);
-    shape.block = compressed((int)is->format, DRIVER_BC1, DRIVER_BC2, DRIVER_BC4, DRIVER_BC5, DRIVER_BC7);
+    shape.block = cuda_arrays_compressed((int)is->format, DRIVER_BC1, DRIVER_BC2, DRIVER_BC4, DRIVER_BC5, DRIVER_BC7);
     return bytes_of(&shape, levels, is->flags);
 }
 

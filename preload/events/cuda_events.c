@@ -91,7 +91,7 @@ static struct snap_cuda_block block_here(enum snap_cuda_kind kind, uint64_t numb
 }
 
 /* The driver's figures are those of the thread's device, which is not always the block's. */
-static void sample(const struct snap_cuda_block *block, uint32_t device_of_context) {
+static void cuda_events_sample(const struct snap_cuda_block *block, uint32_t device_of_context) {
     cuda_device_sample(&(struct cuda_target){(cuda_handle)block->context, device_of_context}, false);
 }
 
@@ -106,7 +106,7 @@ void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, ui
     if (!number) return;
     if (kind == SNAP_CUDA_PINNED) stow_lock_range(number, bytes);
     add_block(call, space_of(kind), &block);
-    sample(&block, block.device);
+    cuda_events_sample(&block, block.device);
 }
 
 static bool is_host(const struct cuda_properties *properties) {
@@ -153,7 +153,7 @@ void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_
     block.pool = captured ? 0 : (uintptr_t)pool;
     block.users = captured ? cuda_device_capture(meant) : 0;
     add_block(call, CUDA_ADDRESS, &block);
-    if (!captured) sample(&block, here);
+    if (!captured) cuda_events_sample(&block, here);
 }
 
 void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_alloc_node *alloc, cuda_handle graph) {
@@ -186,7 +186,7 @@ void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory,
     uint32_t here = block.device;
     if (properties->location.type == CUDA_LOCATION_DEVICE) block.device = (uint16_t)properties->location.id;
     add_physical(call, memory, block);
-    sample(&block, here);
+    cuda_events_sample(&block, here);
 }
 
 /* Handles, physical memory and opened memory have users, which come and go on any thread. Without users it is gone. */
@@ -257,7 +257,7 @@ static bool find_mapping(uint64_t address, struct snap_cuda_block *out) {
     return search.found.size != 0;
 }
 
-static void retain(const struct cuda_call *call, cuda_memory memory, cuda_address at) {
+static void cuda_events_retain(const struct cuda_call *call, cuda_memory memory, cuda_address at) {
     struct snap_cuda_block handle, mapping;
     if (change_users(CUDA_HANDLE, memory, 1, &handle) || !find_mapping(at, &mapping)) return;
     use_physical(mapping.pool);
@@ -266,7 +266,7 @@ static void retain(const struct cuda_call *call, cuda_memory memory, cuda_addres
 
 void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda_address at) {
     if (!begin_using()) return;
-    retain(call, memory, at);
+    cuda_events_retain(call, memory, at);
     lock_let_go(&using);
 }
 
@@ -349,7 +349,7 @@ void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream) {
 
 /* --- marks --- */
 
-static bool mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
+static bool cuda_events_mark_block(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
     struct cuda_hold hold;
     struct snap_cuda_block *record = cuda_blocks_hold(space, number, &hold);
     if (!record) return false;
@@ -363,13 +363,13 @@ static bool mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag fla
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
     struct snap_cuda_block mapping;
     bool is_address = space == CUDA_ADDRESS, mapped = is_address && cuda_blocks_find(CUDA_MAPPING, number, &mapping);
-    if (!mapped && (mark(space, number, flag) || !is_address)) return;
-    if (mapped || find_mapping(number, &mapping)) mark(CUDA_PHYSICAL, mapping.pool, flag);
+    if (!mapped && (cuda_events_mark_block(space, number, flag) || !is_address)) return;
+    if (mapped || find_mapping(number, &mapping)) cuda_events_mark_block(CUDA_PHYSICAL, mapping.pool, flag);
 }
 
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag) {
     struct snap_cuda_block handle;
-    if (cuda_blocks_find(CUDA_HANDLE, memory, &handle)) mark(CUDA_PHYSICAL, handle.pool, flag);
+    if (cuda_blocks_find(CUDA_HANDLE, memory, &handle)) cuda_events_mark_block(CUDA_PHYSICAL, handle.pool, flag);
 }
 
 /* --- refusals --- */

@@ -95,11 +95,12 @@ static void add_stowed(const struct vram_stowed *block, void *context) {
 
 /* --- the records --- */
 
-static uint32_t tagged(uint32_t site, uint32_t tag) { return site && tag ? site_tagged(site, tag) : site; }
+static uint32_t cuda_fault_tagged(uint32_t site, uint32_t tag) { return site && tag ? site_tagged(site, tag) : site; }
 
 static void cuda_fault_record(struct snap_misuse *what, uint32_t made, uint32_t made_tag, uint32_t by, uint32_t now) {
-    const uint32_t sites[SNAP_MISUSE_SITES] = {
-        [SNAP_MISUSE_ALLOCATED] = tagged(made, made_tag), [SNAP_MISUSE_FREED_FIRST] = by, [SNAP_MISUSE_NOW] = now};
+    const uint32_t sites[SNAP_MISUSE_SITES] = {[SNAP_MISUSE_ALLOCATED] = cuda_fault_tagged(made, made_tag),
+                                               [SNAP_MISUSE_FREED_FIRST] = by,
+                                               [SNAP_MISUSE_NOW] = now};
     what->call = SNAP_MISUSE_END;
     what->thread = thread_slot();
     for (int i = 0; i < SNAP_MISUSE_SITES; i++) {

@@ -18,13 +18,13 @@ static void hook_cublas_keep(const void *workspace) {
 }
 
 /* The definition that the caller would have been bound to; NULL: there is none. */
-static void *real(const char *name, void *caller) { return cuda_route_bound(name, (uintptr_t)caller); }
+static void *hook_cublas_real(const char *name, void *caller) { return cuda_route_bound(name, (uintptr_t)caller); }
 
 int cublasSetWorkspace_v2(void *handle, void *workspace, size_t bytes);
 HOOK int cublasSetWorkspace_v2(void *handle, void *workspace, size_t bytes) {
     static const char name[] = "cublasSetWorkspace_v2";
     typedef int function(void *, void *, size_t);
-    function *call = (function *)real(name, __builtin_return_address(0));
+    function *call = (function *)hook_cublas_real(name, __builtin_return_address(0));
     hook_cublas_keep(workspace);
     return call ? call(handle, workspace, bytes) : NOT_INITIALIZED;
 }
@@ -38,7 +38,7 @@ int cublasLtMatmul(PRODUCT);
 HOOK int cublasLtMatmul(PRODUCT) {
     static const char name[] = "cublasLtMatmul";
     typedef int function(PRODUCT);
-    function *call = (function *)real(name, __builtin_return_address(0));
+    function *call = (function *)hook_cublas_real(name, __builtin_return_address(0));
     hook_cublas_keep(workspace);
     return call ? call(light, operation, alpha, a, layout_a, b, layout_b, beta, c, layout_c, d, layout_d, algorithm,
                        workspace, bytes, stream)

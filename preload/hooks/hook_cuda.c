@@ -73,7 +73,8 @@ static bool means_the_same(const char *symbol, const void *found, uint64_t flags
     return ask && !ask(symbol, &known, CUDA_VERSION_KNOWN, flags, &status) && known == found;
 }
 
-static void answered(const struct cuda_call *call, const char *symbol, void **found, int version, uint64_t flags) {
+static void hook_cuda_answered(const struct cuda_call *call, const char *symbol, void **found, int version,
+                               uint64_t flags) {
     if (!symbol || !found || !*found) return;
     if (cuda_route_is_exempt(call->caller.address)) {
         *found = cuda_route_without_hook(*found);
@@ -141,8 +142,8 @@ static int runtime_version(void) {
 #define STREAM_ENDS(stream) cuda_capture_changes(&call, CUDA_STREAM_ENDS, stream)
 #define CAPTURED(graph) cuda_capture_becomes(&call, graph)
 #define FIGURES(available, total) cuda_device_figures(available, total)
-#define ANSWERED(symbol, found, version, flags) answered(&call, symbol, found, version, flags)
-#define ANSWERED_BY_RUNTIME(symbol, found, flags) answered(&call, symbol, found, runtime_version(), flags)
+#define ANSWERED(symbol, found, version, flags) hook_cuda_answered(&call, symbol, found, version, flags)
+#define ANSWERED_BY_RUNTIME(symbol, found, flags) hook_cuda_answered(&call, symbol, found, runtime_version(), flags)
 
 /* --- the hooks --- */
 

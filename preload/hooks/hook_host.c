@@ -275,7 +275,7 @@ __attribute__((noinline)) static void *stamp_by_stack(struct header *header, siz
     return stamp_pinned(self, header, size, site);
 }
 
-static inline void *stamp(struct header *header, size_t size, struct caller caller) {
+static inline void *hook_host_stamp(struct header *header, size_t size, struct caller caller) {
     uint32_t mark = tracked_page.mark_here; /* 0 in a child that a signal handler forked meanwhile */
     if (unlikely(!header)) return NULL;
     struct thread *self = thread_self;
@@ -286,14 +286,14 @@ static inline void *stamp(struct header *header, size_t size, struct caller call
 HOOK void *malloc(size_t size) {
     if (!is_plain(size)) return host_alloc(BEFORE, size, false, CALLER);
     struct header *header = next.malloc(size + BEFORE);
-    return stamp(header, size, CALLER);
+    return hook_host_stamp(header, size, CALLER);
 }
 
 HOOK void *calloc(size_t count, size_t each) {
     size_t size;
     if (unlikely(__builtin_mul_overflow(count, each, &size))) return no_memory();
     if (!is_plain(size)) return host_alloc(BEFORE, size, true, CALLER);
-    return stamp(next.calloc(1, size + BEFORE), size, CALLER);
+    return hook_host_stamp(next.calloc(1, size + BEFORE), size, CALLER);
 }
 
 /* --- freeing --- */
@@ -364,7 +364,7 @@ static void *as_it_is(void *p) {
 }
 
 /* Writes the header anew, from what is known of the block. */
-static struct host_known mend(void *p, const struct misuse *misuse) {
+static struct host_known hook_host_mend(void *p, const struct misuse *misuse) {
     struct block entry;
     uint32_t mark = blocks_find((uintptr_t)p, &entry) ? entry.mark : tracked_mark;
     host_write_header(p, misuse->size, mark, misuse->site);
@@ -382,7 +382,7 @@ __attribute__((noinline)) static void free_no_block(void *p, uintptr_t slot) {
     const struct host_known none = {0};
     if (misuse.kind) misuse_report((uintptr_t)p, &misuse, SNAP_MISUSE_FREE, stack_caller(slot));
     if (misuse.kind && misuse.harmless) {
-        struct host_known block = mend(p, &misuse);
+        struct host_known block = hook_host_mend(p, &misuse);
         free_known(p, &block, slot);
     } else if (!misuse.kind) {
         allocator_of(&none)->free(as_it_is(p));
@@ -600,7 +600,7 @@ __attribute__((noinline)) static void *resize_no_block(void *p, size_t size, str
     if (!misuse.kind) return allocator_of(&none)->realloc(as_it_is(p), size);
     misuse_report((uintptr_t)p, &misuse, SNAP_MISUSE_REALLOC, caller);
     if (!misuse.harmless) return resize_freed(misuse.raw, size, caller);
-    struct host_known block = mend(p, &misuse);
+    struct host_known block = hook_host_mend(p, &misuse);
     return resize_known(p, &block, size, caller);
 }
 
@@ -627,7 +627,7 @@ static inline void *any_realloc(void *p, size_t size, struct caller caller) {
         account_free(site, before);
     else if (process_tracked()) /* a forked child: see site_counted */
         account_free_inherited(before);
-    return stamp(header, size, caller);
+    return hook_host_stamp(header, size, caller);
 }
 
 __attribute__((noinline)) static void *realloc_first(void *p, size_t size, struct caller caller) {
@@ -655,34 +655,35 @@ HOOK void *reallocarray(void *p, size_t count, size_t each) {
 
 static bool is_power_of_two(size_t n) { return n && !(n & (n - 1)); }
 
-static void *aligned(size_t alignment, size_t size, struct caller caller) {
+static void *hook_host_aligned(size_t alignment, size_t size, struct caller caller) {
     return host_alloc(alignment > BEFORE ? alignment : BEFORE, size, false, caller);
 }
 
 /* glibc rounds an alignment that is no power of two up, or refuses it. So glibc decides, and such a block has no header
  * of ours. */
 HOOK void *memalign(size_t alignment, size_t size) {
-    if (is_power_of_two(alignment)) return aligned(alignment, size, CALLER);
+    if (is_power_of_two(alignment)) return hook_host_aligned(alignment, size, CALLER);
     return (next_found == NEXT_FOREIGN ? &next : &next_libc)->memalign(alignment, size);
 }
 
 HOOK void *aligned_alloc(size_t alignment, size_t size) {
-    return is_power_of_two(alignment) ? aligned(alignment, size, CALLER) : next_aligned_alloc(alignment, size);
+    return is_power_of_two(alignment) ? hook_host_aligned(alignment, size, CALLER)
+                                      : next_aligned_alloc(alignment, size);
 }
 
 HOOK int posix_memalign(void **out, size_t alignment, size_t size) {
     if (!is_power_of_two(alignment) || alignment % sizeof(void *)) return EINVAL;
-    void *p = aligned(alignment, size, CALLER);
+    void *p = hook_host_aligned(alignment, size, CALLER);
     if (!p) return ENOMEM;
     *out = p;
     return 0;
 }
 
-HOOK void *valloc(size_t size) { return aligned(OS_PAGE, size, CALLER); }
+HOOK void *valloc(size_t size) { return hook_host_aligned(OS_PAGE, size, CALLER); }
 
 HOOK void *pvalloc(size_t size) {
     size_t whole = os_round_up(size, OS_PAGE);
-    return whole < size ? no_memory() : aligned(OS_PAGE, whole, CALLER);
+    return whole < size ? no_memory() : hook_host_aligned(OS_PAGE, whole, CALLER);
 }
 
 /* --- the rest --- */

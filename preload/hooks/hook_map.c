@@ -102,7 +102,7 @@ static bool make_whole(void *start, size_t length, void *over, size_t over_lengt
     return !error;
 }
 
-static void *remap(void *old, size_t old_length, size_t length, int flags, void *hint) {
+static void *hook_map_remap(void *old, size_t old_length, size_t length, int flags, void *hint) {
     uint32_t pass = stow_pass_begin();
     void *p = MAP_FAILED, *over = flags & MREMAP_FIXED && is_range(hint, length) ? hint : NULL;
     if (!stow_pass_watched(pass) || make_whole(old, old_length, over, length))
@@ -116,7 +116,7 @@ static void *remap(void *old, size_t old_length, size_t length, int flags, void 
 /* The old range stays: length 0 maps a shared mapping a second time; MREMAP_DONTUNMAP leaves it empty. */
 static void *remap_keeping_old(void *old, size_t old_length, size_t length, int flags, void *hint,
                                struct caller caller) {
-    void *p = remap(old, old_length, length, flags, hint);
+    void *p = hook_map_remap(old, old_length, length, flags, hint);
     if (p != MAP_FAILED) mappings_copy((uintptr_t)old, (uintptr_t)p, length, site_of_mapping(caller));
     return p;
 }
@@ -130,10 +130,10 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
         va_end(list);
     }
     if (!hook_map_counts(CALLER) || (old_length && !is_range(old, old_length)))
-        return remap(old, old_length, length, flags, hint);
+        return hook_map_remap(old, old_length, length, flags, hint);
     if (!old_length || flags & MREMAP_DONTUNMAP) return remap_keeping_old(old, old_length, length, flags, hint, CALLER);
     uint32_t ticket = mappings_take((uintptr_t)old, os_round_up(old_length, OS_PAGE));
-    void *p = remap(old, old_length, length, flags, hint);
+    void *p = hook_map_remap(old, old_length, length, flags, hint);
     if (p == MAP_FAILED)
         mappings_restore(ticket);
     else

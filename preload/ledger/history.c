@@ -114,7 +114,7 @@ void history_add_device(uint32_t device, uint64_t before) {
 /* --- marks --- */
 
 /* The resident set size; 0: not known. */
-static uint64_t resident(void) {
+static uint64_t history_resident(void) {
     char text[128] = {0};
     const char *at;
     int fd = seal_is_set() ? -1 : os_open("/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
@@ -146,7 +146,7 @@ void history_mark(const struct snap_mark *mark) {
     filled.host = bytes_live(&ledger_head->host_live);
     filled.mapped = bytes_live(&ledger_head->mapped_live);
     for (uint32_t i = 0; i < SNAP_POINT_DEVICES; i++) filled.on_devices += bytes_on(i);
-    filled.rss = measures_resident(mark->kind) ? resident() : 0;
+    filled.rss = measures_resident(mark->kind) ? history_resident() : 0;
     __atomic_store_n(&to->kind, 0, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     *to = filled;

@@ -106,7 +106,7 @@ static long start_blocked(struct spawn *self) {
     return pid;
 }
 
-static int snapshot(struct spawn *self, const char *path) {
+static int spawn_take_snapshot(struct spawn *self, const char *path) {
     self->clone = LIBC(clone);
     if (!self->clone) return CANNOT_RUN;
     os_decimal(self->pid, os_pid());
@@ -117,7 +117,7 @@ static int snapshot(struct spawn *self, const char *path) {
     return pid < 0 ? CANNOT_RUN : wait_for(pid);
 }
 
-static int meaning(int code, const char *path) {
+static int spawn_meaning(int code, const char *path) {
     struct stat status;
     switch (code) {
     case 0:
@@ -135,7 +135,7 @@ int spawn_snapshot(const char *path) {
     if (!command[0] || seal_is_set()) return -ECHILD;
     struct spawn *self = os_map(sizeof *self);
     if (!self) return -ENOMEM;
-    int code = snapshot(self, path);
+    int code = spawn_take_snapshot(self, path);
     os_unmap(self, sizeof *self);
-    return meaning(code, path);
+    return spawn_meaning(code, path);
 }

@@ -98,7 +98,7 @@ static void trace_append(const char *text, size_t length) {
 }
 
 /* Removes white space at both ends: the first byte then is the brace. */
-static void trim(const char **text, size_t *length) {
+static void trace_trim(const char **text, size_t *length) {
     static const char blanks[] = " \t\r\n";
     for (; *length && memchr(blanks, **text, 4); (*text)++) --*length;
     while (*length && memchr(blanks, (*text)[*length - 1], 4)) --*length;
@@ -107,7 +107,7 @@ static void trim(const char **text, size_t *length) {
 int trace_add(const char *text, size_t length) {
     int error = 0;
     if (!ledger_head->pid || !ledger_is_ours()) return -ENODEV;
-    trim(&text, &length);
+    trace_trim(&text, &length);
     if (length < 2 || length > TRACE_TEXT_MOST) return -EINVAL;
     if (!lock_wait(&trace.lock)) {
         ledger_lost(SNAP_LOST_TRACE);
@@ -130,7 +130,7 @@ void trace_add_line(struct line *line) {
 int trace_add_foreign(const char *text, size_t length) {
     struct jsontext object = {text, length}, own;
     if (length > TRACE_TEXT_MOST || !jsontext_is_object(text, length)) return -EINVAL;
-    trim(&object.at, &object.length);
+    trace_trim(&object.at, &object.length);
     if (jsontext_member(object, "n", &own) || jsontext_member(object, "t", &own)) return -EINVAL;
     return trace_add(object.at, object.length);
 }

@@ -15,16 +15,16 @@ typedef uint64_t __attribute__((may_alias, aligned(1))) eight;
 /* BY_STRING: from this size on the processor's string instructions are faster. */
 enum { VECTOR = sizeof(__m128i), BY_STRING = 2048 };
 
-static inline __m128i load(const void *from) { return _mm_loadu_si128(from); }
+static inline __m128i bytes_load(const void *from) { return _mm_loadu_si128(from); }
 
-static inline void store(void *to, __m128i value) { _mm_storeu_si128(to, value); }
+static inline void bytes_store(void *to, __m128i value) { _mm_storeu_si128(to, value); }
 
 /* Up to two vectors. It reads all bytes before it writes any, so the ranges may overlap. */
 static inline void move_short(char *to, const char *from, size_t n) {
     if (n >= VECTOR) {
-        __m128i first = load(from), last = load(from + n - VECTOR);
-        store(to, first);
-        store(to + n - VECTOR, last);
+        __m128i first = bytes_load(from), last = bytes_load(from + n - VECTOR);
+        bytes_store(to, first);
+        bytes_store(to + n - VECTOR, last);
     } else if (n >= 8) {
         uint64_t first = *(const eight *)from, last = *(const eight *)(from + n - 8);
         *(eight *)to = first;
@@ -44,15 +44,15 @@ static inline void move_short(char *to, const char *from, size_t n) {
 
 /* The last vector is read first, because overlapping ranges may overwrite it. */
 static void move_up(char *to, const char *from, size_t n) {
-    __m128i last = load(from + n - VECTOR);
-    for (size_t at = 0; at < n - VECTOR; at += VECTOR) store(to + at, load(from + at));
-    store(to + n - VECTOR, last);
+    __m128i last = bytes_load(from + n - VECTOR);
+    for (size_t at = 0; at < n - VECTOR; at += VECTOR) bytes_store(to + at, bytes_load(from + at));
+    bytes_store(to + n - VECTOR, last);
 }
 
 static void move_down(char *to, const char *from, size_t n) {
-    __m128i first = load(from);
-    for (size_t at = n; at > VECTOR; at -= VECTOR) store(to + at - VECTOR, load(from + at - VECTOR));
-    store(to, first);
+    __m128i first = bytes_load(from);
+    for (size_t at = n; at > VECTOR; at -= VECTOR) bytes_store(to + at - VECTOR, bytes_load(from + at - VECTOR));
+    bytes_store(to, first);
 }
 
 /* Copies upwards. The ranges may overlap if `to` is below `from`. */
@@ -96,23 +96,25 @@ void *memset(void *to, int byte, size_t n) {
         set_short(to, (uint8_t)byte * UINT64_C(0x0101010101010101), n);
     } else if (n < BY_STRING) {
         __m128i bytes = _mm_set1_epi8((char)byte);
-        for (char *last = at + n - VECTOR; at < last; at += VECTOR) store(at, bytes);
-        store((char *)to + n - VECTOR, bytes);
+        for (char *last = at + n - VECTOR; at < last; at += VECTOR) bytes_store(at, bytes);
+        bytes_store((char *)to + n - VECTOR, bytes);
     } else {
         __asm__ volatile("rep stosb" : "+D"(at), "+c"(n) : "a"(byte) : "memory");
     }
     return to;
 }
 
-static inline __m128i equal(const uint8_t *a, const uint8_t *b) { return _mm_cmpeq_epi8(load(a), load(b)); }
+static inline __m128i bytes_equal(const uint8_t *a, const uint8_t *b) {
+    return _mm_cmpeq_epi8(bytes_load(a), bytes_load(b));
+}
 
 /* Compares four vectors at a time, until they differ. */
 static size_t same_by_fours(const uint8_t *a, const uint8_t *b, size_t n) {
     size_t at = 0;
     for (; n - at >= 4 * VECTOR; at += 4 * VECTOR) {
-        __m128i first = _mm_and_si128(equal(a + at, b + at), equal(a + at + VECTOR, b + at + VECTOR));
-        __m128i last = _mm_and_si128(equal(a + at + 2 * VECTOR, b + at + 2 * VECTOR),
-                                     equal(a + at + 3 * VECTOR, b + at + 3 * VECTOR));
+        __m128i first = _mm_and_si128(bytes_equal(a + at, b + at), bytes_equal(a + at + VECTOR, b + at + VECTOR));
+        __m128i last = _mm_and_si128(bytes_equal(a + at + 2 * VECTOR, b + at + 2 * VECTOR),
+                                     bytes_equal(a + at + 3 * VECTOR, b + at + 3 * VECTOR));
         if (_mm_movemask_epi8(_mm_and_si128(first, last)) != 0xFFFF) break;
     }
     return at;
@@ -186,15 +188,15 @@ char *strrchr(const char *text, int byte) {
 }
 
 /* The length of the beginning of the text that has only these bytes (`among`), or none of them. */
-static size_t span(const char *text, const char *bytes, int among) {
+static size_t bytes_span(const char *text, const char *bytes, int among) {
     size_t n = 0;
     while (text[n] && (strchr(bytes, text[n]) != NULL) == among) n++;
     return n;
 }
 
-size_t strspn(const char *text, const char *bytes) { return span(text, bytes, 1); }
+size_t strspn(const char *text, const char *bytes) { return bytes_span(text, bytes, 1); }
 
-size_t strcspn(const char *text, const char *bytes) { return span(text, bytes, 0); }
+size_t strcspn(const char *text, const char *bytes) { return bytes_span(text, bytes, 0); }
 
 char *strstr(const char *text, const char *part) {
     size_t length = strlen(part);

@@ -40,7 +40,7 @@ static void put_hex(struct words *self, uint64_t number) {
 }
 
 /* The last names of a path. The folder's name is included, because many packages have a file __init__.py. */
-static const char *tail(const char *path, int names) {
+static const char *left_origins_tail(const char *path, int names) {
     const char *at = path + strlen(path);
     for (; at > path; at--)
         if (at[-1] == '/' && !--names) return at;
@@ -58,7 +58,7 @@ static void put_python(struct words *self, const struct snap_frame *frame) {
     left_origins_put(self, self->count++ ? ", " : "");
     left_origins_put(self, ledger_text(code->name));
     left_origins_put(self, " ");
-    left_origins_put(self, tail(file, 2));
+    left_origins_put(self, left_origins_tail(file, 2));
     left_origins_put(self, ":");
     os_decimal(line, frame->line);
     left_origins_put(self, line);
@@ -68,7 +68,7 @@ static void put_python(struct words *self, const struct snap_frame *frame) {
 static void put_native(struct words *self, const struct snap_frame *frame) {
     const struct snap_module *module = module_record(frame->module);
     left_origins_put(self, self->count++ ? ", " : "");
-    left_origins_put(self, module ? tail(ledger_text(module->path), 1) : "?");
+    left_origins_put(self, module ? left_origins_tail(ledger_text(module->path), 1) : "?");
     left_origins_put(self, "+0x");
     put_hex(self, frame->address - (module ? module->bias : 0));
 }
@@ -83,7 +83,7 @@ static void put_frames(struct words *self, uint32_t place, bool python) {
 }
 
 /* Innermost first. If there are Python functions, only these are named: they say what the program did. */
-static void describe(uint32_t site, char *to, size_t capacity) {
+static void left_origins_describe(uint32_t site, char *to, size_t capacity) {
     struct words words = {to, capacity, 0};
     uint32_t place = site ? snap_site_stack(site_record(site)) : TREE_ROOT;
     *to = 0;
@@ -93,11 +93,11 @@ static void describe(uint32_t site, char *to, size_t capacity) {
 
 /* --- the answers --- */
 
-static void tell(const struct snap_origin *origin, struct shutdown_origin *out) {
+static void left_origins_tell(const struct snap_origin *origin, struct shutdown_origin *out) {
     uint64_t now = os_now();
     out->inherited = origin->kind == SNAP_ORIGIN_INHERITED;
     out->age_ns = now > origin->birth_ns ? now - origin->birth_ns : 0;
-    describe(origin->site, out->by, sizeof out->by);
+    left_origins_describe(origin->site, out->by, sizeof out->by);
 }
 
 /* The noted descriptor may have been closed unseen, and another descriptor may have its number. Device and inode decide
@@ -111,7 +111,7 @@ static bool is_same(const struct snap_origin *origin, const struct shutdown_desc
 static bool of_descriptor(const struct shutdown_descriptor *what, struct shutdown_origin *out) {
     struct snap_origin origin;
     if (!origins_of_descriptor(what->fd, &origin) || !is_same(&origin, what)) return false;
-    tell(&origin, out);
+    left_origins_tell(&origin, out);
     return true;
 }
 
@@ -120,7 +120,7 @@ static bool of_descriptor(const struct shutdown_descriptor *what, struct shutdow
 static bool of_thread(uint32_t tid, uint64_t age_ns, struct shutdown_origin *out) {
     struct snap_origin origin;
     if (!origins_of_thread(tid, &origin)) return false;
-    tell(&origin, out);
+    left_origins_tell(&origin, out);
     return out->age_ns <= age_ns + TICK_NS;
 }
 

@@ -177,7 +177,7 @@ static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
     }
 }
 
-static struct misuse freed(uintptr_t p, uintptr_t raw, uint64_t size, uint32_t site) {
+static struct misuse misuse_freed(uintptr_t p, uintptr_t raw, uint64_t size, uint32_t site) {
     struct misuse found = {SNAP_MISUSE_FREED, false, misuse_asked(raw, p - BEFORE), size, site, 0};
     if (gone_has((void *)p))
         found.freed = gone_at(p)->caller;
@@ -204,8 +204,8 @@ static struct misuse of_marked(uintptr_t p, struct header header) {
     uint32_t mark = header_mark_in(&header);
     bool whole = header_magic(mark) && header_generation(mark) <= own_generation() && host_has_key((void *)p, &header);
     bool known = whole && header_generation(mark) == own_generation();
-    return freed(p, p - (whole ? header_distance(mark) : BEFORE), header.size,
-                 known ? header_site(&header) : SNAP_SITE_UNKNOWN);
+    return misuse_freed(p, p - (whole ? header_distance(mark) : BEFORE), header.size,
+                        known ? header_site(&header) : SNAP_SITE_UNKNOWN);
 }
 
 /* --- overwritten headers --- */
@@ -286,7 +286,7 @@ static struct misuse of_ours(uintptr_t p, const struct header *header) {
     if (header->freed == HEADER_FREED) return of_marked(p, *header);
     if (!next_is_glibc) return (struct misuse){0};
     if (is_in_cache(p - BEFORE, p - BEFORE) || is_in_bin(p - BEFORE) || was_in_bin(p))
-        return freed(p, p - BEFORE, MISUSE_UNKNOWN, SNAP_SITE_UNKNOWN);
+        return misuse_freed(p, p - BEFORE, MISUSE_UNKNOWN, SNAP_SITE_UNKNOWN);
     return of_damaged(p, header);
 }
 

@@ -71,7 +71,7 @@ static char name[64], exe[4096], command[4096];
 
 /* --- the environment --- */
 
-static uint64_t decimal(const char *text) { return os_take_decimal(&text); }
+static uint64_t process_decimal(const char *text) { return os_take_decimal(&text); }
 
 static void read_run_id(const char *hex) {
     for (int i = 0; i < 32 && hex[i]; i++) {
@@ -138,7 +138,7 @@ static void read_wishes(void) {
     if (!wish.out[0]) default_out();
     wish.out_named = os_variable("MEMSTOW_OUT_NAMED")[0] == '1';
     os_copy(wish.follow, sizeof wish.follow, os_variable("MEMSTOW_FOLLOW"));
-    wish.main_pid = (uint32_t)decimal(os_variable("MEMSTOW_MAIN"));
+    wish.main_pid = (uint32_t)process_decimal(os_variable("MEMSTOW_MAIN"));
     wish.unread_stacks = !read_stacks(os_variable("MEMSTOW_STACKS"));
     wish.unread_stack_memory = !read_stack_memory(os_variable("MEMSTOW_STACK_MEMORY"));
     wish.unread_allocator = !read_allocator(os_variable("MEMSTOW_ALLOCATOR"));
@@ -175,14 +175,14 @@ static bool in_list(const char *list, const char *word) {
     return false;
 }
 
-static bool wanted(void) {
+static bool process_wanted(void) {
     if (os_pid() == wish.main_pid || !wish.follow[0] || !strcmp(wish.follow, "all")) return true;
     return strcmp(wish.follow, "none") != 0 && in_list(wish.follow, name);
 }
 
 /* --- the file's name --- */
 
-static void append(char *to, size_t capacity, const char *text) {
+static void process_append(char *to, size_t capacity, const char *text) {
     size_t at = strlen(to);
     os_copy(to + at, capacity - at, text);
 }
@@ -190,7 +190,7 @@ static void append(char *to, size_t capacity, const char *text) {
 static void append_decimal(char *to, size_t capacity, uint64_t n) {
     char digits[24];
     os_decimal(digits, n);
-    append(to, capacity, digits);
+    process_append(to, capacity, digits);
 }
 
 static void process_expand(char *to, size_t capacity, uint32_t generation) {
@@ -199,7 +199,7 @@ static void process_expand(char *to, size_t capacity, uint32_t generation) {
         char plain[2] = {*at, 0};
         switch (*at == '%' ? at[1] : 0) {
         case 'n':
-            append(to, capacity, name);
+            process_append(to, capacity, name);
             break;
         case 'p':
             append_decimal(to, capacity, os_pid());
@@ -208,16 +208,16 @@ static void process_expand(char *to, size_t capacity, uint32_t generation) {
             append_decimal(to, capacity, generation);
             break;
         case '%':
-            append(to, capacity, "%");
+            process_append(to, capacity, "%");
             break;
         default:
-            append(to, capacity, plain);
+            process_append(to, capacity, plain);
             continue;
         }
         at++;
     }
     if (wish.out_named && os_pid() != wish.main_pid) {
-        append(to, capacity, ".");
+        process_append(to, capacity, ".");
         append_decimal(to, capacity, os_pid());
     }
 }
@@ -336,7 +336,7 @@ static void note_heap(void) {
         ledger_fact(SNAP_FACT_NOTE, "built without mimalloc: --allocator=keep");
 }
 
-static enum tracked_stage begin(void) {
+static enum tracked_stage process_begin_once(void) {
     uint64_t inherited = 0;
     home_pid = os_pid();
     if (begun_before)
@@ -346,7 +346,7 @@ static enum tracked_stage begin(void) {
     if (!seal_settles()) /* a child of a sandboxed process: making a file may kill it */
         return TRACKED_NO;
     tracked_mark = header_mark(fork_depth < 255 ? fork_depth : 255, sizeof(struct header));
-    if (!wanted() || !begin_ledger(inherited)) return TRACKED_NO;
+    if (!process_wanted() || !begin_ledger(inherited)) return TRACKED_NO;
     account_begin();
     sample_bytes = wish.sample_bytes;
     if (site_begin(wish.stacks, wish.stack_memory, exe)) fold_begin();
@@ -381,7 +381,7 @@ bool process_begin(void) {
     if (!__atomic_compare_exchange_n(&tracked_page.stage, &unset, TRACKED_BEGINNING, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_ACQUIRE))
         return unset == TRACKED_YES;
-    enum tracked_stage stage = begin();
+    enum tracked_stage stage = process_begin_once();
     if (stage == TRACKED_YES) process_allow_fast_path();
     __atomic_store_n(&tracked_page.stage, stage, __ATOMIC_RELEASE);
     return stage == TRACKED_YES;
@@ -425,9 +425,9 @@ bool process_exec_variable(char to[PROCESS_EXEC_SIZE]) {
     if (!is_ours_to_end() || !ledger_kept) return false;
     strcpy(to, EXEC_VARIABLE "=");
     append_decimal(to, PROCESS_EXEC_SIZE, home_pid);
-    append(to, PROCESS_EXEC_SIZE, ".");
+    process_append(to, PROCESS_EXEC_SIZE, ".");
     append_decimal(to, PROCESS_EXEC_SIZE, ledger_head->start_ticks);
-    append(to, PROCESS_EXEC_SIZE, ".");
+    process_append(to, PROCESS_EXEC_SIZE, ".");
     append_decimal(to, PROCESS_EXEC_SIZE, (uint64_t)ledger_head->exec_generation + 1);
     return true;
 }

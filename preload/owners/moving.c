@@ -134,7 +134,7 @@ static int64_t move_device(uint32_t owner, bool out, struct move_end end) {
 
 /* An error counts only if nothing moved. There is one exception: memory that is still off its device, because using it
  * breaks the device's context. */
-static int64_t both(int64_t host, int64_t device, bool out) {
+static int64_t moving_both(int64_t host, int64_t device, bool out) {
     if (host > 0 && device > 0) return host + device;
     if (!out && device < 0) return device;
     if (host > 0 || device > 0) return host > 0 ? host : device;
@@ -221,7 +221,7 @@ static int64_t moving_move(uint32_t owner, uint32_t which, bool out) {
     int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, self.mover.end) : 0;
     owner_note_stowed(owner, stow_bytes(owner, NULL), moving_device_stowed(owner));
     if (self.present.list.pieces) list_end(&self.present.list);
-    int64_t result = both(moved, of_device, out);
+    int64_t result = moving_both(moved, of_device, out);
     mover_leave(&self.mover, result);
     if (which & OWNED_MEMORY) mark_move(owner, out, result);
     cut_short = result >= 0 && is_cut_short(&list);

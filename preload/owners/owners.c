@@ -165,7 +165,7 @@ int64_t owners_begin_run(const char *name) {
 
 /* --- changes --- */
 
-static void retire(uint32_t id, struct owner *owner) {
+static void owners_retire_one(uint32_t id, struct owner *owner) {
     leave_keys(id, owner);
     owner->end_ns = os_now();
     __atomic_store_n(&owner->state, SNAP_OWNER_RETIRED, __ATOMIC_RELEASE);
@@ -179,7 +179,7 @@ int owners_end_run(uint32_t run, uint32_t outcome) {
         tags_set_run(0);
         budget_note_run_end();
         owner->outcome = outcome;
-        retire(run, owner);
+        owners_retire_one(run, owner);
     }
     lock_let_go(&owner_registry);
     if (owner) note_mark(SNAP_MARK_RUN_ENDED, run, outcome);
@@ -187,13 +187,13 @@ int owners_end_run(uint32_t run, uint32_t outcome) {
 }
 
 /* The caller holds the registry. If two owners adopt each other at once, the second is refused. */
-static bool adopt(uint32_t id, uint32_t provisional, struct owner *from) {
+static bool owners_adopt_from(uint32_t id, uint32_t provisional, struct owner *from) {
     uint32_t by = owner_final(id);
     if (from->adopted_by || by == provisional) return false;
     owner_make_record(id);
     __atomic_store_n(&from->adopted_by, by, __ATOMIC_RELEASE);
     if (from->state == SNAP_OWNER_LIVE)
-        retire(provisional, from);
+        owners_retire_one(provisional, from);
     else
         owner_note_state(from);
     tags_change();
@@ -205,7 +205,7 @@ int owners_adopt(uint32_t id, uint32_t provisional) {
     if (!to || !from) return -ENOENT;
     if (!may_own(to) || !may_own(from)) return -EINVAL;
     if (!lock_wait(&owner_registry)) return -EBUSY;
-    bool adopted = adopt(id, provisional, from);
+    bool adopted = owners_adopt_from(id, provisional, from);
     lock_let_go(&owner_registry);
     if (!adopted) return -EINVAL;
     heaps_retire(provisional);
@@ -220,7 +220,7 @@ int owners_retire(uint32_t id) {
     if (owner->kind == MEMSTOW_RUN) return -EINVAL;
     if (!lock_wait(&owner_registry)) return -EBUSY;
     bool was_live = owner->state == SNAP_OWNER_LIVE;
-    if (was_live) retire(id, owner);
+    if (was_live) owners_retire_one(id, owner);
     tags_change();
     lock_let_go(&owner_registry);
     if (was_live && may_own(owner)) note_mark(SNAP_MARK_RETIRED, id, 0);

@@ -26,18 +26,18 @@ static bool can_have_parts(uint32_t kind) {
            kind == SNAP_CUDA_PINNED;
 }
 
-static bool holds(const struct snap_cuda_block *block, uint64_t start, uint64_t end) {
+static bool cuda_parts_holds(const struct snap_cuda_block *block, uint64_t start, uint64_t end) {
     return start >= block->address && end <= block->address + block->size && can_have_parts(block->kind);
 }
 
 static void look_at_block(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct search *search = context;
-    if (space == CUDA_ADDRESS && holds(block, search->start, search->end)) search->block = *block;
+    if (space == CUDA_ADDRESS && cuda_parts_holds(block, search->start, search->end)) search->block = *block;
 }
 
 static bool find_block(struct search *search) {
     if (cuda_blocks_find(CUDA_ADDRESS, search->start, &search->block) &&
-        holds(&search->block, search->start, search->end))
+        cuda_parts_holds(&search->block, search->start, search->end))
         return true;
     search->block = (struct snap_cuda_block){0};
     cuda_blocks_all(look_at_block, search);
@@ -63,7 +63,7 @@ static void add_part(const struct snap_cuda_block *like, uint64_t start, uint64_
 }
 
 /* Removes the range from a part. What lies outside of the range remains a part. */
-static void cut(const struct snap_cuda_block *part, const struct ending *ending, uint32_t block_count) {
+static void cuda_parts_cut(const struct snap_cuda_block *part, const struct ending *ending, uint32_t block_count) {
     uint64_t part_end = part->address + part->size;
     uint64_t start = part->address > ending->start ? part->address : ending->start;
     uint64_t end = part_end < ending->end ? part_end : ending->end;
@@ -89,7 +89,7 @@ static void end_part(enum cuda_space space, const struct snap_cuda_block *record
     if (!cuda_blocks_take(CUDA_PART, record->address, &part)) return;
     ending->bytes += part.size;
     if (ending->keep)
-        cut(&part, ending, ending->keep);
+        cuda_parts_cut(&part, ending, ending->keep);
     else
         cuda_counts_remove(part.count, part.size, 0);
 }
@@ -100,7 +100,7 @@ uint64_t cuda_parts_end(const struct snap_cuda_block *block) {
     return ending.bytes;
 }
 
-static void clear(const struct snap_cuda_block *block, uint64_t start, uint64_t end) {
+static void cuda_parts_clear(const struct snap_cuda_block *block, uint64_t start, uint64_t end) {
     struct ending ending = {.block = block->address, .start = start, .end = end, .keep = block->count};
     if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(end_part, &ending);
 }
@@ -126,7 +126,7 @@ static int assign_part(struct snap_cuda_block *block, uint64_t start, uint64_t e
 }
 
 static int assign_cleared(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
-    clear(block, start, end);
+    cuda_parts_clear(block, start, end);
     if (start == block->address && end == start + block->size) return assign_whole(block, model);
     if (model == cuda_counts_model(block->count)) return 0;
     return assign_part(block, start, end, model);
@@ -192,7 +192,7 @@ static int assign_of(uint64_t address, struct vram_block *served, uint64_t start
     struct cuda_hold hold;
     struct snap_cuda_block *block = cuda_blocks_hold(CUDA_ADDRESS, address, &hold);
     if (!block) return -ENXIO;
-    int result = holds(block, start, end) ? assign_in(block, start, end, model) : -ENXIO;
+    int result = cuda_parts_holds(block, start, end) ? assign_in(block, start, end, model) : -ENXIO;
     if (!result && served) tell_server(served, block);
     cuda_blocks_let_go(&hold);
     return result;
@@ -200,7 +200,7 @@ static int assign_of(uint64_t address, struct vram_block *served, uint64_t start
 
 /* One thread at a time assigns, and no block moves meanwhile: a thread that moves a block reads its owner. A block that
  * is off its device cannot change its owner, because the owner that put it away must bring it back. */
-static int assign(uint64_t start, uint64_t end, uint32_t model) {
+static int cuda_parts_assign_range(uint64_t start, uint64_t end, uint32_t model) {
     struct search search = {.start = start, .end = end};
     struct vram_block *served;
     if (!find_block(&search)) return -ENXIO;
@@ -213,7 +213,7 @@ static int assign(uint64_t start, uint64_t end, uint32_t model) {
 int cuda_parts_assign(uint64_t start, uint64_t length, uint32_t model) {
     if (!cuda_counts_begun()) return -ENXIO;
     if (!lock_wait(&assigning)) return -EBUSY;
-    int result = assign(start, start + length, model);
+    int result = cuda_parts_assign_range(start, start + length, model);
     lock_let_go(&assigning);
     return result;
 }

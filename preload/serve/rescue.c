@@ -99,7 +99,7 @@ static bool is_in_short_one(uint32_t owner) {
 }
 
 /* Frees as many bytes as were requested, even if some memory is free: that memory was not enough. */
-static bool give(const struct rescue *self) {
+static bool rescue_give(const struct rescue *self) {
     uint64_t needed = os_round_up(self->bytes, VRAM_GRANULE);
     short_of = cuda_device_of_stream(self->stream, cuda_device_now().device);
     if (!vram_sums(0, short_of).live || !can_ever_be(self->bytes)) return false;
@@ -111,12 +111,12 @@ static bool give(const struct rescue *self) {
     return given > 0;
 }
 
-static bool rescue(struct rescue *self) {
+static bool rescue_rescue(struct rescue *self) {
     if (self->tried || os_now() < os_load(&not_before_ns)) return false;
     if (!lock_try(&rescuing)) return others_gave(self); /* another thread was faster */
     self->tried = true;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    bool gave = give(self);
+    bool gave = rescue_give(self);
     lock_let_go(&rescuing);
     return gave;
 }
@@ -146,7 +146,7 @@ bool rescue_try(struct rescue *self) {
         was_in_vain(0); /* the memory that was freed could not be used */
         return false;
     }
-    return others_gave(self) || rescue(self);
+    return others_gave(self) || rescue_rescue(self);
 }
 
 static void rescue_abandon(void) {

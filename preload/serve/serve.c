@@ -5,7 +5,7 @@
 
 __thread struct serve_call serve_call __attribute__((tls_model("initial-exec")));
 
-static void *instead(enum cuda_entry_id entry) {
+static void *serve_function(enum cuda_entry_id entry) {
     switch (entry) {
     case CUDA_ENTRY_cuMemAlloc_v2:
         return (void *)serve_alloc;
@@ -62,7 +62,7 @@ static void *instead(enum cuda_entry_id entry) {
 }
 
 void *serve_instead(enum cuda_entry_id entry, void *real, uintptr_t caller) {
-    void *ours = instead(entry);
+    void *ours = serve_function(entry);
     if (!ours) return real;
     serve_call.real = real;
     serve_call.caller = caller;

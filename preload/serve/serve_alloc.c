@@ -23,7 +23,7 @@ static struct cuda_target target_of(cuda_handle stream, const struct cuda_target
     return elsewhere ? cuda_device_in(context) : *now;
 }
 
-static bool wants(uint64_t bytes, cuda_handle stream, bool in_stream, struct vram_request *out) {
+static bool serve_alloc_wants(uint64_t bytes, cuda_handle stream, bool in_stream, struct vram_request *out) {
     struct cuda_target target = cuda_device_now();
     serve_contexts_note_present(&target);
     uint32_t model = tags_used ? tags_present()->model : 0;
@@ -55,7 +55,7 @@ int serve_alloc(cuda_address *at, size_t bytes) {
     int (*real)(cuda_address *, size_t) = (int (*)(cuda_address *, size_t))serve_call.real;
     struct vram_request request;
     struct rescue rescue = rescue_begin(bytes, false);
-    bool wanted = at && wants(bytes, NULL, false, &request);
+    bool wanted = at && serve_alloc_wants(bytes, NULL, false, &request);
     int result;
     do result = wanted && !vram_memory_serve(&request, at) ? 0 : real(at, bytes);
     while (is_worth_asking_again(result, &rescue));
@@ -68,7 +68,7 @@ int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream) {
     struct vram_request request;
     struct rescue rescue = rescue_begin(bytes, true);
     rescue.stream = cuda_device_stream(stream, serve_call.per_thread);
-    bool wanted = at && wants(bytes, stream, true, &request) && is_default_pool(request.device);
+    bool wanted = at && serve_alloc_wants(bytes, stream, true, &request) && is_default_pool(request.device);
     int result;
     do result = wanted && !vram_memory_serve(&request, at) ? 0 : real(at, bytes, stream);
     while (is_worth_asking_again(result, &rescue));

@@ -21,7 +21,7 @@ bool serve_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes) {
 
 bool serve_pointer_registers(int which, bool sets) { return which == P2P_TOKENS || (sets && which == SYNC_MEMOPS); }
 
-static bool says(struct serve_answer *answer, uint32_t bytes, uint64_t value) {
+static bool serve_pointer_says(struct serve_answer *answer, uint32_t bytes, uint64_t value) {
     answer->bytes = bytes;
     answer->value = value;
     return true;
@@ -39,25 +39,25 @@ static uint64_t pool_of(uint32_t device) {
 static bool of_what_is_out(const struct vram_found *block, int which, uint64_t address, struct serve_answer *answer) {
     switch (which) {
     case MEMORY_TYPE:
-        return says(answer, 4, IS_DEVICE_MEMORY);
+        return serve_pointer_says(answer, 4, IS_DEVICE_MEMORY);
     case DEVICE_POINTER:
-        return says(answer, 8, address);
+        return serve_pointer_says(answer, 8, address);
     case DEVICE_ORDINAL:
-        return says(answer, 4, block->device);
+        return serve_pointer_says(answer, 4, block->device);
     case MAPPED:
-        return says(answer, 0, 1);
+        return serve_pointer_says(answer, 0, 1);
     case RDMA_CAPABLE:
-        return says(answer, 0, block->rdma);
+        return serve_pointer_says(answer, 0, block->rdma);
     case SYNC_MEMOPS: /* a block with this attribute does not move */
     case IS_MANAGED:
     case IPC_CAPABLE:
     case HANDLE_TYPES:
     case DECOMPRESS_CAPABLE:
-        return says(answer, 0, 0);
+        return serve_pointer_says(answer, 0, 0);
     case ACCESS_FLAGS:
-        return says(answer, 4, block->devices >> cuda_device_now().device & 1 ? READ_AND_WRITE : 0);
+        return serve_pointer_says(answer, 4, block->devices >> cuda_device_now().device & 1 ? READ_AND_WRITE : 0);
     case LOCALITY_DOMAIN:
-        return says(answer, 4, UINT32_MAX);
+        return serve_pointer_says(answer, 4, UINT32_MAX);
     default:
         return false;
     }
@@ -69,19 +69,19 @@ bool serve_pointer_ask(int which, uint64_t address, struct serve_answer *answer)
     answer->is_out = block.state == VRAM_STOWED;
     switch (which) {
     case CONTEXT:
-        return says(answer, 8, block.in_stream ? 0 : (uintptr_t)block.context);
+        return serve_pointer_says(answer, 8, block.in_stream ? 0 : (uintptr_t)block.context);
     case RANGE_START:
     case MAPPING_BASE:
-        return says(answer, 8, block.at);
+        return serve_pointer_says(answer, 8, block.at);
     case RANGE_SIZE:
-        return says(answer, 8, block.asked);
+        return serve_pointer_says(answer, 8, block.asked);
     case MAPPING_SIZE:
-        return says(answer, 8, block.size);
+        return serve_pointer_says(answer, 8, block.size);
     case BUFFER_ID:
     case MEMORY_BLOCK_ID:
-        return says(answer, 8, block.id);
+        return serve_pointer_says(answer, 8, block.id);
     case MEMPOOL_HANDLE:
-        return says(answer, 8, block.in_stream ? pool_of(block.device) : 0);
+        return serve_pointer_says(answer, 8, block.in_stream ? pool_of(block.device) : 0);
     default:
         return answer->is_out && of_what_is_out(&block, which, address, answer);
     }

@@ -5,7 +5,7 @@
 
 #define DELETED " (deleted)"
 
-static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+static bool handle_kind_begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
 static bool is_deleted(const char *path) {
     size_t length = strlen(path), tail = sizeof DELETED - 1;
@@ -26,14 +26,16 @@ const char *handle_kind_word(enum handle_kind kind, bool many) {
     return words[kind][many];
 }
 
-bool handle_kind_is_shared(const char *path) { return begins(path, "/dev/shm/") || begins(path, "/memfd:"); }
+bool handle_kind_is_shared(const char *path) {
+    return handle_kind_begins(path, "/dev/shm/") || handle_kind_begins(path, "/memfd:");
+}
 
 enum handle_kind handle_kind_of(const char *target) {
-    if (begins(target, "socket:")) return HANDLE_SOCKET;
-    if (begins(target, "pipe:")) return HANDLE_PIPE;
-    if (begins(target, "/dev/nvidia") || begins(target, "/dev/dri/")) return HANDLE_GPU;
+    if (handle_kind_begins(target, "socket:")) return HANDLE_SOCKET;
+    if (handle_kind_begins(target, "pipe:")) return HANDLE_PIPE;
+    if (handle_kind_begins(target, "/dev/nvidia") || handle_kind_begins(target, "/dev/dri/")) return HANDLE_GPU;
     if (handle_kind_is_shared(target)) return HANDLE_SHARED;
     if (target[0] != '/') return HANDLE_OTHER;
-    if (begins(target, "/dev/")) return HANDLE_DEVICE;
+    if (handle_kind_begins(target, "/dev/")) return HANDLE_DEVICE;
     return is_deleted(target) ? HANDLE_TEMPORARY : HANDLE_FILE;
 }

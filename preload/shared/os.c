@@ -46,7 +46,7 @@ void os_hide_from_valgrind(const void *start, size_t length) {
     ask_valgrind(START_SUPPRESSION, (uintptr_t)start, length);
 }
 
-static void *map(uintptr_t wanted, size_t length, int protection) {
+static void *os_map_at(uintptr_t wanted, size_t length, int protection) {
     int flags = MAP_NORESERVE | MAP_PRIVATE | MAP_ANONYMOUS;
     long at = os_call(SYS_mmap, wanted, length, protection, flags, -1);
     if (at < 0 && at > -OS_PAGE) return NULL;
@@ -54,7 +54,7 @@ static void *map(uintptr_t wanted, size_t length, int protection) {
     return (void *)at;
 }
 
-void *os_map(size_t length) { return map(0, length, PROT_READ | PROT_WRITE); }
+void *os_map(size_t length) { return os_map_at(0, length, PROT_READ | PROT_WRITE); }
 
 /* There are three areas, by alignment. So mappings of the same alignment are adjacent, and are few for the kernel and
  * for us. They lie below the libraries, where sanitizers still allow memory. */
@@ -73,13 +73,13 @@ static uintptr_t address_apart(size_t length, size_t align) {
 }
 
 void *os_map_apart(size_t length, size_t align) {
-    void *at = map(address_apart(length, align), length, PROT_READ | PROT_WRITE);
+    void *at = os_map_at(address_apart(length, align), length, PROT_READ | PROT_WRITE);
     if (!at || (uintptr_t)at % align == 0) return at;
     os_unmap(at, length);
     return NULL;
 }
 
-void *os_reserve_apart(size_t length) { return map(address_apart(length, OS_PAGE), length, PROT_NONE); }
+void *os_reserve_apart(size_t length) { return os_map_at(address_apart(length, OS_PAGE), length, PROT_NONE); }
 
 long os_map_file(void *at, size_t length, int fd, uint64_t offset) {
     long got = os_call(SYS_mmap, at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset);
@@ -109,16 +109,16 @@ void os_close_holes(void) {
     }
 }
 
-static bool copy(long call, const struct iovec *here, const struct iovec *there) {
+static bool os_copy_memory(long call, const struct iovec *here, const struct iovec *there) {
     return os_call(call, os_pid(), here, 1, there, 1) == (long)here->iov_len;
 }
 
 bool os_peek(void *to, const void *from, size_t length) {
-    return copy(SYS_process_vm_readv, &(struct iovec){to, length}, &(struct iovec){(void *)from, length});
+    return os_copy_memory(SYS_process_vm_readv, &(struct iovec){to, length}, &(struct iovec){(void *)from, length});
 }
 
 bool os_poke(void *to, const void *from, size_t length) {
-    return copy(SYS_process_vm_writev, &(struct iovec){(void *)from, length}, &(struct iovec){to, length});
+    return os_copy_memory(SYS_process_vm_writev, &(struct iovec){(void *)from, length}, &(struct iovec){to, length});
 }
 
 int os_open(const char *path, int flags, int mode) {

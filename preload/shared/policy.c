@@ -90,16 +90,16 @@ static int policy_rank(const struct owner_state *owner, const struct policy_ques
     return verdict.action == MEMSTOW_STOW && question->reason != MEMSTOW_PRESSURE;
 }
 
-static int compare(uint64_t a, uint64_t b) { return a < b ? -1 : a > b; }
+static int policy_compare(uint64_t a, uint64_t b) { return a < b ? -1 : a > b; }
 
 static bool comes_before(const struct owner_state *a, const struct owner_state *b,
                          const struct policy_question *question) {
     int order = policy_rank(a, question) - policy_rank(b, question);
-    if (!order && a->retired) order = compare(bytes_of(b), bytes_of(a));
+    if (!order && a->retired) order = policy_compare(bytes_of(b), bytes_of(a));
     if (!order) order = (a->priority > b->priority) - (a->priority < b->priority);
-    if (!order) order = compare(a->last_use_ns, b->last_use_ns);
-    if (!order) order = compare(bytes_of(b), bytes_of(a));
-    if (!order) order = compare(a->id, b->id);
+    if (!order) order = policy_compare(a->last_use_ns, b->last_use_ns);
+    if (!order) order = policy_compare(bytes_of(b), bytes_of(a));
+    if (!order) order = policy_compare(a->id, b->id);
     return order < 0;
 }
 

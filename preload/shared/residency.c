@@ -64,7 +64,7 @@ void residency_close(struct residency *self) {
 }
 
 /* Counts whole pages. False: the kernel lacks the call. */
-static bool scan(const struct residency *self, uint64_t start, uint64_t end, struct present *out) {
+static bool residency_scan(const struct residency *self, uint64_t start, uint64_t end, struct present *out) {
     static struct scan_region found[SCAN_REGIONS];
     *out = (struct present){0};
     while (start < end) {
@@ -109,7 +109,7 @@ uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t 
     struct present present;
     start -= start % self->page_size;
     end = os_round_up(end, self->page_size);
-    if (!scan(self, start, end, &present)) present = residency_walk(self, start, end);
+    if (!residency_scan(self, start, end, &present)) present = residency_walk(self, start, end);
     if (anonymous) *anonymous = present.private;
     return present.all;
 }

@@ -103,7 +103,7 @@ static uint32_t state_of(const struct handler *self) { return __atomic_load_n(&s
 static bool is_over(const struct handler *self) { return state_of(self) == DONE || state_of(self) == LATE; }
 
 /* Whether a list of names, separated by commas, contains this one. */
-static bool names(const char *list, const char *name) {
+static bool shutdown_names(const char *list, const char *name) {
     size_t length = strlen(name);
     for (const char *at = list; *at; at += *at == ',') {
         at += strspn(at, " ");
@@ -120,7 +120,7 @@ static bool may_begin(const struct handler *self) {
         const struct handler *other = &handlers[i];
         if (other == self || other->stage != self->stage) continue;
         if (state_of(other) == RUNNING && !(self->parallel && other->parallel)) return false;
-        if (!is_over(other) && names(self->after, other->name)) return false;
+        if (!is_over(other) && shutdown_names(self->after, other->name)) return false;
     }
     return true;
 }
@@ -172,7 +172,7 @@ static int64_t look_at_handler(struct handler *self) {
 }
 
 /* If handlers wait for each other in a circle, the first one is taken. */
-static struct handler *pick(uint32_t stage, bool *some_run) {
+static struct handler *shutdown_pick(uint32_t stage, bool *some_run) {
     struct handler *first = NULL;
     *some_run = false;
     for (uint32_t i = 0; i < count; i++) {
@@ -201,7 +201,7 @@ static int64_t run_stage(uint32_t stage) {
     begin_handlers(stage);
     for (;;) {
         bool some_run;
-        struct handler *next = pick(stage, &some_run);
+        struct handler *next = shutdown_pick(stage, &some_run);
         if (next) begin_handler(next);
         for (uint32_t i = 0; i < count; i++)
             if (handlers[i].stage == stage) wrong += look_at_handler(&handlers[i]);
@@ -277,7 +277,7 @@ static void force_end(void) {
 
 static bool is_armed(uint32_t number) { return __atomic_load_n(&limit.armed, __ATOMIC_ACQUIRE) == number; }
 
-static void guard(void *number) {
+static void shutdown_guard(void *number) {
     uint32_t mine = (uint32_t)(uintptr_t)number;
     os_call(SYS_prctl, 15 /* PR_SET_NAME */, "memstow limit");
     while (is_armed(mine)) {
@@ -292,7 +292,7 @@ static void guard(void *number) {
 }
 
 /* 0: another ending has the limit. */
-static uint32_t arm(void) {
+static uint32_t shutdown_arm(void) {
     uint32_t none = 0, number = __atomic_add_fetch(&limit.number, 1, __ATOMIC_RELAXED);
     if (!number) number = __atomic_add_fetch(&limit.number, 1, __ATOMIC_RELAXED);
     bool is = __atomic_compare_exchange_n(&limit.armed, &none, number, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -320,7 +320,8 @@ static void begin_guard(uint32_t number) {
     uint64_t signals = 0;
     bool blocked = lock_out_signals(&signals); /* no handler of the program may run on the thread */
     /* The thread has descriptors of its own: the program may have used up its own, or close them. */
-    struct stow_thread *thread = blocked ? stow_thread_start(guard, (void *)(uintptr_t)number, &limit.own_files) : NULL;
+    struct stow_thread *thread =
+        blocked ? stow_thread_start(shutdown_guard, (void *)(uintptr_t)number, &limit.own_files) : NULL;
     if (blocked) lock_let_signals(signals);
     if (!thread) shutdown_log_step("no limit", NULL, -EAGAIN, 0);
     if (thread && !leave_thread(number, thread)) stow_thread_join(thread);
@@ -328,7 +329,7 @@ static void begin_guard(uint32_t number) {
 
 int shutdown_begin(const char *reason, uint64_t limit_ns, int status) {
     struct line line;
-    uint32_t number = arm();
+    uint32_t number = shutdown_arm();
     if (!number) return -EALREADY;
     os_store(&limit.end_ns, os_now() + limit_ns);
     limit.status = status;
@@ -343,7 +344,7 @@ int shutdown_begin(const char *reason, uint64_t limit_ns, int status) {
     return 0;
 }
 
-static void disarm(void) {
+static void shutdown_disarm(void) {
     struct stow_thread *thread = __atomic_exchange_n(&limit.thread, NULL, __ATOMIC_ACQ_REL);
     __atomic_store_n(&limit.armed, 0, __ATOMIC_RELEASE);
     /* All waiting threads are woken: the thread of the next ending may wait here, too. */
@@ -365,7 +366,7 @@ int64_t shutdown_end(bool goes_on) {
     line_signed(&line, "descriptors_left", left.descriptors);
     shutdown_audit_memory(&line);
     shutdown_log_write(&line);
-    if (goes_on) disarm();
+    if (goes_on) shutdown_disarm();
     return left.threads + left.processes;
 }
 

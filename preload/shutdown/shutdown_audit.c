@@ -97,12 +97,14 @@ static bool take_descriptor(void *context, const char *name) {
     return true;
 }
 
-static int64_t listed(const struct list *list) { return list->count < LISTED_MOST ? list->count : LISTED_MOST; }
+static int64_t shutdown_audit_listed(const struct list *list) {
+    return list->count < LISTED_MOST ? list->count : LISTED_MOST;
+}
 
 /* --- sockets --- */
 
 static void name_socket(struct list *list, const struct socket_line *socket) {
-    for (int64_t i = 0; i < listed(list); i++) {
+    for (int64_t i = 0; i < shutdown_audit_listed(list); i++) {
         struct shutdown_descriptor *one = &list->listed[i];
         if (one->kind == HANDLE_SOCKET && one->inode == socket->inode)
             os_copy(one->what, sizeof one->what, socket->text);
@@ -132,7 +134,7 @@ static void read_table(struct list *list, const char *table) {
 
 static void name_sockets(struct list *list) {
     bool some = false;
-    for (int64_t i = 0; i < listed(list); i++) some |= list->listed[i].kind == HANDLE_SOCKET;
+    for (int64_t i = 0; i < shutdown_audit_listed(list); i++) some |= list->listed[i].kind == HANDLE_SOCKET;
     for (int i = 0; some && i < SOCKET_TABLES; i++) read_table(list, socket_tables[i]);
 }
 
@@ -165,7 +167,7 @@ int64_t shutdown_audit_descriptors(uint32_t asks) {
     list->thread = asks;
     os_each_name(path_of(path, asks, "/fd"), take_descriptor, list);
     name_sockets(list);
-    for (int64_t i = 0; i < listed(list); i++) log_descriptor(&list->listed[i]);
+    for (int64_t i = 0; i < shutdown_audit_listed(list); i++) log_descriptor(&list->listed[i]);
     int64_t count = list->count;
     os_unmap(list, sizeof *list);
     return count;

@@ -306,7 +306,7 @@ static void link_more(struct table *table) {
 
 /* --- who names whom as parent, group or session --- */
 
-static void bind(struct table *table, uint32_t at, int bond, uint32_t number) {
+static void shutdown_kin_bind(struct table *table, uint32_t at, int bond, uint32_t number) {
     struct process *process = &table->list[at], *named = find_process(table, number);
     if (!named) return;
     process->next[bond] = named->first[bond];
@@ -317,9 +317,9 @@ static void bind_all(struct table *table) {
     sort_processes(table->list, table->count);
     for (uint32_t i = 0; i < table->count; i++) {
         const struct kin *kin = &table->list[i].kin;
-        bind(table, i, BY_PARENT, kin->parent);
-        bind(table, i, BY_GROUP, kin->group);
-        bind(table, i, BY_SESSION, kin->session);
+        shutdown_kin_bind(table, i, BY_PARENT, kin->parent);
+        shutdown_kin_bind(table, i, BY_GROUP, kin->group);
+        shutdown_kin_bind(table, i, BY_SESSION, kin->session);
     }
 }
 

@@ -528,7 +528,7 @@ static bool push_from(struct operands *o, unsigned base, uint64_t offset) {
     return cfi_push(o, (struct value){.base = base, .offset = (int64_t)offset});
 }
 
-static bool operate(struct operands *o, unsigned opcode) {
+static bool cfi_operate(struct operands *o, unsigned opcode) {
     if (o->depth < 2) return false;
     struct value *left = &o->stack[o->depth - 2], right = o->stack[--o->depth];
     if (right.base != NUMBER || (left->base != NUMBER && opcode != DW_OP_plus)) return false;
@@ -553,7 +553,7 @@ static bool operate(struct operands *o, unsigned opcode) {
     return true;
 }
 
-static bool dereference(struct operands *o) {
+static bool cfi_dereference(struct operands *o) {
     if (o->depth == 0) return false;
     struct value *top = &o->stack[o->depth - 1];
     if (top->base != FROM_BP && top->base != FROM_SP) return false;
@@ -563,17 +563,17 @@ static bool dereference(struct operands *o) {
 
 /* Evaluates the expressions of linkers (PLT), compilers (realigned frames) and glibc (signal frames). `o` may hold
  * operands at the start. */
-static bool evaluate(const struct location *location, uintptr_t pc, struct operands *o, struct value *out) {
+static bool cfi_evaluate(const struct location *location, uintptr_t pc, struct operands *o, struct value *out) {
     struct cursor c = {.at = location->expression, .end = location->expression + location->length};
     bool fine = location->how == EXPRESSION;
     while (fine && c.at < c.end) {
         unsigned opcode = (unsigned)take(&c, 1);
         switch (opcode) {
         case DW_OP_deref:
-            fine = dereference(o);
+            fine = cfi_dereference(o);
             break;
         case DW_OP_plus_uconst:
-            fine = push_from(o, NUMBER, take_uleb(&c)) && operate(o, DW_OP_plus);
+            fine = push_from(o, NUMBER, take_uleb(&c)) && cfi_operate(o, DW_OP_plus);
             break;
         case DW_OP_lit0 ... DW_OP_lit31:
             fine = push_from(o, NUMBER, opcode - DW_OP_lit0);
@@ -588,7 +588,7 @@ static bool evaluate(const struct location *location, uintptr_t pc, struct opera
             fine = push_from(o, NUMBER, pc + (uint64_t)take_sleb(&c));
             break;
         default:
-            fine = operate(o, opcode);
+            fine = cfi_operate(o, opcode);
         }
     }
     if (!fine || c.why || o->depth == 0) return false;
@@ -598,13 +598,13 @@ static bool evaluate(const struct location *location, uintptr_t pc, struct opera
 
 static bool evaluate_cfa(const struct location *location, uintptr_t pc, struct value *out) {
     struct operands none = {.depth = 0};
-    return evaluate(location, pc, &none, out);
+    return cfi_evaluate(location, pc, &none, out);
 }
 
 /* Where a register was saved. Such an expression starts with the CFA on its stack. */
 static bool evaluate_saved(const struct location *location, uintptr_t pc, struct value *out) {
     struct operands cfa = {.stack = {{.base = FROM_CFA}}, .depth = 1};
-    return evaluate(location, pc, &cfa, out);
+    return cfi_evaluate(location, pc, &cfa, out);
 }
 
 /* --- the rule --- */

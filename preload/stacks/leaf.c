@@ -46,7 +46,7 @@ __attribute__((noinline)) static uint64_t hash_of_chain(uint64_t h, uintptr_t rb
     return h;
 }
 
-static INLINE uint64_t hash(struct leaves *self, uintptr_t end, const struct caller *caller, uint64_t count) {
+static INLINE uint64_t leaf_hash_of(struct leaves *self, uintptr_t end, const struct caller *caller, uint64_t count) {
     uintptr_t slot = caller->slot, address = caller->address;
     uint64_t h = address + slot;
     while (--count) {
@@ -62,11 +62,11 @@ static INLINE uint64_t hash(struct leaves *self, uintptr_t end, const struct cal
 }
 
 uint64_t leaf_hash(struct leaves *self, uintptr_t end, const struct caller *caller, uint64_t count) {
-    return hash(self, end, caller, count);
+    return leaf_hash_of(self, end, caller, count);
 }
 
 uint32_t leaf_find_more(struct leaves *self, struct memo *memo, uintptr_t end, const struct caller *caller) {
-    return leaf_find_in(self, leaf_set(self, hash(self, end, caller, 3 + self->more)), memo, *caller);
+    return leaf_find_in(self, leaf_set(self, leaf_hash_of(self, end, caller, 3 + self->more)), memo, *caller);
 }
 
 /* How many of the outermost elements of the memo a leaf refers to. The leaf itself holds as many of the innermost words
@@ -78,7 +78,7 @@ static uint32_t leaf_joined(const struct memo *memo) {
     return k == 1 && top->words <= LEAF_WORDS && !top->evals ? 0 : k;
 }
 
-static bool begin(struct leaves *self, uint32_t bits) {
+static bool leaves_begin(struct leaves *self, uint32_t bits) {
     struct leaf *leaves = arena_take((sizeof *leaves * LEAF_WAYS) << bits);
     if (!leaves) return false;
     self->leaves = leaves;
@@ -102,7 +102,7 @@ static void see_to(struct leaves *self) {
     }
     self->skips = false;
     if (hits >= ENOUGH * PERIOD) return;
-    if (bits < LAST_BITS && begin(self, bits + 1)) {
+    if (bits < LAST_BITS && leaves_begin(self, bits + 1)) {
         if (!self->more) self->hits_before = hits;
         self->more = MORE_ADDRESSES;
         ledger_note_own_memory();
@@ -144,7 +144,7 @@ void leaf_fill(struct leaves *self, const struct memo *memo, uintptr_t end, cons
     leaf->site = site;
 }
 
-bool leaf_begin(struct leaves *self) { return begin(self, FIRST_BITS); }
+bool leaf_begin(struct leaves *self) { return leaves_begin(self, FIRST_BITS); }
 
 void leaf_forget(struct leaves *self) {
     uint32_t count = self->leaves ? LEAF_WAYS << (64 - self->shift) : 0;

@@ -93,7 +93,7 @@ bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
 /* --- remembering --- */
 
 /* Mixes both halves of a product into one word, as wyhash does. */
-static inline uint64_t mixed(uint64_t h, uint64_t a, uint64_t b) {
+static inline uint64_t memo_mixed(uint64_t h, uint64_t a, uint64_t b) {
     __uint128_t product = (__uint128_t)(h ^ a) * (b ^ 0x9E3779B97F4A7C15u);
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
@@ -107,10 +107,10 @@ static uint64_t push_loop(struct memo *self, uint32_t inside, uint32_t index, ui
     const struct python_frame *from = found + loop->first;
     for (uint32_t i = 0; i < loop->count; i++) {
         self->python[end++] = from[i];
-        path = mixed(path, from[i].code, from[i].instruction);
+        path = memo_mixed(path, from[i].code, from[i].instruction);
     }
     self->evals[index] = (struct eval){loop->anchor, inside, end};
-    return mixed(path, loop->anchor, loop->count);
+    return memo_mixed(path, loop->anchor, loop->count);
 }
 
 /* Adds the words of a step with a rare kind of rule, or of the outermost step. */
@@ -148,8 +148,8 @@ static inline const uint64_t *saved_rbp(const struct step *step, uintptr_t outer
 
 /* Adds the steps [first, end); the outermost comes last. In each element, the words that lead to other words come
  * first. */
-static void push(struct memo *self, const struct steps *from, uint32_t first, uint32_t end, uint32_t *loops,
-                 uint64_t seed) {
+static void memo_push_steps(struct memo *self, const struct steps *from, uint32_t first, uint32_t end, uint32_t *loops,
+                            uint64_t seed) {
     struct element *element = self->elements + self->count;
     struct state outer = {0, 0, 0};
     struct word *word = self->words;
@@ -176,8 +176,8 @@ static void push(struct memo *self, const struct steps *from, uint32_t first, ui
         }
         needs |= (step->how & RULE_NEEDS_BP) != 0;
         outer = (struct state){step->slot, rule_code(step->code), needs ? step->rbp : 0};
-        path = mixed(path, outer.slot, outer.code);
-        if (needs) path = mixed(path, outer.rbp, 0);
+        path = memo_mixed(path, outer.slot, outer.code);
+        if (needs) path = memo_mixed(path, outer.rbp, 0);
         if (unlikely(step->how & RULE_EVAL)) {
             uint32_t inside = (uint32_t)(element - self->elements);
             path = push_loop(self, inside, evals++, path, &from->loops[--*loops], from->python);
@@ -206,7 +206,7 @@ bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed) {
     for (uint32_t left = steps->count, more; left; left -= more) {
         more = left < AT_ONCE ? left : AT_ONCE;
         if (!memo_make_capacity(self, steps, more)) return false;
-        push(self, steps, left - more, left, &loops, seed);
+        memo_push_steps(self, steps, left - more, left, &loops, seed);
     }
     return true;
 }

@@ -8,7 +8,9 @@
 
 enum { FIRST_BITS = 6, LAST_BITS = 11, FIRST_MISSES = 32 };
 
-static uint32_t size(const struct paths *self) { return self->table ? PATHS_WAYS << self->table->bits : FIRST_MISSES; }
+static uint32_t paths_size(const struct paths *self) {
+    return self->table ? PATHS_WAYS << self->table->bits : FIRST_MISSES;
+}
 
 /* Makes a larger, empty table. Paths in use soon enter it again. */
 static void paths_grow(struct paths *self) {
@@ -25,7 +27,7 @@ static void paths_grow(struct paths *self) {
 
 /* Replaces the entries of a set in turn. */
 void paths_add(struct paths *self, uint64_t path, uint32_t site) {
-    if (++self->missed > size(self)) paths_grow(self);
+    if (++self->missed > paths_size(self)) paths_grow(self);
     if (self->table) paths_set(self->table, path)[self->missed % PATHS_WAYS] = (struct known_path){path, site};
 }
 

@@ -265,8 +265,8 @@ static inline uintptr_t next_of(const struct python_layout *at, uintptr_t frame)
 }
 
 /* Collects the frames from this one to the end of its loop. *end is the loop's entry frame; 0 in 3.11. */
-static size_t collect(const struct interpreter *self, uintptr_t frame, uintptr_t *end, struct python_frame *out,
-                      size_t capacity) {
+static size_t python_collect(const struct interpreter *self, uintptr_t frame, uintptr_t *end, struct python_frame *out,
+                             size_t capacity) {
     size_t count = 0;
     for (; frame && !is_entry(&self->layout, frame); frame = next_of(&self->layout, frame)) {
         struct python_frame found = frame_at(self, frame);
@@ -298,11 +298,12 @@ static size_t walk_to(struct python_walk *walk, const struct interpreter *self, 
     uintptr_t end;
     if (has_cframes(self)) {
         *variable = find_cframe(walk, self, slot, cfa);
-        return *variable ? collect(self, python_word(*variable, self->layout.cframe_frame), &end, out, capacity) : 0;
+        return *variable ? python_collect(self, python_word(*variable, self->layout.cframe_frame), &end, out, capacity)
+                         : 0;
     }
     *variable = 0;
     for (uintptr_t frame = walk->at; frame; frame = python_word(end, self->layout.frame_previous)) {
-        size_t count = collect(self, frame, &end, out, capacity);
+        size_t count = python_collect(self, frame, &end, out, capacity);
         if (!end || end >= cfa) return 0;
         if (end < slot) continue; /* the entry of a loop further in */
         walk->at = python_word(end, self->layout.frame_previous);

@@ -10,7 +10,7 @@ struct bytes {
 };
 
 /* A varint has six bits a byte, lowest first. Bit 6 says that more follow. */
-static uint32_t varint(struct bytes *in) {
+static uint32_t python_code_varint(struct bytes *in) {
     uint32_t value = 0;
     for (unsigned shift = 0; in->at < in->end && shift < 32; shift += 6) {
         uint8_t byte = *in->at++;
@@ -21,7 +21,7 @@ static uint32_t varint(struct bytes *in) {
 }
 
 static int32_t signed_varint(struct bytes *in) {
-    uint32_t value = varint(in);
+    uint32_t value = python_code_varint(in);
     return value & 1 ? -(int32_t)(value >> 1) : (int32_t)(value >> 1);
 }
 

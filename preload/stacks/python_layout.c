@@ -17,7 +17,7 @@ static const struct groups groups_313 = {.thread = 19, .frame = 28, .code = 34, 
 static const struct groups groups_314 = {.thread = 22, .frame = 31, .code = 39, .object = 50, .bytes = 74, .text = 77};
 
 /* Word n of a group, which must be an offset into the struct. If it is not, `good` becomes false. */
-static uint32_t offset(const uint64_t *words, uint32_t group, uint32_t n, bool *good) {
+static uint32_t python_layout_offset(const uint64_t *words, uint32_t group, uint32_t n, bool *good) {
     uint64_t size = words[group], at = words[group + n];
     *good = *good && size <= 1 << 20 && at < size;
     return (uint32_t)at;
@@ -27,23 +27,23 @@ static bool from_words(const uint64_t *words, const struct groups *at, struct py
     bool good = true;
     uint32_t head = (uint32_t)words[at->object], free_threaded = words[WORD_FREE_THREADED] != 0;
     *out = (struct python_layout){
-        .thread_head = offset(words, at->thread, 4, &good),
-        .thread_id = offset(words, at->thread, 5, &good),
-        .frame_previous = offset(words, at->frame, 1, &good),
-        .frame_code = offset(words, at->frame, 2, &good),
-        .frame_instruction = offset(words, at->frame, 3, &good),
-        .frame_owner = offset(words, at->frame, 5, &good),
-        .code_file = offset(words, at->code, 1, &good),
-        .code_name = offset(words, at->code, 3, &good),
-        .code_lines = offset(words, at->code, 4, &good),
-        .code_first_line = offset(words, at->code, 5, &good),
-        .code_start = offset(words, at->code, 9, &good),
-        .object_type = offset(words, at->object, 1, &good),
+        .thread_head = python_layout_offset(words, at->thread, 4, &good),
+        .thread_id = python_layout_offset(words, at->thread, 5, &good),
+        .frame_previous = python_layout_offset(words, at->frame, 1, &good),
+        .frame_code = python_layout_offset(words, at->frame, 2, &good),
+        .frame_instruction = python_layout_offset(words, at->frame, 3, &good),
+        .frame_owner = python_layout_offset(words, at->frame, 5, &good),
+        .code_file = python_layout_offset(words, at->code, 1, &good),
+        .code_name = python_layout_offset(words, at->code, 3, &good),
+        .code_lines = python_layout_offset(words, at->code, 4, &good),
+        .code_first_line = python_layout_offset(words, at->code, 5, &good),
+        .code_start = python_layout_offset(words, at->code, 9, &good),
+        .object_type = python_layout_offset(words, at->object, 1, &good),
         .object_size = head,
         .type_dealloc = head + 4 * sizeof(void *), /* size, name and two sizes come before it */
-        .bytes_start = offset(words, at->bytes, 2, &good),
-        .text_state = offset(words, at->text, 1, &good),
-        .text_length = offset(words, at->text, 2, &good),
+        .bytes_start = python_layout_offset(words, at->bytes, 2, &good),
+        .text_state = python_layout_offset(words, at->text, 1, &good),
+        .text_length = python_layout_offset(words, at->text, 2, &good),
         .text_ascii = (uint32_t)words[at->text + 3],
         .text_other = (uint32_t)words[at->text + 3] + 2 * sizeof(void *), /* cached UTF-8 and its length lie between */
         /* In free-threaded interpreters "interned" is a byte, because it must be atomic. */

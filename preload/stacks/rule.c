@@ -30,7 +30,7 @@ static bool in_units(int64_t offset, int bits) {
     return offset % 8 == 0 && offset / 8 < (int64_t)1 << (bits - 1) && offset / 8 > -((int64_t)1 << (bits - 1));
 }
 
-static struct rule packed(uint64_t code, const struct cfi_rule *from) {
+static struct rule rule_packed(uint64_t code, const struct cfi_rule *from) {
     static const uint8_t kinds[] = {
         [CFI_UNKNOWN] = RULE_UNKNOWN,   [CFI_SP] = RULE_SP,         [CFI_BP] = RULE_BP,
         [CFI_BP_DEREF] = RULE_BP_DEREF, [CFI_SIGNAL] = RULE_SIGNAL, [CFI_END] = RULE_END,
@@ -55,7 +55,7 @@ static struct rule rule_look_up(uint64_t code) {
         struct cfi_rule first = cfi_find(&object, code);
         if (first.kind == CFI_END) rule = first;
     }
-    return packed(code, &rule);
+    return rule_packed(code, &rule);
 }
 
 static uint32_t new_frame(uint64_t code, uint32_t module) {
@@ -103,7 +103,7 @@ static struct rule taken_from(const struct rule *slot) {
     return (struct rule){code, how, __atomic_load_n(&slot->frame, __ATOMIC_RELAXED)};
 }
 
-static struct rule_table *twice(const struct rule_table *from) {
+static struct rule_table *rule_twice(const struct rule_table *from) {
     uint32_t bits = 64 - from->shift + 1;
     struct rule_table *table = bits <= LAST_BITS ? new_table(bits) : NULL;
     if (!table) return NULL;
@@ -118,7 +118,7 @@ static struct rule_table *twice(const struct rule_table *from) {
 
 static void rule_grow(void) {
     if (!lock_try(&replacing)) return;
-    struct rule_table *larger = is_filled(rule_table, 12) ? twice(rule_table) : NULL;
+    struct rule_table *larger = is_filled(rule_table, 12) ? rule_twice(rule_table) : NULL;
     if (larger) {
         __atomic_store_n(&rule_table, larger, __ATOMIC_RELEASE);
         ledger_note_own_memory();

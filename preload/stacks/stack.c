@@ -135,7 +135,7 @@ static uint32_t find_own(struct stack *self, const struct caller *caller) {
 /* --- other stacks than the thread's own --- */
 
 /* The memory of the stack that the slot seems to be on. A mistake does no harm. */
-static struct memo *recall(const struct stack *self, uintptr_t slot) {
+static struct memo *stack_recall(const struct stack *self, uintptr_t slot) {
     struct memo *found = NULL;
     for (int i = 0; self->others && i < OTHERS; i++) {
         struct memo *other = &self->others[i];
@@ -262,7 +262,7 @@ static void end_work(struct stack *self) {
 }
 
 static uint32_t find_site(struct stack *self, const struct caller *caller) {
-    struct memo *other = region_has(&self->own.known, caller->slot) ? NULL : recall(self, caller->slot);
+    struct memo *other = region_has(&self->own.known, caller->slot) ? NULL : stack_recall(self, caller->slot);
     if (other || !own_stack_has(&self->own, caller->slot)) return find_elsewhere(self, other, caller);
     uint32_t site = find_own(self, caller);
     if (self->returned && self->memo.count) leaf_fill(&self->leaves, &self->memo, self->own.known.high, caller, site);

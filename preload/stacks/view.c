@@ -21,7 +21,7 @@ extern void *__libc_stack_end;
  * kernel refuses such copies (in an old container), it asks for each page by itself, with a system call that reads a
  * signal set there and then fails because the request is invalid. Under Valgrind it always tries the copy first:
  * Valgrind would report the signal set as an error of the program. */
-static unsigned long readable(uintptr_t page, unsigned long count) {
+static unsigned long view_readable(uintptr_t page, unsigned long count) {
     char bytes[PAGES_AT_ONCE];
     struct iovec local = {bytes, sizeof bytes}, remote[PAGES_AT_ONCE];
     if (count > FEW_PAGES || os_is_under_valgrind()) {
@@ -39,7 +39,7 @@ static void ask_for_pages(uintptr_t low, uintptr_t *high) {
     for (uintptr_t page = low; page < *high;) {
         unsigned long left = (*high - page + OS_PAGE - 1) / OS_PAGE,
                       count = left < PAGES_AT_ONCE ? left : PAGES_AT_ONCE;
-        unsigned long good = readable(page, count);
+        unsigned long good = view_readable(page, count);
         page += good * OS_PAGE;
         if (good < count) *high = page;
     }
@@ -61,7 +61,7 @@ bool view_own_stack(struct own_stack *self, uintptr_t slot) {
     uintptr_t end = slot < self->known.low && self->known.low - slot < LARGEST_STACK ? self->known.low : own_end(slot);
     uintptr_t low = slot & ~(uintptr_t)(OS_PAGE - 1), reached = end;
     if (!end || slot >= end || seal_is_set()) return false;
-    if (slot < self->hole && self->hole < end && !readable(self->hole, 1)) return false;
+    if (slot < self->hole && self->hole < end && !view_readable(self->hole, 1)) return false;
     ask_for_pages(low, &reached);
     if (reached < end) {
         self->hole = reached;

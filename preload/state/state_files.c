@@ -277,7 +277,7 @@ static bool is_value(const char *name) {
     return digits && !strcmp(at + digits, VALUE);
 }
 
-static bool clean(void *context, const char *name) {
+static bool state_files_clean(void *context, const char *name) {
     const struct cleaning *self = context;
     if (!strcmp(name, NEW_MANIFEST) || (is_value(name) && !is_named(self, name)))
         os_call(SYS_unlinkat, self->folder, name, 0);
@@ -290,7 +290,7 @@ static void clean_folder(const struct state_files *self, const struct state_mani
     char path[40] = "/proc/self/fd/";
     if (!collect_names(&cleaning, manifest)) return;
     os_decimal(path + strlen(path), (uint64_t)self->folder.fd);
-    os_each_name(path, clean, &cleaning);
+    os_each_name(path, state_files_clean, &cleaning);
     if (cleaning.names) os_unmap(cleaning.names, cleaning.count * sizeof *cleaning.names);
 }
 

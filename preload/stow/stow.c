@@ -96,7 +96,7 @@ static void refuse_all(struct stow_session *self, uint32_t refusal) {
 }
 
 /* The result when nothing moved: the errno of the refusal that explains most. */
-static int64_t outcome(const struct stow_session *self, int64_t moved) {
+static int64_t stow_outcome(const struct stow_session *self, int64_t moved) {
     int error = 0;
     for (uint32_t i = 0; i < self->count && !moved; i++) {
         int each = stow_work_error(self->work[i].piece.refusal);
@@ -140,7 +140,7 @@ static int64_t move_out(struct stow_piece *pieces, uint32_t count, const struct 
         refuse_all(&session, STOW_GONE);
     }
     stow_plan_end(&plan);
-    int64_t moved = stow_end(&session, pieces), result = outcome(&session, moved);
+    int64_t moved = stow_end(&session, pieces), result = stow_outcome(&session, moved);
     stow_let_go(&session);
     return result;
 }
@@ -182,7 +182,7 @@ static int64_t move_in(struct stow_piece *pieces, uint32_t count, const struct s
         all_in(&session);
     else if (wanted)
         refuse_all(&session, STOW_GONE);
-    int64_t moved = stow_end(&session, pieces), result = outcome(&session, moved);
+    int64_t moved = stow_end(&session, pieces), result = stow_outcome(&session, moved);
     stow_let_go(&session);
     return result;
 }

@@ -53,7 +53,7 @@ static uint32_t make_own(uint64_t start, uint64_t length) {
 }
 
 /* Asks the kernel to read ahead, in small steps, so that the first pages need not wait until all were requested. */
-static void expect(struct stow_ahead *self, uint64_t at) {
+static void stow_ahead_expect(struct stow_ahead *self, uint64_t at) {
     uint64_t until = self->until - at < AHEAD ? self->until : at + AHEAD;
     if (self->expected < at) self->expected = at;
     if (until > self->expected + AT_ONCE) until = self->expected + AT_ONCE;
@@ -64,11 +64,11 @@ static void expect(struct stow_ahead *self, uint64_t at) {
 }
 
 static uint32_t make_ready(struct stow_ahead *self, uint64_t from, uint64_t length) {
-    if (!self->reader) expect(self, self->start + from);
+    if (!self->reader) stow_ahead_expect(self, self->start + from);
     return make_own(self->start + from, length);
 }
 
-static void report(struct stow_ahead *self, uint64_t number, uint32_t refusal) {
+static void stow_ahead_report(struct stow_ahead *self, uint64_t number, uint32_t refusal) {
     if (refusal)
         __atomic_store_n(&self->refusal, refusal, __ATOMIC_RELAXED);
     else
@@ -85,7 +85,7 @@ static void go_ahead(void *context) {
     struct stow_ahead *self = context;
     for (uint64_t number = 0, from = 0; from < self->length && goes_on(self); number++, from += PIECE) {
         uint64_t left = self->length - from;
-        report(self, number, make_ready(self, from, left < PIECE ? left : PIECE));
+        stow_ahead_report(self, number, make_ready(self, from, left < PIECE ? left : PIECE));
     }
 }
 
@@ -117,7 +117,7 @@ void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, 
     if (!self->maker) go_ahead(self);
 }
 
-static uint64_t ready(const struct stow_ahead *self) {
+static uint64_t stow_ahead_ready(const struct stow_ahead *self) {
     uint64_t missing = ~__atomic_load_n(&self->made, __ATOMIC_ACQUIRE);
     uint64_t bytes = (missing ? (uint64_t)__builtin_ctzll(missing) : 64) * PIECE;
     return bytes < self->length ? bytes : self->length;
@@ -128,7 +128,7 @@ uint64_t stow_ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted
     for (;;) {
         uint32_t serial = __atomic_load_n(&self->serial, __ATOMIC_ACQUIRE);
         uint32_t refusal = __atomic_load_n(&self->refusal, __ATOMIC_RELAXED);
-        uint64_t there = ready(self);
+        uint64_t there = stow_ahead_ready(self);
         bool enough = there >= done + wanted;
         if (enough || refusal) return enough ? wanted : there - done;
         os_call(SYS_futex, &self->serial, FUTEX_WAIT_PRIVATE, serial, &most);

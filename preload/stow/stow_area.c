@@ -60,17 +60,17 @@ static void parse_flags(const char *line, struct stow_area *out) {
     out->stack |= has_flag(line, "gd");
 }
 
-static bool starts(const char *line, const char *word) { return !strncmp(line, word, strlen(word)); }
+static bool stow_area_starts(const char *line, const char *word) { return !strncmp(line, word, strlen(word)); }
 
 static void parse_detail(const char *line, struct stow_area *out) {
     const char *value = strchr(line, ':');
     if (!value) return;
     value += 1 + strspn(value + 1, " ");
-    if (starts(line, "Anonymous:"))
+    if (stow_area_starts(line, "Anonymous:"))
         out->anonymous = os_take_decimal(&value) * 1024;
-    else if (starts(line, "ProtectionKey:"))
+    else if (stow_area_starts(line, "ProtectionKey:"))
         out->key = os_take_decimal(&value) != 0;
-    else if (starts(line, "VmFlags:"))
+    else if (stow_area_starts(line, "VmFlags:"))
         parse_flags(line, out);
 }
 
@@ -82,7 +82,7 @@ struct reading {
     void *context;
 };
 
-static bool deliver(struct reading *self) {
+static bool stow_area_deliver(struct reading *self) {
     bool held = self->held;
     self->held = false;
     return !held || self->visit(self->context, &self->area);
@@ -93,7 +93,7 @@ static bool read_line(struct reading *self, const char *line) {
         if (self->held) parse_detail(line, &self->area);
         return true;
     }
-    if (!deliver(self)) return false;
+    if (!stow_area_deliver(self)) return false;
     self->held = parse_header(line, &self->area);
     self->count += self->held;
     return true;
@@ -120,7 +120,7 @@ int64_t stow_areas(bool detail, char *text, bool (*visit)(void *context, const s
         memmove(text, line, held);
     }
     os_close(fd);
-    if (more) deliver(&reading);
+    if (more) stow_area_deliver(&reading);
     return reading.count;
 }
 

@@ -52,7 +52,7 @@ enum { EVENTS = 16, EVENT_SIZE = 32 };
 
 /* --- readers of events --- */
 
-static void listen(void *context) {
+static void stow_back_listen(void *context) {
     const struct stow_back *self = context;
     char events[EVENTS * EVENT_SIZE];
     struct pollfd wait[2] = {{.fd = self->uffd, .events = POLLIN}, {.fd = self->stop, .events = POLLIN}};
@@ -66,8 +66,8 @@ static void listen(void *context) {
 
 static bool start_listeners(struct stow_back *self) {
     self->stop = (int)os_call(SYS_eventfd2, 0, EFD_CLOEXEC);
-    self->listeners[0] = self->stop < 0 ? NULL : stow_thread_start(listen, self, NULL);
-    self->listeners[1] = self->listeners[0] ? stow_thread_start_apart(listen, self) : NULL;
+    self->listeners[0] = self->stop < 0 ? NULL : stow_thread_start(stow_back_listen, self, NULL);
+    self->listeners[1] = self->listeners[0] ? stow_thread_start_apart(stow_back_listen, self) : NULL;
     return self->listeners[0] != NULL;
 }
 
@@ -168,7 +168,7 @@ void stow_back_expect(struct stow_back *self, uint64_t until) {
 
 /* --- the file behind a mapping --- */
 
-static char *hexadecimal(char *to, uint64_t n) {
+static char *stow_back_hexadecimal(char *to, uint64_t n) {
     char digits[16];
     int count = 0;
     do digits[count++] = "0123456789abcdef"[n % 16];
@@ -180,9 +180,9 @@ static char *hexadecimal(char *to, uint64_t n) {
 
 /* Needs a privilege, else -EPERM. */
 static int open_behind(const struct stow_area *area) {
-    char path[80] = "/proc/self/map_files/", *end = hexadecimal(path + strlen(path), area->start);
+    char path[80] = "/proc/self/map_files/", *end = stow_back_hexadecimal(path + strlen(path), area->start);
     *end++ = '-';
-    hexadecimal(end, area->end);
+    stow_back_hexadecimal(end, area->end);
     int fd = os_open(path, O_RDONLY | O_DIRECT, 0);
     return fd == -EINVAL ? os_open(path, O_RDONLY, 0) : fd;
 }
@@ -282,7 +282,7 @@ static bool put_over(char *mapping, uint64_t start, uint64_t length) {
     }
 }
 
-static void pour(struct stow_back *self, uint64_t start, uint64_t length) {
+static void stow_back_pour(struct stow_back *self, uint64_t start, uint64_t length) {
     for (uint32_t i = 0; length; i++) {
         uint64_t rest = length < self->pipes[i].capacity ? length : self->pipes[i].capacity;
         for (uint64_t part; rest; start += part, length -= part, rest -= part) {
@@ -300,7 +300,7 @@ static uint32_t swap_held(struct stow_back *self, uint64_t start, uint64_t lengt
         empty_pipes(self, self->buffer, length);
         return STOW_ADDRESS_SPACE;
     }
-    pour(self, start, length);
+    stow_back_pour(self, start, length);
     stow_uffd_wake(self->uffd, start, length);
     return STOW_DONE;
 }
@@ -488,7 +488,8 @@ static bool map_fresh(uint64_t start, uint64_t length) {
     }
 }
 
-static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length) {
+static uint32_t stow_back_undisturbed(struct stow_back *self, const struct stow_area *area, uint64_t start,
+                                      uint64_t length) {
     uint32_t refusal = read_whole(self, area, start, length, self->buffer);
     if (!refusal) refusal = copy_own(self, start, start + length, self->buffer);
     if (!refusal && !map_fresh(start, length)) refusal = STOW_ADDRESS_SPACE;
@@ -515,7 +516,7 @@ uint32_t stow_back_in(struct stow_back *self, uint64_t start, uint64_t length, u
     if (refusal) return refusal;
     if (self->uffd >= 0) return with_faults(self, &area, start, length, done);
     if (length > BACK_BUFFER) length = BACK_BUFFER;
-    refusal = undisturbed(self, &area, start, length);
+    refusal = stow_back_undisturbed(self, &area, start, length);
     *done = refusal ? 0 : length;
     return refusal;
 }

@@ -132,7 +132,7 @@ static uint32_t stow_file_failed(long error) {
 }
 
 /* Reserves all space before any memory moves. So on a full disk the move is refused, and not half done. */
-static uint32_t reserve(int fd, uint64_t size) {
+static uint32_t stow_file_reserve(int fd, uint64_t size) {
     if (size > os_file_limit()) return STOW_FILE_LIMIT;
     long result = os_call(SYS_fallocate, fd, 0, 0, size);
     if (result == -EOPNOTSUPP) result = os_call(SYS_ftruncate, fd, size);
@@ -171,7 +171,7 @@ uint32_t stow_file_write_at(struct stow_file *self, const void *from, uint64_t l
 }
 
 /* A failed flush is not repeated: the kernel no longer knows which pages were not written. */
-static uint32_t flush(struct stow_file *self, uint64_t length) {
+static uint32_t stow_file_flush_to(struct stow_file *self, uint64_t length) {
     if (!stow_file_is_still(self)) return STOW_NO_DESCRIPTOR;
     long result = os_call(SYS_fdatasync, self->fd);
     if (result < 0) return stow_file_failed(result);
@@ -181,7 +181,7 @@ static uint32_t flush(struct stow_file *self, uint64_t length) {
 
 uint32_t stow_file_write(struct stow_file *self, const void *from, uint64_t length) {
     uint32_t refusal = stow_file_write_at(self, from, length, self->used);
-    return refusal ? refusal : flush(self, length);
+    return refusal ? refusal : stow_file_flush_to(self, length);
 }
 
 uint32_t stow_file_append(struct stow_file *self, const void *pages, uint64_t length) {
@@ -193,7 +193,7 @@ uint32_t stow_file_append(struct stow_file *self, const void *pages, uint64_t le
 uint32_t stow_file_flush(struct stow_file *self, uint64_t from) {
     struct stow_file part = *self;
     part.used = from;
-    return flush(&part, self->used - from);
+    return stow_file_flush_to(&part, self->used - from);
 }
 
 void *stow_file_map(const struct stow_file *self, uint64_t length) {
@@ -222,13 +222,13 @@ static bool leaves_memory(struct stow_file *self) {
     return leaves;
 }
 
-static uint32_t prepare(struct stow_file *self, uint64_t size) {
+static uint32_t stow_file_prepare(struct stow_file *self, uint64_t size) {
     struct stat status;
     uint32_t refusal = judge_directory(self->fd);
     if (refusal) return refusal;
     if (os_stat_fd(self->fd, &status) < 0) return STOW_DISK_ERROR;
     self->device = status.st_dev, self->inode = status.st_ino;
-    refusal = reserve(self->fd, size > PROBE ? size : PROBE);
+    refusal = stow_file_reserve(self->fd, size > PROBE ? size : PROBE);
     if (!refusal && is_overlay(self->fd) && !leaves_memory(self)) refusal = STOW_MEMORY_TARGET;
     return refusal;
 }
@@ -237,7 +237,7 @@ uint32_t stow_file_take(struct stow_file *self, int fd, bool direct, uint64_t si
     *self = (struct stow_file){.fd = fd, .direct = direct};
     if (fd == -EMFILE || fd == -ENFILE || fd == -ENOSPC) return refusal_of(fd);
     if (fd < 0) return STOW_NO_DIRECTORY;
-    uint32_t refusal = prepare(self, size);
+    uint32_t refusal = stow_file_prepare(self, size);
     if (refusal) os_close(fd);
     return refusal;
 }
@@ -268,7 +268,7 @@ __attribute__((constructor)) static void remember_directories(void) {
 }
 
 /* A directory of ours below one of the user's. It is made if it does not exist. */
-static bool below(char path[PATH_SIZE], const char *parent, const char *middle) {
+static bool stow_file_below(char path[PATH_SIZE], const char *parent, const char *middle) {
     if (parent[0] != '/' || strlen(parent) + strlen(middle) + sizeof "/memstow" > PATH_SIZE) return false;
     strcpy(path, parent);
     strcat(path, middle);
@@ -283,7 +283,8 @@ uint32_t stow_file_open(struct stow_file *self, const char *directory, uint64_t 
     const char *asked = directory ? directory : asked_for;
     uint32_t refusal = STOW_NO_DIRECTORY;
     if (asked[0]) return strlen(asked) < PATH_SIZE ? open_file(self, asked, size) : STOW_NO_DIRECTORY;
-    if (below(path, caches, "") || below(path, home, "/.cache")) refusal = open_file(self, path, size);
+    if (stow_file_below(path, caches, "") || stow_file_below(path, home, "/.cache"))
+        refusal = open_file(self, path, size);
     if (refusal == STOW_NO_DIRECTORY || refusal == STOW_MEMORY_TARGET || refusal == STOW_UNSAFE_TARGET)
         refusal = open_file(self, "/var/tmp", size);
     return refusal;

@@ -35,13 +35,13 @@ static void wait_at(uint32_t *word, uint32_t value) {
 
 static void wake_all(uint32_t *word) { os_call(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX); }
 
-static void acquire(void) {
+static void stow_table_acquire(void) {
     uint32_t was = 0;
     if (__atomic_compare_exchange_n(&lock.word, &was, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
     while (__atomic_exchange_n(&lock.word, 2, __ATOMIC_ACQUIRE)) wait_at(&lock.word, 2);
 }
 
-static void release(void) {
+static void stow_table_release(void) {
     if (__atomic_exchange_n(&lock.word, 0, __ATOMIC_RELEASE) == 2) wake_all(&lock.word);
 }
 
@@ -56,7 +56,7 @@ void stow_table_lock(void) {
         return;
     }
     bool blocked = lock_out_signals(&signals);
-    acquire();
+    stow_table_acquire();
     lock.blocked = blocked;
     lock.signals = signals;
     __atomic_store_n(&lock.owner, self, __ATOMIC_RELAXED);
@@ -70,7 +70,7 @@ void stow_table_unlock(void) {
     bool blocked = lock.blocked;
     uint64_t signals = lock.signals;
     __atomic_store_n(&lock.owner, 0, __ATOMIC_RELAXED);
-    release();
+    stow_table_release();
     if (blocked) lock_let_signals(signals);
 }
 
@@ -82,9 +82,9 @@ static void wait_for_chunk(void) {
     uint64_t signals = lock.signals;
     lock.depth = 0;
     __atomic_store_n(&lock.owner, 0, __ATOMIC_RELAXED);
-    release();
+    stow_table_release();
     wait_at(&moving.serial, serial);
-    acquire();
+    stow_table_acquire();
     __atomic_store_n(&lock.owner, self, __ATOMIC_RELAXED);
     lock.depth = depth, lock.blocked = blocked, lock.signals = signals;
 }
@@ -138,7 +138,7 @@ bool stow_table_reserve(uint32_t more) {
 }
 
 /* The first region that ends after `address`. */
-static uint32_t position(uint64_t address) {
+static uint32_t stow_table_position(uint64_t address) {
     uint32_t low = 0, high = count;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
@@ -150,13 +150,13 @@ static uint32_t position(uint64_t address) {
     return low;
 }
 
-static void insert(uint32_t at, struct stow_region region) {
+static void stow_table_insert(uint32_t at, struct stow_region region) {
     memmove(regions + at + 1, regions + at, (count - at) * sizeof *regions);
     regions[at] = region;
     count++;
 }
 
-static void erase(uint32_t from, uint32_t to) {
+static void stow_table_erase(uint32_t from, uint32_t to) {
     memmove(regions + from, regions + to, (count - to) * sizeof *regions);
     count -= to - from;
 }
@@ -164,33 +164,33 @@ static void erase(uint32_t from, uint32_t to) {
 /* Takes a range out of the regions. If it cuts a region in two, one more entry is needed. Without memory for that, the
  * tail of the region is forgotten: it stays in its file, and is not brought back. */
 void stow_table_take(uint64_t start, uint64_t end) {
-    uint32_t first = position(start), last;
+    uint32_t first = stow_table_position(start), last;
     if (first < count && regions[first].start < start && regions[first].end > end) {
         struct stow_region tail = regions[first];
         tail.start = end;
         regions[first].end = start;
-        if (stow_table_reserve(1)) insert(first + 1, tail);
+        if (stow_table_reserve(1)) stow_table_insert(first + 1, tail);
         return;
     }
     if (first < count && regions[first].start < start && regions[first].end > start) regions[first++].end = start;
     for (last = first; last < count && regions[last].end <= end; last++) continue;
     if (last < count && regions[last].start < end) regions[last].start = end;
-    erase(first, last);
+    stow_table_erase(first, last);
 }
 
 bool stow_table_put(uint64_t start, uint64_t end, uint32_t owner) {
     if (!stow_table_reserve(2)) return false;
     stow_table_take(start, end);
-    uint32_t at = position(start);
+    uint32_t at = stow_table_position(start);
     if (at && regions[at - 1].end == start && regions[at - 1].owner == owner)
         regions[at - 1].end = end;
     else
-        insert(at, (struct stow_region){.start = start, .end = end, .owner = owner});
+        stow_table_insert(at, (struct stow_region){.start = start, .end = end, .owner = owner});
     return true;
 }
 
 bool stow_table_first(uint64_t start, uint64_t end, struct stow_region *out) {
-    uint32_t at = position(start);
+    uint32_t at = stow_table_position(start);
     if (start >= end || at == count || regions[at].start >= end) return false;
     *out = regions[at];
     if (out->start < start) out->start = start;

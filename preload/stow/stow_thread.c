@@ -26,7 +26,7 @@ struct stow_thread {
     uint32_t id;
 };
 
-static struct stow_thread *start(struct stow_thread self, int (*stow_thread_run)(void *), int flags) {
+static struct stow_thread *stow_thread_clone(struct stow_thread self, int (*stow_thread_run)(void *), int flags) {
     struct stow_thread *made = os_map(STACK);
     if (!made) return NULL;
     *made = self;
@@ -53,8 +53,8 @@ static int stow_thread_run(void *context) {
 
 struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files) {
     const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
-    return start((struct stow_thread){.work = work, .context = context, .own_files = own_files}, stow_thread_run,
-                 flags);
+    return stow_thread_clone((struct stow_thread){.work = work, .context = context, .own_files = own_files},
+                             stow_thread_run, flags);
 }
 
 /* The process that runs apart. It ends with the thread that made it, which may have ended before this request. */
@@ -70,7 +70,7 @@ static int run_apart(void *context) {
 struct stow_thread *stow_thread_start_apart(void (*work)(void *context), void *context) {
     const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED;
     struct stow_thread self = {.work = work, .context = context, .maker = (int)os_call(SYS_getpid)};
-    return start(self, run_apart, flags);
+    return stow_thread_clone(self, run_apart, flags);
 }
 
 uint32_t stow_thread_id(const struct stow_thread *self) { return self->id; }

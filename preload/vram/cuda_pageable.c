@@ -9,7 +9,7 @@
 
 enum { PAGEABLE = 88 /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS */, WAIT_MS = 5000 };
 
-static void *found(const char *name) { return cuda_scope_any(name, NULL); }
+static void *cuda_pageable_found(const char *name) { return cuda_scope_any(name, NULL); }
 
 /* The contexts in which work that uses the host's memory may run. */
 struct contexts {
@@ -28,8 +28,8 @@ static void add_context(struct contexts *self, cuda_handle context) {
 /* Finds the primary contexts that exist. If any device reads host memory in place, it also finds the contexts that the
  * program made, on any device. */
 static void find_contexts(struct contexts *self) {
-    int (*count)(int *) = (int (*)(int *))found("cuDeviceGetCount");
-    int (*attribute)(int *, int, int) = (int (*)(int *, int, int))found("cuDeviceGetAttribute");
+    int (*count)(int *) = (int (*)(int *))cuda_pageable_found("cuDeviceGetCount");
+    int (*attribute)(int *, int, int) = (int (*)(int *, int, int))cuda_pageable_found("cuDeviceGetAttribute");
     int devices = 0, reads = 0;
     bool any = false;
     *self = (struct contexts){0};
@@ -52,6 +52,6 @@ bool cuda_pageable_quiet(void) {
     struct vram_driver driver;
     struct contexts contexts;
     find_contexts(&contexts);
-    return !contexts.missing && !cuda_captures_any() && vram_driver_find(&driver, found) &&
+    return !contexts.missing && !cuda_captures_any() && vram_driver_find(&driver, cuda_pageable_found) &&
            vram_quiet(&driver, contexts.list, contexts.count, WAIT_MS) == 0;
 }

@@ -52,22 +52,22 @@ static void take_off_backup_bytes(enum vram_backup_kind backup_kind, uint64_t by
 
 /* --- the ledger --- */
 
-static void note(enum snap_cuda_kind kind, const void *at, uint64_t bytes, uint32_t device) {
+static void vram_backup_note(enum snap_cuda_kind kind, const void *at, uint64_t bytes, uint32_t device) {
     cuda_blocks_add(CUDA_RANGE,
                     &(struct snap_cuda_block){
                         .kind = (uint8_t)kind, .device = (uint16_t)device, .address = (uintptr_t)at, .size = bytes});
 }
 
-static void forget(const void *at) {
+static void vram_backup_forget(const void *at) {
     struct snap_cuda_block record;
     cuda_blocks_take(CUDA_RANGE, (uintptr_t)at, &record);
 }
 
 void vram_backup_note_buffer(const void *at, uint64_t bytes, uint32_t device) {
-    note(SNAP_CUDA_BUFFER, at, bytes, device);
+    vram_backup_note(SNAP_CUDA_BUFFER, at, bytes, device);
 }
 
-void vram_backup_forget_buffer(const void *at) { forget(at); }
+void vram_backup_forget_buffer(const void *at) { vram_backup_forget(at); }
 
 /* Lists the memory in the ledger, and keeps a forked child from inheriting it: the child has no device to bring the
  * content back to. */
@@ -75,20 +75,20 @@ static void is_made(struct vram_block *self, void *at, enum vram_backup_kind bac
     self->backup = at;
     self->backup_kind = backup_kind;
     os_call(SYS_madvise, at, self->size, MADV_DONTFORK);
-    note(SNAP_CUDA_BACKUP, at, self->size, self->device);
+    vram_backup_note(SNAP_CUDA_BACKUP, at, self->size, self->device);
 }
 
 /* --- in memory --- */
 
 /* Whether a backup of this size fits in memory. An eighth of the memory that the machine or the cgroup has left stays
  * free, so that stowing a model does not make the system kill the program. */
-static bool fits(uint64_t bytes, uint64_t most) {
+static bool vram_backup_fits(uint64_t bytes, uint64_t most) {
     uint64_t left = pressure_left(), now = add_backup_bytes(VRAM_IN_MEMORY, bytes) + vram_backup_bytes(VRAM_PINNED);
     return (!most || now <= most) && bytes <= left - left / 8;
 }
 
 /* Pins the memory. If the driver does not accept that, the memory stays ordinary memory. */
-static bool pin(const struct vram_driver *driver, const struct vram_block *self, void *at, uint64_t most) {
+static bool vram_backup_pin(const struct vram_driver *driver, const struct vram_block *self, void *at, uint64_t most) {
     bool pinned =
         add_backup_bytes(VRAM_PINNED, self->size) <= most && !driver->cuMemHostRegister_v2(at, self->size, PORTABLE);
     take_off_backup_bytes(pinned ? VRAM_IN_MEMORY : VRAM_PINNED, self->size);
@@ -96,13 +96,14 @@ static bool pin(const struct vram_driver *driver, const struct vram_block *self,
 }
 
 bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self, const struct vram_limits *limits) {
-    void *at = fits(self->size, limits->memory) ? os_map(self->size) : NULL;
+    void *at = vram_backup_fits(self->size, limits->memory) ? os_map(self->size) : NULL;
     if (!at) {
         take_off_backup_bytes(VRAM_IN_MEMORY, self->size);
         return false;
     }
     os_call(SYS_madvise, at, self->size, MADV_HUGEPAGE);
-    is_made(self, at, limits->pinned && pin(driver, self, at, limits->pinned) ? VRAM_PINNED : VRAM_IN_MEMORY);
+    is_made(self, at,
+            limits->pinned && vram_backup_pin(driver, self, at, limits->pinned) ? VRAM_PINNED : VRAM_IN_MEMORY);
     return true;
 }
 
@@ -135,7 +136,7 @@ static bool is_gone(int error) {
 }
 
 /* Unpins memory. If its context has ended, the registration may have ended with it. False: the driver still has it. */
-static bool unpin(const struct vram_driver *driver, const struct pinned *self) {
+static bool vram_backup_unpin(const struct vram_driver *driver, const struct pinned *self) {
     struct vram_visit visit;
     int error = vram_driver_enter(driver, self->context, &visit);
     if (error) return is_gone(error);
@@ -149,14 +150,14 @@ static struct pinned pinned_of(const struct vram_block *self) {
 }
 
 static void give_back(void *at, uint64_t bytes, enum vram_backup_kind backup_kind) {
-    forget(at);
+    vram_backup_forget(at);
     os_unmap(at, bytes);
     take_off_backup_bytes(backup_kind, bytes);
 }
 
 /* Keeps the memory until it can be unpinned, so it waits for the list as long as it takes. If there is no memory for a
  * longer list, it is lost. */
-static void hold(const struct pinned *pinned) {
+static void vram_backup_hold(const struct pinned *pinned) {
     lock_hold(&busy);
     if (CAPACITY_FOR(&held, list, capacity, held.count + 1)) held.list[held.count++] = *pinned;
     lock_let_go(&busy);
@@ -165,8 +166,8 @@ static void hold(const struct pinned *pinned) {
 void vram_backup_drop(const struct vram_driver *driver, struct vram_block *self) {
     if (!self->backup) return;
     struct pinned pinned = pinned_of(self);
-    if (self->backup_kind == VRAM_PINNED && !unpin(driver, &pinned))
-        hold(&pinned);
+    if (self->backup_kind == VRAM_PINNED && !vram_backup_unpin(driver, &pinned))
+        vram_backup_hold(&pinned);
     else
         give_back(self->backup, self->size, self->backup_kind);
     self->backup = NULL;
@@ -175,7 +176,7 @@ void vram_backup_drop(const struct vram_driver *driver, struct vram_block *self)
 void vram_backup_leave(struct vram_block *self) {
     if (!self->backup) return;
     struct pinned pinned = pinned_of(self);
-    hold(&pinned);
+    vram_backup_hold(&pinned);
     self->backup = NULL;
 }
 
@@ -193,10 +194,10 @@ static bool next_held(struct pinned *out) {
 void vram_backup_collect(const struct vram_driver *driver) {
     struct pinned each;
     for (uint32_t left = os_load32(&held.count); left && next_held(&each); left--)
-        if (unpin(driver, &each))
+        if (vram_backup_unpin(driver, &each))
             give_back(each.at, each.bytes, VRAM_PINNED);
         else
-            hold(&each);
+            vram_backup_hold(&each);
 }
 
 static void vram_backup_abandon(void) {

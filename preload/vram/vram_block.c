@@ -21,7 +21,7 @@ int vram_block_reserve(const struct vram_driver *driver, struct vram_block *self
 
 /* Makes physical memory. If the device can, network cards get the access that they have to memory of cudaMalloc, but
  * not for memory in place of a pool. */
-static int make(const struct vram_driver *driver, struct vram_block *self) {
+static int vram_block_make(const struct vram_driver *driver, struct vram_block *self) {
     int error = 0, rdma = 0;
     if (!self->in_stream && driver->cuDeviceGetAttribute(&rdma, RDMA_OF_MAPPINGS, (int)self->device)) rdma = 0;
     const struct vram_prop prop = {
@@ -34,7 +34,7 @@ static int make(const struct vram_driver *driver, struct vram_block *self) {
     return error;
 }
 
-static int map(const struct vram_driver *driver, struct vram_block *self) {
+static int vram_block_map(const struct vram_driver *driver, struct vram_block *self) {
     int error = 0;
     while (self->mapped < self->pieces && !error) {
         uint32_t i = self->mapped;
@@ -66,14 +66,14 @@ int vram_block_open(const struct vram_driver *driver, struct vram_block *self, u
 }
 
 int vram_block_fill(const struct vram_driver *driver, struct vram_block *self) {
-    int error = make(driver, self);
-    if (!error) error = map(driver, self);
+    int error = vram_block_make(driver, self);
+    if (!error) error = vram_block_map(driver, self);
     if (!error) error = open_to_devices(driver, self);
     if (error) vram_block_strip(driver, self);
     return error;
 }
 
-static bool unmap(const struct vram_driver *driver, struct vram_block *self) {
+static bool vram_block_unmap(const struct vram_driver *driver, struct vram_block *self) {
     if (!self->mapped) return true;
     uint64_t end = (uint64_t)self->mapped * self->piece;
     if (driver->cuMemUnmap(self->at, end < self->size ? end : self->size)) return false;
@@ -83,7 +83,7 @@ static bool unmap(const struct vram_driver *driver, struct vram_block *self) {
 }
 
 bool vram_block_strip(const struct vram_driver *driver, struct vram_block *self) {
-    if (!unmap(driver, self)) return false;
+    if (!vram_block_unmap(driver, self)) return false;
     while (self->made && !driver->cuMemRelease(self->memory[self->made - 1])) self->made--;
     return !self->made;
 }

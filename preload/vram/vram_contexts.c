@@ -62,7 +62,7 @@ static struct vram_block *of_context(cuda_handle context, cuda_handle heir, uint
     return block;
 }
 
-static void inherit(cuda_handle context, cuda_handle heir, uint64_t end) {
+static void vram_contexts_inherit(cuda_handle context, cuda_handle heir, uint64_t end) {
     for (struct vram_block *block = vram_table_first(); block; block = block->next)
         if (block->context == context && block->number < end && block->in_stream && heir) block->context = heir;
 }
@@ -85,7 +85,7 @@ void vram_contexts_ended(cuda_handle context, cuda_handle heir, uint64_t end) {
         vram_end_now(&vram_driver, block);
         vram_table_lock();
     }
-    inherit(context, heir, end);
+    vram_contexts_inherit(context, heir, end);
     vram_table_let_go();
 }
 

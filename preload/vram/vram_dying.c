@@ -27,10 +27,10 @@ bool vram_dying_comes(cuda_handle context, const uintptr_t *mark) {
     return true;
 }
 
-static void forget(struct dying *self) { *self = all[--count]; }
+static void vram_dying_forget(struct dying *self) { *self = all[--count]; }
 
 /* NULL in a child that was forked in the middle of the call. */
-static struct dying *find(const uintptr_t *mark) {
+static struct dying *vram_dying_find(const uintptr_t *mark) {
     uint32_t thread = os_tid();
     for (uint32_t i = 0; i < count; i++)
         if (all[i].mark == mark && all[i].thread == thread) return &all[i];
@@ -38,13 +38,13 @@ static struct dying *find(const uintptr_t *mark) {
 }
 
 void vram_dying_begins(const uintptr_t *mark) {
-    struct dying *self = find(mark);
+    struct dying *self = vram_dying_find(mark);
     if (self) self->begun = true;
 }
 
 void vram_dying_over(const uintptr_t *mark) {
-    struct dying *self = find(mark);
-    if (self) forget(self);
+    struct dying *self = vram_dying_find(mark);
+    if (self) vram_dying_forget(self);
 }
 
 bool vram_dying_has(cuda_handle context) {
@@ -106,7 +106,7 @@ static bool was_left(const struct dying *self) {
 
 bool vram_dying_any(void) {
     for (uint32_t i = count; i--;)
-        if (was_left(&all[i])) forget(&all[i]);
+        if (was_left(&all[i])) vram_dying_forget(&all[i]);
     return count;
 }
 
@@ -115,7 +115,7 @@ bool vram_dying_maybe(void) { return os_load32(&count); }
 void vram_dying_left(uintptr_t frame) {
     uint32_t thread = os_tid();
     for (uint32_t i = count; i--;)
-        if (all[i].thread == thread && is_above(frame, all[i].mark)) forget(&all[i]);
+        if (all[i].thread == thread && is_above(frame, all[i].mark)) vram_dying_forget(&all[i]);
 }
 
 bool vram_dying_is_mine(void) {

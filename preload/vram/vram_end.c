@@ -55,7 +55,7 @@ bool vram_end_now(const struct vram_driver *driver, struct vram_block *self) {
 }
 
 /* Records an event. It belongs to the context of its stream, which may be neither the block's nor the thread's. */
-static int record(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
+static int vram_end_record(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     struct vram_visit visit;
     cuda_handle context = NULL;
     if ((uintptr_t)stream > CUDA_STREAM_PER_THREAD && driver->cuStreamGetCtx(stream, &context)) context = NULL;
@@ -73,7 +73,7 @@ static int record(const struct vram_driver *driver, struct vram_block *self, cud
 
 int vram_end_in(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     int error = drop_event(driver, self); /* destroys an event that could not be destroyed before */
-    if (!error) error = record(driver, self, stream);
+    if (!error) error = vram_end_record(driver, self, stream);
     vram_end_give_back(self, error ? self->state : VRAM_FREEING);
     return error;
 }

@@ -41,7 +41,7 @@ static int fill_new(struct vram_block *self) {
 }
 
 /* Gives devices their access to a block, which the caller has. */
-static int reach(struct vram_block *block) {
+static int vram_memory_reach_block(struct vram_block *block) {
     struct vram_visit visit;
     uint64_t devices = vram_reach_of(block->device, block->in_stream);
     if (likely(devices == block->devices)) return 0;
@@ -75,7 +75,7 @@ int vram_memory_reach(void) {
         struct vram_block *block = next_to_reach(search);
         vram_table_let_go();
         if (!block) return first;
-        int error = reach(block);
+        int error = vram_memory_reach_block(block);
         if (!first) first = error;
         vram_end_give_back(block, block->state);
     }
@@ -92,7 +92,7 @@ int vram_memory_serve(const struct vram_request *request, uint64_t *at) {
     vram_table_lock();
     vram_table_add(self);
     vram_table_let_go();
-    if (!error) error = reach(self); /* access may have changed before the block was in the table */
+    if (!error) error = vram_memory_reach_block(self); /* access may have changed before the block was in the table */
     if (error) {
         vram_end_now(&vram_driver, self);
         return error;
@@ -161,7 +161,7 @@ bool vram_memory_wait_freed(void) {
     return vram_driver_is_on() && !cuda_captures_any() && vram_end_wait(&vram_driver, WAIT_FREED_MS);
 }
 
-static bool found(const struct vram_block *block, struct vram_found *out) {
+static bool vram_memory_found(const struct vram_block *block, struct vram_found *out) {
     if (!block) return false;
     *out = (struct vram_found){.at = block->at,
                                .asked = block->asked,
@@ -178,14 +178,14 @@ static bool found(const struct vram_block *block, struct vram_found *out) {
 
 bool vram_memory_find(uint64_t at, struct vram_found *out) {
     if (!vram_table_count() || !vram_table_enter()) return false;
-    bool is = found(vram_table_starting(at), out);
+    bool is = vram_memory_found(vram_table_starting(at), out);
     vram_table_let_go();
     return is;
 }
 
 bool vram_memory_around(uint64_t address, struct vram_found *out) {
     if (!vram_table_count() || !vram_table_enter()) return false;
-    bool is = found(vram_table_around(address), out);
+    bool is = vram_memory_found(vram_table_around(address), out);
     vram_table_let_go();
     return is;
 }

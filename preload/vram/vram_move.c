@@ -62,7 +62,7 @@ struct move {
 };
 
 /* Notes why a block stayed. A reason why a block never moves does not replace another reason. */
-static void refuse(struct move *self, enum vram_refusal why, int error) {
+static void vram_move_refuse(struct move *self, enum vram_refusal why, int error) {
     bool says_more =
         vram_refusal_is_of_blocks(self->refusal) && !vram_refusal_is_of_blocks(why) && why != VRAM_REFUSAL_EMPTY;
     if (self->refusal && !says_more) return;
@@ -171,7 +171,7 @@ static void trim_pool(uint32_t device) {
     if (!vram_driver.cuDeviceGetDefaultMemPool(&pool, (int)device)) vram_driver.cuMemPoolTrimTo(pool, 0);
 }
 
-static enum vram_refusal fill(struct move *self, struct vram_block *block) {
+static enum vram_refusal vram_move_fill(struct move *self, struct vram_block *block) {
     self->error = vram_block_fill(&vram_driver, block);
     if (self->error == CUDA_OUT_OF_MEMORY) {
         trim_pool(block->device);
@@ -190,7 +190,7 @@ static bool in_its_context(struct move *self, struct vram_block *block, step *do
     int error = vram_driver_enter(&vram_driver, block->context, &visit);
     enum vram_refusal why = error ? VRAM_REFUSAL_DRIVER : does(self, block);
     if (!error) vram_driver_leave(&vram_driver, &visit);
-    if (why) refuse(self, why, error ? error : self->error);
+    if (why) vram_move_refuse(self, why, error ? error : self->error);
     return !why;
 }
 
@@ -201,8 +201,8 @@ static bool is_next(const struct move *self, const struct vram_block *block, enu
 }
 
 /* The next block from here on; context NULL: of any. */
-static struct vram_block *search(const struct move *self, struct vram_block *block, cuda_handle context,
-                                 enum vram_state state) {
+static struct vram_block *vram_move_search(const struct move *self, struct vram_block *block, cuda_handle context,
+                                           enum vram_state state) {
     while (block && !((!context || block->context == context) && is_next(self, block, state))) block = block->next;
     return block;
 }
@@ -210,23 +210,23 @@ static struct vram_block *search(const struct move *self, struct vram_block *blo
 /* Chooses the next block, first of all one of the same context: for each other context the ring is pinned again. The
  * search goes on behind the last block, which the mover still has: so a move looks at each block once for each context,
  * and once more for those that came or were given back meanwhile. */
-static struct vram_block *choose(const struct move *self, enum vram_state state) {
+static struct vram_block *vram_move_choose(const struct move *self, enum vram_state state) {
     struct vram_block *from = self->last ? self->last->next : vram_table_first();
     cuda_handle context = self->last ? self->last->context : ring.context;
-    struct vram_block *block = context ? search(self, from, context, state) : NULL;
-    return block ? block : search(self, vram_table_first(), NULL, state);
+    struct vram_block *block = context ? vram_move_search(self, from, context, state) : NULL;
+    return block ? block : vram_move_search(self, vram_table_first(), NULL, state);
 }
 
 /* Takes a block in this state that this move has not tried yet. With the table's lock. */
 static struct vram_block *next_block(struct move *self, enum vram_state state) {
-    for (struct vram_block *block; (block = choose(self, state));) {
+    for (struct vram_block *block; (block = vram_move_choose(self, state));) {
         block->tried = moves;
         self->last = block;
         if (!vram_refusal_of(block) || state == VRAM_STOWED) {
             block->moving = true;
             return block;
         }
-        refuse(self, vram_refusal_of(block), 0);
+        vram_move_refuse(self, vram_refusal_of(block), 0);
     }
     return NULL;
 }
@@ -258,7 +258,8 @@ static struct vram_block *take_next(struct move *self) {
  * the last one is given back, because that is where the search goes on. */
 static void move_out(struct move *self) {
     struct vram_block *block = take_next(self), *next;
-    if (!block) refuse(self, move_is_ended(self->options->end) ? VRAM_REFUSAL_CANCELLED : VRAM_REFUSAL_EMPTY, 0);
+    if (!block)
+        vram_move_refuse(self, move_is_ended(self->options->end) ? VRAM_REFUSAL_CANCELLED : VRAM_REFUSAL_EMPTY, 0);
     for (; block; block = next) {
         bool moved = in_its_context(self, block, take_out);
         if (moved) self->moved += block->size, block->left_ns = os_now(), block->trigger = self->options->trigger;
@@ -270,7 +271,7 @@ static void move_out(struct move *self) {
     }
 }
 
-static void strip(struct vram_block *block) {
+static void vram_move_strip(struct vram_block *block) {
     struct vram_visit visit;
     /* the block keeps its device memory until the next attempt */
     if (vram_driver_enter(&vram_driver, NULL, &visit)) return;
@@ -298,13 +299,13 @@ static void move_in(struct move *self) {
     while ((block = next_block(self, VRAM_STOWED))) add_to_move(&all, block);
     held = all;
     vram_table_let_go();
-    if (!all) refuse(self, VRAM_REFUSAL_EMPTY, 0);
-    for (block = all; block && !self->refusal; block = block->in_move) in_its_context(self, block, fill);
+    if (!all) vram_move_refuse(self, VRAM_REFUSAL_EMPTY, 0);
+    for (block = all; block && !self->refusal; block = block->in_move) in_its_context(self, block, vram_move_fill);
     for (block = all; block && !self->refusal; block = block->in_move) in_its_context(self, block, copy_in);
     for (block = all; block; block = next) {
         next = block->in_move;
         block->copied = ring.unsettled;
-        if (self->refusal && !ring.unsettled) strip(block);
+        if (self->refusal && !ring.unsettled) vram_move_strip(block);
         if (!self->refusal) vram_backup_drop(&vram_driver, block);
         /* The memory gets a new id, so that a client that had registered it registers it again. */
         if (!self->refusal) self->moved += block->size, block->id = vram_table_id();
@@ -318,7 +319,7 @@ static bool begin_move(struct move *self, bool out) {
     vram_table_lock();
     while ((mover || vram_dying_any()) && !self->options->at_once && !vram_dying_is_mine())
         mover ? vram_table_wait() : vram_table_wait_briefly();
-    if (mover || vram_dying_any()) refuse(self, VRAM_REFUSAL_AT_WORK, 0);
+    if (mover || vram_dying_any()) vram_move_refuse(self, VRAM_REFUSAL_AT_WORK, 0);
     if (!self->refusal) mover = true, quieting = out, moves++;
     vram_table_let_go();
     return !self->refusal;
@@ -384,10 +385,10 @@ static bool is_quiet(struct move *self) {
     cuda_handle all[VRAM_CONTEXTS];
     bool missing;
     uint32_t count = vram_contexts_all(all, &missing);
-    if (missing) refuse(self, VRAM_REFUSAL_CONTEXTS, 0);
+    if (missing) vram_move_refuse(self, VRAM_REFUSAL_CONTEXTS, 0);
     int error = missing ? 0 : vram_quiet(&vram_driver, all, count, self->options->milliseconds);
-    if (error == VRAM_CAPTURE) refuse(self, VRAM_REFUSAL_CAPTURE, 0);
-    if (error) refuse(self, error == VRAM_NOT_QUIET ? VRAM_REFUSAL_BUSY : VRAM_REFUSAL_DRIVER, error);
+    if (error == VRAM_CAPTURE) vram_move_refuse(self, VRAM_REFUSAL_CAPTURE, 0);
+    if (error) vram_move_refuse(self, error == VRAM_NOT_QUIET ? VRAM_REFUSAL_BUSY : VRAM_REFUSAL_DRIVER, error);
     return !self->refusal;
 }
 
@@ -396,12 +397,13 @@ static bool has_any(uint32_t owner, bool out) {
     return out ? sums.live : sums.stowed;
 }
 
-static uint64_t move(const struct vram_move_options *options, bool out, enum vram_refusal *refusal, int *error) {
+static uint64_t vram_move_move(const struct vram_move_options *options, bool out, enum vram_refusal *refusal,
+                               int *error) {
     struct move self = {.options = options};
     if (!vram_driver_is_on() || !has_any(options->owner, out)) {
-        refuse(&self, VRAM_REFUSAL_EMPTY, 0);
+        vram_move_refuse(&self, VRAM_REFUSAL_EMPTY, 0);
     } else if (cuda_captures_any()) {
-        refuse(&self, VRAM_REFUSAL_CAPTURE, 0);
+        vram_move_refuse(&self, VRAM_REFUSAL_CAPTURE, 0);
     } else if (begin_move(&self, out)) {
         vram_memory_reap();
         if (!out)
@@ -417,9 +419,9 @@ static uint64_t move(const struct vram_move_options *options, bool out, enum vra
 }
 
 uint64_t vram_move_out(const struct vram_move_options *options, enum vram_refusal *refusal, int *error) {
-    return move(options, true, refusal, error);
+    return vram_move_move(options, true, refusal, error);
 }
 
 uint64_t vram_move_in(const struct vram_move_options *options, enum vram_refusal *refusal, int *error) {
-    return move(options, false, refusal, error);
+    return vram_move_move(options, false, refusal, error);
 }

@@ -24,7 +24,7 @@ static struct {
     uint32_t state; /* a futex */
 } job;
 
-static bool becomes(uint32_t from, uint32_t to) {
+static bool vram_quiet_becomes(uint32_t from, uint32_t to) {
     if (!__atomic_compare_exchange_n(&job.state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return false;
     os_call(SYS_futex, &job.state, FUTEX_WAKE_PRIVATE, INT32_MAX);
     return true;
@@ -43,11 +43,11 @@ static void *wait_for_all(void *unused) {
     int error = 0;
     for (uint32_t i = 0; i < job.count && !error; i++) error = wait_for(job.contexts[i]);
     job.error = error;
-    if (!becomes(WAITING, DONE)) becomes(GIVEN_UP, IDLE);
+    if (!vram_quiet_becomes(WAITING, DONE)) vram_quiet_becomes(GIVEN_UP, IDLE);
     return unused;
 }
 
-static bool start(void) {
+static bool vram_quiet_start(void) {
     pthread_t thread;
     sigset_t all, before;
     sigfillset(&all);
@@ -75,15 +75,15 @@ static bool wait_while(uint32_t state, uint64_t end_ns) {
 static bool take_job(uint64_t end_ns) {
     for (;;) {
         uint32_t state = state_now();
-        if (state == IDLE && becomes(IDLE, WAITING)) return true;
+        if (state == IDLE && vram_quiet_becomes(IDLE, WAITING)) return true;
         if (state == GIVEN_UP || (state != IDLE && !wait_while(state, end_ns))) return false;
     }
 }
 
 static int result_of_job(uint64_t end_ns) {
-    if (!wait_while(WAITING, end_ns) && becomes(WAITING, GIVEN_UP)) return VRAM_NOT_QUIET;
+    if (!wait_while(WAITING, end_ns) && vram_quiet_becomes(WAITING, GIVEN_UP)) return VRAM_NOT_QUIET;
     int error = job.error;
-    becomes(DONE, IDLE);
+    vram_quiet_becomes(DONE, IDLE);
     return error;
 }
 
@@ -94,8 +94,8 @@ int vram_quiet(const struct vram_driver *driver, const cuda_handle *contexts, ui
     job.driver = *driver;
     job.count = count < VRAM_CONTEXTS ? count : VRAM_CONTEXTS;
     memcpy(job.contexts, contexts, job.count * sizeof *contexts);
-    if (start()) return result_of_job(end);
-    becomes(WAITING, IDLE);
+    if (vram_quiet_start()) return result_of_job(end);
+    vram_quiet_becomes(WAITING, IDLE);
     return VRAM_NO_THREAD;
 }
 

@@ -11,15 +11,15 @@ static uint64_t can[VRAM_DEVICES];    /* for each device: the devices that can a
 static uint64_t pooled[VRAM_DEVICES]; /* for each device: the devices that may use its default pool, as bits */
 static uint32_t devices;
 
-static uint64_t bit(uint32_t device) { return (uint64_t)1 << device; }
+static uint64_t vram_reach_bit(uint32_t device) { return (uint64_t)1 << device; }
 
 typedef int ask_peer(int *, int, int);
 
 static uint64_t who_can_reach(ask_peer *ask, uint32_t device) {
-    uint64_t found = bit(device);
+    uint64_t found = vram_reach_bit(device);
     for (uint32_t by = 0; by < devices; by++) {
         int may = 0;
-        if (by != device && !ask(&may, (int)by, (int)device) && may) found |= bit(by);
+        if (by != device && !ask(&may, (int)by, (int)device) && may) found |= vram_reach_bit(by);
     }
     return found;
 }
@@ -35,26 +35,26 @@ bool vram_reach_begin(void *(*find)(const char *name)) {
 }
 
 bool vram_reach_works_on(uint32_t device) {
-    if (device >= VRAM_DEVICES || __atomic_load_n(&works_on, __ATOMIC_ACQUIRE) & bit(device)) return false;
-    return !(__atomic_fetch_or(&works_on, bit(device), __ATOMIC_ACQ_REL) & bit(device));
+    if (device >= VRAM_DEVICES || __atomic_load_n(&works_on, __ATOMIC_ACQUIRE) & vram_reach_bit(device)) return false;
+    return !(__atomic_fetch_or(&works_on, vram_reach_bit(device), __ATOMIC_ACQ_REL) & vram_reach_bit(device));
 }
 
 void vram_reach_pool(uint32_t device, uint32_t by, bool may) {
     if (device >= VRAM_DEVICES || by >= VRAM_DEVICES) return;
     if (may)
-        __atomic_fetch_or(&pooled[device], bit(by), __ATOMIC_ACQ_REL);
+        __atomic_fetch_or(&pooled[device], vram_reach_bit(by), __ATOMIC_ACQ_REL);
     else
-        __atomic_fetch_and(&pooled[device], ~bit(by), __ATOMIC_ACQ_REL);
+        __atomic_fetch_and(&pooled[device], ~vram_reach_bit(by), __ATOMIC_ACQ_REL);
 }
 
 uint64_t vram_reach_of(uint32_t device, bool in_stream) {
-    if (in_stream) return bit(device) | __atomic_load_n(&pooled[device], __ATOMIC_ACQUIRE);
-    return bit(device) |
+    if (in_stream) return vram_reach_bit(device) | __atomic_load_n(&pooled[device], __ATOMIC_ACQUIRE);
+    return vram_reach_bit(device) |
            (__atomic_load_n(&works_on, __ATOMIC_ACQUIRE) & __atomic_load_n(&can[device], __ATOMIC_ACQUIRE));
 }
 
 bool vram_reach_is_whole(uint32_t device) {
-    uint64_t all = devices < VRAM_DEVICES ? bit(devices) - 1 : UINT64_MAX;
+    uint64_t all = devices < VRAM_DEVICES ? vram_reach_bit(devices) - 1 : UINT64_MAX;
     return device < VRAM_DEVICES && __atomic_load_n(&can[device], __ATOMIC_ACQUIRE) == all;
 }
 

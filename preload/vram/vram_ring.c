@@ -51,7 +51,7 @@ static void copy_in_parts(uint32_t count, char *to, const char *from, uint64_t b
 }
 
 /* No handler of the program may run on such a thread: it would use the caller's thread-local storage. */
-static void copy(const struct vram_ring *self, char *to, const char *from, uint64_t bytes) {
+static void vram_ring_copy(const struct vram_ring *self, char *to, const char *from, uint64_t bytes) {
     uint32_t count = self->copiers < VRAM_COPIERS ? self->copiers : VRAM_COPIERS;
     uint64_t signals = 0;
     if (bytes < PARALLEL || count < 2 || !lock_out_signals(&signals)) {
@@ -66,39 +66,40 @@ static void copy(const struct vram_ring *self, char *to, const char *from, uint6
 
 /* The device must have finished with a buffer before anybody else uses the buffer, or before the memory on the other
  * side is freed. */
-static int settle(const struct vram_driver *driver, struct vram_ring *self) {
+static int vram_ring_settle(const struct vram_driver *driver, struct vram_ring *self) {
     int error = 0;
     for (int i = 0; i < ATTEMPTS && self->unsettled; i++)
         self->unsettled = (error = driver->cuStreamSynchronize(self->stream)) != 0;
     return self->unsettled ? error : 0;
 }
 
-static int drop(int error, void *field) {
+static int vram_ring_drop(int error, void *field) {
     if (!error) *(void **)field = NULL;
     return error;
 }
 
 int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self) {
-    int error = settle(driver, self);
+    int error = vram_ring_settle(driver, self);
     for (int i = 0; i < VRAM_SLOTS && !error; i++) {
-        if (self->slot[i]) error = drop(driver->cuMemFreeHost(self->slot[i]), &self->slot[i]);
-        if (!error && self->event[i]) error = drop(driver->cuEventDestroy_v2(self->event[i]), &self->event[i]);
+        if (self->slot[i]) error = vram_ring_drop(driver->cuMemFreeHost(self->slot[i]), &self->slot[i]);
+        if (!error && self->event[i])
+            error = vram_ring_drop(driver->cuEventDestroy_v2(self->event[i]), &self->event[i]);
     }
-    return error || !self->stream ? error : drop(driver->cuStreamDestroy_v2(self->stream), &self->stream);
+    return error || !self->stream ? error : vram_ring_drop(driver->cuStreamDestroy_v2(self->stream), &self->stream);
 }
 
-static int fail(const struct vram_driver *driver, struct vram_ring *self, int error) {
-    settle(driver, self);
+static int vram_ring_fail(const struct vram_driver *driver, struct vram_ring *self, int error) {
+    vram_ring_settle(driver, self);
     return error;
 }
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t vram_ring_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* Takes the content of a filled buffer; false: stop. */
 typedef bool take(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes);
 
 static bool take_copy(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
-    copy(self, at, buffer, bytes);
+    vram_ring_copy(self, at, buffer, bytes);
     return true;
 }
 
@@ -112,7 +113,7 @@ static bool take_comparison_with_file(struct vram_ring *self, char *at, const ch
     bool same = true;
     (void)self;
     for (uint64_t done = 0; done < bytes && same; done += sizeof part) {
-        uint64_t length = least(sizeof part, bytes - done);
+        uint64_t length = vram_ring_least(sizeof part, bytes - done);
         same = os_peek(part, at + done, length) && !memcmp(part, buffer + done, length);
     }
     return same;
@@ -136,17 +137,18 @@ static int read_all(const struct vram_driver *driver, struct vram_ring *self, ch
                     take *take_one, bool *complete) {
     const uint64_t unit = self->slot_bytes;
     uint64_t asked = 0, done = 0;
-    int error = settle(driver, self);
+    int error = vram_ring_settle(driver, self);
     *complete = true;
     while (done < bytes && !error && *complete) {
         for (; asked < bytes && asked < done + VRAM_SLOTS * unit && !error; asked += unit)
-            error = read_slot(driver, self, asked / unit % VRAM_SLOTS, from + asked, least(unit, bytes - asked));
+            error =
+                read_slot(driver, self, asked / unit % VRAM_SLOTS, from + asked, vram_ring_least(unit, bytes - asked));
         uint32_t slot = done / unit % VRAM_SLOTS;
         if (!error) error = driver->cuEventSynchronize(self->event[slot]);
-        if (!error) *complete = take_one(self, at + done, self->slot[slot], least(unit, bytes - done));
+        if (!error) *complete = take_one(self, at + done, self->slot[slot], vram_ring_least(unit, bytes - done));
         done += unit;
     }
-    if (error || !*complete) return fail(driver, self, error);
+    if (error || !*complete) return vram_ring_fail(driver, self, error);
     self->unsettled = false;
     return 0;
 }
@@ -173,27 +175,27 @@ int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *se
 
 int vram_ring_out_pinned(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from,
                          uint64_t bytes) {
-    int error = settle(driver, self);
+    int error = vram_ring_settle(driver, self);
     if (error) return error;
     self->unsettled = true;
     error = driver->cuMemcpyDtoHAsync_v2(to, from, bytes, self->stream);
-    return error ? fail(driver, self, error) : settle(driver, self);
+    return error ? vram_ring_fail(driver, self, error) : vram_ring_settle(driver, self);
 }
 
 int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                         uint64_t bytes) {
-    int error = settle(driver, self);
+    int error = vram_ring_settle(driver, self);
     if (error) return error;
     self->unsettled = true;
     error = driver->cuMemcpyHtoDAsync_v2(to, from, bytes, self->stream);
-    return error ? fail(driver, self, error) : settle(driver, self);
+    return error ? vram_ring_fail(driver, self, error) : vram_ring_settle(driver, self);
 }
 
 /* Fills a buffer; false: that failed. */
 typedef bool give(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes);
 
 static bool give_copy(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes) {
-    copy(self, buffer, from, bytes);
+    vram_ring_copy(self, buffer, from, bytes);
     return true;
 }
 
@@ -206,10 +208,10 @@ static bool give_from_file(const struct vram_ring *self, char *buffer, const cha
 static int write_all(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                      uint64_t bytes, give *give_one) {
     const uint64_t unit = self->slot_bytes;
-    int error = settle(driver, self);
+    int error = vram_ring_settle(driver, self);
     for (uint64_t done = 0; done < bytes && !error; done += unit) {
         uint32_t slot = done / unit % VRAM_SLOTS;
-        uint64_t length = least(unit, bytes - done);
+        uint64_t length = vram_ring_least(unit, bytes - done);
         if (done >= VRAM_SLOTS * unit) error = driver->cuEventSynchronize(self->event[slot]);
         if (error) break;
         if (!give_one(self, self->slot[slot], from + done, length)) error = VRAM_UNREADABLE;
@@ -218,8 +220,8 @@ static int write_all(const struct vram_driver *driver, struct vram_ring *self, u
         error = driver->cuMemcpyHtoDAsync_v2(to + done, self->slot[slot], length, self->stream);
         if (!error) error = driver->cuEventRecord(self->event[slot], self->stream);
     }
-    if (error) return fail(driver, self, error);
-    return settle(driver, self);
+    if (error) return vram_ring_fail(driver, self, error);
+    return vram_ring_settle(driver, self);
 }
 
 int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,

@@ -22,7 +22,7 @@ static uint64_t numbers;
 
 /* --- the lock --- */
 
-static bool exchange(uint32_t was, uint32_t is) {
+static bool vram_table_exchange(uint32_t was, uint32_t is) {
     return __atomic_compare_exchange_n(&vram_table_word, &was, is, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
@@ -30,13 +30,13 @@ bool vram_table_wait_for_lock(bool gives_up) {
     const uint32_t mine = vram_table_my_word();
     for (bool waited = false;;) {
         uint32_t was = __atomic_load_n(&vram_table_word, __ATOMIC_ACQUIRE);
-        if (!was && exchange(0, mine | VRAM_TABLE_WAITED)) return true;
+        if (!was && vram_table_exchange(0, mine | VRAM_TABLE_WAITED)) return true;
         if (!was) continue;
         if (gives_up && (was & ~VRAM_TABLE_WAITED) == mine) {
             if (waited) vram_table_wake_one(); /* it may have taken the wake-up of a thread that waits, too */
             return false;
         }
-        if (!(was & VRAM_TABLE_WAITED) && !exchange(was, was | VRAM_TABLE_WAITED)) continue;
+        if (!(was & VRAM_TABLE_WAITED) && !vram_table_exchange(was, was | VRAM_TABLE_WAITED)) continue;
         os_call(SYS_futex, &vram_table_word, FUTEX_WAIT_PRIVATE, was | VRAM_TABLE_WAITED, NULL);
         waited = true;
     }
@@ -45,7 +45,7 @@ bool vram_table_wait_for_lock(bool gives_up) {
 void vram_table_wake_one(void) { os_call(SYS_futex, &vram_table_word, FUTEX_WAKE_PRIVATE, 1); }
 
 void vram_table_lock(void) {
-    if (!exchange(0, vram_table_my_word())) vram_table_wait_for_lock(false);
+    if (!vram_table_exchange(0, vram_table_my_word())) vram_table_wait_for_lock(false);
 }
 
 bool vram_table_is_mine(void) {

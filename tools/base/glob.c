@@ -10,7 +10,7 @@ static size_t glob_character(const char *text) {
     return length;
 }
 
-static bool same(const char **pattern, const char **text) {
+static bool glob_same(const char **pattern, const char **text) {
     if (**pattern == '?') {
         (*pattern)++;
         *text += glob_character(*text);
@@ -32,7 +32,7 @@ bool glob_matches(const char *pattern, const char *text) {
         if (*pattern == '*') {
             star = ++pattern;
             taken = text;
-        } else if (!same(&pattern, &text)) {
+        } else if (!glob_same(&pattern, &text)) {
             if (!star) return false;
             pattern = star;
             text = taken += glob_character(taken);

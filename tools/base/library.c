@@ -27,14 +27,14 @@ bool library_command(char *path, size_t size) {
     return true;
 }
 
-static int check(char *path, size_t size, const char *candidate) {
+static int library_check(char *path, size_t size, const char *candidate) {
     char resolved[PATH_MAX];
     if (!realpath(candidate, resolved) || access(resolved, R_OK) < 0 || strlen(resolved) >= size) return -1;
     memcpy(path, resolved, strlen(resolved) + 1);
     return 0;
 }
 
-static int search(char *path, size_t size) {
+static int library_search(char *path, size_t size) {
     static const char *const paths[] = {"../lib/libmemstow.so", "../lib/x86_64-linux-gnu/libmemstow.so",
                                         "libmemstow.so", "../preload/libmemstow.so"};
     char here[PATH_MAX], candidate[PATH_MAX + 64];
@@ -42,18 +42,18 @@ static int search(char *path, size_t size) {
     *strrchr(here, '/') = 0;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         snprintf(candidate, sizeof candidate, "%s/%s", here, paths[i]);
-        if (check(path, size, candidate) == 0) return 0;
+        if (library_check(path, size, candidate) == 0) return 0;
     }
     return -1;
 }
 
 int library_find(char *path, size_t size, char *error, size_t error_size) {
     const char *given = getenv("MEMSTOW_LIBRARY");
-    if (given && *given && check(path, size, given) < 0) {
+    if (given && *given && library_check(path, size, given) < 0) {
         snprintf(error, error_size, "MEMSTOW_LIBRARY=%s cannot be read", TEXT_SAFE(given));
         return -1;
     }
-    if ((!given || !*given) && search(path, size) < 0) {
+    if ((!given || !*given) && library_search(path, size) < 0) {
         snprintf(error, error_size, "libmemstow.so was not found beside this command (MEMSTOW_LIBRARY names it)");
         return -1;
     }
@@ -69,7 +69,7 @@ int library_find_cupti(const char *beside, char *path, size_t size, char *error,
     char candidate[PATH_MAX + 64];
     const char *slash = strrchr(beside, '/');
     snprintf(candidate, sizeof candidate, "%.*s/libmemstow_cupti.so", (int)(slash ? slash - beside : 0), beside);
-    if (check(path, size, candidate) == 0) return 0;
+    if (library_check(path, size, candidate) == 0) return 0;
     snprintf(error, error_size, "%s was not found", TEXT_SAFE(candidate));
     return -1;
 }

@@ -14,7 +14,7 @@
 
 enum { SCRIPT_DEPTH = 4, HEADERS_MAX = 256, ENTRIES_MAX = 4096 };
 
-static int executable(const char *path) {
+static int program_executable(const char *path) {
     struct stat st;
     if (stat(path, &st) < 0) return errno == ENOTDIR ? ENOENT : errno;
     return S_ISREG(st.st_mode) && access(path, X_OK) == 0 ? 0 : EACCES;
@@ -24,14 +24,14 @@ int program_find(const char *command, char *path, size_t size) {
     if (!*command) return ENOENT;
     if (strchr(command, '/')) {
         snprintf(path, size, "%s", command);
-        return executable(path);
+        return program_executable(path);
     }
     const char *list = getenv("PATH");
     int result = ENOENT;
     for (const char *next = list ? list : "/bin:/usr/bin"; next;) {
         size_t length = strcspn(next, ":");
         int used = snprintf(path, size, "%.*s%s%s", (int)length, next, length ? "/" : "", command);
-        int error = used > 0 && (size_t)used < size ? executable(path) : ENOENT;
+        int error = used > 0 && (size_t)used < size ? program_executable(path) : ENOENT;
         if (error == 0) return 0;
         if (error == EACCES) result = EACCES;
         next = next[length] ? next + length + 1 : NULL;
@@ -98,7 +98,7 @@ static enum program_verdict path_look(const char *path, char *note, size_t size,
 
 static enum program_verdict look_interpreter(char *line, char *note, size_t size, int depth) {
     const char *path = interpreter_of(line);
-    if (!*path || executable(path) != ENOENT) return path_look(path, note, size, depth);
+    if (!*path || program_executable(path) != ENOENT) return path_look(path, note, size, depth);
     snprintf(note, size, "%s", path);
     return PROGRAM_NO_INTERPRETER;
 }

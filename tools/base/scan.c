@@ -29,7 +29,7 @@ void scan_close(struct scan *scan) {
     scan->own = NULL;
 }
 
-static size_t column(const struct scan *scan) {
+static size_t scan_column(const struct scan *scan) {
     size_t columns = 1;
     for (const char *c = scan->line; c < scan->token; c++) columns += ((unsigned char)*c & 0xc0) != 0x80;
     return columns;
@@ -42,7 +42,7 @@ int scan_fail(struct scan *scan, const char *format, ...) {
     vsnprintf(why, sizeof why, format, arguments);
     va_end(arguments);
     snprintf(scan->error, sizeof scan->error, "%.400s:%u:%zu: %.900s", text_fit(scan->file, 150).s, scan->number,
-             column(scan), TEXT_SAFE(why));
+             scan_column(scan), TEXT_SAFE(why));
     return -1;
 }
 
@@ -101,7 +101,7 @@ static int hex_digit(char c) {
 }
 
 /* The character for an escape behind a backslash; 0: it is not valid. */
-static char unescape(struct scan *scan) {
+static char scan_unescape(struct scan *scan) {
     static const char from[] = "\"\\ntr", to[] = "\"\\\n\t\r";
     if (scan->at == scan->end) return 0;
     const char *found = memchr(from, *scan->at, sizeof from - 1);
@@ -116,7 +116,7 @@ static char unescape(struct scan *scan) {
     return (char)(high << 4 | low);
 }
 
-static int quoted(struct scan *scan, char *to, size_t capacity) {
+static int scan_quoted(struct scan *scan, char *to, size_t capacity) {
     size_t length = 0;
     for (scan->at++;;) {
         char c = scan->at < scan->end ? *scan->at : '\n';
@@ -124,7 +124,7 @@ static int quoted(struct scan *scan, char *to, size_t capacity) {
         scan->at++;
         if (c == '"') break;
         const char *backslash = scan->at - 1;
-        if (c == '\\' && !(c = unescape(scan))) {
+        if (c == '\\' && !(c = scan_unescape(scan))) {
             scan->token = backslash;
             return scan_fail(scan, "no such escape: \\\" \\\\ \\n \\t \\r and \\xNN (not \\x00) are known");
         }
@@ -140,7 +140,7 @@ int scan_string(struct scan *scan, char *to, size_t capacity, bool bare, const c
     size_t length = 0;
     scan->token = scan->at;
     to[0] = 0;
-    if (scan->at < scan->end && *scan->at == '"') return quoted(scan, to, capacity);
+    if (scan->at < scan->end && *scan->at == '"') return scan_quoted(scan, to, capacity);
     if (!bare) return scan_fail(scan, "%s expected, in quotes", expected);
     for (; scan->at < scan->end && !is_blank(*scan->at) && *scan->at != '\n' && *scan->at != '"'; scan->at++) {
         if (!*scan->at) return scan_fail(scan, "a NUL in the text");

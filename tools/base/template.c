@@ -62,7 +62,7 @@ int template_make(struct template *template, const char *file, char *error, size
     return 0;
 }
 
-static bool expand(const char *from, const char *end, const char *name, long pid, char *path, size_t size) {
+static bool template_expand_to(const char *from, const char *end, const char *name, long pid, char *path, size_t size) {
     size_t used = 0;
     char digits[24];
     path[0] = 0;
@@ -82,10 +82,10 @@ static bool expand(const char *from, const char *end, const char *name, long pid
 }
 
 bool template_expand(const struct template *template, const char *name, long pid, char *path, size_t size) {
-    return expand(template->text, template->text + strlen(template->text), name, pid, path, size);
+    return template_expand_to(template->text, template->text + strlen(template->text), name, pid, path, size);
 }
 
 bool template_directory(const struct template *template, const char *name, long pid, char *path, size_t size) {
     const char *slash = strrchr(template->text, '/');
-    return expand(template->text, slash == template->text ? slash + 1 : slash, name, pid, path, size);
+    return template_expand_to(template->text, slash == template->text ? slash + 1 : slash, name, pid, path, size);
 }

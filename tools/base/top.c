@@ -7,7 +7,7 @@
 
 bool top_parse(const char *string, size_t *most) { return size_parse_count(string, 0, SIZE_MAX, most); }
 
-static void swap(char *a, char *b, size_t size) {
+static void top_swap(char *a, char *b, size_t size) {
     for (size_t i = 0; i < size; i++) {
         char byte = a[i];
         a[i] = b[i];
@@ -29,7 +29,7 @@ void top_sort(void *base, size_t count, size_t size, size_t most,
     qsort_r(base, most, size, compare, context);
     for (size_t i = most; i < count; i++, at += size) {
         if (compare(at, last, context) >= 0) continue;
-        swap(at, (char *)base + taken++ * size, size);
+        top_swap(at, (char *)base + taken++ * size, size);
         if (taken < 2 * most) continue;
         qsort_r(base, taken, size, compare, context);
         taken = most;

@@ -29,7 +29,7 @@ static int read_range(struct scan *scan, struct range *range, const char *expect
     return range->high >= range->low ? 0 : scan_fail(scan, "the higher number is the lower one");
 }
 
-static int once(struct scan *scan, bool *had, const char *word) {
+static int baseline_once(struct scan *scan, bool *had, const char *word) {
     if (*had) return scan_fail(scan, "%s was said already", word);
     *had = true;
     return 0;
@@ -96,12 +96,12 @@ static int read_figure(struct figures *figures, struct scan *scan, const char *w
     if (strcmp(word, "site") == 0) return read_site(figures, scan, parsed->cuda, ranges);
     if (scan_end_of_line(scan) < 0) return -1;
     scan->token = scan->line;
-    if (once(scan, parsed->cuda ? &parsed->cuda_total : &parsed->total, "the total") < 0) return -1;
+    if (baseline_once(scan, parsed->cuda ? &parsed->cuda_total : &parsed->total, "the total") < 0) return -1;
     return figure_take(figures, scan, FIGURE_TOTAL, parsed->cuda, "", ranges);
 }
 
 static int read_setting(struct scan *scan, bool *had, const char *word, uint64_t least, uint64_t *number) {
-    if (once(scan, had, word) < 0) return -1;
+    if (baseline_once(scan, had, word) < 0) return -1;
     scan_more(scan);
     if (scan_number(scan, number, "a number") < 0) return -1;
     if (*number < least || *number > UINT64_C(1) << 62) return scan_fail(scan, "%s: not from 1 to 2^62", word);
@@ -110,7 +110,7 @@ static int read_setting(struct scan *scan, bool *had, const char *word, uint64_t
 
 static int read_measure(struct figures *figures, struct scan *scan, struct parsed *parsed) {
     char word[16];
-    if (once(scan, &parsed->measure, "the measure") < 0) return -1;
+    if (baseline_once(scan, &parsed->measure, "the measure") < 0) return -1;
     scan_more(scan);
     scan_word(scan, word, sizeof word);
     figures->peak = strcmp(word, "peak") == 0;

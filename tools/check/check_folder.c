@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int fails(const char *path) {
+static int check_folder_fails(const char *path) {
     complain("%s: %s", TEXT_SAFE(path), strerror(errno));
     return EXIT_UNREADABLE;
 }
@@ -31,7 +31,7 @@ static int make_kept(struct check *check) {
         complain("--keep=%s: %s", TEXT_SAFE(check->keep), errno == EEXIST ? "is not an empty folder" : strerror(errno));
         return EXIT_USAGE;
     }
-    return realpath(check->keep, check->folder) ? EXIT_FINE : fails(check->keep);
+    return realpath(check->keep, check->folder) ? EXIT_FINE : check_folder_fails(check->keep);
 }
 
 int check_folder_make(struct check *check) {
@@ -43,12 +43,12 @@ int check_folder_make(struct check *check) {
         complain("TMPDIR: name is too long");
         return EXIT_USAGE;
     }
-    return mkdtemp(check->folder) ? EXIT_FINE : fails(check->folder);
+    return mkdtemp(check->folder) ? EXIT_FINE : check_folder_fails(check->folder);
 }
 
 int check_folder_of_run(const struct check *check, const char *what, uint32_t n, char *path, size_t size) {
     snprintf(path, size, "%s/%s-%u", check->folder, what, n);
-    return mkdir(path, 0777) < 0 ? fails(path) : EXIT_FINE;
+    return mkdir(path, 0777) < 0 ? check_folder_fails(path) : EXIT_FINE;
 }
 
 /* Whether a line on standard error has named this ledger, because the program misused a block. */

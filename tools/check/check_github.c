@@ -17,7 +17,7 @@ static void github_put(FILE *to, const char *text, bool property) {
 }
 
 /* The name of a file relative to the folder of the check. GitHub shows annotations only for files of the repository. */
-static const char *inside(const char *file) {
+static const char *check_github_inside(const char *file) {
     char here[4096];
     if (!file) return NULL;
     if (*file != '/') return file;
@@ -30,7 +30,7 @@ static void put_finding(const struct check *check, const struct finding *finding
     char sentence[1400];
     const struct finding *culprit = check_culprit(check, finding);
     const struct figure *at = culprit ? culprit->figure : finding->figure;
-    const char *file = inside(at->file);
+    const char *file = check_github_inside(at->file);
     check_sentence(check, finding, sentence, sizeof sentence);
     fputs(finding->verdict == VERDICT_FAILED ? "::error " : "::warning ", to);
     if (file) {
@@ -46,7 +46,7 @@ static void put_finding(const struct check *check, const struct finding *finding
 
 static void put_suppression(const struct check *check, const struct suppression *one, FILE *to) {
     char text[512];
-    const char *file = inside(check->suppressed_in);
+    const char *file = check_github_inside(check->suppressed_in);
     known_words(one, text, sizeof text);
     fputs("::notice ", to);
     if (file) {

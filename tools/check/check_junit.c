@@ -17,7 +17,7 @@ static bool is_character(const char *text, size_t length) {
 }
 
 /* Line ends in an attribute are escaped, or readers would turn them into blanks. */
-static const char *escape(char c) {
+static const char *check_junit_escape(char c) {
     switch (c) {
     case '&':
         return "&amp;";
@@ -43,8 +43,8 @@ static void junit_put(FILE *to, const char *text) {
         size_t length = utf8_size(text, left);
         if (!is_character(text, length))
             fputs("\xef\xbf\xbd", to);
-        else if (length == 1 && escape(*text))
-            fputs(escape(*text), to);
+        else if (length == 1 && check_junit_escape(*text))
+            fputs(check_junit_escape(*text), to);
         else
             fwrite(text, 1, length, to);
         text += length ? length : 1;

@@ -36,7 +36,7 @@ static char **command_line(const struct check *check, char *output, char *stacks
 }
 
 /* "--name=value", or NULL for no value. The caller frees it. */
-static char *option(const char *name, const char *value) {
+static char *check_program_option(const char *name, const char *value) {
     char *text = NULL;
     if (value && asprintf(&text, "--%s=%s", name, value) < 0) text = NULL;
     return text;
@@ -45,7 +45,8 @@ static char *option(const char *name, const char *value) {
 static int run_once(const struct check *check, const char *folder, const char *what, uint32_t n) {
     char output[5000];
     snprintf(output, sizeof output, "%s/run.mst", folder);
-    char *stacks = option("stacks", check->stacks), *follow = option("follow", check->follow);
+    char *stacks = check_program_option("stacks", check->stacks),
+         *follow = check_program_option("follow", check->follow);
     char **argv = command_line(check, output, stacks, follow);
     int status = EXIT_PROGRAM, code = argv ? check_launch(argv, "memstow run", &status) : EXIT_FINE;
     free(argv);

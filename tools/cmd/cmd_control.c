@@ -63,7 +63,7 @@ static void count_interrupt(int number) {
     interrupts++;
 }
 
-static double now(void) {
+static double cmd_control_now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
@@ -167,46 +167,46 @@ static int tell_end(struct order *order) {
 
 /* --- waiting for it --- */
 
-static void cancel(struct order *order, int fd) {
+static void cmd_control_cancel(struct order *order, int fd) {
     struct wire_message message = {.type = WIRE_CANCEL};
     control_send(fd, &message);
     order->cancels++;
-    order->cancelled = now();
+    order->cancelled = cmd_control_now();
 }
 
 /* Whether the process has been silent for too long. After a cancellation it has a moment to confirm it. */
 static bool is_silent(const struct order *order) {
-    double since = now() - order->heard;
+    double since = cmd_control_now() - order->heard;
     return since > SILENCE_SECONDS ||
-           (order->late && since > LATE_SILENCE_SECONDS && now() - order->cancelled > LATE_SILENCE_SECONDS);
+           (order->late && since > LATE_SILENCE_SECONDS && cmd_control_now() - order->cancelled > LATE_SILENCE_SECONDS);
 }
 
 /* Returns an exit code, or -1: go on waiting. */
 static int look_at_time(struct order *order, int fd) {
     bool begun = order->last.type == WIRE_WORKING;
     bool interrupted =
-        interrupts > order->interrupts && (!order->cancels || now() - order->cancelled > AT_ONCE_SECONDS);
-    bool late = order->timeout > 0 && now() - order->begun > order->timeout;
+        interrupts > order->interrupts && (!order->cancels || cmd_control_now() - order->cancelled > AT_ONCE_SECONDS);
+    bool late = order->timeout > 0 && cmd_control_now() - order->begun > order->timeout;
     order->interrupts = interrupts;
     if (order->ends && (interrupted || late)) return not_done(order, "told to end, and has not yet");
     if (interrupted) {
         if (order->cancels) return not_done(order, "left alone: it goes on in the process");
-        cancel(order, fd);
+        cmd_control_cancel(order, fd);
     }
     if (late && !order->cancels) {
         if (begun) return not_done(order, "not finished in time: it goes on in the process");
         order->late = true;
-        cancel(order, fd);
+        cmd_control_cancel(order, fd);
     }
     return is_silent(order) ? no_answer(order, "is it stopped?") : -1;
 }
 
 static int order_follow(struct order *order, int fd) {
-    order->heard = now();
+    order->heard = cmd_control_now();
     for (;;) {
         int result = control_receive(fd, &order->last, LOOK_MS);
         if (result < 0) return result == -ECONNRESET ? -1 : no_answer(order, strerror(-result));
-        if (result > 0) order->heard = now();
+        if (result > 0) order->heard = cmd_control_now();
         if (result > 0 && order->last.type == WIRE_DONE) return tell_end(order);
         int code = look_at_time(order, fd);
         if (code >= 0) return code;
@@ -241,7 +241,7 @@ static int ask_once(struct order *order) {
 static int order_ask(struct order *order) {
     struct sigaction action = {.sa_handler = count_interrupt};
     sigaction(SIGINT, &action, NULL);
-    order->begun = now();
+    order->begun = cmd_control_now();
     progress_begin();
     for (int i = 0; i < ATTEMPTS; i++) {
         int code = ask_once(order);
@@ -273,10 +273,11 @@ static bool socket_may_come(const struct image *image) {
 /* Opens the subject, and waits up to BEGINNING_SECONDS for the path of the socket to be in it. 0, or an exit code. */
 static int open_with_socket(struct subject *subject, pid_t pid) {
     const struct timespec pause = {.tv_nsec = 10000000};
-    double begun = now();
+    double begun = cmd_control_now();
     for (;;) {
         int code = subject_open_pid(subject, pid, false);
-        if (code != EXIT_FINE || !socket_may_come(&subject->image) || now() - begun > BEGINNING_SECONDS) return code;
+        if (code != EXIT_FINE || !socket_may_come(&subject->image) || cmd_control_now() - begun > BEGINNING_SECONDS)
+            return code;
         subject_close(subject);
         nanosleep(&pause, NULL);
     }

@@ -32,7 +32,7 @@ static int cmd_owners_help(void) {
     return complain_finish(EXIT_FINE);
 }
 
-static double share(const struct roster *roster, const struct roster_row *row) {
+static double cmd_owners_share(const struct roster *roster, const struct roster_row *row) {
     return roster->live_bytes ? 100.0 * (double)row->live_bytes / (double)roster->live_bytes : 0;
 }
 
@@ -46,7 +46,8 @@ static bool is_shown(const struct roster_row *row) {
 
 /* The column of devices is printed only if the process uses devices. */
 static void print_figures(const struct roster *roster, const struct roster_row *row, bool cuda) {
-    printf("%11s %9s %5.1f %%  ", text_size(row->live_bytes).s, text_count(row->live_blocks).s, share(roster, row));
+    printf("%11s %9s %5.1f %%  ", text_size(row->live_bytes).s, text_count(row->live_blocks).s,
+           cmd_owners_share(roster, row));
     if (cuda) printf("%11s  ", text_size(row->cuda_bytes).s);
 }
 

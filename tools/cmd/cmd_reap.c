@@ -116,7 +116,7 @@ static void mark_registered(struct reap *reap, bool keep) {
 /* --- processes whose starter has ended --- */
 
 /* Whether a registered process stays: because of a list, or because of a process that is kept. */
-static bool stays(const struct reap *reap, const struct registered *registered) {
+static bool cmd_reap_stays(const struct reap *reap, const struct registered *registered) {
     const struct proc_entry *entry = process_find(&reap->table, registered);
     return registered->keep || (entry && entry->mark == MARK_KEEP);
 }
@@ -124,7 +124,8 @@ static bool stays(const struct reap *reap, const struct registered *registered) 
 static bool is_behind(const struct reap *reap, const char *mark, bool keep) {
     const struct registry *registry = &reap->registry;
     for (size_t i = 0; i < registry->count; i++)
-        if (strcmp(registry->processes[i].mark, mark) == 0 && stays(reap, &registry->processes[i]) == keep) return true;
+        if (strcmp(registry->processes[i].mark, mark) == 0 && cmd_reap_stays(reap, &registry->processes[i]) == keep)
+            return true;
     for (size_t i = 0; keep && i < reap->claims; i++)
         if (strcmp(reap->claimed[i].mark, mark) == 0) return true;
     return false;

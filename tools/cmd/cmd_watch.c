@@ -73,7 +73,7 @@ static int cmd_watch_help(void) {
 
 static struct text since_text(const struct watch *watch) { return text_duration(duration_now() - watch->since_ns); }
 
-static const char *program(const struct watch *watch) { return text_base_name(watch->start.argv[0]); }
+static const char *cmd_watch_program(const struct watch *watch) { return text_base_name(watch->start.argv[0]); }
 
 /* Begins to wait for a new reason, so reports about the old reason are not repeated. */
 static void begin_waiting(struct watch *watch, uint64_t since_ns) {
@@ -93,7 +93,8 @@ static void wait_for_lingerer(struct watch *watch) {
 static void print_reason(const struct watch *watch) {
     const struct member *member = observe_lingerer(&watch->observe);
     if (watch->launch.ended || watch->observe.asked_ns)
-        fprintf(stderr, "%s %s", text_fit(program(watch), 40).s, watch->launch.ended ? "ended" : "was asked to end");
+        fprintf(stderr, "%s %s", text_fit(cmd_watch_program(watch), 40).s,
+                watch->launch.ended ? "ended" : "was asked to end");
     else
         fprintf(stderr, "the main thread of %s, pid %d, came to its end", text_fit(member->name, 31).s,
                 (int)member->pid);
@@ -182,7 +183,7 @@ static void watch_settle(struct watch *watch) {
     traces_settle(&observe->traces, &observe->family);
     watch->left += observe->traces.left + observe->traces.missed;
     if (observe->traces.left || observe->traces.missed) {
-        fprintf(stderr, "memstow: %s left behind in the system:\n", text_fit(program(watch), 40).s);
+        fprintf(stderr, "memstow: %s left behind in the system:\n", text_fit(cmd_watch_program(watch), 40).s);
         leftovers_print_traces(stderr, &observe->traces);
     }
     const char *nothing = observe->family.stays ? "nothing else" : "nothing";
@@ -190,7 +191,7 @@ static void watch_settle(struct watch *watch) {
     leftovers_print_exempt(stderr, &observe->family);
     if (!watch->left && watch->said)
         fprintf(stderr, "memstow: %s is left, %s after %s ended\n", nothing, since_text(watch).s,
-                text_fit(program(watch), 40).s);
+                text_fit(cmd_watch_program(watch), 40).s);
     else if (!watch->left && !watch->quiet)
         fprintf(stderr, "memstow: %s is left\n", nothing);
 }

@@ -34,7 +34,7 @@ static const struct command commands[] = {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-static int unknown(const char *word) {
+static int main_unknown(const char *word) {
     complain("unknown command '%s' (see 'memstow --help')", TEXT_SAFE(word));
     return EXIT_USAGE;
 }
@@ -68,7 +68,7 @@ static int no_command(void) {
 static int help_on(char *name) {
     char *words[] = {name, "--help", NULL};
     const struct command *command = command_find(name);
-    return command ? command->run(2, words) : unknown(name);
+    return command ? command->run(2, words) : main_unknown(name);
 }
 
 int main(int argc, char **argv) {
@@ -78,5 +78,5 @@ int main(int argc, char **argv) {
         return main_help();
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) return cmd_version(argc, argv);
     const struct command *command = command_find(argv[1]);
-    return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
+    return command ? command->run(argc - 1, argv + 1) : main_unknown(argv[1]);
 }

@@ -45,7 +45,7 @@ static int by_key_and_line(const void *left, const void *right) {
     return order ? order : a < b ? -1 : a > b; /* both are in one array */
 }
 
-static size_t lower(const struct order *order, const struct event *key, bool beyond) {
+static size_t decisions_check_lower(const struct order *order, const struct event *key, bool beyond) {
     size_t low = 0, high = order->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -61,8 +61,8 @@ static size_t lower(const struct order *order, const struct event *key, bool bey
 static struct range events_find(const struct order *order, enum event_kind kind, size_t trigger, uint64_t owner) {
     struct event key = {.kind = kind, .trigger = trigger};
     key.numbers[NUMBER_OWNER] = owner;
-    size_t first = lower(order, &key, false);
-    return (struct range){order->list + first, lower(order, &key, true) - first};
+    size_t first = decisions_check_lower(order, &key, false);
+    return (struct range){order->list + first, decisions_check_lower(order, &key, true) - first};
 }
 
 static int put_in_order(struct order *order) {
@@ -155,7 +155,7 @@ struct wanted {
 
 /* A policy applies to the inner model, whichever patcher it was set on. A flag applies only to the object that has
  * it. */
-static bool matches(const struct event *set, const struct wanted *wanted) {
+static bool decisions_check_matches(const struct event *set, const struct wanted *wanted) {
     const uint64_t *numbers = set->numbers;
     if (set->flag != wanted->flag) return false;
     if (wanted->patcher) return numbers[NUMBER_PATCHER] == wanted->patcher;
@@ -166,7 +166,8 @@ static bool matches(const struct event *set, const struct wanted *wanted) {
 /* The latest SET that is valid at `read` and matches. */
 static const struct event *set_with(struct range sets, const struct event *read, struct wanted wanted) {
     for (size_t i = sets.count; i-- > 0;)
-        if (matches(sets.first[i], &wanted) && decisions_check_holds(sets.first[i], read)) return sets.first[i];
+        if (decisions_check_matches(sets.first[i], &wanted) && decisions_check_holds(sets.first[i], read))
+            return sets.first[i];
     return NULL;
 }
 

@@ -134,7 +134,7 @@ static unsigned cost_of(const struct row *row) {
 }
 
 /* Sets the weight of leaves: the change matters more than the size. */
-static void weigh(const struct diff_page *self, struct html_leaf *leaves, size_t first, size_t end) {
+static void diff_html_weigh(const struct diff_page *self, struct html_leaf *leaves, size_t first, size_t end) {
     double grown = 1, held = 1;
     for (size_t i = first; i < end; i++) {
         grown += (double)groups_row_change(row_of(self, i));
@@ -162,8 +162,8 @@ static struct html_leaf *make_leaves(struct diff_page *self) {
                                        .cost = cost_of(row) & UINT16_MAX,
                                        .side = row->stack_side & 1};
     }
-    if (leaves) weigh(self, leaves, 0, self->host_count);
-    if (leaves) weigh(self, leaves, self->host_count, self->row_count);
+    if (leaves) diff_html_weigh(self, leaves, 0, self->host_count);
+    if (leaves) diff_html_weigh(self, leaves, self->host_count, self->row_count);
     return leaves;
 }
 

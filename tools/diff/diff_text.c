@@ -16,7 +16,7 @@ enum {
     ERROR = 12    /* and columns of its error */
 };
 
-static const char *what(const struct diff *diff) { return diff->peak ? "at peak" : "live"; }
+static const char *diff_text_what(const struct diff *diff) { return diff->peak ? "at peak" : "live"; }
 
 /* The memory of a thread. It is negative if the thread freed more than it allocated. */
 static struct text held_text(const struct row *row) {
@@ -99,7 +99,7 @@ static void print_total(const struct diff *diff, bool cuda) {
 static void print_side(const struct diff *diff, int side) {
     const struct side_total *total = &diff->total[side];
     printf("%c  %s (%s, pid %u): %s %s", 'A' + side, text_fit_path(diff->argument[side], text_width() - 40).s,
-           text_fit(total->name, 16).s, total->pid, text_size(total->bytes).s, what(diff));
+           text_fit(total->name, 16).s, total->pid, text_size(total->bytes).s, diff_text_what(diff));
     if (total->cuda) printf(", %s on CUDA devices", text_size(total->cuda_bytes).s);
     putchar('\n');
 }

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t bounded(uint64_t number) { return number < INT64_MAX ? (int64_t)number : INT64_MAX; }
+static int64_t gate_bounded(uint64_t number) { return number < INT64_MAX ? (int64_t)number : INT64_MAX; }
 
 static int64_t gate_distance(struct range before, struct range now) {
-    if (now.low > before.high) return bounded(now.low - before.high);
-    return now.high < before.low ? -bounded(before.low - now.high) : 0;
+    if (now.low > before.high) return gate_bounded(now.low - before.high);
+    return now.high < before.low ? -gate_bounded(before.low - now.high) : 0;
 }
 
 /* Looks up the figure's ranges in the baseline. The baseline has all owners. For a call site that it lacks, any amount
@@ -42,7 +42,7 @@ static bool has_changed(const struct finding *finding) { return finding->growth.
 static int64_t most_grown(const struct gate *gate, const struct finding *site, int what) {
     uint64_t high = site->now[what].high, low = site->is_new ? 0 : site->before[what].low;
     if (site->is_new && site->now[0].high < gate->before->floor) return 0;
-    return high > low ? bounded(high - low) : 0;
+    return high > low ? gate_bounded(high - low) : 0;
 }
 
 static int over_add(struct gate *gate, const struct figure *figure, size_t capacity) {
@@ -114,7 +114,7 @@ static void take_off_suppressed(struct gate *gate) {
     }
 }
 
-static void judge(struct gate *gate, struct finding *finding) {
+static void gate_judge_one(struct gate *gate, struct finding *finding) {
     static const enum limit_scope scopes[] = {LIMIT_TOTAL, LIMIT_OWNER, LIMIT_SITE};
     enum limit_scope scope = scopes[finding->figure->kind];
     finding->verdict = thresholds_judge(gate->thresholds, scope, finding->growth, &finding->limit);
@@ -143,7 +143,7 @@ int gate_judge(struct gate *gate) {
     if (overs_collect(gate) < 0) return -1;
     qsort(gate->list, gate->count, sizeof *gate->list, by_growth);
     take_off_suppressed(gate);
-    for (size_t i = 0; i < gate->count; i++) judge(gate, &gate->list[i]);
+    for (size_t i = 0; i < gate->count; i++) gate_judge_one(gate, &gate->list[i]);
     qsort(gate->list, gate->count, sizeof *gate->list, by_growth);
     return 0;
 }

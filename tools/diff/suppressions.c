@@ -37,7 +37,7 @@ static bool parse_day(const char *text, uint32_t *day) {
     return is_day(parts[0], parts[1], parts[2]);
 }
 
-static char **slot(struct suppression *one, const char *word) {
+static char **suppressions_slot(struct suppression *one, const char *word) {
     if (strcmp(word, "function") == 0) return &one->function;
     if (strcmp(word, "module") == 0) return &one->module;
     return strcmp(word, "owner") == 0 ? &one->owner : NULL;
@@ -53,7 +53,7 @@ static int read_day(struct scan *scan, struct suppression *one, const char *valu
 static int read_member(struct scan *scan, struct suppression *one, uint32_t today) {
     char word[16], value[SCAN_STRING_MOST];
     scan_word(scan, word, sizeof word);
-    char **glob = slot(one, word);
+    char **glob = suppressions_slot(one, word);
     bool until = strcmp(word, "until") == 0;
     if (!glob && !until) return scan_fail(scan, "function=, module=, owner= or until= expected");
     if (!scan_character(scan, '=')) return scan_fail(scan, "'=' expected behind %s", word);

@@ -89,8 +89,8 @@ static void process_labels(char *labels, const struct image *image) {
 }
 
 /* Adds a sample with one more label, or two. NULL: none. */
-static int add(struct metrics *metrics, enum family family, const struct image *image, double value, const char *name,
-               const char *text, const char *name2, const char *text2) {
+static int metrics_add_sample(struct metrics *metrics, enum family family, const struct image *image, double value,
+                              const char *name, const char *text, const char *name2, const char *text2) {
     if (!LIST_GROW(metrics->samples, metrics->count, metrics->capacity)) return -1;
     struct sample *sample = &metrics->samples[metrics->count++];
     sample->family = family;
@@ -103,7 +103,7 @@ static int add(struct metrics *metrics, enum family family, const struct image *
 
 static int add_of(struct metrics *metrics, enum family family, const struct image *image, uint64_t value,
                   const char *name, const char *text) {
-    return add(metrics, family, image, (double)value, name, text, NULL, NULL);
+    return metrics_add_sample(metrics, family, image, (double)value, name, text, NULL, NULL);
 }
 
 /* ---- a process */
@@ -119,7 +119,8 @@ static int add_sum(struct metrics *metrics, const struct image *image, const str
 static int add_totals(struct metrics *metrics, const struct image *image) {
     uint64_t lost = 0;
     for (size_t i = 0; i < SNAP_LOST_KINDS; i++) lost += image->header.lost[i];
-    if (add(metrics, START, image, (double)image->header.start_wall_ns / 1e9, NULL, NULL, NULL, NULL) < 0 ||
+    if (metrics_add_sample(metrics, START, image, (double)image->header.start_wall_ns / 1e9, NULL, NULL, NULL, NULL) <
+            0 ||
         add_sum(metrics, image, &image->host, "heap") < 0 || add_sum(metrics, image, &image->mapped, "mapped") < 0 ||
         (image->cuda.used && add_sum(metrics, image, &image->cuda.device, "cuda") < 0) ||
         add_of(metrics, PEAK, image, image_peak(image), NULL, NULL) < 0)
@@ -212,8 +213,8 @@ static int model_add(struct metrics *metrics, const struct image *image, const s
     } figures[] = {{MODEL_LIVE, model->live}, {MODEL_STOWED, model->stowed}, {MODEL_DEVICE, model->device}};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         if (figures[i].family == MODEL_DEVICE && !image->cuda.used) continue;
-        if (add(metrics, figures[i].family, image, (double)figures[i].bytes, "model", model->name, "origin",
-                model->origin) < 0)
+        if (metrics_add_sample(metrics, figures[i].family, image, (double)figures[i].bytes, "model", model->name,
+                               "origin", model->origin) < 0)
             return -1;
     }
     return 0;

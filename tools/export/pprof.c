@@ -61,7 +61,7 @@ static bool text_number(struct pprof *pprof, struct pprof_text **table, int64_t 
 }
 
 /* Writes a string. Readers require UTF-8. */
-static int64_t string(struct pprof *pprof, const char *text) {
+static int64_t pprof_string(struct pprof *pprof, const char *text) {
     int64_t id;
     struct text_line safe = text_fit(text ? text : "", sizeof safe.s - 24);
     if (text_number(pprof, &pprof->strings, &pprof->string_count, safe.s, &id)) {
@@ -82,8 +82,8 @@ static uint64_t pprof_function(struct pprof *pprof, const char *name, const char
         Pprof__Profile profile = PPROF__PROFILE__INIT;
         Pprof__Function one = PPROF__FUNCTION__INIT, *all[] = {&one};
         one.id = (uint64_t)id + 1;
-        one.name = one.system_name = string(pprof, name);
-        one.filename = string(pprof, file);
+        one.name = one.system_name = pprof_string(pprof, name);
+        one.filename = pprof_string(pprof, file);
         profile.n_function = 1;
         profile.function = all;
         profile_put(pprof, &profile);
@@ -104,8 +104,8 @@ static void put_mapping(struct pprof *pprof, const struct pprof_side *side, size
     one.id = side->first_mapping + index;
     one.memory_start = module->start;
     one.memory_limit = module->end;
-    one.filename = string(pprof, image_string(image, module->path));
-    one.build_id = string(pprof, hex);
+    one.filename = pprof_string(pprof, image_string(image, module->path));
+    one.build_id = pprof_string(pprof, hex);
     one.has_functions = one.has_filenames = one.has_line_numbers = one.has_inline_frames = true;
     profile.n_mapping = 1;
     profile.mapping = all;
@@ -204,8 +204,8 @@ static size_t add_labels(struct pprof *pprof, const struct pprof_sample *sample,
     for (int i = 0; i < PPROF_LABELS; i++) {
         if (!sample->labels[i]) continue;
         pprof__label__init(&labels[count]);
-        labels[count].key = string(pprof, keys[i]);
-        labels[count++].str = string(pprof, sample->labels[i]);
+        labels[count].key = pprof_string(pprof, keys[i]);
+        labels[count++].str = pprof_string(pprof, sample->labels[i]);
     }
     return count;
 }
@@ -232,12 +232,12 @@ static void put_head(struct pprof *pprof, const struct pprof_head *head) {
     const struct snap_header *header = head->header;
     Pprof__Profile profile = PPROF__PROFILE__INIT;
     Pprof__ValueType types[PPROF_VALUES], *all[PPROF_VALUES];
-    string(pprof, "");
+    pprof_string(pprof, "");
     for (int i = 0; i < head->type_count; i++) {
         all[i] = &types[i];
         pprof__value_type__init(all[i]);
-        types[i].type = string(pprof, head->types[i].name);
-        types[i].unit = string(pprof, head->types[i].unit);
+        types[i].type = pprof_string(pprof, head->types[i].name);
+        types[i].unit = pprof_string(pprof, head->types[i].unit);
     }
     profile.n_sample_type = (size_t)head->type_count;
     profile.sample_type = all;
@@ -251,7 +251,7 @@ static void put_head(struct pprof *pprof, const struct pprof_head *head) {
 
 static void put_comment(struct pprof *pprof, const char *words) {
     Pprof__Profile profile = PPROF__PROFILE__INIT;
-    int64_t comment = string(pprof, words);
+    int64_t comment = pprof_string(pprof, words);
     profile.n_comment = 1;
     profile.comment = &comment;
     profile_put(pprof, &profile);

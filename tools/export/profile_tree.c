@@ -100,7 +100,7 @@ static struct amounts sum_below(const struct branches *below, size_t from) {
 
 static uint64_t both_of(struct amounts amounts) { return amounts.side[0] + amounts.side[1]; }
 
-static uint64_t less(uint64_t all, uint64_t part) { return all > part ? all - part : 0; }
+static uint64_t profile_tree_less(uint64_t all, uint64_t part) { return all > part ? all - part : 0; }
 
 static void profile_tree_put(struct walk *walk, struct amounts amounts) {
     if (both_of(amounts) && !walk->sink->failed) walk->sink->put(walk->sink, amounts.side);
@@ -114,7 +114,8 @@ static int profile_tree_enter(struct walk *walk, const struct branch *branch, st
     if (calltree_expand(&walk->tree, branch, &level->below) < 0) return -1;
     walk->depth++;
     struct amounts below = sum_below(&level->below, 0);
-    struct amounts own = {{less(all.side[0], below.side[0]), less(all.side[1], below.side[1])}};
+    struct amounts own = {
+        {profile_tree_less(all.side[0], below.side[0]), profile_tree_less(all.side[1], below.side[1])}};
     if (nowhere && both_of(own)) walk->sink->push(walk->sink, nowhere);
     profile_tree_put(walk, own);
     walk->sink->used = level->used;

@@ -258,7 +258,9 @@ static int put_owners(struct tracing *self) {
 
 /* ---- triggers and decisions */
 
-static bool has(const struct event *event, enum event_number number) { return event->given >> number & 1; }
+static bool report_perfetto_has(const struct event *event, enum event_number number) {
+    return event->given >> number & 1;
+}
 
 static const struct snap_owner *owner_of(const struct tracing *self, const struct event *event) {
     uint64_t id = event->numbers[NUMBER_OWNER];
@@ -269,7 +271,7 @@ static void count_event(struct tracing *self, const struct event *event, enum ev
                         enum event_number device) {
     const struct snap_owner *owner = owner_of(self, event);
     uint8_t counted = owner ? self->counted[index_of(self, owner)] : 0;
-    if (counted && has(event, host))
+    if (counted && report_perfetto_has(event, host))
         perfetto_count(&self->perfetto, track_of(TRACK_OWNER, owner->id), event->t, event->numbers[host]);
     if (counted == 2)
         perfetto_count(&self->perfetto, track_of(TRACK_OWNER_ON_DEVICES, owner->id), event->t, event->numbers[device]);
@@ -295,7 +297,7 @@ static uint64_t put_trigger(struct tracing *self, const struct decisions *decisi
     const struct event *event = &decisions->events[trigger->event];
     const struct event *act = trigger->act ? &decisions->events[trigger->act] : event;
     uint64_t track = track_of(TRACK_TRIGGERS, 0);
-    uint64_t begin = has(event, NUMBER_BEGAN) ? event->numbers[NUMBER_BEGAN] : event->t;
+    uint64_t begin = report_perfetto_has(event, NUMBER_BEGAN) ? event->numbers[NUMBER_BEGAN] : event->t;
     if (begin < before) begin = before;
     uint64_t end = act->t > begin ? act->t : begin;
     char reason[64], text[256];
@@ -385,20 +387,20 @@ static int write_slices(struct tracing *self) {
     return result == 0 ? put_trace(self) : result;
 }
 
-static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t report_perfetto_later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* The end of the report's time. The ledger of a killed process does not say when the process ended, so the last known
  * time is taken. */
 static uint64_t last_known(const struct image *image) {
-    uint64_t last = later(image_now(image), image->header.start_ns);
+    uint64_t last = report_perfetto_later(image_now(image), image->header.start_ns);
     struct decisions decisions;
     if (image_knows_now(image)) return last;
     for (size_t i = 0; i < image->owner_count; i++)
-        last = later(last, later(image->owners[i].begin_ns, image->owners[i].end_ns));
-    if (image->point_count) last = later(last, image->points[image->point_count - 1].time_ns);
-    if (image->mark_count) last = later(last, image->marks[image->mark_count - 1].time_ns);
+        last = report_perfetto_later(last, report_perfetto_later(image->owners[i].begin_ns, image->owners[i].end_ns));
+    if (image->point_count) last = report_perfetto_later(last, image->points[image->point_count - 1].time_ns);
+    if (image->mark_count) last = report_perfetto_later(last, image->marks[image->mark_count - 1].time_ns);
     if (decisions_load(&decisions, image) == 0)
-        for (size_t i = 0; i < decisions.event_count; i++) last = later(last, decisions.events[i].t);
+        for (size_t i = 0; i < decisions.event_count; i++) last = report_perfetto_later(last, decisions.events[i].t);
     decisions_clear(&decisions);
     return last;
 }

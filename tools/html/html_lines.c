@@ -107,7 +107,7 @@ static uint32_t html_lines_kind_of(const struct image *image, uint32_t id, const
 }
 
 /* The text for an unknown function: the last name of the module, and the offset in it. */
-static void place(char *to, size_t size, const struct named_frame *frame) {
+static void html_lines_place(char *to, size_t size, const struct named_frame *frame) {
     if (frame->module)
         snprintf(to, size, "%.300s+0x%" PRIx64, text_base_name(frame->module), frame->offset);
     else
@@ -117,7 +117,7 @@ static void place(char *to, size_t size, const struct named_frame *frame) {
 static uint32_t add_symbol(struct html_lines *lines, const struct image *image, uint32_t id,
                            const struct named_frame *frame, const struct symbol *symbol) {
     char unnamed[400];
-    if (!symbol->function) place(unnamed, sizeof unnamed, frame);
+    if (!symbol->function) html_lines_place(unnamed, sizeof unnamed, frame);
     struct line_key key = {.function = text_number(lines, symbol->function ? symbol->function : unnamed),
                            .file = text_number(lines, symbol->file ? symbol->file : ""),
                            .module = text_number(lines, frame->module ? frame->module : ""),

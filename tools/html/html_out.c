@@ -39,7 +39,7 @@ static void put_packed(struct html_out *out, size_t length) {
 
 /* ---- compression */
 
-static void pack(struct html_out *out, int flush) {
+static void html_out_pack(struct html_out *out, int flush) {
     int result = Z_OK;
     out->stream.next_in = out->bytes;
     out->stream.avail_in = (uInt)out->waiting;
@@ -62,7 +62,7 @@ static void put_bytes(struct html_out *out, const void *bytes, size_t length) {
         out->waiting += some;
         from += some;
         length -= some;
-        if (out->waiting == sizeof out->bytes) pack(out, Z_NO_FLUSH);
+        if (out->waiting == sizeof out->bytes) html_out_pack(out, Z_NO_FLUSH);
     }
 }
 
@@ -74,7 +74,7 @@ static void stream_begin(struct html_out *out) {
 }
 
 static void stream_end(struct html_out *out) {
-    pack(out, Z_FINISH);
+    html_out_pack(out, Z_FINISH);
     fputs("</script>\n", out->to);
 }
 
@@ -89,7 +89,7 @@ void html_column_begin(struct html_out *out, const char *group, const char *colu
 }
 
 void html_column_put(struct html_out *out, uint64_t number) {
-    if (sizeof out->bytes - out->waiting < SNAP_NUMBER_MAX) pack(out, Z_NO_FLUSH);
+    if (sizeof out->bytes - out->waiting < SNAP_NUMBER_MAX) html_out_pack(out, Z_NO_FLUSH);
     out->waiting = (size_t)(snap_put_number(out->bytes + out->waiting, number) - out->bytes);
 }
 

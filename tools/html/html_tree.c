@@ -179,7 +179,7 @@ static int attach_folded(struct html_tree *tree, uint32_t first) {
 }
 
 /* Adds the sites that end here as entries of the node that is being built. */
-static void attach(struct build *build, uint32_t first) {
+static void html_tree_attach(struct build *build, uint32_t first) {
     struct html_tree *tree = build->tree;
     for (uint32_t leaf = first; leaf; leaf = tree->next_leaf[leaf - 1]) {
         uint32_t index = leaf - 1;
@@ -196,7 +196,7 @@ static void push_children(struct build *build, uint16_t number, uint32_t top) {
     for (uint32_t node = side->child[top]; node;) {
         bool empty = !stack_segment(side->image, node).count || !build->tree->steps_left;
         if (!empty) html_tree_push(build, (struct cursor){.node = node, .side = number});
-        if (empty) attach(build, side->leaf[node]);
+        if (empty) html_tree_attach(build, side->leaf[node]);
         if (empty && side->child[node]) {
             node = side->child[node];
             continue;
@@ -209,7 +209,7 @@ static void push_children(struct build *build, uint16_t number, uint32_t top) {
 static void html_tree_step(struct build *build, struct cursor cursor) {
     struct html_side *side = &build->tree->sides[cursor.side];
     if (cursor.position == LINE_CURSOR) {
-        attach(build, build->tree->line_leaf[cursor.node]);
+        html_tree_attach(build, build->tree->line_leaf[cursor.node]);
         return;
     }
     struct segment segment = stack_segment(side->image, cursor.node);
@@ -222,7 +222,7 @@ static void html_tree_step(struct build *build, struct cursor cursor) {
         html_tree_push(build,
                        (struct cursor){.node = cursor.node, .position = cursor.position + 1, .side = cursor.side});
     } else {
-        attach(build, side->leaf[cursor.node]);
+        html_tree_attach(build, side->leaf[cursor.node]);
         push_children(build, cursor.side, cursor.node);
     }
 }

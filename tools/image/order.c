@@ -29,7 +29,7 @@ static uint32_t nodes_number(struct image *image, uint32_t node, uint32_t *numbe
 }
 
 /* Puts the new numbers into everything that refers to a node. */
-static void renumber(struct image *image, const uint32_t *numbers, struct snap_node *ordered) {
+static void order_renumber(struct image *image, const uint32_t *numbers, struct snap_node *ordered) {
     ordered[0] = empty;
     for (size_t i = 1; i < image->node_count; i++) {
         ordered[numbers[i]] = image->nodes[i];
@@ -51,7 +51,7 @@ int order_nodes(struct image *image) {
         next = nodes_number(image, i, numbers, route, next);
     bool done = numbers && route && ordered;
     if (done)
-        renumber(image, numbers, ordered);
+        order_renumber(image, numbers, ordered);
     else
         free(ordered);
     free(route);

@@ -22,7 +22,7 @@ static bool is_place(const struct unfolding *self, uint32_t place) { return plac
 
 /* Walks from a place outwards to the beginning of its node: to the next place where a node ends, or to the outer run.
  * *frames: the number of words on the route. */
-static uint32_t outwards(const struct unfolding *self, uint32_t place, uint32_t *frames) {
+static uint32_t runs_outwards(const struct unfolding *self, uint32_t place, uint32_t *frames) {
     for (*frames = 1; place >= SNAP_RUN_HEAD && *frames <= SNAP_RUN_MOST; place--, ++*frames) {
         if (self->from[place] & SNAP_RUN_FIRST) return self->from[place - SNAP_RUN_HEAD + SNAP_RUN_OUTER];
         if (self->nodes[place - 1]) return place - 1;
@@ -33,14 +33,14 @@ static uint32_t outwards(const struct unfolding *self, uint32_t place, uint32_t 
 /* Marks all places where nodes end, from this one outwards. */
 static void mark_ends(struct unfolding *self, uint32_t place) {
     uint32_t frames;
-    for (; is_place(self, place) && !self->nodes[place]; place = outwards(self, place, &frames)) {
+    for (; is_place(self, place) && !self->nodes[place]; place = runs_outwards(self, place, &frames)) {
         self->nodes[place] = END;
         self->ends++;
     }
 }
 
 static void make_node(struct unfolding *self, uint32_t place) {
-    uint32_t frames, outer = outwards(self, place, &frames);
+    uint32_t frames, outer = runs_outwards(self, place, &frames);
     uint32_t parent = is_place(self, outer) ? self->nodes[outer] : 0;
     if (parent == END || parent == ON_THE_ROUTE) parent = 0; /* a circle */
     if ((self->from[place] & SNAP_RUN_FRAME) == SNAP_RUN_FRAME) {
@@ -57,7 +57,7 @@ static void make_node(struct unfolding *self, uint32_t place) {
 static void make_nodes(struct unfolding *self, uint32_t place) {
     size_t length = 0;
     uint32_t frames;
-    for (; is_place(self, place) && self->nodes[place] == END; place = outwards(self, place, &frames)) {
+    for (; is_place(self, place) && self->nodes[place] == END; place = runs_outwards(self, place, &frames)) {
         self->nodes[place] = ON_THE_ROUTE;
         self->route[length++] = place;
     }

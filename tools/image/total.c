@@ -4,16 +4,18 @@
 
 /* The difference, or 0 if it would be negative: the counters of a killed process may have a free without its
  * allocation. */
-static uint64_t difference(uint64_t allocated, uint64_t freed) { return allocated > freed ? allocated - freed : 0; }
+static uint64_t total_difference(uint64_t allocated, uint64_t freed) {
+    return allocated > freed ? allocated - freed : 0;
+}
 
 uint64_t total_live_bytes(const struct total *total) {
     if (total->flags & TOTAL_REMAINDER) return total->alloc_bytes - total->free_bytes;
-    return difference(total->alloc_bytes, total->free_bytes);
+    return total_difference(total->alloc_bytes, total->free_bytes);
 }
 
 uint64_t total_live_blocks(const struct total *total) {
     if (total->flags & TOTAL_REMAINDER) return total->alloc_blocks - total->free_blocks;
-    return difference(total->alloc_blocks, total->free_blocks);
+    return total_difference(total->alloc_blocks, total->free_blocks);
 }
 
 uint64_t total_measure(const struct total *total, enum measure measure) {

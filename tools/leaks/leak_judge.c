@@ -79,7 +79,7 @@ static uint32_t first_growth(struct sequence all, uint32_t from, uint32_t to) {
 
 /* Whether new memory replaces old memory: nothing is left of the allocations before the first run whose memory
  * remains. */
-static bool replaces(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t start) {
+static bool leak_judge_replaces(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t start) {
     if (!rule->left || start == from) return false;
     struct sequence forgotten = {rule->forgotten, rule->forgotten_count};
     return part_of(all, from, start).allocated > 0 || part_of(forgotten, from, start).allocated > 0;
@@ -143,7 +143,7 @@ static uint32_t runs_in(const struct leak_rule *rule, uint32_t from, uint32_t to
     return runs ? runs : to - from;
 }
 
-static enum leak_confidence confidence(const struct leak_judgement *judged) {
+static enum leak_confidence leak_judge_confidence(const struct leak_judgement *judged) {
     if (judged->judged < ENOUGH) return LEAK_LOW;
     if (judged->monotone || (judged->judged >= MANY && judged->grew * 2 >= judged->judged)) return LEAK_HIGH;
     return LEAK_MEDIUM;
@@ -157,7 +157,7 @@ static void add_figures(struct leak_judgement *judged, struct sequence all, cons
     judged->monotone = whole.grew == judged->judged && !whole.shrank;
     judged->bytes_per_run = runs ? (double)whole.grown / runs : 0;
     judged->blocks_per_run = runs ? (double)whole.blocks / runs : 0;
-    judged->confidence = confidence(judged);
+    judged->confidence = leak_judge_confidence(judged);
 }
 
 /* The verdict if there was no growth at the judged points. */
@@ -170,7 +170,7 @@ static enum leak_verdict judge_rest(struct sequence all, const struct leak_rule 
 static enum leak_verdict judge_growth(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t to,
                                       uint32_t start) {
     if (to - from < LEAST) return LEAK_UNDECIDED;
-    if (replaces(all, rule, from, start)) return LEAK_PLATEAU;
+    if (leak_judge_replaces(all, rule, from, start)) return LEAK_PLATEAU;
     if (to - start < ENOUGH && start > from)
         return part_of(all, start, to).grew < TIMES ? LEAK_ONE_OFF : LEAK_UNDECIDED;
     enum leak_verdict verdict = to - start < ENOUGH ? judge_few(all, start, to) : judge_many(all, start, to);

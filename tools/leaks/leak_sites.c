@@ -276,7 +276,7 @@ uint64_t leak_path_of(const char *module) {
 
 uint64_t leak_path_on_cuda(uint64_t path) { return path ^ UINT64_C(0xc4ceb9fe1a85ec53); }
 
-static int know(struct leak_sites *self, const struct image *image, struct known *known) {
+static int leak_sites_know(struct leak_sites *self, const struct image *image, struct known *known) {
     if (find_runs(self, image) < 0 || grow_names(self) < 0 || know_tags(self, image, known) < 0) return -1;
     note_policies(self, image);
     known->modules = calloc(image->module_count + 1, sizeof *known->modules);
@@ -326,7 +326,7 @@ static int leak_sites_prepare(struct leak_sites *self, const struct image *image
 
 int leak_sites_read(struct leak_sites *self, const struct image *image) {
     struct known known = {0};
-    int result = leak_sites_prepare(self, image) < 0 || know(self, image, &known) < 0 ? -1 : 0;
+    int result = leak_sites_prepare(self, image) < 0 || leak_sites_know(self, image, &known) < 0 ? -1 : 0;
     for (size_t i = 0; result == 0 && i < cuda_every_count(image); i++) {
         struct total total;
         if (cuda_every_total(image, i, &total)) result = add_total(self, image, &known, &total);

@@ -182,8 +182,8 @@ static int name_owners(struct owners *owners, const struct leaks *self) {
 }
 
 /* Turns entries by site into entries by owner. */
-static int gather(const struct owners *owners, const struct leak_entries *from, struct leak_entries *to,
-                  uint32_t points) {
+static int leaks_gather(const struct owners *owners, const struct leak_entries *from, struct leak_entries *to,
+                        uint32_t points) {
     for (size_t i = 0; i < from->count; i++) {
         uint32_t owner = owners->of[from->list[i].site];
         if (owner && leak_entries_add(to, owner - 1, from->list[i].change) < 0) return -1;
@@ -238,9 +238,9 @@ static int search_owners(struct leaks *self) {
             owner->live_bytes += sites->list[i].live_bytes;
             owner->live_blocks += sites->list[i].live_blocks;
         }
-        result = gather(&owners, &sites->left, &owners.left, sites->run_count);
+        result = leaks_gather(&owners, &sites->left, &owners.left, sites->run_count);
     }
-    if (result == 0) result = gather(&owners, &sites->moved, &owners.moved, sites->point_count);
+    if (result == 0) result = leaks_gather(&owners, &sites->moved, &owners.moved, sites->point_count);
     if (result == 0) result = choose_examples(self, &owners);
     if (result == 0) result = judge_owners(self, &owners);
     free(owners.of);
@@ -330,7 +330,7 @@ int leaks_by_growth(const void *left, const void *right) {
     return a->site < b->site ? -1 : a->site > b->site;
 }
 
-static int measure(struct leaks *self) {
+static int leaks_measure(struct leaks *self) {
     struct resident resident;
     if (resident_split(&resident, self->image) < 0) return -1;
     self->measured = resident.measured;
@@ -344,7 +344,7 @@ int leaks_find(struct leaks *self, struct leak_sites *sites, const struct image 
     if (find_run_ends(self) < 0) return -1;
     make_rules(self);
     if (search_sites(self) < 0 || search_owners(self) < 0 || leaks_find_holders(self) < 0 ||
-        leaks_find_retired(self) < 0 || measure(self) < 0)
+        leaks_find_retired(self) < 0 || leaks_measure(self) < 0)
         return -1;
     if (self->count) qsort(self->list, self->count, sizeof *self->list, leaks_by_growth);
     if (self->kept_count) qsort(self->kept, self->kept_count, sizeof *self->kept, leaks_by_growth);

@@ -23,7 +23,9 @@ static const char *owner_text(const struct leaks *self, uint32_t name, struct te
     return to->s;
 }
 
-static const char *plural(uint64_t count, const char *one, const char *many) { return count == 1 ? one : many; }
+static const char *leaks_text_plural(uint64_t count, const char *one, const char *many) {
+    return count == 1 ? one : many;
+}
 
 /* --- what was read --- */
 
@@ -35,8 +37,8 @@ static void print_runs(const struct leaks *self) {
     uint32_t runs = sites->run_count, runs_warm_up = at_most(leak_warm_up(runs), runs);
     if (runs)
         printf("%s %s ended, %s judged: %u are warm-up, %u %s\n", text_count(runs).s,
-               plural(runs, "run has", "runs have"), text_count(leak_judged(&self->left_rule)).s, runs_warm_up,
-               at_most(self->left_rule.young, runs - runs_warm_up),
+               leaks_text_plural(runs, "run has", "runs have"), text_count(leak_judged(&self->left_rule)).s,
+               runs_warm_up, at_most(self->left_rule.young, runs - runs_warm_up),
                self->uncollected == self->left_rule.young ? "may have garbage" : "may be in use");
     if (sites->point_count > 1)
         printf("%s readings, %s judged: %u are warm-up\n", text_count(sites->point_count).s,
@@ -57,7 +59,8 @@ static void print_verdict(const struct leaks *self) {
     struct leaks_doubt doubt = leaks_doubt(self);
     switch (leaks_verdict(self)) {
     case LEAKS_FOUND:
-        text_heading("%s%s %s found", text_style(TEXT_RED), text_count(count).s, plural(count, "leak", "leaks"));
+        text_heading("%s%s %s found", text_style(TEXT_RED), text_count(count).s,
+                     leaks_text_plural(count, "leak", "leaks"));
         return;
     case LEAKS_CANNOT_TELL:
         text_heading("Cannot tell: %s.", doubt.why);
@@ -148,7 +151,7 @@ static void print_retired_one(const struct leaks *self, const struct leaks_view 
     site_line(&margin, text_fit(line, site_width(&margin)).s);
     if (self->sites->run_count) {
         snprintf(line, sizeof line, "retired %s %s ago", text_count(retired->runs_since).s,
-                 plural(retired->runs_since, "run", "runs"));
+                 leaks_text_plural(retired->runs_since, "run", "runs"));
         site_line(&margin, line);
     }
     print_stack(self, view, &margin, retired);
@@ -196,7 +199,7 @@ static void print_owners(const struct leaks *self, struct margin *margin, const 
     }
     site_owners(margin, owner_text(self, finding->model, &model), owner_text(self, finding->node, &node), NULL);
     if (!others) return;
-    snprintf(line, sizeof line, "and %s more %s", text_count(others).s, plural(others, "owner", "owners"));
+    snprintf(line, sizeof line, "and %s more %s", text_count(others).s, leaks_text_plural(others, "owner", "owners"));
     site_line(margin, line);
 }
 

@@ -27,8 +27,8 @@ static int put_all(struct bytes *bytes, const uint64_t *numbers, size_t count) {
     return result;
 }
 
-static uint64_t folded(int64_t number) { return (uint64_t)number << 1 ^ (uint64_t)(number >> 63); }
-static int64_t unfolded(uint64_t number) { return (int64_t)(number >> 1 ^ (0 - (number & 1))); }
+static uint64_t series_folded(int64_t number) { return (uint64_t)number << 1 ^ (uint64_t)(number >> 63); }
+static int64_t series_unfolded(uint64_t number) { return (int64_t)(number >> 1 ^ (0 - (number & 1))); }
 
 static int put_points(struct bytes *to, const struct leak_sites *sites) {
     int result = number_put(to, sites->point_count);
@@ -49,7 +49,7 @@ static int put_site(struct bytes *to, const struct leak_sites *sites, const stru
     uint32_t last = 0;
     for (size_t i = 0; result == 0 && i < count; i++) {
         const struct leak_change *change = &entries[i].change;
-        const uint64_t numbers[] = {change->point - last, folded(change->bytes), folded(change->blocks)};
+        const uint64_t numbers[] = {change->point - last, series_folded(change->bytes), series_folded(change->blocks)};
         result = put_all(to, numbers, sizeof numbers / sizeof *numbers);
         last = change->point;
     }
@@ -119,7 +119,7 @@ static int take_changes(struct stream *from, struct leak_sites *sites, const str
     for (uint64_t i = 0; i < count; i++) {
         if (!numbers_take(from, numbers, 3) || numbers[0] >= sites->point_count || (i && !numbers[0])) return -2;
         point += numbers[0];
-        struct leak_change change = {(uint32_t)point, unfolded(numbers[1]), unfolded(numbers[2]), 0};
+        struct leak_change change = {(uint32_t)point, series_unfolded(numbers[1]), series_unfolded(numbers[2]), 0};
         if (point >= sites->point_count) return -2;
         if (site && leak_entries_add(&sites->moved, (uint32_t)(site - sites->list), change) < 0) return -1;
     }

@@ -99,7 +99,7 @@ static int read_file(struct drive *drive, struct whole_file *file, const char *n
 /* --- requests --- */
 
 /* Returns the status of the answer, which stays in the drive until the next one; 0: there was none. */
-static int ask(struct drive *drive, const char *method, const char *path, const char *body, size_t length) {
+static int drive_ask(struct drive *drive, const char *method, const char *path, const char *body, size_t length) {
     uint64_t within = drive->step->within_ns;
     if (strcmp(method, "GET") == 0 && within > ASK_S * SECOND_NS) within = ASK_S * SECOND_NS;
     free(drive->answer.body);
@@ -145,17 +145,17 @@ static int look_says(struct drive *drive) {
 static int look_file(struct drive *drive) { return access(drive->text, F_OK) == 0; }
 
 static int look_http(struct drive *drive) {
-    int status = ask(drive, "GET", strchr(drive->text, '/'), NULL, 0);
+    int status = drive_ask(drive, "GET", strchr(drive->text, '/'), NULL, 0);
     return status >= 200 && status < 300;
 }
 
 static int look_running(struct drive *drive) {
-    ask(drive, "GET", "/queue", NULL, 0);
+    drive_ask(drive, "GET", "/queue", NULL, 0);
     return has_items(drive, "queue_running") > 0;
 }
 
 static int look_waiting(struct drive *drive) {
-    ask(drive, "GET", "/queue", NULL, 0);
+    drive_ask(drive, "GET", "/queue", NULL, 0);
     int running = has_items(drive, "queue_running"), pending = has_items(drive, "queue_pending");
     if (running == 0 && pending == 0) return step_fail(drive, "nothing runs that a workflow could wait behind");
     return running >= 0 && pending > 0;
@@ -166,7 +166,7 @@ static int look_finished(struct drive *drive) {
     char path[160], outcome[32] = "";
     if (!*drive->prompt_id) return step_fail(drive, "no prompt was sent before");
     snprintf(path, sizeof path, "/history/%s", drive->prompt_id);
-    ask(drive, "GET", path, NULL, 0);
+    drive_ask(drive, "GET", path, NULL, 0);
     if (!answer_member(drive, drive->prompt_id, &run)) return 0;
     if (jsontext_member(run, "status", &status) && *status.at == '{' && jsontext_member(status, "status_str", &word))
         jsontext_string(word, outcome, sizeof outcome);
@@ -210,7 +210,7 @@ static int do_http(struct drive *drive) {
     if (sscanf(drive->text, "%15s %2047s %2047s", method, path, name) < 2)
         return step_fail(drive, "not METHOD /PATH [FILE]");
     if (*name && read_file(drive, &file, name) < 0) return -1;
-    int status = ask(drive, method, path, file.text, file.length);
+    int status = drive_ask(drive, method, path, file.text, file.length);
     free(file.text);
     if (!status) return step_fail(drive, "no answer");
     return status < 400 ? 0 : step_fail(drive, "answered with %d", status);
@@ -224,7 +224,7 @@ static int do_prompt(struct drive *drive) {
     int length = asprintf(&body, "{\"prompt\": %s}", file.text);
     free(file.text);
     if (length < 0) return step_fail(drive, "not enough memory");
-    int status = ask(drive, "POST", "/prompt", body, (size_t)length);
+    int status = drive_ask(drive, "POST", "/prompt", body, (size_t)length);
     free(body);
     if (answer_member(drive, "prompt_id", &id) && jsontext_string(id, drive->prompt_id, sizeof drive->prompt_id))
         return 0;
@@ -233,7 +233,7 @@ static int do_prompt(struct drive *drive) {
 }
 
 static int do_interrupt(struct drive *drive) {
-    int status = ask(drive, "POST", "/interrupt", NULL, 0);
+    int status = drive_ask(drive, "POST", "/interrupt", NULL, 0);
     return status == 200 ? 0 : step_fail(drive, "answered with %d", status);
 }
 

@@ -77,7 +77,7 @@ static char *command_of(const struct drive *drive) {
     return command;
 }
 
-static int launch(struct start *start, struct launch *launch_, struct drive *drive, char **argv) {
+static int lifecycle_launch(struct start *start, struct launch *launch_, struct drive *drive, char **argv) {
     if (!start) {
         int error = launch_start(launch_, argv, prepare_child, drive);
         if (error) complain("/bin/sh: %s", strerror(error));
@@ -246,7 +246,7 @@ static void note_exempt(struct life *life, const struct family *family) {
     fclose(line);
 }
 
-static void live(struct drive *drive, unsigned test, struct life *life) {
+static void lifecycle_live(struct drive *drive, unsigned test, struct life *life) {
     size_t size = 0;
     struct observe *observe = drive->observe;
     FILE *details = open_memstream(&life->details, &size);
@@ -279,10 +279,10 @@ int lifecycle_run(const struct lifecycle *lifecycle, unsigned test, struct life 
     struct drive drive = {.scenario = scenario, .here = lifecycle->here, .observe = &observe};
     drive_open(&drive);
     char *command = command_of(&drive), *argv[] = {"/bin/sh", "-c", command, NULL};
-    int code = command ? launch(lifecycle->start, &launched, &drive, argv) : EXIT_UNREADABLE;
+    int code = command ? lifecycle_launch(lifecycle->start, &launched, &drive, argv) : EXIT_UNREADABLE;
     if (code == EXIT_FINE) {
         observe_begin(&observe, &launched, argv, lifecycle->exempt);
-        live(&drive, test, life);
+        lifecycle_live(&drive, test, life);
         if (observe.interrupted) code = 128 + observe.interrupted;
         observe_end(&observe);
         launch_forget(&launched);

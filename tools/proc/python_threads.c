@@ -58,7 +58,7 @@ struct python {
     uint64_t runtime, true_object, false_object;
 };
 
-static bool peek(const struct python *python, uint64_t address, void *to, size_t size) {
+static bool python_threads_peek(const struct python *python, uint64_t address, void *to, size_t size) {
     struct iovec local = {to, size}, remote = {(void *)(uintptr_t)address, size};
     return address && process_vm_readv(python->pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
@@ -66,7 +66,7 @@ static bool peek(const struct python *python, uint64_t address, void *to, size_t
 /* The word at the address; 0 also if it cannot be read. */
 static uint64_t python_threads_word(const struct python *python, uint64_t address) {
     uint64_t value = 0;
-    return peek(python, address, &value, sizeof value) ? value : 0;
+    return python_threads_peek(python, address, &value, sizeof value) ? value : 0;
 }
 
 /* Reads a str of ASCII characters; "" for any other object. */
@@ -74,14 +74,14 @@ static void read_text(const struct python *python, uint64_t object, char *to, si
     uint32_t state = 0;
     uint64_t length = python_threads_word(python, object + TEXT_LENGTH);
     to[0] = 0;
-    if (!object || !peek(python, object + python->layout->text_state, &state, sizeof state)) return;
+    if (!object || !python_threads_peek(python, object + python->layout->text_state, &state, sizeof state)) return;
     if ((state >> python->layout->text_shift & COMPACT_ASCII) != COMPACT_ASCII || !length) return;
     uint64_t from = object + python->layout->text_start;
     if (length >= capacity) { /* keeps the end of a path */
         from += length - (capacity - 1);
         length = capacity - 1;
     }
-    to[peek(python, from, to, length) ? length : 0] = 0;
+    to[python_threads_peek(python, from, to, length) ? length : 0] = 0;
 }
 
 /* --- attributes of an object --- */
@@ -94,7 +94,7 @@ struct keys {
 
 static bool read_keys(const struct python *python, uint64_t address, struct keys *keys) {
     uint8_t head[KEYS_INDICES];
-    if (!peek(python, address, head, sizeof head) || head[KEYS_LOG2_BYTES] > 20) return false;
+    if (!python_threads_peek(python, address, head, sizeof head) || head[KEYS_LOG2_BYTES] > 20) return false;
     memcpy(&keys->count, head + KEYS_COUNT, sizeof keys->count);
     keys->kind = head[KEYS_KIND];
     keys->entry_size = keys->kind == 0 ? 24 : 16;
@@ -113,7 +113,7 @@ static uint64_t find_value(const struct python *python, const struct keys *keys,
     return 0;
 }
 
-static uint64_t attribute(const struct python *python, uint64_t object, const char *name) {
+static uint64_t python_threads_attribute(const struct python *python, uint64_t object, const char *name) {
     const struct layout *layout = python->layout;
     struct keys keys;
     uint64_t values = python_threads_word(python, object + (uint64_t)(8 * (int64_t)layout->values));
@@ -188,8 +188,8 @@ static void thread_read(struct python *python, uint64_t state, struct python_thr
     uint64_t object = python_threads_walk(python, frame, thread);
     if (thread->tid == python->pid) thread->daemon = PYTHON_MAIN;
     if (!object) return;
-    uint64_t daemonic = attribute(python, object, "_daemonic");
-    read_text(python, attribute(python, object, "_name"), thread->name, sizeof thread->name);
+    uint64_t daemonic = python_threads_attribute(python, object, "_daemonic");
+    read_text(python, python_threads_attribute(python, object, "_name"), thread->name, sizeof thread->name);
     if (daemonic == python->true_object) thread->daemon = PYTHON_DAEMON;
     if (daemonic == python->false_object) thread->daemon = PYTHON_NOT_DAEMON;
 }
@@ -203,7 +203,7 @@ static bool find_python(struct python *python) {
     python->runtime = addresses[0];
     python->true_object = addresses[1];
     python->false_object = addresses[2];
-    if (!peek(python, addresses[3], &version, sizeof version)) return false;
+    if (!python_threads_peek(python, addresses[3], &version, sizeof version)) return false;
     unsigned minor = version >> 16 & 0xFF;
     if (version >> 24 != 3 || minor < 11 || minor > 12) return false;
     python->layout = &layouts[minor - 11];

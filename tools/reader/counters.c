@@ -117,8 +117,8 @@ static int read_wide(struct reader *reader, const struct counters_chunk *ref, ui
 }
 
 /* Reads `count` counters of a chunk, beginning with its site `first`. */
-static int fetch(struct reader *reader, const struct counters_chunk *ref, size_t first, size_t count,
-                 struct snap_counter *counters) {
+static int counters_fetch(struct reader *reader, const struct counters_chunk *ref, size_t first, size_t count,
+                          struct snap_counter *counters) {
     uint64_t words[SNAP_CHUNK_SITES], offset = ref->offset + offsetof(struct snap_chunk, words) + first * sizeof *words;
     if (source_read(reader->source, offset, words, count * sizeof *words) < 0)
         return reader_damaged(reader, ref->offset, "counters cannot be read");
@@ -147,7 +147,7 @@ static int read_parts(const struct group *group, struct counters_sites *tally, e
                       size_t count) {
     struct snap_counter counters[SNAP_CHUNK_SITES];
     for (size_t i = 0; i < group->count; i++) {
-        if (fetch(group->reader, &group->refs[i], first, count, counters) < 0) return -1;
+        if (counters_fetch(group->reader, &group->refs[i], first, count, counters) < 0) return -1;
         bool mapping = group->refs[i].thread == SNAP_THREAD_MAPPINGS + 1;
         struct snap_counter *to = (mapping ? tally->mapped : tally->host) + first;
         for (size_t site = 0; site < count; site++) add_parts(&to[site], &counters[site], parts);
@@ -197,13 +197,14 @@ int counters_settle(struct reader *reader, const struct counters_chunk *chunks, 
 
 int counters_sum_chunk(struct reader *reader, const struct counters_chunk *chunk, struct snap_counter *sum) {
     struct snap_counter counters[SNAP_CHUNK_SITES];
-    if (fetch(reader, chunk, 0, SNAP_CHUNK_SITES, counters) < 0) return -1;
+    if (counters_fetch(reader, chunk, 0, SNAP_CHUNK_SITES, counters) < 0) return -1;
     *sum = (struct snap_counter){0};
     for (size_t site = 0; site < SNAP_CHUNK_SITES; site++) add_parts(sum, &counters[site], ALLOCATIONS | FREES);
     return 0;
 }
 
-static int emit(struct group *group, uint32_t site, const struct snap_counter *counter, uint8_t class, bool inexact) {
+static int counters_emit(struct group *group, uint32_t site, const struct snap_counter *counter, uint8_t class,
+                         bool inexact) {
     struct total total = {.stack = site, /* the id of a site; counters_name_sites replaces it by the stack */
                           .class = class,
                           .alloc_bytes = counter->alloc_bytes,
@@ -223,8 +224,8 @@ static int emit(struct group *group, uint32_t site, const struct snap_counter *c
 static int group_emit(struct group *group) {
     uint32_t first = group->refs[0].index * SNAP_CHUNK_SITES;
     for (uint32_t i = 0; i < SNAP_CHUNK_SITES; i++)
-        if (emit(group, first + i, &group->taken->host[i], SNAP_HOST, group->taken->inexact[i]) < 0 ||
-            emit(group, first + i, &group->taken->mapped[i], SNAP_MAPPED, group->taken->inexact[i]) < 0)
+        if (counters_emit(group, first + i, &group->taken->host[i], SNAP_HOST, group->taken->inexact[i]) < 0 ||
+            counters_emit(group, first + i, &group->taken->mapped[i], SNAP_MAPPED, group->taken->inexact[i]) < 0)
             return -1;
     return 0;
 }

@@ -152,7 +152,7 @@ static void add_source(char text[CUPTI_SENTENCE], const struct image *image) {
     add_lost(text, head);
 }
 
-static const char *reason(uint32_t result) {
+static const char *cupti_image_reason(uint32_t result) {
     if (result == ANOTHER_SUBSCRIBER) return ": another profiler has CUPTI";
     return result == UNKNOWN_ERROR || result == NOT_INITIALIZED
                ? ": there is no driver, or it does not let this process"
@@ -160,7 +160,8 @@ static const char *reason(uint32_t result) {
 }
 
 static void add_refusal(char text[CUPTI_SENTENCE], const char *nothing, const struct snap_cupti *head) {
-    add(text, "%s: %s returned %u%s", nothing, text_fit(head->call, 40).s, head->result, reason(head->result));
+    add(text, "%s: %s returned %u%s", nothing, text_fit(head->call, 40).s, head->result,
+        cupti_image_reason(head->result));
     if (*head->other) add(text, ", %s", text_fit(head->other, 64).s);
 }
 

@@ -49,7 +49,7 @@ static int by_time(const void *left, const void *right) {
 }
 
 /* Sorts the records, and drops those that are empty, unsound, or there twice. Marks of one time all stay. */
-static size_t settle(const struct records *self, uint8_t *table, size_t count, uint64_t start_ns) {
+static size_t history_image_settle(const struct records *self, uint8_t *table, size_t count, uint64_t start_ns) {
     size_t sound = 0, kept = 0;
     for (size_t i = 0; i < count; i++) {
         const uint8_t *record = table + i * self->size;
@@ -81,7 +81,7 @@ static int read_again(struct reader *reader, const struct records *self, uint8_t
 static int load_records(struct reader *reader, const struct records *self, void **table, size_t *count) {
     if (reader_table(reader, self->type, self->size, table, count) < 0) return -1;
     if (reader->live && read_again(reader, self, *table, *count) < 0) return -1;
-    *count = settle(self, *table, *count, reader->image->header.start_ns);
+    *count = history_image_settle(self, *table, *count, reader->image->header.start_ns);
     return 0;
 }
 

@@ -68,7 +68,7 @@ static int load_tables(struct reader *reader) {
 
 /* Reads the sections again after the counters. A running process registers sites, modules and strings before it counts
  * at them, so the new tables have everything that the counters refer to. False: chunks were added meanwhile. */
-static int rescan(struct reader *reader, bool *steady) {
+static int image_load_rescan(struct reader *reader, bool *steady) {
     uint64_t chunks = counters_chunks(reader), size = 0;
     free(reader->sections);
     reader->sections = NULL;
@@ -113,7 +113,8 @@ static void mark_inexact(struct image *image) {
 }
 
 static int load_ledger(struct reader *reader, bool *steady) {
-    if (counters_find_wide(reader) < 0 || counters_tally(reader) < 0 || (reader->live && rescan(reader, steady) < 0))
+    if (counters_find_wide(reader) < 0 || counters_tally(reader) < 0 ||
+        (reader->live && image_load_rescan(reader, steady) < 0))
         return -1;
     if (!reader->figures && picture_load(reader) < 0) return -1;
     if (counters_name_sites(reader) < 0 || load_tables(reader) < 0) return -1;

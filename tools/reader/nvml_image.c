@@ -65,11 +65,12 @@ static void name_process(struct snap_nvml_process *process) {
 }
 
 /* 0 for a process without figures, so that it comes last. */
-static uint64_t told(uint64_t bytes) { return bytes == NVML_NOT_TOLD ? 0 : bytes; }
+static uint64_t nvml_image_told(uint64_t bytes) { return bytes == NVML_NOT_TOLD ? 0 : bytes; }
 
 static int nvml_image_by_bytes(const void *left, const void *right) {
     const struct nvml_process *a = left, *b = right;
-    if (told(a->bytes) != told(b->bytes)) return told(a->bytes) > told(b->bytes) ? -1 : 1;
+    if (nvml_image_told(a->bytes) != nvml_image_told(b->bytes))
+        return nvml_image_told(a->bytes) > nvml_image_told(b->bytes) ? -1 : 1;
     return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
@@ -80,10 +81,10 @@ static void processes_keep(struct nvml_image *nvml, const struct nvml_device *fo
         const struct nvml_process *process = &found->processes[i];
         if (process->pid == own) {
             record->flags |= process->bytes == NVML_NOT_TOLD ? SNAP_NVML_OWN_UNTOLD : SNAP_NVML_HAS_OWN;
-            record->own = told(process->bytes);
+            record->own = nvml_image_told(process->bytes);
             continue;
         }
-        record->others += told(process->bytes);
+        record->others += nvml_image_told(process->bytes);
         record->other_count++;
         if (kept++ >= PROCESSES_KEPT) continue;
         struct snap_nvml_process *to = &nvml->processes[nvml->process_count++];

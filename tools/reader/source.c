@@ -33,7 +33,7 @@ int source_file(struct source *source, int fd) {
 void (*source_before_end)(void);
 
 /* Handles SIGBUS: the file of a running process was truncated, which also kills that process. */
-static void shrunk(int signal) {
+static void source_shrunk(int signal) {
     static const char text[] = "memstow: the ledger shrank while it was read\n";
     if (source_before_end) source_before_end();
     ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
@@ -65,7 +65,7 @@ int source_map(struct source *source) {
     if (error)
         source_close(source);
     else
-        signal(SIGBUS, shrunk);
+        signal(SIGBUS, source_shrunk);
     return error;
 }
 

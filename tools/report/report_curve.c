@@ -9,10 +9,10 @@
 /* In front of the curve stand a size and the axis. */
 enum { ROWS = 5, DEVICE_ROWS = 2, MARGIN = 15, COLUMNS_MOST = 240, NAME_MOST = 24 };
 
-static const char *axis(void) { return text_is_utf8() ? "│" : "|"; }
+static const char *report_curve_axis(void) { return text_is_utf8() ? "│" : "|"; }
 
 static void put_row(const char *label, const uint64_t *columns, size_t count, uint64_t most, int row, int rows) {
-    printf("  %*s %s", MARGIN - 4, label, axis());
+    printf("  %*s %s", MARGIN - 4, label, report_curve_axis());
     size_t end = count;
     while (end && columns[end - 1] * (uint64_t)rows <= most * (uint64_t)row) end--;
     for (size_t i = 0; i < end; i++) {
@@ -81,7 +81,7 @@ static void put_mark(struct cells *self, size_t column, const char *name) {
 }
 
 /* Marks that say most get their names first. Those of rank 0 are in JSON only. */
-static int rank(const struct snap_mark *mark) {
+static int report_curve_rank(const struct snap_mark *mark) {
     switch (mark->kind) {
     case SNAP_MARK_OUT_OF_MEMORY:
         return 5;
@@ -105,7 +105,7 @@ static void put_marks(const struct history *history, size_t count) {
     for (size_t i = 0; i < count; i++) strcpy(cells.cells[i], " ");
     for (int wanted = 5; wanted; wanted--)
         for (size_t i = 0; i < history->mark_count; i++)
-            if (rank(&history->marks[i]) == wanted)
+            if (report_curve_rank(&history->marks[i]) == wanted)
                 put_mark(&cells, history_column(history, history->marks[i].time_ns, count),
                          history_words(history, &history->marks[i]).s);
     size_t end = count;

@@ -76,7 +76,7 @@ static bool where_retained(const struct report *report) {
     return true;
 }
 
-static int where(const struct report *report) {
+static int report_lead_where(const struct report *report) {
     size_t count;
     if (!live_bytes(report->image) || where_retained(report)) return 0;
     struct report first = *report;
@@ -102,7 +102,7 @@ static void next_command(const char *before, const char *subject, const char *af
     lead_line("next", line.s);
 }
 
-static void next(const struct report *report) {
+static void report_lead_next(const struct report *report) {
     const struct image *image = report->image;
     if (image->misuse_count)
         lead_line("next", "look at the misused blocks below first");
@@ -120,7 +120,7 @@ static void next(const struct report *report) {
 
 int report_text_lead(const struct report *report) {
     if (report->measure != MEASURE_LIVE || report->match || report->view_given) return 0;
-    if (where(report) < 0) return -1;
-    next(report);
+    if (report_lead_where(report) < 0) return -1;
+    report_lead_next(report);
     return 0;
 }

@@ -13,7 +13,7 @@ static int report_list_by_size(const void *left, const void *right) {
 }
 
 /* Whether a block is listed: its site must be known, and --match must keep it. */
-static bool lists(const struct report *report, uint32_t site) {
+static bool report_list_lists(const struct report *report, uint32_t site) {
     const struct total *total = image_total(report->image, site);
     return !report->matched || (total && report_keeps(report, total));
 }
@@ -25,13 +25,13 @@ struct listed *report_listed(const struct report *report, bool large, bool mappi
     if (!list) return NULL;
     for (size_t i = 0; large && i < image->large_count; i++) {
         const struct snap_large *block = &image->large[i];
-        if (!lists(report, block->site)) continue;
+        if (!report_list_lists(report, block->site)) continue;
         list[(*count)++] = (struct listed){block->address, block->size, block->birth_ns, block->resident, block->site,
                                            block->thread,  NULL};
     }
     for (size_t i = 0; mappings && i < image->mapping_count; i++) {
         const struct snap_mapping *mapping = &image->mappings[i];
-        if (!lists(report, mapping->site)) continue;
+        if (!report_list_lists(report, mapping->site)) continue;
         list[(*count)++] =
             (struct listed){mapping->address, mapping->length, mapping->birth_ns, mapping->resident, mapping->site,
                             mapping->tid,     mapping};

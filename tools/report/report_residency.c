@@ -8,16 +8,16 @@
 enum { FILES_SHOWN = 5, HEADERS_SHOWN_FROM = 32 }; /* headers are shown if they take 1/32 of the RSS or more */
 
 /* A column of names takes the extra width of a wide terminal. */
-static int wider(int columns) { return columns + text_width() - 80; }
+static int report_residency_wider(int columns) { return columns + text_width() - 80; }
 
 static void report_residency_part(const char *name, uint64_t bytes, uint64_t rss) {
     if (bytes)
-        printf("  %-*s %12s %5.1f %%\n", wider(44), name, text_size(bytes).s,
+        printf("  %-*s %12s %5.1f %%\n", report_residency_wider(44), name, text_size(bytes).s,
                rss ? 100.0 * (double)bytes / (double)rss : 0.0);
 }
 
 static void part_of_part(const char *name, uint64_t bytes) {
-    printf("    %s %12s\n", text_left(name, wider(42)).s, text_size(bytes).s);
+    printf("    %s %12s\n", text_left(name, report_residency_wider(42)).s, text_size(bytes).s);
 }
 
 static struct text_line why_not_measured(const struct image *image) {

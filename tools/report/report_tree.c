@@ -61,7 +61,9 @@ struct tree_print {
     int indent;
 };
 
-static double percent(uint64_t part, uint64_t whole) { return whole ? 100.0 * (double)part / (double)whole : 0.0; }
+static double report_tree_percent(uint64_t part, uint64_t whole) {
+    return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
 
 /* ---- growing */
 
@@ -108,7 +110,7 @@ static uint32_t symbol_of(const struct named_frame *frame, uint32_t level) {
     return level < frame->count ? frame->count - 1 - level : 0;
 }
 
-static bool allocates(const struct tree_print *print, struct calltree_line line) {
+static bool report_tree_allocates(const struct tree_print *print, struct calltree_line line) {
     const struct named_frame *frame = symbols_frame(print->report->symbols, line.frame);
     return !frame->python && innermost_is_allocator(frame->symbols[symbol_of(frame, line.level)].function);
 }
@@ -119,7 +121,7 @@ static bool divides_in_allocator(const struct tree_print *print, const struct li
     for (size_t i = 0; i < parts; i++) {
         const struct calltree_line *line = &limb->below.list[i].line;
         const char *function = symbols_frame(print->report->symbols, line->frame)->symbols[0].function;
-        if (!allocates(print, *line) || strncmp(function, "std::", 5) == 0) return false;
+        if (!report_tree_allocates(print, *line) || strncmp(function, "std::", 5) == 0) return false;
     }
     return !innermost_shows_all();
 }
@@ -164,8 +166,9 @@ static struct calltree_line name_line(void *context, struct calltree_line line, 
 
 static void tree_figures(const struct tree_print *print, const struct figures *figures, int depth) {
     printf("  %10s ", text_size(figures->bytes).s);
-    if (print->tree.variances) printf("±%4.0f %% ", percent(estimate_error(figures->variance), figures->bytes));
-    printf("%5.1f %%  %*s", percent(figures->bytes, print->total), 2 * depth, "");
+    if (print->tree.variances)
+        printf("±%4.0f %% ", report_tree_percent(estimate_error(figures->variance), figures->bytes));
+    printf("%5.1f %%  %*s", report_tree_percent(figures->bytes, print->total), 2 * depth, "");
 }
 
 /* Prints a line, with figures if they have changed; figures NULL: without them. */
@@ -220,7 +223,7 @@ static size_t inside_of(const struct tree_print *print, const struct limb *limb)
     if (limb->parts || innermost_shows_all()) return 0;
     while (end && !innermost_is_python(print->report->image, limb->lines[end - 1].frame)) end--;
     if (end) return limb->count - end;
-    for (end = limb->count; end > 1 && allocates(print, limb->lines[end - 1]); end--) {
+    for (end = limb->count; end > 1 && report_tree_allocates(print, limb->lines[end - 1]); end--) {
     }
     return limb->count - end;
 }
@@ -271,7 +274,7 @@ static void print_rest(struct tree_print *print, const struct limb *limb, size_t
     if (print->counting) return;
     tree_figures(print, &rest, depth);
     printf("   … %s more", text_count(limb->below.count - from).s);
-    if (largest) printf(", one %.1f %% (--top=N shows more)", percent(largest, print->total));
+    if (largest) printf(", one %.1f %% (--top=N shows more)", report_tree_percent(largest, print->total));
     putchar('\n');
 }
 

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int unreadable(const char *what, const char *why) {
+static int subject_unreadable(const char *what, const char *why) {
     complain("%s: %s", TEXT_SAFE(what), why);
     return EXIT_UNREADABLE;
 }
@@ -25,7 +25,7 @@ typedef int loader(struct image *image, struct source *source, bool live);
 static int subject_load(struct subject *subject, loader *load, struct source *source, const char *what, bool live) {
     int result = load(&subject->image, source, live);
     source_close(source);
-    return result < 0 ? unreadable(what, subject->image.error) : EXIT_FINE;
+    return result < 0 ? subject_unreadable(what, subject->image.error) : EXIT_FINE;
 }
 
 static int open_running(struct subject *subject, loader *load, pid_t pid, bool with_residency) {
@@ -41,7 +41,7 @@ static int open_running(struct subject *subject, loader *load, pid_t pid, bool w
     snprintf(subject->file, sizeof subject->file, "%s", live.path);
     subject->pid = pid;
     int result = source_map(&live.source);
-    if (result < 0) return unreadable(what, strerror(-result));
+    if (result < 0) return subject_unreadable(what, strerror(-result));
     int code = subject_load(subject, load, &live.source, what, true);
     if (code == EXIT_FINE && with_residency) measure_residency(&subject->image, pid);
     return code;
@@ -67,13 +67,13 @@ static bool still_written(const struct source *source) {
 static int open_file(struct subject *subject, const char *path, bool with_residency) {
     struct source source;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return unreadable(path, strerror(errno));
+    if (fd < 0) return subject_unreadable(path, strerror(errno));
     int result = source_file(&source, fd);
-    if (result < 0) return unreadable(path, result == -EINVAL ? "not a regular file" : strerror(-result));
+    if (result < 0) return subject_unreadable(path, result == -EINVAL ? "not a regular file" : strerror(-result));
     bool live = still_written(&source);
     if (live) {
         result = source_map(&source);
-        if (result < 0) return unreadable(path, strerror(-result));
+        if (result < 0) return subject_unreadable(path, strerror(-result));
     }
     snprintf(subject->file, sizeof subject->file, "%s", path);
     int code = subject_load(subject, image_load, &source, path, live);
@@ -87,7 +87,7 @@ static int open_file(struct subject *subject, const char *path, bool with_reside
 int subject_open(struct subject *subject, const char *argument, bool with_residency) {
     pid_t pid = process_parse(argument);
     memset(subject, 0, sizeof *subject);
-    if (!*argument) return unreadable("''", "not a file name, and no PID");
+    if (!*argument) return subject_unreadable("''", "not a file name, and no PID");
     progress_say("reading %s", argument);
     return pid ? subject_open_pid(subject, pid, with_residency) : open_file(subject, argument, with_residency);
 }

@@ -13,17 +13,17 @@ struct part {
     uint64_t count;
 };
 
-static uint64_t padded(uint64_t length) { return (length + 7) / 8 * 8; }
+static uint64_t writer_padded(uint64_t length) { return (length + 7) / 8 * 8; }
 
 static uint64_t part_length(const struct part *part) {
-    return sizeof(struct snap_section) + padded(part->count * part->record_size);
+    return sizeof(struct snap_section) + writer_padded(part->count * part->record_size);
 }
 
 static uint64_t totals_length(const struct image *image) {
     uint8_t entry[PACKED_MAX];
     uint64_t length = 0;
     for (size_t i = 0; i < image->total_count; i++) length += packed_total(&image->totals[i], entry);
-    return sizeof(struct snap_section) + padded(length);
+    return sizeof(struct snap_section) + writer_padded(length);
 }
 
 static int bytes_put(FILE *to, const void *bytes, uint64_t length) {
@@ -32,7 +32,7 @@ static int bytes_put(FILE *to, const void *bytes, uint64_t length) {
 
 static int put_padding(FILE *to, uint64_t length) {
     static const char zeros[8];
-    return bytes_put(to, zeros, padded(length) - length);
+    return bytes_put(to, zeros, writer_padded(length) - length);
 }
 
 static int put_part(FILE *to, const struct part *part) {

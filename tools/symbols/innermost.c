@@ -36,7 +36,7 @@ static size_t find_python(const struct stack *stack, size_t from) {
 
 static bool innermost_begins(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
 
-static bool ends(const char *name, const char *with) {
+static bool innermost_ends(const char *name, const char *with) {
     size_t length = strlen(name), end = strlen(with);
     return length >= end && strcasecmp(name + length - end, with) == 0;
 }
@@ -49,7 +49,7 @@ bool innermost_is_allocator(const char *function) {
                                        "memalign", "strdup", "from_new_pool"};
     bool found = false;
     for (size_t i = 0; function && i < sizeof first / sizeof *first; i++) found |= innermost_begins(function, first[i]);
-    for (size_t i = 0; function && i < sizeof last / sizeof *last; i++) found |= ends(function, last[i]);
+    for (size_t i = 0; function && i < sizeof last / sizeof *last; i++) found |= innermost_ends(function, last[i]);
     return found;
 }
 

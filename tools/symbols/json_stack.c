@@ -50,7 +50,7 @@ static void put_symbol(struct json *json, const struct named_frame *frame, const
     json->one_line = false;
 }
 
-static const struct rendered *render(struct json_stacks *stacks, uint32_t id, int depth) {
+static const struct rendered *json_stack_render(struct json_stacks *stacks, uint32_t id, int depth) {
     static const struct rendered none;
     struct json *json = &stacks->json;
     if (id >= stacks->image->frame_count) return &none;
@@ -73,7 +73,7 @@ void json_stack(struct json *json, struct json_stacks *stacks, uint32_t node, ui
     size_t count = stack_frames(stacks->image, node, stacks->ids, STACK_FRAMES_MAX);
     json_array(json, "stack");
     for (size_t i = 0; i < count; i++) {
-        const struct rendered *frame = render(stacks, stacks->ids[i], json->depth);
+        const struct rendered *frame = json_stack_render(stacks, stacks->ids[i], json->depth);
         json_raw(json, frame->text, frame->length);
     }
     if (!count && caller.module) put_symbol(json, &caller, &unknown);

@@ -41,7 +41,7 @@ static bool is_library(const char *path) {
 }
 
 /* 1: the code is memstow's; 0: it is other code; -1: the frame does not tell, so the next one further out decides. */
-static int verdict(const struct image *image, uint32_t id) {
+static int own_verdict(const struct image *image, uint32_t id) {
     const struct snap_frame *frame = stack_frame(image, id);
     const struct snap_code *code = frame ? stack_frame_code(image, frame) : NULL;
     const char *file = code ? image_string(image, code->file) : "";
@@ -54,7 +54,7 @@ bool own_stack(const struct image *image, uint32_t node) {
         struct segment segment = stack_segment(image, node);
         for (uint32_t i = segment.count; i--;) {
             if (!steps--) return false;
-            int said = verdict(image, segment.frames[i]);
+            int said = own_verdict(image, segment.frames[i]);
             if (said >= 0) return said;
         }
     }

@@ -149,7 +149,7 @@ static struct named_frame *name_python(struct symbols *symbols, const struct sna
     return named;
 }
 
-static void say(struct symbols *symbols, uint32_t module, enum symfile_state state) {
+static void symbols_say(struct symbols *symbols, uint32_t module, enum symfile_state state) {
     static const char *const words[] = {
         [SYMFILE_MISSING] = "cannot be opened",
         [SYMFILE_OTHER_BUILD] = "is another build than the process ran",
@@ -176,7 +176,7 @@ static void say_crash(struct symbols *symbols, uint32_t module) {
         symbols->bad[module] = 1;
         say_lack(symbols, error);
     } else {
-        say(symbols, module, SYMFILE_DAMAGED);
+        symbols_say(symbols, module, SYMFILE_DAMAGED);
     }
 }
 
@@ -191,7 +191,7 @@ static size_t symbols_look_up(struct symbols *symbols, uint32_t module, uint64_t
     }
     enum symfile_state state = symbols->answer.head.state;
     if (state == SYMFILE_MISSING || state == SYMFILE_OTHER_BUILD || state == SYMFILE_DAMAGED)
-        say(symbols, module, state);
+        symbols_say(symbols, module, state);
     if (state == SYMFILE_NO_MEANS) {
         symbols->bad[module] = 1;
         say_lack(symbols, symbols->answer.head.error);

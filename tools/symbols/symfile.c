@@ -316,7 +316,7 @@ static size_t find_scopes(struct symfile *file, Dwarf_Die *function, Dwarf_Addr 
 
 /* Demangles names of C++ and Rust. Parameters are left out because they are long; file and line tell overloads
  * apart. */
-static const char *demangle(struct symfile *file, const char *name) {
+static const char *symfile_demangle(struct symfile *file, const char *name) {
     char *demangled = NULL;
     if (name[0] == '_' && file->demangled_count < SYMFILE_NAMES_MAX)
         demangled = cplus_demangle(name, DMGL_AUTO | DMGL_ANSI);
@@ -339,7 +339,7 @@ static uint64_t symfile_number_of(Dwarf_Die *die, unsigned name) {
 static const char *die_name(struct symfile *file, Dwarf_Die *die) {
     const char *linkage = string_of(die, DW_AT_linkage_name);
     if (!linkage) linkage = string_of(die, DW_AT_MIPS_linkage_name);
-    return linkage ? demangle(file, linkage) : string_of(die, DW_AT_name);
+    return linkage ? symfile_demangle(file, linkage) : string_of(die, DW_AT_name);
 }
 
 static void take_line(Dwarf_Die *cu, Dwarf_Addr address, struct symfile_name *name) {
@@ -409,7 +409,7 @@ static const char *name_by_table(struct symfile *file, Dwarf_Addr address) {
     if (!span) return NULL;
     const char *name =
         dwfl_module_getsym_info(file->module, (int)(uint32_t)span->die, &symbol, &start, NULL, NULL, NULL);
-    return name && *name ? demangle(file, name) : NULL;
+    return name && *name ? symfile_demangle(file, name) : NULL;
 }
 
 size_t symfile_lookup(struct symfile *file, uint64_t address, struct symfile_name names[SYMFILE_NAMES_MAX]) {

@@ -89,7 +89,8 @@ static bool send_lack(int socket, int error) {
     return send_all(socket, &answer, sizeof answer);
 }
 
-static bool answer(const struct symreader *reader, struct symfile **files, const struct question *question) {
+static bool symreader_answer_one(const struct symreader *reader, struct symfile **files,
+                                 const struct question *question) {
     static union {
         struct symreader_answer head;
         char bytes[SYMREADER_ANSWER_MAX];
@@ -121,14 +122,14 @@ static void leave_handlers(const sigset_t *mask) {
     sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
-static void serve(const struct symreader *reader) {
+static void symreader_serve(const struct symreader *reader) {
     struct question question;
     struct symfile **files = calloc(reader->image->module_count + 1, sizeof *files);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     silence_elfutils();
     unsetenv("DEBUGINFOD_URLS"); /* elfutils would ask the servers that this names */
     while (files && receive_all(reader->socket, &question, sizeof question))
-        if (question.module >= reader->image->module_count || !answer(reader, files, &question)) break;
+        if (question.module >= reader->image->module_count || !symreader_answer_one(reader, files, &question)) break;
     _exit(0);
 }
 
@@ -148,7 +149,7 @@ static int symreader_start(struct symreader *reader) {
         leave_handlers(&mask);
         close(pair[0]);
         reader->socket = pair[1];
-        serve(reader);
+        symreader_serve(reader);
     }
     sigprocmask(SIG_SETMASK, &mask, NULL);
     close(pair[1]);

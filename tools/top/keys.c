@@ -19,7 +19,7 @@ static enum wish cursor_to(struct face *face, size_t rank) {
     return WISH_SORT;
 }
 
-static size_t less(size_t rank, size_t by) { return rank > by ? rank - by : 0; }
+static size_t keys_less(size_t rank, size_t by) { return rank > by ? rank - by : 0; }
 
 static enum wish stack_to(struct face *face, size_t line) {
     size_t last = face->stack_count > face->stack_page ? face->stack_count - face->stack_page : 0;
@@ -33,12 +33,12 @@ static enum wish keys_scroll(struct face *face, int key) {
     switch (key) {
     case KEY_ARROW_UP:
     case 'k':
-        return stack_to(face, less(first, 1));
+        return stack_to(face, keys_less(first, 1));
     case KEY_ARROW_DOWN:
     case 'j':
         return stack_to(face, first + 1);
     case KEY_PAGE_UP:
-        return stack_to(face, less(first, page));
+        return stack_to(face, keys_less(first, page));
     case KEY_PAGE_DOWN:
         return stack_to(face, first + page);
     case KEY_FIRST:
@@ -59,12 +59,12 @@ static enum wish keys_move(struct face *face, int key) {
     switch (key) {
     case KEY_ARROW_UP:
     case 'k':
-        return cursor_to(face, less(face->cursor, 1));
+        return cursor_to(face, keys_less(face->cursor, 1));
     case KEY_ARROW_DOWN:
     case 'j':
         return cursor_to(face, face->cursor + 1);
     case KEY_PAGE_UP:
-        return cursor_to(face, less(face->cursor, page));
+        return cursor_to(face, keys_less(face->cursor, page));
     case KEY_PAGE_DOWN:
         return cursor_to(face, face->cursor + page);
     case KEY_FIRST:

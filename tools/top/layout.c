@@ -47,7 +47,7 @@ struct text_line layout_row(const struct layout_row *row, bool devices, int widt
     return text_columns(line.s) > width ? text_fit(line.s, width) : line; /* figures of an unlikely size */
 }
 
-static const char *title(enum rows_sort sort, enum rows_sort of, const char *plain, const char *marked) {
+static const char *layout_title(enum rows_sort sort, enum rows_sort of, const char *plain, const char *marked) {
     return sort == of ? marked : plain;
 }
 
@@ -56,10 +56,10 @@ struct text_line layout_titles(enum rows_sort sort, bool devices, const char *na
     char device[32] = "", more[64] = "";
     if (devices) snprintf(device, sizeof device, "%*s", SIZE, "devices");
     if (!is_narrow(width))
-        snprintf(more, sizeof more, "%*s%*s", RATE, title(sort, ROWS_BY_GROWTH, "since start", "*since start"), BLOCKS,
-                 title(sort, ROWS_BY_BLOCKS, "blocks", "*blocks"));
-    snprintf(line.s, sizeof line.s, "%*s%s%*s%s%*s%.200s", SIZE, title(sort, ROWS_BY_SIZE, "live", "*live"), device,
-             RATE, title(sort, ROWS_BY_NOW, "now", "*now"), more, GAP, "", name);
+        snprintf(more, sizeof more, "%*s%*s", RATE, layout_title(sort, ROWS_BY_GROWTH, "since start", "*since start"),
+                 BLOCKS, layout_title(sort, ROWS_BY_BLOCKS, "blocks", "*blocks"));
+    snprintf(line.s, sizeof line.s, "%*s%s%*s%s%*s%.200s", SIZE, layout_title(sort, ROWS_BY_SIZE, "live", "*live"),
+             device, RATE, layout_title(sort, ROWS_BY_NOW, "now", "*now"), more, GAP, "", name);
     return line;
 }
 

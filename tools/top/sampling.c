@@ -226,7 +226,7 @@ static int sites_load(struct sampling *sampling) {
     return words_renew(sampling);
 }
 
-static uint64_t above(uint64_t allocated, uint64_t freed) { return allocated > freed ? allocated - freed : 0; }
+static uint64_t sampling_above(uint64_t allocated, uint64_t freed) { return allocated > freed ? allocated - freed : 0; }
 
 static int change_note(struct sampling *sampling, uint32_t site, int64_t live, int64_t blocks) {
     if (sampling->anew) return 0;
@@ -240,10 +240,10 @@ static int site_take(struct sampling *sampling, uint32_t id, const struct snap_c
                      const struct snap_counter *mapped) {
     struct sampling_site *site = &sampling->sites[id], now = *site;
     struct sampling_totals *totals = &sampling->totals;
-    now.host = above(host->alloc_bytes, host->free_bytes);
-    now.mapped = above(mapped->alloc_bytes, mapped->free_bytes);
-    now.host_blocks = (uint32_t)above(host->alloc_blocks, host->free_blocks);
-    now.mapped_blocks = (uint32_t)above(mapped->alloc_blocks, mapped->free_blocks);
+    now.host = sampling_above(host->alloc_bytes, host->free_bytes);
+    now.mapped = sampling_above(mapped->alloc_bytes, mapped->free_bytes);
+    now.host_blocks = (uint32_t)sampling_above(host->alloc_blocks, host->free_blocks);
+    now.mapped_blocks = (uint32_t)sampling_above(mapped->alloc_blocks, mapped->free_blocks);
     int64_t live = (int64_t)(now.host + now.mapped - site->host - site->mapped);
     int64_t blocks = (int64_t)now.host_blocks + now.mapped_blocks - site->host_blocks - site->mapped_blocks;
     if (now.host == site->host && now.mapped == site->mapped && blocks == 0) return 0;

@@ -120,7 +120,7 @@ static void screen_abandon(void) {
     error_show();
 }
 
-static int refuse(char *error, size_t size, const char *why) {
+static int screen_refuse(char *error, size_t size, const char *why) {
     snprintf(error, size, "%s", why);
     return -1;
 }
@@ -134,16 +134,16 @@ static bool has_cursor(void) {
 int screen_begin(char *error, size_t size) {
     const char *term = getenv("TERM");
     char why[160];
-    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return refuse(error, size, "it needs a terminal");
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return screen_refuse(error, size, "it needs a terminal");
     snprintf(why, sizeof why, "the terminal '%.60s' (TERM) cannot show it", term ? term : "");
-    if (!term || !*term || strcmp(term, "dumb") == 0) return refuse(error, size, why);
+    if (!term || !*term || strcmp(term, "dumb") == 0) return screen_refuse(error, size, why);
     screen_locale();
     tcgetattr(STDIN_FILENO, &modes);
     terminal = newterm(NULL, stdout, stdin);
-    if (!terminal) return refuse(error, size, why);
+    if (!terminal) return screen_refuse(error, size, why);
     if (!has_cursor()) {
         screen_end();
-        return refuse(error, size, why);
+        return screen_refuse(error, size, why);
     }
     screen_colours();
     cbreak();

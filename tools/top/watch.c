@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void say(struct watch *watch, const char *text) {
+static void watch_say(struct watch *watch, const char *text) {
     snprintf(watch->message, sizeof watch->message, "%.390s", text);
 }
 
@@ -82,7 +82,7 @@ static void stack_check(struct watch *watch) {
     size_t count = stack_read(watch, frames);
     if (count == watch->stack_count && memcmp(frames, watch->stack, count * sizeof *frames) == 0) return;
     watch->face.place = PLACE_ROWS;
-    say(watch, "the program has folded this stack");
+    watch_say(watch, "the program has folded this stack");
 }
 
 /* Rows, places and owners were those of the program before. */
@@ -92,7 +92,7 @@ static void exec_take(struct watch *watch) {
     watch->grouping.focus.on = watch->face.focused = false;
     if (watch->face.place == PLACE_STACK) watch->face.place = PLACE_ROWS;
     search_begin(&watch->search, watch->face.search);
-    say(watch, "the process became another program (exec), which is watched from now on");
+    watch_say(watch, "the process became another program (exec), which is watched from now on");
 }
 
 static int rows_take_look(struct watch *watch) {
@@ -100,7 +100,7 @@ static int rows_take_look(struct watch *watch) {
         search_apply(&watch->search, &watch->names, &watch->grouping) == 0)
         return 0;
     sampling_distrust(&watch->sampling);
-    say(watch, "not enough memory: the rows are not complete");
+    watch_say(watch, "not enough memory: the rows are not complete");
     return -1;
 }
 
@@ -110,7 +110,7 @@ static void look_at_process(struct watch *watch) {
     int64_t before = (int64_t)(totals->host + totals->mapped);
     uint32_t execs = watch->sampling.execs;
     if (watch->sampling.state != SAMPLING_RUNS) return;
-    if (sampling_look(&watch->sampling, error, sizeof error) < 0) return say(watch, error);
+    if (sampling_look(&watch->sampling, error, sizeof error) < 0) return watch_say(watch, error);
     bool other = execs != watch->sampling.execs;
     if (other) exec_take(watch);
     if (watch->sampling.stale || rows_take_look(watch) < 0) return;
@@ -124,7 +124,7 @@ void watch_look(struct watch *watch) {
     if (watch->watching)
         look_at_process(watch);
     else if (processes_look(&watch->processes, error, sizeof error) < 0)
-        say(watch, error);
+        watch_say(watch, error);
     else
         processes_search(&watch->processes, watch->face.search);
     watch_sort(watch);
@@ -137,7 +137,7 @@ void watch_sort(struct watch *watch) {
     if (face->place == PLACE_STACK) return;
     bool follow = face->cursor && face->cursor == watch->picked;
     size_t most = face->first + face->page > face->cursor ? face->first + face->page : face->cursor + 1;
-    if (rows_sort(rows, face->sort, most) < 0) return say(watch, "not enough memory");
+    if (rows_sort(rows, face->sort, most) < 0) return watch_say(watch, "not enough memory");
     if (follow) {
         size_t rank = rows_rank_of(rows, watch->picked_key);
         if (rank != ROWS_NONE) face->cursor = rank;
@@ -159,11 +159,11 @@ static bool row_under_cursor(const struct watch *watch, uint64_t *key) {
     return row != ROWS_NONE;
 }
 
-static void turn(struct watch *watch) {
+static void watch_turn(struct watch *watch) {
     if (grouping_turn(&watch->grouping, &watch->sampling, watch->face.view) < 0 ||
         search_apply(&watch->search, &watch->names, &watch->grouping) < 0) {
         sampling_distrust(&watch->sampling);
-        say(watch, "not enough memory");
+        watch_say(watch, "not enough memory");
     }
     watch->picked = SIZE_MAX;
 }
@@ -175,7 +175,7 @@ static void wish_open(struct watch *watch) {
     if (watch_open(watch, (pid_t)pid, error, sizeof error) == 0) return;
     watch_close(watch);
     watch->face.place = PLACE_PROCESSES;
-    say(watch, error);
+    watch_say(watch, error);
 }
 
 static void wish_close(struct watch *watch) {
@@ -189,13 +189,13 @@ static void wish_close(struct watch *watch) {
 static void wish_search(struct watch *watch) {
     if (!watch->watching) return processes_search(&watch->processes, watch->face.search);
     search_begin(&watch->search, watch->face.search);
-    turn(watch);
+    watch_turn(watch);
 }
 
 static void wish_drill(struct watch *watch) {
     uint64_t key;
     if (!row_under_cursor(watch, &key)) return;
-    if (watch->face.view == BY_THREAD) return say(watch, "what a thread counted is not known by site");
+    if (watch->face.view == BY_THREAD) return watch_say(watch, "what a thread counted is not known by site");
     if (watch->face.view == BY_SITE) {
         watch->stack_key = key;
         watch->stack_count = stack_read(watch, watch->stack);
@@ -209,7 +209,7 @@ static void wish_drill(struct watch *watch) {
     watch->face.cursor = watch->face.first = 0;
     *watch->face.search = 0;
     search_begin(&watch->search, "");
-    turn(watch);
+    watch_turn(watch);
 }
 
 static void wish_rise(struct watch *watch) {
@@ -217,7 +217,7 @@ static void wish_rise(struct watch *watch) {
     watch->face.view = watch->grouping.focus.view;
     watch->grouping.focus.on = false;
     watch->face.cursor = watch->face.first = 0;
-    turn(watch);
+    watch_turn(watch);
 }
 
 /* The owner that a stow or restore is about: that of the row, or of the rows that the focus keeps. */
@@ -233,7 +233,7 @@ static void wish_ask(struct watch *watch) {
     struct face *face = &watch->face;
     if (watch->errand.pid || watch->sampling.state != SAMPLING_RUNS) {
         face->asking = ASKING_NOTHING;
-        return say(watch, watch->errand.pid ? "another request is under way" : "the process has ended");
+        return watch_say(watch, watch->errand.pid ? "another request is under way" : "the process has ended");
     }
     if (face->doing == DOING_TRIGGER) {
         snprintf(watch->question, sizeof watch->question, "Apply the policies of process %d now? (y/n)",
@@ -243,18 +243,18 @@ static void wish_ask(struct watch *watch) {
     watch->owner = owner_meant(watch);
     if (!watch->owner) {
         face->asking = ASKING_NOTHING;
-        return say(watch, "choose a model first (key m)");
+        return watch_say(watch, "choose a model first (key m)");
     }
     snprintf(watch->question, sizeof watch->question, "%s owner %u, %.300s? (y/n)", verbs[face->doing], watch->owner,
              names_row(&watch->names, BY_MODEL, watch->owner, 200).s);
 }
 
-static void send(struct watch *watch, const char *command, const char *third, const char *what) {
+static void watch_send(struct watch *watch, const char *command, const char *third, const char *what) {
     char pid[16];
     snprintf(pid, sizeof pid, "%d", (int)watch->sampling.pid);
     const char *words[] = {command, pid, third, NULL};
-    if (watch->errand.pid) return say(watch, "another request is under way");
-    say(watch, errand_start(&watch->errand, words) ? what : strerror(errno));
+    if (watch->errand.pid) return watch_say(watch, "another request is under way");
+    watch_say(watch, errand_start(&watch->errand, words) ? what : strerror(errno));
 }
 
 static void wish_do(struct watch *watch) {
@@ -262,9 +262,9 @@ static void wish_do(struct watch *watch) {
     snprintf(owner, sizeof owner, "%u", watch->owner);
     enum doing doing = watch->face.doing;
     watch->face.doing = DOING_NOTHING;
-    if (doing == DOING_STOW) send(watch, "stow", owner, "stowing …");
-    if (doing == DOING_RESTORE) send(watch, "restore", owner, "restoring …");
-    if (doing == DOING_TRIGGER) send(watch, "trigger", "--reason=by memstow top", "applying the policies …");
+    if (doing == DOING_STOW) watch_send(watch, "stow", owner, "stowing …");
+    if (doing == DOING_RESTORE) watch_send(watch, "restore", owner, "restoring …");
+    if (doing == DOING_TRIGGER) watch_send(watch, "trigger", "--reason=by memstow top", "applying the policies …");
 }
 
 bool watch_wish(struct watch *watch, enum wish wish) {
@@ -286,13 +286,13 @@ bool watch_wish(struct watch *watch, enum wish wish) {
         break;
     case WISH_VIEW:
         watch->grouping.focus.on = false;
-        turn(watch);
+        watch_turn(watch);
         break;
     case WISH_SEARCH:
         wish_search(watch);
         break;
     case WISH_SNAPSHOT:
-        send(watch, "snapshot", NULL, "writing a snapshot …");
+        watch_send(watch, "snapshot", NULL, "writing a snapshot …");
         break;
     case WISH_ASK:
         wish_ask(watch);
@@ -311,6 +311,6 @@ bool watch_wish(struct watch *watch, enum wish wish) {
 
 bool watch_hear(struct watch *watch) {
     if (!errand_poll(&watch->errand)) return false;
-    say(watch, *watch->errand.said ? watch->errand.said : "done");
+    watch_say(watch, *watch->errand.said ? watch->errand.said : "done");
     return true;
 }

@@ -6,7 +6,7 @@
 
 enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 /* NEAR_LIVE: figures "at peak" may be off by 1/4 of the peak */ };
 
-static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+static uint64_t distance_between(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
 static uint64_t at_peak_most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
@@ -26,7 +26,7 @@ static void show_live(struct image *image) {
 
 void at_peak_choose(struct image *image) {
     uint64_t peak = image_peak(image), picture = image->has_picture ? image->header.picture_bytes : 0;
-    if (distance(peak, live_bytes(image)) < distance(peak, picture)) show_live(image);
+    if (distance_between(peak, live_bytes(image)) < distance_between(peak, picture)) show_live(image);
 }
 
 int64_t at_peak_distance(const struct image *image) {
@@ -35,15 +35,15 @@ int64_t at_peak_distance(const struct image *image) {
 
 static bool is_of_highest(const struct image *image) {
     uint64_t peak = image_peak(image);
-    return distance(peak, image->header.picture_peak) <= at_peak_most(peak / 100, NEAR_MIN);
+    return distance_between(peak, image->header.picture_peak) <= at_peak_most(peak / 100, NEAR_MIN);
 }
 
 bool at_peak_of_highest(const struct image *image) {
     uint64_t peak = image_peak(image), near = at_peak_most(peak / 100, NEAR_MIN);
     if (image->picture_is_live)
-        return distance(peak, image->header.picture_bytes) <= at_peak_most(near, peak / NEAR_LIVE);
-    return !image->has_picture || (is_of_highest(image) &&
-                                   distance(peak, image->header.picture_bytes) <= at_peak_most(near, peak / NEAR_LIVE));
+        return distance_between(peak, image->header.picture_bytes) <= at_peak_most(near, peak / NEAR_LIVE);
+    return !image->has_picture || (is_of_highest(image) && distance_between(peak, image->header.picture_bytes) <=
+                                                               at_peak_most(near, peak / NEAR_LIVE));
 }
 
 bool at_peak_since_freed(const struct image *image) {

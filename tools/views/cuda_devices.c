@@ -39,7 +39,9 @@ static bool line_own_rest(const struct cuda_line *line, int64_t *bytes) {
     return true;
 }
 
-static int64_t unattributed(const struct snap_nvml *nvml) { return (int64_t)(nvml->used - nvml->own - nvml->others); }
+static int64_t cuda_devices_unattributed(const struct snap_nvml *nvml) {
+    return (int64_t)(nvml->used - nvml->own - nvml->others);
+}
 
 /* --- one line --- */
 
@@ -149,7 +151,8 @@ static void text_known(const struct image *image, const struct cuda_line *line) 
            nvml->other_count == 1 ? "" : "es");
     text_others(image, nvml);
     if (nvml->flags & SNAP_NVML_UNTOLD) puts("    of some processes it does not say how much they have");
-    printf("    %12s nobody's: the driver's own, and what was not told\n", signed_size(unattributed(nvml)).s);
+    printf("    %12s nobody's: the driver's own, and what was not told\n",
+           signed_size(cuda_devices_unattributed(nvml)).s);
 }
 
 void cuda_device_text(const struct image *image, size_t index) {
@@ -213,7 +216,7 @@ static void json_nvml(struct json *json, const struct image *image, const struct
     json_told(json, "used_bytes", known, nvml->used);
     json_shares(json, line);
     if (known && nvml->flags & SNAP_NVML_PROCESSES)
-        json_signed(json, "unattributed_bytes", unattributed(nvml));
+        json_signed(json, "unattributed_bytes", cuda_devices_unattributed(nvml));
     else
         json_null(json, "unattributed_bytes");
     json_bool(json, "some_not_told", nvml->flags & SNAP_NVML_UNTOLD);

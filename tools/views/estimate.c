@@ -16,9 +16,9 @@
 
 static const double MOST = 0x1p62; /* limit on the figures of a damaged file */
 
-static uint64_t rounded(double value) { return value < MOST ? (uint64_t)(value + 0.5) : (uint64_t)MOST; }
+static uint64_t estimate_rounded(double value) { return value < MOST ? (uint64_t)(value + 0.5) : (uint64_t)MOST; }
 
-uint64_t estimate_error(double variance) { return rounded(sqrt(variance)); }
+uint64_t estimate_error(double variance) { return estimate_rounded(sqrt(variance)); }
 
 struct stands_for {
     uint64_t bytes, blocks;
@@ -29,14 +29,14 @@ static struct stands_for of_samples(const struct image *image, uint64_t bytes, u
     if (!bytes || !blocks) return (struct stands_for){bytes, blocks, 0};
     double size = (double)bytes / (double)blocks;
     double p = -expm1(-size / (double)image->header.sample_bytes);
-    return (struct stands_for){rounded((double)bytes / p), rounded((double)blocks / p),
+    return (struct stands_for){estimate_rounded((double)bytes / p), estimate_rounded((double)blocks / p),
                                size * (double)bytes * (1 - p) / (p * p)};
 }
 
 /* Replaces the sums of one site by estimates. Allocated memory is live memory plus freed memory, each with its own mean
  * size. The picture of the peak does not separate blocks from mappings of one site. In the very rare case that a site
  * has both, its figures at the peak stay the sum of the samples. */
-static void scale(struct image *image, size_t index) {
+static void estimate_scale(struct image *image, size_t index) {
     struct total *total = &image->totals[index];
     bool mixed = index + 1 < image->total_count && total_same_site(total, total + 1);
     struct stands_for live = of_samples(image, total_live_bytes(total), total_live_blocks(total));
@@ -113,7 +113,7 @@ static void scale_all(struct image *image, const struct rests *rests) {
         if (total->class != SNAP_HOST || total->flags & (TOTAL_INHERITED | TOTAL_REMAINDER)) continue;
         struct total *rest = &image->totals[rests->by_tag[tag_of(rests, total)] - 1];
         estimate_give(rest, total, 1);
-        scale(image, i);
+        estimate_scale(image, i);
         estimate_give(rest, total, -1);
     }
 }

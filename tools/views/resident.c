@@ -201,7 +201,7 @@ static void split_heap(struct split *split) {
     if (overhead_is_glibc(image)) resident->overhead += left;
 }
 
-static void advise(const struct image *image, struct resident *resident) {
+static void resident_advise(const struct image *image, struct resident *resident) {
     if (resident->retained <= resident->rss / 4 || resident->retained <= 16 << 20) return;
     if (overhead_is_glibc(image))
         snprintf(resident->advice, sizeof resident->advice,
@@ -250,7 +250,7 @@ int resident_split(struct resident *resident, const struct image *image) {
                          resident->buffers + resident->stack + resident->own;
         resident->rest = resident->rss > known ? resident->rss - known : 0;
         resident->measured = true;
-        advise(image, resident);
+        resident_advise(image, resident);
     }
     free(split.large);
     ranges_clear(&split.ranges);

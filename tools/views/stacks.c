@@ -99,7 +99,7 @@ static uint64_t *frame_hashes(const struct image *image) {
     return NULL;
 }
 
-static uint64_t power(uint64_t base, uint32_t exponent) {
+static uint64_t stacks_power(uint64_t base, uint32_t exponent) {
     uint64_t result = 1;
     for (; exponent; exponent >>= 1, base *= base)
         if (exponent & 1) result *= base;
@@ -135,7 +135,7 @@ uint64_t *stack_hashes(const struct image *image) {
         hashes[node] = parent;
         if (!segment.count) continue;
         size_t first = (size_t)(segment.frames - image->words);
-        uint64_t factor = power(HASH_BASE, segment.count);
+        uint64_t factor = stacks_power(HASH_BASE, segment.count);
         hashes[node] = parent * factor + sums[first + segment.count] - sums[first] * factor;
     }
     free(sums);

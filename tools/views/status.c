@@ -48,7 +48,7 @@ static int terminal_width(void) {
 
 /* Saves the cursor, goes to a column from the right, writes, and returns. The last column stays free, because terminals
  * behave differently there. */
-static void draw(const char *text, int width, int erased) {
+static void status_draw(const char *text, int width, int erased) {
     int columns = terminal_width();
     int column = columns - (width > erased ? width : erased);
     fprintf(stderr, "\0337\033[%dG\033[K\033[%dG%s\0338", column > 1 ? column : 1,
@@ -67,12 +67,12 @@ void status_tick(void *context) {
              text_estimate(live).s, text_estimate(peak).s);
     struct text_line fitted = text_fit(text, terminal_width() - 1);
     int width = text_columns(fitted.s);
-    draw(fitted.s, width, status->width);
+    status_draw(fitted.s, width, status->width);
     status->width = width;
 }
 
 void status_end(struct status *status) {
     status_forget(status);
-    if (status->width && in_foreground()) draw("", 0, status->width);
+    if (status->width && in_foreground()) status_draw("", 0, status->width);
     status->width = 0;
 }

@@ -64,8 +64,8 @@ static bool endings_look(struct ending *list, size_t count, enum ending_result h
     return some;
 }
 
-static void await(struct ending *list, size_t count, enum ending_result how, uint64_t patience_ns,
-                  bool (*wait)(void *context), void *context) {
+static void ending_await(struct ending *list, size_t count, enum ending_result how, uint64_t patience_ns,
+                         bool (*wait)(void *context), void *context) {
     uint64_t end = duration_now() + patience_ns;
     for (;;) {
         bool hurry = wait && wait(context);
@@ -83,7 +83,7 @@ static void send_all(struct ending *list, size_t count, int signal, enum ending_
 void ending_all(struct ending *list, size_t count, uint64_t patience_ns, bool (*wait)(void *context), void *context) {
     for (size_t i = 0; i < count; i++) list[i].result = ENDING_STILL;
     send_all(list, count, SIGTERM, ENDING_GONE);
-    await(list, count, ENDING_TERMINATED, patience_ns, wait, context);
+    ending_await(list, count, ENDING_TERMINATED, patience_ns, wait, context);
     send_all(list, count, SIGKILL, ENDING_TERMINATED);
-    await(list, count, ENDING_KILLED, KILL_PATIENCE_S * SECOND_NS, wait, context);
+    ending_await(list, count, ENDING_KILLED, KILL_PATIENCE_S * SECOND_NS, wait, context);
 }

@@ -133,7 +133,7 @@ static void mark_known(struct family *family, const struct proc_table *table) {
 
 /* --- which processes are exempt --- */
 
-static void exempt(struct member *member) {
+static void family_exempt(struct member *member) {
     member->exempt = member->stays = true;
     member->here = false;
 }
@@ -148,7 +148,7 @@ static void exempt_registered(struct family *family, const char *folder, const c
     for (size_t i = 0; is_ours && i < registry.count; i++) {
         const struct registered *process = &registry.processes[i];
         struct member *member = find_member(family, process->pid, process->start_ticks);
-        if (member && member->here && member->pid != family->main) exempt(member);
+        if (member && member->here && member->pid != family->main) family_exempt(member);
     }
     registry_clear(&registry);
 }
@@ -190,7 +190,7 @@ static bool exempt_below(struct family *family) {
     for (size_t i = 0; i < family->count; i++) {
         struct member *member = &family->members[i];
         if (!member->here || member->pid == family->main || !is_of_exempt(family, member)) continue;
-        exempt(member);
+        family_exempt(member);
         more = true;
     }
     return more;
@@ -208,7 +208,7 @@ static void exempt_some(struct family *family) {
         snprintf(folder, sizeof folder, "/proc/%d/cwd", (int)member->pid);
         if (is_other_folder(folder, &last)) exempt_listed(family, folder);
         if (member->pid != family->main && exempt_has_process(family->exempt, member->pid, member->name))
-            exempt(member);
+            family_exempt(member);
     }
     while (exempt_below(family)) continue;
 }

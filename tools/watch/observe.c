@@ -120,7 +120,7 @@ bool observe_is_over(const struct observe *observe) {
 }
 
 /* A second request ends the wait. */
-static bool reap(void *context) {
+static bool observe_reap(void *context) {
     struct observe *observe = context;
     return note_signal(observe, launch_next(observe->launch, 0));
 }
@@ -133,7 +133,7 @@ static size_t end_round(struct observe *observe, FILE *to) {
         if (family->members[i].here)
             list[count++] =
                 (struct ending){.pid = family->members[i].pid, .start_ticks = family->members[i].start_ticks};
-    ending_all(list, count, PATIENCE_S * SECOND_NS, reap, observe);
+    ending_all(list, count, PATIENCE_S * SECOND_NS, observe_reap, observe);
     for (size_t i = 0, k = 0; to && k < count; i++)
         if (family->members[i].here) {
             fprintf(to, "  %s, pid %d: %s\n", text_fit(family->members[i].name, 31).s, (int)list[k].pid,
