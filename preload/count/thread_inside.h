@@ -19,7 +19,7 @@ struct thread {
      * `nowhere` is so large that no sum with it equals a seal (header.h); else it is 0. */
     struct snap_counter *here;
     uint64_t nowhere;
-    struct snap_counter *always; /* = here if no event has a recorded stack; else NULL */
+    struct snap_counter *always; /* as `here` if no event has a recorded stack; else NULL */
     /* While stacks are sampled: a block smaller than this is counted `here`, and its size is subtracted. A larger block
      * is a sample (sample.h). Otherwise 0. A signal handler's subtraction may be lost. The value is loaded and stored
      * once, so it never falls below 1. */

@@ -1,6 +1,6 @@
 /* ledger_file.h — the file of the ledger by its path: what is there already, and a new one in its place.
- * In: a path and a header. Out: a descriptor, for as long as the caller needs it. It never replaces what is no ledger
- * of ours, nor the ledger of a running process, and never leaves a file without a header. */
+ * In: a path and a header. Out: a descriptor, for as long as the caller needs it. It replaces only
+ * ledgers of ours whose process has ended, and never leaves a file without a header. */
 #ifndef MEMSTOW_LEDGER_FILE_H
 #define MEMSTOW_LEDGER_FILE_H
 

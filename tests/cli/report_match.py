@@ -1,4 +1,4 @@
-"""--match: the sums are of the stacks that match, blocks too. If nothing matches, a sentence says so."""
+"""--match: bytes and blocks are summed over the stacks that match. If nothing matches, a sentence says so."""
 from _ledger import MIB, Ledger
 from support import memstow, report
 

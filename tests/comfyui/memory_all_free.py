@@ -4,12 +4,12 @@
 # alone
 """A real ComfyUI under memstow. All free: the memory of the load is back, compared with the time before the first load.
 All keep: the trigger changes nothing. Parity: without kept models, /free with both flags gives back as much as in a
-ComfyUI without memstow, and our own trigger as much as that, by the ledger and by RSS.
+ComfyUI without memstow. Our own trigger gives back as much as /free. Both hold by the ledger and by RSS.
 
 RSS is read at moments when it is comparable. ComfyUI makes weights that nobody writes, and chance decides how many of
 their pages exist, so the test writes all of them. Garbage and free pages of the C library are removed first: without
-that, two ComfyUIs without memstow differed by 28 MB. (With more than one arena, glibc keeps free memory at the end of
-the others.)"""
+that, two ComfyUIs without memstow differed by 28 MB. (glibc keeps free memory at the end of all arenas but the
+first.)"""
 import time
 
 import support

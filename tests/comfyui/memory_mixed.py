@@ -33,8 +33,8 @@ def shares(owner):
 
 
 def is_reported(number):
-    """Asserts that the UNET of the last run came in its loader and went, and that the process had its memory for a
-    while."""
+    """Asserts that the report of the last run shows the UNET's memory: its loader allocated it, and it was freed later.
+    The figures of the process show the same."""
     report = comfy.report()
     freed = next(o for o in report["freed"] if o["type"] == "MODEL")
     assert freed["run_before_bytes"] == 0 and freed["run_peak_bytes"] >= comfy.weights, freed

@@ -27,7 +27,7 @@ BESIDE = { # a call, beside what: how many, and the instructions that the last a
     ("places", "live"): ((1, 5_000), 500),
 }
 MOVES, MOVED = (2, 42), (300, 3_000) # rounds, blocks
-LONGER = 1.5 # a move of ten times as many blocks may take this often ten times as many instructions
+LONGER = 1.5 # a move of 10 times as many blocks may take 15 times as many instructions, but not more
 HERE = pathlib.Path(__file__).parent
 
 

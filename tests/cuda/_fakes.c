@@ -64,7 +64,7 @@ static void left(void) {
     EXPECT("totals.cuda.live_bytes", (1 + 4 + 2 + 4) * MIB);
 }
 
-/* So is a call in which its thread ends. Destructors of the thread's own data are not within the call. */
+/* A call in which its thread ends is over, too. The destructors of the thread's own data run outside of it. */
 static pthread_key_t key;
 
 static void at_end(void *value) {

@@ -71,7 +71,7 @@ def prepare():
 
 
 TESTS = ("T1", "T2", "T3", "T4", "T5", "T6")
-# Reasons that are no failure. Python waits for a thread: that is true of any life that still drains after five seconds.
+# Warnings that are no failure here. A life that still drains after five seconds has a thread for which Python waits.
 WARNINGS = re.compile(r"took [12]\d\.\d s to close, more than 10 s|"
                       r"grew by (\d+(\.\d+)? [KM]i?B|\d+ B), from 10 s after it was to be closed|"
                       r"\d+ Python threads? (is|are) no daemon: Python waits for (it|them) at its end")

@@ -44,7 +44,7 @@ def own_bytes(runs):
 
 
 # An owner and its tags stay: 16 bytes for each pair of node and model. Its counts without live blocks join those of
-# other old runs. Here that is some 270 bytes for each run, which has five tags.
+# other old runs. A run of this program has five tags, so some 270 bytes of each run stay.
 FEW, MANY, EACH_RUN = 20_000, 80_000, 340
 grown = own_bytes(MANY) - own_bytes(FEW)
 assert grown < (MANY - FEW) * EACH_RUN, f"{grown / (MANY - FEW)} bytes for each run"

@@ -1,4 +1,4 @@
-// Short memory: settings, texts as kernels write them, and the amount that is missing.
+// When memory counts as short: the settings, the texts of kernels, and how much memory is missing.
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -68,8 +68,8 @@ static pid_t sleeper(void) {
     return pid;
 }
 
-/* A process that lives on and has the list open keeps it, and a process that has ended does not, whichever of them made
- * the list first. */
+/* A list is needed as long as a process that lives on has it open. A process that has ended does not need it, even if
+ * it made the list. */
 Test(traces, are_needed_by_who_lives_on_alone) {
     struct traces traces;
     char path[] = "/tmp/memstow-left-XXXXXX";
