@@ -41,7 +41,7 @@ static uint32_t *table_of(const struct index *self, uint32_t bits) {
 }
 
 /* The slot holds the low 8 bits of the hash; the upper bits choose the position. */
-static uint32_t place_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779B1u) >> (32 - bits); }
+static uint32_t index_slot_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779B1u) >> (32 - bits); }
 
 /* The slot at which the search ends, from the hash's position on: the first slot that has an equal record, is empty, or
  * is sealed. If the search ends at an empty slot and passed a slot that is GONE, the first such slot is returned
@@ -49,7 +49,7 @@ static uint32_t place_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779
 static uint32_t *index_probe(const struct index *self, uint32_t *table, uint32_t bits, uint32_t hash, const void *key,
                              uint32_t *seen) {
     uint32_t mask = (1u << bits) - 1, *gone = NULL;
-    for (uint32_t i = place_of(hash, bits);; i = (i + 1) & mask) {
+    for (uint32_t i = index_slot_of(hash, bits);; i = (i + 1) & mask) {
         uint32_t slot = *seen = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
         if (slot == GONE) {
             if (!gone) gone = &table[i];
@@ -81,7 +81,7 @@ void index_let_go(struct index *self) { lock_let_go(&self->growing); }
 
 static void insert_copy(uint32_t *table, uint32_t bits, uint32_t hash, uint32_t id) {
     uint32_t mask = (1u << bits) - 1;
-    for (uint32_t i = place_of(hash, bits);; i = (i + 1) & mask) {
+    for (uint32_t i = index_slot_of(hash, bits);; i = (i + 1) & mask) {
         uint32_t empty = EMPTY;
         if (__atomic_compare_exchange_n(&table[i], &empty, slot_for(hash, id), false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED))
@@ -179,7 +179,7 @@ static void walk_on(const struct index *self, struct index_walk *walk) {
  * thread that passed the first slot too early and this one too late inserts a twin. */
 static void move_up(const struct index *self, uint32_t *table, uint32_t i, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1, slot = table[i];
-    for (uint32_t k = place_of(self->hash(id_in(slot)), walk->bits); k != i; k = (k + 1) & mask) {
+    for (uint32_t k = index_slot_of(self->hash(id_in(slot)), walk->bits); k != i; k = (k + 1) & mask) {
         uint32_t there = __atomic_load_n(&table[k], __ATOMIC_RELAXED);
         if (is_record(there) ||
             !__atomic_compare_exchange_n(&table[k], &there, slot, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))

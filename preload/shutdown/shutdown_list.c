@@ -11,10 +11,10 @@
 #include "preload/shared/jsontext.h"
 #include "preload/shared/os.h"
 
-enum { PLACE = SHUTDOWN_PATH + 32, READ_MOST = 1 << 20, TRIES = 8, NUMBERS = 100, NO_REPLACE = 1 };
+enum { PATH_CAPACITY = SHUTDOWN_PATH + 32, READ_MOST = 1 << 20, TRIES = 8, NUMBERS = 100, NO_REPLACE = 1 };
 
 static char asked_path[SHUTDOWN_PATH]; /* where new lists go, unless another process's list is there */
-static char own_path[PLACE];           /* the list of this process; "": it has none */
+static char own_path[PATH_CAPACITY];   /* the list of this process; "": it has none */
 
 bool shutdown_list_file(const char *path) { return !path[0] || shutdown_path(asked_path, path); }
 
@@ -53,7 +53,7 @@ static void put_process(struct shutdown_list *list, uint32_t pid, uint64_t start
 
 /* The temporary name of a list that is being written: unique to this process, in the folder of the final list. */
 static void name_in_work(char *to) {
-    os_copy(to, PLACE, own_path[0] ? own_path : asked_path);
+    os_copy(to, PATH_CAPACITY, own_path[0] ? own_path : asked_path);
     strcat(to, ".");
     strcpy(os_decimal(to + strlen(to), os_pid()), ".new");
 }
@@ -188,7 +188,7 @@ static void shutdown_list_name_of(char *to, uint32_t pid, uint32_t again) {
     strcpy(end, ".json");
 }
 
-static bool rename_for(const char *from, uint32_t pid, char to[PLACE]) {
+static bool rename_for(const char *from, uint32_t pid, char to[PATH_CAPACITY]) {
     for (uint32_t again = 0; again < NUMBERS; again++) {
         shutdown_list_name_of(to, pid, again);
         long result = rename_to_new(from, to);
@@ -208,7 +208,7 @@ static bool is_still_there(const struct stat *file) {
 static bool shutdown_list_free_name(int fd) {
     struct stat file;
     uint32_t parent;
-    char aside[PLACE];
+    char aside[PATH_CAPACITY];
     if (os_stat_fd(fd, &file) < 0 || !S_ISREG(file.st_mode) || file.st_uid != (uid_t)os_call(SYS_geteuid) ||
         file.st_size > READ_MOST || os_call(SYS_flock, fd, LOCK_EX | LOCK_NB) < 0)
         return false;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_COLUMNS = 40, INDENT = 4, LINE_ROOM = 4200 };
+enum { NAME_COLUMNS = 40, INDENT = 4, LINE_SIZE = 4200 };
 
 struct page {
     const struct decisions *decisions;
@@ -63,7 +63,7 @@ static void print_rest(const struct page *page, const char *text, int first) {
 /* --- lines outside of triggers --- */
 
 static void print_set(const struct page *page, const struct event *set) {
-    char by[64], flag[64], line[LINE_ROOM];
+    char by[64], flag[64], line[LINE_SIZE];
     decisions_text(set, "by", by, sizeof by);
     decisions_text(set, "flag", flag, sizeof flag);
     int used = snprintf(line, sizeof line, "%s: policy %s", owner_name(page, set).s,
@@ -93,7 +93,7 @@ static void print_elements(const struct page *page, const struct event *event, c
 }
 
 static void print_lost(const struct page *page, const struct event *lost) {
-    char phase[200], line[LINE_ROOM];
+    char phase[200], line[LINE_SIZE];
     decisions_text(lost, "phase", phase, sizeof phase);
     snprintf(line, sizeof line, "%s is gone, %s", owner_name(page, lost).s, *phase ? phase : "nobody says when");
     fputs("Lost ", page->to);
@@ -133,14 +133,14 @@ static struct text_line refusal_text(const struct page *page, const struct event
 
 /* Prints a refusal to a request or to the program itself. Refusals in a trigger are printed with the trigger. */
 static void print_refused(const struct page *page, const struct event *refused) {
-    char line[LINE_ROOM];
+    char line[LINE_SIZE];
     snprintf(line, sizeof line, "%s: %s", owner_name(page, refused).s, refusal_text(page, refused).s);
     fputs("Refused  ", page->to);
     text_wrap(page->to, line, 9, 9);
 }
 
 static void print_other(const struct page *page, const struct event *event) {
-    char line[LINE_ROOM];
+    char line[LINE_SIZE];
     snprintf(line, sizeof line, "%.*s", (int)event->line.length, event->line.at);
     fputs("Also ", page->to);
     text_wrap(page->to, line, 5, 5);
@@ -209,7 +209,7 @@ static const char *why_text(const struct event *decision) {
 
 /* "policy free, found by parent; not now: it is in use". */
 static void print_reason(const struct page *page, const struct event *decision, const struct event *read) {
-    char rule[32] = "", because[200] = "", line[LINE_ROOM];
+    char rule[32] = "", because[200] = "", line[LINE_SIZE];
     size_t used = 0;
     if (read) {
         decisions_text(read, "rule", rule, sizeof rule);
@@ -328,7 +328,7 @@ static uint64_t count_left_behind(const struct span *span) {
 static void print_act(const struct page *page, const struct span *span, const struct event *act) {
     const uint64_t *numbers = act->numbers;
     uint64_t left = count_left_behind(span), blocked = numbers[NUMBER_COUNT_BLOCKED];
-    char behind[40] = "", devices[100] = "", line[LINE_ROOM];
+    char behind[40] = "", devices[100] = "", line[LINE_SIZE];
     if (left) snprintf(behind, sizeof behind, ", %" PRIu64 " left behind", left);
     if (numbers[NUMBER_DEVICE_BEFORE] || numbers[NUMBER_DEVICE_AFTER])
         snprintf(devices, sizeof devices, "; in devices %s before, %s after",

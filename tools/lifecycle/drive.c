@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FILE_MIB = 64, READ_CAPACITY = 1 << 16, ASK_S = 10 };
+enum { FILE_MIB = 64, READ_SIZE = 1 << 16, ASK_S = 10 };
 #define TURN_NS (SECOND_NS / 20)
 
 static int step_fail(struct drive *drive, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -126,7 +126,7 @@ static int has_items(const struct drive *drive, const char *name) {
 
 /* The output is read, not mapped, because the program may cut it short at any time. */
 static int look_says(struct drive *drive) {
-    size_t length = strlen(drive->text), capacity = length + READ_CAPACITY, kept = 0;
+    size_t length = strlen(drive->text), capacity = length + READ_SIZE, kept = 0;
     char *part = malloc(capacity);
     bool found = false;
     ssize_t got;

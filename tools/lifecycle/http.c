@@ -13,7 +13,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { HEAD_ROOM = 4096, READ_ROOM = 65536, BYTES_MOST = 16 << 20 };
+enum { HEAD_SIZE = 4096, READ_SIZE = 65536, BYTES_MOST = 16 << 20 };
 
 struct exchange {
     int socket;
@@ -51,7 +51,7 @@ static bool send_all(struct exchange *exchange, const char *text, size_t length)
 
 static bool http_grow(struct exchange *exchange) {
     return exchange->length <= BYTES_MOST &&
-           list_grow(&exchange->data, 1, exchange->length, READ_ROOM + 1, &exchange->capacity);
+           list_grow(&exchange->data, 1, exchange->length, READ_SIZE + 1, &exchange->capacity);
 }
 
 /* Whether the answer has its whole length. Some servers keep the connection open in spite of HTTP/1.0. */
@@ -67,7 +67,7 @@ static bool is_complete(const struct exchange *exchange) {
 /* True if all of it came. A NUL follows the data. */
 static bool receive_all(struct exchange *exchange) {
     while (http_grow(exchange) && may_wait(exchange)) {
-        ssize_t got = recv(exchange->socket, exchange->data + exchange->length, READ_ROOM, 0);
+        ssize_t got = recv(exchange->socket, exchange->data + exchange->length, READ_SIZE, 0);
         if (got < 0 && errno != EINTR) return false;
         if (got > 0) exchange->length += (size_t)got;
         exchange->data[exchange->length] = 0;
@@ -90,7 +90,7 @@ static void take_answer(struct http_answer *answer, struct exchange *exchange) {
 
 void http_ask(struct http_answer *answer, uint16_t port, const char *method, const char *path, const char *body,
               size_t length, uint64_t within_ns) {
-    char head[HEAD_ROOM];
+    char head[HEAD_SIZE];
     struct exchange exchange = {.socket = -1, .end_ns = duration_now() + within_ns};
     *answer = (struct http_answer){0};
     int used = snprintf(head, sizeof head,

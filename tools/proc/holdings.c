@@ -249,22 +249,18 @@ static void describe_wait(const struct holdings *holdings, struct task *task) {
 
 static bool read_task(struct task *task, pid_t pid) {
     char path[64], line[1024];
-    uint64_t user, system;
+    struct process stat;
     snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, (int)task->tid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t got = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
     if (fd >= 0) close(fd);
     if (got <= 0) return false;
     line[got] = 0;
-    char *open_ = strchr(line, '('), *close_ = strrchr(line, ')');
-    if (!open_ || !close_ || close_ < open_) return false;
-    *close_ = 0;
-    snprintf(task->name, sizeof task->name, "%s", open_ + 1);
-    if (sscanf(close_ + 1,
-               " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64 " %*s %*s %*s %*s %*s %*s %" SCNu64,
-               &task->state, &user, &system, &task->start_ticks) != 4)
-        return false;
-    task->processor_ns = (user + system) * (SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK));
+    if (!process_read_stat(&stat, line)) return false;
+    snprintf(task->name, sizeof task->name, "%.15s", stat.name);
+    task->state = stat.state;
+    task->start_ticks = stat.start_ticks;
+    task->processor_ns = stat.processor_ticks * (SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK));
     return true;
 }
 

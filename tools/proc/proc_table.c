@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,20 +27,18 @@ static int read_line(int proc, const char *pid, char *line, size_t size) {
 }
 
 static bool parse_entry(const char *pid, char *line, struct proc_entry *entry) {
-    char *name = strchr(line, '('), *end = strrchr(line, ')');
-    if (!name || !end || end < name) return false;
-    *end = 0;
-    uint64_t user, system, pages;
-    *entry = (struct proc_entry){.pid = process_parse(pid)};
-    snprintf(entry->name, sizeof entry->name, "%s", name + 1);
-    if (sscanf(end + 1,
-               " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64 " %*s %*s %*s %*s %" SCNu32
-               " %*s %" SCNu64 " %*s %" SCNu64,
-               &entry->state, &entry->parent, &entry->group, &entry->session, &user, &system, &entry->threads,
-               &entry->start_ticks, &pages) != 9)
-        return false;
-    entry->processor_ticks = user + system;
-    entry->rss = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    struct process stat;
+    if (!process_read_stat(&stat, line)) return false;
+    *entry = (struct proc_entry){.pid = process_parse(pid),
+                                 .parent = stat.parent,
+                                 .group = stat.group,
+                                 .session = stat.session,
+                                 .state = stat.state,
+                                 .start_ticks = stat.start_ticks,
+                                 .rss = stat.rss_pages * (uint64_t)sysconf(_SC_PAGESIZE),
+                                 .processor_ticks = stat.processor_ticks,
+                                 .threads = stat.threads};
+    strcpy(entry->name, stat.name);
     return true;
 }
 

@@ -32,23 +32,31 @@ bool process_can_be_seen(void) {
 bool process_lacks_means(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
 /* The line is "pid (name) state …". The name may contain parentheses, so the last one ends it. */
-int process_look(struct process *process, pid_t pid) {
+bool process_read_stat(struct process *process, char *line) {
     enum { EXITING = 4 }; /* the kernel's PF_EXITING */
-    char path[64], line[1024];
-    uint32_t flags;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    ssize_t got = read_small(path, line, sizeof line);
-    if (got < 0) return (int)got;
     char *open = strchr(line, '('), *close = strrchr(line, ')');
-    if (!open || !close || close < open) return -EINVAL;
+    uint64_t user, system;
+    uint32_t flags;
+    if (!open || !close || close < open) return false;
     *close = 0;
     snprintf(process->name, sizeof process->name, "%s", open + 1);
     if (sscanf(close + 1,
-               " %c %*s %*s %*s %*s %*s %" SCNu32 " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu32 " %*s %" SCNu64,
-               &process->state, &flags, &process->threads, &process->start_ticks) != 4)
-        return -EINVAL;
+               " %c %d %d %d %*s %*s %" SCNu32 " %*s %*s %*s %*s %" SCNu64 " %" SCNu64 " %*s %*s %*s %*s %" SCNu32
+               " %*s %" SCNu64 " %*s %" SCNu64,
+               &process->state, &process->parent, &process->group, &process->session, &flags, &user, &system,
+               &process->threads, &process->start_ticks, &process->rss_pages) != 10)
+        return false;
+    process->processor_ticks = user + system;
     process->is_ending = flags & EXITING;
-    return 0;
+    return true;
+}
+
+int process_look(struct process *process, pid_t pid) {
+    char path[64], line[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    ssize_t got = read_small(path, line, sizeof line);
+    if (got < 0) return (int)got;
+    return process_read_stat(process, line) ? 0 : -EINVAL;
 }
 
 bool process_is_alive(char state, uint32_t threads) { return (state != 'Z' && state != 'X') || threads > 1; }

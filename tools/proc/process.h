@@ -9,12 +9,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* A process or a thread, by its line of /proc/PID/stat. */
 struct process {
     char name[32];
-    char state;     /* as in /proc/PID/stat: R, S, Z … */
+    char state;     /* R, S, Z … */
     bool is_ending; /* it is exiting: its memory may be gone before it is a zombie */
+    pid_t parent, group, session;
     uint32_t threads;
     uint64_t start_ticks; /* since boot */
+    uint64_t processor_ticks, rss_pages;
 };
 
 /* Whether /proc is mounted and has this process. Without it no process can be seen. */
@@ -22,6 +25,8 @@ bool process_can_be_seen(void);
 /* Whether the error (errno) is a lack of this command's own descriptors or memory: it says nothing about the process.
  */
 bool process_lacks_means(int error);
+/* Reads a line of /proc/PID/stat or /proc/PID/task/TID/stat, and changes it. False: it has another form. */
+bool process_read_stat(struct process *process, char *line);
 /* Returns 0 or -errno. A zombie is found, in state Z. */
 int process_look(struct process *process, pid_t pid);
 /* The pid of the process inside its own namespace. */

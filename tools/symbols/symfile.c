@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include <uthash.h>
 
-enum { SCOPES_MAX = 64, STEPS_MAX = 20000000, SPANS_BACK = 64, LEAST_ROOM = 1 << 20 };
+enum { SCOPES_MAX = 64, STEPS_MAX = 20000000, SPANS_BACK = 64, LEAST_MORE = 1 << 20 };
 
 struct span {
     Dwarf_Addr low, high;
@@ -133,7 +133,7 @@ static enum symfile_state read_file(struct symfile *file, int fd, const char *pa
 /* Returns 0, or an errno. elfutils maps the file, and has no error of its own for a lack of descriptors. */
 int symfile_lack(size_t size) {
     int error = 0, fd = open("/", O_PATH | O_CLOEXEC);
-    size += LEAST_ROOM;
+    size += LEAST_MORE;
     void *room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
         error = errno;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Call stacks that grow by fewer bytes a second are not shown. */
-enum { WORTH_TELLING = 1024, NAME_ROOM = 128 };
+enum { WORTH_TELLING = 1024, NAME_SIZE = 128 };
 
 static int growth_load(struct image *image, pid_t pid) {
     static struct live live;
@@ -46,7 +46,7 @@ void growth_end(struct growth_look *growth) {
 }
 
 static void add_owner(const struct groups *groups, const char *kind, uint32_t id, char *line, size_t size) {
-    char copy[NAME_ROOM];
+    char copy[NAME_SIZE];
     size_t used = strlen(line);
     if (used >= size || !groups_owner_words(groups, id, true, copy, sizeof copy)) return;
     snprintf(line + used, size - used, "%s%s %.127s", used ? ", " : "", kind, text_fit(copy, 60).s);
@@ -60,7 +60,7 @@ static void print_stack(FILE *to, int indent, const struct image *image, struct 
 
 static void print_row(const struct growth_look *growth, const struct row *row, double seconds, FILE *to, int indent,
                       const struct image *image, struct symbols *symbols) {
-    char owners[4 * NAME_ROOM] = "";
+    char owners[4 * NAME_SIZE] = "";
     add_owner(&growth->groups, "model", row->model, owners, sizeof owners);
     add_owner(&growth->groups, "node", row->node, owners, sizeof owners);
     add_owner(&growth->groups, "run", row->run, owners, sizeof owners);
