@@ -1,6 +1,6 @@
-"""A process that was stopped while it looked for old sockets removes no socket that another process is about to listen
-to, even if that process has not waited for it. A socket that a killed process has left half made goes after a minute.
-"""
+"""A process may be stopped while it removes old sockets. When it goes on, it leaves a socket alone that another process
+has bound meanwhile, and does not listen to yet. If a process was killed between the two, its socket goes after a
+minute."""
 import os, pathlib, socket, time
 
 import support

@@ -197,7 +197,7 @@ def _places(cache: Any, of_this_prompt: bool, path: tuple = ()) -> Iterator[tupl
 
 
 def of_models(cache_set: Any, targets: set, of_this_prompt: bool = False) -> dict:
-    """The cached outputs that have a model that reaches a target, and hold little beside it: place → entry. With
+    """place → cached output, for outputs that hold little but a model, if the model leads to one of the targets. With
     `of_this_prompt`, only those of nodes of the last prompt."""
     cache = getattr(cache_set, "outputs", None)
     if cache is None or not is_known(cache):
