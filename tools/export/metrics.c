@@ -249,7 +249,7 @@ static void last_triggers(const struct decisions *decisions, const struct event 
 static int trigger_add(struct metrics *metrics, const struct image *image, const struct event *act,
                        const char *reason) {
     double seconds = (double)act->numbers[NUMBER_TOOK] / 1e9;
-    return add(metrics, TRIGGER_SECONDS, image, seconds, "reason", reason, NULL, NULL) < 0
+    return metrics_add_sample(metrics, TRIGGER_SECONDS, image, seconds, "reason", reason, NULL, NULL) < 0
                ? -1
                : add_of(metrics, TRIGGER_GIVEN, image, act->numbers[NUMBER_GIVEN], "reason", reason);
 }
@@ -309,7 +309,7 @@ int metrics_add_leaks(struct metrics *metrics, const struct image *image, const 
     for (size_t i = 0; i < leaks->count; i++) growth += leaks->list[i].judged.bytes_per_run;
     return add_of(metrics, LEAKS, image, leaks_total(leaks), NULL, NULL) < 0
                ? -1
-               : add(metrics, LEAK_GROWTH, image, growth, NULL, NULL, NULL, NULL);
+               : metrics_add_sample(metrics, LEAK_GROWTH, image, growth, NULL, NULL, NULL, NULL);
 }
 
 /* ---- writing */
