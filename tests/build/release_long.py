@@ -44,7 +44,9 @@ for suite in ("bookworm", "trixie"):
         continue
     shutil.copytree(released[0], root / "release")
     home = {"PATH": "/v/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
-    inside = lambda *command: support.run("chroot", root, *command, env=home)
+    # The loader finds $ORIGIN, and so the command's libraries, by /proc.
+    enter = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+    inside = lambda *command: support.run("unshare", "--mount", "sh", "-c", enter, root, *command, env=home)
     assert subprocess.run(["chroot", root, "sh", "-c", "command -v gcc cc"], capture_output=True).returncode != 0
     inside("python3", "-m", "venv", "/v")
     inside("sh", "-c", "/v/bin/pip -q install --no-index /release/*.whl")
