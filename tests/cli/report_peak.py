@@ -1,5 +1,5 @@
-"""The column "at peak" shows the figures that are nearest to the highest total, and says how far from it they are: a
-picture, or live memory if it is nearer or there is no picture."""
+"""The column "at peak" has the figures of a moment near the peak: those of a picture, or the live ones if these
+are nearer. A sentence says how far from the peak the moment was."""
 from _ledger import MIB, Ledger
 from support import memstow, report
 

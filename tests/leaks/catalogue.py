@@ -52,7 +52,7 @@ class Plant:
         assert ("memory of CUDA devices" in text) is self.on_cuda and max(map(len, text.split("\n"))) <= 80, text
 
     def look_at_series(self):
-        """No run owns memory from outside of runs: it is found by the readings."""
+        """A leak outside of runs belongs to no run, so the readings show it."""
         document = leaks(f"{self.name}.series")
         self.check(document, "series")
         assert all(leak["judged_by"] == "readings" for leak in document["leaks"]), (self.name, brief(document))
