@@ -15,8 +15,9 @@
 
 /* A site as of the last look. */
 struct sampling_site {
-    uint64_t word;                /* snap_site; 0 also while it is not known */
-    uint64_t host, mapped, began; /* live bytes; began: both, when top began */
+    uint64_t word;         /* snap_site; 0 also while it is not known */
+    uint64_t host, mapped; /* live bytes */
+    uint64_t began;        /* the sum of both when top began */
     uint32_t host_blocks, mapped_blocks;
 };
 

@@ -57,8 +57,8 @@ static void screen_locale(void) {
 
 static int held_back = -1, real_error = -1;
 
-/* Standard error goes to a file in memory while the screen is on: it would run into the picture. Where no such file can
- * be made, it does. */
+/* While the screen is on, standard error goes to a file in memory, because it would spoil the picture. If no such file
+ * can be made, it stays as it is. */
 static void error_hold(void) {
     if (held_back >= 0) return;
     fflush(stderr);
