@@ -34,9 +34,9 @@ static void left_origins_put(struct words *self, const char *text) {
 }
 
 static void put_hex(struct words *self, uint64_t number) {
-    char text[17], *at = text + 16;
-    for (*at = 0; number || at == text + 16; number >>= 4) *--at = "0123456789abcdef"[number & 15];
-    left_origins_put(self, at);
+    char text[17];
+    os_hexadecimal(text, number);
+    left_origins_put(self, text);
 }
 
 /* The last names of a path. The folder's name is included, because many packages have a file __init__.py. */

@@ -23,11 +23,10 @@ enum { LINES_MOST = 8 };
 /* --- the line --- */
 
 static void put_hex(struct notice *self, uint64_t number) {
-    char digits[] = "0x0000000000000000", *at = digits + sizeof digits - 1;
-    do *--at = "0123456789abcdef"[number % 16];
-    while ((number /= 16));
+    char text[17];
+    os_hexadecimal(text, number);
     notice_put(self, "0x");
-    notice_put(self, at);
+    notice_put(self, text);
 }
 
 /* Writes the file and the address in it, as addr2line takes them. */

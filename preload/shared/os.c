@@ -223,15 +223,19 @@ void os_copy(char *to, size_t capacity, const char *from) {
     to[length] = 0;
 }
 
-char *os_decimal(char *to, uint64_t n) {
+static inline char *put_number(char *to, uint64_t n, unsigned base) {
     char digits[20];
     int count = 0;
-    do digits[count++] = (char)('0' + n % 10);
-    while ((n /= 10));
+    do digits[count++] = "0123456789abcdef"[n % base];
+    while ((n /= base));
     while (count) *to++ = digits[--count];
     *to = 0;
     return to;
 }
+
+char *os_decimal(char *to, uint64_t n) { return put_number(to, n, 10); }
+
+char *os_hexadecimal(char *to, uint64_t n) { return put_number(to, n, 16); }
 
 uint64_t os_take_decimal(const char **at) {
     uint64_t n = 0;

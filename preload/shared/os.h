@@ -110,6 +110,8 @@ static inline void os_raise(uint64_t *word, uint64_t value) {
 void os_copy(char *to, size_t capacity, const char *from);
 /* Writes at most 21 bytes. Returns the end, where the NUL is. */
 char *os_decimal(char *to, uint64_t n);
+/* The same in hexadecimal: at most 17 bytes, without 0x. */
+char *os_hexadecimal(char *to, uint64_t n);
 /* Reads a number and moves *at past its digits; without digits it is 0. It looks at no limits, because it is for text
  * of the kernel. */
 uint64_t os_take_decimal(const char **at);

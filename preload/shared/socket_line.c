@@ -11,14 +11,6 @@ const char *const socket_tables[SOCKET_TABLES] = {"tcp", "tcp6", "udp", "udp6", 
 
 /* --- addresses --- */
 
-static char *put_hex(char *to, uint32_t number) {
-    static const char digits[] = "0123456789abcdef";
-    for (int shift = 12; shift >= 0; shift -= 4)
-        if (number >> shift || !shift) *to++ = digits[number >> shift & 15];
-    *to = 0;
-    return to;
-}
-
 static void put_four(char *to, const uint8_t bytes[4]) {
     for (int i = 0; i < 4; i++) {
         if (i) *to++ = '.';
@@ -47,7 +39,7 @@ static void put_sixteen(char *to, const uint8_t bytes[16]) {
         if (i == at) *to++ = ':';
         if (i >= at && i < at + length) continue;
         if (i) *to++ = ':';
-        to = put_hex(to, words[i]);
+        to = os_hexadecimal(to, words[i]);
     }
     if (at >= 0 && (at + length == 8 || (ends_in_four && length == 6))) *to++ = ':';
     if (ends_in_four && length == 5) *to++ = ':';

@@ -168,21 +168,11 @@ void stow_back_expect(struct stow_back *self, uint64_t until) {
 
 /* --- the file behind a mapping --- */
 
-static char *stow_back_hexadecimal(char *to, uint64_t n) {
-    char digits[16];
-    int count = 0;
-    do digits[count++] = "0123456789abcdef"[n % 16];
-    while (n /= 16);
-    while (count) *to++ = digits[--count];
-    *to = 0;
-    return to;
-}
-
 /* Needs a privilege, else -EPERM. */
 static int open_behind(const struct stow_area *area) {
-    char path[80] = "/proc/self/map_files/", *end = stow_back_hexadecimal(path + strlen(path), area->start);
+    char path[80] = "/proc/self/map_files/", *end = os_hexadecimal(path + strlen(path), area->start);
     *end++ = '-';
-    stow_back_hexadecimal(end, area->end);
+    os_hexadecimal(end, area->end);
     int fd = os_open(path, O_RDONLY | O_DIRECT, 0);
     return fd == -EINVAL ? os_open(path, O_RDONLY, 0) : fd;
 }

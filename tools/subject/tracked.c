@@ -1,5 +1,6 @@
 /* tracked.c — see tracked.h. */
 #include "tools/subject/tracked.h"
+#include "preload/shared/os.h"
 #include "tools/base/list.h"
 #include "tools/proc/process.h"
 #include "tools/reader/reader.h"
@@ -12,8 +13,6 @@
 #include <string.h>
 #include <time.h>
 
-static uint64_t not_negative(int64_t value) { return value > 0 ? (uint64_t)value : 0; }
-
 static void tracked_fill(struct tracked *tracked, pid_t pid, const struct live *live,
                          const struct snap_header *header) {
     struct timespec now;
@@ -24,7 +23,7 @@ static void tracked_fill(struct tracked *tracked, pid_t pid, const struct live *
     snprintf(tracked->path, sizeof tracked->path, "%s", live->path);
     tracked->start_ns = header->start_ns;
     tracked->elapsed_ns = now_ns > header->start_ns ? now_ns - header->start_ns : 0;
-    tracked->live = not_negative(header->host_live) + not_negative(header->mapped_live);
+    tracked->live = os_not_negative(header->host_live) + os_not_negative(header->mapped_live);
     tracked->peak = header->total_peak > tracked->live ? header->total_peak : tracked->live;
 }
 

@@ -1,5 +1,6 @@
 /* status.c — see status.h. */
 #include "tools/views/status.h"
+#include "preload/shared/os.h"
 #include "preload/shared/snapshot.h"
 #include "tools/subject/live.h"
 #include "tools/base/text.h"
@@ -36,8 +37,6 @@ static bool header_look(struct status *status, struct snap_header *header) {
     return source_read(&status->source, 0, header, sizeof *header) == 0;
 }
 
-static uint64_t not_negative(int64_t value) { return value > 0 ? (uint64_t)value : 0; }
-
 /* Whether memstow is in the foreground. If not, the terminal belongs to another program. */
 static bool in_foreground(void) { return tcgetpgrp(STDERR_FILENO) == getpgrp(); }
 
@@ -61,7 +60,7 @@ void status_tick(void *context) {
     struct snap_header header;
     char text[128];
     if (!in_foreground() || !header_look(status, &header)) return;
-    uint64_t live = not_negative(header.host_live) + not_negative(header.mapped_live);
+    uint64_t live = os_not_negative(header.host_live) + os_not_negative(header.mapped_live);
     uint64_t peak = header.total_peak > live ? header.total_peak : live;
     snprintf(text, sizeof text, "memstow: %s, %s live, peak %s", text_duration(now_ns() - status->start_ns).s,
              text_estimate(live).s, text_estimate(peak).s);
