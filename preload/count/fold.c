@@ -187,8 +187,8 @@ static bool is_of_earlier_run(uint32_t site) {
     return run && run != tags_run();
 }
 
-/* Whether a site holds the counts of dead stacks of an old run. After many later runs, it joins that of other old
- * runs. */
+/* Whether a site holds the counts of dead stacks of an old run. After many later runs, they go to the site of
+ * other old runs. */
 static bool may_join(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
     return is_dead(sum) && snap_site_stack(record) == TREE_ROOT && !ids_has(fold.pictured, site) &&

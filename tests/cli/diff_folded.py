@@ -55,7 +55,7 @@ assert found == {at("main", "grows"): (100, 300), at("main", "new"): (0, 40), "(
 assert '4 call stacks are not shown by themselves: "(4 more)" has 188 B\n' in said and "over the limit of 100" in said
 assert folded("a.mst", "b.mst", "--top=0")[0] == {"(6 more)": (209, 419)}
 
-# The peaks; and runs, of which two processes have none in common.
+# --peak compares peaks. --by=run refuses two processes: no run is in both.
 ledger({("", "f"): 100}, total_peak=800, host_peak=800, picture=(800, 700, 2 * 10**9)).save("peak.mst")
 assert folded("peak.mst", "peak.mst", "--peak")[0] == {at("f"): (700, 700)}
 other = ledger({("", "f"): 100}, pid=77, run_id=b"x" * 16)
