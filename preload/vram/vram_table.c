@@ -15,29 +15,29 @@
 static struct vram_block *blocks, *unused, *root, *freed_first, *freed_last;
 enum { ALL = VRAM_DEVICES };
 static struct vram_sums sums[VRAM_DEVICES + 1]; /* by device, and all */
-uint32_t vram_table_word;
+uint64_t vram_table_word;
 static uint32_t turn;                  /* a futex: a count of blocks that were given back */
 static uint32_t count, pending, freed; /* all blocks; those of the queue; those of the queue that are no wrecks */
 static uint64_t numbers;
 
 /* --- the lock --- */
 
-static bool vram_table_exchange(uint32_t was, uint32_t is) {
+static bool vram_table_exchange(uint64_t was, uint64_t is) {
     return __atomic_compare_exchange_n(&vram_table_word, &was, is, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 bool vram_table_wait_for_lock(bool gives_up) {
-    const uint32_t mine = vram_table_my_word();
+    const uint64_t mine = vram_table_my_word();
     for (bool waited = false;;) {
-        uint32_t was = __atomic_load_n(&vram_table_word, __ATOMIC_ACQUIRE);
+        uint64_t was = __atomic_load_n(&vram_table_word, __ATOMIC_ACQUIRE);
         if (!was && vram_table_exchange(0, mine | VRAM_TABLE_WAITED)) return true;
         if (!was) continue;
-        if (gives_up && (was & ~VRAM_TABLE_WAITED) == mine) {
+        if (gives_up && (was & ~(uint64_t)VRAM_TABLE_WAITED) == mine) {
             if (waited) vram_table_wake_one(); /* it may have taken the wake-up of a thread that waits, too */
             return false;
         }
         if (!(was & VRAM_TABLE_WAITED) && !vram_table_exchange(was, was | VRAM_TABLE_WAITED)) continue;
-        os_call(SYS_futex, &vram_table_word, FUTEX_WAIT_PRIVATE, was | VRAM_TABLE_WAITED, NULL);
+        os_call(SYS_futex, &vram_table_word, FUTEX_WAIT_PRIVATE, (uint32_t)(was | VRAM_TABLE_WAITED), NULL);
         waited = true;
     }
 }
@@ -49,7 +49,7 @@ void vram_table_lock(void) {
 }
 
 bool vram_table_is_mine(void) {
-    return (__atomic_load_n(&vram_table_word, __ATOMIC_RELAXED) & ~VRAM_TABLE_WAITED) == vram_table_my_word();
+    return (__atomic_load_n(&vram_table_word, __ATOMIC_RELAXED) & ~(uint64_t)VRAM_TABLE_WAITED) == vram_table_my_word();
 }
 
 static void wait_for_turn(const struct timespec *most) {

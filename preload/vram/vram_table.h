@@ -57,17 +57,18 @@ uint32_t vram_table_freed(void);
 /* --- the lock: each query of an address takes it, so it is inline */
 
 enum { VRAM_TABLE_HELD = 1, VRAM_TABLE_WAITED = 2 };
-extern uint32_t vram_table_word; /* a futex: 0, or the holder's word, with VRAM_TABLE_WAITED if threads wait */
+/* 0, or the holder's word, with VRAM_TABLE_WAITED if threads wait. Its lower half is a futex. */
+extern uint64_t vram_table_word;
 
-/* The word while this thread has the lock. It is made of the address of the thread's descriptor, a multiple of 64. */
-static inline uint32_t vram_table_my_word(void) { return (uint32_t)(os_thread() >> 4) | VRAM_TABLE_HELD; }
+/* The word while this thread has the lock. The address of the thread's descriptor is a multiple of 64. */
+static inline uint64_t vram_table_my_word(void) { return (uint64_t)os_thread() | VRAM_TABLE_HELD; }
 
 /* False: this thread has the lock, and the caller gives up then. */
 bool vram_table_wait_for_lock(bool gives_up);
 void vram_table_wake_one(void);
 
 static inline bool vram_table_enter(void) {
-    uint32_t was = 0;
+    uint64_t was = 0;
     return likely(__atomic_compare_exchange_n(&vram_table_word, &was, vram_table_my_word(), false, __ATOMIC_ACQUIRE,
                                               __ATOMIC_RELAXED)) ||
            vram_table_wait_for_lock(true);

@@ -2,7 +2,9 @@
  * against a plain list of the same blocks. */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_table.h"
@@ -150,6 +152,50 @@ Test(vram_table, a_handler_does_without_the_table_that_its_thread_has, .timeout 
     cr_assert_not(vram_table_is_mine());
     raise(SIGUSR1);
     cr_assert(handler.runs == 2 && handler.found == 1 && handler.taken == 1 && handler.entered == 1);
+}
+
+/* Their descriptors, which name the holder of the lock, are on their stacks: here 64 GiB apart. */
+enum { STACK = 1 << 20 };
+static bool has_it, may_let_go, taken_for_another;
+
+static void *hold(void *unused) {
+    vram_table_lock();
+    __atomic_store_n(&has_it, true, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&may_let_go, __ATOMIC_ACQUIRE)) sched_yield();
+    vram_table_let_go();
+    return unused;
+}
+
+static void *enter_beside(void *unused) {
+    taken_for_another = vram_table_is_mine();
+    __atomic_store_n(&may_let_go, true, __ATOMIC_RELEASE);
+    if (!vram_table_enter()) return unused;
+    vram_table_let_go();
+    return &may_let_go;
+}
+
+static pthread_t thread_at(char *stack, void *(*run)(void *)) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    cr_assert_eq(mmap(stack, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+                 stack);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, stack, STACK);
+    cr_assert_eq(pthread_create(&thread, &attributes, run, NULL), 0);
+    pthread_attr_destroy(&attributes);
+    return thread;
+}
+
+Test(vram_table, threads_whose_stacks_are_64_gib_apart_are_told_apart, .timeout = 20) {
+    char *first = (char *)((uintptr_t)1 << 44); // NOLINT: an address that nobody has
+    void *entered;
+    pthread_t holds = thread_at(first, hold);
+    while (!__atomic_load_n(&has_it, __ATOMIC_ACQUIRE)) sched_yield();
+    pthread_t enters = thread_at(first + ((uint64_t)64 << 30), enter_beside);
+    pthread_join(enters, &entered);
+    pthread_join(holds, NULL);
+    cr_assert_not(taken_for_another);
+    cr_assert_not_null(entered, "it takes itself for a signal handler of the holder's");
 }
 
 enum { THREADS = 4, TURNS = 50000 };
