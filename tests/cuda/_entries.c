@@ -494,6 +494,37 @@ static void unknown(void) {
     LIVE("device", 0);
 }
 
+/* A pool belongs to no context: what it gave outlives the context of its stream, whatever kind of memory it is. It
+ * may then be freed, and the ledger knows it. */
+static void pools_outlive_contexts(void) {
+    CUmemPoolProps props = {.allocType = 1, .location = {2, 0}};
+    CUcontext first = first_context(), own;
+    CUmemoryPool of_host, of_device;
+    CUdeviceptr host[2], kept[2];
+    void *pinned;
+    OK(cuMemPoolCreate(&of_host, &props));
+    props.location = (CUmemLocation){CU_MEM_LOCATION_DEVICE, 0};
+    OK(cuMemPoolCreate(&of_device, &props));
+    OK(cuCtxCreate_v2(&own, 0, 0));
+    for (int i = 0; i < 2; i++) {
+        OK(cuMemAllocFromPoolAsync(&host[i], MIB, of_host, NULL));
+        OK(cuMemAllocFromPoolAsync(&kept[i], 2 * MIB, of_device, NULL));
+    }
+    OK(cuMemHostAlloc(&pinned, 4 * MIB, 0)); /* the context's own */
+    OK(cuCtxSynchronize());
+    OK(cuCtxDestroy_v2(own));
+    OK(cuCtxSetCurrent(first));
+    OK(cuMemFreeAsync(host[0], NULL));
+    OK(cuMemFreeAsync(kept[0], NULL));
+    OK(cuCtxSynchronize());
+    *(char *)(uintptr_t)host[1] = 1;
+    OK(cuMemsetD8_v2(kept[1], 1, MIB));
+    LIVE("pinned", MIB);
+    LIVE("pool", 2 * MIB);
+    EXPECT("cuda.foreign_frees", 0);
+    EXPECT("cuda.missed_frees", 0);
+}
+
 /* When a context ends, only its own memory ends. */
 static void contexts(void) {
     CUcontext own;
@@ -738,6 +769,7 @@ int main(int count, char **arguments) {
                  {"contexts", contexts},
                  {"pools", pools},
                  {"host_pools", host_pools},
+                 {"pools_outlive_contexts", pools_outlive_contexts},
                  {"refused", refused},
                  {"forks", forks},
                  {"owners", owners},

@@ -60,8 +60,10 @@ SAME(cuMemHostAlloc, NEEDS_CONTEXT | UNSAFE, (void **out, size_t size, unsigned 
 CUresult host_take(CUdeviceptr *out, size_t size) {
     void *at;
     CUresult result = allocate(&at, size, 0);
-    if (!result) *out = (CUdeviceptr)(uintptr_t)at;
-    return result;
+    if (result) return result;
+    host_find(at)->ctx = NULL; /* a pool's memory is no context's */
+    *out = (CUdeviceptr)(uintptr_t)at;
+    return CUDA_SUCCESS;
 }
 
 bool host_give(CUdeviceptr at) {

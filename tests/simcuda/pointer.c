@@ -107,7 +107,7 @@ static bool of_host(void *out, int which, const struct pinned *p, CUdeviceptr at
         *(unsigned *)out = 0;
         return true;
     case CU_POINTER_DEVICE_ORDINAL:
-        *(int *)out = p->ctx->device->id;
+        *(int *)out = (p->ctx ? p->ctx : context_current())->device->id;
         return true;
     case CU_POINTER_RANGE_START:
         *(CUdeviceptr *)out = (uint64_t)(uintptr_t)p->at;
