@@ -397,6 +397,23 @@ static bool has_any(uint32_t owner, bool out) {
     return out ? sums.live : sums.stowed;
 }
 
+/* No signal handler runs on the thread from here on, as in a move of the host's memory: one that left the move by
+ * longjmp would leave its blocks to nobody, and no other move could begin. */
+static void move_all(struct move *self, bool out) {
+    uint64_t signals;
+    bool blocked = lock_out_signals(&signals);
+    if (begin_move(self, out)) {
+        vram_memory_reap();
+        if (!out)
+            move_in(self);
+        else if (is_quiet(self))
+            move_out(self);
+        collect_backups();
+        end_move();
+    }
+    if (blocked) lock_let_signals(signals);
+}
+
 static uint64_t vram_move_move(const struct vram_move_options *options, bool out, enum vram_refusal *refusal,
                                int *error) {
     struct move self = {.options = options};
@@ -404,14 +421,8 @@ static uint64_t vram_move_move(const struct vram_move_options *options, bool out
         vram_move_refuse(&self, VRAM_REFUSAL_EMPTY, 0);
     } else if (cuda_captures_any()) {
         vram_move_refuse(&self, VRAM_REFUSAL_CAPTURE, 0);
-    } else if (begin_move(&self, out)) {
-        vram_memory_reap();
-        if (!out)
-            move_in(&self);
-        else if (is_quiet(&self))
-            move_out(&self);
-        collect_backups();
-        end_move();
+    } else {
+        move_all(&self, out);
     }
     *refusal = self.refusal;
     *error = self.refusal == VRAM_REFUSAL_DONE ? 0 : self.error;

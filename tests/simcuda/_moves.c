@@ -2,6 +2,7 @@
  * is the case. It prints lines for moves.py. A failed check ends it with a message. */
 #include "_unet.h"
 
+#include <setjmp.h>
 #include <signal.h>
 
 /* The ledger is looked at while memory is out. */
@@ -299,6 +300,29 @@ static void replays_nodes(void) {
     MUST(!cudaMemcpy(back, (char *)plain + 8 * MIB - 4, 4, 2) && back[0] == 2 && back[3] == 2);
 }
 
+static sigjmp_buf before_the_move;
+
+static void leave(int number) { siglongjmp(before_the_move, number); }
+
+static void interrupt(void) { MUST(!raise(SIGUSR1)); }
+
+/* A signal handler that leaves a move by longjmp leaves it when it is over. */
+static void left_by_a_jump(void) {
+    load();
+    MUST(!memstow_owner_idle_(model, 1));
+    signal(SIGUSR1, leave);
+    sim_tell("cuMemUnmap", interrupt);
+    if (!sigsetjmp(before_the_move, 1)) MUST(memstow_stow_(model) == -1); /* the handler leaves it */
+    MUST(stowed_bytes() == 14 * MIB);
+    sim_tell("cuMemMap", interrupt);
+    if (!sigsetjmp(before_the_move, 1)) MUST(memstow_restore_(model) == -1);
+    sim_tell(NULL, NULL);
+    MUST(!stowed_bytes());
+    look();
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB && memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+}
+
 static void adopted(void) {
     load();
     uint32_t real = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "known", "", 2, 0);
@@ -565,6 +589,7 @@ int main(int argc, char **argv) {
                                               {"captures_meanwhile", captures_meanwhile},
                                               {"replays", replays},
                                               {"replays_nodes", replays_nodes},
+                                              {"left_by_a_jump", left_by_a_jump},
                                               {"adopted", adopted},
                                               {"assigned", assigned},
                                               {"by_policy", by_policy},

@@ -20,7 +20,7 @@ def wish(case):
     return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_STOW_DIR": str(folder), **moves, **host, **ipc}
 
 
-run_cases("moves", 31, wish, killed=KILLED, without=("asked",))
+run_cases("moves", 32, wish, killed=KILLED, without=("asked",))
 
 # From outside.
 process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked",
