@@ -5,6 +5,7 @@
 #include "preload/serve/serve_driver.h"
 #include "preload/serve/serve_entries.h"
 #include "preload/serve/serve_pointer.h"
+#include "preload/serve/serve_settings.h"
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_refusal.h"
 #include "preload/vram/vram_sums.h"
@@ -14,12 +15,13 @@ enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
 /* --- figures --- */
 
 /* Stowed memory still counts as used, but its place on the device is free. So `total` grows by the stowed bytes. Then a
- * program that adds free and used memory, as PyTorch does, gets at most `total`. */
+ * program that adds free and used memory, as PyTorch does, gets at most `total`. With MEMSTOW_CUDA_TOTAL=1 it stays,
+ * for programs that take a part of it as their budget. */
 int serve_info(size_t *available, size_t *total) {
     int (*real)(size_t *, size_t *) = (int (*)(size_t *, size_t *))serve_call.real;
     if (vram_driver_is_on()) vram_memory_reap();
     int result = real(available, total);
-    if (result || !vram_driver_is_on()) return result;
+    if (result || !vram_driver_is_on() || serve_settings.keeps_total) return result;
     uint64_t asked, out = cuda_device_stowed(cuda_device_now().device, &asked);
     *total += out;
     return 0;

@@ -32,6 +32,7 @@ __attribute__((constructor)) static void read_wish(void) {
         size_of("MEMSTOW_CUDA_MOVES", "MEMSTOW_CUDA_MOVES is no amount (64M): it counts as not set");
     serve_settings.verifies = !strcmp(os_variable("MEMSTOW_CUDA_VERIFY"), "1");
     serve_settings.exports = !strcmp(os_variable("MEMSTOW_CUDA_IPC"), "1");
+    serve_settings.keeps_total = !strcmp(os_variable("MEMSTOW_CUDA_TOTAL"), "1");
     const char *complaint = rescue_wish(os_variable("MEMSTOW_CUDA_RESCUE"));
     if (complaint) unreadable = complaint;
     serve_wanted = serve_settings.threshold != 0;

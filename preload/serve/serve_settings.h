@@ -2,8 +2,8 @@
  * In: MEMSTOW_CUDA_MOVES=SIZE: allocations of SIZE and more in a model's scope are served. MEMSTOW_CUDA_HOST=SIZE: how
  * much host memory may hold stowed content. MEMSTOW_CUDA_PINNED=SIZE: how much of that may be pinned.
  * MEMSTOW_CUDA_DISK=SIZE: how much more may go to files. MEMSTOW_CUDA_VERIFY=1: each copy is compared with its
- * original. MEMSTOW_CUDA_IPC=1: memory of cudaMalloc is not served, so that it can be exported. Out: the same as
- * numbers. They do not change while the program runs. */
+ * original. MEMSTOW_CUDA_IPC=1: memory of cudaMalloc is not served, so that it can be exported. MEMSTOW_CUDA_TOTAL=1:
+ * cudaMemGetInfo's total is the device's. Out: the same as numbers. They do not change while the program runs. */
 #ifndef MEMSTOW_SERVE_SETTINGS_H
 #define MEMSTOW_SERVE_SETTINGS_H
 
@@ -17,7 +17,7 @@ extern bool serve_wanted;
 extern struct serve_settings {
     uint64_t threshold; /* at least a granule */
     struct vram_limits limits;
-    bool verifies, exports;
+    bool verifies, exports, keeps_total;
 } serve_settings;
 
 /* A sentence about settings that are unreadable; NULL: there are none. */

@@ -6,7 +6,8 @@ from _simcuda import BUILD, environment
 MODES = {"slow": {"SIMCUDA_VMM_US": "300"}, "drains": {"SIMCUDA_DRAINS": "1", "SIMCUDA_LATENCY_US": "200"},
          "first": {"SIMCUDA_FIRST": "6M"}, "pieces": {"SIMCUDA_FRAGMENTED": "16M"}}
 # Cases that need settings or a partner of their own: moves.py runs them.
-APART = {"killed_on_the_way_out", "killed_on_the_way_back", "asked", "off", "no_host", "no_vram", "exportable"}
+APART = {"killed_on_the_way_out", "killed_on_the_way_back", "asked", "off", "no_host", "no_vram", "exportable",
+         "total_stays"}
 # What a case takes for granted, and the mode does not give.
 WITHOUT = {
     "drains": {"own_stream"}, # memory that was freed ends beside an endless kernel: the unmapping waits for that

@@ -175,6 +175,17 @@ static void exportable(void) {
     MUST(memstow_restore_(model) == 6 * (int64_t)MIB);
 }
 
+/* MEMSTOW_CUDA_TOTAL=1: the total stays, and what is out is free. */
+static void total_stays(void) {
+    size_t before, after, total, now;
+    load();
+    MUST(!memstow_owner_idle_(model, 1) && !cudaMemGetInfo(&before, &total));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB && !cudaMemGetInfo(&after, &now));
+    MUST(now == total && after == before + 14 * MIB);
+    MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+}
+
 /* A thread's own stream 0: the legacy stream would wait for all others. */
 static void own_stream(void) {
     CUstream blocking;
@@ -590,6 +601,7 @@ int main(int argc, char **argv) {
                                               {"replays", replays},
                                               {"replays_nodes", replays_nodes},
                                               {"left_by_a_jump", left_by_a_jump},
+                                              {"total_stays", total_stays},
                                               {"adopted", adopted},
                                               {"assigned", assigned},
                                               {"by_policy", by_policy},

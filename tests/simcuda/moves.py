@@ -17,10 +17,11 @@ def wish(case):
     host = {"MEMSTOW_CUDA_HOST": "8M"} if case == "no_host" else {}
     moves = {} if case == "off" else {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1"}
     ipc = {"MEMSTOW_CUDA_IPC": "1"} if case == "exportable" else {}
-    return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_STOW_DIR": str(folder), **moves, **host, **ipc}
+    total = {"MEMSTOW_CUDA_TOTAL": "1"} if case == "total_stays" else {}
+    return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_STOW_DIR": str(folder), **moves, **host, **ipc, **total}
 
 
-run_cases("moves", 32, wish, killed=KILLED, without=("asked",))
+run_cases("moves", 33, wish, killed=KILLED, without=("asked",))
 
 # From outside.
 process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked",
