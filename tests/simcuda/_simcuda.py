@@ -40,13 +40,19 @@ def expected(route):
     return DRIVER if route.startswith("driver_") else RUNTIME
 
 
+def left_out(program):
+    """The cases that rooms_long.py leaves out in its present mode of the driver, of this program."""
+    words = os.environ.get("SIMCUDA_LEFT_OUT", "").split()
+    return {word.partition(":")[2] for word in words if word.startswith(f"{program}:")}
+
+
 def run_cases(name, count, wish, killed=(), without=()):
     """Runs each case of a program by itself, with the settings of `wish` for it, and its ledger in CASE.mst."""
     program = BUILD / name
     cases = support.run(program, env=environment()).stdout.split()
     assert len(cases) == count, cases
     for case in cases:
-        if case in without:
+        if case in without or case in left_out(name):
             continue
         done = support.track(program, case, env=environment(**wish(case)), file=f"{case}.mst", status=None)
         as_wanted = done.returncode == 137 if case in killed else done.returncode == 0 and done.stdout == "ok\n"

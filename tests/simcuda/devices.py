@@ -2,7 +2,7 @@
 # Models on several devices. Memory that memstow serves moves out of its own device and context and back there, and
 # other devices may use it as before. Over the simulated driver (a test double): each case of _devices.c by itself.
 import support
-from _simcuda import refusals, run_cases
+from _simcuda import left_out, refusals, run_cases
 
 (support.HERE / "aimdo.c").write_text("int vbar_allocate(void); int vbar_allocate(void) { return 0; }\n")
 support.compile(support.HERE / "aimdo.c", name="aimdo.so", flags=("-shared", "-fPIC"))
@@ -17,7 +17,8 @@ def wish(case):
 run_cases("devices", 12, wish)
 
 assert refusals("no_peers.mst") == {"there is a device that could not copy from it": 4 << 20}, refusals("no_peers.mst")
-assert refusals("each_to_its_own.mst") == {}, refusals("each_to_its_own.mst")
+if not left_out("devices"):
+    assert refusals("each_to_its_own.mst") == {}, refusals("each_to_its_own.mst")
 
 # The ledger has each block on its own device.
 blocks = support.report("peer_before.mst")["cuda"]["blocks"]

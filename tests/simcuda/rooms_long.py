@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+# long
+# timeout: 7200
+# needs: cc pip:comfy-aimdo==0.6.0
+"""The tests of CUDA over the simulated driver (a test double) in each of its modes (simcuda.h): where it is slow,
+waits, takes more memory, or has memory in pieces. modes_long.py does the same with the cases of moving."""
+import os, re, sys
+
+import support, _modes
+
+# These have settings of the driver, or drivers, of their own; or show no behaviour of memstow's beside memory.
+APART = {"cuda/checked", "cuda/fakes", "cuda/bad_days", "cuda/traps", "cuda/gpu_suite", "cuda/gpu_runner",
+         "simcuda/modes", "simcuda/moves"}
+# Cases that take for granted what a mode does not give.
+EXACT = "devices:each_to_its_own devices:stream_of_another devices:figures" # exact sums around a first pinned buffer
+FULL = "rescue:in_order rescue:threads" # requests that fill a device to the last byte
+LEFT_OUT = {"first": f"{EXACT} {FULL}", "pieces": f"rescue:probe {FULL}"}
+
+# A test that has not ended within its own limit: each of its many operations takes the mode's latency.
+TOO_LONG = {"drains": {"cuda/cupti"}}
+
+
+def names():
+    found = support.run(sys.executable, support.ROOT / "tests/runner.py", "--list", "cuda", "simcuda").stdout.split()
+    there = [name for name in found if re.fullmatch(r"(cuda|simcuda)/\w+", name) and not name.endswith("_long")]
+    assert len(there) > 25 and APART <= set(there), there
+    return sorted(set(there) - APART)
+
+
+tests = names()
+for mode, settings in _modes.MODES.items():
+    chosen = sorted(set(tests) - TOO_LONG.get(mode, set()))
+    said = support.run(sys.executable, support.ROOT / "tests/runner.py", "--build", support.BUILD, "--jobs", "2",
+                       *chosen, env={**os.environ, **settings, "SIMCUDA_LEFT_OUT": LEFT_OUT.get(mode, "")},
+                       status=None, timeout=1700)
+    assert said.returncode == 0, f"{mode}:\n{said.stdout[-8000:]}{said.stderr[-2000:]}"
+    print(f"{mode}: {said.stdout.splitlines()[-1]}")
