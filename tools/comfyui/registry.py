@@ -89,6 +89,7 @@ class Identity:
         self.pushed: Optional[tuple] = None
         self.stowed = False
         self.idle = False               # its owner is declared idle until the next run begins
+        self.free_now = False           # the user wants it freed by the next trigger
         self.kept = False               # the last trigger kept it, so its death must be reported
 
     def let_go(self) -> None:
@@ -189,6 +190,13 @@ class Registry:
             self.set(model, patcher, setting)
         return bool(found)
 
+    def settle(self, identity: Identity, setting: Optional[Setting]) -> None:
+        """The user says this of the whole model, in place of all that was set on it before. None: nothing is set."""
+        for patcher in self._set_on(identity):
+            del self.settings[patcher]
+        identity.setting = setting
+        self._trace_set(identity, None, setting.policy if setting else "none", None)
+
     def _trace_set(self, identity: Identity, patcher, policy: str, source: Optional[str]) -> None:
         self.trace("SET", owner=identity.owner.id, patcher=id(patcher) if patcher is not None else 0,
                    inner=identity.key, policy=policy, node=source)
@@ -221,6 +229,8 @@ class Registry:
         return dataclasses.replace(self._ruling(identity, patcher, flag), flag=flag)
 
     def _ruling(self, identity: Identity, patcher, flag: Optional[flags.Reading]) -> Ruling:
+        if identity.free_now:
+            return Ruling("free", 0, "run", "free now")
         for kind in (identity.kind, ""):
             if kind in self.this_run:
                 return Ruling(self.this_run[kind], 0, "run", "extra_data of this run")

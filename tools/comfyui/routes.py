@@ -2,10 +2,13 @@
 import asyncio
 from typing import Any
 
-from . import log, memstow, metrics, report
+from . import log, memstow, metrics, panel, report
+from .origin import own_only
+from .registry import POLICIES
 from .runs import PATIENCE, Runs, Ticket
 from .snapshots import Snapshots, TooMany
 
+ORDERS = ("stow", "restore", "free", "policy")
 MOST_LINES, MOST_REASON = 10_000, 200
 WAITS = "asked for: it is done when the run that is on has ended; with \"wait\": true the answer comes then"
 
@@ -46,6 +49,20 @@ def fault_of(body: Any) -> str:
     return "" if isinstance(body.get("wait", False), bool) else "wait must be true or false"
 
 
+def fault_of_order(body: Any) -> str:
+    """The fault in the body of an order for a model; "": none."""
+    if not isinstance(body, dict):
+        return "not a JSON object"
+    owner = body.get("owner")
+    if not isinstance(owner, int) or isinstance(owner, bool) or owner <= 0:
+        return "owner must be the id of a model: GET /memstow/owners lists them"
+    if body.get("do") not in ORDERS:
+        return f"do must be one of {', '.join(ORDERS)}"
+    if body["do"] == "policy" and body.get("policy") not in ("none", *POLICIES):
+        return f"policy must be one of none, {', '.join(POLICIES)}"
+    return ""
+
+
 def is_number(text: str) -> bool:
     """Whether it is a number in digits, short enough for int()."""
     return text.isascii() and text.isdecimal() and len(text) <= 18
@@ -56,6 +73,8 @@ def install(runs: Runs) -> None:
     from server import PromptServer
     routes = PromptServer.instance.routes
     snapshots, figures = Snapshots(), metrics.Metrics()
+    server = PromptServer.instance
+    tab = panel.Panel(runs, owners, server.send_sync, lambda: server.sockets)
 
     def document(kind: str, **members: Any) -> Any:
         return web.json_response({"format": f"memstow-comfyui-{kind}", "version": 1, **members})
@@ -105,6 +124,7 @@ def install(runs: Runs) -> None:
         return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-store"})
 
     @routes.post("/memstow/snapshot")
+    @own_only
     async def post_snapshot(_request: Any) -> Any:
         try:
             path = snapshots.begin()
@@ -124,6 +144,7 @@ def install(runs: Runs) -> None:
         return document("snapshots", snapshots=snapshots.listed(), most=snapshots.most, in_folder="output")
 
     @routes.delete("/memstow/snapshot")
+    @own_only
     async def delete_snapshot(request: Any) -> Any:
         file = request.query.get("file", "")
         try:
@@ -134,14 +155,45 @@ def install(runs: Runs) -> None:
             return web.Response(status=404, text="no such snapshot: GET /memstow/snapshot lists them")
         return document("snapshot", file=file, in_folder="output", deleted=True)
 
-    @routes.post("/memstow/trigger")
-    async def post_trigger(request: Any) -> Any:
+    async def body_of(request: Any, faults: Any) -> Any:
+        """The body of a request; or the answer to one that has none, or a faulty one."""
         try:
             body = await request.json()
-        except (ValueError, LookupError, RecursionError): # also for an empty body: "{}" asks for a trigger
+        except (ValueError, LookupError, RecursionError): # also for an empty body
             return web.Response(status=400, text="the body is not JSON")
-        if fault := fault_of(body):
-            return web.Response(status=400, text=fault)
+        fault = faults(body)
+        return web.Response(status=400, text=fault) if fault else body
+
+    @routes.post("/memstow/watch")
+    @own_only
+    async def post_watch(request: Any) -> Any:
+        body = await body_of(request, panel.fault_of)
+        if isinstance(body, web.Response):
+            return body
+        if not body["open"]:
+            tab.close(body["client"])
+            return web.json_response({})
+        if not tab.open(body["client"]):
+            return web.Response(status=409, text="no such client, or too many have the tab open")
+        return web.json_response(tab.figures())
+
+    @routes.post("/memstow/model")
+    @own_only
+    async def post_model(request: Any) -> Any:
+        body = await body_of(request, fault_of_order)
+        if isinstance(body, web.Response):
+            return body
+        if runs.registry.by_owner(body["owner"]) is None:
+            return web.Response(status=404, text="no such model: GET /memstow/owners lists them")
+        asked = memstow.Request(body["do"], 0, body["owner"], body.get("policy", "") if body["do"] == "policy" else "")
+        return answer(runs.ask(Ticket(asked)))
+
+    @routes.post("/memstow/trigger")
+    @own_only
+    async def post_trigger(request: Any) -> Any:
+        body = await body_of(request, fault_of)
+        if isinstance(body, web.Response):
+            return body
         ticket = runs.ask(Ticket(memstow.Request("trigger", 0, 0, body.get("reason", "HTTP"))))
         if body.get("wait"):
             await asyncio.get_running_loop().run_in_executor(None, ticket.done.wait, PATIENCE)

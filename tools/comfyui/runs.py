@@ -379,6 +379,11 @@ class Runs:
             if given is None or self.last is None:
                 return -5, "the trigger failed; see ComfyUI's log"
             return given, report.line(self.last)
+        if asked.kind in ("free", "policy"): # requests of the tab in ComfyUI's page
+            identity = self.registry.by_owner(asked.owner)
+            if identity is None:
+                return -2, "the model is gone"
+            return self._free(identity) if asked.kind == "free" else self._settle(identity, asked.text)
         call = {"stow": memstow.stow, "restore": memstow.restore, "release": memstow.release}[asked.kind]
         identities = self.registry.all() if not asked.owner else [self.registry.by_owner(asked.owner)]
         total = 0
@@ -390,6 +395,23 @@ class Runs:
             if identity is not None:
                 self.points.note(identity, report.figures_of(number))
         return total, ""
+
+    def _free(self, identity: Identity) -> tuple[int, str]:
+        """Frees one model, by a trigger, which also says why it may still be there."""
+        identity.free_now = True
+        try:
+            given = self.trigger("request", f"free {identity.owner.name}")
+        finally:
+            identity.free_now = False
+        if given is None or self.last is None:
+            return -5, "the trigger failed; see ComfyUI's log"
+        return given, report.line(self.last)
+
+    def _settle(self, identity: Identity, policy: str) -> tuple[int, str]:
+        """Sets the policy that the user has chosen. A policy node in the next workflow counts after that."""
+        before = self.registry.ruling(identity).priority
+        self.registry.settle(identity, None if policy == "none" else Setting(policy, before))
+        return 0, f"{report.label(identity.owner.name, identity.origin)}: {policy}"
 
     def listen(self) -> None:
         """The thread that waits for requests from outside."""

@@ -4,6 +4,8 @@ import asyncio
 import math
 from typing import Any
 
+from ..origin import own_only
+
 MEMBERS: dict[str, Any] = {
     "workflows": list, "inputs": dict, "iterations": int, "condition": dict, "when": (list, dict), "use_ram": bool,
     "ram_limit": int, "persist_prefix": str, "independent": bool, "name": str}
@@ -81,6 +83,7 @@ def install(pack: Any, functions: Any) -> None:
         return functions.start_loop(**{name: value for name, value in body.items() if value is not None})
 
     @routes.post("/memstow/loops")
+    @own_only
     async def post_loop(request: Any) -> Any:
         values: dict = {}
         try:
@@ -140,6 +143,7 @@ def install(pack: Any, functions: Any) -> None:
         return found, told
 
     @routes.delete("/memstow/loops")
+    @own_only
     async def delete_loop(request: Any) -> Any:
         name = request.query.get("name", "")
         if not await aside(loops.remove, name):

@@ -1,0 +1,327 @@
+// memstow.js: the tab "Memory" in ComfyUI's side bar. In: figures by ComfyUI's web socket while the tab is open. Out:
+// bars, models, the last run; orders for a model. Texts of the program are only ever set as text. Nothing is loaded
+// from elsewhere.
+import { app } from "../../scripts/app.js";
+import { api } from "../../scripts/api.js";
+
+const RENEW_MS = 20_000, TICKET_MS = 500;
+const POLICIES = ["none", "keep", "stow", "free"];
+const DONE = { stow: "stowed", restore: "restored", free: "freed", policy: "policy" };
+
+// ---- small tools
+
+export function size(bytes) {
+    for (const [unit, scale] of [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]])
+        if (Math.abs(bytes) >= scale) return `${(bytes / scale).toFixed(1)} ${unit}`;
+    return `${bytes} B`;
+}
+
+function element(tag, attributes = {}, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+        if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+        else if (value !== false && value !== undefined) made.setAttribute(name, value === true ? "" : value);
+    }
+    made.append(...children.filter((child) => child !== null && child !== undefined));
+    return made;
+}
+
+function toast(severity, detail) {
+    const life = severity === "error" ? 10_000 : 5_000;
+    app.extensionManager.toast.add({ severity, summary: "memstow", detail, life });
+}
+
+async function post(path, body) {
+    const answer = await api.fetchApi(path, {
+        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+    });
+    if (!answer.ok) {
+        const text = answer.status === 404 ? "" : await answer.text();
+        throw Object.assign(new Error(text || `status ${answer.status}`), { status: answer.status });
+    }
+    return answer.json();
+}
+
+// Waits for a ticket. An order waits for the end of the run that is on.
+async function ended(ticket) {
+    while (!ticket.done) {
+        await new Promise((resolve) => setTimeout(resolve, TICKET_MS));
+        const answer = await api.fetchApi(`/memstow/ticket?id=${ticket.ticket}`);
+        if (!answer.ok) throw new Error(await answer.text());
+        ticket = await answer.json();
+    }
+    if (ticket.given_bytes < 0) throw new Error(ticket.text || "it failed; see ComfyUI's log");
+    return ticket;
+}
+
+// ---- parts of the picture
+
+// A bar of parts [{ name, bytes, kind }]. The list below it has the same figures, for those who do not see the bar.
+function bar(title, total, parts) {
+    const shown = parts.filter((part) => part.bytes > 0);
+    const segments = shown.map((part) => element("span", {
+        class: `memstow-part memstow-is-${part.kind}`, title: `${part.name}: ${size(part.bytes)}`,
+        style: `width: ${(100 * part.bytes) / Math.max(total, 1)}%`,
+    }));
+    const rows = shown.map((part) => element("li", {},
+        element("span", { class: `memstow-mark memstow-is-${part.kind}`, "aria-hidden": "true" }),
+        element("span", { class: "memstow-name", title: part.name }, part.name),
+        element("span", { class: "memstow-number" }, size(part.bytes))));
+    return element("section", { "aria-label": title },
+        element("h3", {}, title, element("span", { class: "memstow-number" }, size(total))),
+        element("div", { class: "memstow-bar", "aria-hidden": "true" }, ...segments),
+        element("ul", { class: "memstow-legend" }, ...rows));
+}
+
+export function labelOf(model) {
+    return model.origin ? `${model.name} (${model.origin})` : model.name;
+}
+
+// Models are on the host with what is resident of them. The rest of the process is code, caches and other objects.
+export function hostParts(figures) {
+    const { total_bytes, available_bytes, resident_bytes, glibc_free_bytes } = figures.memory;
+    const models = figures.models.map((model) => ({
+        name: labelOf(model), bytes: Math.min(model.resident_bytes, model.live_bytes), kind: "model",
+    }));
+    const ofModels = models.reduce((sum, model) => sum + model.bytes, 0);
+    const kept = Math.min(glibc_free_bytes, Math.max(resident_bytes - ofModels, 0));
+    return [...models,
+        { name: "freed, kept by the allocator (at most)", bytes: kept, kind: "kept" },
+        { name: "other memory of ComfyUI", bytes: Math.max(resident_bytes - ofModels - kept, 0), kind: "other" },
+        { name: "other programs", bytes: Math.max(total_bytes - available_bytes - resident_bytes, 0), kind: "system" },
+        { name: "available", bytes: available_bytes, kind: "free" }];
+}
+
+function deviceBar(figures, device) {
+    const models = figures.devices.length > 1 ? [] : figures.models.map((model) => ({
+        name: labelOf(model), bytes: model.cuda_bytes, kind: "model",
+    }));
+    const used = device.total_bytes - device.free_bytes;
+    const others = Math.max(used - models.reduce((sum, model) => sum + model.bytes, 0), 0);
+    return bar(`GPU ${device.device}: ${device.name}`, device.total_bytes, [...models,
+        { name: models.length ? "other" : "in use", bytes: others, kind: "other" },
+        { name: "free", bytes: device.free_bytes, kind: "free" }]);
+}
+
+function where(model) {
+    const places = [[model.live_bytes - model.stowed_bytes, "RAM"], [model.cuda_bytes, "GPU"],
+        [model.stowed_bytes, "stowed"]];
+    const words = places.filter(([bytes]) => bytes > 0).map(([bytes, name]) => `${size(bytes)} ${name}`);
+    return words.join(", ") || "nothing";
+}
+
+function lastRun(last) {
+    if (!last) return element("section", { "aria-label": "Last run" }, element("h3", {}, "Last run"),
+        element("p", {}, "No run has ended yet."));
+    const row = (name, before, most, after) => element("tr", {}, element("th", { scope: "row", title: name }, name),
+        ...[before, most, after].map((bytes) => element("td", {}, bytes === null ? "?" : size(bytes))));
+    const { rss } = last, nodes = last.nodes.map((node) => row(`${node.class} #${node.node}`, node.before_bytes,
+        node.peak_bytes, node.after_bytes));
+    return element("section", { "aria-label": "Last run", class: "memstow-run" },
+        element("h3", {}, `Run ${last.run}: ${last.outcome}`),
+        element("table", {},
+            element("thead", {}, element("tr", {}, ...["", "before", "at most", "after"].map(
+                (word) => element("th", { scope: "col" }, word)))),
+            element("tbody", {}, row("resident memory", rss.before_bytes, rss.peak_bytes, rss.after_bytes)),
+            nodes.length ? element("tbody", {}, element("tr", {}, element("th", { scope: "rowgroup", colspan: 4 },
+                element("em", {}, "live memory, while a node ran"))), ...nodes) : null),
+        element("p", { class: "memstow-line" }, last.text.replace(/^memstow: /, "")));
+}
+
+// ---- the tab
+
+const tab = {
+    root: null, body: null, timer: 0, figures: null, rows: new Map(),
+
+    open(root) {
+        this.root = root;
+        root.replaceChildren(element("div", { class: "memstow" },
+            element("h2", {}, "Memory"),
+            element("div", { class: "memstow-buttons", role: "group", "aria-label": "Memory of all models" },
+                this.button("Apply policies now", () => this.apply()),
+                this.button("Snapshot", () => this.snapshot()),
+                element("a", { href: api.apiURL("/memstow/report?format=text"), target: "_blank", rel: "noopener" },
+                    "Report of the last run")),
+            element("div", { class: "memstow-body", "aria-live": "off" }, "…")));
+        this.body = root.querySelector(".memstow-body");
+        this.timer = setInterval(() => this.renew(), RENEW_MS);
+        return this.renew();
+    },
+
+    close() {
+        clearInterval(this.timer);
+        if (this.root) post("/memstow/watch", { client: api.clientId, open: false }).catch(() => {});
+        this.root = this.body = this.figures = null;
+        this.rows.clear();
+    },
+
+    // Says that the tab is open still, and shows the figures of now.
+    async renew() {
+        const root = this.root;
+        try {
+            const figures = await post("/memstow/watch", { client: api.clientId, open: true });
+            if (this.root === root && root) this.show(figures);
+        } catch (error) {
+            if (this.root !== root || !root) return;
+            if (error.status === 404 || error.status === 405) this.missing();
+            else if (!this.figures) this.body.textContent = `No figures: ${error.message}`;
+        }
+    },
+
+    // ComfyUI is not under memstow, so its routes are not there.
+    missing() {
+        this.root.querySelector(".memstow-buttons").hidden = true;
+        this.body.replaceChildren(
+            element("p", {}, "ComfyUI does not run under memstow, so nothing is known of its memory."),
+            this.button("Start it under memstow from now on", async () => {
+                await app.extensionManager.setting.set("memstow.start", true);
+                toast("info", "Remembered. Restart ComfyUI: it then starts itself under memstow.");
+            }));
+    },
+
+    button(text, act) {
+        return element("button", { type: "button", onclick: async (event) => {
+            const pressed = event.currentTarget;
+            pressed.disabled = true;
+            try {
+                await act();
+            } catch (error) {
+                toast("error", error.message);
+            }
+            pressed.disabled = false;
+        } }, text);
+    },
+
+    async apply() {
+        const done = await ended(await post("/memstow/trigger", { reason: "the button in the page" }));
+        toast("success", done.text.replace(/^memstow: /, ""));
+        await this.renew();
+    },
+
+    async snapshot() {
+        const { file } = await post("/memstow/snapshot", {});
+        toast("success", `Snapshot: output/${file}`);
+    },
+
+    async order(model, body) {
+        const busy = this.figures && this.figures.is_busy;
+        const asked = await post("/memstow/model", { owner: model.id, ...body });
+        if (busy && !asked.done) toast("info", "It is done when the run that is on has ended.");
+        const done = await ended(asked);
+        const what = body.do === "policy" ? `policy ${body.policy}` : `${DONE[body.do]} ${size(done.given_bytes)}`;
+        toast("success", `${labelOf(model)}: ${what}`);
+        await this.renew();
+    },
+
+    // A model keeps its row, so that a pressed button and a choice that is open stay what they are.
+    row(model) {
+        let row = this.rows.get(model.id);
+        if (!row) {
+            const name = labelOf(model);
+            const choice = element("select", { "aria-label": `Policy of ${name}`, onchange: async () => {
+                try {
+                    await this.order(model, { do: "policy", policy: choice.value });
+                } catch (error) {
+                    toast("error", error.message);
+                }
+            } }, ...POLICIES.map((policy) => element("option", { value: policy }, policy)));
+            const act = (text, what) => {
+                const button = this.button(text, () => this.order(model, { do: what }));
+                button.setAttribute("aria-label", `${text} ${name}`);
+                return button;
+            };
+            row = element("li", { class: "memstow-model", "data-owner": model.id },
+                element("strong", { title: name }, name), element("span", { class: "memstow-where" }),
+                element("span", { class: "memstow-why" }),
+                element("span", { class: "memstow-acts" }, choice, act("Stow", "stow"), act("Restore", "restore"),
+                    act("Free now", "free")));
+            this.rows.set(model.id, row);
+        }
+        const choice = row.querySelector("select"), policy = model.policy ?? "none";
+        row.querySelector(".memstow-where").textContent = where(model);
+        row.querySelector(".memstow-why").textContent = `${policy}: ${model.rule}${model.is_loaded ? ", loaded" : ""}`;
+        if (document.activeElement !== choice) choice.value = policy;
+        return row;
+    },
+
+    show(figures) {
+        this.figures = figures;
+        this.root.querySelector(".memstow-buttons").hidden = false;
+        const models = [...figures.models].sort((a, b) => b.live_bytes + b.cuda_bytes - a.live_bytes - a.cuda_bytes);
+        const ids = new Set(models.map((model) => model.id));
+        for (const id of this.rows.keys()) if (!ids.has(id)) this.rows.delete(id);
+        let list = this.body.querySelector(".memstow-models");
+        if (!list) {
+            list = element("ul", { class: "memstow-models" });
+            this.body.replaceChildren(element("div", { class: "memstow-above" }),
+                element("section", { "aria-label": "Models" }, element("h3", {}, "Models"), list,
+                    element("p", { class: "memstow-none" }, "No model is loaded.")),
+                element("div", { class: "memstow-below" }));
+        }
+        this.body.querySelector(".memstow-above").replaceChildren(
+            bar("RAM", figures.memory.total_bytes, hostParts(figures)),
+            ...figures.devices.map((device) => deviceBar(figures, device)));
+        const rows = models.map((model) => this.row(model));
+        if (rows.length !== list.children.length || rows.some((row, i) => row !== list.children[i]))
+            list.replaceChildren(...rows);
+        this.body.querySelector(".memstow-none").hidden = rows.length > 0;
+        this.body.querySelector(".memstow-below").replaceChildren(lastRun(figures.last));
+    },
+};
+
+const STYLE = `
+.memstow { padding: 0.75rem; overflow-y: auto; height: 100%; box-sizing: border-box; font-size: 0.85rem;
+    color: var(--fg-color, #ddd); }
+.memstow h2 { font-size: 1.1rem; margin: 0 0 0.5rem; }
+.memstow h3 { font-size: 0.95rem; margin: 1rem 0 0.3rem; display: flex; justify-content: space-between; }
+.memstow ul { list-style: none; margin: 0; padding: 0; }
+.memstow [hidden] { display: none; }
+.memstow-bar { display: flex; height: 1.1rem; border-radius: 0.25rem; overflow: hidden;
+    background: var(--comfy-input-bg, #222); }
+.memstow-part { height: 100%; min-width: 1px; box-sizing: border-box;
+    border-right: 1px solid var(--comfy-menu-bg, #353535); }
+.memstow-is-model { background: #4c8dd6; } .memstow-is-kept { background: #c9a227; }
+.memstow-is-other { background: #8a63c7; } .memstow-is-system { background: #777; }
+.memstow-is-free { background: transparent; border: 1px solid var(--border-color, #555); }
+.memstow-legend li { display: flex; align-items: center; gap: 0.4rem; }
+.memstow-mark { width: 0.7rem; height: 0.7rem; flex: none; border-radius: 0.15rem; }
+.memstow-name, .memstow-models strong { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.memstow-name { flex: 1; } .memstow-number { font-variant-numeric: tabular-nums; white-space: nowrap; }
+.memstow-models > li { display: flex; flex-direction: column; padding: 0.4rem 0;
+    border-bottom: 1px solid var(--border-color, #555); }
+.memstow-why, .memstow-line { color: var(--descrip-text, #999); overflow-wrap: anywhere; }
+.memstow-acts, .memstow-buttons { display: flex; flex-wrap: wrap; gap: 0.3rem; align-items: center;
+    margin-top: 0.3rem; }
+.memstow button, .memstow select { font: inherit; color: var(--input-text, #ddd); cursor: pointer;
+    background: var(--comfy-input-bg, #222); border: 1px solid var(--border-color, #555); border-radius: 0.25rem;
+    padding: 0.15rem 0.5rem; }
+.memstow button:disabled { opacity: 0.5; cursor: progress; }
+.memstow button:focus-visible, .memstow select:focus-visible, .memstow a:focus-visible { outline: 2px solid #4c8dd6; }
+.memstow a { color: inherit; }
+.memstow table { width: 100%; border-collapse: collapse; }
+.memstow table, .memstow thead, .memstow tbody { display: block; }
+.memstow tr { display: grid; grid-template-columns: repeat(3, minmax(0, 1fr)); } /* a name has its own line */
+.memstow thead th:first-child { display: none; }
+.memstow th, .memstow td { font-weight: normal; text-align: right; font-variant-numeric: tabular-nums;
+    padding: 0.1rem; }
+.memstow tbody th { grid-column: 1 / -1; text-align: left; overflow: hidden; text-overflow: ellipsis;
+    white-space: nowrap; padding-top: 0.3rem; }
+`;
+
+app.registerExtension({
+    name: "memstow.memory",
+    settings: [{
+        id: "memstow.start", category: ["memstow", "Start", "Start"], name: "Start ComfyUI under memstow",
+        type: "boolean", defaultValue: false,
+        tooltip: "From the next start of ComfyUI on. MEMSTOW=0 in its environment says no.",
+    }],
+    setup() {
+        document.head.append(element("style", {}, STYLE));
+        api.addEventListener("memstow.figures", (event) => tab.root && tab.show(event.detail));
+        api.addEventListener("reconnected", () => tab.root && tab.renew());
+        app.extensionManager.registerSidebarTab({
+            id: "memstow", icon: "pi pi-chart-bar", title: "Memory", tooltip: "Memory (memstow)", type: "custom",
+            render: (root) => tab.open(root), destroy: () => tab.close(),
+        });
+    },
+});
