@@ -4,15 +4,15 @@
 """The tab "Memory" in ComfyUI's own page, in a browser: its figures are those of the report, and come by the web socket
 while the tab is open, and no longer. Each button does what it says. A policy that is chosen holds for the next run.
 Nothing is loaded from elsewhere. Where ComfyUI does not run under memstow, the tab says so and offers to change it."""
-import http.server, importlib.util, json, os, pathlib, sys, threading
+import http.server, json, os, pathlib, sys, threading
 
 import support
 from _comfy import Comfy, mixed
+from _sidebar import PAGE, browse, settle
 
 sys.path.insert(0, str(support.ROOT / "tests/html"))
 from _page import Browser # noqa: E402
 
-PAGE = pathlib.Path(importlib.util.find_spec("comfyui_frontend_package").origin).parent / "static"
 PICTURES = pathlib.Path(os.environ.get("SIDEBAR_PICTURES", ".")) # by hand: a folder that stays
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 browser = Browser(1400, 1000)
@@ -20,21 +20,8 @@ browser.driver.set_script_timeout(60)
 
 
 def start(under, name):
-    settings = support.HERE / name / "user/default/comfy.settings.json"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps({"Comfy.TutorialCompleted": True, "Comfy.InstalledVersion": "1.32.9"}))
+    settle(name)
     return Comfy(under=under, name=name, arguments=("--front-end-root", str(PAGE)), env={"MEMSTOW_POLICY": "keep"})
-
-
-def open_page(comfy):
-    browser.driver.get(f"http://127.0.0.1:{comfy.port}/")
-    browser.wait("document.querySelector('.memstow-tab-button')")
-    browser.js("document.querySelector('.memstow-tab-button').click()")
-    browser.wait("document.querySelector('.memstow-body')")
-    browser.js("""
-        const toast = window.comfyAPI.app.app.extensionManager.toast, add = toast.add;
-        window.said = [];
-        toast.add = (message) => { window.said.push(message.detail); add(message); }""")
 
 
 def picture(name):
@@ -72,7 +59,7 @@ def toasts():
 
 with start("memstow", "comfyui") as comfy:
     comfy.run(mixed(1, None, None))
-    open_page(comfy)
+    browse(browser, comfy)
     browser.wait("document.querySelectorAll('.memstow-models > li').length === 3")
     picture("memory")
     owners = comfy.owners()
@@ -205,7 +192,7 @@ with start("memstow", "comfyui") as comfy:
     assert comfy.status_of("/memstow/watch", b'{"client": "nobody", "open": true}') == 409
 
 with start(None, "plain") as comfy:
-    open_page(comfy)
+    browse(browser, comfy)
     browser.wait("document.querySelector('.memstow-body button')")
     assert "does not run under memstow" in browser.text(".memstow-body")
     picture("plain")

@@ -1,6 +1,6 @@
-"""Which requests may change something. In: a request. Out: whether a page of another site made it. A browser names the
-page's site in such requests; programs that are no browsers name none, and may do what ComfyUI lets them do. ComfyUI's
-own check is for loopback addresses only, and lets a sandboxed page ("null") pass."""
+"""Which requests may change something, or make work. In: a request. Out: whether a page of another site made it. A
+browser names the page's site in such requests; programs that are no browsers name none, and may do what ComfyUI lets
+them do. ComfyUI's own check is for loopback addresses only, and lets a sandboxed page ("null") pass."""
 import functools
 import urllib.parse
 from typing import Any, Callable
@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 def is_foreign(headers: Any) -> bool:
     """Whether a page of another site made the request."""
-    if headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+    if headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"): # none: the user typed the address
         return True
     origin = headers.get("Origin")
     return origin is not None and urllib.parse.urlsplit(origin).netloc.lower() != headers.get("Host", "").lower()

@@ -2,12 +2,13 @@
 import asyncio
 from typing import Any
 
-from . import log, memstow, metrics, panel, report
+from . import asking, log, memstow, metrics, panel, report
 from .origin import own_only
 from .registry import POLICIES
 from .runs import PATIENCE, Runs, Ticket
 from .snapshots import Snapshots, TooMany
 
+LEAKS_CODES = (0, 1, 5) # no leak, a leak, no verdict
 ORDERS = ("stow", "restore", "free", "policy")
 MOST_LINES, MOST_REASON = 10_000, 200
 WAITS = "asked for: it is done when the run that is on has ended; with \"wait\": true the answer comes then"
@@ -72,7 +73,7 @@ def install(runs: Runs) -> None:
     from aiohttp import web
     from server import PromptServer
     routes = PromptServer.instance.routes
-    snapshots, figures = Snapshots(), metrics.Metrics()
+    snapshots, command = Snapshots(), asking.Asking()
     server = PromptServer.instance
     tab = panel.Panel(runs, owners, server.send_sync, lambda: server.sockets)
 
@@ -114,14 +115,29 @@ def install(runs: Runs) -> None:
         return document("runs", runs=[{**{key: one[key] for key in ("run", "prompt", "outcome", "rss", "live")},
                                        "text": report.line(one)} for one in list(runs.reports)])
 
-    @routes.get("/memstow/metrics")
-    async def get_metrics(request: Any) -> Any:
+    async def said(kind: str, subcommand: str, *options: str, fine: tuple = (0,)) -> Any:
+        """What the command says, with that content type."""
         try:
-            body, kind = await figures.get(request.headers.get("Accept"))
-        except metrics.Failed as error:
-            log.warning("no metrics: %s", error)
+            body = await command.get(subcommand, *options, fine=fine)
+        except asking.Failed as error:
+            log.warning("no %s: %s", subcommand, error)
             return web.Response(status=503, text=str(error))
         return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-store"})
+
+    @routes.get("/memstow/metrics")
+    async def get_metrics(request: Any) -> Any:
+        options, kind = metrics.form_of(request.headers.get("Accept", ""))
+        return await said(kind, "metrics", *options)
+
+    @routes.get("/memstow/leaks")
+    @own_only
+    async def get_leaks(_request: Any) -> Any:
+        return await said("application/json", "leaks", "--timeout=0", "--json", fine=LEAKS_CODES)
+
+    @routes.get("/memstow/page")
+    @own_only
+    async def get_page(_request: Any) -> Any:
+        return await said("text/html; charset=utf-8", "leaks", "--timeout=0", "--html", fine=LEAKS_CODES)
 
     @routes.post("/memstow/snapshot")
     @own_only

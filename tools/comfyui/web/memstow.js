@@ -128,10 +128,30 @@ function lastRun(last) {
         element("p", { class: "memstow-line" }, last.text.replace(/^memstow: /, "")));
 }
 
+// The innermost line of a leak's stack that is not a library's, or the innermost line of all.
+function lineOf(leak) {
+    const lines = leak.stack.filter((frame) => frame.kind === "python");
+    const own = lines.find((frame) => !/\/(site|dist)-packages\/|\/lib\/python3/.test(frame.file ?? ""));
+    const line = own ?? lines[0] ?? leak.stack[0];
+    if (!line) return "";
+    return line.file ? `${line.function}, ${line.file.split("/").pop()}:${line.line}` : line.function;
+}
+
+function leaksOf(document) {
+    if (!document.leaks.length) return [];
+    const rows = document.leaks.map((leak) => element("li", {},
+        element("strong", {}, `+${size(Math.round(leak.bytes_per_run))} a run`),
+        ` ${[leak.node, leak.model].filter(Boolean).join(", ") || "outside of nodes"}: ${lineOf(leak)}`));
+    return [element("section", { class: "memstow-leaks", role: "status", "aria-label": "Leaks" },
+        element("h3", {}, `${document.leaks.length === 1 ? "A leak" : `${document.leaks.length} leaks`}`),
+        element("ul", {}, ...rows),
+        element("a", { href: api.apiURL("/memstow/page"), target: "_blank", rel: "noopener" }, "All about it"))];
+}
+
 // ---- the tab
 
 const tab = {
-    root: null, body: null, timer: 0, figures: null, rows: new Map(),
+    root: null, body: null, timer: 0, figures: null, rows: new Map(), judged: null,
 
     open(root) {
         this.root = root;
@@ -141,7 +161,9 @@ const tab = {
                 this.button("Apply policies now", () => this.apply()),
                 this.button("Snapshot", () => this.snapshot()),
                 element("a", { href: api.apiURL("/memstow/report?format=text"), target: "_blank", rel: "noopener" },
-                    "Report of the last run")),
+                    "Report of the last run"),
+                element("a", { href: api.apiURL("/memstow/page"), target: "_blank", rel: "noopener" },
+                    "Page of this moment")),
             element("div", { class: "memstow-body", "aria-live": "off" }, "…")));
         this.body = root.querySelector(".memstow-body");
         this.timer = setInterval(() => this.renew(), RENEW_MS);
@@ -151,7 +173,7 @@ const tab = {
     close() {
         clearInterval(this.timer);
         if (this.root) post("/memstow/watch", { client: api.clientId, open: false }).catch(() => {});
-        this.root = this.body = this.figures = null;
+        this.root = this.body = this.figures = this.judged = null;
         this.rows.clear();
     },
 
@@ -253,7 +275,8 @@ const tab = {
         let list = this.body.querySelector(".memstow-models");
         if (!list) {
             list = element("ul", { class: "memstow-models" });
-            this.body.replaceChildren(element("div", { class: "memstow-above" }),
+            this.body.replaceChildren(element("div", { class: "memstow-warning" }),
+                element("div", { class: "memstow-above" }),
                 element("section", { "aria-label": "Models" }, element("h3", {}, "Models"), list,
                     element("p", { class: "memstow-none" }, "No model is loaded.")),
                 element("div", { class: "memstow-below" }));
@@ -266,6 +289,17 @@ const tab = {
             list.replaceChildren(...rows);
         this.body.querySelector(".memstow-none").hidden = rows.length > 0;
         this.body.querySelector(".memstow-below").replaceChildren(lastRun(figures.last));
+        if (figures.last && figures.last.run !== this.judged) this.judge(figures.last.run);
+    },
+
+    // What leaks can change when a run has ended.
+    async judge(run) {
+        const root = this.root;
+        this.judged = run;
+        const answer = await api.fetchApi("/memstow/leaks").catch(() => null);
+        if (!answer?.ok) return;
+        const found = leaksOf(await answer.json());
+        if (this.root === root && root) this.body.querySelector(".memstow-warning").replaceChildren(...found);
     },
 };
 
@@ -298,6 +332,7 @@ const STYLE = `
 .memstow button:disabled { opacity: 0.5; cursor: progress; }
 .memstow button:focus-visible, .memstow select:focus-visible, .memstow a:focus-visible { outline: 2px solid #4c8dd6; }
 .memstow a { color: inherit; }
+.memstow-leaks { border-left: 0.25rem solid #d9534f; padding-left: 0.5rem; overflow-wrap: anywhere; }
 .memstow table { width: 100%; border-collapse: collapse; }
 .memstow table, .memstow thead, .memstow tbody { display: block; }
 .memstow tr { display: grid; grid-template-columns: repeat(3, minmax(0, 1fr)); } /* a name has its own line */

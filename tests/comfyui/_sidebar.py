@@ -1,0 +1,27 @@
+"""ComfyUI's own page in a browser, with the tab "Memory" open. A test that uses it needs:
+deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9"""
+import importlib.util, json, pathlib
+
+import support
+
+PAGE = pathlib.Path(importlib.util.find_spec("comfyui_frontend_package").origin).parent / "static"
+
+
+def settle(name):
+    """The settings of a user who has seen ComfyUI before, so that no dialogue covers its page."""
+    settings = support.HERE / name / "user/default/comfy.settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"Comfy.TutorialCompleted": True, "Comfy.InstalledVersion": "1.32.9"}))
+    return settings
+
+
+def browse(browser, comfy):
+    """Opens the page and the tab. window.said has what toasts say from now on."""
+    browser.driver.get(f"http://127.0.0.1:{comfy.port}/")
+    browser.wait("document.querySelector('.memstow-tab-button')")
+    browser.js("document.querySelector('.memstow-tab-button').click()")
+    browser.wait("document.querySelector('.memstow-body')")
+    browser.js("""
+        const toast = window.comfyAPI.app.app.extensionManager.toast, add = toast.add;
+        window.said = [];
+        toast.add = (message) => { window.said.push(message.detail); add(message); }""")
