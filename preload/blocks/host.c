@@ -5,10 +5,9 @@
 #include "preload/blocks/blocks.h"
 #include "preload/blocks/gone.h"
 
-/* Whether a pointer is a block with an intact header of ours. It reads the 16 bytes in front of the pointer. That is
- * safe: a page-aligned pointer comes here only over glibc or mimalloc, and there it is a block of ours or a chunk of
- * glibc, both with a header in front. */
-static bool has_header(const void *p) {
+/* It reads the 16 bytes in front of the pointer. For host_look_at that is safe: a page-aligned pointer comes here only
+ * over glibc or mimalloc, and there it is a block of ours or a chunk of glibc, both with a header in front. */
+bool host_has_header(const void *p) {
     const struct header *header = host_header(p);
     uint32_t mark = header_mark_in(header);
     return header_magic(mark) && header_size_fits(mark, header->size) && host_has_key(p, header) &&
@@ -40,7 +39,7 @@ struct host_known host_look_at(void *p) {
     if (may_be_bare(p) && blocks_find((uintptr_t)p, &entry) && (entry.mark & BLOCK_BARE || foreign))
         return in_table(p, &entry);
     if (host_on_page(p) && foreign) return (struct host_known){.raw = p};
-    if (is_unmapped(p) || !has_header(p)) return (struct host_known){.raw = p};
+    if (is_unmapped(p) || !host_has_header(p)) return (struct host_known){.raw = p};
     gone_forget(p);
     const struct header *header = host_header(p);
     uint32_t mark = header_mark_in(header);

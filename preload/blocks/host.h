@@ -74,6 +74,8 @@ struct host_known {
 };
 /* For a pointer that was passed to free or realloc. */
 struct host_known host_look_at(void *p);
+/* Whether an intact header of ours lies in the 16 bytes in front of p, which can be read. */
+bool host_has_header(const void *p);
 
 /* Whether the block was made before this process was forked off. */
 static inline bool host_is_inherited(const struct host_known *block) {

@@ -357,10 +357,10 @@ static void free_known(void *p, const struct host_known *block, uintptr_t slot) 
 }
 
 /* The pointer with which the allocator reports its own error, when p is not a block of ours. It is p, unless glibc
- * would crash on p before it reports anything. */
+ * would crash on p before it reports anything, or would take p for a block: it gave p out, but to us. */
 static void *as_it_is(void *p) {
-    bool tells = next_found == NEXT_FOREIGN || tracked_page.stage != TRACKED_YES || !misuse_leads_astray(p);
-    return tells ? p : misuse_nobody();
+    if (next_found == NEXT_FOREIGN || tracked_page.stage != TRACKED_YES) return p;
+    return misuse_leads_astray(p) || misuse_is_raw(p) ? misuse_nobody() : p;
 }
 
 /* Writes the header anew, from what is known of the block. */

@@ -129,6 +129,21 @@ static bool is_in_cache(uintptr_t raw, uintptr_t known) {
     return word == os_load(&cache_key);
 }
 
+/* --- raw blocks --- */
+
+/* A plain block begins 16 bytes behind its raw memory, an aligned one at the next aligned address. */
+bool misuse_is_raw(const void *p) {
+    uintptr_t raw = (uintptr_t)p;
+    uint64_t word;
+    for (uintptr_t alignment = BEFORE; alignment < OS_PAGE; alignment *= 2) {
+        uintptr_t block = os_round_up(raw + BEFORE, alignment);
+        if (!word_at(block - BEFORE, raw - BEFORE, &word)) return false;
+        const struct header *header = host_header((void *)block);
+        if (host_has_header((void *)block) && header_distance(header_mark_in(header)) == block - raw) return true;
+    }
+    return false;
+}
+
 /* --- freed before --- */
 
 /* Returns the pointer that makes the allocator report the fault. glibc is asked only about chunks of its own. Another

@@ -36,6 +36,9 @@ bool misuse_may_be_chunk(const void *p);
 /* Whether glibc would follow the word in front of p to memory that may not be mapped, before it reports anything. */
 bool misuse_leads_astray(const void *p);
 
+/* Whether p is the start of the raw memory of a live block: glibc gave it out, and the program never saw it. */
+bool misuse_is_raw(const void *p);
+
 /* A pointer that glibc's free and realloc always report as invalid. */
 void *misuse_nobody(void);
 

@@ -286,6 +286,9 @@ static void no_block(void) {
     if (is("inside")) drop(p + 32);
     if (is("odd")) drop(p + 1);
     if (is("odd by eight")) drop(p + 8);
+    if (is("in front")) drop(p - 16);
+    if (is("in front, resized")) resize(p - 16, 400);
+    if (is("in front, aligned")) drop((char *)memalign(256, 200) - 256);
     printf("%p\n", (void *)here);
 }
 

@@ -178,8 +178,8 @@ assert support.report()["misuses"] == []
 # A damaged size in front of an aligned block is glibc's alone. Its flags do not lead glibc to where nothing is.
 assert run("byte-3-3c-aligned", "small")[1][0] == ABORTED
 
-# Pointers to no block are left to glibc.
-for which in ("stack", "static", "inside", "odd", "odd by eight"):
+# Pointers to no block are left to glibc. In front of a block lies its raw memory, which glibc gave out.
+for which in ("stack", "static", "inside", "odd", "odd by eight", "in front", "in front, resized", "in front, aligned"):
     check(which, "none", message=False)
 
 # The report in text has the three places.
