@@ -125,6 +125,7 @@ Test(header, key_leaves_the_site_alone_and_depends_on_address_mark_and_secret) {
     for (uintptr_t block = 16; block < 160000; block += 16) {
         uint32_t key = header_key(block, mark, 12345);
         cr_assert_eq(key & ((1u << HEADER_SITE_BITS) - 1), 0);
+        cr_assert_neq(key, 0, "a plain block has 0 there");
         same_secret += key == header_key(block + 16, mark, 12345);
         same_address += key == header_key(block, mark, 54321);
         for (uint32_t bit = 0; bit < 26; bit++) same_mark += key == header_key(block, mark ^ 1u << bit, 12345);
