@@ -16,6 +16,7 @@
 #include "preload/blocks/gone.h"
 #include "preload/blocks/heaps.h"
 #include "preload/blocks/host.h"
+#include "preload/count/counters.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/next.h"
 #include "preload/shared/os.h"
@@ -239,20 +240,41 @@ static uint32_t site_of_two(uint32_t one, uint32_t other) {
     return may_be_one ? one : other;
 }
 
-/* The word in front of the block is intact. Without us the damaged bytes would belong to the block before it. The block
- * may be a parent's. */
-static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) {
-    uint32_t site = site_of_two(header->site, header->seal - tracked_mark - (uint16_t)header->size);
-    if (own_generation()) site = SNAP_SITE_UNKNOWN;
-    return (struct misuse){SNAP_MISUSE_DAMAGED, true, (void *)raw, header->size, site, 0};
+static uint32_t sealed_site(const struct header *header) {
+    return header->seal - tracked_mark - (uint16_t)header->size;
 }
 
 static uint32_t sealed_size(const struct header *header) { return header->seal - tracked_mark - header->site; }
+
+/* The word in front of the block is intact. Without us the damaged bytes would belong to the block before it. The block
+ * may be a parent's. */
+static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) {
+    uint32_t site = site_of_two(header->site, sealed_site(header));
+    if (own_generation()) site = SNAP_SITE_UNKNOWN;
+    return (struct misuse){SNAP_MISUSE_DAMAGED, true, (void *)raw, header->size, site, 0};
+}
 
 /* Whether the seal yields a size that fits the chunk. Then only the word in front of the block is damaged. */
 static bool knows_size(const struct header *header, uint64_t usable) {
     uint32_t size = sealed_size(header);
     return is_site(header->site) && size < SNAP_LARGE_BYTES && misuse_fits(size, usable);
+}
+
+static struct live misuse_live(uint32_t site) {
+    return is_site(site) && site < site_count() ? counters_site_live(site) : (struct live){0};
+}
+
+static bool has_blocks_of(uint32_t site, uint64_t size) {
+    struct live live = misuse_live(site);
+    return live.blocks && live.bytes == live.blocks * size;
+}
+
+/* If size and seal differ a little, either of them may be damaged, or the site. A site whose blocks all have the size
+ * in the header says that this size is intact. Otherwise a live site says that it is not: the word in front of a block
+ * is damaged more often than the words before it. */
+static bool is_size_damaged(const struct header *header, uint64_t usable) {
+    bool intact = has_blocks_of(header->site, header->size) || has_blocks_of(sealed_site(header), header->size);
+    return knows_size(header, usable) && !intact && misuse_live(header->site).blocks;
 }
 
 static struct misuse of_damaged_size(const struct header *header, uint64_t usable) {
@@ -270,11 +292,12 @@ static struct misuse of_damaged_size(const struct header *header, uint64_t usabl
 static struct misuse of_damaged(uintptr_t p, const struct header *header) {
     uint64_t usable = usable_at(p - BEFORE, p - BEFORE);
     if (usable < BEFORE) return (struct misuse){0};
-    bool sum = is_site(header->seal - tracked_mark - (uint16_t)header->size);
+    bool sum = is_site(sealed_site(header));
     bool sealed = sum || knows_size(header, usable), other = is_size(header->size) && !sealed;
     if (other && usable_at(p, p - BEFORE)) return (struct misuse){0};
     bool some = header->size || is_site(header->site) || sum;
-    if (some && misuse_fits(header->size, usable)) return of_damaged_sum(p - BEFORE, header);
+    bool fits = misuse_fits(header->size, usable) && !is_size_damaged(header, usable);
+    if (some && fits) return of_damaged_sum(p - BEFORE, header);
     return other ? (struct misuse){0} : of_damaged_size(header, usable);
 }
 

@@ -262,6 +262,15 @@ static void change_byte(int n, int change, const char *end) {
     drop(behind);
 }
 
+/* int-SIZE-VALUE: writes a small number where glibc has the lower half of the size. */
+static void int_written(void) {
+    int size, value;
+    if (sscanf(which, "int-%d-%d", &size, &value) != 2) return;
+    int *p = (void *)make((size_t)size);
+    p[-2] = value;
+    drop(p);
+}
+
 /* byte-N-CHANGE-END: changes one byte, N bytes in front of a small block that has another block behind it. "each byte":
  * changes, one after the other, all bytes that glibc does not read. */
 static void one_byte_changed(void) {
@@ -270,6 +279,7 @@ static void one_byte_changed(void) {
     int n;
     unsigned change;
     char end[16];
+    int_written();
     for (size_t i = 0; is("each byte") && i < sizeof changes / sizeof *changes; i++) {
         change_byte(changes[i][0], changes[i][1], "free");
         change_byte(changes[i][0], changes[i][1], "resize");

@@ -156,6 +156,9 @@ small = front | {"size_bytes": 20}
 check("byte-3-41-free", "small", message=False, times=1, **small)
 for n, change in (6, "41"), (7, "a6"):
     check(f"byte-{n}-{change}-resize", "small", message=False, times=1, **small | {"call": "realloc", "now": "resize"})
+# A small number in place of the size is not taken for the size of the block, although it is near.
+for size, value in ((8, 0), (8, 7), (20, 1), (24, 0), (24, 10), (40, 10), (1050, 1034), (1050, 1051)):
+    check(f"int-{size}-{value}", "small", message=False, times=1, **small | {"size_bytes": size})
 # A changed byte of site or seal: the header is not taken for that of another kind of block, such as an aligned block
 # or a mapping.
 alone, tracked, ours, misuses = run("each byte", "small")
