@@ -580,11 +580,13 @@ static void *resize_known(void *p, const struct host_known *block, size_t size, 
 }
 
 /* Lets the allocator behind ours resize a block that was freed before. If it accepts the pointer, the result is a block
- * again. */
-static void *resize_freed(void *raw, size_t size, struct caller caller) {
+ * again. glibc's realloc hardly looks at a freed chunk. So it gets one only if the program would have the same chunk
+ * without us; in front of an aligned block begins another one. */
+static void *resize_freed(void *p, void *raw, size_t size, struct caller caller) {
     const struct host_known none = {0};
     const struct next_allocator *from = allocator_of(&none);
     if (size > PTRDIFF_MAX - BEFORE) return no_memory();
+    if (next_is_glibc && raw != p && raw != host_header(p)) raw = NULL;
     if (!raw || !size) return from->realloc(raw ? raw : misuse_nobody(), size);
     struct header *again = from->realloc(raw, size + BEFORE);
     if (!again) return NULL;
@@ -599,7 +601,7 @@ __attribute__((noinline)) static void *resize_no_block(void *p, size_t size, str
     const struct host_known none = {0};
     if (!misuse.kind) return allocator_of(&none)->realloc(as_it_is(p), size);
     misuse_report((uintptr_t)p, &misuse, SNAP_MISUSE_REALLOC, caller);
-    if (!misuse.harmless) return resize_freed(misuse.raw, size, caller);
+    if (!misuse.harmless) return resize_freed(p, misuse.raw, size, caller);
     struct host_known block = hook_host_mend(p, &misuse);
     return resize_known(p, &block, size, caller);
 }

@@ -189,6 +189,12 @@ static void used_again(void) {
         drop(p);
         resize(p, 100000);
     }
+    if (is("aligned, resized again")) { /* small enough for a thread's cache */
+        free(make(1));                  /* makes the cache */
+        char *p = memalign(64, 1000);
+        drop(p);
+        drop(resize(p, 1000));
+    }
     if (is("asked its size")) {
         char *p = make(100);
         drop(p);

@@ -104,6 +104,8 @@ check("child", **cached | {"allocated": None, "freed_first": None}) # the parent
 # A realloc that moves a block frees its old place. It is not known where.
 check("resized", **cached | {"allocated": None, "freed_first": None})
 check("resized again", message=False, **cached | {"call": "realloc", "now": "resize"})
+check("aligned, resized again", message=False,
+      **cached | {"size_bytes": 1000, "allocated": "used_again", "call": "realloc", "now": "resize"})
 _, (status, _, out), _, _ = run("asked its size", "")
 assert (status, out) == (0, "as large as it was\nsurvived\n")
 
