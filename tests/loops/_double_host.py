@@ -8,14 +8,17 @@ from memstow_loops import InfoClasses, Loops, Outcome
 MORE = {**CLASSES, "MemstowLoopLoad": {"input": {}, "output": ["*"]},
         "MemstowLoopSave": {"input": {}, "output": ["*"], "output_node": True}}
 
+BLOCKER = "what a node gives to block those after it"
+
 
 class Queue:
     """Computes prompts as ComfyUI would, without a cache, one after the other, on the calling thread."""
 
     def __init__(self):
         self.classes, self.prompts, self.ended, self.fail = InfoClasses(MORE), [], [], {}
+        self.blocked = set() # values at which Add blocks the nodes after it, as with ComfyUI's ExecutionBlocker
         self.before = lambda prompt: None
-        self.saved = []
+        self.saved, self.at = [], "" # at: the node that an interrupt meets
         self.checked = 0
         self.loops = Loops(self, _state_double.open)
 
@@ -29,16 +32,20 @@ class Queue:
         self.prompts.append(prompt)
         self.before(prompt)
         if cancelled.is_set():
-            return Outcome("cancelled")
+            return Outcome("cancelled", self.at)
 
         @functools.cache
         def value(node_id):
             n = prompt.graph[node_id]
             given = {k: value(v[0])[v[1]] if isinstance(v, list) else v for k, v in n["inputs"].items()}
             kind = n["class_type"]
+            if BLOCKER in given.values():
+                return (BLOCKER,)
             if kind == "Add":
                 if given["a"] in self.fail:
                     raise ValueError(self.fail[given["a"]])
+                if given["a"] in self.blocked:
+                    return (BLOCKER,)
                 return (given["a"] + given.get("b", 1),)
             if kind == "MemstowLoopLoad":
                 return (self.loops.find(given["loop"], given["serial"]).load(given["port"])[0],)
@@ -65,6 +72,9 @@ class Pack:
         raise ValueError(f"there is no saved workflow {name!r}")
 
     def may_wait(self):
+        return ""
+
+    def may_start(self):
         return ""
 
 

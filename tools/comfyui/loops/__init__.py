@@ -21,6 +21,9 @@ class Pack:
     def may_wait(self) -> str:
         return self.host.may_wait()
 
+    def may_start(self) -> str:
+        return self.host.may_start()
+
 
 def folder_of(options: dict) -> Optional[str]:
     """The folder for persistent values: in ComfyUI's folder for users. None: the folder that memory is stowed to."""

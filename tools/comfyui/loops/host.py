@@ -80,14 +80,18 @@ class Host:
 
     def may_wait(self) -> str:
         """The reason why the calling thread may not wait for a loop; "": it may."""
-        from server import PromptServer
         if threading.get_ident() == self.runs.worker:
             return "this thread runs the prompts of loops, and cannot wait for one: use start_loop()"
+        return self.may_start()
+
+    def may_start(self) -> str:
+        """The reason why the calling thread may not start a loop; "": it may."""
+        from server import PromptServer
         try:
             is_server = asyncio.get_running_loop() is PromptServer.instance.loop
         except RuntimeError:
             is_server = False
-        words = "this thread is the server's, and cannot wait for a loop: use start_loop() on another thread"
+        words = "this thread is the server's, which checks the prompts of loops: use start_loop() on another thread"
         return words if is_server else ""
 
     def check(self, prompt: Any) -> None:
@@ -151,6 +155,7 @@ class Host:
     def _wait(self, prompt_id: str, waiting: Waiting, cancelled: threading.Event) -> bool:
         """Waits for the prompt. Returns whether it ran."""
         while not waiting.over.wait(0.05 if cancelled.is_set() else LOOK_SECONDS):
+            waiting.prompt.tell()
             place = self._place(prompt_id, cancelled.is_set())
             if place == "gone" and not waiting.over.wait(1):
                 return False

@@ -2,7 +2,7 @@
 values. Out: values. Without memstow, ports are wires, and loops say how to start with memstow. Never waits for a
 loop."""
 import json
-from typing import Any
+from typing import Any, Optional
 
 from .. import log
 from ..policy_node import ANY
@@ -27,10 +27,12 @@ def loops() -> Any:
     return _pack.loops
 
 
-def loop_of(name: str, serial: str = "") -> Any:
+def loop_of(name: str, serial: Optional[str] = None) -> Any:
+    """A loop. A loader or saver gives the serial, which only the prompts of the loop itself have."""
     found = loops().find(name, serial)
     if found is None:
-        raise ValueError(f"there is no loop {name!r}{' any more' if serial else ': GET /memstow/loops lists them'}")
+        raise ValueError(f"there is no loop {name!r}"
+                         f"{': GET /memstow/loops lists them' if serial is None else ' with this serial any more'}")
     return found
 
 

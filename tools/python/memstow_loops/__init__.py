@@ -44,6 +44,7 @@ class Pack(Protocol):
 
     def saved(self, name: str) -> Mapping[str, Any]: ...
     def may_wait(self) -> str: ...
+    def may_start(self) -> str: ...
 
 
 _pack: Optional[Pack] = None
@@ -131,6 +132,8 @@ def start_loop(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]] = N
     pack = _pack
     if pack is None:
         raise LoopError(NO_PACK)
+    if reason := pack.may_start():
+        raise LoopError(reason)
     _check_options(name, use_ram, ram_limit, persist_prefix)
     found = [workflow_of(one, pack.saved) for one in workflows]
     names = {number: text for number, (_one, text) in enumerate(found) if text}

@@ -117,6 +117,7 @@ class Loop:
         self.failures: list[dict[str, Any]] = []
         self.versions: dict[str, int] = {}   # by id: how often it was put since the loop began
         self.fresh: set[str] = set()         # ids that were put in this iteration
+        self.given: set[str] = set()         # ids of ports into which a value came in this run
         self.last: dict[str, Any] = {}       # committed values that this iteration has replaced
         self.done = 0                        # iterations that were completed since the loop began
         self.begun, self.ended = time.time(), 0.0
@@ -168,6 +169,7 @@ class Loop:
                 self.last[self._key(place)] = self.store.get(self._key(place))
             self.store.put(self._key(place), values[0] if len(values) == 1 else {SEVERAL: list(values)})
             self.fresh.add(place)
+        self.given.add(port)
         self.versions[port] = self.versions.get(port, 0) + 1
 
     def committed_values(self, port: str) -> Optional[list[Any]]:
@@ -259,24 +261,36 @@ class Loop:
     def _main(self) -> None:
         try:
             self.state = RUNNING
-            self._iterate()
-            self.state = DONE
-        except Cancelled as error:
-            self.state, self.error = CANCELLED, str(error)
-        except Exception as error: # callers that wait must hear of it
-            self.state, self.error = FAILED, self._told(error)
-        self.ended = time.time()
-        self._tidy()
-        log.log(logging.INFO if self.state == DONE else logging.WARNING,
-                "memstow: loop %s: %s after %d of %d iterations%s", self.name, self.state, self.completed(),
-                self.plan.iterations, f": {self.error}" if self.error else "")
-        self.over.set()
+            self.state, self.error = self._ended()
+            self.ended = time.time()
+            self._tidy()
+            log.log(logging.INFO if self.state == DONE else logging.WARNING,
+                    "memstow: loop %s: %s after %d of %d iterations%s", self.name, self.state, self.completed(),
+                    self.plan.iterations, f": {self.error}" if self.error else "")
+        finally: # callers wait for it
+            self.over.set()
 
-    def _told(self, error: Exception) -> str:
+    def _ended(self) -> tuple[str, str]:
+        """Runs the iterations. Returns how they ended, and why. A condition of the caller's may raise anything, also
+        SystemExit."""
+        try:
+            self._iterate()
+        except Cancelled as error:
+            return CANCELLED, str(error)
+        except BaseException as error:
+            if self.closed: # the error is that the store is gone
+                return CANCELLED, f"{self._where()}: it was cancelled"
+            return FAILED, self._told(error)
+        return DONE, ""
+
+    def _where(self) -> str:
+        return f"iteration {self.iteration}{f', {self.at}' if self.at else ''}"
+
+    def _told(self, error: BaseException) -> str:
         if isinstance(error, LoopError):
             return str(error)
         log.debug("loop %s", self.name, exc_info=True)
-        return f"iteration {self.iteration}{f', {self.at}' if self.at else ''}: {type(error).__name__}: {error}"
+        return f"{self._where()}: {type(error).__name__}: {error}"
 
     def _tidy(self) -> None:
         try:
@@ -290,7 +304,8 @@ class Loop:
         if time.monotonic() < self.next_line:
             return
         self.next_line = time.monotonic() + PROGRESS_SECONDS
-        log.info("memstow: loop %s: %d of %d iterations", self.name, self.completed(), self.plan.iterations)
+        log.info("memstow: loop %s: %d of %d iterations%s", self.name, self.completed(), self.plan.iterations,
+                 f", and {self.at} runs" if self.at else "")
 
     def _iterate(self) -> None:
         first = 1 if self.plan.independent else self.resumed + 1
@@ -343,11 +358,15 @@ class Loop:
             with self.whole:
                 self._commit()
         except BaseException:
-            with self.whole:
-                self.store.abandon()
-                self.fresh, self.last = set(), {}
+            self._abandon()
             raise
         self.at = ""
+
+    def _abandon(self) -> None:
+        with self.whole:
+            if not self.closed:
+                self.store.abandon()
+            self.fresh, self.last = set(), {}
 
     def _commit(self) -> None:
         """LoopError names the workflows and nodes whose values cannot be kept, as on a full disk."""
@@ -357,28 +376,36 @@ class Loop:
             givers = [f"{step.name}: {name_of(port.node, step.graph[port.node])}"
                       for step in self.plan.steps for port in self.plan.gives(step).values()
                       if self.plan.place(port.id) in self.fresh]
-            raise LoopError(f"iteration {self.iteration}, {', '.join(givers) or 'inputs'}: the values cannot be kept: "
-                            f"{error}") from error
+            raise self._unkept(', '.join(givers) or "inputs", error) from error
         self.committed = self.committed | {self._key(place) for place in self.fresh}
         if self.prefix is not None:
             self.committed = self.committed | {BEGUN}
         self.last, self.done = {}, self.done + 1
+
+    def _unkept(self, what: str, error: Exception) -> LoopError:
+        return LoopError(f"iteration {self.iteration}, {what}: the values cannot be kept: {error}")
 
     def _put_inputs(self) -> None:
         """Puts the inputs into the store once. They are counted there, and a node that writes into its input cannot
         change them."""
         new = {name: value for name, value in self.plan.inputs.items() if name not in self.committed}
         for name, value in ({} if self.plan.independent else new).items():
-            self.store.put(name, value)
+            self._put_input(name, value)
             self.fresh.add(name)
         if self.prefix is None or BEGUN in self.committed and (self.plan.independent or not new):
             return
         before = self.store.get(BEGUN)["inputs"] if BEGUN in self.committed else {}
-        self.store.put(BEGUN, {"independent": self.plan.independent, "inputs": {**before, **digests(new)}})
+        self._put_input(BEGUN, {"independent": self.plan.independent, "inputs": {**before, **digests(new)}})
+
+    def _put_input(self, name: str, value: Any) -> None:
+        try:
+            self.store.put(name, value)
+        except (OSError, ValueError) as error:
+            raise self._unkept(f"input {name}", error) from error
 
     def _run(self, step: Step) -> None:
-        self.at = step.name
-        where = f"iteration {self.iteration}, {step.name}"
+        self.at, self.given = step.name, set()
+        where = self._where()
         for port in step.takes.values():
             found = self.look(port.id)
             if found is None:
@@ -388,14 +415,30 @@ class Loop:
                     check_value(port, value)
                 except LoopError as error:
                     raise LoopError(f"{where}: {name_of(port.node, step.graph[port.node])}: {error}") from None
+        self._end_of(step, self._outcome(step))
+        for port in self.plan.gives(step).values(): # a node may block those after it, which is no error to ComfyUI
+            if port.id not in self.given:
+                raise LoopError(f"{where}: {name_of(port.node, step.graph[port.node])}: nothing came into it: a node "
+                                "before it has blocked it")
+
+    def _outcome(self, step: Step) -> Outcome:
         prompt = self.plan.prompt(step, self.name, self.serial, self.iteration, self._versions())
-        outcome = self.host.run(prompt, self.cancelled)
-        if outcome.status == "cancelled":
-            raise Cancelled(f"{where}: {outcome.text or 'it was cancelled'}")
-        if outcome.status != "ok":
-            node = step.graph.get(outcome.node)
-            who = name_of(outcome.node, node) if node is not None else f"node {outcome.node}"
-            raise LoopError(f"{where}: {who + ': ' if outcome.node else ''}{outcome.text}")
+        prompt.tell = self._tell_progress
+        try:
+            return self.host.run(prompt, self.cancelled)
+        except LoopError as error: # ComfyUI refuses it, such as for a file that has vanished
+            raise LoopError(f"{self._where()}: {error}") from None
+
+    def _end_of(self, step: Step, outcome: Outcome) -> None:
+        """Raises the error for an outcome that is not good, which names the node."""
+        if outcome.status == "ok":
+            return
+        node = step.graph.get(outcome.node)
+        who = name_of(outcome.node, node) if node is not None else f"node {outcome.node}"
+        is_cancelled = outcome.status == "cancelled"
+        text = outcome.text or ("it was cancelled" if is_cancelled else "it failed")
+        raise (Cancelled if is_cancelled else LoopError)(
+            f"{self._where()}: {who + ': ' if outcome.node else ''}{text}")
 
     def _versions(self) -> dict[str, int]:
         """A version for each value, above 0 if the value may change from iteration to iteration."""
@@ -528,9 +571,10 @@ class Loops:
         for loop in ended[:max(0, len(ended) - MOST_ENDED)]:
             self.loops.pop(loop.name).close()
 
-    def find(self, name: str, serial: str = "") -> Optional[Loop]:
+    def find(self, name: str, serial: Optional[str] = None) -> Optional[Loop]:
+        """The loop with this name; with a serial only that one, not a later loop of its name."""
         loop = self.loops.get(name)
-        return loop if loop is not None and serial in ("", loop.serial) else None
+        return loop if loop is not None and serial in (None, loop.serial) else None
 
     def remove(self, name: str) -> bool:
         """Cancels a running loop, or drops an ended one. Returns whether there is one."""

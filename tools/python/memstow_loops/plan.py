@@ -3,7 +3,7 @@ the prompt of each workflow in each iteration. Never queues anything, and never 
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -40,6 +40,7 @@ class Prompt:
     fresh: set[str]
     constant: set[str]
     serial: str
+    tell: Callable[[], None] = lambda: None # the host calls it again and again while it waits for the prompt
 
 
 @dataclass
