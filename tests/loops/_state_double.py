@@ -31,6 +31,10 @@ def is_model(value):
     return type(value).__name__ in MODELS
 
 
+def bytes_of(value):
+    return len(value) if isinstance(value, str) else 8
+
+
 def private(value):
     return value if is_model(value) else copy.deepcopy(value)
 
@@ -75,8 +79,8 @@ class Store:
 
     def info(self):
         with _lock:
-            return [{"id": id, "type": type(value).__name__, "bytes": 0, "generation": self.generation, "where": "ram",
-                     "policy": "keep"} for id, value in self.committed.items()]
+            return [{"id": id, "type": type(value).__name__, "bytes": bytes_of(value), "generation": self.generation,
+                     "where": "ram", "policy": "keep"} for id, value in self.committed.items()]
 
     def release(self, id):
         with _lock:

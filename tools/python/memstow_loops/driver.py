@@ -7,7 +7,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional, Protocol
 
@@ -23,7 +23,9 @@ ENDED = (DONE, FAILED, CANCELLED)
 MOST_ENDED = 16    # ended loops whose values are still kept; older ones are closed
 MOST_FAILURES = 100 # failures of a batch that are reported
 CHUNK = 64          # elements of a batch that become one value in the store
+CHUNK_BYTES = 32 << 20 # of the values that become one: so much more memory a fold takes
 BEGUN = f"{OURS} the inputs" # the id of the digests of the inputs with which a prefix was begun
+FINISHED = f"{OURS} the elements that are done" # the id of their numbers, in a batch with a prefix
 SEVERAL = f"{OURS} several values" # marks a list of outputs in the store, because the list itself is not a value
 PROGRESS_SECONDS = 30 # between two lines in the log about a loop that runs
 
@@ -106,6 +108,19 @@ def listed(value: Any) -> list[Any]:
     return list(value[SEVERAL]) if is_several(value) else [value]
 
 
+def grouped(sizes: list[tuple[int, int]]) -> Iterator[list[int]]:
+    """Groups of at least two elements that together are not too large for one value, from their numbers and bytes."""
+    group: list[int] = []
+    total = 0
+    for number, size in [*sizes, (0, CHUNK_BYTES + 1)]:
+        if total + size > CHUNK_BYTES or len(group) == CHUNK:
+            if len(group) > 1:
+                yield group
+            group, total = [], 0
+        group.append(number)
+        total += size
+
+
 class Loop:
     """One loop, from its start until it is closed. Any thread may call it; its own thread runs it."""
 
@@ -126,8 +141,11 @@ class Loop:
         self.closed = False
         self.lock = threading.Lock()         # the store is open
         self.whole = threading.RLock()       # the committed values are those of one iteration; taken before `lock`
-        self.resumed = store.generation
         self.committed = set(store.ids())    # keys with a committed value
+        self.lists = {name for name, value in plan.inputs.items() if plan.independent and isinstance(value, list)}
+        self.elements: list[list[int]] = []  # ranges of those elements of a batch that are done: first and last
+        self.singles: dict[str, list[int]] = {} # by place: elements that have a key of their own and may be folded
+        self.resumed = self._recall() if plan.independent else store.generation
         self.thread = threading.Thread(target=self._main, name=f"memstow loop {name}", daemon=True)
 
     # ---- values
@@ -146,8 +164,10 @@ class Loop:
             return (self.store.get(self._key(port)),)
         if port not in self.plan.inputs:
             return None
-        value = self.plan.inputs[port]
-        return (value[self.iteration - 1] if self.plan.independent and isinstance(value, list) else value,)
+        if not self.plan.independent: # not put yet
+            return (self.plan.inputs[port],)
+        group = self.store.get(self._input_key(port, self.iteration - 1))
+        return (group[(self.iteration - 1) % CHUNK] if port in self.lists else group,)
 
     def has(self, port: str) -> bool:
         """Whether conditions can use a port."""
@@ -158,8 +178,7 @@ class Loop:
         found = self.look(port)
         if found is None:
             raise LoopError(f"port {port} has no value")
-        values = listed(found[0])
-        return values if self._is_kept(port) else [copied(value) for value in values] # the caller's own
+        return listed(found[0])
 
     def save(self, port: str, values: list[Any]) -> None:
         """The work of a saver node, on the thread that runs nodes."""
@@ -195,50 +214,115 @@ class Loop:
             return {port: unwrapped(self._committed_value(place))
                     for port, place in places.items() if place in self.committed}
 
-    # ---- a batch: an element has a key of its own until its chunk is full; each key takes a descriptor
+    # ---- a batch: an element has a key of its own until it is folded into a chunk; each key takes a descriptor
 
-    def _chunk(self, place: str, start: int) -> tuple[str, range]:
-        """The key of the chunk that begins with this element, and its elements."""
-        elements = range(start, min(start + CHUNK, self.plan.iterations))
-        return f"{place}[{elements.start}:{elements.stop}]", elements
+    def _places(self) -> list[str]:
+        return [self.plan.place(port) for port in self.plan.ids()]
 
-    def _chunks(self, place: str) -> Iterator[tuple[str, range]]:
-        return (self._chunk(place, start) for start in range(0, self.plan.iterations, CHUNK))
+    def _input_key(self, name: str, number: int) -> str:
+        """The key of an input: of a list, the part that has this element."""
+        return f"{name}[<{number // CHUNK if name in self.lists else ''}]"
 
-    def _add_singles(self, place: str, elements: range, found: list[Any]) -> None:
-        """Puts the values of those elements that have a key of their own into a list of all these elements' values."""
-        for number in elements:
-            if (key := f"{place}[{number}]") in self.committed:
-                found[number - elements.start] = self.store.get(key)
+    def _put_batch_inputs(self) -> None:
+        """Puts all inputs into the store, where they are counted, before the first element runs."""
+        if BEGUN in self.committed:
+            return
+        try:
+            self._put_all(self._input_parts())
+        except (OSError, ValueError) as error:
+            raise LoopError(f"the inputs cannot be kept: {error}") from error
+
+    def _input_parts(self) -> Iterator[tuple[str, Any]]:
+        for name, value in self.plan.inputs.items():
+            if name not in self.lists:
+                yield self._input_key(name, 0), value
+                continue
+            for at in range(0, len(value), CHUNK):
+                yield self._input_key(name, at), value[at:at + CHUNK]
+        if self.prefix is not None:
+            yield BEGUN, self._begun(self.plan.inputs, {})
+
+    def _put_all(self, values: Iterable[tuple[str, Any]]) -> None:
+        """Commits values outside of an iteration."""
+        keys = set()
+        with self.whole:
+            self.store.begin()
+            try:
+                for key, value in values:
+                    self.store.put(key, value)
+                    keys.add(key)
+                self.store.commit()
+            except BaseException:
+                self._abandon()
+                raise
+            self.committed = self.committed | keys
+
+    def _chunks(self, place: str) -> list[str]:
+        """The keys of chunks: lists of the elements' numbers, and of their values."""
+        return [key for key in self.committed if key.startswith(f"{place}[") and key.endswith(":]")
+                and key[len(place) + 1:-2].isdecimal()]
 
     def _elements(self, place: str) -> list[Any]:
         found = [None] * self.plan.iterations
-        for key, elements in self._chunks(place):
-            if key in self.committed:
-                found[elements.start:elements.stop] = self.store.get(key)
-        self._add_singles(place, range(self.plan.iterations), found)
+        for key in self._chunks(place):
+            for number, value in zip(*self.store.get(key)):
+                found[number] = value
+        for number in range(self.plan.iterations):
+            if (key := f"{place}[{number}]") in self.committed:
+                found[number] = self.store.get(key)
         return found
 
-    def _fill_chunk(self, number: int) -> None:
-        """After the last element of a chunk: makes its elements one value."""
-        for place in map(self.plan.place, self.plan.ids()):
-            key, elements = self._chunk(place, (number - 1) // CHUNK * CHUNK)
-            singles = [f"{place}[{at}]" for at in elements if f"{place}[{at}]" in self.committed]
-            if elements.stop != number or not singles:
+    def _fold(self, least: int = CHUNK) -> None:
+        """Makes chunks of elements, if there are enough of them. The last element is left out, because a batch that is
+        continued asks its condition about it. If that fails, as on a full disk, they stay as they are."""
+        for place, numbers in self.singles.items():
+            if len(numbers) <= least:
                 continue
-            values = self.store.get(key) if key in self.committed else [None] * len(elements)
-            self._add_singles(place, elements, values)
-            with self.whole:
-                self.store.begin()
-                try:
-                    self.store.put(key, values)
-                    self.store.commit()
-                except BaseException:
-                    self.store.abandon()
-                    raise
-                self.committed = (self.committed | {key}) - set(singles)
-                for single in singles:
-                    self.store.release(single)
+            sizes = {row["id"]: row["bytes"] for row in self.store.info()}
+            for group in grouped([(number, sizes.get(f"{place}[{number}]", 0)) for number in numbers[:-1]]):
+                self._fold_group(place, group)
+            self.singles[place] = numbers[-1:]
+
+    def _fold_group(self, place: str, numbers: list[int]) -> None:
+        keys = [f"{place}[{number}]" for number in numbers]
+        try:
+            self._put_all([(f"{place}[{numbers[0]}:]", [numbers, [self.store.get(key) for key in keys]])])
+        except (OSError, ValueError) as error:
+            log.warning("memstow: loop %s: values of %s take a file each: %s", self.name, place, error)
+        else:
+            self._release(keys)
+
+    def _release(self, keys: list[str]) -> None:
+        with self.whole:
+            self.committed = self.committed - set(keys)
+            for key in keys:
+                self.store.release(key)
+
+    def _note_done(self) -> None:
+        """Notes that this element is done, in the same commit as its values."""
+        number, before = self.iteration, self.elements
+        joined = [one for one in before if one[1] == number - 1 or one[0] == number + 1]
+        first, last = min([number, *(one[0] for one in joined)]), max([number, *(one[1] for one in joined)])
+        self.elements = sorted([*(one for one in before if one not in joined), [first, last]])
+        if self.prefix is not None:
+            self.store.put(FINISHED, {"elements": self.elements, "last": number})
+
+    def _recall(self) -> int:
+        """Reads which elements of a batch are done. Returns their number."""
+        if FINISHED not in self.committed:
+            return 0
+        finished = self.store.get(FINISHED)
+        self.elements, self.iteration = finished["elements"], finished["last"]
+        return sum(last - first + 1 for first, last in self.elements)
+
+    def _go_on(self) -> None:
+        """Begins with the values of a batch that was stopped: removes what a kill in a fold has left."""
+        for place in self._places():
+            folded = {number for key in self._chunks(place) for number in self.store.get(key)[0]}
+            single = {number for number in range(self.plan.iterations) if f"{place}[{number}]" in self.committed}
+            self._release([f"{place}[{number}]" for number in single & folded])
+            self.singles[place] = sorted(single - folded, key=lambda number: (number + 1 == self.iteration, number))
+        self.fresh = {place for place in self._places() if self._key(place) in self.committed}
 
     def check_inputs(self) -> None:
         """LoopError if the prefix was begun with other inputs. The stored values are used, so the new inputs would be
@@ -308,13 +392,13 @@ class Loop:
                  f", and {self.at} runs" if self.at else "")
 
     def _iterate(self) -> None:
-        first = 1 if self.plan.independent else self.resumed + 1
-        done = self._done_before()
-        if self.resumed and not self.plan.independent:
-            log.info("memstow: loop %s goes on after iteration %d", self.name, self.resumed)
+        done = self._begin_batch() if self.plan.independent else set(range(1, self.resumed + 1))
+        self._drop_inputs(self.plan.inputs.keys() & self.committed)
+        if self.resumed:
+            log.info("memstow: loop %s goes on after %d of %d iterations", self.name, len(done), self.plan.iterations)
             if self._is_enough():
                 return
-        for number in range(first, self.plan.iterations + 1):
+        for number in range(1, self.plan.iterations + 1):
             if number in done:
                 continue
             self._tell_progress()
@@ -325,18 +409,21 @@ class Loop:
                 if not self.plan.independent:
                     raise
                 self._note_failure(number, error)
-            is_enough = self._is_enough()
-            if self.plan.independent:
-                self._fill_chunk(number)
-            if is_enough:
-                return
+            if self._is_enough():
+                break
+            self._fold()
+        self._fold(2)
 
-    def _done_before(self) -> set[int]:
-        """The elements of a batch that have a value already."""
-        if not self.plan.independent or not self.resumed:
-            return set()
-        return {number + 1 for place in map(self.plan.place, self.plan.ids())
-                for number, value in enumerate(self._elements(place)) if value is not None}
+    def _begin_batch(self) -> set[int]:
+        """Returns the elements that are done."""
+        self._put_batch_inputs()
+        self._drop_inputs(self.plan.inputs.keys())
+        self._go_on()
+        return {number for first, last in self.elements for number in range(first, last + 1)}
+
+    def _drop_inputs(self, names: Iterable[str]) -> None:
+        """Forgets the values of inputs that are in the store."""
+        self.plan.inputs.update(dict.fromkeys(names))
 
     def _is_enough(self) -> bool:
         return self.plan.condition is not None and bool(self.plan.condition(Seen(self)))
@@ -349,7 +436,8 @@ class Loop:
         """Runs one iteration. Its values become visible with the commit; if it fails, none do."""
         self.store.begin()
         try:
-            self._put_inputs()
+            if not self.plan.independent:
+                self._put_inputs()
             for step in self.plan.steps:
                 if step.when is None or step.when(Seen(self)):
                     self._run(step)
@@ -370,16 +458,22 @@ class Loop:
 
     def _commit(self) -> None:
         """LoopError names the workflows and nodes whose values cannot be kept, as on a full disk."""
+        before = self.elements
         try:
+            if self.plan.independent:
+                self._note_done()
             self.store.commit()
         except (OSError, ValueError) as error:
             givers = [f"{step.name}: {name_of(port.node, step.graph[port.node])}"
                       for step in self.plan.steps for port in self.plan.gives(step).values()
                       if self.plan.place(port.id) in self.fresh]
+            self.elements = before
             raise self._unkept(', '.join(givers) or "inputs", error) from error
         self.committed = self.committed | {self._key(place) for place in self.fresh}
         if self.prefix is not None:
             self.committed = self.committed | {BEGUN}
+        for place in self.fresh if self.plan.independent else ():
+            self.singles.setdefault(place, []).append(self.iteration - 1)
         self.last, self.done = {}, self.done + 1
 
     def _unkept(self, what: str, error: Exception) -> LoopError:
@@ -389,13 +483,16 @@ class Loop:
         """Puts the inputs into the store once. They are counted there, and a node that writes into its input cannot
         change them."""
         new = {name: value for name, value in self.plan.inputs.items() if name not in self.committed}
-        for name, value in ({} if self.plan.independent else new).items():
+        for name, value in new.items():
             self._put_input(name, value)
             self.fresh.add(name)
-        if self.prefix is None or BEGUN in self.committed and (self.plan.independent or not new):
-            return
-        before = self.store.get(BEGUN)["inputs"] if BEGUN in self.committed else {}
-        self._put_input(BEGUN, {"independent": self.plan.independent, "inputs": {**before, **digests(new)}})
+        if self.prefix is not None and (new or BEGUN not in self.committed):
+            before = self.store.get(BEGUN)["inputs"] if BEGUN in self.committed else {}
+            self._put_input(BEGUN, self._begun(new, before))
+        self._drop_inputs(new)
+
+    def _begun(self, new: Mapping[str, Any], before: Mapping[str, str]) -> dict[str, Any]:
+        return {"independent": self.plan.independent, "inputs": {**before, **digests(new)}}
 
     def _put_input(self, name: str, value: Any) -> None:
         try:
@@ -450,7 +547,7 @@ class Loop:
 
     def completed(self) -> int:
         """How many iterations are complete, including those before the loop was continued."""
-        return self.done if self.plan.independent else self.resumed + self.done
+        return self.resumed + self.done
 
     def start(self) -> None:
         self.thread.start()

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Batches, over a double of the store and of ComfyUI's queue. Values of elements become one value only as far as they
+are small; where that fails, they stay as they are, and the batch ends well. The driver keeps no input once the store
+has it. A batch with a prefix runs each element that is done only once: also where it gives nothing, where `when` leaves
+it out, where a condition has stopped the batch, and where the process was killed."""
+import gc, logging, weakref
+
+from _double_host import Pack, Queue, end_of
+from _graphs import node, port
+import _state_double
+import memstow_loops
+from memstow_loops import driver
+
+queue = Queue()
+loops = queue.loops
+memstow_loops.serve(Pack(queue))
+STEP = {"1": port("n"), "2": node("Add", a=["1", 0], b=2), "3": port("n", ["2", 0])}
+SAME = {"1": port("v"), "2": port("v", ["1", 0])}
+lines = []
+
+
+class Lines(logging.Handler):
+    def emit(self, record):
+        lines.append(record.getMessage())
+
+
+logging.getLogger("memstow").addHandler(Lines())
+put, release = _state_double.Store.put, _state_double.Store.release
+
+# large values keep a key of their own, or share one with few others
+chunks = []
+
+
+def noted_put(store, id, value):
+    if id.endswith(":]"):
+        chunks.append((len(value[0]), sum(map(len, value[1]))))
+    put(store, id, value)
+
+
+_state_double.Store.put = noted_put
+for size, most, keys in ((1 << 20, 32, 12), (12 << 20, 2, 110), (33 << 20, 0, 210)):
+    text = "x" * size
+    loop = memstow_loops.start_loop([SAME], {"v": [text] * 200}, independent=True)
+    assert all(value is not None for value in end_of(loop)["v"])
+    assert max((count for count, _size in chunks), default=0) == most, chunks
+    assert all(size <= driver.CHUNK_BYTES for _count, size in chunks), chunks
+    assert len(loop.store.ids()) <= keys, len(loop.store.ids())
+    loops.drop(loop)
+    chunks.clear()
+
+
+# no room for a chunk
+def full_put(store, id, value):
+    if id.endswith(":]"):
+        raise OSError(28, "No space left on device")
+    put(store, id, value)
+
+
+_state_double.Store.put = full_put
+loop = memstow_loops.start_loop([STEP], {"n": list(range(200))}, independent=True)
+assert end_of(loop) == {"n": list(range(2, 202))} and not loop.failures
+assert any("No space left" in line for line in lines), lines
+loops.drop(loop)
+_state_double.Store.put = put
+
+
+# inputs
+class Value:
+    pass
+
+
+for independent in (False, True):
+    given = Value()
+    reference = weakref.ref(given)
+    seen = []
+    queue.before = lambda prompt: seen.append((gc.collect(), reference())[1]) # noqa: B023
+    loop = memstow_loops.start_loop([SAME], {"v": [given, Value()] if independent else given}, 2,
+                                    independent=independent)
+    del given
+    end_of(loop)
+    gc.collect()
+    assert seen[-1] is None and reference() is None, "the driver has the input, beside the store"
+    loops.drop(loop)
+queue.before = lambda prompt: None
+
+# ---- with a prefix
+kept = {}
+
+
+def open_again(name, **_options):
+    store = kept.setdefault(name, _state_double.Store(name, ""))
+    store.closed, store.open = False, None
+    return store
+
+
+loops.open_store = open_again
+
+
+def again(name, *workflows, state="done", **options):
+    """Starts a batch, or the same one again. Returns it, and how many prompts ran."""
+    queue.prompts.clear()
+    loop = memstow_loops.start_loop(list(workflows), {"n": list(range(100))}, independent=True, name=name,
+                                    persist_prefix=name, **options)
+    end_of(loop, state)
+    loops.drop(loop)
+    return loop, len(queue.prompts)
+
+
+shows = {"1": port("n"), "2": node("Show", value=["1", 0])}
+assert [again("no output", shows)[1] for _ in range(2)] == [100, 0]
+odd = [lambda values: values["n"] % 2 == 1]
+assert [again("left out", STEP, when=odd)[1] for _ in range(2)] == [50, 0]
+assert [again("stopped", STEP, condition={"port": "n", "op": ">", "value": 70})[1] for _ in range(3)] == [70, 0, 0]
+queue.fail = {50: "as planted"}
+for ran, resumed, completed in ((100, 0, 99), (1, 99, 99)):
+    loop, prompts = again("failed", STEP)
+    assert (prompts, loop.resumed, loop.completed()) == (ran, resumed, completed), loop.document()
+queue.fail = {}
+assert again("failed", STEP)[1] == 1 and again("failed", STEP)[1] == 0
+assert len(kept["failed"].ids()) < 10, kept["failed"].ids()
+
+
+# killed while values are folded, when the chunk is there and the single values, too
+def killed(_store, _id):
+    raise SystemExit("killed")
+
+
+_state_double.Store.release = killed
+again("killed", STEP, state="failed")
+_state_double.Store.release = release
+assert len(kept["killed"].ids()) > driver.CHUNK
+loop, ran = again("killed", STEP)
+assert ran == 100 - driver.CHUNK - 1, ran
+assert len(kept["killed"].ids()) < 10, kept["killed"].ids()
+assert again("killed", STEP)[1] == 0
