@@ -197,6 +197,28 @@ assert values == {"n": 3, "m": 3} and entry["committed"] == 1, (values, entry)
 assert end_of(two_loop) == {"n": 5, "m": 5} and loops.remove("read")
 assert two_loop.values() == {} and two_loop.committed_values("n") is None and not two_loop.document()["values"]
 queue.before = lambda prompt: None
+# values that are read while they are replaced: those who only read them share one view, and whoever may write has a copy
+replaced, read = threading.Event(), threading.Event()
+
+
+def wait_in_second_workflow(prompt):
+    if len(queue.prompts) == 4:
+        replaced.set()
+        assert read.wait(60), "nobody has read"
+
+
+queue.prompts.clear()
+queue.before = wait_in_second_workflow
+same = {"1": port("v"), "2": port("v", ["1", 0])}
+read_loop = memstow_loops.start_loop([same, same], {"v": {"x": [1]}}, 2, name="replaced")
+assert replaced.wait(60)
+views = [read_loop.document_and_values()[1]["v"] for _ in range(2)]
+copies = [read_loop.values()["v"], read_loop.committed_values("v")[0]]
+assert views[0] is views[1] and all(copy == views[0] and copy is not views[0] for copy in copies)
+read.set()
+end_of(read_loop)
+assert loops.remove("replaced")
+queue.before = lambda prompt: None
 # at most one loop of each name runs at a time
 gate = threading.Event()
 queue.before = lambda prompt: gate.wait(60)

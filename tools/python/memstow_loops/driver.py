@@ -195,24 +195,32 @@ class Loop:
         """The last committed value of a port, as load() returns it. None if there is none."""
         place = self.plan.place(port)
         with self.whole:
-            return listed(self._committed_value(place)) if place in self.committed and not self.closed else None
+            if place not in self.committed or self.closed:
+                return None
+            is_shared, value = place in self.last, self._committed_value(place)
+        return listed(copied(value) if is_shared else value)
 
     def _committed_value(self, key: str) -> Any:
         """The committed value of a key. During an iteration the store returns the values that were put in it, so
-        replaced values are kept here."""
-        return copied(self.last[key]) if key in self.last else self.store.get(key)
+        a replaced value is kept here, and all readers share it."""
+        return self.last[key] if key in self.last else self.store.get(key)
 
     def values(self) -> dict[str, Any]:
         """The last committed values, all of one iteration. In a batch it is a list for each port, with None for each
         failed element. None of a closed loop."""
-        places = {port: self.plan.place(port) for port in self.plan.ids()}
         with self.whole:
-            if self.closed:
-                return {}
-            if self.plan.independent:
-                return {port: [unwrapped(value) for value in self._elements(place)] for port, place in places.items()}
-            return {port: unwrapped(self._committed_value(place))
-                    for port, place in places.items() if place in self.committed}
+            shared, found = set(self.last), self._values()
+        return {port: copied(value) if self.plan.place(port) in shared else value for port, value in found.items()}
+
+    def _values(self) -> dict[str, Any]:
+        """The values for those who only read them; self.whole must be held."""
+        places = {port: self.plan.place(port) for port in self.plan.ids()}
+        if self.closed:
+            return {}
+        if self.plan.independent:
+            return {port: [unwrapped(value) for value in self._elements(place)] for port, place in places.items()}
+        return {port: unwrapped(self._committed_value(place))
+                for port, place in places.items() if place in self.committed}
 
     # ---- a batch: an element has a key of its own until it is folded into a chunk; each key takes a descriptor
 
@@ -593,9 +601,10 @@ class Loop:
                 "values": self._info()}
 
     def document_and_values(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The loop's entry, and the values of the iteration that it names as the last committed one."""
+        """The loop's entry, and the values of the iteration that it names as the last committed one, for those who only
+        read them. Nothing is copied."""
         with self.whole:
-            return self.document(), self.values()
+            return self.document(), self._values()
 
 
 class Loops:
