@@ -109,6 +109,20 @@ refused(failing.result, "failing", "iteration 3")
 queue.fail = {}
 refused(lambda: memstow_loops.start_loop([STEP], {"other": 1}, 2, name="failing"), "n")
 assert loops.find("failing") is failing and not failing.closed, "a loop that is refused takes nobody's place"
+
+
+def open_but_not_there(name, **options):
+    if options["persist_prefix"] == "../x":
+        raise OSError(22, "the prefix leads out of the directory")
+    return _state_double.open(name, **options)
+
+
+loops.open_store = open_but_not_there
+refused(lambda: memstow_loops.start_loop([STEP], {"n": 1}, 2, name="failing", persist_prefix="../x"), "leads out")
+assert loops.find("failing") is failing and failing.values() == {"n": 5}, "it has taken a place"
+refused(lambda: memstow_loops.start_loop([STEP], {"m": 1}, 2, name="failing", persist_prefix="y"), "m")
+assert loops.find("failing") is failing and len(_state_double._open) == 1
+loops.open_store = _state_double.open
 queue.checked = 0
 end_of(memstow_loops.start_loop([STEP], {"n": 1}, 2, name="failing")) # the name is free again
 assert queue.checked == 1, "the plan that was made before the old loop was closed is made again"
@@ -285,6 +299,12 @@ kept["b"].closed = False
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True, name="b", persist_prefix="b") == {"n": [3, 4, 5]}
 assert len(queue.prompts) == 1, "of a batch only the element that failed runs again"
 loops.open_store = _state_double.open
+# an ended loop keeps its place when its prefix is asked for with other inputs
+begun = memstow_loops.start_loop([STEP], {"n": 1}, 2, name="begun", persist_prefix="begun")
+assert end_of(begun) == {"n": 5}
+refused(lambda: memstow_loops.start_loop([STEP], {"n": 2}, 4, name="other", persist_prefix="begun"), "another value")
+assert loops.find("begun") is begun and begun.values() == {"n": 5}
+loops.drop(begun)
 
 # plans that cannot work
 refused_before(lambda: run(STEP), "workflow 1", "port n", "no value", "inputs")

@@ -3,6 +3,7 @@ iteration, a commit for each iteration, and values. Each loop has a thread of it
 worker."""
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import threading
@@ -634,33 +635,55 @@ class Loops:
             if self.is_closing:
                 raise LoopError("ComfyUI closes: no loop begins")
             name, serial = self._name(name), f"{next(self.serials)}.{time.time_ns():x}"
-            storage = "persist_prefix" if persist_prefix else "" if use_ram else "use_ram=False"
+            begin = functools.partial(self._begin, make, name, serial, persist_prefix=persist_prefix,
+                                      storage="persist_prefix" if persist_prefix else "" if use_ram else "use_ram=False")
+            open_store = functools.partial(self._open, use_ram=use_ram, ram_limit=ram_limit,
+                                           persist_prefix=persist_prefix)
             before = [loop for loop in self.loops.values() if loop.state in ENDED and
                       (loop.name == name or persist_prefix is not None and loop.prefix == persist_prefix)]
-            plan, known = None, set()
-            if before and all(persist_prefix in (None, loop.prefix) for loop in before):
-                known = {id for loop in before for id in loop.store.ids()} if persist_prefix else set()
-                plan = self._plan(make, name, serial, known, storage) # a refused loop must not take a place
+            plan = self._try(before, begin, functools.partial(open_store, serial), persist_prefix) if before else None
             for loop in before:
                 self.loops.pop(loop.name).close()
+            store = open_store(name)
             try:
-                store = self.open_store(name, use_ram=use_ram, ram_limit=ram_limit, persist_prefix=persist_prefix)
-            except (OSError, ValueError) as error: # above all a prefix that another loop has, or that leads elsewhere
-                raise LoopError(getattr(error, "strerror", None) or str(error)) from None
-            try:
-                if plan is None or known != set(store.ids()):
-                    plan = self._plan(make, name, serial, set(store.ids()), storage)
-                loop = Loop(name, serial, plan, store, self.host, persist_prefix)
-                loop.check_inputs()
+                loop = begin(store, plan)
             except BaseException:
                 store.close(keep=bool(persist_prefix) and store.generation > 0)
                 raise
             self.loops[name] = loop
             self._close_oldest()
-        for warning in plan.warnings:
+        for warning in loop.plan.warnings:
             log.warning("memstow: loop %s: %s", name, warning)
         loop.start()
         return loop
+
+    def _open(self, name: str, **options: Any) -> Store:
+        try:
+            return self.open_store(name, **options)
+        except (OSError, ValueError) as error: # above all a prefix that another loop has, or that leads elsewhere
+            raise LoopError(getattr(error, "strerror", None) or str(error)) from None
+
+    def _begin(self, make: Callable[..., Plan], name: str, serial: str, store: Store,
+               plan: Optional[tuple[Plan, set[str]]] = None, *, persist_prefix: Optional[str], storage: str) -> Loop:
+        """A loop that can start. A plan that was made before is taken if the store has the same values."""
+        known = set(store.ids())
+        if plan is None or plan[1] != known:
+            plan = self._plan(make, name, serial, known, storage), known
+        loop = Loop(name, serial, plan[0], store, self.host, persist_prefix)
+        loop.check_inputs()
+        return loop
+
+    def _try(self, before: list[Loop], begin: Callable[..., Loop], open_store: Callable[[], Store],
+             prefix: Optional[str]) -> tuple[Plan, set[str]]:
+        """Begins the loop over the store that it will have, and drops it again: a loop that is refused must not take
+        the place of one that has ended. Returns its plan, and the ids that the plan knows."""
+        holder = next((loop for loop in before if prefix is not None and loop.prefix == prefix), None)
+        store = holder.store if holder is not None else open_store()
+        try:
+            return begin(store).plan, set(store.ids())
+        finally:
+            if holder is None:
+                store.close(keep=prefix is not None and store.generation > 0)
 
     def _plan(self, make: Callable[..., Plan], name: str, serial: str, known: set[str], storage: str) -> Plan:
         """The plan, with prompts that ComfyUI takes; else LoopError."""
