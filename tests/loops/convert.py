@@ -3,7 +3,7 @@
 that were widgets; reroutes, primitives and notes; muted and bypassed nodes; subgraphs, also nested, with links and
 widgets of their own. If something cannot be converted, the error names it: unknown classes, group nodes, a subgraph in
 itself, documents that are no workflow."""
-from _graphs import CLASSES, refused
+from _graphs import CLASSES, described, refused
 import memstow_loops
 
 
@@ -37,6 +37,14 @@ found = convert(shape(1, "Image", ["b.png", "image"], outputs=["IMAGE", "MASK"])
 assert inputs(found) == {"1": {"image": "b.png"}, "2": {"pixels": ["1", 0]},
                          "3": {"latent": ["2", 0], "seed": 42, "steps": 20, "sampler": "heun", "denoise": 0.5}}, found
 assert found["3"]["_meta"]["title"] == "Mine" and found["1"]["_meta"]["title"] == "Image"
+# an old editor's control is true or false; but a class's own truth value after the seed is none
+for control in (True, False):
+    assert inputs(convert(shape(3, "Sample", [42, control, 20, "heun", 0.5]))) == {
+        "3": {"seed": 42, "steps": 20, "sampler": "heun", "denoise": 0.5}}
+flagged = {**CLASSES, "Seeded": described([], True, seed=["INT", {}], flag=["BOOLEAN", {}], steps=["INT", {}])}
+for control in ([], ["fixed"]):
+    found = memstow_loops.convert_workflow(document(shape(1, "Seeded", [42, *control, True, 20])), flagged)
+    assert inputs(found) == {"1": {"seed": 42, "flag": True, "steps": 20}}, found
 # without the control; with an input that was a widget; with named widgets; with a default
 found = convert(shape(1, "Number", [7]),
                 shape(2, "Sample", [42, 20, "heun"], [("latent", None), ("seed", 5, "INT", True)]),

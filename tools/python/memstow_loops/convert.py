@@ -140,12 +140,11 @@ class Converter:
         if isinstance(saved, Mapping):
             return {name: _literal(saved[name]) for name in specs if name in saved}
         values, found, named = list(saved), {}, set(_widget_names(node))
-        for name, spec in specs.items():
-            if not _is_widget(name, spec, named):
-                continue
+        widgets = [(name, spec) for name, spec in specs.items() if _is_widget(name, spec, named)]
+        for (name, spec), following in zip(widgets, [*(spec for _name, spec in widgets[1:]), None]):
             if values:
                 found[name] = _literal(values.pop(0))
-                if values and values[0] in CONTROLS and _has_control(name, spec):
+                if values and _has_control(name, spec) and _is_control(values[0], following):
                     values.pop(0)
             elif "default" in spec.options:
                 found[name] = _literal(spec.options["default"])
@@ -222,6 +221,13 @@ def _is_widget(name: str, spec: Input, named: set[str]) -> bool:
 
 def _has_control(name: str, spec: Input) -> bool:
     return bool(spec.options.get("control_after_generate")) or spec.type == "INT" and name in ("seed", "noise_seed")
+
+
+def _is_control(value: Any, following: Optional[Input]) -> bool:
+    """Whether a value is that of the control beside a seed. Old editors saved it as true or false."""
+    if isinstance(value, bool):
+        return following is None or following.type != "BOOLEAN"
+    return value in CONTROLS
 
 
 def _literal(value: Any) -> Any:
