@@ -119,7 +119,10 @@ def endpoint_of(url: str) -> str:
         parts.port
     except ValueError:
         raise ValueError("the port in api_url is not a number") from None
-    return url if url.rstrip("/").endswith("/chat/completions") else url.rstrip("/") + "/chat/completions"
+    path = parts.path.rstrip("/")
+    if path.endswith("/chat/completions"):
+        return url
+    return parts._replace(path=path + "/chat/completions").geturl()
 
 
 def key_of(key: str) -> str:

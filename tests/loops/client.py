@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Inputs on their way to a server, without one: a value that JSON would change, such as a tuple, goes as bytes beside
+the JSON, and comes out as it was. What only pickle can express is refused. Also: where the describer sends its
+requests, by the URL that it is given."""
+import importlib.util, json
+
+from _graphs import refused
+import support
+from memstow_loops import client, wire
+
+
+class Sent(client.Client):
+    """A client that keeps the body of its request."""
+
+    def _send(self, method, path, data, kind, read, query):
+        self.body = wire.from_bytes(data) if kind == wire.CONTENT_TYPE else (json.loads(data), {})
+
+
+def received(**inputs):
+    sender = Sent("http://127.0.0.1:1")
+    sender._start({"workflows": [], "inputs": inputs})
+    document, values = sender.body
+    return {**document["inputs"], **values}
+
+
+same = {"pair": (1, 2), "deep": {"a": [1, (2, "x")]}, "list": [1, [2.5]], "text": "x", "none": None, "empty": ()}
+found = received(**same)
+assert {name: repr(value) for name, value in found.items()} == {name: repr(value) for name, value in same.items()}
+refused(lambda: received(odd={1, 2}), "cannot")
+
+spec = importlib.util.spec_from_file_location("describer", support.ROOT / "tools/comfyui/loops/describer.py")
+describer = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(describer)
+for url, endpoint in (("http://x:80/v1", "http://x:80/v1/chat/completions"),
+                      ("http://x/v1/", "http://x/v1/chat/completions"),
+                      ("http://x", "http://x/chat/completions"),
+                      ("http://x/v1/chat/completions", "http://x/v1/chat/completions"),
+                      ("https://x/v1?api-version=2", "https://x/v1/chat/completions?api-version=2"),
+                      ("https://x/v1/chat/completions?api-version=2", "https://x/v1/chat/completions?api-version=2")):
+    assert describer.endpoint_of(url) == endpoint, (url, describer.endpoint_of(url))
