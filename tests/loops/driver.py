@@ -211,7 +211,7 @@ assert values == {"n": 3, "m": 3} and entry["committed"] == 1, (values, entry)
 assert end_of(two_loop) == {"n": 5, "m": 5} and loops.remove("read")
 assert two_loop.values() == {} and two_loop.committed_values("n") is None and not two_loop.document()["values"]
 queue.before = lambda prompt: None
-# values that are read while they are replaced: those who only read them share one view, and whoever may write has a copy
+# values that are read while they are replaced: those who only read share one view, and whoever may write has a copy
 replaced, read = threading.Event(), threading.Event()
 
 
@@ -285,6 +285,21 @@ kept["p"].closed = False
 assert run(ADDS, inputs={"k": 5}, iterations=6, name="p", persist_prefix="p") == {"n": 19}
 kept["p"].closed = False
 refused(lambda: run(STEP, inputs={"n": [1]}, independent=True, name="p", persist_prefix="p"), "no batch")
+# so are inputs that only pickle can express
+ANY = {"1": port("n"), "s": port("s"), "2": node("Add", a=["1", 0], b=2), "3": port("n", ["2", 0]),
+       "4": node("Show", value=["s", 0])}
+assert run(ANY, inputs={"n": 1, "s": {1, 2}}, name="q", persist_prefix="q") == {"n": 3}
+for other, iterations in (({7, 8}, 0), ({1, 2}, 2)):
+    kept["q"].closed = False
+    if iterations:
+        assert run(ANY, inputs={"n": 1, "s": other}, iterations=2, name="q", persist_prefix="q") == {"n": 5}
+    else:
+        refused(lambda: run(ANY, inputs={"n": 1, "s": other}, iterations=2, name="q", persist_prefix="q"),
+                "another value of s", "leave it out")
+# the stored value is of a type that a workflow cannot take
+kept["p"].closed = False
+refused_before(lambda: run({"1": port("n"), "2": node("Blur", image=["1", 0]), "3": node("ShowImage", image=["2", 0])},
+                           iterations=9, name="p", persist_prefix="p"), "workflow 1", "port n", "IMAGE", "int")
 # a batch goes on only with its own inputs
 queue.fail = {2: "as planted"}
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True, name="b", persist_prefix="b") == {"n": [3, None, 5]}
@@ -313,6 +328,13 @@ for value in ("1", 1.5, True, None, [1]):
     refused_before(lambda: run(STEP, inputs={"n": value}), "port n", "INT", type(value).__name__)
 refused_before(lambda: run({"1": port("s"), "2": node("Sample", latent=["1", 0], sampler="euler", seed=0, steps=1),
                             "3": port("y", ["2", 0])}, inputs={"s": {}}), "port s", "LATENT")
+# all INPUTs of the id, not only the last one
+upper = {"1": port("x"), "2": node("Text", text=["1", 0]), "3": port("y", ["2", 0])}
+adds = {"1": port("x"), "2": node("Add", a=["1", 0]), "3": port("z", ["2", 0])}
+for workflows in ((adds, upper), (upper, adds)):
+    for value in (1, "a"):
+        refused_before(lambda: run(*workflows, inputs={"x": value}), "port x", type(value).__name__,
+                       f"workflow {1 + (workflows[0] is (upper if value == 'a' else adds))}")
 refused_before(lambda: run({"1": port("c"), "2": node("Sample", sampler=["1", 0]), "3": port("y", ["2", 0])},
                            inputs={"c": "other"}), "port c", "choices")
 refused_before(lambda: run(STEP,

@@ -16,6 +16,16 @@ loops = queue.loops
 pack = Pack(queue)
 memstow_loops.serve(pack)
 STEP = {"1": port("n"), "2": node("Add", a=["1", 0], b=2), "3": port("n", ["2", 0])}
+lines = []
+
+
+class Lines(logging.Handler):
+    def emit(self, record):
+        lines.append(record.getMessage())
+
+
+logging.getLogger("memstow").addHandler(Lines())
+logging.getLogger("memstow").setLevel(logging.INFO)
 
 
 def start(*workflows, inputs=None, iterations=3, **options):
@@ -84,6 +94,12 @@ assert batch.failures == [{"iteration": 2, "error": f"iteration 2, workflow 1: {
 assert ended(batch, "done", "") == {"n": [3, None, 7]}
 queue.blocked = set()
 
+# a node's message cannot begin a line in the log
+queue.fail = {1: "as planted\nmemstow: loop x: done"}
+ended(start(STEP), "failed", "iteration 1, workflow 1: node 2 (Add): as planted\nmemstow: loop x: done")
+assert lines and not any("\n" in line for line in lines), lines
+queue.fail = {}
+
 # a loader or saver of a prompt of anybody's
 queue.before = lambda prompt: (loops.find("x") and not loops.find("x", "")) or (_ for _ in ()).throw(AssertionError)
 ended(start(STEP), "done", "")
@@ -95,16 +111,6 @@ refused(lambda: start(STEP), "server's")
 pack.may_start = lambda: ""
 
 # a run that takes long
-lines = []
-
-
-class Lines(logging.Handler):
-    def emit(self, record):
-        lines.append(record.getMessage())
-
-
-logging.getLogger("memstow").addHandler(Lines())
-logging.getLogger("memstow").setLevel(logging.INFO)
 clock = [0.0]
 driver.time = types.SimpleNamespace(time=lambda: clock[0], time_ns=lambda: 0, monotonic=lambda: clock[0])
 

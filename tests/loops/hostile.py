@@ -59,6 +59,10 @@ for name in ("a/b", "..", "%s %d", "語" * 40, "<script>"):
     assert end_of(memstow_loops.start_loop([counter("n")], {"n": 1}, name=name)) == {"n": 2}
     assert loops.remove(name)
 
+# titles: a workflow's author cannot begin a line in the log
+titled = counter("n") | {"4": {**port("", ["2", 0]), "_meta": {"title": "a\nmemstow: b\u2028c"}}}
+begins_nothing(lambda: run(titled, inputs={"n": 1}), "“a memstow: b c”")
+
 # values that look like the driver's own
 same = {"1": port("v"), "2": port("v", ["1", 0])}
 for value in ({driver.SEVERAL: 7}, {driver.SEVERAL: "text"}, {driver.SEVERAL: None, "more": 1}, {driver.SEVERAL: {}},

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional, Protocol
 
-from .graph import Classes, LoopError, name_of
+from .graph import Classes, LoopError, name_of, one_line
 from .plan import Plan, Prompt, Step
 from .ports import OURS
-from .values import check_value, copied, digests
+from .values import PICKLE, copied, digests
 
 log = logging.getLogger("memstow")
 
@@ -347,7 +347,21 @@ class Loop:
         if others:
             raise LoopError(f"persist_prefix was begun with another value of {', '.join(others)}, or without one, and "
                             f"goes on after iteration {self.resumed} with what it has: give the inputs that it was "
-                            "begun with, take another prefix, or delete its folder")
+                            "begun with, take another prefix, or delete its folder" + self._hint(others, given))
+
+    def _hint(self, names: list[str], given: Mapping[str, str]) -> str:
+        pickles = [name for name in names if given.get(name, "").startswith(PICKLE)]
+        leave = "" if self.plan.independent else ", so leave it out"
+        return f"; {', '.join(pickles)} may also be the same and have other bytes as a pickle{leave}" if pickles else ""
+
+    def check_stored(self) -> None:
+        """LoopError if a workflow cannot take a value with which the loop goes on."""
+        given: set[str] = set() # ids that an earlier workflow gives in each iteration
+        for step in self.plan.steps if not self.plan.independent else ():
+            for port in step.takes.keys() & self.committed - given:
+                for value in listed(self.store.get(port)):
+                    step.check(port, value)
+            given |= self.plan.gives(step).keys() if step.when is None else set()
 
     # ---- the thread
 
@@ -359,7 +373,7 @@ class Loop:
             self._tidy()
             log.log(logging.INFO if self.state == DONE else logging.WARNING,
                     "memstow: loop %s: %s after %d of %d iterations%s", self.name, self.state, self.completed(),
-                    self.plan.iterations, f": {self.error}" if self.error else "")
+                    self.plan.iterations, f": {one_line(self.error)}" if self.error else "")
         finally: # callers wait for it
             self.over.set()
 
@@ -438,7 +452,7 @@ class Loop:
         return self.plan.condition is not None and bool(self.plan.condition(Seen(self)))
 
     def _note_failure(self, number: int, error: LoopError) -> None:
-        log.warning("memstow: loop %s: %s; it goes on", self.name, error)
+        log.warning("memstow: loop %s: %s; it goes on", self.name, one_line(str(error)))
         self.failures = [*self.failures, {"iteration": number, "error": str(error)}][-MOST_FAILURES:]
 
     def _one(self) -> None:
@@ -518,9 +532,9 @@ class Loop:
                 raise LoopError(f"{where}: port {port.id} has no value: who gives it did not run")
             for value in listed(found[0]):
                 try:
-                    check_value(port, value)
+                    step.check(port.id, value)
                 except LoopError as error:
-                    raise LoopError(f"{where}: {name_of(port.node, step.graph[port.node])}: {error}") from None
+                    raise LoopError(f"iteration {self.iteration}, {error}") from None
         self._end_of(step, self._outcome(step))
         for port in self.plan.gives(step).values(): # a node may block those after it, which is no error to ComfyUI
             if port.id not in self.given:
@@ -635,8 +649,8 @@ class Loops:
             if self.is_closing:
                 raise LoopError("ComfyUI closes: no loop begins")
             name, serial = self._name(name), f"{next(self.serials)}.{time.time_ns():x}"
-            begin = functools.partial(self._begin, make, name, serial, persist_prefix=persist_prefix,
-                                      storage="persist_prefix" if persist_prefix else "" if use_ram else "use_ram=False")
+            storage = "persist_prefix" if persist_prefix else "" if use_ram else "use_ram=False"
+            begin = functools.partial(self._begin, make, name, serial, persist_prefix=persist_prefix, storage=storage)
             open_store = functools.partial(self._open, use_ram=use_ram, ram_limit=ram_limit,
                                            persist_prefix=persist_prefix)
             before = [loop for loop in self.loops.values() if loop.state in ENDED and
@@ -671,6 +685,7 @@ class Loops:
             plan = self._plan(make, name, serial, known, storage), known
         loop = Loop(name, serial, plan[0], store, self.host, persist_prefix)
         loop.check_inputs()
+        loop.check_stored()
         return loop
 
     def _try(self, before: list[Loop], begin: Callable[..., Loop], open_store: Callable[[], Store],

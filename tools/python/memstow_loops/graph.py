@@ -143,11 +143,16 @@ def _declared(found: Any) -> NodeClass:
                      bool(getattr(found, "OUTPUT_NODE", False)))
 
 
+def one_line(text: str) -> str:
+    """A text for the log, in which the author of a workflow cannot begin a line."""
+    return "".join(" " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
+
+
 def name_of(node_id: str, node: Node) -> str:
     """The name of a node in messages: its id, class and title."""
     title = (node.get("_meta") or {}).get("title")
     class_type = node.get("class_type", "?")
-    return f"node {node_id} ({class_type}{f', “{title}”' if title and title != class_type else ''})"
+    return one_line(f"node {node_id} ({class_type}{f', “{title}”' if title and title != class_type else ''})")
 
 
 def is_link(value: object) -> bool:

@@ -30,6 +30,16 @@ class Step:
     def takes(self) -> dict[str, Port]:
         return self.ports.of(INPUT)
 
+    def check(self, name: str, value: Any) -> None:
+        """LoopError if the workflow has an INPUT of this id that cannot take the value."""
+        port = self.takes.get(name)
+        if port is None:
+            return
+        try:
+            check_value(port, value)
+        except LoopError as error:
+            raise LoopError(f"{self.name}: {name_of(port.node, self.graph[port.node])}: {error}") from None
+
 
 @dataclass
 class Prompt:
@@ -127,13 +137,12 @@ def _check_source(plan: Plan, number: int, port: Port, known: Collection[str]) -
 
 
 def _check_inputs(plan: Plan) -> None:
-    taken = {port.id: port for step in plan.steps for port in step.takes.values()}
     for name, value in plan.inputs.items():
-        if name not in taken and name not in plan.ids():
+        if name not in plan.taken and name not in plan.ids():
             raise LoopError(f"inputs has {name!r}, and no workflow has a port of this id")
-        for element in value if plan.independent and isinstance(value, list) else [value]:
-            if name in taken:
-                check_value(taken[name], element)
+        for step in plan.steps:
+            for element in value if plan.independent and isinstance(value, list) else [value]:
+                step.check(name, element)
 
 
 def _check_conditions(plan: Plan) -> None:

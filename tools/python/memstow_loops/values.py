@@ -14,6 +14,9 @@ from .graph import ANY, LoopError
 from .ports import Port
 
 
+PICKLE = "pickle " # before a pickle's digest
+
+
 def _has_shape(dimensions: tuple[int, ...]) -> Callable[[Any], bool]:
     return lambda value: hasattr(value, "shape") and hasattr(value, "dtype") and len(value.shape) in dimensions
 
@@ -58,8 +61,8 @@ def copied(value: Any) -> Any:
 
 
 def digests(inputs: Mapping[str, Any]) -> dict[str, str]:
-    """For each input a text that is the same for the same value, also in another process. "": a pickle, whose bytes may
-    differ there."""
+    """For each input a text that is the same for the same value, also in another process; but for a pickle, whose bytes
+    may differ there."""
     return {name: _digest(memstow_serialize.serialize(value)) for name, value in inputs.items()}
 
 
@@ -67,4 +70,4 @@ def _digest(value: Serialized) -> str:
     found = hashlib.sha256()
     for piece in value.segments:
         found.update(memoryview(piece).cast("B") if len(piece) else b"")
-    return "" if value.type.startswith("CUSTOM") else found.hexdigest()
+    return f"{PICKLE if value.type.startswith('CUSTOM') else ''}{found.hexdigest()}"
