@@ -91,6 +91,11 @@ def editor_step(amount, pos=(0, 0)):
               groups=[{"title": "g", "bounding": [x - 10, y - 10, 800, 200]}])
 
 
+def titles_at(document, title):
+    """Where a node lies, from left to right."""
+    return next(node["pos"][0] for node in document["nodes"] if node.get("title") == title)
+
+
 def check_links(document):
     """Asserts that both nodes of each link know it, and that each node's links exist."""
     nodes = {n["id"]: n for n in document["nodes"]}
@@ -133,6 +138,36 @@ assert essence(memstow_loops.convert_workflow(result, CLASSES)) == essence(stitc
 assert json.loads(json.dumps(result)) == result
 # if one workflow has API format, the result has it, too
 assert essence(stitch(first, as_api[1])) == essence(stitch(*as_api[:2]))
+
+# links as objects, groups and reroutes, in both versions of the format
+def rerouted(amount, version):
+    document = editor_step(amount)
+    document["groups"][0]["id"] = 1
+    points = [{"id": 1, "pos": [300, 0], "linkIds": [1, 2]}, {"id": 2, "parentId": 1, "pos": [320, 10], "linkIds": [1]}]
+    parents = {1: 2, 2: 1}
+    if version == 0.4:
+        extra = {"reroutes": points, "linkExtensions": [{"id": n, "parentId": p} for n, p in parents.items()], "x": 1}
+        return {**document, "extra": extra}
+    keys = ("id", "origin_id", "origin_slot", "target_id", "target_slot", "type")
+    links = [{**dict(zip(keys, link)), "parentId": parents[link[0]]} for link in document.pop("links")]
+    del document["last_node_id"], document["last_link_id"]
+    return {**document, "version": 1, "links": links, "reroutes": points, "extra": {"x": 1}, "floatingLinks": [],
+            "state": {"lastNodeId": 7, "lastLinkId": 2, "lastGroupId": 1, "lastRerouteId": 2}}
+
+
+for versions in itertools.product((0.4, 1), repeat=2):
+    result = stitch(*(rerouted(amount, version) for amount, version in enumerate(versions, 1)))
+    check_links(result)
+    assert result["version"] == 0.4 and not {"state", "reroutes", "floatingLinks"} & result.keys(), result.keys()
+    assert [group["id"] for group in result["groups"]] == [1, 2] and result["extra"]["x"] == 1
+    points = {point["id"]: point for point in result["extra"]["reroutes"]}
+    parents = {entry["id"]: entry["parentId"] for entry in result["extra"]["linkExtensions"]}
+    links = {link[0] for link in result["links"]}
+    assert set(points) == {1, 2, 3, 4} and points[2]["parentId"] == 1 and points[4]["parentId"] == 3, points
+    assert parents.keys() == links and set(parents.values()) <= set(points), (parents, links)
+    assert {link for point in points.values() for link in point["linkIds"]} == links
+    assert points[3]["pos"][0] - points[1]["pos"][0] == titles_at(result, "plus 2") - titles_at(result, "plus 1")
+    assert essence(memstow_loops.convert_workflow(result, CLASSES)) == essence(stitch(*as_api[:2]))
 
 # different subgraphs with one id, as in edited copies of a workflow; one of these subgraphs is nested
 

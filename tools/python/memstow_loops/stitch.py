@@ -12,6 +12,8 @@ from .convert import from_ui
 from .graph import Classes, Graph, LoopError, checked, is_link, is_ui, types_meet
 from .ports import INPUT, OUTPUT, PASSTHRU, VALUE, Port, Ports, find_ports
 
+# of one workflow, or of a format whose links are objects: the result's are lists, as in version 0.4
+ONLY_IN_ONE = ("id", "revision", "state", "reroutes", "floatingLinks")
 SPACE = 100 # space between two workflows in the editor, in its units
 
 
@@ -146,6 +148,17 @@ def _numbers(document: Mapping[str, Any], key: str, last: str) -> int:
     return max([0, *found, int(document.get(last) or 0)])
 
 
+def _last(entries: Any) -> int:
+    """The largest id. Old editors' groups have none."""
+    found: list[int] = [one["id"] for one in entries or [] if isinstance(one.get("id"), int)]
+    return max([0, *found])
+
+
+def _reroutes_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The points that links are led over; their place depends on the format's version."""
+    return document.get("reroutes") or (document.get("extra") or {}).get("reroutes") or []
+
+
 def _subgraphs_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return (document.get("definitions") or {}).get("subgraphs") or []
 
@@ -175,6 +188,10 @@ class _Editor:
         self.joints = joints
         self.nodes = _offsets([_numbers(d, "nodes", "last_node_id") for d in self.documents], 0)
         self.link_offsets = _offsets([_numbers(d, "links", "last_link_id") for d in self.documents], 0)
+        self.group_offsets = _offsets([_last(d.get("groups")) for d in self.documents], 0)
+        self.reroute_offsets = _offsets([_last(_reroutes_of(d)) for d in self.documents], 0)
+        self.reroutes: list[dict[str, Any]] = []
+        self.parents: dict[int, int] = {} # by link: the last reroute on its way
         self.found: dict[str, Any] = {"nodes": [], "links": [], "groups": []}
 
     def place(self, number: int, node_id: Any) -> tuple[int, str]:
@@ -189,8 +206,8 @@ class _Editor:
                 subgraphs[subgraph["id"]] = subgraph
         self._join()
         nodes, links = self.found["nodes"], self.found["links"]
-        kept = {key: value for key, value in self.documents[0].items() if key not in ("id", "revision")}
-        result = {**kept, **self.found,
+        kept = {key: value for key, value in self.documents[0].items() if key not in ONLY_IN_ONE}
+        result = {**kept, **self.found, "version": 0.4, "extra": self._extra(),
                   "last_node_id": max([0, *(node["id"] for node in nodes)]),
                   "last_link_id": max([0, *(e[0] for e in links)])}
         if subgraphs:
@@ -213,10 +230,37 @@ class _Editor:
             link = [entry[key] for key in ("id", "origin_id", "origin_slot", "target_id", "target_slot", "type")] \
                 if isinstance(entry, Mapping) else list(entry)
             self.found["links"].append([link[0] + add_link, link[1] + add, link[2], link[3] + add, *link[4:]])
+        self._renumber_reroutes(number, document, move)
         for group in document.get("groups") or []:
+            if isinstance(group.get("id"), int):
+                group["id"] += self.group_offsets[number]
             if isinstance(group.get("bounding"), list) and group["bounding"]:
                 group["bounding"][0] += move
             self.found["groups"].append(group)
+
+    def _renumber_reroutes(self, number: int, document: Mapping[str, Any], move: float) -> None:
+        add, add_link = self.reroute_offsets[number], self.link_offsets[number]
+        for reroute in _reroutes_of(document):
+            x, y = _pair(reroute.get("pos"))
+            parent = {"parentId": reroute["parentId"] + add} if reroute.get("parentId") is not None else {}
+            self.reroutes.append({**reroute, **parent, "id": reroute["id"] + add, "pos": [x + move, y],
+                                  "linkIds": [link + add_link for link in reroute.get("linkIds") or []]})
+        objects = [link for link in document.get("links") or [] if isinstance(link, Mapping)]
+        for entry in [*objects, *((document.get("extra") or {}).get("linkExtensions") or [])]:
+            if entry.get("parentId") is not None:
+                self.parents[entry["id"] + add_link] = entry["parentId"] + add
+
+    def _extra(self) -> dict[str, Any]:
+        """The first workflow's, with the reroutes of all links that are left."""
+        links = {link[0] for link in self.found["links"]}
+        extra = {key: value for key, value in (self.documents[0].get("extra") or {}).items()
+                 if key not in ("reroutes", "linkExtensions")}
+        reroutes = [{**one, "linkIds": [link for link in one["linkIds"] if link in links]} for one in self.reroutes]
+        parents = [{"id": link, "parentId": parent} for link, parent in self.parents.items() if link in links]
+        if any(one["linkIds"] for one in reroutes):
+            extra["reroutes"] = [one for one in reroutes if one["linkIds"]]
+            extra["linkExtensions"] = parents
+        return extra
 
     def _id(self, place: tuple[int, str]) -> Optional[int]:
         """A port's new id; None for a port inside a subgraph."""
