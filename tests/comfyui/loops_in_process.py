@@ -87,6 +87,8 @@ with Loops() as comfy:
         found = started(max_iterations=3, **options)
         assert found["state"] == "done" and found["values_of_ports"] == {"n": 4}, found
         assert [value["where"] for value in found["values"]] == [where], found["values"]
+    found = comfy.loop_of(counter(), inputs={"n": 1}, ram_limit=1)
+    assert [value["where"] for value in found["values"]] == ["file"], found["values"]
     for iterations, resumed in ((2, 0), (5, 2)):
         found = started(max_iterations=iterations, persist_prefix="node/one")
         assert found["resumed_after"] == resumed and found["values_of_ports"] == {"n": iterations + 1}, found
