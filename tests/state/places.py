@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Where values may not lie, and how others come to be pickled. A folder in memory is refused for files, and for a
+prefix; nothing is left in it. What pickle cannot express goes through cloudpickle if it is installed (here a double of
+it), and is held by reference otherwise."""
+import pathlib, shutil, tempfile
+
+import _state, support
+
+if support.run("stat", "-f", "-c", "%T", "/dev/shm", status=None).stdout.strip() != "tmpfs":
+    support.skip("/dev/shm is not in memory")
+DOUBLE = """import pickle
+
+class CloudPickler(pickle.Pickler):
+    def reducer_override(self, value):
+        if getattr(value, "__name__", "") == "<lambda>":
+            return eval, (value.source,)
+        return NotImplemented
+"""
+folder, memory = _state.real_disk(), pathlib.Path(tempfile.mkdtemp(dir="/dev/shm"))
+try:
+    _state.python(f"""
+        for options in (dict(use_ram=False), dict(persist_prefix="p")):
+            try:
+                store = memstow_state.open("loop", directory={str(memory)!r}, **options)
+                store.begin(); store.put("x", bytes(100_000)); store.commit()
+            except memstow_state.StateError as error:
+                print(error)
+            else:
+                raise AssertionError(f"a folder in memory is taken with {{options}}")
+            assert not os.listdir({str(memory)!r}), os.listdir({str(memory)!r})
+        """, folder)
+finally:
+    shutil.rmtree(memory)
+CODE = """
+    sys.path.insert(0, str(folder))
+    if not (folder / "cloudpickle.py").exists():
+        sys.modules["cloudpickle"] = None  # as if it were not installed
+    double = lambda number: 2 * number
+    double.source = "lambda number: 2 * number"
+    with memstow_state.open("loop") as store:
+        store.begin(); store.put("f", double); store.commit()
+        found, (row,) = store.get("f"), store.info()
+        assert found(4) == 8 and (found is double) == (row["where"] == "reference"), row
+        assert {expected}, row
+    """
+_state.python(CODE.format(expected='row["where"] == "reference"'), folder)
+(folder / "cloudpickle.py").write_text(DOUBLE)
+_state.python(CODE.format(expected='row["where"] == "ram" and row["type"] == "CUSTOM_CLOUDPICKLE"'), folder)
+shutil.rmtree(folder)
