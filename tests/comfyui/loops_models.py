@@ -36,10 +36,11 @@ with Loops() as comfy:
         assert len(models) == 1, (word, models)
         value = next(v for v in found["values"] if v["id"] == "model")
         assert value["where"] == "reference" and "weights" in value["why"], value
-        if word == "free":
+        if word:
             comfy.settled()
             line = next(o for o in comfy.report()["owners"] if o["type"] == "MODEL")
-            assert line["action"] == "free" and "Loop.store" in " ".join(line["why"]), line
+            assert line["action"] == word, line
+            assert word != "free" or "Loop.store" in " ".join(line["why"]), line
         read = {"read": node("DiscomfortLoopResult", loop=name, unique_id="latent"),
                 "show": node("Fingerprint", value=link("read"))}
         digests[word] = comfy.run(read)["outputs"]["show"]["digest"]
