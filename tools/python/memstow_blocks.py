@@ -382,6 +382,16 @@ class Group:
                 "held": counts[ordered[0].place] if ordered else 0, **referrers.held(ordered)}
 
 
+def grouped(reach: Reach, paths: dict[int, str], label: Callable[[int], Any]) -> dict[tuple[Any, ...], Group]:
+    """The blocks that were found, by path and owners. It is a function of its own because its last variables would be
+    found as holders."""
+    groups: dict[tuple[Any, ...], Group] = {}
+    for block, things in reach.found.values():
+        path = paths[block.stack]
+        groups.setdefault((path, label(block.model), label(block.node)), Group(path)).blocks.append((block, things))
+    return groups
+
+
 def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label: Callable[[int], Any],
                seconds: float) -> tuple[list[dict[str, Any]], bool]:
     """A line for each group of blocks that stay, from runs up to `before` (0: all runs), and whether time was too
@@ -390,10 +400,7 @@ def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label
     paths = {stack: one.path for one in wanted for stack in one.stacks}
     reach = Reach(ask, set(paths), before, referrers.Deadline(seconds * SHARE))
     reach.look()
-    groups: dict[tuple[Any, ...], Group] = {}
-    for block, things in reach.found.values():
-        path = paths[block.stack]
-        groups.setdefault((path, label(block.model), label(block.node)), Group(path)).blocks.append((block, things))
+    groups = grouped(reach, paths, label)
     targets: list[Any] = []
     for group in groups.values():
         group.follow(targets)

@@ -5,6 +5,7 @@ some thread. In: objects. Out: for each the places that keep it, and the package
 It never changes the objects, and has a limit in processor time of this thread. One look at all objects takes 100 ms in
 a ComfyUI, and more if more objects are looked for at once. Other Python threads stand still meanwhile. memstow.held()
 is for programs, memstow_blocks.py is for leaks, and the node pack uses it for its models."""
+import contextvars
 import ctypes
 import functools
 import gc
@@ -223,6 +224,19 @@ def _full_name(function: Any) -> str:
     return f"{tidy(getattr(owner, '__module__', None) or 'builtins')}.{_name_of(function)}"
 
 
+# types whose objects call a function later → the attribute that has it
+CALLS = {threading.Timer: "function"}
+
+
+def _called(thing: Any) -> Any:
+    """The function that this object calls later. None: it calls none."""
+    return dictionary(thing).get(CALLS[type(thing)]) if type(thing) in CALLS else None
+
+
+def _module_of(function: Any) -> Any:
+    return getattr(function if is_a(function, FUNCTIONS) else type(function), "__module__", None)
+
+
 def _line_of(code: types.CodeType, line: Optional[int]) -> str:
     return f"{code.co_filename.rsplit('/', 1)[-1]}:{line or code.co_firstlineno}"
 
@@ -279,6 +293,10 @@ def _step(holder: Any, thing: Any, then: Any) -> str:
         return " → callback of a weak reference"
     if kind is _FINALIZER:
         return f" → weakref.finalize that calls {_full_name(holder.func)}"
+    if kind in CALLS:
+        return f" → threading.{kind.__name__} that calls {_full_name(_called(holder))}"
+    if _has_objects(holder):
+        return _index(holder.flat, thing)
     if is_a(holder, BaseException):
         return f" → {kind.__qualname__}"
     if (part := _part(holder, thing)) is not None:
@@ -412,7 +430,7 @@ class Way:
             return _full_name(culprit)
         words = _step(culprit, thing, then).removeprefix(" → ")
         return words if type(culprit).__module__ in (
-            "builtins", "weakref") else f"{tidy(type(culprit).__module__)}.{words}"
+            "builtins", "weakref", "threading") else f"{tidy(type(culprit).__module__)}.{words}"
 
 
 def _parties_of(thing: Any) -> Iterator[tuple[int, tuple[int, str]]]:
@@ -425,11 +443,13 @@ def _parties_of(thing: Any) -> Iterator[tuple[int, tuple[int, str]]]:
         yield 0, of_code(getattr(thing, f"{prefix}_code"),
                          str(frame.f_globals.get("__name__", "")) if frame is not None else "")
     elif kind is _FINALIZER:
-        yield 0, of_module(getattr(thing.func if is_a(thing.func, FUNCTIONS) else type(thing.func), "__module__", None))
+        yield 0, of_module(_module_of(thing.func))
     elif kind is functools._lru_cache_wrapper:
         yield 0, of_module(getattr(thing, "__module__", None))
     elif kind is types.FrameType:
         yield 3, of_code(thing.f_code, str(thing.f_globals.get("__name__", "")))
+    elif kind in CALLS:
+        yield 2, of_module(_module_of(_called(thing)))
     elif kind.__module__ != "builtins":
         yield 2, of_module(kind.__module__)
 
@@ -505,7 +525,7 @@ class Search:
         self.ours.add(id(some))
         around = gc.get_referrers(*some)
         self.ours.add(id(around))
-        around += self._nested_around({id(thing) for thing in some if not gc.is_tracked(thing)})
+        around += self._nested_around(some)
         level_ids = {id(thing): number for number, thing in zip(level, some)}
         for number in range(len(around)):
             self._meet(around, number, level_ids, following)
@@ -516,7 +536,10 @@ class Search:
         holder = around[place]
         if id(holder) in self.ours or (type(holder) is types.FrameType and self._is_running(holder)):
             return
-        inside = {level_ids[id(thing)] for thing in gc.get_referents(holder) if id(thing) in level_ids}
+        if type(holder).__name__ in CONTEXT_NODES:
+            self._meet_variables(holder, level_ids, following)
+            return
+        inside = {level_ids[id(thing)] for thing in contents(holder) if id(thing) in level_ids}
         is_root = id(holder) in self.modules or is_a(holder, type)
         for thing in sorted(inside):
             for target in list(self.ahead[thing]):
@@ -524,6 +547,14 @@ class Search:
                     self._add(target, [holder, *self.way_to(target, thing)])
                 else:
                     self._go_on(holder, target, thing, following)
+
+    def _meet_variables(self, node: Any, level_ids: dict[Any, Any], following: dict[Any, Any]) -> None:
+        """Goes from a value in a context to the variable that has it there, because contexts have no names."""
+        inside = gc.get_referents(node) # each value is followed by its variable
+        for value, variable in zip(inside, inside[1:]):
+            if type(variable) is contextvars.ContextVar and id(value) in level_ids:
+                for target in list(self.ahead[level_ids[id(value)]]):
+                    self._go_on(variable, target, level_ids[id(value)], following)
 
     def _go_on(self, holder: Any, target: int, thing: int, following: dict[Any, Any]) -> None:
         """Goes from a part of a model to the whole model at once. Objects in between are held only by the model, or
@@ -551,15 +582,17 @@ class Search:
         return is_ours(frame) or sys.version_info < (3, 11) and any(
             place.frame is frame for places in self.places.values() for place in places)
 
-    def _nested_around(self, wanted: set[int]) -> list[Any]:
-        """Dictionaries and tuples around the wanted ids that the collector does not know. It does not know them
-        because they hold only objects that it does not know (bytes, arrays, numbers)."""
+    def _nested_around(self, some: list[Any]) -> list[Any]:
+        """Dictionaries, tuples and arrays around these objects that the collector does not know. It does not know
+        dictionaries and tuples that hold only objects that it does not know (bytes, arrays, numbers). Arrays around
+        other objects are found only if the list is known already."""
+        wanted = {id(thing) for thing in some if self.nested is not None or not gc.is_tracked(thing)}
         if not wanted:
             return []
         if self.nested is None:
             self.nested = untracked()
             self.ours.add(id(self.nested))
-        return [one for one in self.nested if not wanted.isdisjoint(map(id, gc.get_referents(one)))]
+        return [one for one in self.nested if not wanted.isdisjoint(map(id, contents(one)))]
 
     def unfinished(self, target: int) -> list[Way]:
         """Ways that begin at an object without a name: the most useful ones."""
@@ -570,22 +603,47 @@ class Search:
         return [way for way in found[:MOST] if way.rank == found[0].rank]
 
 
+# the types of a context's parts; elements of an array that are looked at
+CONTEXT_NODES, ELEMENTS = ("hamt_bitmap_node", "hamt_collision_node"), 1_000_000
+
+
+def _array_type() -> Any:
+    return getattr(sys.modules.get("numpy"), "ndarray", None)
+
+
+def _has_objects(thing: Any) -> bool:
+    """Whether it is an array of numpy whose elements are Python objects, of which the collector knows nothing. An array
+    that would take too long does not count."""
+    return type(thing) is _array_type() and thing.dtype.char == "O" and thing.size <= ELEMENTS
+
+
+def contents(thing: Any) -> list[Any]:
+    """The objects that it refers to."""
+    return list(thing.flat) if _has_objects(thing) else gc.get_referents(thing)
+
+
 def referents(objects: list[Any]) -> Iterator[list[Any]]:
     """The objects that these refer to, some at a time."""
     for first in range(0, len(objects), 1000):
         yield gc.get_referents(*objects[first:first + 1000])
+    array = _array_type()
+    for one in objects:
+        if type(one) is array and _has_objects(one):
+            yield contents(one)
 
 
 def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], Any] = len) -> list[Any]:
-    """The dictionaries and tuples that the collector does not know. `meet` is called with all objects that are referred
-    to."""
+    """The dictionaries, tuples and arrays of objects that the collector does not know. `meet` is called with all
+    objects that are referred to."""
     objects = gc.get_objects() if objects is None else objects
+    kinds = {tuple, dict, _array_type()}
     found: dict[int, Any] = {}
     while objects:
         new: dict[int, Any] = {}
         for some in referents(objects):
             meet(some)
-            new.update({id(one): one for one in some if type(one) in (tuple, dict) and not gc.is_tracked(one)})
+            new.update({id(one): one for one in some if type(one) in kinds and not gc.is_tracked(one)
+                        and (type(one) in (tuple, dict) or _has_objects(one))})
         objects = [one for number, one in new.items() if number not in found]
         found.update(new)
     return list(found.values())
