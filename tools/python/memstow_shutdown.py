@@ -31,6 +31,7 @@ import ctypes
 import dataclasses
 import errno
 import faulthandler
+import operator
 import os
 import signal
 import subprocess
@@ -82,6 +83,7 @@ class Result:
     threads: tuple # threads that Python or C would have waited for
     seconds: float
     # "name (pid 12)": all processes that descend from this program, registered or not, except for those that live on
+    # and helpers of Python's multiprocessing
     processes: tuple = ()
     other_threads: int = 0 # daemon threads and those of libraries, which end with the process
     handles: tuple = () # (descriptor, its file or socket), without standard input, output and error, and /dev/null
@@ -587,6 +589,19 @@ def _handles() -> tuple:
     return tuple(found)
 
 
+# Processes of Python's multiprocessing that end by themselves when the program does: attributes that lead to a pid.
+HELPERS = {"multiprocessing.resource_tracker": "_resource_tracker._pid",
+           "multiprocessing.forkserver": "_forkserver._forkserver_pid"}
+
+
+def _helpers() -> set:
+    found = set()
+    for module, path in HELPERS.items():
+        with contextlib.suppress(AttributeError): # it is not imported
+            found.add(operator.attrgetter(path)(sys.modules.get(module)))
+    return found
+
+
 def _verify(goes_on: bool) -> tuple[tuple, int]:
     """The processes that are left, and the number of other threads."""
     pids = (ctypes.c_int32 * 256)()
@@ -600,7 +615,8 @@ def _verify(goes_on: bool) -> tuple[tuple, int]:
         threads = len(_names("/proc/self/task")) - 1 - _watched
     else:
         found, threads = list(pids[:count]), left - count
-    return tuple(f"{_name(pid)} (pid {pid})" for pid in found), threads
+    helpers = _helpers()
+    return tuple(f"{_name(pid)} (pid {pid})" for pid in found if pid not in helpers), threads
 
 
 # ---- the sequence
