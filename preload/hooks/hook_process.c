@@ -45,13 +45,26 @@ __attribute__((destructor)) static void end_at_exit(void) { process_end(SNAP_EXI
 
 /* --- exec: the same process goes on as another program --- */
 
-enum exec_kind { EXEC_PATH, EXEC_SEARCHED, EXEC_FD };
 enum { VARIABLES_MOST = 1 << 16, VARIABLES_ON_STACK = 256 };
 
-static int exec_next(enum exec_kind kind, const char *file, int fd, char *const arguments[],
-                     char *const environment[]) {
-    if (kind == EXEC_FD) return NEXT(fexecve)(fd, arguments, environment);
-    return kind == EXEC_PATH ? NEXT(execve)(file, arguments, environment) : NEXT(execvpe)(file, arguments, environment);
+struct exec {
+    enum { EXEC_PATH, EXEC_SEARCHED, EXEC_FD, EXEC_AT } kind;
+    const char *file;
+    int fd, flags;
+    char *const *arguments;
+};
+
+static int exec_next(const struct exec *self, char *const environment[]) {
+    switch (self->kind) {
+    case EXEC_FD:
+        return NEXT(fexecve)(self->fd, self->arguments, environment);
+    case EXEC_AT:
+        return NEXT(execveat)(self->fd, self->file, self->arguments, environment, self->flags);
+    case EXEC_PATH:
+        return NEXT(execve)(self->file, self->arguments, environment);
+    default:
+        return NEXT(execvpe)(self->file, self->arguments, environment);
+    }
 }
 
 static bool is_variable(const char *text, const char *name) { return !strncmp(text, name, strlen(name)); }
@@ -91,36 +104,50 @@ static void list_variables(char **list, char *const environment[], size_t count,
 
 /* Sets a variable that tells the next image how many images came before it. A vfork child does not set it, because it
  * may not allocate. A long list of variables is mapped, because a thread's stack may be too small for it. */
-static int exec_with(enum exec_kind kind, const char *file, int fd, char *const arguments[],
-                     char *const environment[]) {
+static int exec_with(struct exec exec, char *const environment[]) {
     char variable[PROCESS_EXEC_SIZE], **list = NULL;
     process_exec(true);
     size_t count = variables_to_pass(environment), length = (count + 2) * sizeof *list;
     bool mapped = count > VARIABLES_ON_STACK;
     if (count && process_exec_variable(variable)) list = mapped ? os_map(length) : alloca(length);
     if (list) list_variables(list, environment, count, variable);
-    int result = exec_next(kind, file, fd, arguments, list ? list : environment);
+    int result = exec_next(&exec, list ? list : environment);
     if (list && mapped) os_unmap(list, length);
     process_exec(false);
     return result;
 }
 
 HOOK int execve(const char *path, char *const arguments[], char *const environment[]) {
-    return exec_with(EXEC_PATH, path, -1, arguments, environment);
+    return exec_with((struct exec){EXEC_PATH, path, -1, 0, arguments}, environment);
 }
 
-HOOK int execv(const char *path, char *const arguments[]) { return exec_with(EXEC_PATH, path, -1, arguments, environ); }
+HOOK int execv(const char *path, char *const arguments[]) {
+    return exec_with((struct exec){EXEC_PATH, path, -1, 0, arguments}, environ);
+}
 
 HOOK int execvp(const char *file, char *const arguments[]) {
-    return exec_with(EXEC_SEARCHED, file, -1, arguments, environ);
+    return exec_with((struct exec){EXEC_SEARCHED, file, -1, 0, arguments}, environ);
 }
 
 HOOK int execvpe(const char *file, char *const arguments[], char *const environment[]) {
-    return exec_with(EXEC_SEARCHED, file, -1, arguments, environment);
+    return exec_with((struct exec){EXEC_SEARCHED, file, -1, 0, arguments}, environment);
 }
 
 HOOK int fexecve(int fd, char *const arguments[], char *const environment[]) {
-    return exec_with(EXEC_FD, NULL, fd, arguments, environment);
+    return exec_with((struct exec){EXEC_FD, NULL, fd, 0, arguments}, environment);
+}
+
+HOOK int execveat(int fd, const char *path, char *const arguments[], char *const environment[], int flags) {
+    return exec_with((struct exec){EXEC_AT, path, fd, flags, arguments}, environment);
+}
+
+static bool is_exec(long number) { return number == SYS_execve || number == SYS_execveat; }
+
+static long exec_by_number(long number, const long a[5]) {
+    bool at = number == SYS_execveat;
+    const long *rest = a + at;
+    struct exec exec = {at ? EXEC_AT : EXEC_PATH, (const char *)rest[0], (int)a[0], (int)a[4], (char *const *)rest[1]};
+    return exec_with(exec, (char *const *)rest[2]);
 }
 
 /* Collects the arguments of an execl variant, on the stack: a vfork child may not allocate. */
@@ -333,6 +360,7 @@ HOOK long syscall(long number, ...) {
     va_end(list);
     if (unlikely(number == SYS_exit_group)) _exit((int)a); /* qemu-user ends a program by this call */
     if (unlikely(is_way_in(number))) return hook_process_enter(found, number, (const long[]){a, b, c, d, e, f});
+    if (unlikely(is_exec(number))) return exec_by_number(number, (const long[]){a, b, c, d, e});
     if (unlikely(number == SYS_mbind)) return bind_memory(found, (const long[]){a, b, c, d, e, f});
     if (likely(!is_fork(number, (unsigned long)a))) return found(number, a, b, c, d, e, f);
     struct stow_forking forking = stow_fork_begin();

@@ -33,12 +33,14 @@ every = support.compile(r'''
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 extern char **environ;
 int main(int count, char **arguments) {
     int step = count > 1 ? atoi(arguments[1]) : 0;
-    char next[2] = {(char)('1' + step), 0}, *list[] = {"every", next, 0}, *none[] = {0}, *self = "/proc/self/exe";
+    char next[] = {(char)('0' + (step + 1) / 10), (char)('0' + (step + 1) % 10), 0};
+    char *list[] = {"every", next, 0}, *none[] = {0}, *self = "/proc/self/exe";
     free(malloc(1));
     if (step == 3 && !vfork()) execl("/bin/true", "vforked", (char *)0);
     if (step == 3 && !fork()) {
@@ -55,7 +57,10 @@ int main(int count, char **arguments) {
     case 5: execl(self, "every", next, (char *)0); break;
     case 6: execle(self, "every", next, (char *)0, environ); break;
     case 7: execlp(self, "last", next, (char *)0); break;
-    case 8: return getenv("MEMSTOW_EXEC") == 0;
+    case 8: execveat(AT_FDCWD, self, list, environ, 0); break;
+    case 9: syscall(SYS_execve, self, list, environ); break;
+    case 10: syscall(SYS_execveat, open(self, O_RDONLY), "", list, environ, AT_EMPTY_PATH); break;
+    case 11: return getenv("MEMSTOW_EXEC") == 0;
     }
     return 9 + (none[0] != 0);
 }
@@ -64,10 +69,31 @@ int main(int count, char **arguments) {
 support.memstow("run", "--quiet", "-o", "all/%p.%n.%x.mst", every)
 reports = {p.name: support.report(p)["process"] for p in pathlib.Path("all").iterdir()}
 main = [p for p in reports.values() if p["name"] in ("every", "last") and p["fork_depth"] == 0]
-assert sorted(p["exec_generation"] for p in main) == list(range(9)), json.dumps(reports, indent=1)
+assert sorted(p["exec_generation"] for p in main) == list(range(12)), json.dumps(reports, indent=1)
 children = {p["name"]: p["exec_generation"] for p in reports.values() if "forked" in p["name"]}
 assert children == {"vforked": 0, "forked": 0}, children
 
 # A program that gets an environment without the library gets nothing added to it.
 done = support.memstow("run", "--quiet", "-o", "clean.mst", "sh", "-c", "exec env -i env")
 assert "MEMSTOW" not in done.stdout and "LD_PRELOAD" not in done.stdout, done.stdout
+
+# A system call that the library does not see: the status is that of the last program, however that one ends.
+unseen = support.compile(r'''
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+extern char **environ;
+int main(int count, char **arguments) {
+    char *end = arguments[1], *list[] = {"last", end, "again", 0};
+    free(malloc(1));
+    if (count == 2)
+        __asm__ volatile("syscall" : : "a"(SYS_execve), "D"("/proc/self/exe"), "S"(list), "d"(environ)
+                         : "rcx", "r11", "memory");
+    if (*end == 's') __asm__ volatile("syscall" : : "a"(SYS_exit_group), "D"(4) : "rcx", "r11", "memory");
+    return 3;
+}
+''', "first")
+for end, state, status in (("return", "exited", 3), ("system call", "raw_exit", 4)):
+    support.memstow("run", "--quiet", "-o", "%n-unseen.mst", unseen, end, status=status)
+    ends = [support.report(f"{name}-unseen.mst")["process"] for name in ("first", "last")]
+    assert [(p["state"], p["exit_status"]) for p in ends] == [("execed", None), (state, status)], ends

@@ -9,14 +9,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Whether the header is of the process that ended. A program that was replaced by exec has recorded that in its own
- * header; the exit status belongs to the last program. */
-static bool last_word_is_of(const struct snap_header *header, const uint8_t run_id[16], pid_t pid) {
-    return header->kind == SNAP_LEDGER && header->pid == (uint32_t)pid && header->state != SNAP_EXECED &&
-           memcmp(header->run_id, run_id, sizeof header->run_id) == 0;
+/* The process that ended, and the last of the programs that it was. */
+struct last {
+    const uint8_t *run_id;
+    pid_t pid;
+    int status;
+    uint64_t start_ns, start_ticks;
+};
+
+static bool last_word_is_of(const struct snap_header *header, const struct last *last) {
+    return header->kind == SNAP_LEDGER && header->pid == (uint32_t)last->pid &&
+           memcmp(header->run_id, last->run_id, sizeof header->run_id) == 0;
 }
 
-static void write_to(int fd, int status) {
+static void find_last(struct last *last, int fd, const struct snap_header *header) {
+    (void)fd;
+    if (header->start_ns < last->start_ns) return;
+    last->start_ns = header->start_ns;
+    last->start_ticks = header->start_ticks;
+}
+
+static void write_status(int fd, int status) {
     const struct {
         uint32_t ended, ended_with;
     } word = {WIFSIGNALED(status) ? SNAP_ENDED_KILLED : SNAP_ENDED_EXITED,
@@ -26,23 +39,49 @@ static void write_to(int fd, int status) {
     (void)written; /* nothing depends on this write */
 }
 
-static void ledger_look_at(int directory, const char *name, const uint8_t run_id[16], pid_t pid, int status) {
+static void write_execed(int fd, uint64_t end_ns) {
+    const uint32_t state = SNAP_EXECED;
+    if (pwrite(fd, &end_ns, sizeof end_ns, offsetof(struct snap_header, end_ns)) != sizeof end_ns) return;
+    ssize_t written = pwrite(fd, &state, sizeof state, offsetof(struct snap_header, state));
+    (void)written;
+}
+
+/* The exit status belongs to the last program. A program before it has recorded its exec, or was replaced by a system
+ * call that the library does not see. */
+static void write_end(struct last *last, int fd, const struct snap_header *header) {
+    if (header->state == SNAP_EXECED) return;
+    if (header->start_ns == last->start_ns)
+        write_status(fd, last->status);
+    else if (header->state == SNAP_RUNNING && header->start_ticks == last->start_ticks)
+        write_execed(fd, last->start_ns);
+}
+
+typedef void last_word_visit(struct last *last, int fd, const struct snap_header *header);
+
+static void ledger_look_at(int directory, const char *name, struct last *last, last_word_visit *visit) {
     struct snap_header header;
     struct source source;
     char error[160];
     int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || source_file(&source, fd) < 0) return;
-    if (reader_header(&header, &source, error, sizeof error) == 0 && last_word_is_of(&header, run_id, pid))
-        write_to(fd, status);
+    if (reader_header(&header, &source, error, sizeof error) == 0 && last_word_is_of(&header, last))
+        visit(last, fd, &header);
     source_close(&source);
 }
 
-void last_word_write(const char *path, const uint8_t run_id[16], pid_t pid, int status) {
-    DIR *directory = opendir(path);
-    if (!directory) return;
+static void visit_ledgers(DIR *directory, struct last *last, last_word_visit *visit) {
+    rewinddir(directory);
     for (struct dirent *entry; (entry = readdir(directory));)
         if (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN)
-            ledger_look_at(dirfd(directory), entry->d_name, run_id, pid, status);
+            ledger_look_at(dirfd(directory), entry->d_name, last, visit);
+}
+
+void last_word_write(const char *path, const uint8_t run_id[16], pid_t pid, int status) {
+    struct last last = {.run_id = run_id, .pid = pid, .status = status};
+    DIR *directory = opendir(path);
+    if (!directory) return;
+    visit_ledgers(directory, &last, find_last);
+    visit_ledgers(directory, &last, write_end);
     closedir(directory);
 }
 

@@ -9,8 +9,9 @@
 
 #include <sys/types.h>
 
-/* Finds the program's ledger among the files of its run in the folder `path`, and writes `status` of waitpid into it.
- * If there is no such ledger, it does nothing. */
+/* Finds the program's ledgers among the files of its run in the folder `path`, and writes `status` of waitpid into the
+ * last one. If an earlier one says that its program runs, that program was replaced by exec, and the ledger says so
+ * from now on. If there is no such ledger, it does nothing. */
 void last_word_write(const char *path, const uint8_t run_id[16], pid_t pid, int status);
 
 /* For a ledger whose process is gone and did not record its end: "exited with 3, by a system call that memstow does not
