@@ -171,6 +171,7 @@ static void *control_work(void *nothing) {
             requests_wait(seen, SECOND);
         }
     }
+    mover_end_work();
     count_in_again();
     return nothing;
 }

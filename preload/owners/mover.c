@@ -129,6 +129,7 @@ bool mover_is_on(uint64_t number, uint64_t *moved, uint64_t *wanted) {
 static void mover_abandon(void) {
     hand.lock = (struct lock){0};
     hand.mover = (struct shown){0};
+    worker.thread = 0;
 }
 FORKED(mover_abandon);
 
@@ -138,5 +139,7 @@ void mover_begin_work(void) {
     __atomic_fetch_add(&worker.work, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&worker.thread, os_tid(), __ATOMIC_RELAXED);
 }
+
+void mover_end_work(void) { __atomic_store_n(&worker.thread, 0, __ATOMIC_RELAXED); }
 
 void mover_cancel_work(void) { os_store(&worker.ended, os_load(&worker.work)); }

@@ -46,8 +46,10 @@ bool mover_is_on(uint64_t number, uint64_t *moved, uint64_t *wanted);
 extern uint64_t (*mover_request)(uint32_t owner, bool out, struct move_end *end);
 extern void (*mover_cancel_request)(uint64_t ticket);
 
-/* This thread is memstow's worker, and begins its next work. */
+/* begin: this thread is memstow's worker, and begins its next work. end: the worker ends, and the kernel may give its
+ * id to a thread of the program. */
 void mover_begin_work(void);
+void mover_end_work(void);
 /* Any thread may call. Ends the worker's move after its present chunk. The rest of the same trigger does not begin:
  * -ECANCELED. Moves of the program go on; requests_cancel ends those for a request. Device memory comes back as a
  * whole, or not at all. */

@@ -144,3 +144,13 @@ Test(moving, who_ends_a_move_that_is_gone_writes_to_nothing_that_is_gone, .timeo
     mover_begin_call();
     cr_assert_eq(moving_stow(NEXT), MOVED * NEXT, "that end was for another call");
 }
+
+Test(moving, a_thread_with_the_id_of_a_former_worker_is_not_the_worker) {
+    struct mover mover = {.owner = FIRST, .out = true};
+    mover_begin_work();
+    mover_begin(&mover);
+    cr_assert_eq(mover.ender, BY_WORKER);
+    mover_end_work();
+    mover_begin(&mover);
+    cr_assert_eq(mover.ender, BY_CALL);
+}
