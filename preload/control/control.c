@@ -44,6 +44,7 @@ static struct {
     bool put_off; /* an owner came while the process was on its way into a sandbox */
     bool lingers; /* control_stop gave up on the threads: they are still at work */
     bool working; /* the worker runs */
+    bool failed;  /* a thread could not be made, and the ledger says so */
     /* For the listener and the worker: the memory that glibc allocated for the thread is not counted any more. */
     bool left_out[2];
     pthread_t listener, worker;
@@ -241,11 +242,13 @@ static void *be_listener(void *nothing) {
 
 /* --- begin and end --- */
 
+/* Without a thread the next owner tries again. The ledger is told of the first failure only. */
 static void control_thread_begin(void) {
     page.pid = os_pid();
     int error = control_start(0, &page.listener, be_listener);
-    if (error) say_why_not("a thread", -error);
-    __atomic_store_n(&page.stage, error ? STAGE_OVER : STAGE_RUNS, __ATOMIC_RELEASE);
+    if (error && !page.failed) say_why_not("a thread", -error);
+    page.failed |= error != 0;
+    __atomic_store_n(&page.stage, error ? STAGE_NONE : STAGE_RUNS, __ATOMIC_RELEASE);
 }
 
 static bool may_enter_sandbox(void) {

@@ -14,8 +14,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Starts the control thread, on the first call. If that fails, the ledger gets a note with the reason. Call it without
- * a lock, from any thread; it keeps errno. */
+/* Starts the control thread, on the first call. If no thread can be made, the ledger gets a note with the reason, and
+ * the next call tries again. Call it without a lock, from any thread; it keeps errno. */
 void control_begin(void);
 
 /* Seconds, for a caller of control_stop that can wait. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,6 +127,25 @@ static void begin(void) {
     control_begin();
     for (int i = 0; i < 1000 && !is_there(); i++) usleep(10000);
     cr_assert(is_there());
+}
+
+/* There is no memory for the listener's stack. */
+static void begin_in_vain(void) {
+    struct rlimit as_before, none;
+    cr_assert_eq(getrlimit(RLIMIT_AS, &as_before), 0);
+    none = (struct rlimit){4096, as_before.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_AS, &none), 0);
+    control_begin();
+    setrlimit(RLIMIT_AS, &as_before);
+    cr_assert(threads_are(0));
+}
+
+Test(control, begins_later_if_there_was_no_thread, .timeout = 60) {
+    before = threads();
+    begin_in_vain();
+    begin();
+    cr_assert(threads_are(1));
+    control_stop(CONTROL_PATIENCE);
 }
 
 static int ask_with(uint32_t type, uint32_t owner, int64_t number, const char *text) {
