@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 
 void *__libc_malloc(size_t);
 void __libc_free(void *);
@@ -34,7 +35,9 @@ bool next_is_glibc, next_spares;
 
 static struct code {
     uintptr_t start, end;
-} foreign, library; /* where the foreign allocator's code is, and where ours is, with mimalloc */
+} foreign, library, loader; /* where the foreign allocator's code is, ours, with mimalloc, and the loader's */
+
+static void (*ignore_leak)(const void *); /* NULL: the foreign allocator is no LeakSanitizer */
 
 static struct code code_at(void *address) {
     struct dl_find_object object;
@@ -85,6 +88,8 @@ static bool use_foreign(void) {
         !found.memalign || !found.usable)
         return false;
     foreign = code_at((void *)found.malloc);
+    loader = code_at((void *)LIBC(getauxval)(AT_BASE));
+    ignore_leak = (void (*)(const void *))symbol_next("__lsan_ignore_object");
     next = found;
     return true;
 }
@@ -105,6 +110,10 @@ static bool next_within(struct code code, uintptr_t address) { return address >=
 
 bool next_is_allocator_code(uintptr_t address) {
     return next_within(library, address) || next_within(foreign, address);
+}
+
+void next_exempt(const void *raw, uintptr_t caller) {
+    if (ignore_leak && next_within(loader, caller)) ignore_leak(raw);
 }
 
 void *next_aligned_alloc(size_t alignment, size_t size) {

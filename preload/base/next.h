@@ -43,6 +43,10 @@ void next_begin_mimalloc(void);
 /* For alignments that are no powers of two: the program's own aligned_alloc. */
 void *next_aligned_alloc(size_t alignment, size_t size);
 
+/* A raw block of a foreign allocator, which `caller` asked for. LeakSanitizer calls no block of the loader leaked. It
+ * knows them by the caller of malloc, which is us. So it is told. */
+void next_exempt(const void *raw, uintptr_t caller);
+
 /* Whether the code at `address` belongs to an allocator other than glibc's that calls mmap from within: such mappings
  * are not the program's. */
 bool next_is_allocator_code(uintptr_t address);

@@ -171,6 +171,10 @@ static void *mapped_resize(const struct host_known *block, size_t size) {
     return raw < 0 && raw > -OS_PAGE ? NULL : (void *)raw;
 }
 
+static void exempt_loader(const void *raw, struct caller caller) {
+    if (unlikely(next_found == NEXT_FOREIGN)) next_exempt(raw, caller.address);
+}
+
 static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller caller) {
     if (unlikely(size > PTRDIFF_MAX - alignment)) return no_memory();
     if (unlikely(!process_tracked()))
@@ -183,6 +187,7 @@ static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller 
     if (apart) alignment = HOST_ALIGNED_FIRST;
     char *raw = zero ? next.calloc(1, size + BEFORE) : next.malloc(size + alignment);
     if (unlikely(!raw)) return NULL;
+    exempt_loader(raw, caller);
     if (alignment == BEFORE) return describe_raw(raw, size, site_counted(caller, size));
     /* Raw blocks are 16-aligned. So the first aligned address after a header is at most `alignment` away. */
     char *p = (char *)os_round_up((uintptr_t)raw + BEFORE, alignment);
@@ -537,6 +542,7 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
     int error = 0;
     char *raw = entered ? resize_large(p, block, size, &error) : next.realloc(block->raw, size + BEFORE);
     if (!raw) return stays_as_it_is(p, block, entered ? &entry : NULL, size, error, caller);
+    exempt_loader(raw, caller);
     if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
         peak_note_resized(block->site, block->size);
     count_out(p, block);

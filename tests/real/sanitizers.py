@@ -8,6 +8,7 @@ import os, re, shutil
 import support
 
 PROGRAM = r"""
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@ int main(int count, char **arguments) {
     case 'u': free(p); return p[5];               /* use after free */
     case 'd': free(q); break;                     /* double free */
     case 'l': p = q = NULL; break;                /* leak */
+    case 'i': dlclose(dlopen("libm.so.6", RTLD_NOW)); break; /* of the loader, which is none */
     case 'r':                                     /* race */
         pthread_create(&thread, NULL, race, NULL);
         shared++;
@@ -42,19 +44,19 @@ int main(int count, char **arguments) {
 """
 FOUND = {"o": "heap-buffer-overflow", "b": "heap-buffer-overflow", "u": "heap-use-after-free", "d": "double-free",
          "l": "detected memory leaks", "r": "data race", "s": "signed integer overflow",
-         "m": "use-of-uninitialized-value", "n": "end "}
+         "m": "use-of-uninitialized-value", "i": "end ", "n": "end "}
 # Compiler, flags, and cases. Behind memstow (as a shared library), AddressSanitizer sees blocks that begin 16 bytes
 # earlier: a write below the program's block hits memstow's header, and a second free has an address that it does not
 # know.
 BUILDS = [
     ("gcc", "address", ["-static-libasan"], "obudln"),
-    ("gcc", "address", [], "ouln"),
+    ("gcc", "address", [], "oulin"),
     ("gcc", "thread", [], "run"),
     ("gcc", "thread", ["-static-libtsan"], "run"),
     ("gcc", "undefined", ["-fno-sanitize-recover=all"], "sn"),
-    ("gcc", "leak", [], "ln"),
+    ("gcc", "leak", [], "lin"),
     ("clang", "address", [], "obudln"),
-    ("clang", "address", ["-shared-libsan"], "ouln"),
+    ("clang", "address", ["-shared-libsan"], "oulin"),
     ("clang", "thread", [], "run"),
     ("clang", "undefined", ["-fno-sanitize-recover=all"], "sn"),
     ("clang", "leak", [], "ln"),
