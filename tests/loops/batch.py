@@ -3,7 +3,7 @@
 are small; where that fails, they stay as they are, and the batch ends well. The driver keeps no input once the store
 has it. A batch with a prefix runs each element that is done only once: also where it gives nothing, where `when` leaves
 it out, where a condition has stopped the batch, and where the process was killed."""
-import gc, logging, weakref
+import gc, logging, threading, weakref
 
 from _double_host import Pack, Queue, end_of
 from _graphs import node, port
@@ -72,16 +72,39 @@ class Value:
 for independent in (False, True):
     given = Value()
     reference = weakref.ref(given)
-    seen = []
-    queue.before = lambda prompt: seen.append((gc.collect(), reference())[1]) # noqa: B023
+    seen, is_gone = [], threading.Event()
+    # waits until the caller has let go of it, too
+    queue.before = lambda prompt: seen.append((is_gone.wait(60), gc.collect(), reference())[2]) # noqa: B023
     loop = memstow_loops.start_loop([SAME], {"v": [given, Value()] if independent else given}, 2,
                                     independent=independent)
     del given
+    is_gone.set()
     end_of(loop)
     gc.collect()
     assert seen[-1] is None and reference() is None, "the driver has the input, beside the store"
     loops.drop(loop)
 queue.before = lambda prompt: None
+
+
+# cancelled, and asked for its values, while its inputs are put
+def waiting_put(store, id, value):
+    putting.set()
+    assert may_put.wait(60), "nobody has said go on"
+    put(store, id, value)
+
+
+putting, may_put = threading.Event(), threading.Event()
+_state_double.Store.put = waiting_put
+queue.prompts.clear()
+loop = memstow_loops.start_loop([STEP], {"n": list(range(200))}, independent=True)
+assert putting.wait(60)
+assert loop.document_and_values()[1] == {"n": [None] * 200}
+loop.cancel()
+may_put.set()
+assert end_of(loop, "cancelled") == {"n": [None] * 200} and not queue.prompts
+assert loop.error == "it was cancelled before the first element", loop.error
+loops.drop(loop)
+_state_double.Store.put = put
 
 # ---- with a prefix
 kept = {}

@@ -247,6 +247,8 @@ class Loop:
                 yield self._input_key(name, 0), value
                 continue
             for at in range(0, len(value), CHUNK):
+                if self.cancelled.is_set():
+                    raise Cancelled("it was cancelled before the first element")
                 yield self._input_key(name, at), value[at:at + CHUNK]
         if self.prefix is not None:
             yield BEGUN, self._begun(self.plan.inputs, {})
@@ -254,17 +256,17 @@ class Loop:
     def _put_all(self, values: Iterable[tuple[str, Any]]) -> None:
         """Commits values outside of an iteration."""
         keys = set()
-        with self.whole:
-            self.store.begin()
-            try:
-                for key, value in values:
-                    self.store.put(key, value)
-                    keys.add(key)
+        self.store.begin()
+        try:
+            for key, value in values:
+                self.store.put(key, value)
+                keys.add(key)
+            with self.whole:
                 self.store.commit()
-            except BaseException:
-                self._abandon()
-                raise
-            self.committed = self.committed | keys
+                self.committed = self.committed | keys
+        except BaseException:
+            self._abandon()
+            raise
 
     def _chunks(self, place: str) -> list[str]:
         """The keys of chunks: lists of the elements' numbers, and of their values."""
