@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+extern char **environ;
+
 long os_call6(long number, long a, long b, long c, long d, long e, long f) {
     long result;
     register long r10 __asm__("r10") = d;
@@ -39,8 +41,17 @@ bool os_is_under_valgrind(void) {
     return ask_valgrind(RUNNING_ON_VALGRIND, 0, 0) != 0;
 }
 
+/* DHAT complains about questions to other tools. The library that it preloads has its name. */
+static bool is_under_dhat(void) {
+    static enum { UNKNOWN, YES, NO } known;
+    if (known == UNKNOWN && environ)
+        known = os_is_under_valgrind() && strstr(os_variable("LD_PRELOAD"), "vgpreload_dhat") ? YES : NO;
+    return known == YES;
+}
+
 /* A question's number consists of the tool's two letters and an index in the tool's header. */
 void os_hide_from_valgrind(const void *start, size_t length) {
+    if (is_under_dhat()) return;
     enum { MAKE_UNTRACKED = 'H' << 24 | 'G' << 16 | (256 + 39), START_SUPPRESSION = 'D' << 24 | 'R' << 16 | 2 };
     ask_valgrind(MAKE_UNTRACKED, (uintptr_t)start, length);
     ask_valgrind(START_SUPPRESSION, (uintptr_t)start, length);
@@ -255,7 +266,6 @@ uint64_t os_take_hexadecimal(const char **at) {
 }
 
 const char *os_variable(const char *key) {
-    extern char **environ;
     size_t length = strlen(key);
     for (char **at = environ; at && *at; at++)
         if (!strncmp(*at, key, length) && (*at)[length] == '=') return *at + length + 1;

@@ -95,6 +95,10 @@ for tool, (fault, said) in ERRORS.items():
     faulty = support.track(*valgrind, program, fault, status=9)
     assert said in faulty.stderr, (tool, faulty)
 
+# DHAT has nothing to say about memstow.
+quiet = support.track("valgrind", "-q", "--tool=dhat", "--dhat-out-file=/dev/null", program)
+assert (quiet.stdout, quiet.stderr) == ("end\n", ""), quiet
+
 # Tools that leave the heap alone also do so under memstow.
 support.track("valgrind", "-q", "--tool=none", program)
 report = support.report()
