@@ -587,12 +587,13 @@ static void *resize_known(void *p, const struct host_known *block, size_t size, 
 
 /* Lets the allocator behind ours resize a block that was freed before. If it accepts the pointer, the result is a block
  * again. glibc's realloc hardly looks at a freed chunk. So it gets one only if the program would have the same chunk
- * without us; in front of an aligned block begins another one. */
+ * without us; in front of an aligned block begins another one. If nothing is mapped there any more, the program ends by
+ * SIGSEGV, as without us. */
 static void *resize_freed(void *p, void *raw, size_t size, struct caller caller) {
     const struct host_known none = {0};
     const struct next_allocator *from = allocator_of(&none);
     if (size > PTRDIFF_MAX - BEFORE) return no_memory();
-    if (next_is_glibc && raw != p && raw != host_header(p)) raw = NULL;
+    if (next_is_glibc && raw != p && raw != host_header(p) && !gone_is_unmapped(p)) raw = NULL;
     if (!raw || !size) return from->realloc(raw ? raw : misuse_nobody(), size);
     struct header *again = from->realloc(raw, size + BEFORE);
     if (!again) return NULL;

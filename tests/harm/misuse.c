@@ -189,6 +189,11 @@ static void used_again(void) {
         drop(p);
         resize(p, 100000);
     }
+    if (is("mapped again, aligned")) {
+        char *p = memalign(64, 300000);
+        drop(p);
+        resize(p, 100000);
+    }
     if (is("aligned, resized again")) { /* small enough for a thread's cache */
         free(make(1));                  /* makes the cache */
         char *p = memalign(64, 1000);

@@ -99,6 +99,7 @@ check("mapped, another there", **mapped)
 check("mapped, a model's", **mapped)
 check("mapped, resized", **mapped | {"freed_first": "resize"})
 check("mapped again", **mapped | {"call": "realloc", "now": "resize"})
+check("mapped again, aligned", **mapped | {"allocated": "used_again", "call": "realloc", "now": "resize"})
 check("mapped child", **mapped | {"allocated": None})
 check("child", **cached | {"allocated": None, "freed_first": None}) # the parent's ledger has the record
 # A realloc that moves a block frees its old place. It is not known where.
