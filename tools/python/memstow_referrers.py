@@ -484,6 +484,7 @@ class Search:
         self.ours = {*ignored, id(targets), id(self.things), id(self.numbers), id(self.places), id(self.models.modules),
                      id(nested)}
         self.nested = nested
+        self.arrays: Optional[list[Any]] = None # of these
         self.is_cut = False
 
     def way_to(self, target: int, number: int) -> list[Any]:
@@ -586,13 +587,18 @@ class Search:
         """Dictionaries, tuples and arrays around these objects that the collector does not know. It does not know
         dictionaries and tuples that hold only objects that it does not know (bytes, arrays, numbers). Arrays around
         other objects are found only if the list is known already."""
-        wanted = {id(thing) for thing in some if self.nested is not None or not gc.is_tracked(thing)}
-        if not wanted:
-            return []
-        if self.nested is None:
+        wanted = {id(thing) for thing in some if not gc.is_tracked(thing)}
+        if self.nested is None and wanted:
             self.nested = untracked()
             self.ours.add(id(self.nested))
-        return [one for one in self.nested if not wanted.isdisjoint(map(id, contents(one)))]
+        if self.nested is None:
+            return []
+        if self.arrays is None:
+            self.arrays = [one for one in self.nested if type(one) is _array_type()]
+            self.ours.add(id(self.arrays))
+        found = [one for one in self.nested if not wanted.isdisjoint(map(id, gc.get_referents(one)))] if wanted else []
+        every = {id(thing) for thing in some}
+        return found + [array for array in self.arrays if not every.isdisjoint(map(id, array.flat))]
 
     def unfinished(self, target: int) -> list[Way]:
         """Ways that begin at an object without a name: the most useful ones."""
