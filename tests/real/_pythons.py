@@ -7,8 +7,8 @@ VERSIONS = ["3.11", "3.12", "3.13", "3.14"]
 PLACES = ["/usr/bin/python3.*", "/usr/local/bin/python3.*", "~/.pyenv/versions/*/bin/python3",
           "~/.local/share/uv/python/*/bin/python3"]
 SOURCES = ["base/arena", "base/lock", "base/seal", "base/symbol", "base/words", "ledger/ledger", "ledger/ledger_file",
-           "ledger/ledger_strings", "ledger/series", "shared/os", "stacks/python", "stacks/python_code",
-           "stacks/python_layout", "stacks/python_record"]
+           "ledger/ledger_strings", "ledger/series", "shared/os", "shared/utf8", "stacks/python",
+           "stacks/python_code", "stacks/python_layout", "stacks/python_record"]
 HERE = support.ROOT / "tests/real"
 PRELOAD = support.ROOT / "preload"
 
