@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """What GET /memstow/loops shows of values: JSON that each reader of JSON takes, whatever the value is. Numbers that
 JSON does not have, lists without end, very deep and very large values, and objects whose code raises are described."""
-import importlib.util, json, math
+import importlib, json, math, sys, types
 
 import support
 
-spec = importlib.util.spec_from_file_location("routes", support.ROOT / "tools/comfyui/loops/routes.py")
-routes = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(routes)
+for name, folder in (("pack", ""), ("pack.loops", "loops")): # the module alone, without the packages that it is in
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [str(support.ROOT / "tools/comfyui" / folder)]
+routes = importlib.import_module("pack.loops.routes")
 
 
 class Array:
