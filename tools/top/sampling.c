@@ -187,17 +187,20 @@ static int words_read(struct sampling *sampling, const struct section *section, 
     return 0;
 }
 
-static int word_read(struct sampling *sampling, uint32_t id) {
+/* The offset of a record in the ledger; 0: no section has it. */
+static uint64_t record_find(const struct sampling *sampling, uint32_t type, uint64_t id) {
     for (size_t i = 0; i < sampling->reader.section_count; i++) {
         const struct section *section = &sampling->reader.sections[i];
-        if (section->head.type != SNAP_SITE || id < section->head.first ||
-            id - section->head.first >= section->head.count)
-            continue;
-        uint64_t offset = section->data + (id - section->head.first) * section->head.record_size;
-        if (source_read(&sampling->source, offset, &sampling->sites[id].word, sizeof(uint64_t)) < 0)
-            return reader_truncated(&sampling->reader, offset);
+        if (section->head.type == type && id >= section->head.first && id - section->head.first < section->head.count)
+            return section->data + (id - section->head.first) * section->head.record_size;
     }
     return 0;
+}
+
+static int word_read(struct sampling *sampling, uint32_t id) {
+    uint64_t offset = record_find(sampling, SNAP_SITE, id);
+    if (!offset || source_read(&sampling->source, offset, &sampling->sites[id].word, sizeof(uint64_t)) == 0) return 0;
+    return reader_truncated(&sampling->reader, offset);
 }
 
 static bool has_stack(uint64_t word) { return word && word != SNAP_SITE_FREE; }
@@ -492,15 +495,8 @@ int sampling_look(struct sampling *sampling, char *error, size_t size) {
 
 static uint32_t word_at(const struct sampling *sampling, uint64_t id) {
     uint32_t word = 0;
-    for (size_t i = 0; i < sampling->reader.section_count; i++) {
-        const struct section *section = &sampling->reader.sections[i];
-        if (section->head.type != SNAP_RUN || id < section->head.first ||
-            id - section->head.first >= section->head.count)
-            continue;
-        uint64_t offset = section->data + (id - section->head.first) * section->head.record_size;
-        return source_read(&sampling->source, offset, &word, sizeof word) == 0 ? word : 0;
-    }
-    return 0;
+    uint64_t offset = record_find(sampling, SNAP_RUN, id);
+    return offset && source_read(&sampling->source, offset, &word, sizeof word) == 0 ? word : 0;
 }
 
 /* Walks from a place outwards: the place outside of a frame is the word before it; for the first frame of a run, the

@@ -66,16 +66,18 @@ static void add_peak(struct history *self) {
     qsort(self->marks, self->mark_count, sizeof *self->marks, by_mark_time);
 }
 
+static void raise_to(uint64_t *most, uint64_t value) {
+    if (*most < value) *most = value;
+}
+
 static uint64_t last_time(const struct history *self) {
+    const struct image *image = self->image;
     uint64_t last = self->start_ns;
-    if (image_knows_now(self->image) && image_now(self->image) > last) last = image_now(self->image);
-    if (self->point_count && self->points[self->point_count - 1].time_ns > last)
-        last = self->points[self->point_count - 1].time_ns;
-    if (self->image->cuda_point_count && self->image->cuda_points[self->image->cuda_point_count - 1].time_ns > last)
-        last = self->image->cuda_points[self->image->cuda_point_count - 1].time_ns;
-    return self->mark_count && self->marks[self->mark_count - 1].time_ns > last
-               ? self->marks[self->mark_count - 1].time_ns
-               : last;
+    if (image_knows_now(image)) raise_to(&last, image_now(image));
+    if (self->point_count) raise_to(&last, self->points[self->point_count - 1].time_ns);
+    if (image->cuda_point_count) raise_to(&last, image->cuda_points[image->cuda_point_count - 1].time_ns);
+    if (self->mark_count) raise_to(&last, self->marks[self->mark_count - 1].time_ns);
+    return last;
 }
 
 int history_make(struct history *history, const struct image *image) {
@@ -99,10 +101,6 @@ size_t history_column(const struct history *history, uint64_t ns, size_t count) 
     double part = (double)history_since(history, ns) / (double)(history->end_ns - history->start_ns);
     size_t column = (size_t)(part * (double)count);
     return column < count ? column : count - 1;
-}
-
-static void raise_to(uint64_t *column, uint64_t bytes) {
-    if (*column < bytes) *column = bytes;
 }
 
 /* A curve: `before` is what the last point said, and holds up to the next one. */
