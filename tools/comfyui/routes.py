@@ -171,21 +171,23 @@ def install(runs: Runs) -> None:
             return web.Response(status=404, text="no such snapshot: GET /memstow/snapshot lists them")
         return document("snapshot", file=file, in_folder="output", deleted=True)
 
-    async def body_of(request: Any, faults: Any) -> Any:
-        """The body of a request; or the answer to one that has none, or a faulty one."""
-        try:
-            body = await request.json()
-        except (ValueError, LookupError, RecursionError): # also for an empty body
-            return web.Response(status=400, text="the body is not JSON")
-        fault = faults(body)
-        return web.Response(status=400, text=fault) if fault else body
+    def with_body(faults: Any) -> Any:
+        """A handler gets the body of the request. One that is no JSON, or has a fault, is refused before."""
+        def wrap(handler: Any) -> Any:
+            async def checked(request: Any) -> Any:
+                try:
+                    body = await request.json()
+                except (ValueError, LookupError, RecursionError): # also for an empty body
+                    return web.Response(status=400, text="the body is not JSON")
+                fault = faults(body)
+                return web.Response(status=400, text=fault) if fault else await handler(body)
+            return checked
+        return wrap
 
     @routes.post("/memstow/watch")
     @own_only
-    async def post_watch(request: Any) -> Any:
-        body = await body_of(request, panel.fault_of)
-        if isinstance(body, web.Response):
-            return body
+    @with_body(panel.fault_of)
+    async def post_watch(body: Any) -> Any:
         if not body["open"]:
             tab.close(body["client"])
             return web.json_response({})
@@ -195,10 +197,8 @@ def install(runs: Runs) -> None:
 
     @routes.post("/memstow/model")
     @own_only
-    async def post_model(request: Any) -> Any:
-        body = await body_of(request, fault_of_order)
-        if isinstance(body, web.Response):
-            return body
+    @with_body(fault_of_order)
+    async def post_model(body: Any) -> Any:
         if runs.registry.by_owner(body["owner"]) is None:
             return web.Response(status=404, text="no such model: GET /memstow/owners lists them")
         asked = memstow.Request(body["do"], 0, body["owner"], body.get("policy", "") if body["do"] == "policy" else "")
@@ -206,10 +206,8 @@ def install(runs: Runs) -> None:
 
     @routes.post("/memstow/trigger")
     @own_only
-    async def post_trigger(request: Any) -> Any:
-        body = await body_of(request, fault_of)
-        if isinstance(body, web.Response):
-            return body
+    @with_body(fault_of)
+    async def post_trigger(body: Any) -> Any:
         ticket = runs.ask(Ticket(memstow.Request("trigger", 0, 0, body.get("reason", "HTTP"))))
         if body.get("wait"):
             await asyncio.get_running_loop().run_in_executor(None, ticket.done.wait, PATIENCE)
