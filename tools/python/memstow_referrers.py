@@ -9,6 +9,7 @@ import contextvars
 import ctypes
 import functools
 import gc
+import itertools
 import json
 import os
 import sys
@@ -632,10 +633,6 @@ def referents(objects: list[Any]) -> Iterator[list[Any]]:
     """The objects that these refer to, some at a time."""
     for first in range(0, len(objects), 1000):
         yield gc.get_referents(*objects[first:first + 1000])
-    array = _array_type()
-    for one in objects:
-        if type(one) is array and _has_objects(one):
-            yield contents(one)
 
 
 def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], Any] = len) -> list[Any]:
@@ -644,13 +641,15 @@ def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], A
     objects = gc.get_objects() if objects is None else objects
     kinds = {tuple, dict, _array_type()}
     found: dict[int, Any] = {}
+    arrays: list[Any] = [] # the collector knows none of them
     while objects:
         new: dict[int, Any] = {}
-        for some in referents(objects):
+        for some in itertools.chain(referents(objects), map(contents, arrays)):
             meet(some)
             new.update({id(one): one for one in some if type(one) in kinds and not gc.is_tracked(one)
                         and (type(one) in (tuple, dict) or _has_objects(one))})
         objects = [one for number, one in new.items() if number not in found]
+        arrays = list(filter(_has_objects, objects))
         found.update(new)
     return list(found.values())
 
