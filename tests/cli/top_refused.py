@@ -36,13 +36,21 @@ sleeper = start("sleep", "1000")
 assert "is not tracked by memstow" in said(sleeper.pid, status=3)
 assert "no such process" in said(2**22 + 1, status=3) # the kernel has no larger pid
 
+
+
+def watched(file):
+    """A program with 50 MiB and that ledger, and top that shows it."""
+    program = "kept = bytearray(50 << 20); print('ready', flush=True); input()"
+    process = start(MEMSTOW, "run", "--quiet", "-o", file, "--exec", "--", sys.executable, "-c", program,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    top = Driven(MEMSTOW, "top", process.pid)
+    top.see(r"50\.0 MiB ")
+    return process, top
+
+
 # A process that is killed while it is watched: its last figures stay. The terminal goes: top goes.
-process = start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--exec", "--", sys.executable, "-c",
-                "kept = bytearray(50 << 20); print('ready', flush=True); input()", stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, text=True)
-assert process.stdout.readline() == "ready\n"
-top = Driven(MEMSTOW, "top", process.pid)
-top.see(r"50\.0 MiB ")
+process, top = watched("x.mst")
 process.kill()
 process.wait()
 top.see(r"ENDED: it ended without telling|ENDED: it was killed")
@@ -51,12 +59,7 @@ os.kill(top.child.pid, signal.SIGHUP)
 top.finish()
 
 # The ledger's file is cut short while it is mapped: top cannot go on, and gives the terminal back.
-process = start(MEMSTOW, "run", "--quiet", "-o", "cut.mst", "--exec", "--", sys.executable, "-c",
-                "kept = bytearray(50 << 20); print('ready', flush=True); input()", stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, text=True)
-assert process.stdout.readline() == "ready\n"
-top = Driven(MEMSTOW, "top", process.pid)
-top.see(r"50\.0 MiB ")
+process, top = watched("cut.mst")
 os.truncate("cut.mst", 0)
 top.finish(3)
 text = "".join(line.ljust(top.screen.columns) for line in top.screen.text())

@@ -1,5 +1,5 @@
 """A double of ComfyUI's queue for tests of the driver, and of the node pack that serves it."""
-import functools
+import functools, logging
 
 from _graphs import CLASSES
 import _state_double
@@ -83,3 +83,12 @@ def end_of(loop, state="done"):
     assert loop.wait(60), f"the loop {loop.name} has not ended within 60 s"
     assert loop.state == state, (loop.name, loop.state, loop.error)
     return loop.values()
+
+
+def logged():
+    """A list that gets the lines of memstow's log from now on."""
+    lines, handler = [], logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logging.getLogger("memstow").addHandler(handler)
+    logging.getLogger("memstow").setLevel(logging.INFO)
+    return lines

@@ -3,9 +3,9 @@
 where a run is interrupted, ComfyUI refuses a prompt, an input cannot be kept, or a node blocks an OUTPUT. A condition
 may raise SystemExit, and those who wait hear of it. A loop that is closed while its node still runs was cancelled. Only
 a loop's own prompts reach it, no loop starts on the server's thread, and the log tells of a run that takes long."""
-import logging, threading, types
+import threading, types
 
-from _double_host import Pack, Queue, end_of
+from _double_host import Pack, Queue, end_of, logged
 from _graphs import node, port, refused
 import _state_double
 import memstow_loops
@@ -16,16 +16,7 @@ loops = queue.loops
 pack = Pack(queue)
 memstow_loops.serve(pack)
 STEP = {"1": port("n"), "2": node("Add", a=["1", 0], b=2), "3": port("n", ["2", 0])}
-lines = []
-
-
-class Lines(logging.Handler):
-    def emit(self, record):
-        lines.append(record.getMessage())
-
-
-logging.getLogger("memstow").addHandler(Lines())
-logging.getLogger("memstow").setLevel(logging.INFO)
+lines = logged()
 
 
 def start(*workflows, inputs=None, iterations=3, **options):

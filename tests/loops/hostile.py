@@ -4,9 +4,9 @@ with the end of a line, NUL or half of a character in it, or with the beginning 
 the message names the node. A value that looks like the driver's own list of outputs is carried as it is. Ids with `/`,
 brackets or a colon are only ids. Node classes whose own code fails are errors that name the class. Also: what an
 element of a large batch costs does not grow with the batch, and the log tells of a loop that takes long."""
-import logging, time, types
+import time, types
 
-from _double_host import Pack, Queue, end_of
+from _double_host import Pack, Queue, end_of, logged
 from _graphs import node, port, refused
 import _state_double
 import memstow_loops
@@ -136,16 +136,7 @@ def asked_for(size):
 assert asked_for(driver.CHUNK * 40) <= asked_for(driver.CHUNK * 2) * 1.5
 
 # the log tells of a loop that takes long, but seldom
-lines = []
-
-
-class Lines(logging.Handler):
-    def emit(self, record):
-        lines.append(record.getMessage())
-
-
-logging.getLogger("memstow").addHandler(Lines())
-logging.getLogger("memstow").setLevel(logging.INFO)
+lines = logged()
 driver.time = types.SimpleNamespace(time=time.time, time_ns=time.time_ns,
                                     monotonic=lambda: len(queue.prompts) * driver.PROGRESS_SECONDS / 4)
 queue.prompts.clear()
