@@ -8,7 +8,8 @@ from .registry import POLICIES
 from .runs import PATIENCE, Runs, Ticket
 from .snapshots import Snapshots, TooMany
 
-LEAKS_CODES = (0, 1, 5) # no leak, a leak, no verdict
+LEAKS_CODES = (0, 1, 5)     # no leak, a leak, no verdict
+WAIT = "--timeout=20"       # seconds for the worker to collect garbage; it may be in a long run
 ORDERS = ("stow", "restore", "free", "policy")
 MOST_LINES, MOST_REASON = 10_000, 200
 WAITS = "asked for: it is done when the run that is on has ended; with \"wait\": true the answer comes then"
@@ -132,12 +133,12 @@ def install(runs: Runs) -> None:
     @routes.get("/memstow/leaks")
     @own_only
     async def get_leaks(_request: Any) -> Any:
-        return await said("application/json", "leaks", "--timeout=0", "--json", fine=LEAKS_CODES)
+        return await said("application/json", "leaks", WAIT, "--json", fine=LEAKS_CODES)
 
     @routes.get("/memstow/page")
     @own_only
     async def get_page(_request: Any) -> Any:
-        return await said("text/html; charset=utf-8", "leaks", "--timeout=0", "--html", fine=LEAKS_CODES)
+        return await said("text/html; charset=utf-8", "leaks", WAIT, "--html", fine=LEAKS_CODES)
 
     @routes.post("/memstow/snapshot")
     @own_only

@@ -289,17 +289,21 @@ const tab = {
             list.replaceChildren(...rows);
         this.body.querySelector(".memstow-none").hidden = rows.length > 0;
         this.body.querySelector(".memstow-below").replaceChildren(lastRun(figures.last));
-        if (figures.last && figures.last.run !== this.judged) this.judge(figures.last.run);
+        this.judge();
     },
 
-    // What leaks can change when a run has ended.
-    async judge(run) {
-        const root = this.root;
-        this.judged = run;
+    // What leaks can change when a run has ended. ComfyUI collects its garbage for the answer, so it must be idle.
+    async judge() {
+        const { root, figures } = this;
+        if (!figures.last || figures.last.run === this.judged || figures.is_busy || this.judging) return;
+        this.judging = true;
+        this.judged = figures.last.run;
         const answer = await api.fetchApi("/memstow/leaks").catch(() => null);
-        if (!answer?.ok) return;
-        const found = leaksOf(await answer.json());
-        if (this.root === root && root) this.body.querySelector(".memstow-warning").replaceChildren(...found);
+        const found = answer?.ok ? leaksOf(await answer.json()) : null;
+        this.judging = false;
+        if (this.root !== root || !root) return;
+        if (found) this.body.querySelector(".memstow-warning").replaceChildren(...found);
+        this.judge(); // runs that have ended meanwhile
     },
 };
 
