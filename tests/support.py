@@ -143,6 +143,17 @@ class MemoryGroup:
         self.folder.rmdir()
 
 
+def mount_fuse(behind, place):
+    """Makes two folders. In `place` is a file system of FUSE: a process that passes all requests on to `behind`. Needs
+    root, deb:bindfs and deb:fuse3; otherwise the test is skipped. The caller unmounts it."""
+    behind.mkdir(), place.mkdir()
+    if not os.path.exists("/dev/fuse") or not shutil.which("bindfs"):
+        skip("needs /dev/fuse and bindfs")
+    mounted = run("bindfs", behind, place, status=None)
+    if mounted.returncode:
+        skip(f"bindfs cannot mount here: {mounted.stderr.strip().splitlines()[-1:]}")
+
+
 def wait_for(condition, seconds=60, what="it"):
     """Waits until condition() is true. Returns its value."""
     end = time.monotonic() + seconds

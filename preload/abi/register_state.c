@@ -63,6 +63,7 @@ static int64_t register_state_opened(int64_t result) {
         {-ENOENT, "there is no such directory"},
         {-EUCLEAN, "a file below the prefix is damaged"},
         {-EACCES, "files below the directory may not be made, or not be read"},
+        {-ENOTSUP, "the directory is in memory, on FUSE or on a network"},
     };
     return register_state_noted(result, known, sizeof known / sizeof *known, result_of);
 }

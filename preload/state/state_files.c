@@ -139,6 +139,7 @@ static int open_directory(struct state_files *self) {
     struct stat status;
     int fd = os_open(self->directory, O_RDONLY | O_DIRECTORY, 0);
     int error = fd < 0 ? fd : os_stat_fd(fd, &status);
+    if (!error && stow_file_judge(fd)) error = -ENOTSUP;
     if (error && fd >= 0) os_close(fd);
     if (error) return error;
     self->device = status.st_dev, self->inode = status.st_ino;

@@ -24,7 +24,7 @@ enum { PATH_SIZE = 4096, AT_ONCE = 16 << 20, PROBE = 16 * OS_PAGE };
 
 /* Accepts file systems that are known to keep a file outside of memory, without a server. What lies under an overlay is
  * unknown, so it is tested (leaves_memory). */
-static uint32_t stow_file_judge(uint64_t type) {
+static uint32_t judge_type(uint64_t type) {
     switch (type) {
     case EXT4_SUPER_MAGIC: /* also ext2, ext3 */
     case XFS_MAGIC:
@@ -43,10 +43,9 @@ static uint32_t stow_file_judge(uint64_t type) {
     }
 }
 
-/* Whether a directory can be used, as far as that is known before: STOW_DONE, or why not. */
-static uint32_t judge_directory(int fd) {
+uint32_t stow_file_judge(int fd) {
     struct statfs fs;
-    return os_call(SYS_fstatfs, fd, &fs) < 0 ? STOW_NO_DIRECTORY : stow_file_judge((uint64_t)fs.f_type);
+    return os_call(SYS_fstatfs, fd, &fs) < 0 ? STOW_NO_DIRECTORY : judge_type((uint64_t)fs.f_type);
 }
 
 static bool is_overlay(int fd) {
@@ -224,7 +223,7 @@ static bool leaves_memory(struct stow_file *self) {
 
 static uint32_t stow_file_prepare(struct stow_file *self, uint64_t size) {
     struct stat status;
-    uint32_t refusal = judge_directory(self->fd);
+    uint32_t refusal = stow_file_judge(self->fd);
     if (refusal) return refusal;
     if (os_stat_fd(self->fd, &status) < 0) return STOW_DISK_ERROR;
     self->device = status.st_dev, self->inode = status.st_ino;

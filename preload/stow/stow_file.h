@@ -18,6 +18,10 @@ struct stow_file {
     uint64_t used; /* bytes that are mapped, or about to be; the next write goes behind them */
 };
 
+/* Whether files of an open directory's file system can hold memory, as far as that is known before: STOW_DONE, or why
+ * not. An overlay may still refuse later. */
+uint32_t stow_file_judge(int fd);
+
 /* Opens a file in `directory`. NULL: in the first of the usual directories that can be used. */
 uint32_t stow_file_open(struct stow_file *self, const char *directory, uint64_t size);
 

@@ -92,7 +92,7 @@ def run(*cache):
               f"{found['seconds'] / 121 * 1000:.1f} ms an iteration")
         assert growth["live"] < 10**6, (growth, measured)
         assert growth["rss"] < 10**6, (growth, measured)
-        assert measured["120"]["views"] <= 3 * MB, measured # of this iteration, and of the one before
+        assert measured["120"]["views"] < 2 * MB, measured # one may be let go of late
         leaks = support.memstow("leaks", comfy.pid(), status=None)
         assert leaks.returncode == 0 and "No leak found" in leaks.stdout, leaks.stdout + leaks.stderr
         assert comfy.request("DELETE", "/memstow/loops?name=flat")[0] == 200

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -403,6 +404,53 @@ static void queued(void) {
     MUST(signals > 0);
 }
 
+/* SIGINT comes at some moment of a put, and the handler never returns to the put. The signal waits until the put is
+ * done: the new value is there as a whole, or, if the put had not begun, the old one; and no file stays open. */
+enum { INTERRUPTS = 60, LONGEST_US = 12000 };
+
+static sigjmp_buf after_put;
+
+static void leave_put(int number) { siglongjmp(after_put, number); }
+
+static void *interrupt_later(void *context) {
+    usleep((useconds_t)rand() % LONGEST_US);
+    MUST(!pthread_kill(*(pthread_t *)context, SIGINT));
+    return NULL;
+}
+
+static int open_files(void) {
+    int count = 0;
+    for (int fd = 0; fd < 256; fd++) count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static void interrupted(void) {
+    const struct sigaction action = {.sa_handler = leave_put};
+    pthread_t self = pthread_self(), sender;
+    volatile int waited = 0, held = 0;
+    int files = 0;
+    int64_t loop = open_loop("interrupted", NULL, 1);
+    MUST(!sigaction(SIGINT, &action, NULL));
+    for (volatile int turn = 1; turn <= INTERRUPTS; turn++) {
+        unsigned char *bytes = made(QUEUED, turn);
+        struct memstow_state_part parts[] = {{(uint64_t)bytes, MIB}, {(uint64_t)bytes + MIB, QUEUED - MIB}};
+        MUST(abi_memstow_state_begin(loop) == turn);
+        if (turn == 1) put(loop, "x", QUEUED, held = turn);
+        if (!sigsetjmp(after_put, 1)) {
+            MUST(!pthread_create(&sender, NULL, interrupt_later, &self));
+            MUST(abi_memstow_state_put(loop, "x", "BYTES", parts, 2) > 0);
+            while (true) pause(); /* it took less time than the sender */
+        }
+        MUST(!pthread_join(sender, NULL) && abi_memstow_state_commit(loop) == turn);
+        if (holds(loop, "x", QUEUED, turn)) waited++, held = turn;
+        MUST(holds(loop, "x", QUEUED, held));
+        if (turn == 1) files = open_files();
+        MUST(open_files() == files);
+        free(bytes);
+    }
+    MUST(waited > 1);
+}
+
 /* Two values are put together, with one number. A reader that looks in one list always finds both with one number.
  * Moves go on meanwhile. */
 enum { TURNS = 60, THREADS = 4, LENGTH = 70000 };
@@ -526,6 +574,7 @@ int main(int argc, char **argv) {
                  {"failed_puts", failed_puts},
                  {"forks", forks},
                  {"queued", queued},
+                 {"interrupted", interrupted},
                  {"threads", threads},
                  {"closed_descriptors", closed_descriptors},
                  {"no_room", no_room},

@@ -1,7 +1,7 @@
 # needs: root deb:bindfs deb:fuse3
 """A directory on FUSE, whatever lies behind it: memory does not move there, nor through an overlay above it, and no
 file is left there."""
-import errno, os, shutil
+import errno, os
 
 import _moving, support
 
@@ -17,16 +17,6 @@ def answer(directory):
     return int(moved), text
 
 
-def mount_fuse():
-    """A process that passes all requests on to a real disk."""
-    behind.mkdir(), place.mkdir()
-    if not os.path.exists("/dev/fuse") or not shutil.which("bindfs"):
-        support.skip("needs /dev/fuse and bindfs")
-    mounted = support.run("bindfs", behind, place, status=None)
-    if mounted.returncode:
-        support.skip(f"bindfs cannot mount here: {mounted.stderr.strip().splitlines()[-1:]}")
-
-
 def overlay_over_fuse():
     """The kernel wants more of an upper file system than bindfs has, so usually there is no such overlay."""
     for folder in (place / "upper", place / "work", support.HERE / "lower", merged):
@@ -35,7 +25,7 @@ def overlay_over_fuse():
     return support.run("mount", "-t", "overlay", "-o", options, "overlay", merged, status=None).returncode == 0
 
 
-mount_fuse()
+support.mount_fuse(behind, place)
 try:
     (place / "file").write_text("it takes files")
     moved, text = answer(place)
