@@ -25,8 +25,8 @@ bool lock_wait(struct lock *self);
 /* Waits for as long as it takes: for work that must be finished. */
 void lock_hold(struct lock *self);
 void lock_let_go(struct lock *self);
-/* How often any thread has waited in vain. A thread that fails may try again if this has grown meanwhile: the holder
- * may have waited for the disk. */
+/* How often any thread has waited in vain. A thread whose wait failed may try again if this number has grown meanwhile:
+ * the holder may have waited for the disk. */
 uint32_t lock_given_up(void);
 
 /* Waits a little for another thread, longer with each turn. False: the wait has been long enough (100 ms). */

@@ -35,7 +35,8 @@ bool next_is_glibc, next_spares;
 
 static struct code {
     uintptr_t start, end;
-} foreign, library, loader; /* where the foreign allocator's code is, ours, with mimalloc, and the loader's */
+} foreign, library, loader; /* where the code lies: the foreign allocator's, ours (which has mimalloc in it), and the
+                             * loader's */
 
 static void (*ignore_leak)(const void *); /* NULL: the foreign allocator is no LeakSanitizer */
 

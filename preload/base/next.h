@@ -43,8 +43,9 @@ void next_begin_mimalloc(void);
 /* For alignments that are no powers of two: the program's own aligned_alloc. */
 void *next_aligned_alloc(size_t alignment, size_t size);
 
-/* A raw block of a foreign allocator, which `caller` asked for. LeakSanitizer calls no block of the loader leaked. It
- * knows them by the caller of malloc, which is us. So it is told. */
+/* Tells LeakSanitizer to ignore a raw block if the loader asked for it. LeakSanitizer never reports the loader's blocks
+ * as leaks, but it recognises them by the caller of malloc, and under memstow that is us. `caller` asked for the block;
+ * a foreign allocator gave it. */
 void next_exempt(const void *raw, uintptr_t caller);
 
 /* Whether the code at `address` belongs to an allocator other than glibc's that calls mmap from within: such mappings

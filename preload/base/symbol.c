@@ -95,8 +95,8 @@ static const struct link_map *first_object(void) {
     return object;
 }
 
-/* libc is the object that defines gnu_get_libc_version. The address of a libc function cannot tell: in a program at a
- * fixed address, it can be the address of a jump in the program itself. */
+/* libc is the object that defines gnu_get_libc_version. The address of a libc function does not lead to libc: in a
+ * program at a fixed address, it can be the address of a jump in the program itself. */
 static const struct link_map *symbol_libc(void) {
     static const struct link_map *known;
     const struct link_map *object = __atomic_load_n(&known, __ATOMIC_RELAXED);

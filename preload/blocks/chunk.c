@@ -10,8 +10,8 @@
 
 enum { CHUNK_MAPPED = 2, UNIT = sizeof(struct header), SUMS = 4095 /* header_distance has 12 bits */ };
 
-/* A change of a single byte changes it: 4095 is odd, and so it divides no product of a power of two and a number below
- * 256. */
+/* If one byte changes, the sum changes: 4095 divides no product of a power of two and a number below 256, because it is
+ * odd and larger. */
 static uint32_t chunk_sum(const uint64_t chunk[2]) {
     return (uint32_t)((chunk[0] % SUMS + chunk[1] % SUMS * 2) % SUMS + 1);
 }

@@ -84,7 +84,7 @@ static bool reserve_counts(uintptr_t block, uint32_t rest, const struct parts_co
     return is;
 }
 
-/* Room for two more: one part may be cut in two, and the new part is added. */
+/* Memory for two more parts: one part may be cut in two, and the new part is added. */
 static bool has_capacity(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
     return (count + 2 <= capacity || capacity_grow(&parts, &capacity, count + 2, sizeof *parts)) &&
            counts->reserve(part->site) && reserve_counts(part->block, rest, counts);
@@ -113,8 +113,8 @@ bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *count
 }
 
 /* Waits for the lock as long as it takes: parts that stayed would be taken for parts of the next block at this address.
- * Only in a sandbox it gives up at some time: signals are not blocked there, so a handler may be waiting for its own
- * thread. */
+ * Only in a sandbox it gives up after a while: signals are not blocked there, so the caller may be a handler that waits
+ * for its own thread. */
 static bool parts_hold(void) {
     if (seal_is_set()) return lock_wait(&busy);
     lock_hold(&busy);

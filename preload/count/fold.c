@@ -227,8 +227,7 @@ static enum progress hide_sites(void) {
     return done_if(fold.at >= fold.looked_at);
 }
 
-/* From now on all sites that exist and are not removed are known. Sites that are being made become known in the next
- * fold. */
+/* From now on all sites that stay are known. Sites that are being made just now become known in the next fold. */
 static enum progress know_sites(void) {
     enum { AT_A_TIME = 256 };
     uint32_t count = site_count();

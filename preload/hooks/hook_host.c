@@ -361,8 +361,9 @@ static void free_known(void *p, const struct host_known *block, uintptr_t slot) 
     give_back(p, block);
 }
 
-/* The pointer with which the allocator reports its own error, when p is not a block of ours. It is p, unless glibc
- * would crash on p before it reports anything, or would take p for a block: it gave p out, but to us. */
+/* The pointer with which the allocator reports its own error, when p is not a block of ours. It is p, except in two
+ * cases: glibc would crash on p before it reports anything; or glibc would accept p, because p is a block that it gave
+ * to us, and not to the program. */
 static void *as_it_is(void *p) {
     if (next_found == NEXT_FOREIGN || tracked_page.stage != TRACKED_YES) return p;
     return misuse_leads_astray(p) || misuse_is_raw(p) ? misuse_nobody() : p;
@@ -586,9 +587,9 @@ static void *resize_known(void *p, const struct host_known *block, size_t size, 
 }
 
 /* Lets the allocator behind ours resize a block that was freed before. If it accepts the pointer, the result is a block
- * again. glibc's realloc hardly looks at a freed chunk. So it gets one only if the program would have the same chunk
- * without us; in front of an aligned block begins another one. If nothing is mapped there any more, the program ends by
- * SIGSEGV, as without us. */
+ * again. glibc's realloc hardly looks at a freed chunk. So it gets the chunk only if the program would have the same
+ * chunk without us. That is not so for an aligned block, because its chunk begins elsewhere. If nothing is mapped there
+ * any more, the program ends by SIGSEGV, as without us. */
 static void *resize_freed(void *p, void *raw, size_t size, struct caller caller) {
     const struct host_known none = {0};
     const struct next_allocator *from = allocator_of(&none);

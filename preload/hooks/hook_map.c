@@ -77,7 +77,7 @@ static int hook_map_unmap(void *start, size_t length) {
     if (stow_pass_watched(pass) && is_range(start, length)) stow_note_unmapping((uintptr_t)start, length, &unmapped);
     int result = NEXT(munmap)(start, length);
     if (result && unmapped.count)
-        stow_put_back(&unmapped); /* the kernel refused: there would be one mapping too many */
+        stow_put_back(&unmapped); /* the kernel refused, because there would be too many mappings */
     stow_pass_end(pass);
     stack_note_unmapping();
     return result;

@@ -34,7 +34,7 @@ static uint64_t bytes_on(uint32_t device) {
 
 /* --- curves --- */
 
-/* A curve that has no more room for records goes on with those that it has. */
+/* When there is no room for more records, a curve goes on with the records that it has. */
 static uint64_t *history_record(struct series *series, uint32_t index) {
     if (index >= os_load(&series->next) && series_take(series) != index) return NULL;
     return series_at(series, index);
@@ -53,9 +53,9 @@ static struct curve {
   on_devices = {.points = {.at = device_point_at, .values = DEVICE_VALUES, .summed = DEVICE_VALUES},
                 .gate = &history_on_devices};
 
-/* A thread takes microseconds. One that needs longer was left by a jump out of a signal handler, or is stopped: then
- * others go on. If it was stopped, two threads write to the curve at once. Points may be lost or wrong then, but both
- * stay among the records that exist (points.c). */
+/* A thread is at work for microseconds. If it takes longer, a signal handler has jumped out of the work, or the thread
+ * is stopped: then others go on. If it was stopped, two threads write to the curve at once. Points may be lost or wrong
+ * then, but both stay among the records that exist (points.c). */
 static const int64_t ABANDONED_NS = 1000000000;
 
 /* Returns the time; 0: another thread is at work. That thread may have begun after this one looked at the clock, so
@@ -126,7 +126,7 @@ static uint64_t history_resident(void) {
     return os_take_decimal(&at) * OS_PAGE;
 }
 
-/* These come rarely enough for three system calls. */
+/* Marks of these kinds are so rare that three system calls do not matter. */
 static bool measures_resident(uint32_t kind) {
     return kind == SNAP_MARK_RUN_BEGAN || kind == SNAP_MARK_RUN_ENDED || kind == SNAP_MARK_TRIGGER;
 }

@@ -25,7 +25,8 @@ extern uint64_t history_devices[SNAP_POINT_DEVICES];    /* the same, for each de
 extern const int64_t *history_live[SNAP_POINT_DEVICES]; /* where the live bytes of each device are; NULL: unknown */
 
 /* Whether a change makes a point: `bytes` have moved since `noted`, and some time has passed, or they are a new height
- * of the interval. A change that was too soon is not lost: the next point comes with what was there before it. */
+ * of the interval. A change that came too soon is not lost: together with the next point, one is added for the bytes
+ * just before it. */
 static inline bool history_wants(const struct history_gate *gate, const uint64_t *noted, uint64_t bytes,
                                  uint64_t height) {
     enum { SOON = 1 << 20 };
@@ -41,8 +42,8 @@ struct history_totals {
 void history_add(struct history_totals before, struct history_totals now, uint32_t run, uint32_t node);
 void history_add_device(uint32_t device, uint64_t before);
 
-/* Adds a mark: time and memory of the process are filled in. Outside of hooks only, but for OUT_OF_MEMORY
- * and the TRIGGER of a rescue. */
+/* Adds a mark: time and memory of the process are filled in. Outside of hooks only, except OUT_OF_MEMORY and the
+ * TRIGGER of a rescue. */
 void history_mark(const struct snap_mark *mark);
 
 #pragma GCC visibility pop

@@ -305,7 +305,7 @@ static bool take_thread(struct stow_thread *thread) {
 
 /* Leaves the thread in `limit.thread` for the caller that calls this ending off; that caller waits for the thread.
  * False: the ending was called off before, so this caller waits. If the thread of an earlier ending is still there, it
- * ends by itself, and is waited for here. */
+ * ends by itself, and this function waits for it. */
 static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     struct stow_thread *before = NULL;
     while (!__atomic_compare_exchange_n(&limit.thread, &before, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))

@@ -1,7 +1,7 @@
 /* shutdown_kin.h — the processes that come from this one: its children, and what they have started.
- * In: /proc, and the environment with which processes began. Out: the ones that still run. A process that was found
- * once is known by its pid and start from then on, even after its parent has ended. It sends no signals. Only system
- * calls, and no lock: the thread that ends the process at its limit calls this, too. */
+ * In: /proc, and the environment with which processes began. Out: the ones that still run. When a process was found
+ * once, its pid and start time identify it from then on, even after its parent has ended. It sends no signals. Only
+ * system calls, and no lock: the thread that ends the process at its limit calls this, too. */
 #ifndef MEMSTOW_SHUTDOWN_KIN_H
 #define MEMSTOW_SHUTDOWN_KIN_H
 

@@ -89,10 +89,10 @@ static bool leaves_begin(struct leaves *self, uint32_t bits) {
     return true;
 }
 
-/* Judges the leaves by their hits. Few hits mean that stacks come back but are not found: too many others came in
- * between. In recursion many stacks have the same innermost addresses. Then more addresses choose the set, and there
- * are more sets. If stacks differ only in their Python frames, that does not help and is undone. If there still are too
- * many stacks, most fills are skipped, so that leaves stay longer. */
+/* Judges the leaves by their hits. Few hits mean that stacks come back but are not found, because too many others came
+ * in between. This happens in recursion, where many stacks have the same innermost addresses. Then more addresses
+ * choose the set, and there are more sets. If stacks differ only in their Python frames, that does not help and is
+ * undone. If there still are too many stacks, most fills are skipped, so that leaves stay longer. */
 static void see_to(struct leaves *self) {
     uint32_t hits = self->hits, bits = 64 - self->shift;
     self->hits = 0;

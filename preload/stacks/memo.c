@@ -64,8 +64,8 @@ static uint32_t python_holds(const struct memo *self, uint32_t count, uint32_t f
     return count;
 }
 
-/* Of the loops found unchanged, the first whose frames may differ now. The frames of a loop depend on the next loop
- * inside of it, which may be another one now. So it is the innermost loop that has an anchor. */
+/* Among the loops whose words are unchanged, the innermost one that has an anchor. Its frames must be compared again:
+ * the frames of a loop depend on the next loop inside of it, and that may be another loop now. */
 static uint32_t first_in_doubt(const struct memo *self, uint32_t evals) {
     uint32_t first = evals - 1;
     while (first && !self->evals[first].anchor) first--;

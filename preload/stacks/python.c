@@ -239,7 +239,7 @@ static void begin_walk(struct python_walk *walk, const struct interpreter *self,
 }
 
 /* Like _PyFrame_IsIncomplete: such a frame is still being made, and tracebacks do not show it either. In free-threaded
- * interpreters a thread may run its own copy of the code. Then this cannot be told. */
+ * interpreters a thread may run its own copy of the code. Then it is not known whether the frame is complete. */
 static bool is_shown(const struct interpreter *self, uintptr_t frame, uintptr_t code, uintptr_t instruction) {
     const struct python_layout *at = &self->layout;
     if (!code || python_word(code, at->object_type) != self->code_type) return false;

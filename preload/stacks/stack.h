@@ -52,8 +52,8 @@ bool stack_has_left(uintptr_t inner, uintptr_t slot);
  * the caller's words. */
 bool stack_has_left_call(const struct caller *inner, uintptr_t slot);
 
-/* Whether the calling thread is on an alternate signal stack, which may lie in an outer frame. Also true if the kernel
- * may not be asked. */
+/* Whether the calling thread is on an alternate signal stack. (Such a stack may lie in an outer frame of the thread's
+ * own stack.) Also true if the kernel may not be asked. */
 bool stack_is_alternate(void);
 
 /* Call it after memory was unmapped or made inaccessible: it may have been next to a stack. */

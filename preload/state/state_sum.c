@@ -1,4 +1,5 @@
-/* state_sum.c — see state_sum.h. Each step is reversible, and the lanes keep the processor busy. */
+/* state_sum.c — see state_sum.h. Each step is reversible, so no change is lost. Several lanes keep the processor
+ * busy. */
 #include "preload/state/state_sum.h"
 
 #include <string.h>

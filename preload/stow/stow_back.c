@@ -12,9 +12,9 @@
  *   copied into the range. Each page is new, and the kernel need not clear it. Waiting threads are woken.
  *
  * mremap keeps the registration only for a descriptor that gets events, and it waits until the event is read. A
- * debugger cannot stop a thread in that wait; if it had stopped the reader, it would wait for ever. So two readers
- * exist as long as this takes: a thread of ours, and a process, which no debugger stops. One is enough, but somebody
- * may kill the process, or there may be no room for it.
+ * debugger cannot stop a thread in that wait. So if the debugger had stopped the reader, both would wait for ever.
+ * Therefore two readers exist as long as this takes: a thread of ours, and a process, which no debugger stops. One
+ * reader is enough, but somebody may kill the process, or there may be no room for it.
  *
  * If nobody else uses the range (realloc, idle owners): the file is read past the page cache into memory of ours, on
  * threads that run ahead (stow_read.c; with CAP_CHECKPOINT_RESTORE, else as above). Pages that were written since are

@@ -148,8 +148,8 @@ static long put_buffer_over(struct stow_host *self, const struct taken *taken, u
     return at == (long)start ? 0 : -EAGAIN;
 }
 
-/* Puts the pages back, which must succeed. If all pages were taken away, our mapping with the pages may take the place
- * of the range's own mapping. If that mapping is gone, our mapping must take its place. */
+/* Puts the pages back, which must succeed. If all pages were taken away, our mapping with the pages may replace the
+ * range's own mapping. If the range's own mapping is gone, our mapping must replace it. */
 static void put_back(struct stow_host *self, uint64_t start, uint64_t length, const struct taken *taken) {
     const struct timespec pause = {.tv_nsec = 1000000};
     bool whole = taken->length == length;

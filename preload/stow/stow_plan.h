@@ -40,7 +40,7 @@ struct stow_plan {
     uint64_t count, capacity;
     uint64_t memory; /* bytes that are written to the file, including gaps */
     int64_t mappings;
-    uint32_t over;  /* the number of leading pieces that end before the present area; pieces are in order */
+    uint32_t over;  /* how many pieces end before the present area; pieces are in order */
     uint64_t probe; /* a page of ours that was just mapped */
     bool locks_future;
     int pagemap;

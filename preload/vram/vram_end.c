@@ -102,8 +102,8 @@ static bool context_has_ended_work(const struct vram_driver *driver, const struc
     return has_ended;
 }
 
-/* Events that a search has found not to have come. What was recorded after such an event in the same stream has not
- * come either, so the driver is not asked. */
+/* Events that have not come, as this search has found. Events that were recorded later in the same stream have not come
+ * either, so the driver is not asked about them. */
 enum { STREAMS_MOST = 8 };
 struct stalled {
     const struct vram_driver *driver;
@@ -180,7 +180,7 @@ static bool try_to_end(struct stalled *self, struct vram_block *block) {
 static uint32_t end_ripe(const struct vram_driver *driver, uint32_t unripe_most) {
     uint32_t ended = 0;
     if (!vram_table_pending()) return 0;
-    struct stalled stalled; /* its list is empty, and is not cleared: each allocation comes here */
+    struct stalled stalled; /* its list stays unset, which saves time: each allocation comes here */
     stalled.driver = driver;
     stalled.unripe = stalled.count = 0;
     stalled.unripe_most = unripe_most;

@@ -70,7 +70,7 @@ static void vram_move_refuse(struct move *self, enum vram_refusal why, int error
     self->error = error;
 }
 
-/* An end of the context that it leaves need not wait any more. */
+/* The ring goes to another context. A thread that ends the former context need not wait any more. */
 static void ring_goes_to(cuda_handle context) {
     vram_table_lock();
     ring.context = context;
@@ -208,8 +208,8 @@ static struct vram_block *vram_move_search(const struct move *self, struct vram_
 }
 
 /* Chooses the next block, first of all one of the same context: for each other context the ring is pinned again. The
- * search goes on behind the last block, which the mover still has: so a move looks at each block once for each context,
- * and once more for those that came or were given back meanwhile. */
+ * search goes on behind the last block, which the mover still has. So a move looks at each block once for each context,
+ * and once more at blocks that came or were given back meanwhile. */
 static struct vram_block *vram_move_choose(const struct move *self, enum vram_state state) {
     struct vram_block *from = self->last ? self->last->next : vram_table_first();
     cuda_handle context = self->last ? self->last->context : ring.context;

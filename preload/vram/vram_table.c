@@ -33,7 +33,7 @@ bool vram_table_wait_for_lock(bool gives_up) {
         if (!was && vram_table_exchange(0, mine | VRAM_TABLE_WAITED)) return true;
         if (!was) continue;
         if (gives_up && (was & ~(uint64_t)VRAM_TABLE_WAITED) == mine) {
-            if (waited) vram_table_wake_one(); /* it may have taken the wake-up of a thread that waits, too */
+            if (waited) vram_table_wake_one(); /* this thread may have taken the wake-up of another waiting thread */
             return false;
         }
         if (!(was & VRAM_TABLE_WAITED) && !vram_table_exchange(was, was | VRAM_TABLE_WAITED)) continue;

@@ -35,7 +35,7 @@ void vram_table_add(struct vram_block *self);
 void vram_table_drop(struct vram_block *self);
 /* A wreck is not found by its address any more. */
 void vram_table_set_state(struct vram_block *self, enum vram_state state);
-/* The queue of freed blocks and wrecks. first_freed: the one that waits for longest. requeue: moves a block to the
+/* The queue of freed blocks and wrecks. first_freed: the block that has waited longest. requeue: moves a block to the
  * end. */
 struct vram_block *vram_table_first_freed(void);
 void vram_table_requeue(struct vram_block *self);
