@@ -1,6 +1,6 @@
 """What the command memstow says of this process. In: a subcommand and its options. Out: what it writes. The command
-reads the ledger, so neither the worker nor the server's thread waits for it. The same question is asked once at a time:
-those that ask meanwhile get its answer."""
+reads the ledger, so neither the worker nor the server's thread waits for it. While a question is being answered, all
+who ask the same question get that answer."""
 import asyncio
 import os
 import subprocess

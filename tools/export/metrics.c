@@ -67,8 +67,8 @@ struct sample {
 
 /* ---- labels */
 
-/* Appends ,name="value". Quotes and backslashes are escaped; what cannot be printed becomes '?'. Long values are cut.
- */
+/* Appends ,name="value". Quotes and backslashes are escaped; unprintable characters become '?'. Long values are
+ * cut. */
 static void label_add(char *labels, const char *name, const char *value) {
     size_t used = strlen(labels), left = strlen(value), length;
     used += (size_t)snprintf(labels + used, LABELS - used, ",%s=\"", name);

@@ -299,7 +299,7 @@ class Reach:
                 for thing, addresses in level:
                     self.starts.add(thing, addresses)
                 self.starts.flush()
-                if len(seen) > DEEP: # it stops there and not at the deadline: so many blocks take little time
+                if len(seen) > DEEP: # a number ends the search before the deadline: so many blocks take little time
                     break
         finally:
             os.close(memory)

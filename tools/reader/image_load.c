@@ -38,7 +38,7 @@ static int load_stacks(struct reader *reader) {
     return order_nodes(image) < 0 ? reader_memory(reader) : 0;
 }
 
-/* The tables for people: stacks, and what has a stack beside totals; the curve, and readings. */
+/* Loads the tables for people: stacks, and the records beside totals that have a stack; the curve, and readings. */
 static int load_to_show(struct reader *reader) {
     if (slots_load_origins(reader) < 0 || cuda_image_lend(reader) < 0 || origin_stacks_lend(reader) < 0 ||
         misuse_image_lend(reader) < 0 || load_stacks(reader) < 0)

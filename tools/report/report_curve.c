@@ -23,7 +23,7 @@ static void put_row(const char *label, const uint64_t *columns, size_t count, ui
     putchar('\n');
 }
 
-/* The highest row says how much its top is, the lowest one `name`. */
+/* The highest row is labelled with the amount at its top, the lowest row with `name`. */
 static void put_rows(const char *name, const uint64_t *columns, size_t count, int rows) {
     uint64_t most = 0;
     for (size_t i = 0; i < count; i++) most = columns[i] > most ? columns[i] : most;

@@ -187,7 +187,7 @@ static void live_explain(const struct search *search, char *error, size_t size) 
         snprintf(error, size, "process %d is not tracked by memstow: libmemstow.so is not loaded in it", pid);
 }
 
-/* Returns `cause`, which is not the process's, after saying it. */
+/* Describes an error that is not the process's fault, and returns it. */
 static int not_its_fault(pid_t pid, int cause, char *error, size_t size) {
     if (cause == -ENOSYS)
         snprintf(error, size, "process %d cannot be looked at: /proc is not mounted", (int)pid);

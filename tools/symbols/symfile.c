@@ -144,7 +144,7 @@ int symfile_lack(size_t size) {
     return error;
 }
 
-/* A file that was not read whole for want of means is not to be blamed for that. */
+/* If this command lacked the means to read the whole file, the file is not blamed for it. */
 static void look_for_lack(struct symfile *file, const char *path) {
     struct stat st = {0};
     if (file->state == SYMFILE_FINE) return;

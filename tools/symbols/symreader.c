@@ -106,15 +106,15 @@ static bool symreader_answer_one(const struct symreader *reader, struct symfile 
     return send_all(reader->socket, out.bytes, out.head.size);
 }
 
-/* Its line would be one more beside ours. Sanitizers do not write by this stream. */
+/* elfutils would print a line of its own beside ours. Sanitizers do not use this stream. */
 static void silence_elfutils(void) {
     static char nowhere[256];
     FILE *silent = fmemopen(nowhere, sizeof nowhere, "w");
     if (silent) stderr = silent;
 }
 
-/* Handlers of the asking process are not for the reader: that of ncurses would give the terminal back and stop. Ctrl-Z
- * stops the asking process alone. `mask`: the signals that were blocked before the fork. */
+/* The reader must not run signal handlers of the asking process: ncurses' handler would give the terminal back and
+ * stop. Ctrl-Z stops the asking process alone. `mask`: the signals that were blocked before the fork. */
 static void leave_handlers(const sigset_t *mask) {
     static const int handled[] = {SIGBUS, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCONT, SIGWINCH};
     for (size_t i = 0; i < sizeof handled / sizeof *handled; i++) signal(handled[i], SIG_DFL);

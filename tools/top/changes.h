@@ -10,16 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of the words of a chunk. */
+/* The sums of the words of a chunk. */
 struct changes_sum {
     uint64_t low, high;
 };
-/* Two sums, because one word holds two numbers that grow. `high` grows by each free, and once when a word becomes wide;
- * if it stays, all that can happen is that allocations are counted, and `low` grows by each. */
+/* Two sums, because one word holds two numbers that grow. `high` grows with each free, and when a word becomes wide. If
+ * `high` is the same, only allocations can have been counted, and `low` grows with each of them. */
 struct changes_sum changes_of_chunk(const uint64_t words[SNAP_CHUNK_SITES]);
 bool changes_same(struct changes_sum a, struct changes_sum b);
 
-/* Of wide counters: each of their numbers only grows, so their sum does. */
+/* The sum of wide counters: each of their numbers only grows, so the sum does, too. */
 uint64_t changes_of_wide(const uint64_t *words, size_t count);
 
 #endif

@@ -70,7 +70,7 @@ static int chunks_note(struct sampling *sampling) {
     return 0;
 }
 
-/* Sections are full before the next one begins, unless memory was lost: then numbers of chunks would move. */
+/* A section is full before the next one begins, unless memory was lost. Then the numbers of chunks change. */
 static bool chunks_moved(const struct sampling *sampling) {
     size_t number = 0;
     for (size_t i = 0; i < sampling->reader.section_count; i++) {

@@ -48,8 +48,8 @@ static int by_tag(const void *left, const void *right, void *context) {
     return x < y ? -1 : x > y;
 }
 
-/* For each tag the first with the same owners: adopted owners may make tags equal. *changed: an earlier tag has another
- * one than before. */
+/* Finds for each tag the first tag with the same owners, because adoptions may make tags equal. *changed: for an
+ * earlier tag this is another tag than before. */
 static int tags_match(struct grouping *grouping, const struct image *image, bool *changed) {
     size_t count = image->tag_count;
     uint32_t *order = malloc((count + 1) * sizeof *order), *first = malloc((count + 1) * sizeof *first);
@@ -184,7 +184,7 @@ static int add_changes(struct grouping *grouping, const struct sampling *samplin
     return 0;
 }
 
-/* Of all kinds of CUDA memory, those that are memory of a device. They are few: all are added up at each look. */
+/* Adds CUDA memory of the kinds that are memory of a device. These records are few: all are added up at each look. */
 static int add_devices(struct grouping *grouping, const struct sampling *sampling) {
     int64_t *device =
         sampling->cuda_site_count ? calloc(grouping->rows.capacity + sampling->cuda_site_count + 1, 8) : NULL;
@@ -206,7 +206,7 @@ static int add_devices(struct grouping *grouping, const struct sampling *samplin
     return 0;
 }
 
-/* By thread: what a slot has counted, of all threads that it had. */
+/* By thread: everything that a slot has counted, for all threads that had the slot. */
 static int set_threads(struct grouping *grouping, const struct sampling *sampling) {
     for (size_t slot = 0; slot < sampling->image.thread_count; slot++) {
         struct snap_counter total = sampling_thread(sampling, slot);
@@ -226,7 +226,7 @@ static void threads_begin(struct grouping *grouping, const struct sampling *samp
             rows_add_began(rows, row, sampling->threads_began[rows->keys[row]]);
 }
 
-/* What a row had on devices when top began is not known by site: their growth begins with this view. */
+/* How much each site had on devices when top began is not known, so growth on devices begins with this view. */
 static void devices_begin(struct rows *rows) {
     for (uint32_t row = 0; row < rows->count; row++) rows_add_began(rows, row, rows->device[row]);
 }

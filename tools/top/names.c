@@ -44,7 +44,7 @@ static void state_add(char *to, size_t size, const char *word) {
     snprintf(to + used, size - used, "%s%s", used ? ", " : "", word);
 }
 
-/* What is to be said of an owner beside its name: "stow, 1.2 GiB stowed, retired". */
+/* The words about an owner beside its name: "stow, 1.2 GiB stowed, retired". */
 static void owner_state(const struct image *image, const struct snap_owner *owner, char *to, size_t size) {
     char words[80];
     *to = 0;

@@ -22,7 +22,7 @@ static uint32_t row_before(const struct processes *processes, const struct track
     return ROWS_NONE;
 }
 
-/* What a process had at the first look at it is where its growth begins. */
+/* The growth of a process begins with its memory at the first look. */
 static int row_add(const struct processes *processes, const struct tracked *tracked, struct rows *rows,
                    struct process_since *since, uint64_t now) {
     uint32_t row = rows_find(rows, (uint64_t)tracked->pid), old = row_before(processes, tracked);

@@ -43,7 +43,7 @@ static void sampling_close(struct sampling *sampling) {
     image_clear(&sampling->image);
 }
 
-/* Everything about the ledger goes, but not about the process. */
+/* Forgets everything about the ledger, but not what is known about the process. */
 static void sampling_forget(struct sampling *sampling) {
     struct sampling kept = {.pid = sampling->pid,
                             .looks = sampling->looks,
@@ -205,8 +205,8 @@ static int word_read(struct sampling *sampling, uint32_t id) {
 
 static bool has_stack(uint64_t word) { return word && word != SNAP_SITE_FREE; }
 
-/* A thread takes an id, new or freed, writes the word, and counts. A look after the first step has read a word that
- * says nothing; a look at the counts reads it again. */
+/* A thread takes an id (new or freed), then writes the site's word, then counts. A look between the first two steps has
+ * read a word without meaning. So a look that finds counts reads the word again. */
 static int words_renew(struct sampling *sampling) {
     for (size_t i = 0; i < sampling->change_count; i++) {
         uint32_t id = sampling->changes[i].site;
@@ -215,7 +215,8 @@ static int words_renew(struct sampling *sampling) {
     return 0;
 }
 
-/* Reads the words of new sites. A word of a known site changes with a fold, after which all are new; or it had none. */
+/* Reads the words of new sites. The word of a known site changes in two cases only: in a fold, after which all sites
+ * count as new; or if the site had no word yet. */
 static int sites_load(struct sampling *sampling) {
     uint64_t count = sampling_records(sampling, SNAP_SITE), from = sampling->site_count;
     if (sites_grow(sampling, (size_t)count) < 0) return -1;
@@ -403,8 +404,8 @@ static bool follow_exec(struct sampling *sampling) {
     return true;
 }
 
-/* The ledger says so shortly before execve, which may fail, and the next program has its own shortly afterwards. So the
- * next looks try again. */
+/* The ledger notes an exec shortly before execve, which may fail. The next program has a ledger of its own shortly
+ * afterwards. So the next looks try again. */
 static void wait_for_exec(struct sampling *sampling) {
     if (follow_exec(sampling))
         sampling->exec_waits = 0;
@@ -425,7 +426,7 @@ static void look_at_end(struct sampling *sampling) {
         sampling->exec_waits = 0;
 }
 
-/* Folds are compared with even numbers only. */
+/* An odd number never equals the number of a finished fold, so the next look reads everything anew. */
 void sampling_distrust(struct sampling *sampling) { sampling->fold_sequence |= 1; }
 
 static int look_once(struct sampling *sampling) {

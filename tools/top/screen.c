@@ -176,7 +176,7 @@ bool screen_is_over(void) { return over; }
 const char *screen_version(void) { return curses_version(); }
 
 void screen_show(void) {
-    if (continued) { /* also after SIGSTOP, of which nobody is told: what is on the terminal now is another's */
+    if (continued) { /* also after SIGSTOP, which no handler sees: by now the terminal shows text of another program */
         continued = 0;
         reset_prog_mode();
         clearok(curscr, TRUE);

@@ -59,7 +59,7 @@ static bool frame_has(const struct search *search, uint32_t frame) {
     return frame < search->frame_count && search->frames[frame];
 }
 
-/* Without the table of all stacks. */
+/* For one stack, without the table of all stacks. */
 static bool one_stack_has(const struct search *search, const struct names *names, uint32_t place) {
     uint32_t frames[NAMES_FRAMES_MOST];
     size_t count = sampling_stack(names->sampling, place, frames, NAMES_FRAMES_MOST), i = 0;
@@ -110,8 +110,8 @@ static void rows_settle_matched(struct search *search, struct names *names, stru
     }
 }
 
-/* The table of all stacks is read for many rows, and not matched: the process may fold stacks meanwhile, and a place
- * may then have another stack. */
+/* Settles the rows that were not settled yet. For many of them, the table of all stacks is read first. It is forgotten
+ * at the end of each call: until the next call the process may fold stacks, and a place then has another stack. */
 int search_apply(struct search *search, struct names *names, struct grouping *grouping) {
     if (!*search->text) return 0;
     if (search->turns != grouping->turns) search->done = 0;

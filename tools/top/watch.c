@@ -130,7 +130,8 @@ void watch_look(struct watch *watch) {
     watch_sort(watch);
 }
 
-/* A row that the user has chosen stays under the cursor, also if others overtake it; at the top the cursor stays. */
+/* A row that the user has chosen stays under the cursor, also if others overtake it. A cursor at the top stays at the
+ * top. */
 void watch_sort(struct watch *watch) {
     struct face *face = &watch->face;
     struct rows *rows = rows_of(watch);

@@ -12,7 +12,7 @@ const CURVE_FONT = "12px system-ui, sans-serif";
 const MARK_WORDS = { run_began: "", run_ended: "ended", came: "came", retired: "retired", trigger: "trigger",
     kept: "kept", stowed: "stowed", freed: "freed", blocked: "blocked", restored: "restored",
     out_of_memory: "out of memory", peak: "peak" };
-/* Those that get their names first. */
+/* The marks that get their names first. */
 const MARKS_NAMED = ["out_of_memory", "peak", "run_began", "stowed", "freed", "restored", "came"];
 
 function markText({ kind, owner, name, detail }) {

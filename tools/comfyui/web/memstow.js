@@ -77,7 +77,7 @@ export function labelOf(model) {
     return model.origin ? `${model.name} (${model.origin})` : model.name;
 }
 
-// Models are on the host with what is resident of them. The rest of the process is code, caches and other objects.
+// A model counts with its resident part on the host. The rest of the process is code, caches and other objects.
 export function hostParts(figures) {
     const { total_bytes, available_bytes, resident_bytes, glibc_free_bytes } = figures.memory;
     const models = figures.models.map((model) => ({
@@ -292,7 +292,7 @@ const tab = {
         this.judge();
     },
 
-    // What leaks can change when a run has ended. ComfyUI collects its garbage for the answer, so it must be idle.
+    // Asks what leaks, after a run has ended. ComfyUI collects its garbage for the answer, so it must be idle.
     async judge() {
         const { root, figures } = this;
         if (!figures.last || figures.last.run === this.judged || figures.is_busy || this.judging) return;

@@ -24,7 +24,7 @@ ENDED = (DONE, FAILED, CANCELLED)
 MOST_ENDED = 16    # ended loops whose values are still kept; older ones are closed
 MOST_FAILURES = 100 # failures of a batch that are reported
 CHUNK = 64          # elements of a batch that become one value in the store
-CHUNK_BYTES = 32 << 20 # of the values that become one: so much more memory a fold takes
+CHUNK_BYTES = 32 << 20 # bytes of the values that become one; a fold takes so much more memory
 BEGUN = f"{OURS} the inputs" # the id of the digests of the inputs with which a prefix was begun
 FINISHED = f"{OURS} the elements that are done" # the id of their numbers, in a batch with a prefix
 SEVERAL = f"{OURS} several values" # marks a list of outputs in the store, because the list itself is not a value
@@ -409,7 +409,7 @@ class Loop:
                         error)
 
     def _tell_progress(self) -> None:
-        """A line in the log, but seldom."""
+        """Writes a line into the log, twice a minute at most."""
         if time.monotonic() < self.next_line:
             return
         self.next_line = time.monotonic() + PROGRESS_SECONDS
