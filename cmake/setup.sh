@@ -90,6 +90,26 @@ unpack_cuda_headers() {
         mv "$wheel"/nvidia/*/include "$to" && rm -rf "$wheel"
 }
 
+# need_cupti: NVIDIA's CUPTI of CUDA from 11.8 on, in build/cupti/VERSION: the library, and its headers in include/. No
+# wheel has that of 12.7.
+need_cupti() {
+    local spec
+    need_venv
+    for spec in cu11==11.8.87 cu12==12.{0.146,1.105,2.142,3.101,4.127,5.82,6.80,8.90,9.79} \
+        ==13.{0.85,1.115,2.86,3.75,4.92,5.25}; do
+        once "cupti-$spec" unpack_cupti "$spec" 2>build/cupti.log || say "no CUPTI $spec: $(tail -n 1 build/cupti.log)"
+    done
+}
+
+# unpack_cupti SPEC: [cu12]==VERSION. Of the wheel, what a program that uses CUPTI loads, and what it includes.
+unpack_cupti() {
+    local version=${1#*==} name=nvidia-cuda-cupti
+    local wheel=build/cupti/wheel to=build/cupti/${version%.*}
+    [ "${1%%==*}" = "" ] || name+=-${1%%==*}
+    rm -rf "$to" && mkdir -p "$to" && unpack_wheel "$name==$version" "$wheel" &&
+        mv "$wheel"/nvidia/*/include "$wheel"/nvidia/*/lib/libcupti.so.* "$to" && rm -rf "$wheel"
+}
+
 need_mimalloc() {
     need_venv
     [ -d build/deps/cmeel-mimalloc ] || rm -f build/.done-mimalloc

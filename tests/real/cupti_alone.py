@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # PyPI's CUPTI of CUDA 12 and 13 on a machine without a driver: under memstow it answers as without it, and
-# libmemstow_cupti.so understands its answer.
-# needs: pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12
-import importlib.util, pathlib, sys
+# libmemstow_cupti.so understands its answer. It has the functions that docs/cuda.md says.
+# needs: cc pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12
+import pathlib, sys
 
-import support
+import support, _cupti
 
 CLIENT = """
 import ctypes, sys
@@ -22,12 +22,11 @@ cupti = ctypes.CDLL(sys.argv[1])
 print(ctypes.CDLL(sys.argv[2]).InitializeInjection())
 """
 
-spec = importlib.util.find_spec("nvidia")
-found = [library for folder in (spec.submodule_search_locations if spec else [])
-         for library in sorted(pathlib.Path(folder).glob("**/libcupti.so.1[23]"))]
+found = [library for folder in _cupti.folders() for library in sorted(folder.glob("**/libcupti.so.1[23]"))]
 if not found:
     support.skip("no CUPTI is installed")
 for library in found:
+    _cupti.as_documented(_cupti.version_of(library.parent.parent / "include"), library)
     alone = support.run(sys.executable, "-c", CLIENT, library).stdout
     version_result, version, subscribe_result = map(int, alone.split()[:3])
     if subscribe_result == 0:

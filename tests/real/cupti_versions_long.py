@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+# long
+# needs: cc cupti cuda-headers
+# Every CUPTI from CUDA 11.8 to 13.5 is loaded, and cupti/ finds in it what docs/cuda.md says; its headers agree with
+# cupti/abi.h. A version that cannot be had is named.
+import support, _cupti
+
+WANTED = [(11, 8), *((12, n) for n in (0, 1, 2, 3, 4, 5, 6, 8, 9)), *((13, n) for n in range(6))] # as cmake/setup.sh
+# Of the second generation, the first releases of CUDA 13 have only a part: too little for one of several clients.
+PARTLY = {(13, 0): {"cuptiSubscribe_v2"}, (13, 1): {"cuptiSubscribe_v2"},
+          (13, 2): {"cuptiSubscribe_v2", "cuptiActivityRegisterCallbacks_v2", "cuptiActivityEnable_v2",
+                    "cuptiActivityDisable_v2", "cuptiActivitySetAttribute_v2"}}
+second = _cupti.functions("CUPTI_FUNCTIONS_V2")
+checked = 0
+for version in WANTED:
+    text = ".".join(map(str, version))
+    folder = support.ROOT / "build/cupti" / text
+    library = next(folder.glob("libcupti.so.*"), None)
+    if not library:
+        print(f"{text}: not to be had (build/cupti.log)")
+        continue
+    clients, source = _cupti.as_documented(version, library)
+    found = _cupti.found_in(library) & second
+    assert found == PARTLY.get(version, second if version >= (13, 3) else set()), f"{text}: {sorted(found)}"
+    headers = support.ROOT / "build/cuda-headers" / text
+    assert (headers / "cuda.h").exists(), f"no cuda.h of {text}"
+    _cupti.check_layout(folder / "include", headers)
+    print(f"{text}: {library.name}, {clients} client{'s' * (clients == 'several')}, asked: {source}")
+    checked += 1
+if not checked:
+    support.skip("no CUPTI is to be had")
+print(f"{checked} of {len(WANTED)} versions of CUPTI are as documented")
