@@ -31,7 +31,8 @@ void config_read(void) {
     sim_config.vmm_us = number("SIMCUDA_VMM_US", 0);
     sim_config.drains = number("SIMCUDA_DRAINS", 0);
     sim_config.first = number("SIMCUDA_FIRST", 0);
-    const char *fail = getenv("SIMCUDA_FAIL"), *log = getenv("SIMCUDA_LOG");
+    const char *fail = getenv("SIMCUDA_FAIL"), *log = getenv("SIMCUDA_LOG"), *asked = getenv("SIMCUDA_ASKED");
     if (fail) inject_parse(fail);
     if (log) journal_open(log);
+    if (asked) journal_open_requests(asked);
 }

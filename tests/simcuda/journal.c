@@ -21,7 +21,7 @@ static struct line {
     pid_t thread;
 } lines[LINES];
 static uint64_t written;
-static int file = -1;
+static int file = -1, requests = -1;
 
 static struct counter *counter_of(const char *name) {
     uint64_t hash = 5381;
@@ -33,7 +33,13 @@ static struct counter *counter_of(const char *name) {
     return NULL;
 }
 
-void journal_open(const char *path) { file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666); }
+static int open_file(const char *path) { return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666); }
+void journal_open(const char *path) { file = open_file(path); }
+void journal_open_requests(const char *path) { requests = open_file(path); }
+
+void journal_request(const char *name, int version, uint64_t flags, int status) {
+    if (requests >= 0) dprintf(requests, "%s %d %lu %d\n", name, version, (unsigned long)flags, status);
+}
 
 static int print(char *to, size_t room, const struct line *line) {
     return snprintf(to, room, "%lu %d %s %d %lu %lu\n", (unsigned long)line->number, line->thread, line->name,

@@ -37,8 +37,10 @@ static CUresult resolve(const char *name, void **out, int version, uint64_t flag
     bool known;
     if (!name || !out || version > sim_config.version || flags & ~3ull) return CUDA_ERROR_INVALID_VALUE;
     const struct entry *entry = find(name, version, flags & CU_GET_PROC_PER_THREAD, &known);
+    int said = entry ? CU_PROC_FOUND : known ? CU_PROC_VERSION_NOT_SUFFICIENT : CU_PROC_NOT_FOUND;
+    journal_request(name, version, flags, said);
     *out = entry ? (void *)(uintptr_t)entry->address : NULL;
-    if (status) *status = entry ? CU_PROC_FOUND : known ? CU_PROC_VERSION_NOT_SUFFICIENT : CU_PROC_NOT_FOUND;
+    if (status) *status = said;
     return CUDA_SUCCESS;
 }
 

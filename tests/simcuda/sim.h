@@ -93,6 +93,8 @@ CUresult inject_error(const char *name);
 void inject_delay(const char *name); /* before the lock is taken */
 void inject_parse(const char *list);
 void journal_open(const char *path);
+void journal_open_requests(const char *path);
+void journal_request(const char *name, int version, uint64_t flags, int status);
 void journal_add(const char *name, CUresult result, uint64_t a, uint64_t b);
 
 /* ---- extent.c: free pieces of a range of numbers */

@@ -19,6 +19,7 @@
  *   SIMCUDA_FIRST=0          memory that a context takes at its first stream or pinned memory
  *   SIMCUDA_FAIL=NAME:N:ERROR,…   the N-th call of NAME ("*": of anything) returns ERROR, and so do others of the list
  *   SIMCUDA_LOG=FILE         a line for each call: number, thread, name, result, two details
+ *   SIMCUDA_ASKED=FILE       a line for each request to cuGetProcAddress: name, version, flags, status
  *
  * Like the real one it calls InitializeInjection of the library that CUDA_INJECTION64_PATH names, within cuInit.
  */
