@@ -25,3 +25,25 @@ def browse(browser, comfy):
         const toast = window.comfyAPI.app.app.extensionManager.toast, add = toast.add;
         window.said = [];
         toast.add = (message) => { window.said.push(message.detail); add(message); }""")
+
+
+def rows(browser):
+    """The models that the tab shows, by name: where their memory is, the policy and the priority."""
+    return {row["name"]: row for row in browser.js("""
+        return [...document.querySelectorAll('.memstow-models > li')].map((row) => ({
+            name: row.querySelector('strong').textContent, where: row.querySelector('.memstow-where').textContent,
+            why: row.querySelector('.memstow-why').textContent, policy: row.querySelector('select').value,
+            priority: row.querySelector('input').value}))""")}
+
+
+def choose(browser, model, policy=None, priority=None, done=True):
+    """Chooses a policy or a priority for a model, and waits until it is done."""
+    said = len(browser.js("return window.said"))
+    browser.js("""
+        const row = [...document.querySelectorAll('.memstow-models > li')].find(
+            (row) => row.querySelector('strong').textContent.startsWith(arguments[0]));
+        const field = row.querySelector(arguments[1]);
+        field.value = arguments[2]; field.dispatchEvent(new Event('change'))""", model,
+        "input" if policy is None else "select", policy if policy is not None else str(priority))
+    if done:
+        browser.wait(f"window.said.length > {said}")

@@ -57,11 +57,12 @@ def _is_preloaded():
 
 
 def _start():
-    from . import calls, checkpoints, closing, hooks, loops, points as restoring, policy_node, routes
+    from . import calls, checkpoints, choices, closing, hooks, loops, points as restoring, policy_node, routes
     from . import runs as running, unload
     from .registry import Registry, Setting
 
     registry = Registry()
+    registry.choices = choices.Choices(choices.folder())
     registry.trace = hooks.quietly(lambda kind, **values: memstow.trace({"kind": kind, "by": "comfyui", **values}))
     watch = hooks.Watch(registry)
     parts = checkpoints.Parts(registry)

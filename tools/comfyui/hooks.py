@@ -10,6 +10,7 @@ import weakref
 from typing import Any, Callable, Optional
 
 from . import log, memstow
+from .choices import key_of
 from .meter import Meter
 from .registry import Registry
 
@@ -91,7 +92,7 @@ class Node:
         self.watch, self.id, self.class_type = watch, node_id, class_type
         self.new: list = []
         self.touched: list = []
-        self.files: list[str] = []
+        self.files: list[str] = [] # paths of files that it read models from
         self.owner: Optional[memstow.Owner] = None
         self.provisional: Optional[memstow.Owner] = None
         self.before = resident()
@@ -171,7 +172,9 @@ class Watch:
         files = node.files if node is not None else []
         kind = "" if self.registry.find(model) else kind_of(model, patcher)
         identity, is_new = self.registry.add(model, patcher, kind,
-                                             "+".join(files) or (node.class_type if node is not None else ""))
+                                             names(files) or (node.class_type if node is not None else ""))
+        if is_new:
+            self.registry.loaded_from(identity, key_of(kind, files))
         if node is None:
             if is_new:
                 self.assign(identity)
@@ -236,8 +239,10 @@ class Watch:
             models = {id(model): model for output in outputs_of(node.id) for value in output
                       for _patcher, model in patchers_in(value)}
             for model in models.values():
-                identity, _ = self.registry.add(model, None, kind_of_orphan(node.class_type),
-                                                "+".join(node.files) or node.class_type)
+                kind = kind_of_orphan(node.class_type)
+                identity, is_new = self.registry.add(model, None, kind, names(node.files) or node.class_type)
+                if is_new:
+                    self.registry.loaded_from(identity, key_of(kind, node.files))
                 self.assign(identity)
             if len(models) == 1:
                 identity.owner.adopt(node.provisional)
@@ -272,6 +277,10 @@ class Watch:
             return
         _here.reset(token)
         node.leave()
+
+
+def names(files: list[str]) -> str:
+    return "+".join(map(os.path.basename, files))
 
 
 def weight_of(kept: Any) -> Any:
@@ -352,8 +361,8 @@ def install(watch: Watch) -> None:
     def read(before: Callable) -> Callable:
         def load_torch_file(ckpt: Any, *arguments: Any, **options: Any) -> Any:
             node = _here.get()
-            if node is not None and (name := os.path.basename(str(ckpt))) not in node.files:
-                node.files.append(name)
+            if node is not None and (path := str(ckpt)) not in node.files:
+                node.files.append(path)
             return before(ckpt, *arguments, **options)
         return load_torch_file
 

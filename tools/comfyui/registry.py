@@ -10,15 +10,19 @@ from typing import Any, Iterator, Optional
 from . import flags, log, memstow
 
 POLICIES = ("keep", "stow", "free")
+MOST_PRIORITY = 1000
+CHOSEN = "chosen in the side bar"
 TYPES = ("MODEL", "CLIP", "VAE", "CONTROLNET")
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A policy that was set on a model, and its source: the id of a MemstowPolicy node, or None."""
+    """A policy that was set on a model, and its source: the id of a MemstowPolicy node, or None. `chosen`: the user
+    chose it in ComfyUI's page."""
     policy: str
     priority: int = 0
     source: Optional[str] = None
+    chosen: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +77,7 @@ class Identity:
 
     def __init__(self, owner, model, kind: str, origin: str) -> None:
         self.owner, self.kind, self.origin = owner, kind, origin
+        self.file_key: Any = None       # the files that it was loaded from: see choices.py
         self.model = weakref.ref(model)
         self.key = id(model)
         self.patchers: "weakref.WeakKeyDictionary" = weakref.WeakKeyDictionary() # an ordered set, the oldest first
@@ -116,6 +121,7 @@ class Registry:
         self.identities: dict[int, Identity] = {}
         self.settings: "weakref.WeakKeyDictionary" = weakref.WeakKeyDictionary() # patcher → Setting, the latest last
         self.defaults = defaults()
+        self.choices: Any = None        # a choices.Choices
         self.this_run: dict = {}
         self.phase = "starting"
         self.trace = lambda kind, **values: None
@@ -191,11 +197,26 @@ class Registry:
         return bool(found)
 
     def settle(self, identity: Identity, setting: Optional[Setting]) -> None:
-        """The user says this of the whole model, in place of all that was set on it before. None: nothing is set."""
-        for patcher in self._set_on(identity):
-            del self.settings[patcher]
-        identity.setting = setting
-        self._trace_set(identity, None, setting.policy if setting else "none", None)
+        """The user says this of the whole model, in place of all that was set on it before, and of each model from the
+        same files. None: nothing is set, and what was said before is forgotten."""
+        if self.choices is not None:
+            self.choices.set(identity.file_key, setting)
+        same = [other for other in self.all() if other.file_key is not None and other.file_key == identity.file_key]
+        for one in {identity, *same}:
+            for patcher in self._set_on(one):
+                del self.settings[patcher]
+            one.setting = setting
+            self._trace_set(one, None, setting.policy if setting else "none", None)
+
+    def loaded_from(self, identity: Identity, key: Any) -> None:
+        """The files of a new model are known: what the user chose for them before holds again."""
+        identity.file_key = key
+        if setting := self._chosen(identity):
+            identity.setting = setting
+            self._trace_set(identity, None, setting.policy, None)
+
+    def _chosen(self, identity: Identity) -> Optional[Setting]:
+        return self.choices.of(identity.file_key) if self.choices is not None else None
 
     def _trace_set(self, identity: Identity, patcher, policy: str, source: Optional[str]) -> None:
         self.trace("SET", owner=identity.owner.id, patcher=id(patcher) if patcher is not None else 0,
@@ -209,8 +230,10 @@ class Registry:
                 self._trace_set(identity, patcher, "none", source)
         if identity.setting and identity.setting.source == source:
             others = self._set_on(identity)
-            identity.setting = self.settings[others[-1]] if others else None
+            identity.setting = self.settings[others[-1]] if others else self._chosen(identity)
             self._trace_set(identity, None, "none", source)
+            if identity.setting is not None and identity.setting.chosen:
+                self._trace_set(identity, None, identity.setting.policy, None)
 
     def _set_on(self, identity: Identity) -> list:
         """The patchers of a model that have a policy, the latest last."""
@@ -238,7 +261,7 @@ class Registry:
             if setting := self.settings.get(ancestor):
                 return Ruling(setting.policy, setting.priority, "patcher" if ancestor is patcher else "parent")
         if setting := identity.setting:
-            return Ruling(setting.policy, setting.priority, "inner")
+            return Ruling(setting.policy, setting.priority, "inner", CHOSEN if setting.chosen else "")
         if flag is not None:
             return Ruling(flag.policy, 0, "flag", f"{flags.FLAG} on the {flag.where}")
         for kind in (identity.kind, ""):

@@ -4,8 +4,9 @@ from typing import Any
 
 from . import asking, log, memstow, metrics, panel, report
 from .origin import own_only
-from .registry import POLICIES
-from .runs import PATIENCE, Runs, Ticket
+from .choices import is_whole
+from .registry import MOST_PRIORITY, POLICIES
+from .runs import PATIENCE, Order, Runs, Ticket
 from .snapshots import Snapshots, TooMany
 
 LEAKS_CODES = (0, 1, 5)     # no leak, a leak, no verdict
@@ -34,9 +35,10 @@ def owners_now(runs: Runs) -> list[dict]:
         figures = report.figures_of(identity.owner)
         found.append({"id": identity.owner.id, "kind": "model", "type": identity.kind, "name": identity.owner.name,
                       "origin": identity.origin, "policy": ruling.policy, "priority": ruling.priority,
-                      "rule": ruling.detail or ruling.rule, "live_bytes": figures.live_bytes,
-                      "live_blocks": figures.live_blocks, "resident_bytes": figures.resident_bytes,
-                      "stowed_bytes": figures.stowed_bytes, "cuda_bytes": figures.cuda_bytes,
+                      "rule": ruling.detail or ruling.rule, "is_remembered": identity.file_key is not None,
+                      "live_bytes": figures.live_bytes, "live_blocks": figures.live_blocks,
+                      "resident_bytes": figures.resident_bytes, "stowed_bytes": figures.stowed_bytes,
+                      "cuda_bytes": figures.cuda_bytes,
                       "is_loaded": any(id(p.model) == identity.key for p in patchers)})
     return found
 
@@ -55,13 +57,16 @@ def fault_of_order(body: Any) -> str:
     """The fault in the body of an order for a model; "": none."""
     if not isinstance(body, dict):
         return "not a JSON object"
-    owner = body.get("owner")
-    if not isinstance(owner, int) or isinstance(owner, bool) or owner <= 0:
+    owner: Any = body.get("owner")
+    priority: Any = body.get("priority")
+    if not is_whole(owner) or owner <= 0:
         return "owner must be the id of a model: GET /memstow/owners lists them"
     if body.get("do") not in ORDERS:
         return f"do must be one of {', '.join(ORDERS)}"
     if body["do"] == "policy" and body.get("policy") not in ("none", *POLICIES):
         return f"policy must be one of none, {', '.join(POLICIES)}"
+    if priority is not None and not (body["do"] == "policy" and is_whole(priority) and abs(priority) <= MOST_PRIORITY):
+        return f"priority must be a number from -{MOST_PRIORITY} to {MOST_PRIORITY}, and goes with a policy"
     return ""
 
 
@@ -202,8 +207,8 @@ def install(runs: Runs) -> None:
     async def post_model(body: Any) -> Any:
         if runs.registry.by_owner(body["owner"]) is None:
             return web.Response(status=404, text="no such model: GET /memstow/owners lists them")
-        asked = memstow.Request(body["do"], 0, body["owner"], body.get("policy", "") if body["do"] == "policy" else "")
-        return answer(runs.ask(Ticket(asked)))
+        text = body["policy"] if body["do"] == "policy" else ""
+        return answer(runs.ask(Ticket(Order(body["do"], 0, body["owner"], text, priority=body.get("priority")))))
 
     @routes.post("/memstow/trigger")
     @own_only

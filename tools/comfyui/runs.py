@@ -3,6 +3,7 @@ of a run. All work on Python objects is done on ComfyUI's worker thread after ta
 Requests from outside wait on a small thread, and are answered there, too."""
 import collections
 import contextlib
+import dataclasses
 import functools
 import gc
 import itertools
@@ -28,6 +29,12 @@ FOLLOW_UP_SECONDS = 10
 NOT_FOLLOWED_UP = ("memstow: a run has ended and no policy was applied: this program runs workflows without ComfyUI's "
                    "worker. Call memstow.comfy.run_ended() after each run (docs/comfyui.md)")
 REPORTS = 32  # the last reports of runs that can still be asked for
+
+
+@dataclasses.dataclass(frozen=True)
+class Order(memstow.Request):
+    """A request of the tab in ComfyUI's page. A policy without a priority leaves the priority as it is."""
+    priority: Optional[int] = None
 
 
 class Ticket:
@@ -383,7 +390,7 @@ class Runs:
             identity = self.registry.by_owner(asked.owner)
             if identity is None:
                 return -2, "the model is gone"
-            return self._free(identity) if asked.kind == "free" else self._settle(identity, asked.text)
+            return self._free(identity) if asked.kind == "free" else self._settle(identity, asked)
         call = {"stow": memstow.stow, "restore": memstow.restore, "release": memstow.release}[asked.kind]
         identities = self.registry.all() if not asked.owner else [self.registry.by_owner(asked.owner)]
         total = 0
@@ -407,11 +414,14 @@ class Runs:
             return -5, "the trigger failed; see ComfyUI's log"
         return given, report.line(self.last)
 
-    def _settle(self, identity: Identity, policy: str) -> tuple[int, str]:
+    def _settle(self, identity: Identity, asked: Any) -> tuple[int, str]:
         """Sets the policy that the user has chosen. A policy node in the next workflow counts after that."""
-        before = self.registry.ruling(identity).priority
-        self.registry.settle(identity, None if policy == "none" else Setting(policy, before))
-        return 0, f"{report.label(identity.owner.name, identity.origin)}: {policy}"
+        priority = asked.priority
+        if priority is None:
+            priority = self.registry.ruling(identity, self.registry.found(identity, unload.loaded())).priority
+        setting = None if asked.text == "none" else Setting(asked.text, priority, chosen=True)
+        self.registry.settle(identity, setting)
+        return 0, f"{report.label(identity.owner.name, identity.origin)}: {asked.text}"
 
     def listen(self) -> None:
         """The thread that waits for requests from outside."""

@@ -5,6 +5,7 @@ import { app } from "../../scripts/app.js";
 import { api } from "../../scripts/api.js";
 
 const RENEW_MS = 20_000, TICKET_MS = 500;
+const MOST = 1000; // a priority at most
 const POLICIES = ["none", "keep", "stow", "free"];
 const DONE = { stow: "stowed", restore: "restored", free: "freed", policy: "policy" };
 
@@ -148,6 +149,13 @@ function leaksOf(document) {
         element("a", { href: api.apiURL("/memstow/page"), target: "_blank", rel: "noopener" }, "All about it"))];
 }
 
+// What became of a choice, for people.
+function policyOf(model, { policy, priority }) {
+    if (policy === "none") return "policy none; nothing is remembered";
+    return `policy ${policy}${priority ? `, priority ${priority}` : ""}; ${model.is_remembered
+        ? "remembered for its file" : "until it is unloaded: it came from no file that memstow knows"}`;
+}
+
 // ---- the tab
 
 const tab = {
@@ -230,7 +238,7 @@ const tab = {
         const asked = await post("/memstow/model", { owner: model.id, ...body });
         if (busy && !asked.done) toast("info", "It is done when the run that is on has ended.");
         const done = await ended(asked);
-        const what = body.do === "policy" ? `policy ${body.policy}` : `${DONE[body.do]} ${size(done.given_bytes)}`;
+        const what = body.do === "policy" ? policyOf(model, body) : `${DONE[body.do]} ${size(done.given_bytes)}`;
         toast("success", `${labelOf(model)}: ${what}`);
         await this.renew();
     },
@@ -240,13 +248,19 @@ const tab = {
         let row = this.rows.get(model.id);
         if (!row) {
             const name = labelOf(model);
-            const choice = element("select", { "aria-label": `Policy of ${name}`, onchange: async () => {
+            const choose = async () => {
                 try {
-                    await this.order(model, { do: "policy", policy: choice.value });
+                    if (!priority.checkValidity()) throw new Error(`a priority is from -${MOST} to ${MOST}`);
+                    await this.order(model, { do: "policy", policy: choice.value, priority: priority.valueAsNumber });
                 } catch (error) {
                     toast("error", error.message);
                 }
-            } }, ...POLICIES.map((policy) => element("option", { value: policy }, policy)));
+            };
+            const choice = element("select", { "aria-label": `Policy of ${name}`, onchange: choose },
+                ...POLICIES.map((policy) => element("option", { value: policy }, policy)));
+            const priority = element("input", { type: "number", min: -MOST, max: MOST, step: 1, required: true,
+                "aria-label": `Priority of ${name}`, onchange: choose,
+                title: "When memory is short, models of lower priority go first" });
             const act = (text, what) => {
                 const button = this.button(text, () => this.order(model, { do: what }));
                 button.setAttribute("aria-label", `${text} ${name}`);
@@ -255,14 +269,17 @@ const tab = {
             row = element("li", { class: "memstow-model", "data-owner": model.id },
                 element("strong", { title: name }, name), element("span", { class: "memstow-where" }),
                 element("span", { class: "memstow-why" }),
-                element("span", { class: "memstow-acts" }, choice, act("Stow", "stow"), act("Restore", "restore"),
-                    act("Free now", "free")));
+                element("span", { class: "memstow-acts" }, choice, priority, act("Stow", "stow"),
+                    act("Restore", "restore"), act("Free now", "free")));
             this.rows.set(model.id, row);
         }
         const choice = row.querySelector("select"), policy = model.policy ?? "none";
         row.querySelector(".memstow-where").textContent = where(model);
         row.querySelector(".memstow-why").textContent = `${policy}: ${model.rule}${model.is_loaded ? ", loaded" : ""}`;
         if (document.activeElement !== choice) choice.value = policy;
+        const priority = row.querySelector("input");
+        priority.disabled = policy === "none";
+        if (document.activeElement !== priority) priority.value = model.priority;
         return row;
     },
 
@@ -330,11 +347,13 @@ const STYLE = `
 .memstow-why, .memstow-line { color: var(--descrip-text, #999); overflow-wrap: anywhere; }
 .memstow-acts, .memstow-buttons { display: flex; flex-wrap: wrap; gap: 0.3rem; align-items: center;
     margin-top: 0.3rem; }
-.memstow button, .memstow select { font: inherit; color: var(--input-text, #ddd); cursor: pointer;
+.memstow button, .memstow select, .memstow input { font: inherit; color: var(--input-text, #ddd); cursor: pointer;
     background: var(--comfy-input-bg, #222); border: 1px solid var(--border-color, #555); border-radius: 0.25rem;
     padding: 0.15rem 0.5rem; }
+.memstow input { width: 4rem; box-sizing: border-box; cursor: text; }
 .memstow button:disabled { opacity: 0.5; cursor: progress; }
-.memstow button:focus-visible, .memstow select:focus-visible, .memstow a:focus-visible { outline: 2px solid #4c8dd6; }
+.memstow button:focus-visible, .memstow select:focus-visible, .memstow input:focus-visible,
+.memstow a:focus-visible { outline: 2px solid #4c8dd6; }
 .memstow a { color: inherit; }
 .memstow-leaks { border-left: 0.25rem solid #d9534f; padding-left: 0.5rem; overflow-wrap: anywhere; }
 .memstow table { width: 100%; border-collapse: collapse; }
