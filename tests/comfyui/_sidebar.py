@@ -28,12 +28,24 @@ def browse(browser, comfy):
 
 
 def rows(browser):
-    """The models that the tab shows, by name: where their memory is, the policy and the priority."""
+    """The models that the tab shows, by name."""
     return {row["name"]: row for row in browser.js("""
         return [...document.querySelectorAll('.memstow-models > li')].map((row) => ({
             name: row.querySelector('strong').textContent, where: row.querySelector('.memstow-where').textContent,
             why: row.querySelector('.memstow-why').textContent, policy: row.querySelector('select').value,
-            priority: row.querySelector('input').value}))""")}
+            priority: row.querySelector('input').value,
+            reason: row.querySelector('.memstow-reason').textContent}))""")}
+
+
+def press(browser, model, button):
+    """Presses a button of a model, and waits until what it asked for is done."""
+    found = browser.js("""
+        const row = [...document.querySelectorAll('.memstow-models > li')].find(
+            (row) => row.querySelector('strong').textContent.startsWith(arguments[0]));
+        const button = [...row.querySelectorAll('button')].find((one) => one.textContent === arguments[1]);
+        window.pressed = button; button.click(); return Boolean(button)""", model, button)
+    assert found
+    browser.wait("!window.pressed.disabled")
 
 
 def choose(browser, model, policy=None, priority=None, done=True):

@@ -8,7 +8,7 @@ import http.server, json, os, pathlib, sys, threading
 
 import support
 from _comfy import Comfy, mixed
-from _sidebar import PAGE, browse, settle
+from _sidebar import PAGE, browse, press, rows, settle
 
 sys.path.insert(0, str(support.ROOT / "tests/html"))
 from _page import Browser # noqa: E402
@@ -34,25 +34,6 @@ def near(shown, bytes_):
     return abs(float(value) - bytes_ / UNITS[unit]) <= (0.051 if "." in value else 0)
 
 
-def rows():
-    """The models that the tab shows, by name: where their memory is, and the policy."""
-    return {row["name"]: row for row in browser.js("""
-        return [...document.querySelectorAll('.memstow-models > li')].map((row) => ({
-            name: row.querySelector('strong').textContent, where: row.querySelector('.memstow-where').textContent,
-            why: row.querySelector('.memstow-why').textContent, policy: row.querySelector('select').value}))""")}
-
-
-def press(model, button):
-    """Presses a button of a model, and waits until what it asked for is done."""
-    found = browser.js("""
-        const row = [...document.querySelectorAll('.memstow-models > li')].find(
-            (row) => row.querySelector('strong').textContent.startsWith(arguments[0]));
-        const button = [...row.querySelectorAll('button')].find((one) => one.textContent === arguments[1]);
-        window.pressed = button; button.click(); return Boolean(button)""", model, button)
-    assert found
-    browser.wait("!window.pressed.disabled")
-
-
 def toasts():
     return browser.js("return window.said")
 
@@ -63,7 +44,7 @@ with start("memstow", "comfyui") as comfy:
     browser.wait("document.querySelectorAll('.memstow-models > li').length === 3")
     picture("memory")
     owners = comfy.owners()
-    shown = rows()
+    shown = rows(browser)
     assert len(shown) == 3 == len(owners), (shown, owners)
     for owner in owners.values():
         [row] = [row for name, row in shown.items() if name.startswith(owner["name"])]
@@ -94,14 +75,14 @@ with start("memstow", "comfyui") as comfy:
     assert len(times) <= 2 + (now - begun) / 2000, (times, begun, now) # one may have been on its way
 
     # the buttons of a model
-    press("MODEL", "Stow")
-    assert "stowed" in rows()[model]["where"], (rows(), toasts())
+    press(browser, "MODEL", "Stow")
+    assert "stowed" in rows(browser)[model]["where"], (rows(browser), toasts())
     assert comfy.owners()["MODEL"]["stowed_bytes"] > 0.9 * comfy.owners()["MODEL"]["live_bytes"], comfy.owners()
     picture("stowed")
-    press("MODEL", "Restore")
+    press(browser, "MODEL", "Restore")
     assert comfy.owners()["MODEL"]["stowed_bytes"] == 0, comfy.owners()
-    press("VAE", "Free now")
-    assert set(comfy.owners()) == {"MODEL", "CLIP"} and len(rows()) == 2, (comfy.owners(), rows())
+    press(browser, "VAE", "Free now")
+    assert set(comfy.owners()) == {"MODEL", "CLIP"} and len(rows(browser)) == 2, (comfy.owners(), rows(browser))
     assert any("VAE" in toast and "freed" in toast for toast in toasts()), toasts()
 
     # a policy, for the next run

@@ -17,6 +17,15 @@ class Known:
         self.age = self.due = 0
 
 
+def holders_of(identity: Identity, deadline: Any) -> tuple[list, bool]:
+    """The Python objects that keep a model alive: those of its patcher if there is one, else of its module. Also
+    whether the time was over before the end of the search."""
+    finder = memstow.referrers()
+    targets = [target for target in (list(identity.patchers) or [identity.model()])[:2] if target is not None]
+    found, is_cut = finder.find(targets, (), deadline)
+    return [holder for holders in found for holder in holders if holder.rank != finder.OURS], is_cut
+
+
 class Held:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -39,14 +48,9 @@ class Held:
                 known in self.known.items()}
 
     def _ask(self, identity: Identity, known: Known, deadline: Any) -> None:
-        """Asks for the Python objects that keep a model alive: those of its patcher if there is one, else of its
-        module."""
-        finder = memstow.referrers()
-        targets = [target for target in (list(identity.patchers) or [identity.model()])[:2] if target is not None]
-        found, is_cut = finder.find(targets, (), deadline)
-        known.holders = [holder for holders in found for holder in holders if holder.rank != finder.OURS]
+        known.holders, is_cut = holders_of(identity, deadline)
         if known.holders:
             known.due = known.age + AGAIN
-            self.registry.trace("HELD", owner=identity.owner.id, **finder.held(known.holders))
+            self.registry.trace("HELD", owner=identity.owner.id, **memstow.referrers().held(known.holders))
         else:
             known.due = known.age + (1 if is_cut else max(1, known.age))

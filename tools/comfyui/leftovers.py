@@ -18,6 +18,12 @@ class Leftover:
     def __init__(self, owner: Any, ranges: frozenset) -> None:
         self.owner, self.ranges, self.age = owner, ranges, 0
         self.due = False # it is time to ask for its holder
+        self.holders: list[str] = [] # the places that hold it, where they are known
+
+    def size(self) -> int:
+        """Its live bytes; 0 if no more is left than may stay of any model."""
+        figures = report.figures_of(self.owner)
+        return figures.live_bytes if figures.live_bytes >= max(LITTLE, figures.allocated_bytes // SHARE) else 0
 
 
 class Leftovers:
@@ -29,6 +35,12 @@ class Leftovers:
         """The owner's model died. This may be called anywhere, at any time."""
         if ranges:
             self.list.append(Leftover(owner, ranges))
+
+    def listed(self) -> list[dict]:
+        """What dead models left behind, and what holds it. A model that died after the last run is not there yet."""
+        sizes = [(leftover, leftover.size()) for leftover in list(self.list) if leftover.age]
+        return [{"owner": leftover.owner.id, "name": leftover.owner.name, "origin": leftover.owner.origin,
+                 "live_bytes": size, "holders": leftover.holders} for leftover, size in sizes if size]
 
     @quietly
     def look(self) -> None:
@@ -49,14 +61,14 @@ class Leftovers:
         leftover.due |= leftover.age <= 2 or leftover.age % AGAIN == 0
         if not leftover.due:
             return False
-        figures = report.figures_of(leftover.owner)
-        if figures.live_bytes >= max(LITTLE, figures.allocated_bytes // SHARE):
+        if leftover.size():
             return True
         self.list.remove(leftover)
         return False
 
     def _ask(self, leftover: Leftover, tensors: list, deadline: Any) -> None:
         found = referrers.together(referrers.find(tensors, {id(sys._getframe())}, deadline, all_of_them=True)[0])
+        leftover.holders = list(dict.fromkeys(holder.words for holder in found))
         if found:
             self.trace("HELD", owner=leftover.owner.id, **referrers.held(found))
 

@@ -74,7 +74,8 @@ class Panel:
         memory = {**machine(), "resident_bytes": resident(), "glibc_free_bytes": report.held_by_glibc() or 0}
         last = self.runs.reports[-1] if self.runs.reports else None
         return {"format": "memstow-comfyui-figures", "version": 1, "memory": memory, "devices": devices(),
-                "models": self.owners(self.runs), "is_busy": self.runs.is_busy(), "last": of_run(last)}
+                "models": self.owners(self.runs), "left": self.runs.leftovers.listed(), "is_busy": self.runs.is_busy(),
+                "last": of_run(last)}
 
     def open(self, client: str) -> bool:
         """A client has opened the tab, or has it open still. False: there are too many, or ComfyUI does not know it."""

@@ -11,7 +11,7 @@ from .snapshots import Snapshots, TooMany
 
 LEAKS_CODES = (0, 1, 5)     # no leak, a leak, no verdict
 WAIT = "--timeout=20"       # seconds for the worker to collect garbage; it may be in a long run
-ORDERS = ("stow", "restore", "free", "policy")
+ORDERS = ("stow", "restore", "free", "policy", "why")
 MOST_LINES, MOST_REASON = 10_000, 200
 WAITS = "asked for: it is done when the run that is on has ended; with \"wait\": true the answer comes then"
 
@@ -36,7 +36,7 @@ def owners_now(runs: Runs) -> list[dict]:
         found.append({"id": identity.owner.id, "kind": "model", "type": identity.kind, "name": identity.owner.name,
                       "origin": identity.origin, "policy": ruling.policy, "priority": ruling.priority,
                       "rule": ruling.detail or ruling.rule, "is_remembered": identity.file_key is not None,
-                      "live_bytes": figures.live_bytes, "live_blocks": figures.live_blocks,
+                      "why": runs.whys.get(identity.owner.id), "live_bytes": figures.live_bytes, "live_blocks": figures.live_blocks,
                       "resident_bytes": figures.resident_bytes, "stowed_bytes": figures.stowed_bytes,
                       "cuda_bytes": figures.cuda_bytes,
                       "is_loaded": any(id(p.model) == identity.key for p in patchers)})

@@ -16,7 +16,7 @@ from typing import Any, Callable, Optional
 from . import caches, log, memstow, report, unload
 from .checkpoints import siblings
 from .flags import lineage
-from .held import Held
+from .held import Held, holders_of
 from .hooks import Watch, quietly, resident, wrap
 from .leftovers import Leftovers
 from .policy_node import NODE
@@ -71,12 +71,14 @@ class Runs:
         self.at_work: Optional[threading.Thread] = None # the worker thread, while it is not in the queue
         self.draining = threading.RLock()
         self.has_complained = False
+        self.whys: dict[int, str] = {} # by owner: why the model is there, as the last trigger or the user's question found
         self.held = Held(registry)
         # called before policies are applied
         self.after_prompt: Callable[[Any, str], None] = lambda executor, prompt_id: None
         # work for the worker thread between two runs
         self.todo: "queue.SimpleQueue[Callable[[Any], None]]" = queue.SimpleQueue()
         self.leftovers = Leftovers(registry.trace)
+        self.orders: dict[str, Callable] = {"free": self._free, "policy": self._settle, "why": self._why}
         registry.on_gone = self.leftovers.add
 
     # ---- the run
@@ -236,6 +238,7 @@ class Runs:
         owners: list[dict] = []
         freed: list[dict] = []
         loaded = {id(patcher.model) for patcher in unload.loaded()}
+        self.whys = {}
         for number, (identity, ruling, policy) in rulings.items():
             figures = report.figures_of(identity.owner)
             action = actions.get(number, "keep")
@@ -247,6 +250,7 @@ class Runs:
                     **self.watch.meter.of_model(number)}
             self.watch.meter.names[number], self.watch.meter.origins[number] = identity.owner.name, identity.origin
             (freed if number in gone else owners).append(line)
+            self.whys[number] = "; ".join(report.why_of(line, number in gone))
             identity.kept = number not in gone and action != "free"
         self._note_vbars([identity for identity, _ruling, _policy in rulings.values()])
         found = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
@@ -386,11 +390,9 @@ class Runs:
             if given is None or self.last is None:
                 return -5, "the trigger failed; see ComfyUI's log"
             return given, report.line(self.last)
-        if asked.kind in ("free", "policy"): # requests of the tab in ComfyUI's page
+        if isinstance(asked, Order) and asked.kind in self.orders:
             identity = self.registry.by_owner(asked.owner)
-            if identity is None:
-                return -2, "the model is gone"
-            return self._free(identity) if asked.kind == "free" else self._settle(identity, asked)
+            return self.orders[asked.kind](identity, asked) if identity is not None else (-2, "the model is gone")
         call = {"stow": memstow.stow, "restore": memstow.restore, "release": memstow.release}[asked.kind]
         identities = self.registry.all() if not asked.owner else [self.registry.by_owner(asked.owner)]
         total = 0
@@ -403,7 +405,7 @@ class Runs:
                 self.points.note(identity, report.figures_of(number))
         return total, ""
 
-    def _free(self, identity: Identity) -> tuple[int, str]:
+    def _free(self, identity: Identity, _asked: Any) -> tuple[int, str]:
         """Frees one model, by a trigger, which also says why it may still be there."""
         identity.free_now = True
         try:
@@ -413,6 +415,18 @@ class Runs:
         if given is None or self.last is None:
             return -5, "the trigger failed; see ComfyUI's log"
         return given, report.line(self.last)
+
+    def _why(self, identity: Identity, _asked: Any) -> tuple[int, str]:
+        """Looks for everything that holds a model, whatever its policy."""
+        patchers, executor = unload.loaded(), self.executor() if self.executor is not None else None
+        policy = self.registry.ruling(identity, self.registry.found(identity, patchers)).policy
+        is_loaded = any(patcher.model is identity.model() for patcher in patchers)
+        cached = caches.holding(executor.caches, {0: identity.ids()})[0] if executor is not None else []
+        holders, is_cut = holders_of(identity, memstow.referrers().Deadline())
+        words = list(dict.fromkeys(holder.words for holder in holders))
+        found = report.why_here(identity, policy or "free", cached, words, is_loaded)
+        self.whys[identity.owner.id] = "; ".join(found) or f"nothing was found{' in a second' if is_cut else ''}"
+        return 0, self.whys[identity.owner.id]
 
     def _settle(self, identity: Identity, asked: Any) -> tuple[int, str]:
         """Sets the policy that the user has chosen. A policy node in the next workflow counts after that."""

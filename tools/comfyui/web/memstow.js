@@ -3,6 +3,7 @@
 // from elsewhere.
 import { app } from "../../scripts/app.js";
 import { api } from "../../scripts/api.js";
+import { element, size } from "./tools.js";
 
 const RENEW_MS = 20_000, TICKET_MS = 500;
 const MOST = 1000; // a priority at most
@@ -10,22 +11,6 @@ const POLICIES = ["none", "keep", "stow", "free"];
 const DONE = { stow: "stowed", restore: "restored", free: "freed", policy: "policy" };
 
 // ---- small tools
-
-export function size(bytes) {
-    for (const [unit, scale] of [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]])
-        if (Math.abs(bytes) >= scale) return `${(bytes / scale).toFixed(1)} ${unit}`;
-    return `${bytes} B`;
-}
-
-function element(tag, attributes = {}, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) {
-        if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-        else if (value !== false && value !== undefined) made.setAttribute(name, value === true ? "" : value);
-    }
-    made.append(...children.filter((child) => child !== null && child !== undefined));
-    return made;
-}
 
 function toast(severity, detail) {
     const life = severity === "error" ? 10_000 : 5_000;
@@ -149,6 +134,15 @@ function leaksOf(document) {
         element("a", { href: api.apiURL("/memstow/page"), target: "_blank", rel: "noopener" }, "All about it"))];
 }
 
+// Memory of models that are gone, and what holds it.
+function leftOf(left) {
+    if (!left.length) return [];
+    const rows = left.map((one) => element("li", {}, element("strong", {}, labelOf(one)), ` ${size(one.live_bytes)}: `,
+        one.holders.length ? `held by ${one.holders.join("; ")}` : "what holds it is not known"));
+    return [element("section", { "aria-label": "Left behind" },
+        element("h3", {}, "Left behind by models that are gone"), element("ul", { class: "memstow-gone" }, ...rows))];
+}
+
 // What became of a choice, for people.
 function policyOf(model, { policy, priority }) {
     if (policy === "none") return "policy none; nothing is remembered";
@@ -238,7 +232,8 @@ const tab = {
         const asked = await post("/memstow/model", { owner: model.id, ...body });
         if (busy && !asked.done) toast("info", "It is done when the run that is on has ended.");
         const done = await ended(asked);
-        const what = body.do === "policy" ? policyOf(model, body) : `${DONE[body.do]} ${size(done.given_bytes)}`;
+        const what = body.do === "policy" ? policyOf(model, body)
+            : body.do === "why" ? done.text : `${DONE[body.do]} ${size(done.given_bytes)}`;
         toast("success", `${labelOf(model)}: ${what}`);
         await this.renew();
     },
@@ -261,21 +256,22 @@ const tab = {
             const priority = element("input", { type: "number", min: -MOST, max: MOST, step: 1, required: true,
                 "aria-label": `Priority of ${name}`, onchange: choose,
                 title: "When memory is short, models of lower priority go first" });
-            const act = (text, what) => {
+            const act = (text, what, label = `${text} ${name}`) => {
                 const button = this.button(text, () => this.order(model, { do: what }));
-                button.setAttribute("aria-label", `${text} ${name}`);
+                button.setAttribute("aria-label", label);
                 return button;
             };
             row = element("li", { class: "memstow-model", "data-owner": model.id },
                 element("strong", { title: name }, name), element("span", { class: "memstow-where" }),
-                element("span", { class: "memstow-why" }),
+                element("span", { class: "memstow-why" }), element("span", { class: "memstow-reason" }),
                 element("span", { class: "memstow-acts" }, choice, priority, act("Stow", "stow"),
-                    act("Restore", "restore"), act("Free now", "free")));
+                    act("Restore", "restore"), act("Free now", "free"), act("Why?", "why", `Why is ${name} here?`)));
             this.rows.set(model.id, row);
         }
         const choice = row.querySelector("select"), policy = model.policy ?? "none";
         row.querySelector(".memstow-where").textContent = where(model);
         row.querySelector(".memstow-why").textContent = `${policy}: ${model.rule}${model.is_loaded ? ", loaded" : ""}`;
+        row.querySelector(".memstow-reason").textContent = model.why ? `Here because: ${model.why}` : "";
         if (document.activeElement !== choice) choice.value = policy;
         const priority = row.querySelector("input");
         priority.disabled = policy === "none";
@@ -296,7 +292,7 @@ const tab = {
                 element("div", { class: "memstow-above" }),
                 element("section", { "aria-label": "Models" }, element("h3", {}, "Models"), list,
                     element("p", { class: "memstow-none" }, "No model is loaded.")),
-                element("div", { class: "memstow-below" }));
+                element("div", { class: "memstow-left" }), element("div", { class: "memstow-below" }));
         }
         this.body.querySelector(".memstow-above").replaceChildren(
             bar("RAM", figures.memory.total_bytes, hostParts(figures)),
@@ -305,6 +301,7 @@ const tab = {
         if (rows.length !== list.children.length || rows.some((row, i) => row !== list.children[i]))
             list.replaceChildren(...rows);
         this.body.querySelector(".memstow-none").hidden = rows.length > 0;
+        this.body.querySelector(".memstow-left").replaceChildren(...leftOf(figures.left));
         this.body.querySelector(".memstow-below").replaceChildren(lastRun(figures.last));
         this.judge();
     },
@@ -344,7 +341,8 @@ const STYLE = `
 .memstow-name { flex: 1; } .memstow-number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .memstow-models > li { display: flex; flex-direction: column; padding: 0.4rem 0;
     border-bottom: 1px solid var(--border-color, #555); }
-.memstow-why, .memstow-line { color: var(--descrip-text, #999); overflow-wrap: anywhere; }
+.memstow-why, .memstow-reason, .memstow-line { color: var(--descrip-text, #999); overflow-wrap: anywhere; }
+.memstow-gone li { overflow-wrap: anywhere; padding: 0.2rem 0; }
 .memstow-acts, .memstow-buttons { display: flex; flex-wrap: wrap; gap: 0.3rem; align-items: center;
     margin-top: 0.3rem; }
 .memstow button, .memstow select, .memstow input { font: inherit; color: var(--input-text, #ddd); cursor: pointer;

@@ -1,0 +1,17 @@
+// tools.js: what the parts of the tab "Memory" have in common. Texts of the program are only ever set as text.
+
+export function size(bytes) {
+    for (const [unit, scale] of [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]])
+        if (Math.abs(bytes) >= scale) return `${(bytes / scale).toFixed(1)} ${unit}`;
+    return `${bytes} B`;
+}
+
+export function element(tag, attributes = {}, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+        if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+        else if (value !== false && value !== undefined) made.setAttribute(name, value === true ? "" : value);
+    }
+    made.append(...children.filter((child) => child !== null && child !== undefined));
+    return made;
+}
