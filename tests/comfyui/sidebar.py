@@ -113,6 +113,33 @@ with start("memstow", "comfyui") as comfy:
     assert browser.js("return [...document.querySelectorAll('.memstow button, .memstow select')].every((one) => "
                       "one.textContent.trim() && one.tabIndex >= 0)")
 
+    # the curve of the last runs, and the same as a table
+    comfy.run({"1": {"class_type": "RandomConditioning", "inputs": {"seed": 1}},
+               "2": {"class_type": "Fail", "inputs": {"value": ["1", 0], "seed": 1}},
+               "3": {"class_type": "Digest", "inputs": {"value": ["2", 0]}}}, status="error")
+    browser.wait("document.querySelectorAll('.memstow-curve tbody tr').length === 4")
+    reports = [comfy.get(f"/memstow/report?run={number}") for number in range(1, 5)]
+    table = browser.js("return [...document.querySelectorAll('.memstow-curve tbody tr')].map((row) => "
+                       "[...row.children].map((cell) => cell.textContent))")
+    for (name, *cells), report in zip(table, reports):
+        assert all(near(cell, report["rss"][f"{when}_bytes"])
+                   for cell, when in zip(cells, ("before", "peak", "after"))), (name, cells, report["rss"])
+        assert (report["outcome"] == "ok") == (report["outcome"] not in name), (name, report["outcome"])
+        assert ("gave back" in name) == (report["given_bytes"] >= 2**20), (name, report["given_bytes"])
+    assert reports[3]["outcome"] == "failed" and reports[2]["given_bytes"] > 2**20, reports
+    said = browser.js("return document.querySelector('.memstow-curve svg[role=img]').getAttribute('aria-label')")
+    highest = max(report["rss"]["peak_bytes"] for report in reports)
+    assert said.startswith("Resident memory in the last 4 runs: ") and near(said.split(", ")[1].removesuffix(
+        " at most"), highest), said
+    marks = browser.js("return [...document.querySelectorAll('.memstow-curve svg title')].map((one) => one.textContent)")
+    assert "Run 4: failed" in marks and any(mark.startswith("Run 3: gave back") for mark in marks), marks
+    corners = browser.js("return document.querySelector('.memstow-curve polyline').points.length")
+    assert corners == 3 * 4, corners
+    browser.js("document.querySelector('.memstow-curve summary').click(); "
+               "document.querySelector('.memstow-curve').scrollIntoView()")
+    browser.wait("document.querySelector('.memstow-curve details').open")
+    picture("curve")
+
     # closed: nothing comes any more
     browser.js("document.querySelector('.memstow-tab-button').click()")
     browser.wait("!document.querySelector('.memstow-body')")

@@ -53,6 +53,13 @@ def of_run(found: Optional[dict]) -> Optional[dict]:
             "text": report.line(found), "nodes": sorted(found["nodes"], key=lambda one: -one["peak_bytes"])[:10]}
 
 
+def curve_of(reports: Any) -> list[dict]:
+    """The resident memory of the last runs, and what they gave back, the oldest first."""
+    return [{"run": one["run"], "outcome": one["outcome"], "given_bytes": one["given_bytes"],
+             **{f"{when}_bytes": one["rss"][f"{when}_bytes"] for when in ("before", "peak", "after")}}
+            for one in list(reports)]
+
+
 def coarse(value: Any) -> Any:
     """The figures, rounded, so that two of them can be compared."""
     if isinstance(value, dict):
@@ -75,7 +82,7 @@ class Panel:
         last = self.runs.reports[-1] if self.runs.reports else None
         return {"format": "memstow-comfyui-figures", "version": 1, "memory": memory, "devices": devices(),
                 "models": self.owners(self.runs), "left": self.runs.leftovers.listed(), "is_busy": self.runs.is_busy(),
-                "last": of_run(last)}
+                "last": of_run(last), "runs": curve_of(self.runs.reports)}
 
     def open(self, client: str) -> bool:
         """A client has opened the tab, or has it open still. False: there are too many, or ComfyUI does not know it."""

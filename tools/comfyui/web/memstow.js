@@ -3,6 +3,7 @@
 // from elsewhere.
 import { app } from "../../scripts/app.js";
 import { api } from "../../scripts/api.js";
+import { Curve } from "./curve.js";
 import { element, size } from "./tools.js";
 
 const RENEW_MS = 20_000, TICKET_MS = 500;
@@ -153,7 +154,7 @@ function policyOf(model, { policy, priority }) {
 // ---- the tab
 
 const tab = {
-    root: null, body: null, timer: 0, figures: null, rows: new Map(), judged: null,
+    root: null, body: null, timer: 0, figures: null, rows: new Map(), judged: null, curve: null,
 
     open(root) {
         this.root = root;
@@ -287,12 +288,14 @@ const tab = {
         for (const id of this.rows.keys()) if (!ids.has(id)) this.rows.delete(id);
         let list = this.body.querySelector(".memstow-models");
         if (!list) {
+            this.curve = new Curve();
             list = element("ul", { class: "memstow-models" });
             this.body.replaceChildren(element("div", { class: "memstow-warning" }),
                 element("div", { class: "memstow-above" }),
                 element("section", { "aria-label": "Models" }, element("h3", {}, "Models"), list,
                     element("p", { class: "memstow-none" }, "No model is loaded.")),
-                element("div", { class: "memstow-left" }), element("div", { class: "memstow-below" }));
+                element("div", { class: "memstow-left" }), this.curve.section,
+                element("div", { class: "memstow-below" }));
         }
         this.body.querySelector(".memstow-above").replaceChildren(
             bar("RAM", figures.memory.total_bytes, hostParts(figures)),
@@ -302,6 +305,7 @@ const tab = {
             list.replaceChildren(...rows);
         this.body.querySelector(".memstow-none").hidden = rows.length > 0;
         this.body.querySelector(".memstow-left").replaceChildren(...leftOf(figures.left));
+        this.curve.show(figures.runs);
         this.body.querySelector(".memstow-below").replaceChildren(lastRun(figures.last));
         this.judge();
     },
@@ -353,6 +357,13 @@ const STYLE = `
 .memstow button:focus-visible, .memstow select:focus-visible, .memstow input:focus-visible,
 .memstow a:focus-visible { outline: 2px solid #4c8dd6; }
 .memstow a { color: inherit; }
+.memstow-curve svg { display: block; width: 100%; height: auto; }
+.memstow-curve .memstow-line-of { fill: none; stroke: #4c8dd6; stroke-width: 2; vector-effect: non-scaling-stroke; }
+.memstow-curve text { fill: var(--fg-color, #ddd); font-size: 10px; }
+.memstow-curve .memstow-grid { stroke: var(--border-color, #555); stroke-width: 1; }
+.memstow-curve .memstow-bad { stroke: #d9534f; stroke-width: 2; } .memstow-curve .memstow-gave { fill: #c9a227; }
+.memstow-curve .memstow-top { fill: #4c8dd6; }
+.memstow summary { cursor: pointer; }
 .memstow-leaks { border-left: 0.25rem solid #d9534f; padding-left: 0.5rem; overflow-wrap: anywhere; }
 .memstow table { width: 100%; border-collapse: collapse; }
 .memstow table, .memstow thead, .memstow tbody { display: block; }

@@ -1,0 +1,94 @@
+// curve.js: the resident memory of the last runs as a picture, with marks. In: figures of runs, the oldest first. Out:
+// an SVG, and the same figures as a table for those who do not see it.
+import { element, size } from "./tools.js";
+
+const WIDTH = 300, HEIGHT = 90, LEFT = 4, TOP = 14, BOTTOM = 14;
+const LEAST = 2 ** 20; // less given back has no mark
+
+function shape(tag, attributes, ...children) {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    made.append(...children);
+    return made;
+}
+
+function marksOf(run) {
+    const gave = run.given_bytes >= LEAST ? `gave back ${size(run.given_bytes)}` : "";
+    return [run.outcome !== "ok" ? run.outcome : "", gave].filter(Boolean).join(", ");
+}
+
+// Three points a run: before it, at most, after it.
+function points(runs, x, y) {
+    return runs.flatMap((run, i) => [[x(i), y(run.before_bytes)], [x(i + 0.5), y(run.peak_bytes)],
+        [x(i + 0.9), y(run.after_bytes)]]);
+}
+
+function markShapes(runs, x, y, highest) {
+    const shapes = [];
+    runs.forEach((run, i) => {
+        const at = x(i + 0.5), top = y(run.peak_bytes), end = y(run.after_bytes), right = x(i + 0.9);
+        const mark = (made, words) => shapes.push(shape("g", {}, shape("title", {}, `Run ${run.run}: ${words}`), made));
+        if (run.outcome !== "ok")
+            mark(shape("path", { class: "memstow-bad", d: `M${at - 4} ${top - 4}l8 8m0 -8l-8 8` }), run.outcome);
+        else if (run.peak_bytes === highest)
+            mark(shape("circle", { class: "memstow-top", cx: at, cy: top, r: 3 }), `the highest, ${size(highest)}`);
+        if (run.given_bytes >= LEAST)
+            mark(shape("path", { class: "memstow-gave", d: `M${right - 4} ${end - 7}h8l-4 6z` }),
+                `gave back ${size(run.given_bytes)}`);
+    });
+    return shapes;
+}
+
+function picture(runs, highest, words) {
+    const scale = (HEIGHT - TOP - BOTTOM) / Math.max(highest, 1), step = (WIDTH - 2 * LEFT) / runs.length;
+    const x = (place) => LEFT + place * step, y = (bytes) => HEIGHT - BOTTOM - bytes * scale;
+    const line = points(runs, x, y).map(([across, down]) => `${across.toFixed(1)},${down.toFixed(1)}`).join(" ");
+    const end = (i, anchor, place) => shape("text", { x: place, y: HEIGHT - 3, "text-anchor": anchor },
+        `run ${runs[i].run}`);
+    return shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
+        shape("line", { class: "memstow-grid", x1: LEFT, x2: WIDTH - LEFT, y1: y(0), y2: y(0) }),
+        shape("line", { class: "memstow-grid", x1: LEFT, x2: WIDTH - LEFT, y1: y(highest), y2: y(highest),
+            "stroke-dasharray": "2 3" }),
+        shape("text", { x: LEFT, y: TOP - 4 }, size(highest)),
+        shape("polyline", { class: "memstow-line-of", points: line }), ...markShapes(runs, x, y, highest),
+        end(0, "start", LEFT), ...(runs.length > 1 ? [end(runs.length - 1, "end", WIDTH - LEFT)] : []));
+}
+
+function table(runs) {
+    const rows = runs.map((run) => element("tr", {},
+        element("th", { scope: "row" }, `run ${run.run}${marksOf(run) ? `: ${marksOf(run)}` : ""}`),
+        ...[run.before_bytes, run.peak_bytes, run.after_bytes].map((bytes) => element("td", {}, size(bytes)))));
+    return element("table", {}, element("thead", {}, element("tr", {}, ...["run", "before", "at most", "after"].map(
+        (word) => element("th", { scope: "col" }, word)))), element("tbody", {}, ...rows));
+}
+
+function wordsOf(runs, highest) {
+    return `Resident memory in ${runs.length === 1 ? "one run" : `the last ${runs.length} runs`}: `
+        + `${size(runs[0].before_bytes)} before, ${size(highest)} at most, ${size(runs[runs.length - 1].after_bytes)} `
+        + "after";
+}
+
+// The picture and its table. The table stays open or closed when another run has ended.
+export class Curve {
+    constructor() {
+        this.shown = "";
+        this.picture = element("div", {});
+        this.words = element("p", { class: "memstow-line" });
+        this.table = element("div", {});
+        this.section = element("section", { class: "memstow-curve", "aria-label": "Last runs", hidden: true },
+            element("h3", {}, "Last runs"), this.picture, this.words,
+            element("details", {}, element("summary", {}, "As a table"), this.table));
+    }
+
+    show(runs) {
+        const now = JSON.stringify(runs);
+        if (now === this.shown) return;
+        this.shown = now;
+        this.section.hidden = !runs.length;
+        if (!runs.length) return;
+        const highest = Math.max(...runs.map((run) => run.peak_bytes)), words = wordsOf(runs, highest);
+        this.picture.replaceChildren(picture(runs, highest, words));
+        this.words.textContent = words;
+        this.table.replaceChildren(table(runs));
+    }
+}
