@@ -174,7 +174,7 @@ static int ask_for_holders(const struct choice *choice, struct leaks_ask *ask) {
     free(stacks);
     if (result < 0) say_why_no_holders(choice, ask, result);
     if (result >= 0 && result < paths) complain("process %d: %s", (int)choice->pid, TEXT_SAFE(ask->text));
-    return result > 0 ? find_again(choice) : EXIT_FINE;
+    return count && result >= 0 ? find_again(choice) : EXIT_FINE;
 }
 
 /* Asks a running process to collect its garbage and to name the holders of memory. */

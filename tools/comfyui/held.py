@@ -50,7 +50,8 @@ class Held:
     def _ask(self, identity: Identity, known: Known, deadline: Any) -> None:
         known.holders, is_cut = holders_of(identity, deadline)
         if known.holders:
-            known.due = known.age + AGAIN
-            self.registry.trace("HELD", owner=identity.owner.id, **memstow.referrers().held(known.holders))
+            finder = memstow.referrers()
+            known.due = known.age + (AGAIN if not is_cut or finder.is_final(known.holders) else 1)
+            self.registry.trace("HELD", owner=identity.owner.id, **finder.held(known.holders))
         else:
             known.due = known.age + (1 if is_cut else max(1, known.age))

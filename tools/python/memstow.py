@@ -1028,16 +1028,17 @@ def _begin_looks() -> Any:
     return _looks
 
 
-def _holders_of(stacks: list[str], before: int, seconds: float) -> tuple[int, bool]:
+def _holders_of(stacks: list[str], before: int, seconds: float, more_later: bool) -> tuple[int, bool]:
     """Notes in the trace what holds the blocks of these call stacks. Returns the number of stacks for which there was
-    time, and whether that was not all of them."""
+    time, and whether that was not all of them. more_later: a later call gets more time."""
     referrers() # loads the module that memstow_blocks imports
     blocks = _beside("memstow_blocks")
-    lines, is_cut = blocks.holders_of(blocks.parse(stacks), before, _library.blocks,
-                                      lambda owner: _labels.get(owner, owner), seconds)
+    wanted = blocks.parse(stacks)
+    lines, missed = blocks.holders_of(wanted, before, _library.blocks,
+                                      lambda owner: _labels.get(owner, owner), seconds, more_later)
     for line in lines:
         trace({"kind": "HELD", "by": "python", **line})
-    return len({line["path"] for line in lines}), is_cut
+    return len({one.path for one in wanted} - missed), bool(missed)
 
 
 def on_look(handler: Optional[Callable[[Request], Any]]) -> None:

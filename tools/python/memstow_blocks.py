@@ -367,6 +367,11 @@ class Group:
             targets += things
         self.blocks = [(block, []) for block, _things in self.blocks]
 
+    def is_answered(self, more_later: bool) -> bool:
+        """Whether the holders are the answer although the search was not finished."""
+        found = [holder for holders in self.holders for holder in holders]
+        return referrers.is_final(found) if more_later else bool(found)
+
     def line(self) -> dict[str, Any]:
         """Its line for the trace. Among equally likely places, the one that holds most samples comes first."""
         block = self.blocks[0][0]
@@ -393,9 +398,10 @@ def grouped(reach: Reach, paths: dict[int, str], label: Callable[[int], Any]) ->
 
 
 def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label: Callable[[int], Any],
-               seconds: float) -> tuple[list[dict[str, Any]], bool]:
-    """A line for each group of blocks that stay, from runs up to `before` (0: all runs), and whether time was too
-    short for all of them. `label` names owners whose ids differ from run to run."""
+               seconds: float, more_later: bool) -> tuple[list[dict[str, Any]], set[str]]:
+    """A line for each group of blocks that stay, from runs up to `before` (0: all runs), and the paths for which time
+    was too short. If a later call gets more time (`more_later`), a group whose search was not finished has no line: a
+    line is taken for the answer, and nobody asks again. `label` names owners whose ids differ from run to run."""
     begun = time.thread_time()
     paths = {stack: one.path for one in wanted for stack in one.stacks}
     reach = Reach(ask, set(paths), before, referrers.Deadline(seconds * SHARE))
@@ -404,15 +410,15 @@ def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label
     targets: list[Any] = []
     for group in groups.values():
         group.follow(targets)
-    nested, is_cut = reach.nested, reach.is_cut
+    nested, missed = reach.nested, {one.path for one in wanted if reach.is_cut}
     reach.let_go()
-    found, is_cut_too = referrers.find(targets, (), referrers.Deadline(seconds - (time.thread_time() - begun)),
+    found, is_cut = referrers.find(targets, (), referrers.Deadline(seconds - (time.thread_time() - begun)),
                                        nested=nested)
     for group in groups.values():
         group.holders = [[holder for number in numbers for holder in found[number]] for numbers in group.samples]
-    is_cut |= is_cut_too
-    lines = [group.line() for group in groups.values() if not is_cut or any(group.holders)]
+    answered = [group for group in groups.values() if not is_cut or group.is_answered(more_later)]
+    missed |= {group.path for group in groups.values() if group not in answered}
     reached = {group.path for group in groups.values()}
-    lines += [{"path": one.path, "blocks": 0, "holders": []} for one in wanted if one.path not in reached
-              and not is_cut]
-    return lines, is_cut
+    lines = [group.line() for group in answered]
+    lines += [{"path": one.path, "blocks": 0, "holders": []} for one in wanted if one.path not in reached | missed]
+    return lines, missed

@@ -28,6 +28,7 @@ class Looks:
         self.handler: Optional[Callable[[Any], None]] = None
         self.waiting: collections.deque[Any] = collections.deque()
         self.asked: list[str] = []      # call stacks of earlier requests that were announced to be continued
+        self.patience = 1               # factor for the time of the next search
         self.runs_on = 0
         self.at_work = threading.Lock()
         self.pid = 0
@@ -101,6 +102,9 @@ class Looks:
         stacks, self.asked = self.asked, []
         begun = time.thread_time()
         apart = os.environ.get("PYTHONMALLOC", "").startswith("malloc")
-        found, is_cut = self.holders_of(stacks, int(run, 16), SECONDS[word] * (MANY_BLOCKS if apart else 1))
+        seconds = min(SECONDS[word] * self.patience, SECONDS["find"])
+        found, is_cut = self.holders_of(stacks, int(run, 16), seconds * (MANY_BLOCKS if apart else 1),
+                                        seconds < SECONDS["find"])
+        self.patience = 2 * self.patience if is_cut else 1 # in the same time the search would come no further
         took = f"{found} of {len(stacks)} call stacks, in {time.thread_time() - begun:.1f} s"
         return found, f"{took}: there was no time for all" if is_cut else took

@@ -172,6 +172,7 @@ def running(ignored: set[int]) -> dict[int, list[Place]]:
                 for name, value in variables(frame):
                     found.setdefault(value, []).append(Place(frame, name, names.get(ident, "")))
             frame = frame.f_back
+        del innermost # it may be this function's own frame, which would keep itself, and all objects of the search
     return found
 
 
@@ -679,6 +680,13 @@ def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Dea
         found.append(
             [Holder(way.words(), way.pack, way.root(), way.rank, way.depth, way.is_whole) for way in ways[:MOST]])
     return found, search.is_cut
+
+
+def is_final(found: list[Holder]) -> bool:
+    """Whether a longer search would name no better holder. If time ran out, the ways that were found may begin at an
+    object on the way to the holder."""
+    best = best_rank()
+    return any(holder.is_whole and holder.rank <= best for holder in found)
 
 
 def together(found: list[list[Holder]]) -> list[Holder]:
