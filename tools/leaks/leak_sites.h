@@ -22,6 +22,9 @@ struct leak_site {
     uint32_t module;      /* 1 + id in the last image */
     uint64_t path;        /* identifies the stack in any image; host and CUDA memory have different paths */
     bool on_cuda;         /* memory of CUDA devices */
+    /* of leaks.c: the site's own verdict, and whether it is part of a finding of the rest of its owner's sites */
+    enum leak_verdict verdict;
+    bool in_rest;
     uint64_t live_bytes, live_blocks;
     uint64_t gone_bytes, gone_blocks; /* the part that retired owners left behind */
     uint64_t last_bytes, last_blocks; /* at the last point */

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWNER_FLOOR = 4 /* an owner's growth must be this many floors, because many sites keep a little memory */ };
+enum {
+    MUCH = 4,       /* an owner must grow by this many floors: many sites keep a little memory */
+    REMAINDER = 20, /* the rest of an owner counts if it grows by one part in this many of what its leaks grow by */
+};
 
 /* --- the entries of one site --- */
 
@@ -102,7 +105,16 @@ static int finding_keep(struct leak_finding **list, size_t *count, size_t *capac
     return 0;
 }
 
-/* Adds a finding that leaks to the list. Otherwise it adds the site to the others of its verdict. */
+/* Whether the rest of an owner is little beside the owner's leaks: headers, keys and the like of what they keep. */
+static bool is_remainder(const struct leaks *self, const struct leak_finding *rest) {
+    double leaks = 0;
+    for (size_t i = 0; i < self->count; i++)
+        if (self->list[i].model == rest->model && self->list[i].node == rest->node)
+            leaks += self->list[i].judged.bytes_per_run;
+    return rest->judged.bytes_per_run * REMAINDER < leaks;
+}
+
+/* Judges a finding, and adds it to the list if it leaks. */
 static int finding_take(struct search *search, struct leak_finding *finding) {
     struct leaks *leaks = search->leaks;
     const struct leak_sites *sites = leaks->sites;
@@ -110,13 +122,12 @@ static int finding_take(struct search *search, struct leak_finding *finding) {
     finding->judged = leaks_judge(search, &finding->by_readings);
     if (finding->judged.verdict == LEAK_FOUND && finding->model && sites->names[finding->model]->kept)
         finding->judged.verdict = LEAK_KEPT;
+    if (finding->judged.verdict == LEAK_FOUND && finding->site == LEAK_NO_SITE && is_remainder(leaks, finding))
+        finding->judged.verdict = LEAK_SMALL;
     find_ends(&search->left, finding);
     if (finding->judged.verdict == LEAK_FOUND)
         return finding_keep(&leaks->list, &leaks->count, &leaks->capacity, finding);
-    if (finding->site == LEAK_NO_SITE) return 0; /* its sites are counted one by one */
-    leaks->rest[finding->judged.verdict].sites += finding->live_bytes != 0;
-    leaks->rest[finding->judged.verdict].live_bytes += finding->live_bytes;
-    if (finding->judged.verdict != LEAK_KEPT) return 0;
+    if (finding->judged.verdict != LEAK_KEPT || finding->site == LEAK_NO_SITE) return 0;
     return finding_keep(&leaks->kept, &leaks->kept_count, &leaks->kept_capacity, finding);
 }
 
@@ -125,7 +136,7 @@ static int search_sites(struct leaks *self) {
     int result = 0;
     begin_search(&search, self, &self->sites->left, &self->sites->moved, self->floor);
     for (size_t i = 0; result == 0 && i < self->sites->count; i++) {
-        const struct leak_site *site = &self->sites->list[i];
+        struct leak_site *site = &self->sites->list[i];
         struct leak_finding finding = {.site = (uint32_t)i,
                                        .stacks = 1,
                                        .example = (uint32_t)i,
@@ -135,12 +146,23 @@ static int search_sites(struct leaks *self) {
                                        .live_blocks = site->live_blocks};
         result = cursor_move(&search.left, (uint32_t)i) < 0 || cursor_move(&search.moved, (uint32_t)i) < 0 ? -1 : 0;
         if (result == 0 && site->live_bytes) result = finding_take(&search, &finding);
+        site->verdict = finding.judged.verdict;
+        site->in_rest = false;
     }
     end_search(&search);
     return result;
 }
 
 /* --- owners that grow at many sites --- */
+
+/* Whether the site leaks, or grows in an owner whose policy is keep. */
+static bool has_finding(const struct leak_site *site) {
+    return site->verdict == LEAK_FOUND || site->verdict == LEAK_KEPT;
+}
+
+bool leaks_is_in_rest(const struct leak_site *site, const struct leak_finding *rest) {
+    return site->in_rest && site->model == rest->model && site->node == rest->node;
+}
 
 /* The owner of each site, and the owner's memory that is not part of a finding yet. */
 struct owners {
@@ -157,11 +179,6 @@ static int by_owner(const void *left, const void *right, void *context) {
     return a->node < b->node ? -1 : a->node > b->node;
 }
 
-static void mark_found(struct owners *owners, const struct leak_finding *list, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (list[i].site != LEAK_NO_SITE) owners->of[list[i].site] = 0;
-}
-
 static int name_owners(struct owners *owners, const struct leaks *self) {
     const struct leak_sites *sites = self->sites;
     uint32_t *order = malloc((sites->count + 1) * sizeof *order);
@@ -170,12 +187,14 @@ static int name_owners(struct owners *owners, const struct leaks *self) {
     qsort_r(order, sites->count, sizeof *order, by_owner, sites->list);
     for (size_t i = 0; i < sites->count; i++) {
         const struct leak_site *site = &sites->list[order[i]];
-        if (!site->model && !site->node) continue;
+        if ((!site->model && !site->node) || has_finding(site)) continue;
         struct leak_finding *last = owners->count ? &owners->list[owners->count - 1] : NULL;
         if (!last || last->model != site->model || last->node != site->node)
             owners->list[owners->count++] = (struct leak_finding){
                 .site = LEAK_NO_SITE, .example = LEAK_NO_SITE, .model = site->model, .node = site->node};
         owners->of[order[i]] = owners->count;
+        owners->list[owners->count - 1].live_bytes += site->live_bytes;
+        owners->list[owners->count - 1].live_blocks += site->live_blocks;
     }
     free(order);
     return 0;
@@ -215,7 +234,7 @@ static int choose_examples(const struct leaks *self, struct owners *owners) {
 static int judge_owners(struct leaks *self, struct owners *owners) {
     struct search search;
     int result = 0;
-    begin_search(&search, self, &owners->left, &owners->moved, OWNER_FLOOR * self->floor);
+    begin_search(&search, self, &owners->left, &owners->moved, MUCH * self->floor);
     for (uint32_t i = 0; result == 0 && i < owners->count; i++) {
         result = cursor_move(&search.left, i) < 0 || cursor_move(&search.moved, i) < 0 ? -1 : 0;
         if (result == 0 && owners->list[i].live_bytes) result = finding_take(&search, &owners->list[i]);
@@ -224,30 +243,42 @@ static int judge_owners(struct leaks *self, struct owners *owners) {
     return result;
 }
 
+static void mark_rest(struct leaks *self, const struct owners *owners) {
+    for (size_t i = 0; i < self->sites->count; i++)
+        self->sites->list[i].in_rest = owners->of[i] && owners->list[owners->of[i] - 1].judged.verdict == LEAK_FOUND;
+}
+
 static int search_owners(struct leaks *self) {
     const struct leak_sites *sites = self->sites;
     struct owners owners = {.of = calloc(sites->count + 1, sizeof *owners.of),
                             .list = calloc(sites->count + 1, sizeof *owners.list)};
     int result = owners.of && owners.list ? name_owners(&owners, self) : -1;
-    if (result == 0) {
-        mark_found(&owners, self->list, self->count);
-        mark_found(&owners, self->kept, self->kept_count);
-        for (size_t i = 0; i < sites->count; i++) {
-            struct leak_finding *owner = owners.of[i] ? &owners.list[owners.of[i] - 1] : NULL;
-            if (!owner) continue;
-            owner->live_bytes += sites->list[i].live_bytes;
-            owner->live_blocks += sites->list[i].live_blocks;
-        }
-        result = leaks_gather(&owners, &sites->left, &owners.left, sites->run_count);
-    }
+    if (result == 0) result = leaks_gather(&owners, &sites->left, &owners.left, sites->run_count);
     if (result == 0) result = leaks_gather(&owners, &sites->moved, &owners.moved, sites->point_count);
     if (result == 0) result = choose_examples(self, &owners);
     if (result == 0) result = judge_owners(self, &owners);
+    if (result == 0) mark_rest(self, &owners);
     free(owners.of);
     free(owners.list);
     free(owners.left.list);
     free(owners.moved.list);
     return result;
+}
+
+/* Adds the sites that are no part of a leak to the others of their verdict. */
+static void count_others(struct leaks *self) {
+    for (size_t i = 0; i < self->sites->count; i++) {
+        const struct leak_site *site = &self->sites->list[i];
+        if (!site->live_bytes || site->verdict == LEAK_FOUND || site->in_rest) continue;
+        self->rest[site->verdict].sites++;
+        self->rest[site->verdict].live_bytes += site->live_bytes;
+    }
+}
+
+static int search_all(struct leaks *self) {
+    if (search_sites(self) < 0 || search_owners(self) < 0) return -1;
+    count_others(self);
+    return 0;
 }
 
 /* --- which points count --- */
@@ -343,8 +374,7 @@ int leaks_find(struct leaks *self, struct leak_sites *sites, const struct image 
     *self = (struct leaks){.image = image, .sites = sites, .floor = floor};
     if (find_run_ends(self) < 0) return -1;
     make_rules(self);
-    if (search_sites(self) < 0 || search_owners(self) < 0 || leaks_find_holders(self) < 0 ||
-        leaks_find_retired(self) < 0 || leaks_measure(self) < 0)
+    if (search_all(self) < 0 || leaks_find_holders(self) < 0 || leaks_find_retired(self) < 0 || leaks_measure(self) < 0)
         return -1;
     if (self->count) qsort(self->list, self->count, sizeof *self->list, leaks_by_growth);
     if (self->kept_count) qsort(self->kept, self->kept_count, sizeof *self->kept, leaks_by_growth);

@@ -22,8 +22,8 @@ struct leak_holder {
     uint64_t blocks, followed, held;
 };
 
-/* A growing site, or a growing owner without a single growing site: then there is no site. Findings of one cause are
- * merged: figures are sums; site, owner and evidence are those of the site that grows most. */
+/* A growing site; or the rest of an owner's sites, which grow together: then there is no site. Findings of one cause
+ * are merged: figures are sums; site, owner and evidence are those of the site that grows most. */
 struct leak_finding {
     uint32_t site;        /* or LEAK_NO_SITE */
     uint32_t stacks;      /* number of growing stacks; for an owner `example` is its fastest-growing site */
@@ -125,6 +125,8 @@ const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_
 const struct leak_holder *leaks_holder_of_owner(const struct leaks *self, uint32_t name);
 /* Whether both are the same holder. */
 bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b);
+/* Whether the site belongs to a finding that stands for the rest of an owner's sites. */
+bool leaks_is_in_rest(const struct leak_site *site, const struct leak_finding *rest);
 /* For qsort: the finding that grows fastest comes first. */
 int leaks_by_growth(const void *left, const void *right);
 

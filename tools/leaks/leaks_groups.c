@@ -114,15 +114,15 @@ static int by_key(const void *left, const void *right) {
     return leaks_by_growth(left, right);
 }
 
-/* The holder of the site's memory. If all sites of an owner are one finding: the holder for the sites with the most
- * memory. */
+/* The holder of the site's memory. If the rest of an owner's sites is one finding: the holder for the largest of these
+ * sites with a known holder. */
 static const struct leak_holder *holder_of(const struct leaks *self, const struct leak_finding *finding) {
     const struct leak_holder *found = NULL;
     uint64_t most = 0;
     if (finding->site != LEAK_NO_SITE) return leaks_holder_of_site(self, finding->site);
     for (size_t i = 0; i < self->holder_count && self->holders[i].site != LEAK_NO_SITE; i++) {
         const struct leak_site *site = &self->sites->list[self->holders[i].site];
-        if (site->model != finding->model || site->node != finding->node || site->live_bytes <= most) continue;
+        if (!leaks_is_in_rest(site, finding) || site->live_bytes <= most) continue;
         most = site->live_bytes;
         found = leaks_holder_of_site(self, self->holders[i].site);
     }
@@ -185,9 +185,7 @@ static void mark_sites(const struct leaks *self, uint32_t *of_site) {
             const struct leak_finding *part = &self->parts[k];
             if (part->site != LEAK_NO_SITE) of_site[part->site] = i + 1;
             for (uint32_t site = 0; part->site == LEAK_NO_SITE && site < self->sites->count; site++)
-                if (!of_site[site] && self->sites->list[site].model == part->model &&
-                    self->sites->list[site].node == part->node)
-                    of_site[site] = i + 1;
+                if (leaks_is_in_rest(&self->sites->list[site], part)) of_site[site] = i + 1;
         }
     }
 }

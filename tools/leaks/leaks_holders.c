@@ -161,8 +161,8 @@ static void add_site(struct unknown *unknown, uint32_t site) {
     if (unknown->count < SITES_MOST && can_be_asked(unknown->leaks, site)) unknown->sites[unknown->count++] = site;
 }
 
-/* Adds the largest sites of an owner that is retired or grows at many sites. `is`: whether a site belongs to the
- * owner. */
+/* Adds the largest sites of an owner that is retired, or whose other sites grow together. `is`: whether a site belongs
+ * to the owner. */
 static void add_largest(struct unknown *unknown, bool (*is)(const struct leak_site *site, const void *context),
                         const void *context) {
     const struct leak_sites *sites = unknown->leaks->sites;
@@ -179,8 +179,7 @@ static void add_largest(struct unknown *unknown, bool (*is)(const struct leak_si
 }
 
 static bool is_of_finding(const struct leak_site *site, const void *finding) {
-    const struct leak_finding *owner = finding;
-    return site->live_bytes && site->model == owner->model && site->node == owner->node;
+    return site->live_bytes && leaks_is_in_rest(site, finding);
 }
 
 static bool is_of_retired(const struct leak_site *site, const void *retired) {
