@@ -85,6 +85,33 @@ Test(reader_stacks, equal_paths_have_equal_hashes) {
     builder_end(&other_builder);
 }
 
+/* Long stacks: one piece or two makes no difference. Native frames make none for the hashes of Python frames. */
+Test(reader_stacks, python_frames_alone) {
+    enum { LONG = 20, CUT = 9 };
+    uint32_t all[64] = {LONG}, *cut = all + 1 + LONG, *other = cut + 2 + LONG;
+    for (uint32_t i = 0; i < LONG; i++) all[1 + i] = i == LONG / 2 ? 2 : i % 2;
+    cut[0] = CUT;
+    cut[1 + CUT] = LONG - CUT;
+    for (uint32_t i = 0; i < LONG; i++) cut[1 + i + (i >= CUT)] = all[1 + i];
+    other[0] = 4;
+    for (uint32_t i = 0; i < 4; i++) other[1 + i] = i == 2 ? 2 : 1;
+    const uint32_t at_cut = 1 + LONG, at_rest = at_cut + 1 + CUT, at_other = at_cut + 2 + LONG;
+    const struct snap_node pieces[] = {{0}, {0, 0, 0}, {0, at_cut, 0}, {2, at_rest, 0}, {0, at_other, 0}};
+    struct builder builder;
+    struct image image;
+    build(&builder, pieces, 5, all, at_other + 5, 0);
+    load(&image, &builder);
+    uint64_t *hashes = stack_hashes(&image), *python = stack_python_hashes(&image);
+    cr_expect_eq(hashes[1], hashes[3]);
+    cr_expect_neq(hashes[1], hashes[4]);
+    cr_expect(python[1] && python[1] == python[3] && python[1] == python[4]);
+    cr_expect_eq(python[2], 0, "nine native frames");
+    free(hashes);
+    free(python);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
 Test(reader_stacks, order_counts) {
     static const uint32_t both[] = {2, 0, 1, 2, 1, 0};
     static const struct snap_node two[] = {{0}, {0, 0, 0}, {0, 3, 0}};

@@ -106,26 +106,50 @@ static uint64_t stacks_power(uint64_t base, uint32_t exponent) {
     return result;
 }
 
-/* sums[i]: the hash of all words before i, as if they were one stack. */
-static uint64_t *word_sums(const struct image *image) {
-    uint64_t *frames = frame_hashes(image), *sums = malloc((image->word_count + 1) * sizeof *sums);
-    if (frames && sums) {
-        sums[0] = 0;
-        for (size_t i = 0; i < image->word_count; i++) {
-            uint32_t frame = image->words[i] < image->frame_count ? image->words[i] : (uint32_t)image->frame_count;
-            sums[i + 1] = sums[i] * HASH_BASE + frames[frame];
-        }
-        free(frames);
-        return sums;
-    }
-    free(frames);
-    free(sums);
-    return NULL;
+/* Hashes of all words before a word, as if they were one stack. Only those before every EVERY-th word are stored: there
+ * may be many millions of words. */
+struct word_sums {
+    const struct image *image;
+    uint64_t base, *frames, *stored;
+};
+enum { EVERY = 8 };
+
+static uint64_t add_word(const struct word_sums *self, uint64_t sum, size_t word) {
+    uint32_t frame = self->image->words[word];
+    if (frame > self->image->frame_count) frame = (uint32_t)self->image->frame_count;
+    return sum * self->base + self->frames[frame];
 }
 
-uint64_t *stack_hashes(const struct image *image) {
-    uint64_t *hashes = calloc(image->node_count + 1, sizeof *hashes), *sums = hashes ? word_sums(image) : NULL;
-    if (!sums) {
+/* Takes the hashes of the frames. Returns 0, or -1: no memory. */
+static int word_sums_begin(struct word_sums *self, const struct image *image, uint64_t *frames, uint64_t base) {
+    *self = (struct word_sums){image, base, frames, malloc((image->word_count / EVERY + 1) * sizeof *self->stored)};
+    if (!frames || !self->stored) return -1;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < image->word_count; i++) {
+        if (i % EVERY == 0) self->stored[i / EVERY] = sum;
+        sum = add_word(self, sum, i);
+    }
+    if (image->word_count % EVERY == 0) self->stored[image->word_count / EVERY] = sum;
+    return 0;
+}
+
+static uint64_t sum_before(const struct word_sums *self, size_t word) {
+    uint64_t sum = self->stored[word / EVERY];
+    for (size_t i = word - word % EVERY; i < word; i++) sum = add_word(self, sum, i);
+    return sum;
+}
+
+static void word_sums_end(struct word_sums *self) {
+    free(self->frames);
+    free(self->stored);
+}
+
+/* Takes the hashes of the frames. */
+static uint64_t *hash_paths(const struct image *image, uint64_t *frames, uint64_t base) {
+    struct word_sums sums;
+    uint64_t *hashes = calloc(image->node_count + 1, sizeof *hashes);
+    if (word_sums_begin(&sums, image, frames, base) < 0 || !hashes) {
+        word_sums_end(&sums);
         free(hashes);
         return NULL;
     }
@@ -135,11 +159,21 @@ uint64_t *stack_hashes(const struct image *image) {
         hashes[node] = parent;
         if (!segment.count) continue;
         size_t first = (size_t)(segment.frames - image->words);
-        uint64_t factor = stacks_power(HASH_BASE, segment.count);
-        hashes[node] = parent * factor + sums[first + segment.count] - sums[first] * factor;
+        uint64_t factor = stacks_power(base, segment.count);
+        hashes[node] = parent * factor + sum_before(&sums, first + segment.count) - sum_before(&sums, first) * factor;
     }
-    free(sums);
+    word_sums_end(&sums);
     return hashes;
+}
+
+uint64_t *stack_hashes(const struct image *image) { return hash_paths(image, frame_hashes(image), HASH_BASE); }
+
+/* With base 1 a path's hash is the sum of the hashes of its frames, and native frames add 0. */
+uint64_t *stack_python_hashes(const struct image *image) {
+    uint64_t *frames = frame_hashes(image);
+    for (size_t i = 0; frames && i <= image->frame_count; i++)
+        if (i == image->frame_count || !is_python(&image->frames[i])) frames[i] = 0;
+    return hash_paths(image, frames, 1);
 }
 
 uint8_t *stack_marked(const struct image *image, const uint8_t *marks) {

@@ -33,6 +33,8 @@ const struct snap_module *stack_frame_module(const struct image *image, const st
 /* A hash of the path of each node. It depends on what the frames are, not on ids or addresses, so equal paths in two
  * files have equal hashes. The empty stack has 0. NULL: no memory. */
 uint64_t *stack_hashes(const struct image *image);
+/* The same for the Python frames of each path alone, in any order. A path without Python has 0. */
+uint64_t *stack_python_hashes(const struct image *image);
 
 /* For each node: whether its path has a marked frame. `marks` has one byte a frame. NULL: no memory. */
 uint8_t *stack_marked(const struct image *image, const uint8_t *marks);
