@@ -29,6 +29,8 @@ void config_read(void) {
     sim_config.multicast = number("SIMCUDA_MULTICAST", 0);
     sim_config.fill = number("SIMCUDA_FILL", 1);
     sim_config.vmm_us = number("SIMCUDA_VMM_US", 0);
+    sim_config.copy_mib_s = number("SIMCUDA_COPY_MIB_S", 0);
+    sim_config.pin_us_mib = number("SIMCUDA_PIN_US_MIB", 0);
     sim_config.drains = number("SIMCUDA_DRAINS", 0);
     sim_config.first = number("SIMCUDA_FIRST", 0);
     const char *fail = getenv("SIMCUDA_FAIL"), *log = getenv("SIMCUDA_LOG"), *asked = getenv("SIMCUDA_ASKED");

@@ -58,6 +58,7 @@ static CUresult linear(uint64_t to, uint64_t from, size_t bytes, CUstream handle
     if (!bytes) return CUDA_SUCCESS;
     if (!to || !from || (how & TO_DEVICE && !is_device(to)) || (how & FROM_DEVICE && !is_device(from)))
         return CUDA_ERROR_INVALID_VALUE;
+    if (host_leaves(to, bytes) || host_leaves(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
     struct op op = flat(to, from, bytes);
     op.copy.peer = how & BETWEEN_DEVICES;
     return submit(op, stream, how & WAIT);

@@ -11,6 +11,7 @@ static pthread_cond_t work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITI
 static bool running;
 static int holds;
 static uint64_t next_seq = 1;
+static uint64_t credit_ns; /* what the double's own copy has taken: the next copy without a pause is as much shorter */
 
 uint64_t engine_now(void) {
     struct timespec now;
@@ -56,6 +57,12 @@ static bool ready(const struct op *op) {
     return op->ctx->sticky || (ordered(op) && (!op->wait || op->wait->done) && !op_blocked(op));
 }
 
+static uint64_t due_at(const struct op *op, uint64_t now) {
+    uint64_t cost = op_cost_ns(op), credit = credit_ns < cost ? credit_ns : cost;
+    credit_ns = 0;
+    return now + sim_config.latency_ns + cost - credit;
+}
+
 /* The ready operation that is due first. *wake: when the next operation will be due. */
 static struct op *choose(uint64_t *wake) {
     uint64_t now = engine_now();
@@ -63,7 +70,7 @@ static struct op *choose(uint64_t *wake) {
     for (struct sim_stream *stream = stream_list; stream && !holds; stream = stream->next) {
         struct op *op = stream->head;
         if (!op || !ready(op)) continue;
-        if (!op->due) op->due = now + sim_config.latency_ns;
+        if (!op->due) op->due = due_at(op, now);
         if (op->due <= now) return op;
         if (!*wake || op->due < *wake) *wake = op->due;
     }
@@ -84,16 +91,19 @@ static void finish(struct op *op) {
 }
 
 static void execute(struct op *op) {
+    uint64_t before = engine_now();
     if (!op->ctx->sticky) {
         CUresult result = op_run(op);
         if (result) context_break(op->ctx, result);
     }
+    if (op_cost_ns(op)) credit_ns = engine_now() - before;
     pool_executed(op);
     finish(op);
 }
 
 static void wait_for_work(uint64_t wake) {
     if (!wake) {
+        credit_ns = 0;
         pthread_cond_wait(&work, &sim_lock);
         return;
     }

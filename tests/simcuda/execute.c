@@ -106,6 +106,15 @@ CUresult op_run(struct op *op) {
     }
 }
 
+static bool is_of_host(uint64_t address) { return !space_inside(address); }
+
+uint64_t op_cost_ns(const struct op *op) {
+    if (!sim_config.copy_mib_s || op->kind != OP_COPY) return 0;
+    if (!is_of_host(op->copy.to) && !is_of_host(op->copy.from)) return 0;
+    const struct shape *s = &op->copy.shape;
+    return s->width * s->height * s->depth * 1000 / (sim_config.copy_mib_s * MB / 1000000);
+}
+
 bool op_blocked(const struct op *op) {
     return op->kind == OP_KERNEL && op->kernel.kernel->blocked && op->kernel.kernel->blocked(op->kernel.arguments);
 }

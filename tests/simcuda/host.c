@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static struct pinned *list;
 
@@ -11,6 +12,20 @@ struct pinned *host_find(const void *at) {
     for (struct pinned *self = list; self; self = self->next)
         if ((const char *)at >= self->at && (const char *)at < self->at + self->size) return self;
     return NULL;
+}
+
+bool host_leaves(uint64_t at, uint64_t bytes) {
+    struct pinned *self = host_find((void *)(uintptr_t)at);
+    return self && at + bytes > (uint64_t)(uintptr_t)(self->at + self->size);
+}
+
+/* The time that pinning or unpinning takes. Other calls go on meanwhile. */
+static void take_time(size_t bytes) {
+    uint64_t us = sim_config.pin_us_mib * (bytes / MB);
+    if (!us) return;
+    pthread_mutex_unlock(&sim_lock);
+    usleep((useconds_t)us);
+    pthread_mutex_lock(&sim_lock);
 }
 
 static CUresult add(void *at, size_t size, unsigned flags, bool registered) {
@@ -45,6 +60,7 @@ static CUresult allocate(void **out, size_t size, unsigned flags) {
     call_details(size, 0);
     if (!out || !size) return CUDA_ERROR_INVALID_VALUE;
     if (context_warm(context_current())) return CUDA_ERROR_OUT_OF_MEMORY;
+    take_time(size);
     void *at = mmap(NULL, round_up(size, 4096), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     *out = at;
@@ -74,9 +90,17 @@ bool host_give(CUdeviceptr at) {
     return true;
 }
 
-API(cuMemFreeHost, NEEDS_CONTEXT | UNSAFE, (void *at), (at)) {
+/* Pinned memory that begins there. NULL: there is none, also when another thread unpinned it meanwhile. */
+static struct pinned *to_unpin(void *at, bool registered) {
     struct pinned *self = host_find(at);
-    if (!self || self->at != at || self->registered) return CUDA_ERROR_INVALID_VALUE;
+    if (self) take_time(self->size);
+    self = host_find(at);
+    return self && self->at == at && self->registered == registered ? self : NULL;
+}
+
+API(cuMemFreeHost, NEEDS_CONTEXT | UNSAFE, (void *at), (at)) {
+    struct pinned *self = to_unpin(at, false);
+    if (!self) return CUDA_ERROR_INVALID_VALUE;
     call_details(self->size, (uint64_t)(uintptr_t)at);
     engine_drain_context(context_current());
     drop(self);
@@ -86,6 +110,7 @@ API(cuMemFreeHost, NEEDS_CONTEXT | UNSAFE, (void *at), (at)) {
 static CUresult enrol(void *at, size_t size, unsigned flags) {
     call_details(size, (uint64_t)(uintptr_t)at);
     if (!at || !size) return CUDA_ERROR_INVALID_VALUE;
+    take_time(size);
     for (struct pinned *self = list; self; self = self->next)
         if ((char *)at < self->at + self->size && self->at < (char *)at + size)
             return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -95,8 +120,8 @@ SAME(cuMemHostRegister, NEEDS_CONTEXT | UNSAFE, (void *at, size_t size, unsigned
 SAME(cuMemHostRegister_v2, NEEDS_CONTEXT | UNSAFE, (void *at, size_t size, unsigned flags), enrol(at, size, flags))
 
 API(cuMemHostUnregister, NEEDS_CONTEXT | UNSAFE, (void *at), (at)) {
-    struct pinned *self = host_find(at);
-    if (!self || self->at != at || !self->registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    struct pinned *self = to_unpin(at, true);
+    if (!self) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     call_details(self->size, (uint64_t)(uintptr_t)at);
     engine_drain_context(context_current());
     drop(self);

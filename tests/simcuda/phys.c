@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* The host keeps the memory that stands for a small device, because making it anew takes longer than all other work. It
- * is filled again. */
+ * is filled again, but for benchmarks. */
 #define KEPT (256 * MB)
 enum { NOISE_WORDS = 1 << 17 }; /* 1 MiB */
 
@@ -104,7 +104,8 @@ void phys_unref(struct sim_phys *self) {
         munmap(self->host, self->size);
         close(self->fd);
     } else {
-        if (!sim_config.fill || self->device->capacity > KEPT)
+        bool keeps = sim_config.fill || sim_config.copy_mib_s;
+        if (!keeps || self->device->capacity > KEPT)
             fallocate(self->device->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)self->offset,
                       (off_t)self->size);
         extents_give(&self->device->free, self->offset, self->size);

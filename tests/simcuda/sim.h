@@ -82,7 +82,7 @@ void call_tell(const char *name, const uint64_t *arguments, uint64_t *shared, co
 struct config {
     int devices, version;
     size_t capacity, context, fragmented, first;
-    uint64_t latency_ns, vmm_us;
+    uint64_t latency_ns, vmm_us, copy_mib_s, pin_us_mib;
     bool drains, peers, fill, pageable, instances, served, multicast;
 };
 extern struct config sim_config;
@@ -222,6 +222,7 @@ struct pinned {
     struct sim_context *ctx;
 };
 struct pinned *host_find(const void *at);
+bool host_leaves(uint64_t at, uint64_t bytes); /* a range that begins in pinned memory and ends outside of it */
 void host_forget(struct sim_context *ctx);
 CUresult host_take(CUdeviceptr *out, size_t size); /* memory of a pool of the host's; give: false, it is none */
 bool host_give(CUdeviceptr at);
@@ -335,6 +336,7 @@ void engine_kick(void);
 uint64_t engine_now(void);
 CUresult op_run(struct op *op); /* execute.c; the lock is given up for host functions */
 bool op_blocked(const struct op *op);
+uint64_t op_cost_ns(const struct op *op); /* beside the latency */
 void op_forget(struct op *op);
 
 /* ---- access.c: addresses → host memory, as of the time of execution */

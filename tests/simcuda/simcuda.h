@@ -15,6 +15,8 @@
  *   SIMCUDA_MULTICAST=0      1: memory can be bound to multicast objects, as where there is an NVSwitch
  *   SIMCUDA_FILL=1           0: fresh memory is not filled with random bytes (for benchmarks)
  *   SIMCUDA_VMM_US=0         how long each call takes that makes, maps, opens, unmaps or frees physical memory
+ *   SIMCUDA_COPY_MIB_S=0     how many MiB a second are copied between a device and the host; 0: no limit
+ *   SIMCUDA_PIN_US_MIB=0     how long each MiB takes that is pinned or unpinned
  *   SIMCUDA_DRAINS=0         1: unmapping and setting access first wait for all work on all devices
  *   SIMCUDA_FIRST=0          memory that a context takes at its first stream or pinned memory
  *   SIMCUDA_FAIL=NAME:N:ERROR,…   the N-th call of NAME ("*": of anything) returns ERROR, and so do others of the list
