@@ -1,5 +1,5 @@
 /* vram_driver.c — see vram_driver.h. */
-#include "preload/vram/vram_driver.h"
+#include "preload/copies/vram_driver.h"
 
 #include "preload/base/forked.h"
 

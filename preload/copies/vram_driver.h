@@ -11,6 +11,8 @@
 
 #pragma GCC visibility push(hidden)
 
+#define VRAM_GRANULE ((uint64_t)2 << 20) /* the least physical memory, for which sizes are rounded up */
+
 struct vram_prop { /* CUmemAllocationProp */
     int type, handle_types, location_type, location_id;
     void *windows;
@@ -30,6 +32,7 @@ struct vram_access { /* CUmemAccessDesc */
     F(cuStreamGetCtx, (cuda_handle, cuda_handle *))                                                                    \
     F(cuDeviceGetDefaultMemPool, (cuda_handle *, int))                                                                 \
     F(cuMemPoolTrimTo, (cuda_handle, size_t))                                                                          \
+    F(cuMemGetInfo_v2, (size_t *, size_t *))                                                                           \
     F(cuCtxSynchronize, (void))                                                                                        \
     F(cuThreadExchangeStreamCaptureMode, (int *))                                                                      \
     F(cuMemAddressReserve, (cuda_address *, size_t, size_t, cuda_address, unsigned long long))                         \

@@ -1,12 +1,13 @@
-/* vram_ring.c — see vram_ring.h. While the device fills or empties one buffer, threads copy the other. A single thread
+/* vram_ring.c — see vram_ring.h. While the device fills or empties some buffers, threads copy another. A single thread
  * would be slower than the bus, above all when it writes to untouched memory. */
-#include "preload/vram/vram_ring.h"
+#include "preload/copies/vram_ring.h"
 
 #include <string.h>
 
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/stow/stow_thread.h"
+#include "preload/copies/vram_stock.h"
 
 enum { NON_BLOCKING = 1, NO_TIMING = 2, PORTABLE = 1, ATTEMPTS = 3, PARALLEL = 1 << 20, PART = 16 << 10 };
 
@@ -66,10 +67,11 @@ static void vram_ring_copy(const struct vram_ring *self, char *to, const char *f
 
 /* The device must have finished with a buffer before anybody else uses the buffer, or before the memory on the other
  * side is freed. */
-static int vram_ring_settle(const struct vram_driver *driver, struct vram_ring *self) {
+int vram_ring_settle(const struct vram_driver *driver, struct vram_ring *self) {
     int error = 0;
     for (int i = 0; i < ATTEMPTS && self->unsettled; i++)
         self->unsettled = (error = driver->cuStreamSynchronize(self->stream)) != 0;
+    if (!self->unsettled) self->filled = 0;
     return self->unsettled ? error : 0;
 }
 
@@ -88,20 +90,32 @@ int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self) {
     return error || !self->stream ? error : vram_ring_drop(driver->cuStreamDestroy_v2(self->stream), &self->stream);
 }
 
-static int vram_ring_fail(const struct vram_driver *driver, struct vram_ring *self, int error) {
+int vram_ring_fail(const struct vram_driver *driver, struct vram_ring *self, int error) {
     vram_ring_settle(driver, self);
     return error;
 }
 
 static uint64_t vram_ring_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+/* --- out of the device --- */
+
+int vram_ring_ask(const struct vram_driver *driver, struct vram_ring *self, uint32_t lane, char *to, uint64_t from,
+                  uint64_t bytes) {
+    self->unsettled = true;
+    int error = driver->cuMemcpyDtoHAsync_v2(to ? to : self->slot[lane], from, bytes, self->stream);
+    return error ? error : driver->cuEventRecord(self->event[lane], self->stream);
+}
+
+int vram_ring_await(const struct vram_driver *driver, const struct vram_ring *self, uint32_t lane) {
+    return driver->cuEventSynchronize(self->event[lane]);
+}
+
+void vram_ring_take(const struct vram_ring *self, uint32_t lane, char *to, uint64_t bytes) {
+    vram_ring_copy(self, to, self->slot[lane], bytes);
+}
+
 /* Takes the content of a filled buffer; false: stop. */
 typedef bool take(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes);
-
-static bool take_copy(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
-    vram_ring_copy(self, at, buffer, bytes);
-    return true;
-}
 
 static bool take_comparison(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
     (void)self;
@@ -126,13 +140,6 @@ static bool take_for_file(struct vram_ring *self, char *at, const char *buffer, 
     return !self->refusal;
 }
 
-static int read_slot(const struct vram_driver *driver, struct vram_ring *self, uint32_t slot, uint64_t from,
-                     uint64_t bytes) {
-    self->unsettled = true;
-    int error = driver->cuMemcpyDtoHAsync_v2(self->slot[slot], from, bytes, self->stream);
-    return error ? error : driver->cuEventRecord(self->event[slot], self->stream);
-}
-
 static int read_all(const struct vram_driver *driver, struct vram_ring *self, char *at, uint64_t from, uint64_t bytes,
                     take *take_one, bool *complete) {
     const uint64_t unit = self->slot_bytes;
@@ -141,21 +148,16 @@ static int read_all(const struct vram_driver *driver, struct vram_ring *self, ch
     *complete = true;
     while (done < bytes && !error && *complete) {
         for (; asked < bytes && asked < done + VRAM_SLOTS * unit && !error; asked += unit)
-            error =
-                read_slot(driver, self, asked / unit % VRAM_SLOTS, from + asked, vram_ring_least(unit, bytes - asked));
+            error = vram_ring_ask(driver, self, asked / unit % VRAM_SLOTS, NULL, from + asked,
+                                  vram_ring_least(unit, bytes - asked));
         uint32_t slot = done / unit % VRAM_SLOTS;
-        if (!error) error = driver->cuEventSynchronize(self->event[slot]);
+        if (!error) error = vram_ring_await(driver, self, slot);
         if (!error) *complete = take_one(self, at + done, self->slot[slot], vram_ring_least(unit, bytes - done));
         done += unit;
     }
     if (error || !*complete) return vram_ring_fail(driver, self, error);
     self->unsettled = false;
     return 0;
-}
-
-int vram_ring_out(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from, uint64_t bytes) {
-    bool complete;
-    return read_all(driver, self, to, from, bytes, take_copy, &complete);
 }
 
 int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
@@ -173,22 +175,17 @@ int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *se
     return error;
 }
 
-int vram_ring_out_pinned(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from,
-                         uint64_t bytes) {
-    int error = vram_ring_settle(driver, self);
-    if (error) return error;
-    self->unsettled = true;
-    error = driver->cuMemcpyDtoHAsync_v2(to, from, bytes, self->stream);
-    return error ? vram_ring_fail(driver, self, error) : vram_ring_settle(driver, self);
-}
+/* --- into the device --- */
 
 int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                         uint64_t bytes) {
-    int error = vram_ring_settle(driver, self);
-    if (error) return error;
+    int error = 0;
     self->unsettled = true;
-    error = driver->cuMemcpyHtoDAsync_v2(to, from, bytes, self->stream);
-    return error ? vram_ring_fail(driver, self, error) : vram_ring_settle(driver, self);
+    for (uint64_t done = 0, length; done < bytes && !error; done += length) {
+        length = vram_stock_whole(from + done, bytes - done);
+        error = driver->cuMemcpyHtoDAsync_v2(to + done, from + done, length, self->stream);
+    }
+    return error ? vram_ring_fail(driver, self, error) : 0;
 }
 
 /* Fills a buffer; false: that failed. */
@@ -205,23 +202,25 @@ static bool give_from_file(const struct vram_ring *self, char *buffer, const cha
     return os_peek(buffer, from, bytes);
 }
 
+static int write_slot(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                      uint64_t bytes, give *give_one) {
+    uint32_t lane = self->turn++ % VRAM_SLOTS;
+    int error = self->filled >> lane & 1 ? driver->cuEventSynchronize(self->event[lane]) : 0;
+    if (error) return error;
+    if (!give_one(self, self->slot[lane], from, bytes)) return VRAM_UNREADABLE;
+    self->unsettled = true;
+    self->filled |= 1u << lane;
+    error = driver->cuMemcpyHtoDAsync_v2(to, self->slot[lane], bytes, self->stream);
+    return error ? error : driver->cuEventRecord(self->event[lane], self->stream);
+}
+
 static int write_all(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                      uint64_t bytes, give *give_one) {
-    const uint64_t unit = self->slot_bytes;
-    int error = vram_ring_settle(driver, self);
-    for (uint64_t done = 0; done < bytes && !error; done += unit) {
-        uint32_t slot = done / unit % VRAM_SLOTS;
-        uint64_t length = vram_ring_least(unit, bytes - done);
-        if (done >= VRAM_SLOTS * unit) error = driver->cuEventSynchronize(self->event[slot]);
-        if (error) break;
-        if (!give_one(self, self->slot[slot], from + done, length)) error = VRAM_UNREADABLE;
-        if (error) break;
-        self->unsettled = true;
-        error = driver->cuMemcpyHtoDAsync_v2(to + done, self->slot[slot], length, self->stream);
-        if (!error) error = driver->cuEventRecord(self->event[slot], self->stream);
-    }
-    if (error) return vram_ring_fail(driver, self, error);
-    return vram_ring_settle(driver, self);
+    int error = 0;
+    for (uint64_t done = 0; done < bytes && !error; done += self->slot_bytes)
+        error =
+            write_slot(driver, self, to + done, from + done, vram_ring_least(self->slot_bytes, bytes - done), give_one);
+    return error ? vram_ring_fail(driver, self, error) : 0;
 }
 
 int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,

@@ -1,12 +1,12 @@
-/* vram_ring.h — copies between device memory and ordinary host memory, through two pinned buffers and a stream of
- * memstow's own. Both stay for the next move, because pinning memory is slow.
- * In: addresses on both sides. Out: the copy is complete; or there is an error, and no part of the copy goes on. One
- * thread at a time, in the ring's context. */
+/* vram_ring.h — copies between device memory and host memory on a stream of memstow's own: straight, where the host
+ * memory is pinned, or through pinned buffers. Stream and buffers stay for the next move, because pinning is slow.
+ * In: addresses on both sides. Out: copies that go on, each in a lane, until the caller waits for them; or there is an
+ * error. One thread at a time, in the ring's context. */
 #ifndef MEMSTOW_VRAM_RING_H
 #define MEMSTOW_VRAM_RING_H
 
 #include "preload/stow/stow_file.h"
-#include "preload/vram/vram_driver.h"
+#include "preload/copies/vram_driver.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -15,16 +15,18 @@ enum { VRAM_COPIERS = 1 }; /* only the caller copies, because ThreadSanitizer mu
 #else
 enum { VRAM_COPIERS = 4 };
 #endif
-enum { VRAM_SLOTS = 2 };
-#define VRAM_SLOT ((uint64_t)32 << 20)
+enum { VRAM_SLOTS = 4 };
+#define VRAM_SLOT ((uint64_t)16 << 20)
 
 struct vram_ring {
     cuda_handle context, stream;
-    char *slot[VRAM_SLOTS];
+    char *slot[VRAM_SLOTS]; /* the buffer of each lane */
     cuda_handle event[VRAM_SLOTS];
     uint64_t slot_bytes;
+    uint64_t turn;          /* how many copies into the device went through buffers: the next one uses the next lane */
+    uint32_t filled;        /* a bit for each lane whose buffer such a copy may still read */
     uint32_t copiers;       /* threads that copy, including the caller */
-    bool unsettled;         /* a failed copy may still go on */
+    bool unsettled;         /* a copy may still go on */
     struct stow_file *file; /* the file that is being written */
     uint32_t refusal;       /* enum stow_refusal: why writing the file failed */
 };
@@ -34,26 +36,40 @@ int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self);
 /* Frees everything, or returns the driver's error. */
 int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self);
 
-/* Copies out of the device, or into it. 0, or the driver's error. */
-int vram_ring_out(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from, uint64_t bytes);
+/* Waits until no copy goes on. An error: one may still go on, and what it uses must stay. */
+int vram_ring_settle(const struct vram_driver *driver, struct vram_ring *self);
+/* The same after an error, which it returns. */
+int vram_ring_fail(const struct vram_driver *driver, struct vram_ring *self, int error);
+
+/* --- out of the device. Results are 0 or the driver's error */
+
+/* Begins to copy into pinned memory; NULL: into the lane's buffer. */
+int vram_ring_ask(const struct vram_driver *driver, struct vram_ring *self, uint32_t lane, char *to, uint64_t from,
+                  uint64_t bytes);
+/* Waits until the lane's copy is complete. */
+int vram_ring_await(const struct vram_driver *driver, const struct vram_ring *self, uint32_t lane);
+/* Copies what came into the lane's buffer. */
+void vram_ring_take(const struct vram_ring *self, uint32_t lane, char *to, uint64_t bytes);
+/* Copies to a file, and waits until all of it is written, on a thread without signal handlers. If a write fails,
+ * *refusal (enum stow_refusal) has the reason, and the result is 0. No other copy goes on. */
+int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
+                          uint64_t from, uint64_t bytes, uint32_t *refusal);
+/* Compares instead of copying. An error, or 0 with *same. Unreadable content is not the same. No other copy goes on. */
+int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
+                      uint64_t bytes, bool is_file, bool *same);
+
+/* --- into the device. The copies may go on; vram_ring_settle waits for all of them */
+
+/* From ordinary memory, through the buffers. */
 int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                  uint64_t bytes);
-/* As vram_ring_out and vram_ring_in, for pinned memory, without the buffers. */
-int vram_ring_out_pinned(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from,
-                         uint64_t bytes);
+/* From pinned memory, which stays until the ring is settled. */
 int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                         uint64_t bytes);
 enum { VRAM_UNREADABLE = -3 };
-/* Copies between a device and a file. out_to_file writes to the file, on a thread without signal handlers; if a write
- * fails, *refusal (enum stow_refusal) has the reason, and the result is 0. in_from_file reads a mapping of the file. If
- * the mapping cannot be read, the result is VRAM_UNREADABLE. */
-int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
-                          uint64_t from, uint64_t bytes, uint32_t *refusal);
+/* From a mapping of a file. If the mapping cannot be read, the result is VRAM_UNREADABLE. */
 int vram_ring_in_from_file(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                            uint64_t bytes);
-/* Compares instead of copying. An error, or 0 with *same. Unreadable content is not the same. */
-int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
-                      uint64_t bytes, bool is_file, bool *same);
 
 #pragma GCC visibility pop
 

@@ -25,7 +25,8 @@ static bool is_compared(enum cuda_space space, const struct snap_cuda_block *blo
     struct vram_found served;
     if (space == CUDA_PHYSICAL) return block->kind == SNAP_CUDA_PHYSICAL;
     if (space == CUDA_POOL) return true;
-    if (space == CUDA_MAPPING || space == CUDA_RANGE) return block->kind != SNAP_CUDA_BACKUP;
+    if (space == CUDA_MAPPING || space == CUDA_RANGE)
+        return block->kind != SNAP_CUDA_BACKUP && block->kind != SNAP_CUDA_BUFFER;
     if (space != CUDA_ADDRESS || vram_memory_find(block->address, &served)) return false;
     return block->kind == SNAP_CUDA_DEVICE_MEMORY || block->kind == SNAP_CUDA_POOL_MEMORY ||
            block->kind == SNAP_CUDA_MANAGED || block->kind == SNAP_CUDA_PINNED;

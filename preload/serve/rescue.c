@@ -16,7 +16,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
-#include "preload/vram/vram_driver.h"
+#include "preload/copies/vram_driver.h"
 #include "preload/vram/vram_move.h"
 #include "preload/vram/vram_sums.h"
 #include "preload/base/seal.h"

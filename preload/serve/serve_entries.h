@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_SERVE_ENTRIES_H
 #define MEMSTOW_SERVE_ENTRIES_H
 
-#include "preload/vram/vram_driver.h"
+#include "preload/copies/vram_driver.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -15,6 +15,7 @@
 #include "preload/shared/os.h"
 #include "preload/shared/policy.h"
 #include "preload/shared/pressure.h"
+#include "preload/vram/vram_move.h"
 #include "preload/base/capacity.h"
 #include "preload/base/seal.h"
 #include "preload/base/forked.h"
@@ -376,6 +377,7 @@ int64_t trigger_end(void) {
     moving_device_trigger = trigger.number;
     for (uint32_t i = 0; i < trigger.count; i++) trigger.results[i] = trigger_act(&trigger.decisions[i]);
     moving_device_trigger = 0;
+    if (trigger.reason == MEMSTOW_PRESSURE) vram_move_shrink();
     see_what_came_of_it();
     heaps_tidy();
     uint64_t given = trace_end();

@@ -14,21 +14,17 @@
 #include "preload/shared/os.h"
 #include "preload/shared/pressure.h"
 #include "preload/stow/stow.h"
+#include "preload/copies/vram_stock.h"
 #include "preload/base/seal.h"
 #include "preload/base/forked.h"
 
-enum { PORTABLE = 1, ATTEMPTS = 3 };
-enum { DRIVER_ENDED = 4, NO_CONTEXT = 201, CONTEXT_ENDED = 709, NOT_REGISTERED = 713 };
-
 static uint64_t bytes_of[VRAM_BACKUP_KINDS];
 
-/* Pinned memory, and the context in which it was pinned. */
+/* Pinned memory to which the device may still write. */
 struct pinned {
-    void *at;
+    char *at;
     uint64_t bytes;
-    cuda_handle context;
 };
-/* Pinned memory to which the device may still write, or that the driver did not unpin. */
 static struct {
     struct pinned *list;
     uint32_t count, capacity;
@@ -80,30 +76,41 @@ static void is_made(struct vram_block *self, void *at, enum vram_backup_kind bac
 
 /* --- in memory --- */
 
-/* Whether a backup of this size fits in memory. An eighth of the memory that the machine or the cgroup has left stays
+/* How many bytes more the host has for backups. An eighth of the memory that the machine or the cgroup has left stays
  * free, so that stowing a model does not make the system kill the program. */
-static bool vram_backup_fits(uint64_t bytes, uint64_t most) {
-    uint64_t left = pressure_left(), now = add_backup_bytes(VRAM_IN_MEMORY, bytes) + vram_backup_bytes(VRAM_PINNED);
-    return (!most || now <= most) && bytes <= left - left / 8;
+static uint64_t vram_backup_room(const struct vram_limits *limits) {
+    uint64_t left = pressure_left(), room = left - left / 8;
+    uint64_t taken = vram_backup_bytes(VRAM_IN_MEMORY) + vram_stock_bytes();
+    uint64_t allowed = limits->memory > taken ? limits->memory - taken : 0;
+    return limits->memory && allowed < room ? allowed : room;
 }
 
-/* Pins the memory. If the driver does not accept that, the memory stays ordinary memory. */
-static bool vram_backup_pin(const struct vram_driver *driver, const struct vram_block *self, void *at, uint64_t most) {
-    bool pinned =
-        add_backup_bytes(VRAM_PINNED, self->size) <= most && !driver->cuMemHostRegister_v2(at, self->size, PORTABLE);
-    take_off_backup_bytes(pinned ? VRAM_IN_MEMORY : VRAM_PINNED, self->size);
-    return pinned;
+static char *make_pinned(const struct vram_driver *driver, const struct vram_block *self,
+                         const struct vram_limits *limits, uint64_t expected) {
+    return vram_stock_take(driver, &(struct vram_stock_wish){.bytes = self->size,
+                                                             .expected = expected,
+                                                             .most = limits->pinned,
+                                                             .most_new = vram_backup_room(limits),
+                                                             .context = self->context,
+                                                             .device = self->device});
 }
 
-bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self, const struct vram_limits *limits) {
-    void *at = vram_backup_fits(self->size, limits->memory) ? os_map(self->size) : NULL;
-    if (!at) {
-        take_off_backup_bytes(VRAM_IN_MEMORY, self->size);
-        return false;
-    }
-    os_call(SYS_madvise, at, self->size, MADV_HUGEPAGE);
-    is_made(self, at,
-            limits->pinned && vram_backup_pin(driver, self, at, limits->pinned) ? VRAM_PINNED : VRAM_IN_MEMORY);
+/* Pinned memory that nothing is in makes room. */
+static void *make_ordinary(const struct vram_driver *driver, uint64_t bytes, const struct vram_limits *limits) {
+    if (vram_backup_room(limits) < bytes) vram_stock_shrink(driver);
+    void *at = vram_backup_room(limits) < bytes ? NULL : os_map(bytes);
+    if (at) os_call(SYS_madvise, at, bytes, MADV_HUGEPAGE);
+    return at;
+}
+
+bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self, const struct vram_limits *limits,
+                      uint64_t expected) {
+    void *at = limits->pinned ? make_pinned(driver, self, limits, expected) : NULL;
+    enum vram_backup_kind backup_kind = at ? VRAM_PINNED : VRAM_IN_MEMORY;
+    if (!at) at = make_ordinary(driver, self->size, limits);
+    if (!at) return false;
+    add_backup_bytes(backup_kind, self->size);
+    is_made(self, at, backup_kind);
     return true;
 }
 
@@ -131,73 +138,40 @@ uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits
 
 /* --- ends --- */
 
-static bool is_gone(int error) {
-    return !error || error == NOT_REGISTERED || error == NO_CONTEXT || error == CONTEXT_ENDED || error == DRIVER_ENDED;
-}
-
-/* Unpins memory. If its context has ended, the registration may have ended with it. False: the driver still has it. */
-static bool vram_backup_unpin(const struct vram_driver *driver, const struct pinned *self) {
-    struct vram_visit visit;
-    int error = vram_driver_enter(driver, self->context, &visit);
-    if (error) return is_gone(error);
-    for (int i = 0; i < ATTEMPTS && (error = driver->cuMemHostUnregister(self->at)); i++) continue;
-    vram_driver_leave(driver, &visit);
-    return is_gone(error);
-}
-
-static struct pinned pinned_of(const struct vram_block *self) {
-    return (struct pinned){self->backup, self->size, self->context};
-}
-
-static void give_back(void *at, uint64_t bytes, enum vram_backup_kind backup_kind) {
+static void give_back(char *at, uint64_t bytes, enum vram_backup_kind backup_kind) {
     vram_backup_forget(at);
-    os_unmap(at, bytes);
+    if (backup_kind == VRAM_PINNED)
+        vram_stock_give(at, bytes);
+    else
+        os_unmap(at, bytes);
     take_off_backup_bytes(backup_kind, bytes);
 }
 
-/* Keeps the memory until it can be unpinned, so it waits for the list as long as it takes. If there is no memory for a
- * longer list, it is lost. */
-static void vram_backup_hold(const struct pinned *pinned) {
-    lock_hold(&busy);
-    if (CAPACITY_FOR(&held, list, capacity, held.count + 1)) held.list[held.count++] = *pinned;
-    lock_let_go(&busy);
-}
-
-void vram_backup_drop(const struct vram_driver *driver, struct vram_block *self) {
-    if (!self->backup) return;
-    struct pinned pinned = pinned_of(self);
-    if (self->backup_kind == VRAM_PINNED && !vram_backup_unpin(driver, &pinned))
-        vram_backup_hold(&pinned);
-    else
-        give_back(self->backup, self->size, self->backup_kind);
+void vram_backup_drop(struct vram_block *self) {
+    if (self->backup) give_back(self->backup, self->size, self->backup_kind);
     self->backup = NULL;
 }
 
+/* It waits for the list as long as it takes. If there is no memory for a longer list, the place is lost. */
 void vram_backup_leave(struct vram_block *self) {
     if (!self->backup) return;
-    struct pinned pinned = pinned_of(self);
-    vram_backup_hold(&pinned);
+    lock_hold(&busy);
+    if (CAPACITY_FOR(&held, list, capacity, held.count + 1))
+        held.list[held.count++] = (struct pinned){self->backup, self->size};
+    lock_let_go(&busy);
     self->backup = NULL;
 }
 
-/* Takes the memory that has been kept for longest. */
 static bool next_held(struct pinned *out) {
     lock_hold(&busy);
     bool any = held.count;
-    if (any) *out = held.list[0];
-    if (any) memmove(held.list, held.list + 1, --held.count * sizeof *held.list);
+    if (any) *out = held.list[--held.count];
     lock_let_go(&busy);
     return any;
 }
 
-/* Tries each once. Memory that the driver does not unpin goes to the end, behind memory that it may unpin. */
-void vram_backup_collect(const struct vram_driver *driver) {
-    struct pinned each;
-    for (uint32_t left = os_load32(&held.count); left && next_held(&each); left--)
-        if (vram_backup_unpin(driver, &each))
-            give_back(each.at, each.bytes, VRAM_PINNED);
-        else
-            vram_backup_hold(&each);
+void vram_backup_collect(void) {
+    for (struct pinned each; next_held(&each);) give_back(each.at, each.bytes, VRAM_PINNED);
 }
 
 static void vram_backup_abandon(void) {

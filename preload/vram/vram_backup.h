@@ -17,16 +17,18 @@ struct vram_limits {
     uint64_t disk;
 };
 
-/* Makes a place in memory, pinned if possible, in the current context. False: there is no room. */
-bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self, const struct vram_limits *limits);
+/* Makes a place in memory, pinned if possible, in the block's context, which is the current one. `expected`: how many
+ * bytes the move will take in all. False: there is no room. */
+bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self, const struct vram_limits *limits,
+                      uint64_t expected);
 /* Makes a place in a file. The caller writes the whole file and closes it. Returns enum stow_refusal; STOW_EMPTY: no
  * file is allowed. */
 uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits *limits, struct stow_file *file);
-void vram_backup_drop(const struct vram_driver *driver, struct vram_block *self);
+void vram_backup_drop(struct vram_block *self);
 /* vram_backup_leave: gives up a place to which the device may still write. The place stays until vram_backup_collect,
  * which the mover calls when no copy is in progress. */
 void vram_backup_leave(struct vram_block *self);
-void vram_backup_collect(const struct vram_driver *driver);
+void vram_backup_collect(void);
 /* The bytes of this kind; VRAM_BACKUP_KINDS: of all kinds. */
 uint64_t vram_backup_bytes(enum vram_backup_kind backup_kind);
 

@@ -21,7 +21,7 @@ int vram_block_reserve(const struct vram_driver *driver, struct vram_block *self
 
 /* Makes physical memory. If the device can, network cards get the access that they have to memory of cudaMalloc, but
  * not for memory in place of a pool. */
-static int vram_block_make(const struct vram_driver *driver, struct vram_block *self) {
+static int make_pieces(const struct vram_driver *driver, struct vram_block *self) {
     int error = 0, rdma = 0;
     if (!self->in_stream && driver->cuDeviceGetAttribute(&rdma, RDMA_OF_MAPPINGS, (int)self->device)) rdma = 0;
     const struct vram_prop prop = {
@@ -65,8 +65,14 @@ int vram_block_open(const struct vram_driver *driver, struct vram_block *self, u
     return error;
 }
 
+int vram_block_make(const struct vram_driver *driver, struct vram_block *self) {
+    int error = make_pieces(driver, self);
+    if (error) vram_block_strip(driver, self);
+    return error;
+}
+
 int vram_block_fill(const struct vram_driver *driver, struct vram_block *self) {
-    int error = vram_block_make(driver, self);
+    int error = make_pieces(driver, self);
     if (!error) error = vram_block_map(driver, self);
     if (!error) error = open_to_devices(driver, self);
     if (error) vram_block_strip(driver, self);

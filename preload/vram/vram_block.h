@@ -5,7 +5,7 @@
 #ifndef MEMSTOW_VRAM_BLOCK_H
 #define MEMSTOW_VRAM_BLOCK_H
 
-#include "preload/vram/vram_driver.h"
+#include "preload/copies/vram_driver.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -13,7 +13,6 @@ enum {
     VRAM_PIECES = 64,
     VRAM_DEVICES = 64,
 };
-#define VRAM_GRANULE ((uint64_t)2 << 20)
 #define VRAM_PIECE ((uint64_t)64 << 20) /* larger only if there would be more than VRAM_PIECES */
 
 enum vram_state {
@@ -70,8 +69,10 @@ int vram_block_reserve(const struct vram_driver *driver, struct vram_block *self
 /* Sets the devices that may use the block. A mapped block gets the access at once, any other when it is mapped. On
  * failure nothing has changed. */
 int vram_block_open(const struct vram_driver *driver, struct vram_block *self, uint64_t devices);
-/* Makes all its physical memory, maps it and grants access. On failure, it keeps as little memory as the driver
- * allows. */
+/* Makes all its physical memory. On failure, it keeps as little as the driver allows. */
+int vram_block_make(const struct vram_driver *driver, struct vram_block *self);
+/* Makes what is missing of its physical memory, maps it and grants access. On failure, it keeps as little memory as the
+ * driver allows. */
 int vram_block_fill(const struct vram_driver *driver, struct vram_block *self);
 /* Frees the physical memory. False: the driver did not release all of it. */
 bool vram_block_strip(const struct vram_driver *driver, struct vram_block *self);

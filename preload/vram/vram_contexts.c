@@ -38,7 +38,7 @@ static void forget_context(cuda_handle context, uint64_t end) {
             contexts[i] = contexts[--context_count];
             contexts_seen[i] = contexts_seen[context_count];
         }
-    vram_move_forget_ring(context);
+    vram_move_forget_context(context);
     vram_end_context(context, end);
 }
 

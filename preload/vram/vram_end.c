@@ -44,7 +44,7 @@ bool vram_end_now(const struct vram_driver *driver, struct vram_block *self) {
     vram_table_lock();
     vram_table_set_state(self, VRAM_WRECK); /* nobody finds it any more */
     vram_table_let_go();
-    vram_backup_drop(driver, self);
+    vram_backup_drop(self);
     bool gone = let_go(driver, self);
     vram_table_lock();
     self->moving = false;

@@ -9,12 +9,15 @@
 #include "preload/cuda/cuda_captures.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
+#include "preload/shared/pressure.h"
 #include "preload/stow/stow.h"
 #include "preload/vram/vram_contexts.h"
 #include "preload/vram/vram_dying.h"
 #include "preload/vram/vram_end.h"
+#include "preload/vram/vram_leaving.h"
 #include "preload/vram/vram_memory.h"
-#include "preload/vram/vram_ring.h"
+#include "preload/copies/vram_ring.h"
+#include "preload/copies/vram_stock.h"
 #include "preload/vram/vram_sums.h"
 #include "preload/vram/vram_table.h"
 #include "preload/base/forked.h"
@@ -39,8 +42,9 @@ static void forget_ring(void) {
     ring = (struct vram_ring){.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
 }
 
-void vram_move_forget_ring(cuda_handle context) {
+void vram_move_forget_context(cuda_handle context) {
     if (ring.context == context) forget_ring();
+    vram_stock_forget(context);
 }
 
 static void vram_move_abandon(void) {
@@ -59,6 +63,10 @@ struct move {
     enum vram_refusal refusal;
     int error;
     uint64_t moved;
+    uint64_t expected; /* how many bytes may still go out */
+    bool settled;      /* no copy of an earlier move goes on */
+    bool has_room;     /* on the device, for what comes back */
+    struct vram_leaving leaving;
 };
 
 /* Notes why a block stayed. A reason why a block never moves does not replace another reason. */
@@ -129,38 +137,62 @@ static enum vram_refusal write_out(struct move *self, struct vram_block *block) 
     return self->error ? VRAM_REFUSAL_DRIVER : disk_refuses(refusal);
 }
 
-/* Copies a block to memory. If there is no room in memory, it copies to a disk, if that is allowed. */
-static enum vram_refusal copy_out(struct move *self, struct vram_block *block) {
-    if (!vram_backup_make(&vram_driver, block, &self->options->limits)) return write_out(self, block);
-    self->error = (block->backup_kind == VRAM_PINNED ? vram_ring_out_pinned : vram_ring_out)(
-        &vram_driver, &ring, block->backup, block->at, block->size);
-    return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
+static void finish_copied(struct move *self, struct vram_block *block, enum vram_refusal why) {
+    vram_leaving_add_copied(&self->leaving, block, why, self->error);
 }
 
-/* Takes a block off its device. It runs in the block's context. The content is on the device until the last step but
- * one has succeeded, and in the backup after that. */
-static enum vram_refusal take_out(struct move *self, struct vram_block *block) {
+/* Copies a block to a disk, if that is allowed: there was no room in memory. */
+static void leave_for_file(struct move *self, struct vram_block *block) {
+    vram_leaving_end(&self->leaving);
+    finish_copied(self, block, write_out(self, block));
+}
+
+/* Compares the last block's copy with the original. */
+static void verify(struct move *self, struct vram_block *block) {
+    struct vram_leaving_block *of = vram_leaving_wait(&self->leaving);
     bool same = true;
-    if ((self->error = ring_ready(block->context, block->device))) return VRAM_REFUSAL_DRIVER;
-    enum vram_refusal why = copy_out(self, block);
-    if (why) return why;
-    if (self->options->verify)
-        self->error = vram_ring_compare(&vram_driver, &ring, block->backup, block->at, block->size,
-                                        block->backup_kind == VRAM_IN_FILE, &same);
-    if (self->error) return VRAM_REFUSAL_DRIVER;
-    if (!same) return VRAM_REFUSAL_CHANGED;
-    /* Memory that the driver does not release now is released at the next attempt, or used again. */
-    vram_block_strip(&vram_driver, block);
-    return block->mapped ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
+    if (of->why) return;
+    of->error = vram_ring_compare(&vram_driver, &ring, block->backup, block->at, block->size,
+                                  block->backup_kind == VRAM_IN_FILE, &same);
+    of->why = of->error ? VRAM_REFUSAL_DRIVER : same ? VRAM_REFUSAL_DONE : VRAM_REFUSAL_CHANGED;
 }
 
+/* Begins to take a block off its device. It runs in the block's context. */
+static void leave(struct move *self, struct vram_block *block) {
+    self->error = ring_ready(block->context, block->device);
+    if (self->error)
+        finish_copied(self, block, VRAM_REFUSAL_DRIVER);
+    else if (vram_backup_make(&vram_driver, block, &self->options->limits, self->expected))
+        vram_leaving_add(&self->leaving, block);
+    else
+        leave_for_file(self, block);
+    self->expected -= block->size < self->expected ? block->size : self->expected;
+    if (self->options->verify) verify(self, block);
+}
+
+static int settle_once(struct move *self) {
+    int error = self->settled ? 0 : vram_ring_settle(&vram_driver, &ring);
+    self->settled = !error;
+    return error;
+}
+
+/* Gives a block its memory, and begins to copy its content there. */
 static enum vram_refusal copy_in(struct move *self, struct vram_block *block) {
     typedef int copies(const struct vram_driver *, struct vram_ring *, uint64_t, const char *, uint64_t);
     /* The index is enum vram_backup_kind. */
     static copies *const by[] = {vram_ring_in, vram_ring_in_pinned, vram_ring_in_from_file};
     if ((self->error = ring_ready(block->context, block->device))) return VRAM_REFUSAL_DRIVER;
+    if ((self->error = settle_once(self))) return VRAM_REFUSAL_DRIVER;
+    if ((self->error = vram_block_fill(&vram_driver, block))) return VRAM_REFUSAL_DRIVER;
     self->error = by[block->backup_kind](&vram_driver, &ring, block->at, block->backup, block->size);
     if (self->error == VRAM_UNREADABLE) return VRAM_REFUSAL_DISK_ERROR;
+    return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
+}
+
+/* Waits for all copies in the context of the last block. Those in other contexts have been waited for. */
+static enum vram_refusal wait_for_copies(struct move *self, struct vram_block *block) {
+    (void)block;
+    self->error = vram_ring_settle(&vram_driver, &ring);
     return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
 }
 
@@ -171,12 +203,12 @@ static void trim_pool(uint32_t device) {
     if (!vram_driver.cuDeviceGetDefaultMemPool(&pool, (int)device)) vram_driver.cuMemPoolTrimTo(pool, 0);
 }
 
-static enum vram_refusal vram_move_fill(struct move *self, struct vram_block *block) {
-    self->error = vram_block_fill(&vram_driver, block);
+static enum vram_refusal vram_move_make(struct move *self, struct vram_block *block) {
+    self->error = vram_block_make(&vram_driver, block);
     if (self->error == CUDA_OUT_OF_MEMORY) {
         trim_pool(block->device);
         vram_memory_wait_freed();
-        self->error = vram_block_fill(&vram_driver, block);
+        self->error = vram_block_make(&vram_driver, block);
     }
     if (!self->error) return VRAM_REFUSAL_DONE;
     return self->error == CUDA_OUT_OF_MEMORY ? VRAM_REFUSAL_NO_VRAM : VRAM_REFUSAL_DRIVER;
@@ -234,12 +266,15 @@ static struct vram_block *next_block(struct move *self, enum vram_state state) {
 /* Drops a backup. If it is pinned, the device may still be writing to it. */
 static void drop_backup(struct vram_block *block) {
     if (block->backup_kind == VRAM_PINNED && ring.unsettled) vram_backup_leave(block);
-    vram_backup_drop(&vram_driver, block);
+    vram_backup_drop(block);
 }
 
-/* Frees the backups that earlier moves have left, when no copy is in progress. */
+/* Frees the backups that earlier moves have left, when no copy is in progress. Pinned memory stays for the next move
+ * while the system has as much again. */
 static void collect_backups(void) {
-    if (!ring.unsettled) vram_backup_collect(&vram_driver);
+    if (ring.unsettled) return;
+    vram_backup_collect();
+    if (pressure_left() < vram_stock_bytes()) vram_stock_shrink(&vram_driver);
 }
 
 /* Takes the next block to move out. From now on only the end of its context, or of the ring's, waits for the mover. */
@@ -254,21 +289,46 @@ static struct vram_block *take_next(struct move *self) {
     return block;
 }
 
-/* Moves blocks out one by one, so that a thread that frees another block need not wait. The next block is taken before
- * the last one is given back, because that is where the search goes on. */
+/* Unmaps a block whose content is in its backup, and gives it back; or gives it back as it was. The content is on the
+ * device until then. Memory that the driver does not release now is released at the next attempt, or used again. */
+static void has_left(void *context, struct vram_block *block, enum vram_refusal why, int error) {
+    struct move *self = context;
+    if (!why) vram_block_strip(&vram_driver, block);
+    if (!why && block->mapped) why = VRAM_REFUSAL_DRIVER;
+    if (why) vram_move_refuse(self, why, error);
+    if (why) drop_backup(block);
+    if (!why) self->moved += block->size, block->left_ns = os_now(), block->trigger = self->options->trigger;
+    block->copied = why && ring.unsettled;
+    vram_end_give_back(block, why ? VRAM_LIVE : VRAM_STOWED);
+    if (!why) __atomic_fetch_add(&left, 1, __ATOMIC_RELEASE);
+}
+
+static void end_leaving(struct move *self) {
+    struct vram_visit visit;
+    int error = vram_driver_enter(&vram_driver, ring.context, &visit);
+    vram_leaving_end(&self->leaving);
+    if (!error) vram_driver_leave(&vram_driver, &visit);
+}
+
+static void leave_in_its_context(struct move *self, struct vram_block *block) {
+    struct vram_visit visit;
+    if (vram_leaving_any(&self->leaving) && ring.context != block->context) end_leaving(self);
+    self->error = vram_driver_enter(&vram_driver, block->context, &visit);
+    if (self->error) return finish_copied(self, block, VRAM_REFUSAL_DRIVER);
+    leave(self, block);
+    vram_driver_leave(&vram_driver, &visit);
+}
+
+/* Moves blocks out one behind the other: a thread that frees a block waits for a few of them at most. The next block is
+ * taken before the last one is given back, because that is where the search goes on. */
 static void move_out(struct move *self) {
-    struct vram_block *block = take_next(self), *next;
+    struct vram_block *block = take_next(self);
     if (!block)
         vram_move_refuse(self, move_is_ended(self->options->end) ? VRAM_REFUSAL_CANCELLED : VRAM_REFUSAL_EMPTY, 0);
-    for (; block; block = next) {
-        bool moved = in_its_context(self, block, take_out);
-        if (moved) self->moved += block->size, block->left_ns = os_now(), block->trigger = self->options->trigger;
-        if (!moved) drop_backup(block);
-        block->copied = ring.unsettled;
-        next = take_next(self);
-        vram_end_give_back(block, moved ? VRAM_STOWED : VRAM_LIVE);
-        if (moved) __atomic_fetch_add(&left, 1, __ATOMIC_RELEASE);
-    }
+    self->expected = vram_sums(self->options->owner, UINT32_MAX).live;
+    self->leaving = (struct vram_leaving){.driver = &vram_driver, .ring = &ring, .over = has_left, .context = self};
+    for (; block; block = take_next(self)) leave_in_its_context(self, block);
+    if (vram_leaving_any(&self->leaving)) end_leaving(self);
 }
 
 static void vram_move_strip(struct vram_block *block) {
@@ -286,27 +346,54 @@ static void add_to_move(struct vram_block **all, struct vram_block *block) {
     *all = block;
 }
 
+/* Whether the device surely has memory for all of these blocks. Where they are of several contexts, nobody asks. */
+static enum vram_refusal ask_room(struct move *self, struct vram_block *all) {
+    size_t free_bytes = 0, total;
+    uint64_t needed = 0;
+    self->has_room = !vram_driver.cuMemGetInfo_v2(&free_bytes, &total);
+    for (const struct vram_block *block = all; block; block = block->in_move) {
+        needed += block->size;
+        if (block->context != all->context) self->has_room = false;
+    }
+    if (needed > free_bytes) self->has_room = false;
+    return VRAM_REFUSAL_DONE;
+}
+
+/* While the device copies one block, the next one gets its memory. If memory may be short, all blocks get theirs before
+ * anything is copied, so that nothing is copied in vain. The last block that was begun. */
+static struct vram_block *begin_to_copy_in(struct move *self, struct vram_block *all) {
+    struct vram_block *block, *last = NULL;
+    if (all) in_its_context(self, all, ask_room);
+    for (block = all; block && !self->refusal && !self->has_room; block = block->in_move)
+        in_its_context(self, block, vram_move_make);
+    for (block = all; block && !self->refusal; block = block->in_move) {
+        if (self->has_room && !in_its_context(self, block, vram_move_make)) break;
+        in_its_context(self, last = block, copy_in);
+    }
+    return last;
+}
+
 static void holds_no_more_than(struct vram_block *rest) {
     vram_table_lock();
     held = rest;
     vram_table_let_go();
 }
 
-/* Moves back all blocks or none, because a model with a missing part cannot be used. First all blocks get memory. */
+/* Moves back all blocks or none, because a model with a missing part cannot be used. */
 static void move_in(struct move *self) {
-    struct vram_block *all = NULL, *block, *next;
+    struct vram_block *all = NULL, *last, *block, *next;
     vram_table_lock();
     while ((block = next_block(self, VRAM_STOWED))) add_to_move(&all, block);
     held = all;
     vram_table_let_go();
     if (!all) vram_move_refuse(self, VRAM_REFUSAL_EMPTY, 0);
-    for (block = all; block && !self->refusal; block = block->in_move) in_its_context(self, block, vram_move_fill);
-    for (block = all; block && !self->refusal; block = block->in_move) in_its_context(self, block, copy_in);
+    last = begin_to_copy_in(self, all);
+    if (last && !self->refusal) in_its_context(self, last, wait_for_copies);
     for (block = all; block; block = next) {
         next = block->in_move;
         block->copied = ring.unsettled;
         if (self->refusal && !ring.unsettled) vram_move_strip(block);
-        if (!self->refusal) vram_backup_drop(&vram_driver, block);
+        if (!self->refusal) vram_backup_drop(block);
         /* The memory gets a new id, so that a client that had registered it registers it again. */
         if (!self->refusal) self->moved += block->size, block->id = vram_table_id();
         holds_no_more_than(next);
@@ -409,6 +496,18 @@ static void move_all(struct move *self, bool out) {
         else if (is_quiet(self))
             move_out(self);
         collect_backups();
+        end_move();
+    }
+    if (blocked) lock_let_signals(signals);
+}
+
+void vram_move_shrink(void) {
+    struct move self = {.options = &(struct vram_move_options){.at_once = true}};
+    uint64_t signals;
+    if (!vram_driver_is_on() || !vram_stock_bytes()) return;
+    bool blocked = lock_out_signals(&signals);
+    if (begin_move(&self, false)) {
+        vram_stock_shrink(&vram_driver);
         end_move();
     }
     if (blocked) lock_let_signals(signals);

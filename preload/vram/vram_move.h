@@ -26,6 +26,9 @@ struct vram_move_options {
 uint64_t vram_move_out(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
 uint64_t vram_move_in(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
 
+/* Gives pinned memory back to the system that no content is in, unless a move goes on. */
+void vram_move_shrink(void);
+
 /* How many blocks have left their device so far, by any thread's moves. */
 uint64_t vram_move_left(void);
 /* Waits for another thread's move, for that time at most. True: there was one, and it is over. */
@@ -38,8 +41,8 @@ void vram_move_go_on(const uintptr_t *mark);
 /* The program asks for a move from this frame: calls of the thread that lie below it were left by longjmp. */
 void vram_move_asked_at(const void *frame);
 /* With the lock of the table, while moves are held off: notes that this context has ended, and with it the copy buffers
- * that were made in it. */
-void vram_move_forget_ring(cuda_handle context);
+ * that were made in it, and what was pinned in it. */
+void vram_move_forget_context(cuda_handle context);
 
 #pragma GCC visibility pop
 

@@ -5,7 +5,7 @@
 #ifndef MEMSTOW_VRAM_QUIET_H
 #define MEMSTOW_VRAM_QUIET_H
 
-#include "preload/vram/vram_driver.h"
+#include "preload/copies/vram_driver.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -35,8 +35,8 @@ static uint64_t in_files(void) {
     return sum;
 }
 
-/* MEMSTOW_CUDA_PINNED=24M: the first model is pinned, the second has no room there. Both are whole, also after a reset.
- * */
+/* MEMSTOW_CUDA_PINNED=24M: the first model is pinned, the second has no room beside it. What was pinned stays pinned
+ * for the next move. Both are whole, also after a reset. */
 static void pinned(void) {
     load();
     out(&first);
@@ -45,12 +45,40 @@ static void pinned(void) {
     MUST(usage().registered == 20 * MIB && usage().pinned == 64 * MIB);
     back(&second);
     back(&first);
-    MUST(!usage().registered);
+    uint64_t pins = sim_count("cuMemHostRegister_v2");
+    MUST(usage().registered == 20 * MIB);
     out(&second);
-    MUST(usage().registered == 10 * MIB);
+    MUST(usage().registered == 20 * MIB && sim_count("cuMemHostRegister_v2") == pins);
     back(&second);
     out(&first);
-    MUST(!cudaFree(first.at) && !usage().registered); /* freed while it is out */
+    MUST(!cudaFree(first.at)); /* freed while it is out */
+    MUST(usage().registered == 20 * MIB && sim_count("cuMemHostRegister_v2") == pins);
+}
+
+/* MEMSTOW_CUDA_PINNED=40M: under pressure the host gets back what no content is in. */
+static void pinned_under_pressure(void) {
+    load();
+    out(&first);
+    out(&second);
+    back(&first);
+    MUST(usage().registered == 30 * MIB && memstow_trigger_(MEMSTOW_RUN_ENDED, "") >= 0);
+    MUST(usage().registered == 30 * MIB && memstow_trigger_(MEMSTOW_PRESSURE, "") >= 0);
+    MUST(usage().registered == 10 * MIB);
+    back(&second);
+    MUST(memstow_trigger_(MEMSTOW_PRESSURE, "") >= 0 && !usage().registered);
+}
+
+/* MEMSTOW_CUDA_PINNED=24M, MEMSTOW_CUDA_HOST=24M: pinned memory that nothing is in makes room for what does not fit
+ * into it. */
+static void pinned_makes_room(void) {
+    load();
+    out(&second);
+    back(&second);
+    MUST(usage().registered == 10 * MIB);
+    sim_fail("cuMemHostRegister_v2", 1, OUT_OF_MEMORY, 1);
+    out(&first);
+    MUST(!usage().registered);
+    back(&first);
 }
 
 /* By default none is pinned. */
@@ -274,6 +302,8 @@ static void two_reasons(void) {
 
 int main(int argc, char **argv) {
     static const struct model_case cases[] = {{"pinned", pinned},
+                                              {"pinned_makes_room", pinned_makes_room},
+                                              {"pinned_under_pressure", pinned_under_pressure},
                                               {"not_pinned", not_pinned},
                                               {"cannot_be_pinned", cannot_be_pinned},
                                               {"whose_reason", whose_reason},

@@ -8,7 +8,7 @@
 
 #include "proof.h"
 #include "preload/vram/vram_contexts.h"
-#include "preload/vram/vram_driver.h"
+#include "preload/copies/vram_driver.h"
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_move.h"
 #include "preload/vram/vram_owned.h"

@@ -4,7 +4,7 @@
 #include "preload/cuda/cuda_captures.h"
 #include "preload/cuda/cuda_device.h"
 #include "preload/cuda/cuda_route.h"
-#include "preload/vram/vram_driver.h"
+#include "preload/copies/vram_driver.h"
 #include "preload/vram/vram_move.h"
 #include "preload/vram/vram_sums.h"
 #include "preload/serve/rescue.h"

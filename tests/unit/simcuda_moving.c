@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "preload/cuda/cuda_captures.h"
+#include "preload/copies/vram_stock.h"
 
 /* A thread writes to the memory that moves, between copy and comparison. */
 static int spoil_at;
@@ -303,13 +304,12 @@ static void a_quarter_of_a_gibibyte(void) {
     begin();
 }
 
-/* For 256 MiB: 4 pieces of 64 MiB, and 8 copies of 32 MiB; access and unmapping once. So there are 16 and 32 for 1 GiB.
- * */
+/* For 256 MiB: 4 pieces of 64 MiB, and 16 copies of 16 MiB; access and unmapping once. For 1 GiB it is 16 and 64. */
 Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
     static const char *const names[] = {"cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuMemUnmap",
                                         "cuMemRelease",         "cuMemCreate",          "cuMemMap",
                                         "cuMemSetAccess",       "cuMemHostAlloc"};
-    static const uint64_t going[] = {8, 0, 1, 4, 0, 0, 0, 2}, coming[] = {0, 8, 0, 0, 4, 4, 1, 0};
+    static const uint64_t going[] = {16, 0, 1, 4, 0, 0, 0, 4}, coming[] = {0, 16, 0, 0, 4, 4, 1, 0};
     static const char *const out_order[] = {"cuCtxSynchronize", "cuMemcpyDtoHAsync_v2", "cuEventSynchronize",
                                             "cuMemUnmap", "cuMemRelease"};
     static const char *const in_order_of[] = {"cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemcpyHtoDAsync_v2",
@@ -322,15 +322,15 @@ Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
     sim_count_reset();
     cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
     expect_calls(names, going, 8);
-    cr_assert_leq(sim_count("*"), 42, "%lu calls", (unsigned long)sim_count("*"));
+    cr_assert_leq(sim_count("*"), 74, "%lu calls", (unsigned long)sim_count("*"));
     is_over_before("cuEventSynchronize", "cuMemUnmap");
     is_over_before("cuMemUnmap", "cuMemRelease");
     in_order(out_order, 5);
-    cr_assert_eq(proof_usage(0).pinned, 64 * MIB, "2 x 32 MiB");
+    cr_assert_eq(proof_usage(0).pinned, 64 * MIB, "4 x 16 MiB");
     sim_count_reset();
     cr_assert_eq(in(options, &moved), VRAM_REFUSAL_DONE);
     expect_calls(names, coming, 8);
-    cr_assert_leq(sim_count("*"), 42, "%lu calls", (unsigned long)sim_count("*"));
+    cr_assert_leq(sim_count("*"), 74, "%lu calls", (unsigned long)sim_count("*"));
     is_over_before("cuMemCreate", "cuMemMap");
     is_over_before("cuMemMap", "cuMemSetAccess");
     is_over_before("cuMemSetAccess", "cuMemcpyHtoDAsync_v2");
@@ -339,22 +339,110 @@ Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
     for (uint32_t i = 0; i < 8; i++) cr_assert(holds(at + i * 32 * MIB, 32 * MIB, i));
 }
 
-/* Pinned backups take one copy for a block, and none through the buffers. */
+/* Pinned backups take one copy for a block, and none through the buffers. What was pinned stays pinned: the second time
+ * nothing is pinned or unpinned. */
 Test(simcuda_moving_calls, of_pinned_memory, .init = a_quarter_of_a_gibibyte) {
     uint64_t moved, at = served(64 * MIB, 1);
     struct vram_move_options options = {.milliseconds = 10000, .limits = {.pinned = 64 * MIB}};
-    fill(at, 32 * MIB, 3);
+    for (uint64_t turn = 0; turn < 3; turn++) {
+        fill(at, 32 * MIB, 3 + (uint32_t)turn);
+        sim_count_reset();
+        cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
+        cr_assert(sim_count("cuMemcpyDtoHAsync_v2") == 1 && sim_count("cuMemHostRegister_v2") == !turn);
+        cr_assert_leq(sim_count("*"), 26, "%lu calls", (unsigned long)sim_count("*"));
+        sim_count_reset();
+        cr_assert_eq(in(options, &moved), VRAM_REFUSAL_DONE);
+        cr_assert(sim_count("cuMemcpyHtoDAsync_v2") == 1 && !sim_count("cuMemHostUnregister"));
+        cr_assert_leq(sim_count("*"), 26, "%lu calls", (unsigned long)sim_count("*"));
+        cr_assert(holds(at, 32 * MIB, 3 + (uint32_t)turn));
+        cr_assert_eq(proof_usage(0).registered, 64 * MIB);
+    }
+    vram_stock_shrink(&vram_driver);
+    cr_assert_eq(proof_usage(0).registered, 0);
+}
+
+/* A context that ends takes its pinning with it. The content of a block that outlives it is still there. */
+Test(simcuda_moving, content_outlives_the_context_that_pinned_it) {
+    struct vram_move_options options = ANY;
+    CUcontext other;
+    uint64_t at, moved;
+    options.limits.pinned = 16 * MIB;
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    struct vram_request request = {.bytes = 4 * MIB, .owner = 1, .context = (cuda_handle)other, .in_stream = true};
+    OK(vram_memory_serve(&request, &at));
+    fill(at, 4 * MIB, 3);
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
+    cr_assert_eq(proof_usage(0).registered, 4 * MIB);
+    uint64_t end = vram_contexts_end_begins();
+    OK(cuCtxDestroy_v2(other));
+    OK(cuCtxSetCurrent(proof_context));
+    vram_contexts_ended((cuda_handle)other, (cuda_handle)proof_context, end);
+    cr_assert_eq(proof_usage(0).registered, 0);
+    cr_assert_eq(in(options, &moved), VRAM_REFUSAL_DONE);
+    cr_assert(holds(at, 4 * MIB, 3));
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
+    cr_assert_eq(proof_usage(0).registered, 4 * MIB, "it is pinned again");
+    cr_assert_eq(in(options, &moved), VRAM_REFUSAL_DONE);
+    cr_assert(holds(at, 4 * MIB, 3));
+}
+
+/* Content that was pinned in two calls is copied in two: the driver copies no further at once. */
+Test(simcuda_moving, content_in_two_pieces_of_pinned_memory) {
+    struct vram_move_options options = ANY;
+    uint64_t moved, first = served(4 * MIB, 1), second = served(4 * MIB, 2), both;
+    int result;
+    options.limits.pinned = 16 * MIB;
+    for (options.owner = 1; options.owner <= 2; options.owner++) cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
+    cr_assert(vram_memory_free(first, &result) && vram_memory_free(second, &result));
+    both = served(8 * MIB, 3);
+    fill(both, 8 * MIB, 5);
     sim_count_reset();
     cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
-    cr_assert(sim_count("cuMemcpyDtoHAsync_v2") == 1 && sim_count("cuMemHostRegister_v2") == 1);
-    cr_assert_leq(sim_count("*"), 24, "%lu calls", (unsigned long)sim_count("*"));
-    is_over_before("cuMemcpyDtoHAsync_v2", "cuMemUnmap");
+    cr_assert_eq(in(options, &moved), VRAM_REFUSAL_DONE);
+    cr_assert(!sim_count("cuMemHostRegister_v2") && sim_count("cuMemcpyHtoDAsync_v2") == 2);
+    cr_assert(holds(both, 8 * MIB, 5));
+}
+
+/* While the device copies a block, the one before it is unmapped; on the way back, the next one gets its memory. */
+static void log_of(char *text, size_t room) { cr_assert(sim_log_text(text, room) < room); }
+
+Test(simcuda_moving, blocks_follow_one_another) {
+    static char text[1 << 16];
+    struct vram_move_options options = {.milliseconds = 10000, .limits = {.pinned = 32 * MIB}};
+    uint64_t moved, at[8];
+    for (uint32_t i = 0; i < 8; i++) fill(at[i] = served(2 * MIB, 1), 2 * MIB, i);
+    sim_count_reset();
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
+    log_of(text, sizeof text);
+    char *first_unmap = strstr(text, "cuMemUnmap");
+    cr_assert(first_unmap && strstr(first_unmap, "cuMemcpyDtoHAsync_v2"), "copies go on behind the first unmapping");
+    cr_assert_eq(sim_count("cuStreamSynchronize"), 0);
     sim_count_reset();
     cr_assert_eq(in(options, &moved), VRAM_REFUSAL_DONE);
-    cr_assert(sim_count("cuMemcpyHtoDAsync_v2") == 1 && sim_count("cuMemHostUnregister") == 1);
-    cr_assert_leq(sim_count("*"), 24, "%lu calls", (unsigned long)sim_count("*"));
-    is_over_before("cuMemcpyHtoDAsync_v2", "cuMemHostUnregister");
-    cr_assert(holds(at, 32 * MIB, 3));
+    log_of(text, sizeof text);
+    char *last_create = text;
+    for (char *next = text; (next = strstr(next, "cuMemCreate")); next++) last_create = next;
+    cr_assert(strstr(text, "cuMemcpyHtoDAsync_v2") < last_create, "copies have begun");
+    cr_assert_eq(sim_count("cuStreamSynchronize"), 1);
+    for (uint32_t i = 0; i < 8; i++) cr_assert(holds(at[i], 2 * MIB, i));
+}
+
+/* The copy of the third of eight blocks fails. It stays, whole; the others leave. */
+Test(simcuda_moving, a_copy_that_fails_among_others) {
+    struct vram_move_options options = {.milliseconds = 10000};
+    for (uint64_t pinned = 0; pinned <= 32 * MIB; pinned += 32 * MIB) {
+        uint64_t moved, at[8];
+        int result;
+        options.limits.pinned = pinned;
+        for (uint32_t i = 0; i < 8; i++) fill(at[i] = served(2 * MIB, 1), 2 * MIB, i);
+        sim_fail("cuMemcpyDtoHAsync_v2", 3, 719, 1);
+        cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DRIVER);
+        cr_assert_eq(moved, 14 * MIB);
+        cr_assert_eq(in(options, &moved), VRAM_REFUSAL_DONE);
+        for (uint32_t i = 0; i < 8; i++) cr_assert(holds(at[i], 2 * MIB, i));
+        for (uint32_t i = 0; i < 8; i++) cr_assert(vram_memory_free(at[i], &result) && !result);
+        cr_assert_eq(vram_sums(0, UINT32_MAX).backup, 0);
+    }
 }
 
 /* ---- a copy that the driver does not end */

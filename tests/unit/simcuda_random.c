@@ -2,6 +2,8 @@
 // random steps of one thread and of several with errors, and threads that disturb each other.
 #include "moving_proof.h"
 
+#include "preload/copies/vram_stock.h"
+
 static void begin(void) { moving_begin(moving_function); }
 TestSuite(simcuda_random, .init = begin);
 
@@ -125,7 +127,8 @@ static void one_more_copy(void) {
     vram_memory_free(at, &result);
 }
 
-/* Everything comes back, is checked, and is freed. Nothing but the ring is left in the driver. */
+/* Everything comes back, is checked, and is freed. Nothing but the ring is left in the driver, and
+ * pinned memory that is given back on demand. */
 static void finish(struct walker *walkers, int count, uint64_t before) {
     uint64_t moved;
     int result;
@@ -135,10 +138,12 @@ static void finish(struct walker *walkers, int count, uint64_t before) {
     OK(cuCtxSynchronize());
     one_more_copy();
     vram_memory_free(served(2 * MIB, 1), &result); /* any thread that comes by */
+    vram_stock_shrink(&vram_driver);
     struct sim_usage usage = proof_usage(0);
     struct vram_sums sums = vram_sums(0, UINT32_MAX);
     cr_assert_eq(usage.used, before);
     cr_assert(!usage.blocks && !usage.reserved_va && !usage.faults && !usage.pending && !usage.registered);
+    cr_assert_eq(vram_stock_bytes(), 0);
     cr_assert(!sums.live && !sums.stowed && !sums.asked && !sums.backup && !sums.blocks && !sums.wrecks &&
                   !sums.in_streams && !sums.streams_taken,
               "live %lu, stowed %lu, asked %lu, backup %lu, blocks %lu, wrecks %lu, in streams %lu, streams taken %lu",

@@ -1,0 +1,150 @@
+// Pinned memory that stays: it is pinned once, in large pieces, within limits; used again; given back; pinned again
+// when its context has ended; kept while the driver does not unpin it. The driver is a test double of a few functions.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "preload/cuda/cuda_blocks.h"
+#include "preload/shared/os.h"
+#include "preload/vram/vram_block.h"
+#include "preload/copies/vram_stock.h"
+
+#define GRANULES(n) ((n)*VRAM_GRANULE)
+enum { REFUSED = 719, MOST = 8 };
+
+static int pins, unpins, pin_error, unpin_error;
+static uint64_t pinned_bytes;
+static int one, other; /* contexts */
+
+static int get_current(cuda_handle *context) {
+    *context = NULL;
+    return 0;
+}
+static int set_current(cuda_handle context) { return context == &pins; }
+static int exchange_mode(int *mode) { return *mode = 0; }
+static int register_memory(void *at, size_t bytes, unsigned flags) {
+    if (pin_error || !at || !flags) return REFUSED;
+    const volatile char *first = at, *last = first + bytes - 1;
+    pins += 1 + 0 * (*first + *last); /* both can be read */
+    pinned_bytes += bytes;
+    return 0;
+}
+static int unregister(void *at) {
+    if (unpin_error || !at) return REFUSED;
+    unpins++;
+    return 0;
+}
+
+static const struct vram_driver driver = {.cuCtxGetCurrent = get_current,
+                                          .cuCtxSetCurrent = set_current,
+                                          .cuThreadExchangeStreamCaptureMode = exchange_mode,
+                                          .cuMemHostRegister_v2 = register_memory,
+                                          .cuMemHostUnregister = unregister};
+
+static struct vram_stock_wish wish_of(uint64_t granules, uint64_t expected) {
+    return (struct vram_stock_wish){.bytes = GRANULES(granules),
+                                    .expected = GRANULES(expected),
+                                    .most = GRANULES(MOST),
+                                    .most_new = UINT64_MAX,
+                                    .context = &one};
+}
+
+static char *take(uint64_t granules, uint64_t expected) {
+    struct vram_stock_wish wish = wish_of(granules, expected);
+    return vram_stock_take(&driver, &wish);
+}
+
+Test(vram_stock, a_move_pins_once_what_all_of_its_blocks_take) {
+    char *first = take(1, 6), *second = take(2, 5), *third = take(3, 3);
+    cr_assert(first && second == first + GRANULES(1) && third == first + GRANULES(3));
+    cr_assert(pins == 1 && pinned_bytes == GRANULES(6) && vram_stock_bytes() == GRANULES(6));
+    cr_assert_eq(vram_stock_whole(second, GRANULES(2)), GRANULES(2));
+}
+
+Test(vram_stock, what_was_given_is_taken_again_without_a_call) {
+    char *first = take(4, 4);
+    memset(first, 7, GRANULES(4));
+    vram_stock_give(first, GRANULES(4));
+    cr_assert_eq(take(2, 2), first);
+    cr_assert_eq(take(2, 2), first + GRANULES(2));
+    cr_assert(pins == 1 && !unpins);
+}
+
+Test(vram_stock, no_more_than_the_limits) {
+    cr_assert(take(5, 100) && !take(4, 4) && take(3, 3));
+    cr_assert(vram_stock_bytes() == GRANULES(MOST) && !take(1, 1) && !take(MOST + 1, 1));
+}
+
+Test(vram_stock, no_more_than_the_host_can_spare) {
+    struct vram_stock_wish wish = wish_of(2, 8);
+    wish.most_new = GRANULES(1);
+    cr_assert_null(vram_stock_take(&driver, &wish));
+    wish.most_new = GRANULES(3);
+    cr_assert(vram_stock_take(&driver, &wish) && vram_stock_bytes() == GRANULES(3));
+}
+
+/* Content that lies in two pieces is copied in two calls. */
+Test(vram_stock, a_range_may_lie_in_several_pieces) {
+    char *first = take(1, 1), *second = take(1, 1);
+    vram_stock_give(first, GRANULES(1));
+    vram_stock_give(second, GRANULES(1));
+    cr_assert_eq(take(4, 4), first);
+    cr_assert_eq(pins, 3);
+    cr_assert_eq(vram_stock_whole(first, GRANULES(4)), GRANULES(1));
+    cr_assert_eq(vram_stock_whole(first + 100, 50), 50);
+    cr_assert_eq(vram_stock_whole(first + GRANULES(2), GRANULES(2)), GRANULES(2));
+}
+
+Test(vram_stock, only_what_is_unused_is_given_back) {
+    char *first = take(2, 2), *second = take(2, 2);
+    vram_stock_give(first, GRANULES(2));
+    vram_stock_shrink(&driver);
+    cr_assert(unpins == 1 && vram_stock_bytes() == GRANULES(2));
+    *second = 1;
+    cr_assert_eq(take(1, 1), first);
+    cr_assert_eq(*(first + 1), 0, "it is new memory");
+}
+
+Test(vram_stock, what_the_driver_does_not_unpin_stays) {
+    char *first = take(2, 2);
+    vram_stock_give(first, GRANULES(2));
+    unpin_error = REFUSED;
+    vram_stock_shrink(&driver);
+    cr_assert_eq(vram_stock_bytes(), GRANULES(2));
+    cr_assert(take(2, 2) == first && pins == 1);
+    vram_stock_give(first, GRANULES(2));
+    unpin_error = 0;
+    vram_stock_shrink(&driver);
+    cr_assert_eq(vram_stock_bytes(), 0);
+}
+
+Test(vram_stock, nothing_is_left_of_what_the_driver_does_not_pin) {
+    pin_error = REFUSED;
+    cr_assert(!take(2, 2) && !vram_stock_bytes());
+    pin_error = 0;
+    cr_assert(take(2, 2) && vram_stock_bytes() == GRANULES(2));
+}
+
+/* The content stays where it is. The next one who takes memory of that piece has it pinned. */
+Test(vram_stock, what_a_context_has_pinned_ends_with_it) {
+    char *first = take(1, 3);
+    *first = 7;
+    vram_stock_forget(&other);
+    cr_assert(take(1, 1) && pins == 1);
+    vram_stock_forget(&one);
+    cr_assert(take(1, 1) && pins == 2 && *first == 7);
+    vram_stock_give(first, GRANULES(3));
+    vram_stock_forget(&one);
+    vram_stock_shrink(&driver);
+    cr_assert(!vram_stock_bytes() && !unpins, "there is nothing to unpin");
+}
+
+/* The reader of the ledger sees it as memstow's buffer. */
+Test(vram_stock, the_ledger_lists_it_once) {
+    struct snap_cuda_block record;
+    char *first = take(2, 2);
+    cr_assert(take(2, 2) && cuda_blocks_find(CUDA_RANGE, (uintptr_t)first - OS_PAGE, &record));
+    cr_assert(record.kind == SNAP_CUDA_BUFFER && record.size == OS_PAGE + GRANULES(4));
+    vram_stock_give(first, GRANULES(4));
+    vram_stock_shrink(&driver);
+    cr_assert_not(cuda_blocks_find(CUDA_RANGE, (uintptr_t)first - OS_PAGE, &record));
+}
