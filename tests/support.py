@@ -35,7 +35,8 @@ def run(*argv, status=0, timeout=100, **options):
 
 
 def memstow(*arguments, **options):
-    """Runs the memstow command, itself untracked also where the test runs under memstow: sanitizers insist on that."""
+    """Runs the memstow command. The command is not tracked, even if the test runs under memstow: sanitizers insist on
+    that."""
     options.setdefault("env", {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"})
     return run(MEMSTOW, *arguments, **options)
 
@@ -176,8 +177,8 @@ reserved = [] # sockets
 
 
 def free_port():
-    """A port of 127.0.0.1 for a server that sets SO_REUSEADDR, as they do. It stays bound here, without listening: the
-    kernel gives it to no other socket meanwhile."""
+    """A port of 127.0.0.1 for a server that sets SO_REUSEADDR, as servers do. It stays bound here, without listening:
+    the kernel gives it to no other socket meanwhile."""
     probe = socket.socket()
     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     probe.bind(("127.0.0.1", 0))

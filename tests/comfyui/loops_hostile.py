@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
-"""Requests and surroundings of a running ComfyUI that nobody means well with. Bodies with the wrong things everywhere:
+"""Hostile requests to a running ComfyUI, and a hostile folder around it. Bodies with wrong values everywhere:
 each is refused, nothing is queued, and the server goes on. Ids with `/`, `..` and `%` stay within the prefix's folder.
 Loops whose names and ids give the same owner's name do not meet. The prefix's folder is removed, or replaced by a link,
 while the loop runs. A loop is deleted at any moment, also while it commits, and goes on from what it committed. Many

@@ -5,7 +5,7 @@
 answer (a test double). They say nothing about time, or about a GPU.
 
 - a pair of cuMemAllocAsync and cuMemFreeAsync, a query of an address, and a query of the free memory, beside up to
-  3,000 served blocks, or as many that were freed in a stream that does not get on;
+  3,000 served blocks, or as many that were freed in a stream that makes no progress;
 - a query of an address from 1 and from 5,000 places of the program;
 - a move that looks at 300 and at 3,000 blocks.
 

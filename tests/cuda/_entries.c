@@ -449,8 +449,9 @@ static void resets(void) {
     LIVE("device", 8 * MIB);
 }
 
-/* Memory of a pool of the host's is the host's: of a pool that the program made, and of the default one, which memstow
- * does not see come. So is not what comes of a device's default pool, by its handle. */
+/* Memory of a host pool counts as host memory: from a pool that the program made, and from the host's default pool,
+ * whose creation memstow does not see. Memory from a device's default pool does not, even if it is requested by the
+ * pool's handle. */
 static void host_pools(void) {
     CUmemPoolProps props = {.allocType = 1, .location = {2, 0}};
     CUmemLocation host = {2, 0}, device = {1, 2};
@@ -494,7 +495,7 @@ static void unknown(void) {
     LIVE("device", 0);
 }
 
-/* A pool belongs to no context: what it gave outlives the context of its stream, whatever kind of memory it is. It
+/* A pool belongs to no context: memory from it outlives the context of its stream, whatever kind of memory it is. It
  * may then be freed, and the ledger knows it. */
 static void pools_outlive_contexts(void) {
     CUmemPoolProps props = {.allocType = 1, .location = {2, 0}};

@@ -14,7 +14,8 @@ def said(output):
 
 
 def compare(client, environment):
-    """Why it cannot run here; None if its report agrees with its output."""
+    """Runs the client. Returns the reason why it cannot run here; None if it ran, and its report agrees with its
+    output."""
     alone = support.run(client, env=environment, status=None)
     if alone.returncode:
         return (alone.stdout + alone.stderr).strip().split("\n")[-1]

@@ -1,6 +1,6 @@
 # needs: torch
-"""A library's workspace that one model's scope made serves all models: it stays when that model leaves the device. The
-last part of the suite: where it moves, the context breaks (error 700)."""
+"""A library's workspace that one model's scope made serves all models: it stays when that model leaves the device. This
+is the last part of the suite, because a workspace that moved would break the context (error 700)."""
 import _gpu
 import _torch
 

@@ -146,7 +146,7 @@ def send_garbage(path, dice):
 
 
 def last(connection):
-    """The answer that ends it."""
+    """The answer that ends the request."""
     while (answer := receive(connection)) and answer[0] != DONE:
         pass
     return answer

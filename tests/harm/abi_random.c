@@ -1,7 +1,7 @@
 /* abi_random.c — threads call the registration ABI in random order, with good, wrong and garbage arguments. Meanwhile
  * they allocate, resize, assign and free, and memory of owners is stowed and restored. Each thread knows the owners and
- * contents of its blocks. At the end memstow's sums must agree. Arguments: seed, threads, seconds. With a fourth one it
- * ends in the middle. */
+ * contents of its blocks. At the end memstow's sums must agree. Arguments: seed, threads, seconds. With a fourth
+ * argument the program ends in the middle. */
 #include "../prog/abi.h"
 #include "../prog/expect.h"
 

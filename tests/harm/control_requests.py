@@ -65,9 +65,9 @@ killed.kill()
 killed.wait()
 wait_for(lambda: program.tell("take(0)") == 0, what="taking back")
 
-# Two SIGINTs at the same time are one Ctrl-C: from the terminal, and from a supervisor of the command. The command then
-# waits for the answer to its cancel. A later SIGINT leaves the request to the program. A machine that stops between the
-# two may separate them.
+# Two SIGINTs at the same time count as one Ctrl-C: one comes from the terminal, the other from a supervisor of the
+# command. The command then waits for the answer to its cancel. A later SIGINT leaves the request to the program. If the
+# machine stops between the two SIGINTs, the second may count as a later one.
 def interrupted_twice():
     begun = start(MEMSTOW, "stow", program.pid, "one", stderr=subprocess.PIPE, text=True)
     ticket = program.tell("take()")[2]

@@ -68,7 +68,7 @@ try:
                            (support.ROOT / "docs/leaks.md").read_text(), re.S)
     text = support.memstow("leaks", comfy.pid(), status=1).stdout
     print(text)
-    # a run may lack a row about memory that is no leak
+    # this run's output may lack a row of the example that is about memory that is no leak
     said, rows = set(support.shapes(text)), (support.ROOT / "tools/leaks/leaks_text.c").read_text()
     missing = [line for line in support.shapes(example) if line not in said and f'"{line.lstrip("# ")}"' not in rows]
     assert not missing, f"docs/leaks.md shows what is not said: {missing}"

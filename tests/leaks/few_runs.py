@@ -1,6 +1,6 @@
 # timeout: 200
 """The smallest number of runs that can be judged. A program that does not leak, whose cache of seven results becomes
-full in them, has no finding, with --python-objects neither. Each program that leaks has its own finding and no
+full in these runs, has no finding, nor has it with --python-objects. Each program that leaks has its own finding and no
 other."""
 import _plants
 from _leaks import brief, functions, leaks, plant

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Batches, over a double of the store and of ComfyUI's queue. Values of elements become one value only as far as they
-are small; where that fails, they stay as they are, and the batch ends well. The driver keeps no input once the store
-has it. A batch with a prefix runs each element that is done only once: also where it gives nothing, where `when` leaves
-it out, where a condition has stopped the batch, and where the process was killed."""
+"""Batches, over a double of the store and of ComfyUI's queue. Only small values of elements are put together into one
+value; if that fails, the values stay as they are, and the batch ends well. The driver keeps no input once the store
+has it. A batch with a prefix never runs a finished element again: not if the element gave nothing, if `when` left it
+out, if a condition stopped the batch, or if the process was killed."""
 import gc, logging, threading, weakref
 
 from _double_host import Pack, Queue, end_of

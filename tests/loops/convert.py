@@ -37,7 +37,7 @@ found = convert(shape(1, "Image", ["b.png", "image"], outputs=["IMAGE", "MASK"])
 assert inputs(found) == {"1": {"image": "b.png"}, "2": {"pixels": ["1", 0]},
                          "3": {"latent": ["2", 0], "seed": 42, "steps": 20, "sampler": "heun", "denoise": 0.5}}, found
 assert found["3"]["_meta"]["title"] == "Mine" and found["1"]["_meta"]["title"] == "Image"
-# an old editor's control is true or false; but a class's own truth value after the seed is none
+# an old editor's control is true or false; but if the class itself has a truth value after the seed, that is no control
 for control in (True, False):
     assert inputs(convert(shape(3, "Sample", [42, control, 20, "heun", 0.5]))) == {
         "3": {"seed": 42, "steps": 20, "sampler": "heun", "denoise": 0.5}}

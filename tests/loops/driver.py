@@ -211,7 +211,8 @@ assert values == {"n": 3, "m": 3} and entry["committed"] == 1, (values, entry)
 assert end_of(two_loop) == {"n": 5, "m": 5} and loops.remove("read")
 assert two_loop.values() == {} and two_loop.committed_values("n") is None and not two_loop.document()["values"]
 queue.before = lambda prompt: None
-# values that are read while they are replaced: those who only read share one view, and whoever may write has a copy
+# values that are read while they are replaced: callers that only read share one view, and a caller that may write has a
+# copy
 replaced, read = threading.Event(), threading.Event()
 
 
@@ -270,8 +271,8 @@ assert run(STEP, iterations=4, name="p", persist_prefix="p") == {"n": 9} and not
 kept["p"].closed = False
 assert run(STEP, iterations=100, condition={"port": "n", "op": ">", "value": 8}, name="p",
            persist_prefix="p") == {"n": 9} and not queue.prompts
-# a change of the first inputs would be ignored, so it is refused; a call without inputs is not, nor are new ports'
-# inputs
+# a change of the first inputs would be ignored, so it is refused; a call without inputs, or with inputs of new ports
+# only, is accepted
 for other in ({"n": 2}, {"n": 1, "k": 1}):
     kept["p"].closed = False
     words = ("'k'",) if "k" in other else ("another value of n", "after iteration 4", "another prefix")
@@ -285,7 +286,7 @@ kept["p"].closed = False
 assert run(ADDS, inputs={"k": 5}, iterations=6, name="p", persist_prefix="p") == {"n": 19}
 kept["p"].closed = False
 refused(lambda: run(STEP, inputs={"n": [1]}, independent=True, name="p", persist_prefix="p"), "no batch")
-# so are inputs that only pickle can express
+# inputs that only pickle can express are refused, too
 ANY = {"1": port("n"), "s": port("s"), "2": node("Add", a=["1", 0], b=2), "3": port("n", ["2", 0]),
        "4": node("Show", value=["s", 0])}
 assert run(ANY, inputs={"n": 1, "s": {1, 2}}, name="q", persist_prefix="q") == {"n": 3}

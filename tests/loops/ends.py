@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """How loops end, over a double of the store and of ComfyUI's queue. Each message names iteration, workflow and node:
 where a run is interrupted, ComfyUI refuses a prompt, an input cannot be kept, or a node blocks an OUTPUT. A condition
-may raise SystemExit, and those who wait hear of it. A loop that is closed while its node still runs was cancelled. Only
-a loop's own prompts reach it, no loop starts on the server's thread, and the log tells of a run that takes long."""
+may raise SystemExit, and the callers that wait for the loop are told. A loop that is closed while its node still runs
+was cancelled. Only a loop's own prompts reach it, no loop starts on the server's thread, and the log tells of a run
+that takes long."""
 import threading, types
 
 from _double_host import Pack, Queue, end_of, logged
@@ -91,7 +92,7 @@ ended(start(STEP), "failed", "iteration 1, workflow 1: node 2 (Add): as planted\
 assert lines and not any("\n" in line for line in lines), lines
 queue.fail = {}
 
-# a loader or saver of a prompt of anybody's
+# a loader or saver in a prompt that is not the loop's
 queue.before = lambda prompt: (loops.find("x") and not loops.find("x", "")) or (_ for _ in ()).throw(AssertionError)
 ended(start(STEP), "done", "")
 queue.before = lambda prompt: None

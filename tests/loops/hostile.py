@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Names, ids and values that nobody means well with, over a double of the store and of ComfyUI's queue. An id or a name
-with the end of a line, NUL or half of a character in it, or with the beginning of memstow's own ids, is refused, and
-the message names the node. A value that looks like the driver's own list of outputs is carried as it is. Ids with `/`,
-brackets or a colon are only ids. Node classes whose own code fails are errors that name the class. Also: what an
-element of a large batch costs does not grow with the batch, and the log tells of a loop that takes long."""
+"""Hostile names, ids and values, over a double of the store and of ComfyUI's queue. An id or a name with the end of a
+line, NUL or half of a character in it, or with the beginning of memstow's own ids, is refused, and the message names
+the node. A value that looks like the driver's own list of outputs is carried as it is. Ids with `/`, brackets or a
+colon are only ids. Node classes whose own code fails are errors that name the class. Also: what an element of a large
+batch costs does not grow with the batch, and the log tells of a loop that takes long."""
 import time, types
 
 from _double_host import Pack, Queue, end_of, logged
@@ -79,7 +79,7 @@ class Broken:
 refused(lambda: memstow_loops.discover_ports({"1": node("Broken")}, memstow_loops.ClassesHere({"Broken": Broken})),
         "node class Broken", "RuntimeError", "its folder is gone")
 
-# documents with the wrong things in them
+# documents with wrong values in them
 for graph in ({"1": []}, {"1": {"class_type": []}}, {"1": {"class_type": "Add", "inputs": []}}, {"prompt": []},
               {"1": 7}, {"nodes": {}}, {"nodes": [[]], "links": []},
               {"nodes": [{"id": {}, "type": "Add"}], "links": []},

@@ -1,6 +1,6 @@
 // build: -no-pie -fno-pic
-// In a program at a fixed address, the address of a function of libc's is a jump in the program itself. This is so for
-// everybody, us included, and also for the functions by which libc itself is found.
+// In a program at a fixed address, the address of a function of libc's is a jump in the program itself. memstow gets
+// such addresses, too, even for the functions by which it finds libc itself.
 #include "expect.h"
 
 #include <gnu/libc-version.h>

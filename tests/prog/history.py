@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 300
-"""Memory over time: the curve of a program that grows, shrinks and grows is what the program knows of itself, as exact
-as the report says. It has the first and the newest state and the peak when there were more changes than points. It
-survives kill -9, also at full speed; a forked child has one of its own; threads add up; a snapshot keeps it; runs,
-models and triggers are marks on it."""
+"""Memory over time: a program grows, shrinks and grows, and its curve agrees with the program's own figures, as exactly
+as the report says. If there were more changes than points, the curve still has the first and the newest state and the
+peak. It survives kill -9, also at full speed; a forked child has a curve of its own; threads add up; a snapshot keeps
+the curve; runs, models and triggers are marks on it."""
 import bisect, os, pathlib, random, signal, struct, time
 
 import support

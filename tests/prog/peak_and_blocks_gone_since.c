@@ -1,5 +1,5 @@
-// A picture of the peak that takes several steps has a block of the peak although it was resized meanwhile, or was
-// freed after as many bytes had come as were freed before.
+// A picture of the peak is taken in several steps after memory has fallen. It has a block of the peak although the
+// block is resized between the steps, or is freed when new blocks have nearly reached the peak again.
 #include "expect.h"
 #include "many_stacks.h"
 

@@ -1,5 +1,5 @@
-// Call stacks of code that begins at the very end of its stack. At the place of the return address by its unwind
-// tables, there is first foreign memory, and then none.
+// Call stacks of code that begins at the very end of its stack. Where the unwind tables say that its return address is,
+// there is foreign memory at first, and no memory later.
 // needs: stacks
 // build: -O2
 #include "stacks.h"

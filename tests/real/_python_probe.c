@@ -113,7 +113,7 @@ static bool verify(struct stack *stack, size_t damaged) {
     return right;
 }
 
-/* Not if frames are missing or are too many. */
+/* Whether the last loop is found to differ when a frame is missing, and when there is one too many. */
 static bool verify_last(struct stack *stack) {
     size_t i = stack->evals - 1;
     if (!stack->evals || !stack->eval[i].anchor) return true;

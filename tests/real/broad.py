@@ -11,8 +11,8 @@ time.
   RUN_OPTIONS=--allocator=mimalloc tests/real/broad.py      with options of memstow run
 
 What is not installed is installed where that is allowed; a program that cannot be had is skipped, with its reason. If
-fewer than forty of all programs ran, the test is skipped. A program that fails without memstow, or differs from itself
-there, is an error in the table and told as such: it fails the test, too."""
+fewer than forty of all programs ran, the test is skipped. If a program fails without memstow, or two runs without
+memstow differ, this is reported as an error in the table, and the test fails, too."""
 import argparse, atexit, concurrent.futures, ctypes, difflib, fnmatch, json, os, pathlib, re, shlex, shutil, signal
 import subprocess
 import sys, time

@@ -101,7 +101,7 @@ NUMBER(CU_MEMPOOL_ATTR_USED_MEM_HIGH, CUDA_POOL_USED + 1)
 NUMBER(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, CUDA_GRAPH_USED)
 NUMBER(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CUDA_GRAPH_RESERVED)
 """
-# It is in the package of the compiler; nothing else of that package is needed.
+# This stands for a header in the package of NVIDIA's compiler, of which nothing else is needed.
 HOST_DEFINES = """
 #define __device_builtin__
 #define __device_builtin_texture_type__

@@ -66,7 +66,7 @@ PLAIN = {k: v for k, v in os.environ.items() if not k.endswith("SAN_OPTIONS")}
 
 
 def leaked(errors):
-    """The bytes and blocks that it reports as leaked."""
+    """The bytes and blocks that the sanitizer reports as leaked."""
     found = re.search(r"SUMMARY: \w+: (\d+) byte\(s\) leaked in (\d+)", errors)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 

@@ -81,7 +81,7 @@ static void pinned_makes_room(void) {
     back(&first);
 }
 
-/* By default none is pinned. */
+/* By default no model goes to pinned memory. */
 static void not_pinned(void) {
     load();
     out(&first);
@@ -91,7 +91,7 @@ static void not_pinned(void) {
     back(&second);
 }
 
-/* The driver does not pin it: it is in ordinary memory. */
+/* The driver refuses to pin memory, so the model is in ordinary memory. */
 static void cannot_be_pinned(void) {
     load();
     sim_fail("cuMemHostRegister_v2", 1, OUT_OF_MEMORY, 1);

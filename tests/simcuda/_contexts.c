@@ -43,8 +43,8 @@ static void other_context(void) {
     MUST(!cudaMemcpy(back, plain, 8, 2) && !back[0] && !back[7]);
 }
 
-/* The memory is out when the device is reset: memory of the context is gone with it; memory in place of a pool's is
- * not. */
+/* The memory is out when the device is reset: memory of the context is gone with it; memory that is served in place of
+ * a pool's is not. */
 static void reset(void) {
     size_t available, total;
     load();
@@ -77,7 +77,8 @@ static void reset_beside_another(void) {
     MUST(!cudaFree(plain) && !cudaFree(pooled) && !cudaFree(small) && !cudaFree(outside));
 }
 
-/* When a context is destroyed, its own memory goes. Memory in place of a pool's does not, as cuda.h says. */
+/* When a context is destroyed, its own memory goes. Memory that is served in place of a pool's stays, as cuda.h says of
+ * pools. */
 static void destroyed(void) {
     CUcontext first, second;
     void *at;
@@ -209,7 +210,7 @@ static void copy_when_told(void) {
     hear(over);
 }
 
-/* The end of a context in which a move does not work does not wait for the move. */
+/* A context waits with its end only for a move that works in this context. */
 static void another_ends_in_a_move(void) {
     CUcontext first, second = begin_in_second(&first), third;
     pthread_t thread;

@@ -142,8 +142,8 @@ static void reset_of_one(void) {
     MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize() && !cudaFree(first));
 }
 
-/* Memory in place of a pool's outlives the context in which it was requested: it goes on in its own device's context.
- * */
+/* Memory that is served in place of a pool's outlives the context in which it was requested: it goes on in its own
+ * device's context. */
 static void heir_on_its_device(void) {
     CUcontext made;
     void *pooled;

@@ -38,7 +38,7 @@ static void asked(void) {
 
 __attribute__((noinline)) static void give_it_back(void) { MUST(!cudaFree(plain)); }
 
-/* Nothing is off its device: it is a block that was freed. */
+/* All memory is on its device: the missing memory is a block that was freed. */
 static void freed(void) {
     load();
     MUST(!cudaFree(outside));
@@ -46,7 +46,7 @@ static void freed(void) {
     fails(plain);
 }
 
-/* A free finds it, as in a program that waits for nothing. */
+/* A free is the first call that returns the error, as in a program that waits for nothing. */
 static void found_by_free(void) {
     load();
     give_it_back();

@@ -8,7 +8,7 @@ MODES = {"slow": {"SIMCUDA_VMM_US": "300"}, "drains": {"SIMCUDA_DRAINS": "1", "S
 # Cases that need settings or a partner of their own: moves.py runs them.
 APART = {"killed_on_the_way_out", "killed_on_the_way_back", "asked", "off", "no_host", "no_vram", "exportable",
          "total_stays"}
-# What a case takes for granted, and the mode does not give.
+# Cases that rely on something that a mode does not give.
 WITHOUT = {
     "drains": {"own_stream"}, # memory that was freed ends beside an endless kernel: the unmapping waits for that
     "first": {"out_and_back", "other_stream"}, # exact sums before and after the first pinned memory

@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <signal.h>
 
-/* The ledger is looked at while memory is out. */
+/* Memory stays out to the end, and the test looks at the ledger. */
 static void stays_out(void) {
     size_t available, total;
     load();
@@ -14,7 +14,7 @@ static void stays_out(void) {
     MUST(!cudaMemGetInfo(&available, &total));
 }
 
-/* All of it stays live: the report is looked at. */
+/* All memory stays live to the end, and the test looks at the report. */
 static void out_and_back(void) {
     size_t before, after, total, more;
     load();

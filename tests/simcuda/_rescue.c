@@ -24,7 +24,8 @@ static void makes_room(void) {
     is_whole_again(&self);
 }
 
-/* Plain memory: a program that asks once may have a cache of its own to free first, as PyTorch has. */
+/* A rescue for plain memory begins at the second request: at the first refusal a program may free a cache of its own,
+ * as PyTorch does. */
 static void asked_twice(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     void *at;
@@ -268,7 +269,7 @@ static void in_a_trigger(void) {
     MUST(memstow_trigger_end_() >= 20 * (int64_t)MIB && model_out(&self) == 20 * MIB);
 }
 
-/* A program cannot give memstow's own reason. */
+/* A program cannot begin a trigger for the reason that is memstow's own. */
 static void not_by_the_program(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     MUST(memstow_trigger_(5, "") == -EINVAL && memstow_trigger_begin_(5, "", 0, NULL, 0, 0) == -EINVAL);

@@ -41,7 +41,7 @@ def expected(route):
 
 
 def left_out(program):
-    """The cases that rooms_long.py leaves out in its present mode of the driver, of this program."""
+    """The cases of this program that rooms_long.py leaves out in the present mode of the driver."""
     words = os.environ.get("SIMCUDA_LEFT_OUT", "").split()
     return {word.partition(":")[2] for word in words if word.startswith(f"{program}:")}
 

@@ -1,8 +1,9 @@
 /* cupti.c — a simulated CUPTI, a test double: records of the simulated driver's memory, as far as libmemstow_cupti.so
- * asks for them. In: the calls that the driver tells of. Out: buffers of records, those of a thread in order, threads
- * mixed up: full ones from a thread of its own, as the real one does, the others when they are asked for, but (unless
- * by force) none in which a record is not complete yet. The layout of the records is that of CUPTI 12.9 or 13, of CUDA
- * 12 without the source of an allocation (SIMCUPTI_SOURCE=1 gives it): the program counter is there instead.
+ * asks for them. In: the calls that the driver tells of. Out: buffers of records. Records of one thread are in order;
+ * those of several threads are mixed up. Full buffers come from a thread of CUPTI's own, as with the real CUPTI. Other
+ * buffers come when the client asks for them; a buffer with an incomplete record comes only if the client asks by
+ * force. Records have the layout of CUPTI 12.9 or 13. Those of CUDA 12 have the program counter in place of the source
+ * of an allocation.
  *
  * Environment:
  *   SIMCUPTI_SUBSCRIBE=N   cuptiSubscribe returns N
@@ -10,8 +11,8 @@
  *   SIMCUPTI_ENABLE_V2=N   the same of cuptiActivityEnable_v2
  *   SIMCUPTI_VERSION=N     what cuptiGetVersion says
  *   SIMCUPTI_DROP=N        the first N records are dropped
- *   SIMCUPTI_SOURCE=1      records of CUDA 12 have the source, too
- *   SIMCUPTI_OTHER=one|several   another profiler is there already, and shares with nobody, or does
+ *   SIMCUPTI_SOURCE=1      records of CUDA 12 have the source of an allocation, too
+ *   SIMCUPTI_OTHER=one|several   another profiler is there already: one that shares with nobody, or one that shares
  *   SIMCUPTI_RECORD=N      bytes of a record: 112 in CUDA 11, 120, 128; or more, as a later one may have
  *   SIMCUPTI_POOL=N        the same of pools: 64 in CUDA 11, 72, 80
  *   SIMCUPTI_NO_POOLS=N    cuptiActivityEnable of pools returns N

@@ -7,14 +7,14 @@
 struct sim_node {
     struct op op;
     CUDA_MEM_ALLOC_NODE_PARAMS allocation;
-    struct sim_graph *child; /* it has this one, a copy or the graph itself */
+    struct sim_graph *child; /* the graph that is this node: a copy, or the graph itself */
 };
 
 struct sim_graph {
     struct sim_node **nodes;
     size_t count;
     int refs;   /* the graph, and the executable graphs made of it */
-    bool moved; /* it is another graph's: it ends with that one */
+    bool moved; /* it belongs to another graph, and ends with that graph */
 };
 
 struct sim_exec {

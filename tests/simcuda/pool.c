@@ -319,7 +319,7 @@ static CUresult pool_set(CUdevice id, CUmemoryPool handle) {
 }
 SAME(cuDeviceSetMemPool, NEEDS_INIT, (CUdevice id, CUmemoryPool pool), pool_set(id, pool))
 
-/* The pool of the host's, of which there is one. */
+/* The host's pool: there is only this one. */
 static CUresult host_pool_out(CUmemoryPool *out) {
     if (!out) return CUDA_ERROR_INVALID_VALUE;
     if (!host_pool && (host_pool = pool_new(device_get(0)))) host_pool->of_host = true;

@@ -8,10 +8,11 @@ import os, re, sys
 
 import support, _modes
 
-# These have settings of the driver, or drivers, of their own; or show no behaviour of memstow's beside memory.
+# Tests that are left out: they have settings of the driver, or drivers, of their own; or they show nothing that memstow
+# does with memory.
 APART = {"cuda/checked", "cuda/fakes", "cuda/bad_days", "cuda/traps", "cuda/gpu_suite", "cuda/gpu_runner",
          "simcuda/modes", "simcuda/moves"}
-# Cases that take for granted what a mode does not give.
+# Cases that rely on something that a mode does not give.
 EXACT = "devices:each_to_its_own devices:stream_of_another devices:figures" # exact sums around a first pinned buffer
 FULL = "rescue:in_order rescue:threads" # requests that fill a device to the last byte
 LEFT_OUT = {"first": f"{EXACT} {FULL}", "pieces": f"rescue:probe {FULL}"}

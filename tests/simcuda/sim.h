@@ -224,7 +224,7 @@ struct pinned {
 struct pinned *host_find(const void *at);
 bool host_leaves(uint64_t at, uint64_t bytes); /* a range that begins in pinned memory and ends outside of it */
 void host_forget(struct sim_context *ctx);
-CUresult host_take(CUdeviceptr *out, size_t size); /* memory of a pool of the host's; give: false, it is none */
+CUresult host_take(CUdeviceptr *out, size_t size); /* memory of a host pool; host_give returns false for other memory */
 bool host_give(CUdeviceptr at);
 void host_bytes(uint64_t *pinned, uint64_t *registered);
 
@@ -373,7 +373,7 @@ struct sim_capture {
 };
 /* The error of an unsafe call that is forbidden now. It breaks the captures that forbid it. */
 CUresult capture_forbids(void);
-/* If any stream of the context captures: a call that waits for all of them breaks their captures. */
+/* The same for a call that waits for all streams of the context: it breaks the captures of these streams. */
 CUresult capture_forbids_sync(struct sim_context *ctx);
 CUresult capture_forbids_legacy(struct sim_context *ctx);
 bool capture_goes_on(const struct sim_capture *self, uint64_t id);
@@ -381,7 +381,7 @@ CUresult capture_add(struct sim_capture *self, const struct op *model);
 void capture_forget(struct sim_context *ctx);
 void capture_forget_stream(struct sim_stream *stream);
 struct sim_graph *graph_new(void);
-struct sim_graph *graph_hold(struct sim_graph *self); /* until it is dropped once more */
+struct sim_graph *graph_hold(struct sim_graph *self); /* keeps it until it is dropped once more */
 CUresult graph_add(struct sim_graph *self, const struct op *model, struct sim_node **node);
 void graph_drop(struct sim_graph *self);
 size_t graph_length(const struct sim_graph *self);

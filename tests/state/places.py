@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Where values may not lie, and how others come to be pickled. A folder in memory is refused for files, and for a
-prefix; nothing is left in it. What pickle cannot express goes through cloudpickle if it is installed (here a double of
-it), and is held by reference otherwise."""
+"""Folders that are refused, and values that cannot be written plainly. A folder in memory is refused for files, and for
+a prefix; nothing is left in it. What pickle cannot express goes through cloudpickle if it is installed (here a double
+of it), and is held by reference otherwise."""
 import pathlib, shutil, tempfile
 
 import _state, support

@@ -130,7 +130,7 @@ static void huge_pages(void) {
     MUST(holds(p, 64 * MIB, 3));
 }
 
-/* --- what the program does to what is stowed --- */
+/* --- what the program does to stowed memory --- */
 
 static void free_reads_nothing(void) {
     char *p = malloc(LENGTH);

@@ -222,7 +222,7 @@ static void *lock_memory(void *p) {
 
 static void *bring_back(void *p) { return (void *)in(p, LENGTH, NULL); }
 
-/* A call that the program had begun before memory comes back is over before it does. */
+/* Memory comes back only after the calls that the program had begun before are over. */
 static void back_after_what_began_before(void) {
     need_userfaultfd();
     char *p = stowed(LENGTH, 1), *q = map_memory(PAGE);

@@ -12,7 +12,8 @@ static uint64_t each, made;
 static uint32_t running;
 static uint64_t cycles, moved_bytes;
 
-/* A writer holds it for reading where writers rest during moves; the mover takes it for writing. */
+/* In modes in which writers rest during moves, a writer holds this lock for reading, and the mover takes it for
+ * writing. */
 static pthread_rwlock_t writing;
 static bool rests;
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes tests/unit/python_tables.h: location tables as each Python makes them, with the line that it says of each code
-unit, and what 3.13 and later publish about their layout. Run it with a Python to add that version's part, or anew:
+"""Writes tests/unit/python_tables.h: location tables as each Python makes them, with the line that Python reports for
+each code unit, and what 3.13 and later publish about their layout. Run it with a Python to add that version's part, or
+anew:
 
     for p in python3.11 python3.12 python3.13; do $p tests/unit/_python_tables.py; done |
         clang-format --assume-filename=x.h > tests/unit/python_tables.h

@@ -56,7 +56,8 @@ static const char *const with_devices =
     "site 100 1 at \"f@m\"\n"
     "cuda-site 6000 60 at \"f@m\"\n";
 
-/* Both have the same names, and are separate. A program without devices has the same text as before. */
+/* Figures of host and devices have the same names, and are separate. A program without devices has the same text as
+ * before. */
 Test(baseline, has_devices_beside_the_host) {
     struct figures figures, read;
     struct scan scan;

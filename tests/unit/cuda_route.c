@@ -75,7 +75,7 @@ Test(cuda_route, a_flag_asks_for_the_threads_own_default_stream) {
     means("cuMemFree", 13000, CUDA_FLAG_PER_THREAD_STREAM, "cuMemFree_v2");
 }
 
-/* The hooks of all versions of an entry pass arguments in the same way: that of its own line. */
+/* An entry's name agrees with the other columns of its line in the table: its suffix, its side, and its base name. */
 Test(cuda_route, suffixes_say_what_the_table_says) {
     for (int i = 0; i < CUDA_ENTRIES; i++) {
         const struct cuda_entry *entry = &cuda_entries[i];

@@ -1,5 +1,5 @@
-/* Who is kin, by the cases that the coordinator in Python answers too (tests/ends/kin): the search for what descends
- * from the program, and the rule by which processes live on with a survivor. */
+/* Which processes are kin: the search for the processes that descend from the program, and the rule by which processes
+ * live on with a survivor. The coordinator in Python has to answer the same cases (tests/ends/kin). */
 // build: -Wl,--wrap=os_open,--wrap=os_read,--wrap=os_each_name,--wrap=os_pid,--wrap=os_start_ticks,--wrap=os_call6
 #include <criterion/criterion.h>
 #include <sys/syscall.h>

@@ -1,7 +1,8 @@
 /* kin_cases.h — who is kin: cases for the coordinator in C (tests/unit/kin.c) and for the one in Python, which does
  * without memstow (tests/ends/kin.py reads this file as text: a line is a call). The program is SELF, start 1000.
- *   KIN(case, parent, group, session): the program's own numbers; the lines behind it say what descends from it.
- *   SPARED(case, parent, group, session): the same; the lines behind it say what lives on with a survivor.
+ *   KIN(case, parent, group, session): the program's own numbers; the lines behind it say which processes descend from
+ *   the program.
+ *   SPARED(case, parent, group, session): the same; the lines behind it say which processes live on with a survivor.
  *   PROCESS(pid, parent, group, session, start, looks, result): a process that is there in the FIRST look, in the
  *   SECOND, or in BOTH. The result holds after the last look in which it is there. */
 KIN("children and their children", 300, 40000, 40000)

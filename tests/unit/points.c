@@ -1,5 +1,5 @@
 // The points of a curve: the first, the highest and the newest stay, whatever comes; there are never more than fit; and
-// at each step of the work what is there is what was added.
+// after each step of the work, all points are points that were added.
 #include <criterion/criterion.h>
 #include <string.h>
 

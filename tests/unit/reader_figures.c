@@ -1,4 +1,4 @@
-/* reader_figures.c — the figures of a ledger are the same without all that only people look at. */
+/* reader_figures.c — the figures of a ledger are the same if it is read without the parts that only people look at. */
 #include <criterion/criterion.h>
 
 #include "builder.h"

@@ -60,7 +60,7 @@ static void expect_sound(const struct image *image) {
     cr_expect_eq(image->marks[3].kind, SNAP_MARK_STOWED);
 }
 
-/* What every form shows: the present and the peak come to it, and the words of what cannot be known. */
+/* Checks what every form shows: also the present, the peak, and the words for an owner that is not known. */
 static void expect_history(const struct image *image) {
     struct history history;
     cr_assert_eq(history_make(&history, image), 0);

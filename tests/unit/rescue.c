@@ -78,7 +78,7 @@ Test(rescue, a_move_that_is_on_is_waited_for, .init = begin) {
     cr_assert(!rescue_try(&self) && !rescues, "nothing else can leave");
 }
 
-/* Others free memory again and again, and it is never enough: that ends. */
+/* Others free memory again and again, and it is never enough: the rescue gives up in the end. */
 Test(rescue, not_for_ever, .init = begin) {
     struct rescue self = rescue_begin(24 * MIB, true);
     int asked = 0;

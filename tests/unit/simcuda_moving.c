@@ -167,7 +167,8 @@ Test(simcuda_moving, a_context_that_ends_takes_its_blocks) {
     cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
 }
 
-/* Another thread may be at work in the next context of that name before memstow knows that the first has ended. */
+/* A new context may get the handle of a context that has ended. Another thread may be at work in the new one before
+ * memstow knows of that end. */
 Test(simcuda_moving, what_was_served_in_the_next_context_stays) {
     cuda_handle contexts[VRAM_CONTEXTS], context = (cuda_handle)proof_context;
     uint64_t moved;
@@ -252,7 +253,7 @@ Test(simcuda_moving, more_contexts_than_can_be_waited_for) {
     cr_assert_eq(vram_sums(0, UINT32_MAX).live, 4 * MIB);
 }
 
-/* "dc": not there after a fork. */
+/* The bytes of mappings with the mark "dc": a forked child does not have them. */
 static uint64_t kept_from_children(void) {
     char line[512];
     uint64_t kib = 0, sum = 0;
@@ -447,7 +448,7 @@ Test(simcuda_moving, a_copy_that_fails_among_others) {
 
 /* ---- a copy that the driver does not end */
 
-/* Moves out, or back, while the driver says of no copy that it has ended. It runs on for a while. */
+/* Moves out, or back, while the driver reports no copy as ended. The copy runs on for a while. */
 static void break_off(bool back, uint64_t pinned) {
     struct vram_move_options options = ANY;
     uint64_t moved;
@@ -460,7 +461,7 @@ static void break_off(bool back, uint64_t pinned) {
     sim_fail(NULL, 0, 0, 0);
 }
 
-/* Whether the block is freed in order or at once, in a stream or not: the copy has its memory until it has ended. */
+/* The copy keeps its memory until it has ended, whether the block is freed in stream order or at once. */
 static void free_beside_copy(bool back, uint64_t pinned, bool in_stream) {
     uint64_t moved, before = proof_usage(0).used, at = served(4 * MIB, 1);
     int result;

@@ -88,7 +88,7 @@ Test(simcuda_waits, a_kernel_that_does_not_end) {
     cr_assert(holds(at, 4 * MIB, 3));
 }
 
-/* Memory that the driver does not take back is no memory that a request can now have. */
+/* Memory that the driver does not take back does not count as memory that a request can now have. */
 Test(simcuda_waits, what_the_driver_keeps_has_not_ended) {
     int result;
     uint64_t at = served(2 * MIB, 1);
@@ -334,7 +334,7 @@ Test(simcuda_waits, memory_that_was_freed_is_waited_for) {
 
 enum { IN_EACH = 20 };
 
-/* Blocks are freed in two streams, of which one does not get on. */
+/* Blocks are freed in two streams, one of which makes no progress. */
 static void free_in_both(CUstream stuck, CUstream free) {
     uint64_t at[2 * IN_EACH];
     int result;
@@ -361,8 +361,8 @@ Test(simcuda_waits, a_stream_that_does_not_get_on_is_asked_a_few_times) {
     cr_assert(!proof_usage(0).blocks && !proof_usage(0).faults);
 }
 
-/* The queue begins in the middle after a search that gave up. What was freed before an event that has not come may have
- * come. */
+/* After a search that gave up, the queue begins in the middle: with blocks whose event has not come. The events of
+ * blocks that were freed before those may have come, so these blocks are not skipped. */
 Test(simcuda_waits, what_was_freed_before_is_not_skipped) {
     uint64_t at[IN_EACH];
     CUstream stream;

@@ -75,7 +75,7 @@ static void begin(void) {
     cr_assert(mkdtemp(first) && mkdtemp(second));
 }
 
-/* The first loop's folder stays, because state_close was called so. */
+/* The first loop's folder stays, because state_close was told to keep it. */
 static void end(void) {
     char path[128];
     snprintf(path, sizeof path, "%s/p.state/lock", first);

@@ -12,7 +12,7 @@ enum { CALLERS = 4, TURNS = 400, ENDLESS = 1000 };
 static __thread int current;
 static int released; /* atomic */
 
-/* A context is the error that it ends with. */
+/* Here the handle of a context is the error that a wait for it returns. */
 static int set_current(cuda_handle context) {
     current = (int)(intptr_t)context;
     return 0;

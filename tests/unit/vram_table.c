@@ -154,7 +154,8 @@ Test(vram_table, a_handler_does_without_the_table_that_its_thread_has, .timeout 
     cr_assert(handler.runs == 2 && handler.found == 1 && handler.taken == 1 && handler.entered == 1);
 }
 
-/* Their descriptors, which name the holder of the lock, are on their stacks: here 64 GiB apart. */
+/* A thread's descriptor, by which the lock names its holder, is on the thread's stack. The stacks here are 64 GiB
+ * apart. */
 enum { STACK = 1 << 20 };
 static bool has_it, may_let_go, taken_for_another;
 
