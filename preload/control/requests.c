@@ -39,8 +39,9 @@ static struct {
     struct request list[REQUESTS_MOST];
 } __attribute__((aligned(OS_PAGE))) page; /* it has whole pages of its own */
 
-/* A request must not be lost, so a thread waits as long as it takes. In a child that was forked before the kernel knew
- * that, and in a sandbox, where a handler may wait for its own thread, it waits a while: false. */
+/* Takes the lock. A request must not be lost, so a thread waits as long as it takes. In two cases it waits only for a
+ * while, and returns false if that was not enough: while the kernel has not been told yet to wipe the page in a forked
+ * child, and in a sandbox, where a handler may wait for its own thread. */
 static bool requests_begin(void) {
     bool wiped = __atomic_load_n(&page.wiped_by_fork, __ATOMIC_RELAXED);
     if (wiped && !seal_is_set())

@@ -285,7 +285,7 @@ static bool state_files_clean(void *context, const char *name) {
     return true;
 }
 
-/* Without memory for the names, unnamed files stay until the next time. */
+/* If there is no memory for the names, files that the manifest does not name stay until the next time. */
 static void clean_folder(const struct state_files *self, const struct state_manifest *manifest) {
     struct cleaning cleaning = {.folder = self->folder.fd};
     char path[40] = "/proc/self/fd/";

@@ -13,7 +13,7 @@
 enum { NO_TIMING = 2, UNRIPE_MOST = 8 };
 
 static uint64_t searches;
-/* Its address stands for the thread's own default stream: all threads have one handle for that. */
+/* Its address stands for the thread's own default stream, because that stream has the same handle in all threads. */
 static __thread char own_stream __attribute__((tls_model("initial-exec")));
 
 /* --- ends --- */

@@ -97,7 +97,7 @@ lines = changed(freed, category="given away")
 lines[act].update(freed=0, models_after=5)
 expect("wrong_category", lines, freed, 1, UNET)
 in_use = position("DECISION", trigger=2)
-lines = changed(in_use, why="not_needed") # then it would have been kept, not blocked
+lines = changed(in_use, why="not_needed") # with this reason the category would be kept, not blocked
 expect("wrong_category", lines, position("CATEGORY", trigger=2), 2, CLIP)
 found = faults(changed(decision, action="stow"))
 assert ("wrong_category", decision + 1, 1, UNET) in found, found

@@ -104,7 +104,7 @@ top.see(r"^ +40\.0 MiB .* py take_other +program\.py:7$")
 top.wait(screen_is_right, "the figures of the report after a change")
 assert re.search(r"live \+4\d\.\d MiB", top.screen.text()[2]), top.screen.text()
 
-# --- gains: a second, and since the start; what was gained is at the top of that order
+# --- gains per second, and since the start; sorted by gain, the row that gained most comes first
 top.press("sss")
 top.see(r"by site, live blocks")
 def most_blocks_first(lines):

@@ -20,7 +20,8 @@ with Loops() as comfy:
     for iterations in range(1, 7):
         found = comfy.loop_of(UP, DOWN, inputs={"n": 4}, iterations=iterations, when=BRANCHES)
         seen.append((found["values_of_ports"]["n"], found["values_of_ports"]["branch"]))
-    # 4 → 7 → 10 → 0 … but the second branch gets the new value of the first one: 7 + 3 = 10 - 10 = 0
+    # The second branch looks at the value that the first one has just given. So the second iteration goes from 7 to 10,
+    # and on to 0.
     assert seen == [(7, "up4,"), (0, "down10,"), (3, "up0,"), (6, "up3,"), (9, "up6,"), (2, "down12,")], seen
     comfy.ran()
     found = comfy.loop_of(counter(1), inputs={"n": 0}, iterations=50, condition={"port": "n", "op": ">=", "value": 7})

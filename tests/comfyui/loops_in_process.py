@@ -77,7 +77,7 @@ with Loops() as comfy:
     assert found["error"].startswith("iteration 3, workflow 1: node out (DiscomfortPort): nothing came"), found
     assert found["committed"] == 2 and found["values_of_ports"] == {"n": 2}, found
 
-    # what the Loop node is told about where the values lie
+    # the options of the Loop node that say where the values lie
     def started(**options):
         answer = comfy.run({"loop": node("DiscomfortLoopExecutor", workflow_paths=json.dumps([counter()]),
                                          initial_inputs="n: 1", **options)})

@@ -107,7 +107,8 @@ assert not cupti["differences"], cupti
 assert "without physical memory: CUPTI told of no calls (35)" in line, line
 cupti, line = verify("unseen", 12, SIMCUPTI_SOURCE="1", SIMCUPTI_VERSION="26")
 assert cupti["sources"][0]["source"].endswith("libunseen.so"), cupti
-# A client that shares CUPTI is left alone, and one that does not, or cannot, too. Then nothing is compared.
+# Another client of CUPTI is left alone. If it shares CUPTI, the comparison takes place; if it does not, or cannot,
+# nothing is compared.
 cupti, line = verify("equal", SIMCUPTI_OTHER="several")
 assert cupti["state"] == "compared" and cupti["shared"] and not cupti["differences"], cupti
 assert sums(cupti)["same"][0] == 5, cupti

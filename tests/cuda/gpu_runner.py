@@ -101,7 +101,7 @@ os.environ.update(ENVIRONMENT)
 
 
 def inside(name, *words):
-    """Runs the suite in this process, with what was replaced in its modules."""
+    """Runs the suite in this process, with the functions that this test replaced in its modules."""
     return runner.main(["--build", str(support.BUILD), "--out", str(support.HERE / name), *words])
 
 

@@ -115,7 +115,8 @@ life.crash()
 memstow("reap", "--end")
 wait_for(lambda: is_gone(old), 10)
 
-# Only a process that is to be kept is left of the earlier life: its list is replaced, and so is damaged text.
+# If only processes that are to be kept are left of the earlier life, its list is replaced. A damaged list is replaced,
+# too.
 life = Life()
 gone, kept = life.do("child"), life.do("kept")
 life.crash()

@@ -51,7 +51,8 @@ text = reap(entry(worker.pid), entry(server), entry(server, keep=True))
 assert f"pid {worker.pid}, " in text and f"pid {server}," not in text and f"pid {child}," not in text, text
 assert stat(server)[0] not in "ZX" and stat(child)[0] not in "ZX"
 
-# Two lives crashed, and the second list keeps the process. Later a running program keeps it, but its list is damaged.
+# A program crashed twice and left two lists. In only one of them the process has keep, and that is enough. Later a
+# running program keeps the process, but that program's list is damaged.
 kept = start("sh", "-c", "sleep 600 & wait")
 below = wait_for(lambda: pathlib.Path(f"/proc/{kept.pid}/task/{kept.pid}/children").read_text().split())[0]
 for number, other in (("", "4194302."), ("4194302.", "")): # in the first list that is read, and in the second

@@ -193,7 +193,8 @@ kill -9 %1""")
 _, left = steps()
 assert pathlib.Path("out.txt").read_text() == "0 0\n" and not left, left
 
-# A process that comes later, in the same session, and with a mark that is nearly the same.
+# Strangers are not taken for processes of the program: they begin later, in the same session, with marks that are
+# nearly the same.
 process = begin("strangers")
 pid = process.stdout.readline().strip()
 began = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]

@@ -43,7 +43,7 @@ for id, words in (("a\nb", "control character"), ("a\x00b", "control character")
 for id in ("a/b", "../../x", "n[0]", "n[0:64]", "n (seen)", "%2F", "ä" * 80, ".", "state:n/n"):
     assert run(counter(id), inputs={id: 1}, iterations=3) == {id: 4}
     assert run(counter(id), inputs={id: [1, 2]}, independent=True) == {id: [2, 3]}
-# one workflow has ids that are the other's keys
+# one id looks like the key under which an element of the other id is stored
 both = {**counter("n[0]"), "4": port("n"), "5": node("Add", a=["4", 0], b=10), "6": port("n", ["5", 0])}
 assert run(both, inputs={"n": [1, 2], "n[0]": [5, 6]}, independent=True) == {"n[0]": [6, 7], "n": [11, 12]}
 seen = {"1": port("n"), "2": node("Add", a=["1", 0], b=1), "3": port("n (seen)", ["2", 0])}

@@ -32,7 +32,7 @@ class Held:
         self.known: dict[int, Known] = {}
 
     def look(self, identities: list[Identity]) -> dict[int, list[str]]:
-        """Places by owner. All searches of one run together may take as long as one; the rest is searched after the
+        """Places by owner. All searches of one run share the time of one search; what is left is searched after the
         next run."""
         self.known = {identity.owner.id: self.known.get(identity.owner.id) or Known() for identity in identities}
         due = [identity for identity in identities

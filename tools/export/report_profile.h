@@ -24,7 +24,7 @@ int report_profile_blocks(const struct report *report, const struct roots *roots
 /* The limits for frames that are too small or too deep to be seen. `all`: the sum of everything that is shown. */
 struct profile_limits profile_limits_of(uint64_t all);
 /* Says on standard error what was merged. `what`: the name of the profile, or ""; `is_share`: limits.least is the share
- * of profile_limits_of; `all_of_it`: how to see it, or "". */
+ * of profile_limits_of; `all_of_it`: how to see everything, or "". */
 void profile_tell(struct profile_limits limits, struct profile_merged merged, bool blocks, const char *what,
                   bool is_share, const char *all_of_it);
 

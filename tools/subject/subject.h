@@ -16,7 +16,7 @@ struct subject {
 /* Returns 0, or an exit code after a complaint. A number is a PID; write ./NUMBER for a file of that name. */
 int subject_open(struct subject *subject, const char *argument, bool with_residency);
 int subject_open_pid(struct subject *subject, pid_t pid, bool with_residency);
-/* With residency, and only figures: image_load_figures. */
+/* The same with residency, but of the file only its figures are loaded (image_load_figures). */
 int subject_open_figures(struct subject *subject, pid_t pid);
 /* For several files of one process, in order of time: checks that this file continues the file before it, and remembers
  * it for the next call. Begin with zeros. Returns 0, or an exit code after a complaint of the command. */

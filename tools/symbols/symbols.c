@@ -95,7 +95,7 @@ bool symbols_grow(struct symbols *symbols) {
     if (!frames_grow(symbols)) return false;
     if (symbols->image->module_count <= symbols->module_capacity) return true;
     size_t more = symbols->image->module_count - symbols->module_capacity;
-    symreader_end(&symbols->reader); /* it has a copy of the modules, as they were when it began */
+    symreader_end(&symbols->reader); /* the reader's copy of the modules is as old as the reader */
     uint8_t *bad = array_grow(symbols->bad, 1, symbols->module_capacity, more);
     if (bad) symbols->bad = bad;
     uint8_t *names_only = array_grow(symbols->names_only, 1, symbols->module_capacity, more);

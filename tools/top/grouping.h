@@ -32,7 +32,7 @@ void grouping_begin(struct grouping *grouping, enum view view);
 void grouping_end(struct grouping *grouping);
 /* After a look. Returns 0, or -1: no memory. */
 int grouping_take(struct grouping *grouping, const struct sampling *sampling);
-/* For another view or focus of the same look. Returns the same. */
+/* Groups the same look by another view, or for another focus. Returns 0, or -1: no memory. */
 int grouping_turn(struct grouping *grouping, const struct sampling *sampling, enum view view);
 
 /* What the key of a row stands for. */

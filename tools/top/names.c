@@ -131,7 +131,7 @@ static struct text_line site_name(struct names *names, enum view view, uint64_t 
     const struct image *image = &names->sampling->image;
     struct text_line owners = names_owners(names, grouping_tag(key), width), name, line;
     int half = width / 2, wanted = *owners.s ? text_columns(owners.s) + 4 : 0;
-    int rest = wanted < half ? width - wanted : half; /* the owners get what the stack leaves */
+    int rest = wanted < half ? width - wanted : half; /* the owners get the width that the stack leaves */
     uint32_t place = grouping_stack(key);
     if (!place || !stack_line(names, place, rest, &name))
         name = text_fit(place ? "(unknown stack)" : image_module_name(image, grouping_module(view, key)), rest);

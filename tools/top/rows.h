@@ -45,7 +45,7 @@ void rows_add(struct rows *rows, uint32_t row, int64_t live, int64_t blocks);
 /* Sets the figures, in place of adding to them. */
 void rows_set(struct rows *rows, uint32_t row, int64_t live, int64_t blocks);
 void rows_set_device(struct rows *rows, uint32_t row, int64_t device);
-/* Adds to what the row had at the beginning, and at the look before: for what was there already. */
+/* For memory that was there already: adds it to the row's figures at the beginning and at the look before. */
 void rows_add_began(struct rows *rows, uint32_t row, int64_t bytes);
 /* Forgets all gains since the look before: rows that were just added have gained nothing. */
 void rows_settle(struct rows *rows);

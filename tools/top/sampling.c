@@ -468,7 +468,7 @@ static void threads_note(struct sampling *sampling) {
     }
 }
 
-/* Sites have in `began` what they had at the first look. */
+/* Notes in `began` what each site had at the first look. */
 static void began_note(struct sampling *sampling) {
     threads_note(sampling);
     for (size_t i = 0; i < sampling->site_capacity; i++)
@@ -481,7 +481,7 @@ int sampling_look(struct sampling *sampling, char *error, size_t size) {
     if (sampling->state != SAMPLING_RUNS) return 0;
     look_at_end(sampling);
     if (look_once(sampling) < 0) {
-        /* what was in its memory only is gone: the last figures stay */
+        /* a ledger in the process's memory is gone with the process: the last figures stay */
         if (sampling->state != SAMPLING_RUNS || sampling->exec_waits) return sampling->stale = true, 0;
         snprintf(error, size, "process %d: %s", (int)sampling->pid, sampling->image.error);
         return -1;

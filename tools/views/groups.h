@@ -21,7 +21,7 @@ struct row_side {
 
 struct row {
     uint32_t model, node, run, member; /* ids of names; member: a module or a thread */
-    uint64_t stack;                    /* by site: hash of the path, 0 if there is none; then member is none */
+    uint64_t stack;                    /* by site: a hash of the path; 0: no path, and member is the module */
     uint32_t stack_node : 31;          /* a node with the path, in an image */
     uint32_t stack_side : 1;           /* the side of that image: 0 or 1 */
     float variance;                    /* of the bytes of both sides; 0: they are exact */

@@ -59,7 +59,7 @@ void family_end(struct family *family) {
 
 /* --- which processes belong to the family --- */
 
-/* Processes that were brought along, and their children, do not belong to it. */
+/* Whether a process belongs to the family. Processes that an exec brought along, and their children, do not. */
 static signed char is_ours(const struct family *family, const struct proc_table *table, struct proc_entry *entry,
                            int depth) {
     if (entry->mark || depth == CHAIN_MOST) return entry->mark;

@@ -12,7 +12,8 @@ from .convert import from_ui
 from .graph import Classes, Graph, LoopError, checked, is_link, is_ui, types_meet
 from .ports import INPUT, OUTPUT, PASSTHRU, VALUE, Port, Ports, find_ports
 
-# of one workflow, or of a format whose links are objects: the result's are lists, as in version 0.4
+# members that the result does not get: they belong to one workflow, or to a format whose links are objects (the
+# result's links are lists, as in version 0.4)
 ONLY_IN_ONE = ("id", "revision", "state", "reroutes", "floatingLinks")
 SPACE = 100 # space between two workflows in the editor, in its units
 
@@ -283,8 +284,8 @@ class _Editor:
         return number
 
     def _take_place(self, gone: int, instead: int, slot: int) -> None:
-        """Connects the consumers of one node's value to another's, and removes the first node with the links into
-        it."""
+        """Connects the consumers of one node's value to another node instead, and removes the first node with the links
+        into it."""
         nodes = {node["id"]: node for node in self.found["nodes"]}
         into = {link[0] for link in self.found["links"] if link[3] == gone}
         for link in self.found["links"]:

@@ -61,7 +61,7 @@ def copied(value: Any) -> Any:
 
 
 def digests(inputs: Mapping[str, Any]) -> dict[str, str]:
-    """For each input a text that is the same for the same value, also in another process; but for a pickle, whose bytes
+    """A text for each input. Equal values have equal texts, also in another process, except for pickles, whose bytes
     may differ there."""
     return {name: _digest(memstow_serialize.serialize(value)) for name, value in inputs.items()}
 
