@@ -24,9 +24,9 @@ extern uint64_t history_total;                          /* at the last point */
 extern uint64_t history_devices[SNAP_POINT_DEVICES];    /* the same, for each device */
 extern const int64_t *history_live[SNAP_POINT_DEVICES]; /* where the live bytes of each device are; NULL: unknown */
 
-/* Whether a change makes a point: `bytes` have moved since `noted`, and some time has passed, or they are a new height
- * of the interval. A change that came too soon is not lost: together with the next point, one is added for the bytes
- * just before it. */
+/* Whether a change makes a point. It does if `bytes` have moved since `noted` and some time has passed, or if they are
+ * a new height of the interval. A change that came too soon is not lost: in front of the next point, another point is
+ * added for the bytes just before it. */
 static inline bool history_wants(const struct history_gate *gate, const uint64_t *noted, uint64_t bytes,
                                  uint64_t height) {
     enum { SOON = 1 << 20 };

@@ -165,7 +165,8 @@ static void forks(void) {
     _exit(3);
 }
 
-/* The first actions of a child. Its parent ends before it could repair what the child had written to its ledger. */
+/* A child calls memstow_cupti_begin at once. Then the parent is killed, before it could repair anything that the child
+ * has written to the parent's ledger. */
 static void child(void) {
     __typeof__(&memstow_cupti_begin) begin = dlsym(RTLD_DEFAULT, "memstow_cupti_begin");
     struct cupti_sections sections;

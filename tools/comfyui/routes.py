@@ -122,7 +122,7 @@ def install(runs: Runs) -> None:
                                        "text": report.line(one)} for one in list(runs.reports)])
 
     async def said(kind: str, subcommand: str, *options: str, fine: tuple = (0,)) -> Any:
-        """What the command says, with that content type."""
+        """The command's output as an answer of this content type."""
         try:
             body = await command.get(subcommand, *options, fine=fine)
         except asking.Failed as error:
