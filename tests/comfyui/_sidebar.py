@@ -27,6 +27,18 @@ def browse(browser, comfy):
         toast.add = (message) => { window.said.push(message.detail); add(message); }""")
 
 
+def audit(browser, picture=None):
+    """axe finds no fault in the tab. A test that calls it needs pip:axe-core-python==0.1.0"""
+    if picture is not None:
+        browser.driver.save_screenshot(str(picture))
+    file = pathlib.Path(importlib.util.find_spec("axe_core_python").origin).parent / "axe.min.js"
+    browser.driver.execute_script(file.read_text())
+    found = browser.driver.execute_async_script(
+        "const done = arguments[arguments.length - 1]; axe.run(document.querySelector('.memstow'), "
+        "{resultTypes: ['violations']}).then((found) => done(found.violations))")
+    assert not found, [(one["id"], [node["html"] for node in one["nodes"]]) for one in found]
+
+
 def rows(browser):
     """The models that the tab shows, by name."""
     return {row["name"]: row for row in browser.js("""
@@ -59,3 +71,13 @@ def choose(browser, model, policy=None, priority=None, done=True):
         "input" if policy is None else "select", policy if policy is not None else str(priority))
     if done:
         browser.wait(f"window.said.length > {said}")
+
+
+def press_button(browser, text):
+    """Presses a button that is no model's, and waits until what it asked for is done."""
+    found = browser.js("""
+        window.pressed = [...document.querySelectorAll('.memstow button')].find(
+            (one) => one.textContent === arguments[0] && !one.closest('.memstow-models'));
+        window.pressed?.click(); return Boolean(window.pressed)""", text)
+    assert found, text
+    browser.wait("!window.pressed.disabled")

@@ -131,7 +131,8 @@ with start("memstow", "comfyui") as comfy:
     highest = max(report["rss"]["peak_bytes"] for report in reports)
     assert said.startswith("Resident memory in the last 4 runs: ") and near(said.split(", ")[1].removesuffix(
         " at most"), highest), said
-    marks = browser.js("return [...document.querySelectorAll('.memstow-curve svg title')].map((one) => one.textContent)")
+    marks = browser.js("return [...document.querySelectorAll('.memstow-curve svg title')].map("
+                       "(one) => one.textContent)")
     assert "Run 4: failed" in marks and any(mark.startswith("Run 3: gave back") for mark in marks), marks
     corners = browser.js("return document.querySelector('.memstow-curve polyline').points.length")
     assert corners == 3 * 4, corners

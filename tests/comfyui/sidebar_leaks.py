@@ -5,18 +5,15 @@
 """A node that leaks: the tab "Memory" warns of it, with the node, its line and what a run leaves, as `memstow leaks`
 says it; and not before there is a verdict. The page of the present moment opens, and has the leak, too. Pages of other
 sites cannot make ComfyUI work for either. axe finds no fault in the tab, dark or light."""
-import importlib.util, json, os, pathlib, sys
+import json, os, pathlib, sys
 
 import support
 from _comfy import Comfy
 
 sys.path.insert(0, str(support.ROOT / "tests/html"))
 from _page import Browser # noqa: E402
-from _sidebar import PAGE, browse, settle # noqa: E402
+from _sidebar import PAGE, audit, browse, settle # noqa: E402
 
-AXE = pathlib.Path(importlib.util.find_spec("axe_core_python").origin).parent / "axe.min.js"
-AUDIT = ("const done = arguments[arguments.length - 1]; axe.run(document.querySelector('.memstow'), "
-         "{resultTypes: ['violations']}).then((found) => done(found.violations))")
 PICTURES = pathlib.Path(os.environ.get("SIDEBAR_PICTURES", ".")) # by hand: a folder that stays
 KEEPER = """
 kept = []
@@ -40,13 +37,6 @@ browser = Browser(1400, 1000)
 browser.driver.set_script_timeout(120)
 
 
-def audit(name):
-    browser.driver.save_screenshot(str(PICTURES / f"{name}.png"))
-    browser.driver.execute_script(AXE.read_text())
-    found = browser.driver.execute_async_script(AUDIT)
-    assert not found, [(one["id"], [node["html"] for node in one["nodes"]]) for one in found]
-
-
 settle("comfyui")
 with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), before=[KEEPER]) as comfy:
     run = lambda seed: comfy.run({"1": {"class_type": "Keeper", "inputs": {"seed": seed}}})
@@ -61,12 +51,12 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), before=[K
     words = browser.text(".memstow-leaks li")
     assert words.startswith("+293.0 KiB a run Keeper") and "keep, aaa_other.py:13" in words, (words, leak)
     assert leak["node"] == "Keeper" and 300_000 <= leak["bytes_per_run"] < 301_000, leak
-    audit("dark")
+    audit(browser, PICTURES / "dark.png")
     palette = "window.comfyAPI.app.app.extensionManager.setting.set('Comfy.ColorPalette', 'light')"
     dark = browser.js("return getComputedStyle(document.querySelector('.memstow h2')).color")
     browser.driver.execute_async_script(f"const done = arguments[0]; {palette}.then(() => done())")
     browser.wait(f"getComputedStyle(document.querySelector('.memstow h2')).color !== '{dark}'")
-    audit("light")
+    audit(browser, PICTURES / "light.png")
     browser.driver.get(browser.js("return document.querySelector('.memstow-leaks a').href"))
     browser.wait("document.documentElement.dataset.loaded === 'yes'")
     assert "keep" in browser.js("return document.body.textContent"), browser.js("return document.body.textContent")

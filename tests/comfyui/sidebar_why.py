@@ -74,7 +74,8 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), before=[K
     # gone, and not its weights
     run(comfy, 3, "weights", "free")
     assert "MODEL" not in comfy.owners(), comfy.owners()
-    support.wait_for(lambda: "aaa_other.kept['weights']" in (browser.text(".memstow-gone li") or ""), what="the leftover")
+    support.wait_for(lambda: "aaa_other.kept['weights']" in (browser.text(".memstow-gone li") or ""),
+                     what="the leftover")
     words = browser.text(".memstow-gone li")
     [line] = [line for line in comfy.lines("HELD") if any("weights" in holder for holder in line["holders"])]
     assert words.startswith("MODEL WAN21 (tiny.safetensors)") and line["holders"][0] in words, (words, line)

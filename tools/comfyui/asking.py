@@ -1,10 +1,10 @@
 """What the command memstow says of this process. In: a subcommand and its options. Out: what it writes. The command
-reads the ledger, so neither the worker nor the server's thread waits for it. While a question is being answered, all
-who ask the same question get that answer."""
+reads the ledger, so neither the worker nor the server's thread waits for it. The same question is asked once at a time:
+those that ask meanwhile get its answer. A question that is cancelled ends the command, for all that wait for it."""
 import asyncio
 import os
 import subprocess
-from typing import Any
+from typing import Any, Optional
 
 from . import command
 
@@ -20,29 +20,64 @@ def environment() -> dict:
     return {key: value for key, value in os.environ.items() if key != "LD_PRELOAD" and not key.startswith("MEMSTOW")}
 
 
-def ask(subcommand: str, options: tuple, fine: tuple) -> bytes:
-    """Runs the command. `fine`: the exit codes with which it has an answer."""
-    path = command.find()
-    if path is None:
-        raise Failed("the command memstow was not found: docs/install.md")
-    words = [path, subcommand, str(os.getpid()), *options]
-    try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, env=environment(), timeout=SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Failed(str(error)) from error
-    if done.returncode not in fine:
-        raise Failed(done.stderr.decode(errors="replace").strip() or f"exit status {done.returncode}")
-    return done.stdout
+class Work:
+    """The command while it makes an answer. `before`: its arguments in front of the process, `fine`: the exit codes
+    with which it has an answer."""
+
+    def __init__(self, subcommand: str, before: tuple, options: tuple, fine: tuple) -> None:
+        self.subcommand, self.before, self.options, self.fine = subcommand, before, options, fine
+        self.process: Optional[subprocess.Popen] = None
+        self.is_cancelled = False
+        self.answer: Any = None # a future
+
+    def run(self) -> bytes:
+        path = command.find()
+        if path is None:
+            raise Failed("the command memstow was not found: docs/install.md")
+        words = [path, self.subcommand, *self.before, str(os.getpid()), *self.options]
+        try:
+            with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env=environment()) as self.process:
+                said, complaint = self._said(self.process)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Failed(str(error)) from error
+        if self.is_cancelled:
+            raise Failed("it was cancelled")
+        if self.process.returncode not in self.fine:
+            raise Failed(complaint.decode(errors="replace").strip() or f"exit status {self.process.returncode}")
+        return said
+
+    def _said(self, process: subprocess.Popen) -> tuple[bytes, bytes]:
+        try:
+            if self.is_cancelled: # before there was a process to end
+                process.kill()
+            return process.communicate(timeout=SECONDS)
+        except BaseException:
+            process.kill()
+            raise
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        if self.process is not None:
+            self.process.kill()
 
 
 class Asking:
     def __init__(self) -> None:
-        self.at_work: dict[tuple, Any] = {} # by question: the answer that is being made
+        self.at_work: dict[tuple, Work] = {} # by question
 
-    async def get(self, subcommand: str, *options: str, fine: tuple = (0,)) -> bytes:
+    async def get(self, subcommand: str, *options: str, before: tuple = (), fine: tuple = (0,)) -> bytes:
         """The command's answer. Runs on the server's thread."""
-        question = (subcommand, options, fine)
+        question = (subcommand, before, options, fine)
         if question not in self.at_work:
-            self.at_work[question] = asyncio.get_running_loop().run_in_executor(None, ask, *question)
-            self.at_work[question].add_done_callback(lambda _done: self.at_work.pop(question))
-        return await asyncio.shield(self.at_work[question]) # a client that goes away ends only its own wait
+            work = self.at_work[question] = Work(*question)
+            work.answer = asyncio.get_running_loop().run_in_executor(None, work.run)
+            work.answer.add_done_callback(lambda _done: self.at_work.pop(question))
+        return await asyncio.shield(self.at_work[question].answer) # a client that goes away ends only its own wait
+
+    def cancel(self, subcommand: str, option: str) -> bool:
+        """Ends the command where it works with this option. False: it does not."""
+        found = [work for work in self.at_work.values() if work.subcommand == subcommand and option in work.options]
+        for work in found:
+            work.cancel()
+        return bool(found)

@@ -60,6 +60,16 @@ def curve_of(reports: Any) -> list[dict]:
             for one in list(reports)]
 
 
+def steady(read: Callable[[], Any], otherwise: Any) -> Any:
+    """What it reads of the models. The worker thread may be making more of them meanwhile; then it reads again."""
+    for _attempt in range(5):
+        try:
+            return read()
+        except RuntimeError: # a set changed its size during the iteration
+            continue
+    return otherwise
+
+
 def coarse(value: Any) -> Any:
     """The figures, rounded, so that two of them can be compared."""
     if isinstance(value, dict):
@@ -78,11 +88,11 @@ class Panel:
         self.sent: Any = None
 
     def figures(self) -> dict:
+        takes = steady(self.runs.button.would_take, {"unload": [], "free": []})
         memory = {**machine(), "resident_bytes": resident(), "glibc_free_bytes": report.held_by_glibc() or 0}
-        last = self.runs.reports[-1] if self.runs.reports else None
         return {"format": "memstow-comfyui-figures", "version": 1, "memory": memory, "devices": devices(),
                 "models": self.owners(self.runs), "left": self.runs.leftovers.listed(), "is_busy": self.runs.is_busy(),
-                "last": of_run(last), "runs": curve_of(self.runs.reports)}
+                "takes": takes, "last": of_run(self.last()), "runs": curve_of(self.runs.reports)}
 
     def open(self, client: str) -> bool:
         """A client has opened the tab, or has it open still. False: there are too many, or ComfyUI does not know it."""
@@ -95,6 +105,9 @@ class Panel:
 
     def close(self, client: str) -> None:
         self.clients.pop(client, None)
+
+    def last(self) -> Optional[dict]:
+        return self.runs.reports[-1] if self.runs.reports else None
 
     async def look(self) -> None:
         """Sends figures until no client is left."""

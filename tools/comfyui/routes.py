@@ -9,6 +9,8 @@ from .registry import MOST_PRIORITY, POLICIES
 from .runs import PATIENCE, Order, Runs, Ticket
 from .snapshots import Snapshots, TooMany
 
+HTML = "text/html; charset=utf-8"
+LONG = ("page", "diff", "snapshot", "move") # work that can be cancelled
 LEAKS_CODES = (0, 1, 5)     # no leak, a leak, no verdict
 WAIT = "--timeout=20"       # seconds for the worker to collect garbage; it may be in a long run
 ORDERS = ("stow", "restore", "free", "policy", "why")
@@ -17,13 +19,8 @@ WAITS = "asked for: it is done when the run that is on has ended; with \"wait\":
 
 
 def owners(runs: Runs) -> list[dict]:
-    """The live models; the worker thread may be making more of them."""
-    for _attempt in range(5):
-        try:
-            return owners_now(runs)
-        except RuntimeError: # a set changed its size during the iteration
-            continue
-    return []
+    """The live models."""
+    return panel.steady(lambda: owners_now(runs), [])
 
 
 def owners_now(runs: Runs) -> list[dict]:
@@ -36,9 +33,9 @@ def owners_now(runs: Runs) -> list[dict]:
         found.append({"id": identity.owner.id, "kind": "model", "type": identity.kind, "name": identity.owner.name,
                       "origin": identity.origin, "policy": ruling.policy, "priority": ruling.priority,
                       "rule": ruling.detail or ruling.rule, "is_remembered": identity.file_key is not None,
-                      "why": runs.whys.get(identity.owner.id), "live_bytes": figures.live_bytes, "live_blocks": figures.live_blocks,
-                      "resident_bytes": figures.resident_bytes, "stowed_bytes": figures.stowed_bytes,
-                      "cuda_bytes": figures.cuda_bytes,
+                      "why": runs.whys.get(identity.owner.id), "live_bytes": figures.live_bytes,
+                      "live_blocks": figures.live_blocks, "resident_bytes": figures.resident_bytes,
+                      "stowed_bytes": figures.stowed_bytes, "cuda_bytes": figures.cuda_bytes,
                       "is_loaded": any(id(p.model) == identity.key for p in patchers)})
     return found
 
@@ -67,6 +64,15 @@ def fault_of_order(body: Any) -> str:
         return f"policy must be one of none, {', '.join(POLICIES)}"
     if priority is not None and not (body["do"] == "policy" and is_whole(priority) and abs(priority) <= MOST_PRIORITY):
         return f"priority must be a number from -{MOST_PRIORITY} to {MOST_PRIORITY}, and goes with a policy"
+    return ""
+
+
+def fault_of_cancel(body: Any) -> str:
+    """The fault in the body of a cancellation; "": none."""
+    if not isinstance(body, dict) or body.get("what") not in LONG:
+        return f"what must be one of {', '.join(LONG)}"
+    if body["what"] == "move" and not is_whole(body.get("owner")):
+        return "owner must be the id of a model: GET /memstow/owners lists them"
     return ""
 
 
@@ -121,10 +127,10 @@ def install(runs: Runs) -> None:
         return document("runs", runs=[{**{key: one[key] for key in ("run", "prompt", "outcome", "rss", "live")},
                                        "text": report.line(one)} for one in list(runs.reports)])
 
-    async def said(kind: str, subcommand: str, *options: str, fine: tuple = (0,)) -> Any:
+    async def said(kind: str, subcommand: str, *options: str, before: tuple = (), fine: tuple = (0,)) -> Any:
         """The command's output as an answer of this content type."""
         try:
-            body = await command.get(subcommand, *options, fine=fine)
+            body = await command.get(subcommand, *options, before=before, fine=fine)
         except asking.Failed as error:
             log.warning("no %s: %s", subcommand, error)
             return web.Response(status=503, text=str(error))
@@ -143,7 +149,15 @@ def install(runs: Runs) -> None:
     @routes.get("/memstow/page")
     @own_only
     async def get_page(_request: Any) -> Any:
-        return await said("text/html; charset=utf-8", "leaks", WAIT, "--html", fine=LEAKS_CODES)
+        return await said(HTML, "leaks", WAIT, "--html", fine=LEAKS_CODES)
+
+    @routes.get("/memstow/diff")
+    @own_only
+    async def get_diff(_request: Any) -> Any:
+        path = snapshots.newest()
+        if path is None:
+            return web.Response(status=409, text="there is no snapshot to compare with: make one first")
+        return await said(HTML, "diff", "--html", before=(path,))
 
     @routes.post("/memstow/snapshot")
     @own_only
@@ -152,13 +166,18 @@ def install(runs: Runs) -> None:
             path = snapshots.begin()
         except TooMany as error:
             return web.Response(status=409, text=str(error))
+        failure = None
         try:
             await asyncio.get_running_loop().run_in_executor(None, memstow.snapshot, path)
         except OSError as error:
             log.warning("no snapshot: %s", error)
-            return web.Response(status=500, text=str(error))
+            failure = str(error)
         finally:
-            snapshots.end()
+            stays = snapshots.end(path)
+        if failure is not None:
+            return web.Response(status=500, text=failure)
+        if not stays:
+            return web.Response(status=409, text="it was cancelled")
         return document("snapshot", file=snapshots.file_of(path), in_folder="output")
 
     @routes.get("/memstow/snapshot")
@@ -209,6 +228,31 @@ def install(runs: Runs) -> None:
             return web.Response(status=404, text="no such model: GET /memstow/owners lists them")
         text = body["policy"] if body["do"] == "policy" else ""
         return answer(runs.ask(Ticket(Order(body["do"], 0, body["owner"], text, priority=body.get("priority")))))
+
+    async def cancel_move(owner: int) -> bool:
+        """Ends what an order does for a model, or withdraws it. Memory that has moved by then stays where it went."""
+        is_any, begun = runs.withdraw(owner)
+        if begun is None or begun.asked.kind not in ("stow", "restore"):
+            return is_any
+        try:
+            await command.get(begun.asked.kind, str(owner), "--cancel", WAIT)
+        except asking.Failed as error:
+            log.debug("not cancelled: %s", error)
+            return is_any
+        return True
+
+    @routes.post("/memstow/cancel")
+    @own_only
+    @with_body(fault_of_cancel)
+    async def post_cancel(body: Any) -> Any:
+        what = body["what"]
+        if what == "move":
+            cancelled = await cancel_move(body["owner"])
+        elif what == "snapshot":
+            cancelled = snapshots.cancel()
+        else:
+            cancelled = command.cancel("leaks" if what == "page" else "diff", "--html")
+        return document("cancel", what=what, cancelled=cancelled)
 
     @routes.post("/memstow/trigger")
     @own_only

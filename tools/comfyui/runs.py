@@ -4,6 +4,7 @@ Requests from outside wait on a small thread, and are answered there, too."""
 import collections
 import contextlib
 import dataclasses
+import errno
 import functools
 import gc
 import itertools
@@ -43,9 +44,14 @@ class Ticket:
     def __init__(self, asked: memstow.Request, answer: Optional[Callable[[int, str], None]] = None) -> None:
         self.asked, self._answer = asked, answer
         self.done = threading.Event()
+        self._begun = threading.Lock()
         self.number = 0
         self.result: Optional[int] = None
         self.words = ""
+
+    def begin(self) -> bool:
+        """Whether the caller is the first that takes it: to do it, or to withdraw it."""
+        return self._begun.acquire(blocking=False)
 
     def answer(self, result: int, words: str) -> None:
         self.result, self.words = result, words
@@ -71,7 +77,8 @@ class Runs:
         self.at_work: Optional[threading.Thread] = None # the worker thread, while it is not in the queue
         self.draining = threading.RLock()
         self.has_complained = False
-        self.whys: dict[int, str] = {} # by owner: why the model is there, as the last trigger or the user's question found
+        # by owner: why the model is there, as the last trigger found it, or a question of the user's
+        self.whys: dict[int, str] = {}
         self.held = Held(registry)
         # called before policies are applied
         self.after_prompt: Callable[[Any, str], None] = lambda executor, prompt_id: None
@@ -373,7 +380,22 @@ class Runs:
         if waiting is not None:
             waiting.set_flag("memstow", True)
 
+    def withdraw(self, owner: int) -> tuple[bool, Optional[Ticket]]:
+        """Withdraws the page's orders for a model that have not begun. Returns whether there were any; and the order
+        that has begun, and is not done."""
+        is_any, begun = False, None
+        for ticket in list(self.asked.values()):
+            if isinstance(ticket.asked, Order) and ticket.asked.owner == owner and not ticket.done.is_set():
+                if ticket.begin():
+                    ticket.answer(-errno.ECANCELED, "cancelled before it began")
+                    is_any = True
+                else:
+                    begun = ticket
+        return is_any, begun
+
     def serve(self, ticket: Ticket) -> None:
+        if not ticket.begin():
+            return
         try:
             ticket.answer(*self._done(ticket.asked))
         except OSError as error:

@@ -1,9 +1,10 @@
 """The snapshots that clients request over HTTP: files that the pack makes in output/memstow. In: only names that the
 pack has given itself. Out: files. It never touches other files or links in that folder."""
+import contextlib
 import os
 import re
 import time
-from typing import Any
+from typing import Any, Optional
 
 from . import report
 
@@ -17,7 +18,8 @@ class TooMany(Exception):
 
 class Snapshots:
     def __init__(self, most: int = 20) -> None:
-        self.most, self.in_work = most, 0
+        self.most = most
+        self.at_work: dict[str, bool] = {} # paths that are being written, and whether that was cancelled
 
     def listed(self) -> list[dict[str, Any]]:
         """The list of snapshots, the oldest first."""
@@ -31,14 +33,30 @@ class Snapshots:
 
     def begin(self) -> str:
         """The path of a new snapshot; end() must follow. Runs on the server's thread."""
-        if len(self.listed()) + self.in_work >= self.most:
+        if len(self.listed()) + len(self.at_work) >= self.most:
             raise TooMany(f"there are {self.most} snapshots: DELETE /memstow/snapshot?file=… removes one")
-        self.in_work += 1
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{time.monotonic_ns() % 10**6:06}.mst"
-        return os.path.join(report.folder(), name)
+        path = os.path.join(report.folder(), name)
+        self.at_work[path] = False
+        return path
 
-    def end(self) -> None:
-        self.in_work -= 1
+    def end(self, path: str) -> bool:
+        """Returns whether the file stays: one that was cancelled goes."""
+        is_cancelled = self.at_work.pop(path)
+        if is_cancelled:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        return not is_cancelled
+
+    def cancel(self) -> bool:
+        """Has the files that are being written removed as soon as they are written. False: there is none."""
+        self.at_work = dict.fromkeys(self.at_work, True)
+        return bool(self.at_work)
+
+    def newest(self) -> Optional[str]:
+        """The path of the newest snapshot."""
+        paths = [os.path.join(report.folder(), os.path.basename(one["file"])) for one in self.listed()]
+        return next((path for path in reversed(paths) if path not in self.at_work), None)
 
     @staticmethod
     def file_of(path: str) -> str:

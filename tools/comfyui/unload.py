@@ -83,6 +83,17 @@ class Button:
         registry, patchers = self.registry, loaded()
         return [i for i in registry.all() if registry.ruling(i, registry.found(i, patchers)).effective == "keep"]
 
+    def would_take(self) -> dict[str, list[int]]:
+        """The owners of the models that ComfyUI's two buttons would take now: "unload" from its list of loaded models,
+        "free" from memory."""
+        registry, patchers = self.registry, loaded()
+        policies = {i: registry.ruling(i, registry.found(i, patchers)).effective for i in registry.all()}
+        is_selective = not self.takes_all and any(policy != "keep" for policy in policies.values())
+        going = [i for i, policy in policies.items() if not is_selective or policy != "keep"]
+        keys = {id(patcher.model) for patcher in patchers}
+        return {"unload": [i.owner.id for i in going if i.key in keys],
+                "free": [i.owner.id for i in going if i.held is None or self.takes_all]}
+
     def _asked_for(self, everything: bool) -> None:
         """A model that the user asked to drop is not lost. With MEMSTOW_FREE_BUTTON=all this includes models that were
         to be kept."""
@@ -90,6 +101,13 @@ class Button:
             if everything or identity.held is None:
                 identity.let_go()
         self.parts.clear(everything)
+
+    def _asked_for_some(self) -> None:
+        """The same for the buttons when they are selective. The policy may have changed since the last trigger."""
+        keepers = self.keepers()
+        for identity in self.registry.all():
+            if identity.held is None and identity not in keepers:
+                identity.kept = False
 
     def install(self) -> None:
         button = self
@@ -112,6 +130,8 @@ class Button:
             def reset(self: Any, *arguments: Any, **options: Any) -> Any:
                 is_selective = hasattr(self, "caches") and bool(quietly(button.is_selective)())
                 kept = quietly(button.outputs_of_keepers)(self) if is_selective else None
+                if is_selective:
+                    quietly(button._asked_for_some)()
                 if hasattr(self, "caches") and not is_selective:
                     quietly(button._asked_for)(button.pressed and button.takes_all)
                 result = before(self, *arguments, **options)

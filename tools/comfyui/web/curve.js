@@ -2,7 +2,7 @@
 // an SVG, and the same figures as a table for those who do not see it.
 import { element, size } from "./tools.js";
 
-const WIDTH = 300, HEIGHT = 90, LEFT = 4, TOP = 14, BOTTOM = 14;
+const LEAST_WIDTH = 100, HEIGHT = 90, LEFT = 4, TOP = 14, BOTTOM = 14;
 const LEAST = 2 ** 20; // less given back has no mark
 
 function shape(tag, attributes, ...children) {
@@ -39,19 +39,19 @@ function markShapes(runs, x, y, highest) {
     return shapes;
 }
 
-function picture(runs, highest, words) {
-    const scale = (HEIGHT - TOP - BOTTOM) / Math.max(highest, 1), step = (WIDTH - 2 * LEFT) / runs.length;
+function picture(runs, highest, words, width) {
+    const scale = (HEIGHT - TOP - BOTTOM) / Math.max(highest, 1), step = (width - 2 * LEFT) / runs.length;
     const x = (place) => LEFT + place * step, y = (bytes) => HEIGHT - BOTTOM - bytes * scale;
     const line = points(runs, x, y).map(([across, down]) => `${across.toFixed(1)},${down.toFixed(1)}`).join(" ");
     const end = (i, anchor, place) => shape("text", { x: place, y: HEIGHT - 3, "text-anchor": anchor },
         `run ${runs[i].run}`);
-    return shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
-        shape("line", { class: "memstow-grid", x1: LEFT, x2: WIDTH - LEFT, y1: y(0), y2: y(0) }),
-        shape("line", { class: "memstow-grid", x1: LEFT, x2: WIDTH - LEFT, y1: y(highest), y2: y(highest),
+    return shape("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": words },
+        shape("line", { class: "memstow-grid", x1: LEFT, x2: width - LEFT, y1: y(0), y2: y(0) }),
+        shape("line", { class: "memstow-grid", x1: LEFT, x2: width - LEFT, y1: y(highest), y2: y(highest),
             "stroke-dasharray": "2 3" }),
         shape("text", { x: LEFT, y: TOP - 4 }, size(highest)),
         shape("polyline", { class: "memstow-line-of", points: line }), ...markShapes(runs, x, y, highest),
-        end(0, "start", LEFT), ...(runs.length > 1 ? [end(runs.length - 1, "end", WIDTH - LEFT)] : []));
+        end(0, "start", LEFT), ...(runs.length > 1 ? [end(runs.length - 1, "end", width - LEFT)] : []));
 }
 
 function table(runs) {
@@ -72,12 +72,14 @@ function wordsOf(runs, highest) {
 export class Curve {
     constructor() {
         this.shown = "";
-        this.picture = element("div", {});
+        this.runs = [];
+        this.picture = element("div", { class: "memstow-picture" });
         this.words = element("p", { class: "memstow-line" });
         this.table = element("div", {});
         this.section = element("section", { class: "memstow-curve", "aria-label": "Last runs", hidden: true },
             element("h3", {}, "Last runs"), this.picture, this.words,
             element("details", {}, element("summary", {}, "As a table"), this.table));
+        new ResizeObserver(() => this.draw()).observe(this.picture); // letters keep their size when the bar is narrow
     }
 
     show(runs) {
@@ -86,9 +88,16 @@ export class Curve {
         this.shown = now;
         this.section.hidden = !runs.length;
         if (!runs.length) return;
-        const highest = Math.max(...runs.map((run) => run.peak_bytes)), words = wordsOf(runs, highest);
-        this.picture.replaceChildren(picture(runs, highest, words));
-        this.words.textContent = words;
+        this.runs = runs;
         this.table.replaceChildren(table(runs));
+        this.draw();
+    }
+
+    draw() {
+        if (!this.runs.length) return;
+        const highest = Math.max(...this.runs.map((run) => run.peak_bytes)), words = wordsOf(this.runs, highest);
+        this.words.textContent = words;
+        this.picture.replaceChildren(picture(this.runs, highest, words,
+            Math.max(this.picture.clientWidth, LEAST_WIDTH)));
     }
 }

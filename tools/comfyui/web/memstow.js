@@ -4,11 +4,13 @@
 import { app } from "../../scripts/app.js";
 import { api } from "../../scripts/api.js";
 import { Curve } from "./curve.js";
-import { element, size } from "./tools.js";
+import { element, post, size } from "./tools.js";
+import { Work } from "./work.js";
 
 const RENEW_MS = 20_000, TICKET_MS = 500;
 const MOST = 1000; // a priority at most
 const POLICIES = ["none", "keep", "stow", "free"];
+const MOVES = { stow: "Stow", restore: "Restore" };
 const DONE = { stow: "stowed", restore: "restored", free: "freed", policy: "policy" };
 
 // ---- small tools
@@ -16,17 +18,6 @@ const DONE = { stow: "stowed", restore: "restored", free: "freed", policy: "poli
 function toast(severity, detail) {
     const life = severity === "error" ? 10_000 : 5_000;
     app.extensionManager.toast.add({ severity, summary: "memstow", detail, life });
-}
-
-async function post(path, body) {
-    const answer = await api.fetchApi(path, {
-        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-    });
-    if (!answer.ok) {
-        const text = answer.status === 404 ? "" : await answer.text();
-        throw Object.assign(new Error(text || `status ${answer.status}`), { status: answer.status });
-    }
-    return answer.json();
 }
 
 // Waits for a ticket. An order waits for the end of the run that is on.
@@ -135,6 +126,43 @@ function leaksOf(document) {
         element("a", { href: api.apiURL("/memstow/page"), target: "_blank", rel: "noopener" }, "All about it"))];
 }
 
+// What a button of ComfyUI's would take, for people.
+function takenBy(figures, ids, sizeOf, nothing) {
+    const models = figures.models.filter((model) => ids.includes(model.id));
+    const bytes = models.reduce((sum, model) => sum + sizeOf(model), 0);
+    return models.length ? `${models.map(labelOf).join(", ")}: ${size(bytes)}` : nothing;
+}
+
+// ComfyUI's two buttons, with what they would take said beside them.
+class Buttons {
+    constructor(make) {
+        this.unload = element("p", { id: "memstow-unload", class: "memstow-line" });
+        this.free = element("p", { id: "memstow-free", class: "memstow-line" });
+        const button = (text, flags, words) => {
+            const made = make(text, async () => {
+                const answer = await api.fetchApi("/free", {
+                    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(flags) });
+                if (!answer.ok) throw new Error(`status ${answer.status}`);
+                toast("info", `${text}: asked for. ComfyUI does it when no run is on.`);
+            });
+            made.setAttribute("aria-describedby", words.id);
+            return made;
+        };
+        this.section = element("section", { class: "memstow-free-buttons", "aria-label": "ComfyUI's own buttons" },
+            element("h3", {}, "ComfyUI's own buttons"),
+            button("Unload models", { unload_models: true }, this.unload), this.unload,
+            button("Free model and node cache", { unload_models: true, free_memory: true }, this.free), this.free);
+    }
+
+    show(figures) {
+        const { unload, free } = figures.takes;
+        const onGpu = takenBy(figures, unload, (model) => model.cuda_bytes, "no model");
+        this.unload.textContent = `Would take from the GPU: ${onGpu}. It frees no RAM: the node cache still has them.`;
+        const all = takenBy(figures, free, (model) => model.live_bytes + model.cuda_bytes, "no model");
+        this.free.textContent = `Would take: ${all}; besides all cached outputs but those of models that stay.`;
+    }
+}
+
 // Memory of models that are gone, and what holds it.
 function leftOf(left) {
     if (!left.length) return [];
@@ -154,7 +182,8 @@ function policyOf(model, { policy, priority }) {
 // ---- the tab
 
 const tab = {
-    root: null, body: null, timer: 0, figures: null, rows: new Map(), judged: null, curve: null,
+    root: null, body: null, timer: 0, figures: null, rows: new Map(), judged: null, curve: null, buttons: null,
+    made: {}, moves: new Map(), // addresses of pages; moves that are waited for, by model
 
     open(root) {
         this.root = root;
@@ -163,10 +192,11 @@ const tab = {
             element("div", { class: "memstow-buttons", role: "group", "aria-label": "Memory of all models" },
                 this.button("Apply policies now", () => this.apply()),
                 this.button("Snapshot", () => this.snapshot()),
+                this.button("Page of this moment", () => this.page("page", "Page of this moment")),
+                this.button("Compare with the last snapshot", () => this.page("diff", "What grew since the snapshot")),
                 element("a", { href: api.apiURL("/memstow/report?format=text"), target: "_blank", rel: "noopener" },
-                    "Report of the last run"),
-                element("a", { href: api.apiURL("/memstow/page"), target: "_blank", rel: "noopener" },
-                    "Page of this moment")),
+                    "Report of the last run")),
+            element("div", { class: "memstow-work" }), element("div", { class: "memstow-ready", role: "status" }),
             element("div", { class: "memstow-body", "aria-live": "off" }, "…")));
         this.body = root.querySelector(".memstow-body");
         this.timer = setInterval(() => this.renew(), RENEW_MS);
@@ -223,20 +253,70 @@ const tab = {
         await this.renew();
     },
 
+    // Does work that takes long. What was cancelled is no error. `begun` takes the line with its progress.
+    async work(words, cancelled, begun, act) {
+        const work = new Work(words, async () => (await post("/memstow/cancel", cancelled)).cancelled);
+        begun(work);
+        try {
+            return await act();
+        } catch (error) {
+            if (!work.isCancelled) throw error;
+            toast("info", `${words}: cancelled`);
+            return null;
+        } finally {
+            work.end();
+        }
+    },
+
     async snapshot() {
-        const { file } = await post("/memstow/snapshot", {});
-        toast("success", `Snapshot: output/${file}`);
+        const begun = (work) => this.root.querySelector(".memstow-work").append(work.line);
+        const done = await this.work("Snapshot", { what: "snapshot" }, begun, () => post("/memstow/snapshot", {}));
+        if (done) toast("success", `Snapshot: output/${done.file}`);
+    },
+
+    // Has a page made, and links to it: a browser opens no window long after a click.
+    async page(what, words) {
+        const { root } = this;
+        const body = await this.work(words, { what }, (work) => root.querySelector(".memstow-work").append(work.line),
+            async () => {
+                const answer = await api.fetchApi(`/memstow/${what}`);
+                if (!answer.ok) throw new Error(await answer.text());
+                return answer.blob();
+            });
+        if (!body) return;
+        URL.revokeObjectURL(this.made[what]);
+        this.made[what] = URL.createObjectURL(body);
+        root.querySelector(`[data-made=${what}]`)?.remove();
+        root.querySelector(".memstow-ready").append(element("p", { "data-made": what },
+            element("a", { href: this.made[what], target: "_blank" }, `Open: ${words}`),
+            `, made at ${new Date().toLocaleTimeString()}`));
     },
 
     async order(model, body) {
         const busy = this.figures && this.figures.is_busy;
         const asked = await post("/memstow/model", { owner: model.id, ...body });
         if (busy && !asked.done) toast("info", "It is done when the run that is on has ended.");
-        const done = await ended(asked);
+        const done = await this.waited(model, body, asked);
+        if (!done) return this.renew();
         const what = body.do === "policy" ? policyOf(model, body)
             : body.do === "why" ? done.text : `${DONE[body.do]} ${size(done.given_bytes)}`;
         toast("success", `${labelOf(model)}: ${what}`);
         await this.renew();
+    },
+
+    // Moves have their progress in the model's row. null: it was cancelled.
+    async waited(model, body, asked) {
+        if (!(body.do in MOVES)) return ended(asked);
+        const begun = (work) => {
+            this.moves.set(model.id, { work, isOut: body.do === "stow" });
+            this.rows.get(model.id)?.append(work.line);
+        };
+        try {
+            return await this.work(`${MOVES[body.do]} ${labelOf(model)}`, { what: "move", owner: model.id }, begun,
+                () => ended(asked));
+        } finally {
+            this.moves.delete(model.id);
+        }
     },
 
     // A model keeps its row, so that a pressed button and a choice that is open stay what they are.
@@ -265,11 +345,16 @@ const tab = {
             row = element("li", { class: "memstow-model", "data-owner": model.id },
                 element("strong", { title: name }, name), element("span", { class: "memstow-where" }),
                 element("span", { class: "memstow-why" }), element("span", { class: "memstow-reason" }),
-                element("span", { class: "memstow-acts" }, choice, priority, act("Stow", "stow"),
+                element("span", { class: "memstow-acts" }, choice,
+                    element("label", {}, "priority ", priority), act("Stow", "stow"),
                     act("Restore", "restore"), act("Free now", "free"), act("Why?", "why", `Why is ${name} here?`)));
             this.rows.set(model.id, row);
         }
-        const choice = row.querySelector("select"), policy = model.policy ?? "none";
+        const choice = row.querySelector("select"), policy = model.policy ?? "none", move = this.moves.get(model.id);
+        if (move && model.live_bytes) {
+            const out = model.stowed_bytes / model.live_bytes;
+            move.work.at(move.isOut ? out : 1 - out);
+        }
         row.querySelector(".memstow-where").textContent = where(model);
         row.querySelector(".memstow-why").textContent = `${policy}: ${model.rule}${model.is_loaded ? ", loaded" : ""}`;
         row.querySelector(".memstow-reason").textContent = model.why ? `Here because: ${model.why}` : "";
@@ -289,12 +374,13 @@ const tab = {
         let list = this.body.querySelector(".memstow-models");
         if (!list) {
             this.curve = new Curve();
+            this.buttons = new Buttons((text, act) => this.button(text, act));
             list = element("ul", { class: "memstow-models" });
             this.body.replaceChildren(element("div", { class: "memstow-warning" }),
                 element("div", { class: "memstow-above" }),
                 element("section", { "aria-label": "Models" }, element("h3", {}, "Models"), list,
                     element("p", { class: "memstow-none" }, "No model is loaded.")),
-                element("div", { class: "memstow-left" }), this.curve.section,
+                this.buttons.section, element("div", { class: "memstow-left" }), this.curve.section,
                 element("div", { class: "memstow-below" }));
         }
         this.body.querySelector(".memstow-above").replaceChildren(
@@ -305,6 +391,7 @@ const tab = {
             list.replaceChildren(...rows);
         this.body.querySelector(".memstow-none").hidden = rows.length > 0;
         this.body.querySelector(".memstow-left").replaceChildren(...leftOf(figures.left));
+        this.buttons.show(figures);
         this.curve.show(figures.runs);
         this.body.querySelector(".memstow-below").replaceChildren(lastRun(figures.last));
         this.judge();
@@ -345,6 +432,7 @@ const STYLE = `
 .memstow-name { flex: 1; } .memstow-number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .memstow-models > li { display: flex; flex-direction: column; padding: 0.4rem 0;
     border-bottom: 1px solid var(--border-color, #555); }
+.memstow-free-buttons p { margin: 0.1rem 0 0.4rem; }
 .memstow-why, .memstow-reason, .memstow-line { color: var(--descrip-text, #999); overflow-wrap: anywhere; }
 .memstow-gone li { overflow-wrap: anywhere; padding: 0.2rem 0; }
 .memstow-acts, .memstow-buttons { display: flex; flex-wrap: wrap; gap: 0.3rem; align-items: center;
@@ -357,13 +445,17 @@ const STYLE = `
 .memstow button:focus-visible, .memstow select:focus-visible, .memstow input:focus-visible,
 .memstow a:focus-visible { outline: 2px solid #4c8dd6; }
 .memstow a { color: inherit; }
-.memstow-curve svg { display: block; width: 100%; height: auto; }
+.memstow-picture { height: 90px; }
+.memstow-curve svg { display: block; width: 100%; height: 100%; }
 .memstow-curve .memstow-line-of { fill: none; stroke: #4c8dd6; stroke-width: 2; vector-effect: non-scaling-stroke; }
 .memstow-curve text { fill: var(--fg-color, #ddd); font-size: 10px; }
 .memstow-curve .memstow-grid { stroke: var(--border-color, #555); stroke-width: 1; }
 .memstow-curve .memstow-bad { stroke: #d9534f; stroke-width: 2; } .memstow-curve .memstow-gave { fill: #c9a227; }
 .memstow-curve .memstow-top { fill: #4c8dd6; }
 .memstow summary { cursor: pointer; }
+.memstow-work-line { display: flex; flex-wrap: wrap; gap: 0.4rem; align-items: center; margin-top: 0.3rem; }
+.memstow-work-line progress { flex: 1; min-width: 3rem; }
+.memstow-ready p { margin: 0.3rem 0 0; }
 .memstow-leaks { border-left: 0.25rem solid #d9534f; padding-left: 0.5rem; overflow-wrap: anywhere; }
 .memstow table { width: 100%; border-collapse: collapse; }
 .memstow table, .memstow thead, .memstow tbody { display: block; }

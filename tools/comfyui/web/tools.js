@@ -1,4 +1,5 @@
 // tools.js: what the parts of the tab "Memory" have in common. Texts of the program are only ever set as text.
+import { api } from "../../scripts/api.js";
 
 export function size(bytes) {
     for (const [unit, scale] of [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]])
@@ -14,4 +15,15 @@ export function element(tag, attributes = {}, ...children) {
     }
     made.append(...children.filter((child) => child !== null && child !== undefined));
     return made;
+}
+
+export async function post(path, body) {
+    const answer = await api.fetchApi(path, {
+        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+    });
+    if (!answer.ok) {
+        const text = answer.status === 404 ? "" : await answer.text();
+        throw Object.assign(new Error(text || `status ${answer.status}`), { status: answer.status });
+    }
+    return answer.json();
 }

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
+# needs: pip:axe-core-python==0.1.0
+# timeout: 900
+"""Long work in the tab "Memory" shows its progress, and can be cancelled: the page of the present moment, the
+comparison with the last snapshot, a snapshot, a move. A command that is cancelled ends; a cancelled snapshot leaves no
+file; an order that has not begun is withdrawn; a move that is on ends where it is, and nothing of the model is lost.
+
+Test doubles hold the work back: a command that waits for ever where it is to make a page, and a pack that lets a
+snapshot wait, and moves a model out and back again and again until one of its moves is cancelled."""
+import json, pathlib, sys
+
+import support
+from _comfy import Comfy, mixed
+
+sys.path.insert(0, str(support.ROOT / "tests/html"))
+from _page import Browser # noqa: E402
+from _sidebar import PAGE, audit, browse, press, press_button, settle # noqa: E402
+
+HOLD, PIDS, GO, AGAIN = (support.HERE / name for name in ("hold", "pids", "go", "again"))
+double = support.HERE / "double"
+double.write_text(f"""#!/bin/sh
+case "$*" in *--html*) [ ! -e {HOLD} ] || {{ echo $$ >>{PIDS}; exec sleep 600; }} ;; esac
+exec {pathlib.Path(support.MEMSTOW).resolve()} "$@"
+""")
+double.chmod(0o755)
+FIRST = f"""
+import os
+os.environ["MEMSTOW_COMMAND"] = {str(double)!r} # as `memstow run` names itself
+NODE_CLASS_MAPPINGS = {{}}
+"""
+LAST = f"""
+import os, time
+import memstow
+snapshot, stow = memstow.snapshot, memstow.stow
+
+
+def waiting(path):
+    while not os.path.exists({str(GO)!r}):
+        time.sleep(0.05)
+    snapshot(path)
+
+
+def again(owner):
+    whole = stow(owner)
+    while os.path.exists({str(AGAIN)!r}):
+        memstow.restore(owner)
+        if stow(owner) < whole:
+            break
+    return whole
+
+
+memstow.snapshot, memstow.stow = waiting, again
+NODE_CLASS_MAPPINGS = {{}}
+"""
+browser = Browser(1400, 1000)
+browser.driver.set_script_timeout(120)
+
+
+def begin(text, model=None):
+    """Presses a button, and waits for the line with its progress."""
+    browser.js("""
+        const rows = [...document.querySelectorAll('.memstow-models > li')];
+        const row = rows.find((row) => row.querySelector('strong').textContent.startsWith(arguments[1]));
+        window.pressed = [...(row ?? document.querySelector('.memstow-buttons')).querySelectorAll('button')].find(
+            (one) => one.textContent === arguments[0]);
+        window.pressed.click()""", text, model)
+    browser.wait("document.querySelector('.memstow-work-line progress') && window.pressed.disabled")
+
+
+def cancel():
+    """Presses Cancel, again where there was nothing to cancel at that moment, until the work has ended."""
+    def attempt():
+        browser.js("document.querySelector('.memstow-work-line button:not(:disabled)')?.click()")
+        return browser.js("return !window.pressed.disabled && !document.querySelector('.memstow-work-line')")
+    support.wait_for(attempt, what="the end of the work")
+
+
+def said():
+    return browser.js("return window.said[window.said.length - 1]")
+
+
+def opened(what):
+    """The text of a page that the tab links to, in a window of its own."""
+    browser.wait(f"document.querySelector('[data-made={what}] a')")
+    own = browser.driver.current_window_handle
+    browser.js(f"document.querySelector('[data-made={what}] a').click()")
+    support.wait_for(lambda: len(browser.driver.window_handles) == 2, what="the window")
+    [other] = set(browser.driver.window_handles) - {own}
+    browser.driver.switch_to.window(other)
+    browser.wait("document.documentElement.dataset.loaded === 'yes'")
+    text = browser.js("return document.title + document.body.textContent")
+    browser.driver.close()
+    browser.driver.switch_to.window(own)
+    return text
+
+
+settle("comfyui")
+with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), before=[FIRST, LAST]) as comfy:
+    before = comfy.digest(comfy.run(mixed(1, "keep", None)))
+    browse(browser, comfy)
+    browser.wait("document.querySelectorAll('.memstow-models > li').length === 3")
+
+    # a page
+    HOLD.touch()
+    begin("Page of this moment")
+    support.wait_for(lambda: PIDS.exists() and PIDS.read_text().endswith("\n"), what="the command")
+    audit(browser)
+    browser.driver.save_screenshot("work.png")
+    assert comfy.get("/memstow/cancel", {"what": "diff"})["cancelled"] is False
+    cancel()
+    assert said() == "Page of this moment: cancelled", said()
+    support.wait_for(lambda: support.is_gone(int(PIDS.read_text())), what="the end of the command")
+    assert not browser.all(".memstow-ready a")
+    HOLD.unlink()
+    press_button(browser, "Page of this moment")
+    text = opened("page")
+    assert str(comfy.pid()) in text, text[:2000]
+
+    # a snapshot, and a comparison with it
+    press_button(browser, "Compare with the last snapshot")
+    support.wait_for(lambda: "there is no snapshot to compare with" in said(), what="the message")
+    begin("Snapshot")
+    browser.js("document.querySelector('.memstow-work-line button').click()")
+    support.wait_for(lambda: comfy.get("/memstow/cancel", {"what": "snapshot"})["cancelled"], what="the snapshot")
+    browser.wait("!document.querySelector('.memstow-work-line button').disabled")
+    GO.touch()
+    browser.wait("!window.pressed.disabled")
+    assert said() == "Snapshot: cancelled", said()
+    assert not list((comfy.folder / "output/memstow").glob("*.mst")) and not comfy.get("/memstow/snapshot")["snapshots"]
+    press_button(browser, "Snapshot")
+    [snapshot] = comfy.get("/memstow/snapshot")["snapshots"]
+    press_button(browser, "Compare with the last snapshot")
+    text = opened("diff")
+    assert pathlib.Path(snapshot["file"]).name in text, text[:2000]
+
+    # an order that waits for the end of a run
+    slow = mixed(2, "keep", None)
+    slow["slow"] = {"class_type": "Slow", "inputs": {"value": ["sample", 0], "seed": 1}}
+    slow["digest"]["inputs"]["value"] = ["slow", 0]
+    prompt = comfy.queue(slow)
+    support.wait_for(lambda: comfy.get("/queue")["queue_running"], 30, "the run")
+    begin("Stow", "MODEL")
+    cancel()
+    assert said() == "Stow MODEL WAN21 (tiny.safetensors): cancelled", said()
+    assert comfy.get("/queue")["queue_running"], "it did wait for the run"
+    assert comfy.status_of("/interrupt", b"{}") == 200
+    comfy.wait(prompt)
+    comfy.settled()
+    assert comfy.owners()["MODEL"]["stowed_bytes"] == 0, comfy.owners()
+
+    # a move
+    AGAIN.touch()
+    begin("Stow", "MODEL")
+    browser.wait("document.querySelector('.memstow-models progress').hasAttribute('value')")
+    cancel()
+    assert "cancelled" in said() or "stowed" in said(), said()
+    AGAIN.unlink()
+    press(browser, "MODEL", "Restore")
+    assert comfy.owners()["MODEL"]["stowed_bytes"] == 0, comfy.owners()
+    assert comfy.digest(comfy.run(mixed(1, "keep", None, "keep"))) == before
+
+    # refused
+    assert comfy.get("/memstow/cancel", {"what": "move", "owner": 1})["cancelled"] is False
+    for body in (b"[]", b"{}", b'{"what": "run"}', b'{"what": "move"}', b'{"what": "move", "owner": true}',
+                 b'{"what": ["page"]}'):
+        assert comfy.status_of("/memstow/cancel", body) == 400, body
+    other = {"Sec-Fetch-Site": "cross-site"}
+    assert comfy.status_of("/memstow/cancel", json.dumps({"what": "page"}).encode(), other) == 403
+    assert comfy.status_of("/memstow/diff", None, other, "GET") == 403
