@@ -5,6 +5,8 @@ import importlib.util, json, pathlib
 import support
 
 PAGE = pathlib.Path(importlib.util.find_spec("comfyui_frontend_package").origin).parent / "static"
+TAB = ".memstow-tab-button, [data-testid=memstow-tab-button]" # of older front ends, and of present ones
+CLICK = f"document.querySelector('{TAB}').click()" # opens the tab, or closes it
 
 
 def settle(name):
@@ -18,8 +20,8 @@ def settle(name):
 def browse(browser, comfy):
     """Opens the page and the tab. window.said has what toasts say from now on."""
     browser.driver.get(f"http://127.0.0.1:{comfy.port}/")
-    browser.wait("document.querySelector('.memstow-tab-button')")
-    browser.js("document.querySelector('.memstow-tab-button').click()")
+    support.wait_for(lambda: browser.all(TAB), 300, "ComfyUI's page") # it is compiled anew
+    browser.js(CLICK)
     browser.wait("document.querySelector('.memstow-body')")
     browser.js("""
         const toast = window.comfyAPI.app.app.extensionManager.toast, add = toast.add;
@@ -80,4 +82,19 @@ def press_button(browser, text):
             (one) => one.textContent === arguments[0] && !one.closest('.memstow-models'));
         window.pressed?.click(); return Boolean(window.pressed)""", text)
     assert found, text
-    browser.wait("!window.pressed.disabled")
+    support.wait_for(lambda: browser.js("return !window.pressed.disabled"), 300, f"the end of {text}")
+
+
+def set_to(browser, setting, value):
+    """Changes a setting of ComfyUI's page."""
+    browser.driver.execute_async_script(
+        "const done = arguments[2]; window.comfyAPI.app.app.extensionManager.setting.set(arguments[0], arguments[1])"
+        ".then(() => done())", setting, value)
+
+
+def size(bytes_):
+    """A size in the form of the tab."""
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if bytes_ >= scale:
+            return f"{bytes_ / scale:.1f} {unit}"
+    return f"{bytes_} B"

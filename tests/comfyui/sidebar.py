@@ -8,7 +8,7 @@ import http.server, json, os, pathlib, sys, threading
 
 import support
 from _comfy import Comfy, mixed
-from _sidebar import PAGE, browse, press, rows, settle
+from _sidebar import CLICK, PAGE, browse, press, rows, settle
 
 sys.path.insert(0, str(support.ROOT / "tests/html"))
 from _page import Browser # noqa: E402
@@ -142,7 +142,7 @@ with start("memstow", "comfyui") as comfy:
     picture("curve")
 
     # closed: nothing comes any more
-    browser.js("document.querySelector('.memstow-tab-button').click()")
+    browser.js(CLICK)
     browser.wait("!document.querySelector('.memstow-body')")
     browser.js("window.times = []")
     comfy.run(mixed(4, None, None))

@@ -2,6 +2,7 @@
 socket, at most once in two seconds, when they have changed, and only to these clients. While no tab is open nothing is
 read."""
 import asyncio
+import collections
 import time
 from typing import Any, Callable, Optional
 
@@ -9,7 +10,7 @@ from . import report
 from .hooks import quietly, resident
 from .runs import Runs
 
-EVENT = "memstow.figures"
+EVENT, NODES = "memstow.figures", "memstow.nodes"
 SECONDS, LEASE = 2.0, 60.0 # between two looks; a client that does not ask again for so long has gone
 MOST, GRAIN = 64, 1 << 20  # clients at once; smaller changes are not shown
 
@@ -19,6 +20,13 @@ def fault_of(body: Any) -> str:
     if not isinstance(body, dict) or not isinstance(body.get("client"), str):
         return "client must be the id of a client of ComfyUI's web socket"
     return "" if isinstance(body.get("open"), bool) else "open must be true or false"
+
+
+def fault_of_badges(body: Any) -> str:
+    """The fault in the body of a request for what nodes held; "": none."""
+    if not isinstance(body, dict) or not isinstance(body.get("client"), str):
+        return "client must be the id of a client of ComfyUI's web socket"
+    return "" if isinstance(body.get("on"), bool) else "on must be true or false"
 
 
 def machine() -> dict[str, int]:
@@ -60,6 +68,19 @@ def curve_of(reports: Any) -> list[dict]:
             for one in list(reports)]
 
 
+def nodes_of(found: Optional[dict]) -> list[dict]:
+    """What each node of a run held at most, above what was there before it; and what of its memory stayed after the run
+    and its trigger, on the host and on devices."""
+    if found is None:
+        return []
+    stayed: collections.Counter = collections.Counter()
+    for share in found["shares"]:
+        if share["run_name"] == f"run {found['run']}":
+            stayed[share["node_name"]] += share["after_bytes"] + share["after_cuda_bytes"]
+    return [{"node": one["node"], "most_bytes": max(one["peak_bytes"] - (one["before_bytes"] or 0), 0),
+             "stayed_bytes": stayed[f"{one['class']} #{one['node']}"]} for one in found["nodes"]]
+
+
 def steady(read: Callable[[], Any], otherwise: Any) -> Any:
     """What it reads of the models. The worker thread may be making more of them meanwhile; then it reads again."""
     for _attempt in range(5):
@@ -86,6 +107,8 @@ class Panel:
         self.clients: dict[str, float] = {} # by id: until when figures are for it
         self.task: Optional[asyncio.Task] = None
         self.sent: Any = None
+        self.badges: set[str] = set() # clients that show what nodes held, also while the tab is closed
+        runs.on_report = self.tell_nodes
 
     def figures(self) -> dict:
         takes = steady(self.runs.button.would_take, {"unload": [], "free": []})
@@ -108,6 +131,20 @@ class Panel:
 
     def last(self) -> Optional[dict]:
         return self.runs.reports[-1] if self.runs.reports else None
+
+    def show_badges(self, client: str, is_on: bool) -> bool:
+        """Whether the client gets what nodes held when a run has ended. False: as open()."""
+        known = set(self.connected())
+        self.badges = (self.badges & known) - {client}
+        if is_on and (client not in known or len(self.badges) >= MOST):
+            return False
+        self.badges |= {client} if is_on else set()
+        return True
+
+    def tell_nodes(self, found: dict) -> None:
+        """A run has its report. Runs on the worker thread."""
+        for client in list(self.badges):
+            self.send(NODES, {"run": found["run"], "nodes": nodes_of(found)}, client)
 
     async def look(self) -> None:
         """Sends figures until no client is left."""

@@ -220,6 +220,14 @@ def install(runs: Runs) -> None:
             return web.Response(status=409, text="no such client, or too many have the tab open")
         return web.json_response(tab.figures())
 
+    @routes.post("/memstow/badges")
+    @own_only
+    @with_body(panel.fault_of_badges)
+    async def post_badges(body: Any) -> Any:
+        if not tab.show_badges(body["client"], body["on"]):
+            return web.Response(status=409, text="no such client, or too many show badges")
+        return document("nodes", nodes=panel.nodes_of(tab.last()) if body["on"] else [])
+
     @routes.post("/memstow/model")
     @own_only
     @with_body(fault_of_order)

@@ -84,6 +84,7 @@ class Runs:
         self.after_prompt: Callable[[Any, str], None] = lambda executor, prompt_id: None
         # work for the worker thread between two runs
         self.todo: "queue.SimpleQueue[Callable[[Any], None]]" = queue.SimpleQueue()
+        self.on_report: Callable[[dict], None] = lambda found: None # called with the report of each run
         self.leftovers = Leftovers(registry.trace)
         self.orders: dict[str, Callable] = {"free": self._free, "policy": self._settle, "why": self._why}
         registry.on_gone = self.leftovers.add
@@ -266,6 +267,7 @@ class Runs:
         self.last = found
         if run["outcome"]:
             self.reports.append(found)
+            quietly(self.on_report)(found)
         return given
 
     def _note_vbars(self, identities: list[Identity]) -> None:

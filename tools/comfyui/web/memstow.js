@@ -3,11 +3,13 @@
 // from elsewhere.
 import { app } from "../../scripts/app.js";
 import { api } from "../../scripts/api.js";
+import { badges } from "./badges.js";
 import { Curve } from "./curve.js";
 import { element, post, size } from "./tools.js";
 import { Work } from "./work.js";
 
 const RENEW_MS = 20_000, TICKET_MS = 500;
+const BADGES = "memstow.badges", LEAKS = "memstow.leaks";
 const MOST = 1000; // a priority at most
 const POLICIES = ["none", "keep", "stow", "free"];
 const MOVES = { stow: "Stow", restore: "Restore" };
@@ -398,9 +400,14 @@ const tab = {
     },
 
     // Asks what leaks, after a run has ended. ComfyUI collects its garbage for the answer, so it must be idle.
-    async judge() {
+    async judge(isAnew = false) {
         const { root, figures } = this;
-        if (!figures.last || figures.last.run === this.judged || figures.is_busy || this.judging) return;
+        if (isAnew) this.judged = null;
+        if (app.extensionManager.setting.get(LEAKS) === false) {
+            this.body.querySelector(".memstow-warning")?.replaceChildren();
+            return;
+        }
+        if (!figures?.last || figures.last.run === this.judged || figures.is_busy || this.judging) return;
         this.judging = true;
         this.judged = figures.last.run;
         const answer = await api.fetchApi("/memstow/leaks").catch(() => null);
@@ -473,8 +480,18 @@ app.registerExtension({
         id: "memstow.start", category: ["memstow", "Start", "Start"], name: "Start ComfyUI under memstow",
         type: "boolean", defaultValue: false,
         tooltip: "From the next start of ComfyUI on. MEMSTOW=0 in its environment says no.",
+    }, {
+        id: BADGES, category: ["memstow", "Canvas", "Badges"], name: "Show on each node what it held in the last run",
+        type: "boolean", defaultValue: false, onChange: (wanted) => badges.want(wanted === true),
+        tooltip: "What it held at most while it ran, above what was there before, and what of it stayed.",
+    }, {
+        id: LEAKS, category: ["memstow", "Side bar", "Leaks"], name: "Look for leaks when runs have ended",
+        type: "boolean", defaultValue: true, onChange: () => tab.root && tab.judge(true),
+        tooltip: "While the tab Memory is open and ComfyUI is idle. Each look collects Python's garbage.",
     }],
+    nodeCreated: (node) => badges.add(node),
     setup() {
+        badges.listen();
         document.head.append(element("style", {}, STYLE));
         api.addEventListener("memstow.figures", (event) => tab.root && tab.show(event.detail));
         api.addEventListener("reconnected", () => tab.root && tab.renew());

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
+# timeout: 900
+"""With the setting of it, nodes on the canvas have a badge: what they held at most in the last run, and what stayed, as
+the report has it, also while the tab is closed. It is off at first, and ends with the setting. Figures are for clients
+that ComfyUI knows. Without its setting, the tab does not look for leaks."""
+import json, sys
+
+import support
+from _comfy import Comfy, mixed
+
+sys.path.insert(0, str(support.ROOT / "tests/html"))
+from _page import Browser # noqa: E402
+from _sidebar import CLICK, PAGE, browse, set_to, settle, size # noqa: E402
+
+browser = Browser(1400, 1000)
+browser.driver.set_script_timeout(60)
+
+
+def badges():
+    """The badges of memstow, by the id of their node."""
+    return {one: text for one, text in browser.js("""
+        return window.comfyAPI.app.app.graph.nodes.map((node) => [String(node.id), (node.badges ?? []).map(
+            (badge) => (typeof badge === 'function' ? badge() : badge).text).find((text) => /stayed$/.test(text))])""")
+            if text}
+
+
+def expected(report):
+    stayed = {}
+    for share in report["shares"]:
+        if share["run_name"] == f"run {report['run']}":
+            name = share["node_name"]
+            stayed[name] = stayed.get(name, 0) + share["after_bytes"] + share["after_cuda_bytes"]
+    return {node["node"]: f"{size(node['peak_bytes'] - node['before_bytes'])} at most, "
+            f"{size(stayed.get('{class} #{node}'.format(**node), 0))} stayed" for node in report["nodes"]}
+
+
+settle("comfyui")
+with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE))) as comfy:
+    workflow = mixed(1, "keep", None)
+    browse(browser, comfy)
+    browser.js(CLICK)
+    browser.wait("!document.querySelector('.memstow-body')")
+    browser.driver.execute_async_script(
+        "const done = arguments[1]; Promise.resolve(window.comfyAPI.app.app.loadApiJson(arguments[0], 'x')).then("
+        "() => done(), (error) => done(String(error)))", workflow)
+    browser.wait("window.comfyAPI.app.app.graph.nodes.length > 8")
+    browser.js("""
+        window.told = 0;
+        window.comfyAPI.api.api.addEventListener("memstow.nodes", () => { window.told += 1; })""")
+    comfy.run(workflow)
+    assert badges() == {} and browser.js("return window.told") == 0, badges()
+
+    set_to(browser, "memstow.badges", True) # shows the last run at once
+    first = expected(comfy.report())
+    support.wait_for(lambda: badges() == first, what="the badges of the last run")
+    stay = comfy.owners()["MODEL"]["live_bytes"]
+    assert first["unet"].endswith(" stayed") and not first["unet"].endswith(" 0 B stayed"), (first, stay)
+    comfy.run(mixed(2, "keep", None)) # what is cached does not run again
+    second = expected(comfy.report())
+    support.wait_for(lambda: badges() == second, what="the badges of the next run")
+    assert "unet" in first and "unet" not in second and "sample" in second, (first, second)
+    assert browser.js("return window.told") == 1
+    browser.js("window.comfyAPI.app.app.canvas.draw(true, true)")
+    browser.driver.save_screenshot("badges.png")
+    set_to(browser, "memstow.badges", False)
+    support.wait_for(lambda: badges() == {}, what="the end of the badges")
+    comfy.run(mixed(3, "keep", None))
+    comfy.settled()
+    assert browser.js("return window.told") == 1 and badges() == {}
+
+    # no look for leaks without the setting
+    set_to(browser, "memstow.leaks", False)
+    browser.js("""
+        window.asked = [];
+        const api = window.comfyAPI.api.api, before = api.fetchApi;
+        api.fetchApi = function (path, ...more) { window.asked.push(path); return before.call(this, path, ...more); };
+        """ + CLICK)
+    browser.wait("document.querySelector('.memstow-run')")
+    assert "/memstow/leaks" not in browser.js("return window.asked"), browser.js("return window.asked")
+    set_to(browser, "memstow.leaks", True)
+    browser.wait("window.asked.includes('/memstow/leaks')")
+
+    for body in (b"[]", b"{}", b'{"client": 1, "on": true}', b'{"client": "x", "on": 1}'):
+        assert comfy.status_of("/memstow/badges", body) == 400, body
+    nobody = json.dumps({"client": "nobody", "on": True}).encode()
+    assert comfy.status_of("/memstow/badges", nobody) == 409
+    assert comfy.status_of("/memstow/badges", nobody, {"Sec-Fetch-Site": "cross-site"}) == 403
