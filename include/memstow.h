@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: major << 16 | minor. A new minor adds functions, and changes none. */
-#define MEMSTOW_ABI_VERSION 0x00010007u
+#define MEMSTOW_ABI_VERSION 0x00010008u
 
 /* The version that the library in the process implements. */
 uint32_t memstow_abi_version(void);
@@ -76,6 +76,16 @@ int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority);
  * such a move (-EBUSY: it does not end within a minute). After that call, restore memory that is off the device
  * (device_stowed_bytes) before you use it. */
 int32_t memstow_owner_idle(uint32_t owner, uint32_t idle);
+
+/* discard = 1: the program gives up the content of the owner's device memory when it leaves the device. It is for
+ * caches that the program can compute again, such as the keys and values of a language model, never for weights. No
+ * copy is made, so such memory leaves at once and takes no memory of the host.
+ *
+ * AFTER memstow_restore THE CONTENT IS UNDEFINED: the addresses are valid, and what lies there is anything. The program
+ * must write before it reads. This holds for memory that leaves from now on, by memstow_stow, a trigger or a rescue.
+ * Memory that is out with a copy comes back with its content. The owner's host memory keeps its content in any case. 0,
+ * the initial value: content is kept. Since 1.8. */
+int32_t memstow_owner_discard(uint32_t owner, uint32_t discard);
 
 struct memstow_figures {
     uint32_t size;

@@ -93,6 +93,14 @@ EXPORTED int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
     return (int32_t)entry_result(result);
 }
 
+EXPORTED int32_t memstow_owner_discard(uint32_t owner, uint32_t discard) {
+    if (!process_tracked()) return (int32_t)entry_not_tracked();
+    if (discard > 1) return (int32_t)entry_fails(-EINVAL, "discard is 0 or 1");
+    int result = owners_discard(owner, discard);
+    if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs discard content");
+    return (int32_t)entry_result(result);
+}
+
 EXPORTED int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out) {
     struct memstow_figures figures;
     if (!process_tracked()) return (int32_t)entry_not_tracked();

@@ -69,6 +69,11 @@ bool owner_is_idle(uint32_t id) {
     return owner && __atomic_load_n(&owner->idle, __ATOMIC_ACQUIRE);
 }
 
+bool owner_discards(uint32_t id) {
+    const struct owner *owner = owner_known(id);
+    return owner && __atomic_load_n(&owner->discards, __ATOMIC_ACQUIRE);
+}
+
 /* --- records --- */
 
 static struct snap_owner *record_of(const struct owner *owner) {

@@ -23,6 +23,7 @@ struct owner {
     uint32_t next;       /* the next owner with the same hash of keys; 0: the last */
     uint32_t scopes;     /* open scopes, over all threads */
     uint32_t used, idle; /* used: 1 if it was used since the last question */
+    uint32_t discards;   /* the content of its device memory need not be kept */
     uint32_t outcome;
     uint32_t number, first; /* of a run: how many runs came before it, and the first run of its group */
     uint64_t keys[2], begin_ns, end_ns, last_use_ns;
@@ -43,6 +44,7 @@ uint32_t owner_kind(uint32_t id);
 uint32_t owner_final(uint32_t id);
 bool owner_is_retired(uint32_t id);
 bool owner_is_idle(uint32_t id);
+bool owner_discards(uint32_t id);
 
 /* A scope of the owner was opened (1) or left (-1). Returns its kind; 0: there is no such owner. Runs and states have
  * no scopes. */

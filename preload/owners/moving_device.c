@@ -174,11 +174,20 @@ static void note_not_served(uint32_t owner) {
 
 __thread uint64_t moving_device_trigger __attribute__((tls_model("initial-exec")));
 
+static void note_discarded(uint32_t owner, uint64_t bytes) {
+    struct line line;
+    line_begin(&line, "DISCARDED");
+    line_number(&line, "owner", owner);
+    line_number(&line, "bytes", bytes);
+    trace_add_line(&line);
+}
+
 /* A kernel that uses the owner while it moves would find no memory. So only owners that are declared idle move. */
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
     struct vram_move_options options = {.owner = owner,
                                         .milliseconds = WAIT_MS,
                                         .verify = serve_settings.verifies,
+                                        .discard = owner_discards(owner),
                                         .limits = serve_settings.limits,
                                         .at_once = at_once,
                                         .trigger = moving_device_trigger,
@@ -195,6 +204,7 @@ int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_e
     for (int i = 0; i < serve_driver.devices; i++) /* the runtime makes contexts without a call that a hook sees */
         serve_contexts_made(cuda_device_ask_primary((uint32_t)i), (uint32_t)i);
     uint64_t bytes = vram_move_out(&options, &refusal, &error);
+    if (bytes && options.discard) note_discarded(owner, bytes);
     note_stays(owner, true, refusal, error, note_staying(owner));
     return result_of(refusal, bytes);
 }

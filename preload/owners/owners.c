@@ -249,6 +249,14 @@ int owners_idle(uint32_t id, bool idle) {
     return 0;
 }
 
+int owners_discard(uint32_t id, bool discard) {
+    struct owner *owner = owner_known(owner_final(id));
+    if (!owner) return -ENOENT;
+    if (!has_policy(owner)) return -EINVAL;
+    __atomic_store_n(&owner->discards, discard, __ATOMIC_RELEASE);
+    return 0;
+}
+
 /* --- what they have --- */
 
 /* The state of an owner for a decision. Its last use is known only as of the last time that somebody asked for it. */

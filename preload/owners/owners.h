@@ -23,6 +23,7 @@ int owners_retire(uint32_t id);
 /* 1: the policy has changed; 0: it was the same; or -errno. */
 int owners_policy(uint32_t id, uint32_t policy, int32_t priority);
 int owners_idle(uint32_t id, bool idle);
+int owners_discard(uint32_t id, bool discard);
 
 /* The id of the new run, or -errno. */
 int64_t owners_begin_run(const char *name);

@@ -17,14 +17,14 @@ enum {
 
 enum vram_state {
     VRAM_LIVE,
-    VRAM_STOWED, /* its content is in `backup` */
+    VRAM_STOWED, /* its content is in `backup`, or was discarded */
     /* freed: ends when `event` has come; without an event, or while a copy may go on, when its context is quiet */
     VRAM_FREEING,
     VRAM_WRECK, /* freed, without an owner; the driver has not taken all of it back yet */
 };
 
-/* The kind of place that `backup` is. */
-enum vram_backup_kind { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_BACKUP_KINDS };
+/* The kind of place that `backup` is. VRAM_DISCARDED: there is none. */
+enum vram_backup_kind { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_BACKUP_KINDS, VRAM_DISCARDED };
 
 struct vram_block {
     struct vram_block *next, *before, *in_move;

@@ -157,8 +157,14 @@ static void verify(struct move *self, struct vram_block *block) {
     of->why = of->error ? VRAM_REFUSAL_DRIVER : same ? VRAM_REFUSAL_DONE : VRAM_REFUSAL_CHANGED;
 }
 
+static void leave_without_content(struct move *self, struct vram_block *block) {
+    block->backup_kind = VRAM_DISCARDED;
+    finish_copied(self, block, VRAM_REFUSAL_DONE);
+}
+
 /* Begins to take a block off its device. It runs in the block's context. */
 static void leave(struct move *self, struct vram_block *block) {
+    if (self->options->discard) return leave_without_content(self, block);
     self->error = ring_ready(block->context, block->device);
     if (self->error)
         finish_copied(self, block, VRAM_REFUSAL_DRIVER);
@@ -181,9 +187,10 @@ static enum vram_refusal copy_in(struct move *self, struct vram_block *block) {
     typedef int copies(const struct vram_driver *, struct vram_ring *, uint64_t, const char *, uint64_t);
     /* The index is enum vram_backup_kind. */
     static copies *const by[] = {vram_ring_in, vram_ring_in_pinned, vram_ring_in_from_file};
+    if ((self->error = vram_block_fill(&vram_driver, block))) return VRAM_REFUSAL_DRIVER;
+    if (block->backup_kind == VRAM_DISCARDED) return VRAM_REFUSAL_DONE;
     if ((self->error = ring_ready(block->context, block->device))) return VRAM_REFUSAL_DRIVER;
     if ((self->error = settle_once(self))) return VRAM_REFUSAL_DRIVER;
-    if ((self->error = vram_block_fill(&vram_driver, block))) return VRAM_REFUSAL_DRIVER;
     self->error = by[block->backup_kind](&vram_driver, &ring, block->at, block->backup, block->size);
     if (self->error == VRAM_UNREADABLE) return VRAM_REFUSAL_DISK_ERROR;
     return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;

@@ -15,6 +15,7 @@ struct vram_move_options {
     uint32_t owner;            /* 0: all owners */
     uint32_t milliseconds;     /* how long to wait for running work */
     bool verify;               /* compare the copy with the original */
+    bool discard;              /* make no copy */
     struct vram_limits limits; /* limits for everything that is off the devices */
     bool at_once;              /* do not wait for another move */
     uint64_t trigger;          /* the trigger that moves the owner; 0: another request does */

@@ -12,7 +12,7 @@
 
 enum { OWNERS = 4096, LINES = 1 << 21 };
 struct owner {
-    uint32_t kind, policy, retired, adopted_by, idle;
+    uint32_t kind, policy, retired, adopted_by, idle, discard;
     int32_t priority;
     uint64_t key1, key2, live, stowed, on_device, device_stowed;
     char name[96];
@@ -95,6 +95,13 @@ int32_t memstow_owner_idle(uint32_t id, uint32_t idle) {
     struct owner *owner = owner_of(id);
     if (!owner) return fail(ENOENT, "no such owner");
     owner->idle = idle;
+    return 0;
+}
+
+int32_t memstow_owner_discard(uint32_t id, uint32_t discard) {
+    struct owner *owner = owner_of(id);
+    if (!owner || discard > 1) return fail(owner ? EINVAL : ENOENT, "no such owner, or neither 0 nor 1");
+    owner->discard = discard;
     return 0;
 }
 
@@ -208,6 +215,7 @@ void memstow_double_on_device(uint32_t id, uint64_t bytes) { owner_of(id)->on_de
 void memstow_double_device_full(int full) { device_is_full = full; }
 void memstow_double_disk_full(int full) { disk_is_full = full; }
 int memstow_double_idle(uint32_t id) { return owner_of(id)->idle; }
+int memstow_double_discard(uint32_t id) { return owner_of(id)->discard; }
 
 int64_t memstow_stow(uint32_t id) {
     struct owner *owner = owner_of(id);

@@ -32,7 +32,7 @@ def raises(errno_name, call, *arguments):
     raise AssertionError(f"{call} did not fail")
 
 
-assert memstow.active() and memstow.version() == (1, 7)
+assert memstow.active() and memstow.version() == (1, 8)
 first, second = memstow.owner("a", keys=(1, 2)), memstow.owner("b", keys=(1, 3), policy="stow", priority=4)
 assert memstow.owner("other", keys=(1, 2)).id == first.id != second.id
 node = memstow.owner("n", kind="node")
@@ -158,7 +158,12 @@ for one in many:
 assert {one.id for one in many} <= {share.model for share in memstow.shares()}
 for one in many:
     one.retire()
+discards = ctypes.CDLL(None).memstow_double_discard
 second.set_idle(True)
+for discard in (True, False):
+    second.set_discard(discard)
+    assert discards(second.id) == discard
+raises("ENOENT", lambda: memstow.Owner(second.id + 1000, "model", "none", "").set_discard(True))
 assert second.stow() == 70 and second.figures().stowed_bytes == 70 and second.restore() == 70 and second.release() == 0
 decided = memstow.decide("run_ended", "text")
 raises("EBUSY", memstow.decide)

@@ -58,7 +58,7 @@ assert not memstow.active() and memstow.version() is None
 owner = memstow.owner("a", policy="free")
 with owner.scope(), memstow.run("r"):
     assert owner.assign(bytearray(10)) == owner.stow() == owner.restore() == owner.release() == memstow.trigger() == 0
-owner.set_policy("keep"), owner.set_idle(True), owner.adopt(owner), owner.retire()
+owner.set_policy("keep"), owner.set_idle(True), owner.set_discard(True), owner.adopt(owner), owner.retire()
 memstow.trace({}), memstow.snapshot("no")
 assert memstow.shares() == memstow.decide() == [] and memstow.decisions() == ([], 0) and memstow.next_request(5) is None
 assert memstow.full_cleanup("x") is False and owner.figures().live_bytes == 0

@@ -198,6 +198,7 @@ static void others(struct worker *self) {
     default:
         abi_memstow_owner_policy(owners[owner], next_random(self, 4), (int32_t)other);
         abi_memstow_owner_idle(owners[owner], moves_in_one_step && next_random(self, 2));
+        abi_memstow_owner_discard(owners[owner], next_random(self, 3));
     }
 }
 

@@ -17,6 +17,7 @@
     X(int32_t, memstow_owner_retire, (uint32_t))                                                                       \
     X(int32_t, memstow_owner_policy, (uint32_t, uint32_t, int32_t))                                                    \
     X(int32_t, memstow_owner_idle, (uint32_t, uint32_t))                                                               \
+    X(int32_t, memstow_owner_discard, (uint32_t, uint32_t))                                                            \
     X(int32_t, memstow_owner_figures, (uint32_t, struct memstow_figures *))                                            \
     X(int64_t, memstow_shares, (struct memstow_share *, uint32_t, uint32_t))                                           \
     X(int32_t, memstow_scope_enter, (uint32_t))                                                                        \

@@ -37,6 +37,7 @@ static void owners(uint32_t model, uint32_t node) {
         refuse(abi_memstow_owner_retire(none[i]));
         refuse(abi_memstow_owner_policy(none[i], MEMSTOW_KEEP, 0));
         refuse(abi_memstow_owner_idle(none[i], 1));
+        refuse(abi_memstow_owner_discard(none[i], 1));
         refuse(abi_memstow_scope_enter(none[i]));
         refuse(abi_memstow_scope_leave(none[i]));
         refuse(abi_memstow_run_end(none[i], MEMSTOW_OK));
@@ -47,6 +48,8 @@ static void owners(uint32_t model, uint32_t node) {
     refuse(abi_memstow_owner_policy(model, 4, 0));
     refuse(abi_memstow_owner_policy(node, MEMSTOW_FREE, 0));
     refuse(abi_memstow_owner_idle(model, 2));
+    refuse(abi_memstow_owner_discard(model, 2));
+    refuse(abi_memstow_owner_discard(node, 1));
 }
 
 static void scopes(uint32_t model, uint32_t other, uint32_t node) {

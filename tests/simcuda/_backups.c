@@ -81,6 +81,42 @@ static void pinned_makes_room(void) {
     back(&first);
 }
 
+/* MEMSTOW_CUDA_HOST=12M: the first model has no room on the host, but gives its content up. It leaves without a copy,
+ * and comes back with other content (the double fills fresh memory with noise), which it may write to. The other model
+ * keeps its content. */
+static void discarded(void) {
+    load();
+    MUST(memstow_stow_(first.owner) == -ENOMEM && !memstow_owner_discard_(first.owner, 1));
+    uint64_t used = usage().used;
+    sim_count_reset();
+    out(&first);
+    MUST(usage().used == used - 20 * MIB && model_out(&first) == 20 * MIB && !sim_count("cuMemcpyDtoHAsync_v2"));
+    out(&second);
+    MUST(memstow_restore_(first.owner) == (int64_t)(20 * MIB) && !model_out(&first) && !model_holds(&first));
+    MUST(!sim_count("cuMemcpyHtoDAsync_v2"));
+    model_fill(&first);
+    MUST(model_holds(&first));
+    back(&second);
+}
+
+/* What counts is what was said when the memory left. What is out may be freed. */
+static void discarded_later(void) {
+    load();
+    out(&first);
+    MUST(!memstow_owner_discard_(first.owner, 1));
+    back(&first);
+    out(&first);
+    MUST(!memstow_owner_discard_(first.owner, 0));
+    MUST(memstow_restore_(first.owner) == (int64_t)(20 * MIB) && !model_holds(&first));
+    model_fill(&first);
+    out(&first);
+    back(&first);
+    MUST(!memstow_owner_discard_(second.owner, 1));
+    uint64_t used = usage().used;
+    out(&second);
+    MUST(!cudaFree(second.at) && usage().used == used - 10 * MIB);
+}
+
 /* By default no model goes to pinned memory. */
 static void not_pinned(void) {
     load();
@@ -305,6 +341,8 @@ int main(int argc, char **argv) {
                                               {"pinned_makes_room", pinned_makes_room},
                                               {"pinned_under_pressure", pinned_under_pressure},
                                               {"not_pinned", not_pinned},
+                                              {"discarded", discarded},
+                                              {"discarded_later", discarded_later},
                                               {"cannot_be_pinned", cannot_be_pinned},
                                               {"whose_reason", whose_reason},
                                               {"two_reasons", two_reasons},

@@ -38,6 +38,7 @@ static inline void must(int holds, const char *what, int line) {
 #define MODEL_FUNCTIONS(F)                                                                                             \
     F(memstow_owner_open)                                                                                              \
     F(memstow_owner_idle)                                                                                              \
+    F(memstow_owner_discard)                                                                                           \
     F(memstow_owner_figures)                                                                                           \
     F(memstow_owner_policy)                                                                                            \
     F(memstow_owner_adopt)                                                                                             \

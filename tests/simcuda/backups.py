@@ -11,7 +11,7 @@ import _moving
 
 program = BUILD / "backups"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 15, names
+assert len(names) == 17, names
 folder = _moving.real_disk()
 DISK = {"MEMSTOW_CUDA_HOST": "12M", "MEMSTOW_CUDA_DISK": "40M", "MEMSTOW_STOW_DIR": str(folder)}
 
@@ -36,6 +36,11 @@ case("pinned_under_pressure", MEMSTOW_CUDA_PINNED="40M")
 case("not_pinned")
 case("not_pinned", MEMSTOW_CUDA_PINNED="0", MEMSTOW_CUDA_DISK="0", file="zero.mst")
 assert not support.report("zero.mst")["process"]["notes"], "0 is no unknown word"
+case("discarded", MEMSTOW_CUDA_HOST="12M")
+lines = json.loads(support.memstow("decisions", "discarded.mst", "--json").stdout)["lines"]
+told = [(line["owner"], line["bytes"]) for line in lines if line["kind"] == "DISCARDED"]
+assert len(told) == 1 and told[0][1] == 20 << 20, told
+case("discarded_later")
 case("cannot_be_pinned", MEMSTOW_CUDA_PINNED="24M")
 case("to_disk", **DISK)
 case("file_limit", **DISK)

@@ -428,6 +428,27 @@ Test(simcuda_moving, blocks_follow_one_another) {
     for (uint32_t i = 0; i < 8; i++) cr_assert(holds(at[i], 2 * MIB, i));
 }
 
+/* Content that is given up costs no copy, no buffer and no host memory; blocks that are given up and blocks that are
+ * not come back together. */
+Test(simcuda_moving, content_that_is_given_up) {
+    struct vram_move_options options = ANY, keep = ANY;
+    uint64_t before = proof_usage(0).used, moved, cache = served(4 * MIB, 1), weights = served(4 * MIB, 2);
+    fill(cache, 4 * MIB, 1);
+    fill(weights, 4 * MIB, 2);
+    options.discard = true;
+    options.owner = 1;
+    options.limits.memory = 1;
+    cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
+    cr_assert(moved == 4 * MIB && proof_usage(0).used == before + 4 * MIB);
+    cr_assert(!vram_sums(0, UINT32_MAX).backup && !proof_usage(0).pinned);
+    keep.owner = 2;
+    cr_assert_eq(out(keep, &moved), VRAM_REFUSAL_DONE);
+    keep.owner = 0;
+    cr_assert_eq(in(keep, &moved), VRAM_REFUSAL_DONE);
+    cr_assert(moved == 8 * MIB && holds(weights, 4 * MIB, 2) && !holds(cache, 4 * MIB, 1));
+    cr_assert(is_live(cache));
+}
+
 /* The copy of the third of eight blocks fails. It stays, whole; the others leave. */
 Test(simcuda_moving, a_copy_that_fails_among_others) {
     struct vram_move_options options = {.milliseconds = 10000};

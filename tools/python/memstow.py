@@ -109,7 +109,8 @@ _QUICK = {
 _CALLS = {
     "owner_open": (_I64, _U32, _TEXT, _TEXT, _U64, _U64), "owner_adopt": (_I32, _U32, _U32),
     "owner_retire": (_I32, _U32),
-    "owner_policy": (_I32, _U32, _U32, _I32), "owner_idle": (_I32, _U32, _U32), "owner_figures": (_I32, _U32, _ANY),
+    "owner_policy": (_I32, _U32, _U32, _I32), "owner_idle": (_I32, _U32, _U32),
+    "owner_discard": (_I32, _U32, _U32), "owner_figures": (_I32, _U32, _ANY),
     "shares": (_I64, _ANY, _U32, _U32),
     "assign": (_I32, _U32, _ANY, _U64), "release_range": (_I32, _ANY, _U64),
     "run_begin": (_I64, _TEXT), "run_end": (_I32, _U32, _U32),
@@ -257,6 +258,13 @@ class Owner:
         """Declares whether nobody reads or writes the owner's memory, until this is called with False."""
         if _ready():
             _check(_library.owner_idle(self.id, int(bool(idle))), "idle")
+
+    def set_discard(self, discard: bool) -> None:
+        """Declares whether the content of the owner's device memory is lost when it leaves the device: for caches that
+        can be computed again, never for weights. After a restore the content is undefined. Host memory keeps its
+        content."""
+        if _ready():
+            _check(_library.owner_discard(self.id, int(bool(discard))), "discard")
 
     def figures(self) -> Figures:
         return figures(self)
