@@ -283,6 +283,41 @@ static void replays(void) {
     MUST(!cudaMemcpy(back, (char *)plain + 8 * MIB - 4, 4, 2) && back[0] == 1 && back[3] == 1);
 }
 
+/* A condition's body fills the second 2 MiB with 2, and then a kernel fills the first 2 MiB with 3. */
+static void add_kernels(CUgraph graph, CUdeviceptr at) {
+    CUgraphNode node;
+    CUmodule module;
+    CUfunction fill;
+    uint64_t words = MIB / 2, value = 3;
+    void *arguments[] = {&at, &words, &value};
+    CUgraphNodeParams when = {.type = CU_GRAPH_NODE_CONDITIONAL, .conditional = {.type = CU_GRAPH_COND_IF, .size = 1}};
+    CUgraphNodeParams fills = {.type = CU_GRAPH_NODE_MEMSET, .set = {at + 2 * MIB, 0, 0x02020202, 4, MIB / 2, 1}};
+    MUST(!cuModuleLoadData(&module, "") && !cuModuleGetFunction(&fill, module, "sim_fill"));
+    MUST(!cuGraphConditionalHandleCreate(&when.conditional.handle, graph, NULL, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    MUST(!cuGraphAddNode(&node, graph, NULL, 0, &when));
+    MUST(!cuGraphAddNode(&node, when.conditional.phGraph_out[0], NULL, 0, &fills));
+    CUgraphNodeParams runs = {.type = CU_GRAPH_NODE_KERNEL,
+                              .kernel = {fill, 1, 1, 1, 32, 1, 1, 0, arguments, NULL, NULL, NULL}};
+    MUST(!cuGraphAddNode(&node, graph, NULL, 0, &runs));
+}
+
+/* Kernels, and what a condition chooses, touch memory that was away in between. */
+static void replays_kernels(void) {
+    CUgraph graph;
+    CUgraphExec exec;
+    load();
+    MUST(!cuGraphCreate(&graph, 0));
+    add_kernels(graph, (CUdeviceptr)plain);
+    MUST(!cuGraphInstantiateWithFlags(&exec, graph, 0));
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB && memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+    MUST(!cuGraphLaunch(exec, NULL) && !cuStreamSynchronize(NULL));
+    uint32_t back[2];
+    MUST(!cudaMemcpy(&back[0], plain, 4, 2) && back[0] == 3);
+    MUST(!cudaMemcpy(&back[1], (char *)plain + 3 * MIB, 4, 2) && back[1] == 0x02020202);
+}
+
 /* Nodes for copies and fills, in a graph and in a graph in it, name addresses as captured work does. */
 static void replays_nodes(void) {
     CUgraph graph, child;
@@ -600,6 +635,7 @@ int main(int argc, char **argv) {
                                               {"captures_meanwhile", captures_meanwhile},
                                               {"replays", replays},
                                               {"replays_nodes", replays_nodes},
+                                              {"replays_kernels", replays_kernels},
                                               {"left_by_a_jump", left_by_a_jump},
                                               {"total_stays", total_stays},
                                               {"adopted", adopted},

@@ -39,6 +39,7 @@ enum {
     CUDA_ERROR_NOT_FOUND = 500,
     CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+    CUDA_ERROR_LAUNCH_TIMEOUT = 702,
     CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
     CUDA_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
     CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,
@@ -210,19 +211,51 @@ typedef struct {
     int ownership;
 } CUDA_CHILD_GRAPH_NODE_PARAMS;
 
+typedef struct {
+    CUfunction func;
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    void **kernelParams, **extra;
+    void *kern; /* from here on not in the first version */
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+
+typedef struct {
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    CUstream hStream;
+    void *attrs;
+    unsigned numAttrs;
+} CUlaunchConfig;
+enum { CU_FUNC_MAX_THREADS = 0 };
+
+typedef uint64_t CUgraphConditionalHandle;
+enum { CU_GRAPH_COND_IF, CU_GRAPH_COND_WHILE, CU_GRAPH_COND_SWITCH, CU_GRAPH_COND_ASSIGN_DEFAULT = 1 };
+typedef struct {
+    CUgraphConditionalHandle handle;
+    int type;
+    unsigned size;
+    CUgraph *phGraph_out;
+    CUcontext ctx;
+} CUDA_CONDITIONAL_NODE_PARAMS;
+
 enum {
+    CU_GRAPH_NODE_KERNEL = 0,
     CU_GRAPH_NODE_MEMCPY = 1,
     CU_GRAPH_NODE_MEMSET = 2,
     CU_GRAPH_NODE_GRAPH = 4,
     CU_GRAPH_NODE_EMPTY = 5,
+    CU_GRAPH_NODE_WAIT_EVENT = 6,
+    CU_GRAPH_NODE_EVENT_RECORD = 7,
     CU_GRAPH_NODE_MEM_ALLOC = 10,
-    CU_GRAPH_NODE_MEM_FREE = 11
+    CU_GRAPH_NODE_MEM_FREE = 11,
+    CU_GRAPH_NODE_CONDITIONAL = 13
 };
 enum { CU_GRAPH_CHILD_CLONE, CU_GRAPH_CHILD_MOVE };
 typedef struct {
     int type, reserved0[3];
     union {
         long long reserved1[29];
+        CUDA_KERNEL_NODE_PARAMS kernel;
+        CUDA_CONDITIONAL_NODE_PARAMS conditional;
         CUDA_MEMCPY_NODE_PARAMS copy;
         CUDA_MEMSET_NODE_PARAMS set;
         CUDA_CHILD_GRAPH_NODE_PARAMS child;
@@ -230,6 +263,9 @@ typedef struct {
         struct {
             CUdeviceptr dptr;
         } free;
+        struct {
+            CUevent event;
+        } event; /* of both kinds of nodes for events */
     };
     long long reserved2;
 } CUgraphNodeParams;

@@ -95,6 +95,11 @@ CUresult op_run(struct op *op) {
     case OP_HOST:
     case OP_CALLBACK:
         return host(op);
+    case OP_CONDITION:
+        return condition_run(op);
+    case OP_DEFAULT:
+        condition_default(op->condition.handle);
+        return CUDA_SUCCESS;
     case OP_GALLOC:
         gmem_live(op->memory.gmem);
         return CUDA_SUCCESS;
@@ -122,6 +127,7 @@ bool op_blocked(const struct op *op) {
 void op_forget(struct op *op) {
     if (op->kind == OP_COPY) free(op->copy.staged);
     if (op->kind == OP_GALLOC || op->kind == OP_GFREE) gmem_unref(op->memory.gmem);
+    if (op->kind == OP_CONDITION || op->kind == OP_DEFAULT) graph_drop(op->condition.graph);
     mark_unref(op->mark);
     mark_unref(op->wait);
 }

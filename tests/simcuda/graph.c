@@ -15,6 +15,7 @@ struct sim_graph {
     size_t count;
     int refs;   /* the graph, and the executable graphs made of it */
     bool moved; /* it belongs to another graph, and ends with that graph */
+    bool body;  /* of a condition */
 };
 
 struct sim_exec {
@@ -30,6 +31,14 @@ struct sim_graph *graph_new(void) {
     self->refs = 1;
     return self;
 }
+
+struct sim_graph *graph_new_body(void) {
+    struct sim_graph *self = graph_new();
+    self->moved = self->body = true;
+    return self;
+}
+
+bool graph_is_body(const struct sim_graph *self) { return self->body; }
 
 struct sim_graph *graph_hold(struct sim_graph *self) {
     self->refs++;
@@ -50,14 +59,21 @@ CUresult graph_add(struct sim_graph *self, const struct op *model, struct sim_no
     return CUDA_SUCCESS;
 }
 
+static void drop_bodies(struct op *op) {
+    for (unsigned i = 0; i < op->condition.count; i++) graph_drop(op->condition.bodies[i]);
+    free(op->condition.bodies);
+}
+
 void graph_drop(struct sim_graph *self) {
     if (--self->refs) return;
     for (size_t i = 0; i < self->count; i++) {
         struct op *op = &self->nodes[i]->op;
         if (op->kind == OP_GALLOC || op->kind == OP_GFREE) gmem_unref(op->memory.gmem);
+        if (op->kind == OP_CONDITION) drop_bodies(op);
         if (self->nodes[i]->child) graph_drop(self->nodes[i]->child);
         free(self->nodes[i]);
     }
+    condition_forget(self);
     free(self->nodes);
     free(self);
 }
@@ -126,6 +142,7 @@ void gmem_unref(struct gmem *self) {
 
 CUresult graph_memory(struct sim_graph *graph, struct device *device, size_t bytes, CUdeviceptr *out,
                       struct sim_node **node) {
+    if (graph->body) return CUDA_ERROR_NOT_SUPPORTED;
     struct gmem *self = calloc(1, sizeof *self);
     if (!self) return CUDA_ERROR_OUT_OF_MEMORY;
     *self =
@@ -206,11 +223,12 @@ SAME(cuGraphAddMemcpyNode, NEEDS_INIT, (NODE, const CUDA_MEMCPY3D *p, CUcontext 
 
 /* --- graphs in graphs */
 
-static bool has_memory_nodes(const struct sim_graph *self) {
+/* Memory and conditions are in one graph only. */
+static bool has_unique_nodes(const struct sim_graph *self) {
     for (size_t i = 0; i < self->count; i++) {
         const struct sim_node *node = self->nodes[i];
-        if (node->op.kind == OP_GALLOC || node->op.kind == OP_GFREE) return true;
-        if (node->child && has_memory_nodes(node->child)) return true;
+        if (node->op.kind == OP_GALLOC || node->op.kind == OP_GFREE || node->op.kind == OP_CONDITION) return true;
+        if (node->child && has_unique_nodes(node->child)) return true;
     }
     return false;
 }
@@ -230,7 +248,7 @@ static CUresult add_child(CUgraphNode *node, CUgraph graph, CUgraph child, int o
     bool moves = ownership == CU_GRAPH_CHILD_MOVE;
     if (!child || child == graph || child->moved || (!moves && ownership != CU_GRAPH_CHILD_CLONE))
         return CUDA_ERROR_INVALID_VALUE;
-    if (!moves && has_memory_nodes(child)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!moves && has_unique_nodes(child)) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult result = graph_add(graph, &(struct op){.kind = OP_NOTHING}, node);
     if (result) return result;
     (*node)->child = moves ? child : copy_of(child);
@@ -246,10 +264,63 @@ API(cuGraphChildGraphNodeGetGraph, NEEDS_INIT, (CUgraphNode node, CUgraph *out),
     return CUDA_SUCCESS;
 }
 
-/* Adds a node of a type that this driver knows: no kernels, events and conditions. */
+/* --- kernels, events, conditions */
+
+static CUresult add_kernel(CUgraphNode *node, CUgraph graph, const CUDA_KERNEL_NODE_PARAMS *p) {
+    struct op op;
+    if (!p || !p->func) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = kernel_op(p->func, p->kernelParams, p->extra, &op);
+    return result ? result : graph_add(graph, &op, node);
+}
+SAME(cuGraphAddKernelNode, NEEDS_INIT, (NODE, const CUDA_KERNEL_NODE_PARAMS *p),
+     NODE_IS_GOOD ? add_kernel(node, graph, p) : CUDA_ERROR_INVALID_VALUE)
+SAME(cuGraphAddKernelNode_v2, NEEDS_INIT, (NODE, const CUDA_KERNEL_NODE_PARAMS *p),
+     NODE_IS_GOOD ? add_kernel(node, graph, p) : CUDA_ERROR_INVALID_VALUE)
+
+static CUresult add_event(CUgraphNode *node, CUgraph graph, CUevent event, enum op_kind kind) {
+    if (!event_get(event)) return CUDA_ERROR_INVALID_HANDLE;
+    if (graph->body) return CUDA_ERROR_NOT_SUPPORTED;
+    return graph_add(graph, &(struct op){.kind = kind, .event = event}, node);
+}
+SAME(cuGraphAddEventRecordNode, NEEDS_INIT, (NODE, CUevent event),
+     NODE_IS_GOOD ? add_event(node, graph, event, OP_RECORD) : CUDA_ERROR_INVALID_VALUE)
+SAME(cuGraphAddEventWaitNode, NEEDS_INIT, (NODE, CUevent event),
+     NODE_IS_GOOD ? add_event(node, graph, event, OP_WAIT) : CUDA_ERROR_INVALID_VALUE)
+
+static CUresult add_condition(CUgraphNode *node, CUgraph graph, CUDA_CONDITIONAL_NODE_PARAMS *p) {
+    struct op op;
+    CUresult result = condition_op(p, graph, &op);
+    if (!result) result = graph_add(graph, &op, node);
+    if (!result) p->phGraph_out = op.condition.bodies;
+    return result;
+}
+
+CUresult graph_run(struct sim_graph *self, const struct op *as) {
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < self->count && !result; i++) {
+        struct op step = self->nodes[i]->op;
+        step.ctx = as->ctx;
+        step.stream = as->stream;
+        if (self->nodes[i]->child)
+            result = graph_run(self->nodes[i]->child, as);
+        else
+            result = op_blocked(&step) ? CUDA_ERROR_NOT_SUPPORTED : op_run(&step); /* nothing can wait here */
+    }
+    return result;
+}
+
+/* Adds a node of a type that this driver knows: no semaphores, and nothing in batches. */
 static CUresult add_node(CUgraphNode *node, CUgraph graph, CUgraphNodeParams *p) {
     if (!p) return CUDA_ERROR_INVALID_VALUE;
     switch (p->type) {
+    case CU_GRAPH_NODE_KERNEL:
+        return add_kernel(node, graph, &p->kernel);
+    case CU_GRAPH_NODE_WAIT_EVENT:
+        return add_event(node, graph, p->event.event, OP_WAIT);
+    case CU_GRAPH_NODE_EVENT_RECORD:
+        return add_event(node, graph, p->event.event, OP_RECORD);
+    case CU_GRAPH_NODE_CONDITIONAL:
+        return add_condition(node, graph, &p->conditional);
     case CU_GRAPH_NODE_MEMCPY:
         return add_copy(node, graph, &p->copy.copyParams);
     case CU_GRAPH_NODE_MEMSET:
@@ -340,8 +411,19 @@ static CUresult prepare_memory(const struct launch *self, struct op *op) {
     return op->kind == OP_GALLOC ? gmem_prepare(op->memory.gmem) : CUDA_SUCCESS;
 }
 
+/* An event waits for what was recorded last, as of the launch. */
+static CUresult add_event_to_stream(struct sim_stream *stream, const struct op *op) {
+    struct sim_event *event = event_get(op->event);
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->capture || event->capture) return CUDA_ERROR_NOT_SUPPORTED;
+    return op->kind == OP_RECORD ? event_record(event, stream) : event_wait(event, stream);
+}
+
 static CUresult add_to_stream(const struct launch *self, struct op *op) {
     if (op->kind == OP_GALLOC || op->kind == OP_GFREE) op->memory.gmem->refs++;
+    if (op->kind == OP_RECORD || op->kind == OP_WAIT) return add_event_to_stream(self->stream, op);
+    if (op->kind == OP_CONDITION && self->stream->capture) return CUDA_ERROR_NOT_SUPPORTED;
+    if (op->kind == OP_CONDITION) graph_hold(op->condition.graph);
     return engine_add(self->stream, op, NULL);
 }
 
@@ -351,6 +433,7 @@ static CUresult launch(CUgraphExec self, CUstream handle) {
     const struct launch now = {self->flags, stream};
     CUresult result = walk(&now, self->graph, clear_memory);
     if (!result) result = walk(&now, self->graph, prepare_memory);
+    if (!result) result = condition_defaults(self->graph, stream);
     return result ? result : walk(&now, self->graph, add_to_stream);
 }
 SAME(cuGraphLaunch, NEEDS_CONTEXT, (CUgraphExec self, CUstream stream), launch(self, stream))

@@ -50,10 +50,15 @@ static CUresult run_touch(struct sim_context *ctx, const uint64_t *a) {
 static CUresult run_nothing(struct sim_context *ctx, const uint64_t *a) { return (void)ctx, (void)a, CUDA_SUCCESS; }
 static bool wait_blocked(const uint64_t *a) { return (void)a, !released; }
 
+/* sim_set_condition(handle, value): what cudaGraphSetConditional does in a kernel. */
+static CUresult run_set_condition(struct sim_context *ctx, const uint64_t *a) {
+    return (void)ctx, condition_set(a[0], (uint32_t)a[1]);
+}
+
 static const struct kernel KERNELS[] = {
     {"sim_fill", 3, run_fill, NULL},       {"sim_add", 3, run_add, NULL},
     {"sim_touch", 2, run_touch, NULL},     {"sim_wait", 0, run_nothing, wait_blocked},
-    {"sim_nothing", 0, run_nothing, NULL},
+    {"sim_nothing", 0, run_nothing, NULL}, {"sim_set_condition", 2, run_set_condition, NULL},
 };
 
 /* ---- modules: whatever the image, the kernels above are in it */
@@ -83,14 +88,20 @@ static const struct kernel *kernel_get(CUfunction function) {
     return self >= KERNELS && self < KERNELS + sizeof KERNELS / sizeof *KERNELS ? self : NULL;
 }
 
-static CUresult launch(CUfunction function, void **arguments, void **extra, CUstream handle) {
+CUresult kernel_op(CUfunction function, void **arguments, void **extra, struct op *out) {
     const struct kernel *kernel = kernel_get(function);
-    struct sim_stream *stream = stream_get(handle);
-    if (!kernel || !stream) return CUDA_ERROR_INVALID_HANDLE;
+    if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     if (extra || (kernel->arguments && !arguments)) return CUDA_ERROR_INVALID_VALUE;
-    struct op op = {.kind = OP_KERNEL, .kernel.kernel = kernel};
-    for (int i = 0; i < kernel->arguments; i++) op.kernel.arguments[i] = *(uint64_t *)arguments[i];
-    return engine_add(stream, &op, NULL);
+    *out = (struct op){.kind = OP_KERNEL, .kernel.kernel = kernel};
+    for (int i = 0; i < kernel->arguments; i++) out->kernel.arguments[i] = *(uint64_t *)arguments[i];
+    return CUDA_SUCCESS;
+}
+
+static CUresult launch(CUfunction function, void **arguments, void **extra, CUstream handle) {
+    struct sim_stream *stream = stream_get(handle);
+    struct op op;
+    CUresult result = stream ? kernel_op(function, arguments, extra, &op) : CUDA_ERROR_INVALID_HANDLE;
+    return result ? result : engine_add(stream, &op, NULL);
 }
 
 #define DIMENSIONS unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared
@@ -99,6 +110,32 @@ SAME(cuLaunchKernel, NEEDS_CONTEXT, (CUfunction f, DIMENSIONS, CUstream stream, 
      GRID_IS_GOOD ? launch(f, arguments, extra, stream) : CUDA_ERROR_INVALID_VALUE)
 SAME(cuLaunchKernel_ptsz, NEEDS_CONTEXT, (CUfunction f, DIMENSIONS, CUstream stream, void **arguments, void **extra),
      GRID_IS_GOOD ? launch(f, arguments, extra, stream_per_thread(stream)) : CUDA_ERROR_INVALID_VALUE)
+
+/* Attributes of a launch change nothing here. */
+static CUresult launch_as(const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra, bool per_thread) {
+    if (!c || !c->gridDimX || !c->gridDimY || !c->gridDimZ || !c->blockDimX || !c->blockDimY || !c->blockDimZ)
+        return CUDA_ERROR_INVALID_VALUE;
+    return launch(f, arguments, extra, per_thread ? stream_per_thread(c->hStream) : c->hStream);
+}
+SAME(cuLaunchKernelEx, NEEDS_CONTEXT, (const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra),
+     launch_as(c, f, arguments, extra, false))
+SAME(cuLaunchKernelEx_ptsz, NEEDS_CONTEXT, (const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra),
+     launch_as(c, f, arguments, extra, true))
+
+/* Kernels need nothing here but threads. */
+API(cuFuncGetAttribute, NEEDS_CONTEXT, (int *out, int which, CUfunction function), (out, which, function)) {
+    if (!out || which < 0 || !kernel_get(function)) return CUDA_ERROR_INVALID_VALUE;
+    *out = which == CU_FUNC_MAX_THREADS ? 1024 : 0;
+    return CUDA_SUCCESS;
+}
+
+API(cuFuncSetAttribute, NEEDS_CONTEXT, (CUfunction function, int which, int value), (function, which, value)) {
+    return which >= 0 && value >= 0 && kernel_get(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+API(cuFuncSetCacheConfig, NEEDS_CONTEXT, (CUfunction function, int config), (function, config)) {
+    return config >= 0 && kernel_get(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 __attribute__((visibility("default"))) void sim_release_kernels(int release) {
     pthread_mutex_lock(&sim_lock);

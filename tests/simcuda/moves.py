@@ -21,7 +21,7 @@ def wish(case):
     return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_STOW_DIR": str(folder), **moves, **host, **ipc, **total}
 
 
-run_cases("moves", 33, wish, killed=KILLED, without=("asked",))
+run_cases("moves", 34, wish, killed=KILLED, without=("asked",))
 
 # From outside.
 process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked",

@@ -270,6 +270,8 @@ enum op_kind {
     OP_WAIT,
     OP_GALLOC,
     OP_GFREE,
+    OP_CONDITION,
+    OP_DEFAULT, /* a condition gets the value that it has at a launch */
     OP_NOTHING
 };
 struct shape {
@@ -311,6 +313,14 @@ struct op {
             struct sim_pool *pool;
             void *pending;
         } memory;
+        struct {
+            struct sim_condition *handle;
+            struct sim_graph *graph; /* that has the node */
+            int type;
+            unsigned count;
+            struct sim_graph **bodies;
+        } condition;
+        struct sim_event *event; /* of OP_RECORD and OP_WAIT as nodes of a graph */
     };
 };
 struct sim_stream {
@@ -361,6 +371,21 @@ struct sim_event {
     uint64_t capture_id;
 };
 
+struct sim_event *event_get(CUevent handle); /* NULL: there is none */
+CUresult event_record(struct sim_event *self, struct sim_stream *stream);
+CUresult event_wait(struct sim_event *self, struct sim_stream *stream);
+
+/* ---- kernel.c */
+CUresult kernel_op(CUfunction function, void **arguments, void **extra, struct op *out);
+
+/* ---- condition.c: conditions of graphs */
+CUresult condition_op(const CUDA_CONDITIONAL_NODE_PARAMS *params, struct sim_graph *graph, struct op *out);
+CUresult condition_run(struct op *op); /* the bodies that its value chooses, within the engine */
+CUresult condition_set(uint64_t handle, uint32_t value);
+void condition_default(struct sim_condition *self);
+CUresult condition_defaults(struct sim_graph *graph, struct sim_stream *stream); /* at a launch, before all nodes */
+void condition_forget(const struct sim_graph *graph);                            /* its handles end with it */
+
 /* ---- capture.c and graph.c */
 struct sim_capture {
     struct sim_capture *next;
@@ -384,6 +409,9 @@ struct sim_graph *graph_new(void);
 struct sim_graph *graph_hold(struct sim_graph *self); /* keeps it until it is dropped once more */
 CUresult graph_add(struct sim_graph *self, const struct op *model, struct sim_node **node);
 void graph_drop(struct sim_graph *self);
+struct sim_graph *graph_new_body(void); /* of a condition: it ends with the graph that has the node */
+bool graph_is_body(const struct sim_graph *self);
+CUresult graph_run(struct sim_graph *self, const struct op *as); /* all at once, within the engine */
 size_t graph_length(const struct sim_graph *self);
 CUresult graph_memory(struct sim_graph *graph, struct device *device, size_t bytes, CUdeviceptr *out,
                       struct sim_node **node);

@@ -199,7 +199,7 @@ SAME(cuStreamAttachMemAsync_ptsz, NEEDS_CONTEXT, (CUstream handle, CUdeviceptr a
 
 /* ---- events */
 
-static struct sim_event *event_get(CUevent handle) {
+struct sim_event *event_get(CUevent handle) {
     for (struct sim_event *self = events; self; self = self->next)
         if (self == handle) return self;
     return NULL;
@@ -220,6 +220,21 @@ API(cuEventDestroy_v2, NEEDS_CONTEXT, (CUevent handle), (handle)) {
     return CUDA_SUCCESS;
 }
 
+CUresult event_record(struct sim_event *self, struct sim_stream *stream) {
+    struct mark *mark;
+    CUresult result = engine_add(stream, &(struct op){.kind = OP_RECORD}, &mark);
+    if (result) return result;
+    mark_unref(self->mark);
+    self->mark = mark;
+    self->capture = NULL;
+    return CUDA_SUCCESS;
+}
+
+CUresult event_wait(struct sim_event *self, struct sim_stream *stream) {
+    if (!self->mark || self->mark->done) return CUDA_SUCCESS;
+    return engine_add(stream, &(struct op){.kind = OP_WAIT, .wait = mark_ref(self->mark)}, NULL);
+}
+
 static CUresult record(CUevent handle, CUstream where) {
     struct sim_event *self = event_get(handle);
     struct sim_stream *stream = stream_get(where);
@@ -229,13 +244,7 @@ static CUresult record(CUevent handle, CUstream where) {
         self->capture_id = stream->capture->id;
         return CUDA_SUCCESS;
     }
-    struct mark *mark;
-    CUresult result = engine_add(stream, &(struct op){.kind = OP_RECORD}, &mark);
-    if (result) return result;
-    mark_unref(self->mark);
-    self->mark = mark;
-    self->capture = NULL;
-    return CUDA_SUCCESS;
+    return event_record(self, stream);
 }
 SAME(cuEventRecord, NEEDS_CONTEXT, (CUevent event, CUstream stream), record(event, stream))
 SAME(cuEventRecord_ptsz, NEEDS_CONTEXT, (CUevent event, CUstream stream), record(event, stream_per_thread(stream)))
@@ -256,9 +265,7 @@ static CUresult wait_event(CUstream where, CUevent handle) {
         stream->capture = self->capture;
         return CUDA_SUCCESS;
     }
-    if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    if (!self->mark || self->mark->done) return CUDA_SUCCESS;
-    return engine_add(stream, &(struct op){.kind = OP_WAIT, .wait = mark_ref(self->mark)}, NULL);
+    return stream->capture ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : event_wait(self, stream);
 }
 SAME(cuStreamWaitEvent, NEEDS_CONTEXT, (CUstream stream, CUevent event, unsigned flags),
      ((void)flags, wait_event(stream, event)))

@@ -470,3 +470,104 @@ Test(simcuda_capture, a_graph_with_memory_can_only_move_into_another) {
     OK(cuGraphDestroy(graph));
     cr_assert_eq(graph_memory(CU_GRAPH_MEM_USED), 0);
 }
+
+static CUDA_KERNEL_NODE_PARAMS launching(const char *kernel, void **arguments) {
+    return (CUDA_KERNEL_NODE_PARAMS){proof_kernel(kernel), 1, 1, 1, 32, 1, 1, 0, arguments, NULL, NULL, NULL};
+}
+
+Test(simcuda_capture, a_kernel_node_has_its_arguments_from_when_it_was_added) {
+    CUdeviceptr at = words_of(1, 16);
+    uint64_t words = 16, value = 9;
+    void *arguments[] = {&at, &words, &value};
+    CUDA_KERNEL_NODE_PARAMS fills = launching("sim_fill", arguments);
+    CUgraph graph;
+    CUgraphNode node;
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &fills));
+    value = 10;
+    cr_assert_eq(word_at(at), 1);
+    launch_once(graph);
+    cr_assert_eq(word_at(at + 60), 9);
+    fills.func = NULL;
+    REFUSED(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &fills), CUDA_ERROR_INVALID_VALUE);
+    OK(cuGraphDestroy(graph));
+}
+
+Test(simcuda_capture, event_nodes_record_and_wait_at_the_launch) {
+    CUdeviceptr at = words_of(1, 16);
+    CUstream other;
+    CUevent begins, ends;
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphExec exec;
+    CUgraphNodeParams is = {.type = CU_GRAPH_NODE_MEMSET, .set = {at, 0, 5, 4, 1, 1}};
+    OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(&begins, 0));
+    OK(cuEventCreate(&ends, 0));
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddEventWaitNode(&node, graph, NULL, 0, begins));
+    OK(cuGraphAddNode(&node, graph, NULL, 0, &is));
+    is = (CUgraphNodeParams){.type = CU_GRAPH_NODE_EVENT_RECORD, .event = {ends}};
+    OK(cuGraphAddNode(&node, graph, NULL, 0, &is));
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(proof_launch("sim_wait", other, 0, 0, 0));
+    OK(cuEventRecord(begins, other));
+    OK(cuGraphLaunch(exec, NULL));
+    REFUSED(cuEventQuery(ends), CUDA_ERROR_NOT_READY);
+    uint32_t word;
+    cr_assert(!sim_peek(&word, at, 4) && word == 1, "it waits");
+    sim_release_kernels(1);
+    OK(cuEventSynchronize(ends));
+    cr_assert_eq(word_at(at), 5);
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+}
+
+/* A graph whose node executes a body that fills the word at `at`, and then gives the condition a last value. */
+static CUgraph conditional(int type, unsigned bodies, unsigned value, CUdeviceptr at, uint64_t last) {
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphNodeParams is = {.type = CU_GRAPH_NODE_CONDITIONAL, .conditional = {.type = type, .size = bodies}};
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphConditionalHandleCreate(&is.conditional.handle, graph, NULL, value, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    void *arguments[] = {&is.conditional.handle, &last};
+    OK(cuGraphAddNode(&node, graph, NULL, 0, &is));
+    for (unsigned i = 0; i < bodies; i++) {
+        CUgraphNodeParams fills = {.type = CU_GRAPH_NODE_MEMSET, .set = {at, 0, 100 + i, 4, 1, 1}};
+        CUgraphNodeParams sets = {.type = CU_GRAPH_NODE_KERNEL, .kernel = launching("sim_set_condition", arguments)};
+        OK(cuGraphAddNode(&node, is.conditional.phGraph_out[i], NULL, 0, &fills));
+        OK(cuGraphAddNode(&node, is.conditional.phGraph_out[i], NULL, 0, &sets));
+    }
+    return graph;
+}
+
+static uint32_t after_launch(int type, unsigned bodies, unsigned value, uint64_t last) {
+    CUdeviceptr at = words_of(1, 1);
+    CUgraph graph = conditional(type, bodies, value, at, last);
+    launch_once(graph);
+    launch_once(graph); /* the default comes back */
+    OK(cuGraphDestroy(graph));
+    return word_at(at);
+}
+
+Test(simcuda_capture, a_condition_chooses_the_bodies) {
+    cr_assert_eq(after_launch(CU_GRAPH_COND_IF, 1, 1, 0), 100);
+    cr_assert_eq(after_launch(CU_GRAPH_COND_IF, 1, 0, 0), 1);
+    cr_assert_eq(after_launch(CU_GRAPH_COND_IF, 2, 0, 0), 101);
+    cr_assert_eq(after_launch(CU_GRAPH_COND_WHILE, 1, 3, 0), 100);
+    cr_assert_eq(after_launch(CU_GRAPH_COND_SWITCH, 3, 2, 0), 102);
+    cr_assert_eq(after_launch(CU_GRAPH_COND_SWITCH, 3, 3, 0), 1);
+}
+
+Test(simcuda_capture, a_body_touches_its_memory_when_it_is_executed) {
+    CUdeviceptr at = words_of(1, 1);
+    CUgraph graph = conditional(CU_GRAPH_COND_IF, 1, 1, at, 0), other;
+    CUgraphNode node;
+    CUgraphExec exec;
+    OK(cuGraphCreate(&other, 0));
+    REFUSED(cuGraphAddChildGraphNode(&node, other, NULL, 0, graph), CUDA_ERROR_NOT_SUPPORTED);
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuMemFree_v2(at));
+    OK(cuGraphLaunch(exec, NULL));
+    REFUSED(cuStreamSynchronize(NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
