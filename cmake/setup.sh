@@ -110,6 +110,18 @@ unpack_cupti() {
         mv "$wheel"/nvidia/*/include "$wheel"/nvidia/*/lib/libcupti.so.* "$to" && rm -rf "$wheel"
 }
 
+# need_launchers: Triton, and CuPy with what it imports, in build/launchers: apart from build/venv, whose PyTorch would
+# find Triton there.
+need_launchers() {
+    local spec
+    need_venv
+    for spec in triton==3.7.1 cupy-cuda12x==13.6.0 fastrlock==0.8.4; do
+        once "launchers-$spec" unpack_wheel "$spec" "build/launchers/${spec%%==*}" 2>build/launchers.log ||
+            say "no $spec: $(tail -n 1 build/launchers.log)"
+    done
+    [ ! -d build/launchers/triton ] || chmod +x build/launchers/triton/triton/backends/nvidia/bin/* # ptxas
+}
+
 need_mimalloc() {
     need_venv
     [ -d build/deps/cmeel-mimalloc ] || rm -f build/.done-mimalloc
