@@ -20,7 +20,7 @@ int shutdown_on_signal(int number, uint64_t limit_ns, int status);
 void shutdown_stage(uint32_t stage);
 int64_t shutdown_run(uint32_t stage);
 int64_t shutdown_end(bool goes_on);
-/* Call it before any other call: in a forked child nothing has begun. */
+/* Notices a forked child, in which no shutdown has begun. Call it before any other call. */
 void shutdown_check_process(void);
 
 /* Times that count where a caller gives none, in seconds. */

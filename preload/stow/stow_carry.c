@@ -148,7 +148,7 @@ uint32_t stow_carry_out(struct stow_plan *plan) {
     for (uint64_t i = 0; i < plan->count; i++)
         if (plan->segments[i].kind == STOW_SEGMENT_FILE) files_out(self, &plan->segments[i], plan->pagemap);
     stow_work_note_progress(stow_work_current.moved,
-                            stow_work_current.moved + plan->memory); /* clean pages of files are done */
+                            stow_work_current.moved + plan->memory); /* clean pages of files have left already */
     if (!plan->memory) return STOW_DONE;
     uint32_t refusal = begin_host(self, &host);
     if (refusal) return refusal;

@@ -97,7 +97,8 @@ assert "nothing of it is left" in memstow("reap", "--end").stdout
 for name in ("kept", "wiped"):
     os.kill(left[name], signal.SIGKILL)
 
-# A launcher has started the program anew, and it has a list of its own: neither it nor its descendants are touched.
+# A launcher has started the program anew. The new program has a list of its own, so neither the new program nor its
+# descendants are touched.
 left = crash("again")
 done = memstow("reap", "--end").stdout
 assert "still runs: left alone" in done and f"pid {left['server']}, " in done, done

@@ -148,7 +148,7 @@ Test(header, a_note_has_room_in_its_block) {
     cr_assert_eq((void *)header_note(block, 0, &spare), block);
     struct header_note note = {1, header_note_sign(3) + 4711}, other = {1, 4711};
     cr_assert(header_note_is(&note, 3));
-    cr_assert_not(header_note_is(&note, 4)); /* of a parent, whose sites differ */
+    cr_assert_not(header_note_is(&note, 4)); /* a parent process wrote this note, and its sites differ */
     cr_assert_not(header_note_is(&other, 3));
     cr_assert_eq(header_note_site(&note), 4711);
 }
