@@ -11,26 +11,28 @@ snapshot wait, and moves a model out and back again and again until one of its m
 import json, pathlib, sys
 
 import support
-from _comfy import Comfy, mixed
+from _comfy import Comfy, around_pack, mixed
 
 sys.path.insert(0, str(support.ROOT / "tests/html"))
 from _page import Browser # noqa: E402
 from _sidebar import PAGE, audit, browse, press, press_button, settle # noqa: E402
 
-HOLD, PIDS, GO, AGAIN = (support.HERE / name for name in ("hold", "pids", "go", "again"))
+HOLD, PIDS, GO, AGAIN, CANCELLED = (support.HERE / name for name in ("hold", "pids", "go", "again", "cancelled"))
 double = support.HERE / "double"
 double.write_text(f"""#!/bin/sh
 case "$*" in *--html*) [ ! -e {HOLD} ] || {{ echo $$ >>{PIDS}; exec sleep 600; }} ;; esac
-exec {pathlib.Path(support.MEMSTOW).resolve()} "$@"
+{pathlib.Path(support.MEMSTOW).resolve()} "$@"
+status=$?
+case "$*" in *--cancel*) [ $status != 0 ] || touch {CANCELLED} ;; esac
+exit $status
 """)
 double.chmod(0o755)
 FIRST = f"""
 import os
 os.environ["MEMSTOW_COMMAND"] = {str(double)!r} # as `memstow run` names itself
-NODE_CLASS_MAPPINGS = {{}}
 """
 LAST = f"""
-import os, time
+import time
 import memstow
 snapshot, stow = memstow.snapshot, memstow.stow
 
@@ -42,16 +44,15 @@ def waiting(path):
 
 
 def again(owner):
-    whole = stow(owner)
-    while os.path.exists({str(AGAIN)!r}):
+    while True:
+        moved = stow(owner)
+        if os.path.exists({str(CANCELLED)!r}) or not os.path.exists({str(AGAIN)!r}):
+            return moved
         memstow.restore(owner)
-        if stow(owner) < whole:
-            break
-    return whole
 
 
 memstow.snapshot, memstow.stow = waiting, again
-NODE_CLASS_MAPPINGS = {{}}
+WEB_DIRECTORY = {str(support.ROOT / "tools/comfyui/web")!r}
 """
 browser = Browser(1400, 1000)
 browser.driver.set_script_timeout(120)
@@ -73,7 +74,7 @@ def cancel():
     def attempt():
         browser.js("document.querySelector('.memstow-work-line button:not(:disabled)')?.click()")
         return browser.js("return !window.pressed.disabled && !document.querySelector('.memstow-work-line')")
-    support.wait_for(attempt, what="the end of the work")
+    support.wait_for(attempt, 300, "the end of the work")
 
 
 def said():
@@ -96,7 +97,8 @@ def opened(what):
 
 
 settle("comfyui")
-with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), before=[FIRST, LAST]) as comfy:
+with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), pack=False,
+           before=[around_pack(FIRST, LAST)]) as comfy:
     before = comfy.digest(comfy.run(mixed(1, "keep", None)))
     browse(browser, comfy)
     browser.wait("document.querySelectorAll('.memstow-models > li').length === 3")
@@ -123,7 +125,6 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), before=[F
     begin("Snapshot")
     browser.js("document.querySelector('.memstow-work-line button').click()")
     support.wait_for(lambda: comfy.get("/memstow/cancel", {"what": "snapshot"})["cancelled"], what="the snapshot")
-    browser.wait("!document.querySelector('.memstow-work-line button').disabled")
     GO.touch()
     browser.wait("!window.pressed.disabled")
     assert said() == "Snapshot: cancelled", said()
@@ -154,7 +155,7 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), before=[F
     begin("Stow", "MODEL")
     browser.wait("document.querySelector('.memstow-models progress').hasAttribute('value')")
     cancel()
-    assert "cancelled" in said() or "stowed" in said(), said()
+    assert CANCELLED.exists() and ("cancelled" in said() or "stowed" in said()), said()
     AGAIN.unlink()
     press(browser, "MODEL", "Restore")
     assert comfy.owners()["MODEL"]["stowed_bytes"] == 0, comfy.owners()

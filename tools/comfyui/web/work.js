@@ -8,10 +8,8 @@ export class Work {
         this.bar = element("progress", { max: 1, "aria-label": words });
         this.seconds = element("span", { class: "memstow-number", "aria-hidden": "true" });
         const button = element("button", { type: "button", "aria-label": `Cancel: ${words}`, onclick: async () => {
-            button.disabled = true; // until it is known whether there was something to cancel
-            this.isCancelled = true;
-            this.isCancelled = await cancel().catch(() => false);
-            button.disabled = false;
+            button.disabled = this.isCancelled = true; // unless there is nothing to cancel, or not yet
+            button.disabled = this.isCancelled = await cancel().catch(() => false);
         } }, "Cancel");
         this.line = element("div", { class: "memstow-work-line" }, element("span", {}, words), this.bar, this.seconds,
             button);
