@@ -90,6 +90,37 @@ assert "model WAN21 (a.st)\n" in text and "model WAN21 (b.st)\n" in text, "their
 assert max(map(len,
                text.split("\n"))) <= 80 and text.count("node A node with a name that is long (node 17)\n") == 2, text
 
+# ---- the native frames below one line of Python change: its call stacks are one site if they follow one another
+
+CHANGE = 9
+
+
+def changing(*stacks):
+    """The findings if runs use these stacks of one line: (first run, run after the last, allocated, left)."""
+    ledger = Runs()
+    for number, (first, end, allocated, left) in enumerate(stacks):
+        stack = ledger.line_at("sample", 10, [0x1000 + 16 * number])
+        for run in ledger.runs[first:end]:
+            ledger.count(ledger.site(ledger.module_id, tag=ledger.tag(0, 0, run), stack=stack), alloc=(allocated, 1),
+                         free=(allocated - left, 0))
+    ledger.save("changing.mst")
+    document = leaks("changing.mst", status=None)
+    assert document["verdict"] == ("leak" if document["leaks"] else "no_leak"), document["why"]
+    plateau = document["not_leaks"]["plateau"]["live_bytes"]
+    assert sum(leak["live_bytes"] for leak in document["leaks"]) + plateau == sum(
+        (end - first) * left for first, end, _, left in stacks), document
+    return [(leak["bytes_per_run"], leak["judged"], leak["oldest_run"]) for leak in document["leaks"]]
+
+
+assert changing((0, CHANGE, 1500, 1500), (CHANGE, RUNS, 1600, 1600)) == [(1556.25, 16, "run 0")], "also a small leak"
+assert changing((0, 5, 4096, 4096), (4, 12, 4096, 4096), (12, RUNS, 4096, 4096)) == [(4352, 16, "run 0")], "twice"
+assert changing((0, CHANGE, 4096, 0), (CHANGE, RUNS, 4096, 4096)) == [], "a cache that dropped the first runs' memory"
+assert changing((0, CHANGE, 4096, 4096), (0, CHANGE, 4096, 0), (CHANGE, RUNS, 4096, 0),
+                (CHANGE, RUNS, 4096, 4096)) == [(4096, 16, "run 0")], "the second stack of the line keeps nothing"
+assert changing((0, CHANGE, 100, 0), (CHANGE, RUNS, 4096, 4096)) == [(4096, 9, f"run {CHANGE}")], "something else"
+assert changing((0, 4, 4096, 0), (CHANGE, RUNS, 4096, 4096)) == [(4096, 9, f"run {CHANGE}")], "no run between"
+assert changing((0, RUNS, 4096, 0), (CHANGE, RUNS, 4096, 4096)) == [(4096, 9, f"run {CHANGE}")], "the other goes on"
+
 # ---- the trace names a holder: its memory is one cause, whoever allocated it; the last line counts
 
 ledger, held = Runs(), {"/opt/a": "memo", "/opt/b": "memo", "/opt/c": "other", "/opt/d": None}

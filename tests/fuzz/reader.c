@@ -49,6 +49,7 @@ static void use_stacks(const struct image *image) {
         }
     }
     free(stack_hashes(image));
+    free(stack_python_hashes(image));
     free(marks);
     free(marked);
     use_tree(image);

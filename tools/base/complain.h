@@ -9,7 +9,7 @@ enum exit_code {
     EXIT_USAGE = 2,      /* wrong usage */
     EXIT_UNREADABLE = 3, /* input unreadable or damaged; or output that could not be written */
     EXIT_PROGRAM = 4,    /* the program under check failed itself */
-    EXIT_CANNOT_TELL = 5 /* leaks: there are too few runs, or too much garbage, to say that there is no leak */
+    EXIT_CANNOT_TELL = 5 /* leaks: too few runs, uneven growth, or too much garbage to say that there is no leak */
 };
 
 /* Prints "memstow: …" on standard error. */

@@ -76,7 +76,7 @@ static int cmd_leaks_help(void) {
          "\n"
          "A number is a PID; for a file of that name write ./NUMBER.\n"
          "Exit code: 0 no leak, 1 a leak, 2 wrong usage, 3 unreadable or damaged input,\n"
-         "5 no verdict: too few runs, or garbage that Python has not collected.");
+         "5 no verdict: too few runs, uneven growth, or garbage that Python has kept.");
     return complain_finish(EXIT_FINE);
 }
 

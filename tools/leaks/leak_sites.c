@@ -116,6 +116,7 @@ static int sites_grow(struct leak_sites *self, size_t capacity) {
 
 struct leak_site *leak_sites_look(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
     uint32_t found = self->slots.count ? *leak_sites_find_slot(self, model, node, path) : 0;
+    if (found && self->list[found - 1].joined) found = self->list[found - 1].joined;
     return found ? &self->list[found - 1] : NULL;
 }
 
@@ -215,6 +216,7 @@ struct known {
         bool gone;   /* the model is retired */
     } * tags;
     uint64_t *stacks, *modules; /* paths */
+    uint64_t *python;           /* hashes of the paths' Python frames */
 };
 
 static int by_number(const void *left, const void *right) {
@@ -281,10 +283,16 @@ static int leak_sites_know(struct leak_sites *self, const struct image *image, s
     note_policies(self, image);
     known->modules = calloc(image->module_count + 1, sizeof *known->modules);
     known->stacks = stack_hashes(image);
-    if (!known->modules || !known->stacks) return -1;
+    known->python = stack_python_hashes(image);
+    if (!known->modules || !known->stacks || !known->python) return -1;
     for (size_t i = 0; i <= image->module_count; i++)
         known->modules[i] = leak_path_of(image_module_name(image, (uint32_t)i));
     return 0;
+}
+
+/* Arenas of Python are mappings: they are no part of the line that came upon a full one. */
+static uint64_t line_of(uint64_t python, uint8_t class) {
+    return python ? (python ^ class) * UINT64_C(0xff51afd7ed558ccd) : 0;
 }
 
 static int add_total(struct leak_sites *self, const struct image *image, const struct known *known,
@@ -301,7 +309,11 @@ static int add_total(struct leak_sites *self, const struct image *image, const s
     if (total->class == SNAP_ON_CUDA) path = leak_path_on_cuda(path);
     struct leak_site *site = leak_sites_find(self, whose.model, whose.node, path);
     if (!site) return -1;
-    if (bytes || !site->stack) site->stack = stack, site->module = module;
+    if (bytes || !site->stack) {
+        site->stack = stack;
+        site->module = module;
+        site->line = line_of(known->python[stack], total->class);
+    }
     site->on_cuda = total->class == SNAP_ON_CUDA;
     site->live_bytes += bytes;
     site->live_blocks += blocks;
@@ -333,6 +345,7 @@ int leak_sites_read(struct leak_sites *self, const struct image *image) {
     }
     free(known.tags);
     free(known.stacks);
+    free(known.python);
     free(known.modules);
     return result < 0 ? -1 : leak_entries_sort(&self->left, self->count, self->run_count);
 }

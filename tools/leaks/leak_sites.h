@@ -21,6 +21,8 @@ struct leak_site {
     uint32_t stack;       /* node in the last image; 0: no stack was recorded */
     uint32_t module;      /* 1 + id in the last image */
     uint64_t path;        /* identifies the stack in any image; host and CUDA memory have different paths */
+    uint64_t line;        /* identifies the stack's Python frames and the class of memory; 0: no Python */
+    uint32_t joined;      /* 1 + index of the site that has this one's memory now; 0: none (leak_lines.h) */
     bool on_cuda;         /* memory of CUDA devices */
     /* of leaks.c: the site's own verdict, and whether it is part of a finding of the rest of its owner's sites */
     enum leak_verdict verdict;
@@ -83,7 +85,7 @@ uint64_t leak_path_on_cuda(uint64_t path);
 int leak_entries_add(struct leak_entries *entries, uint32_t site, struct leak_change change);
 /* The site with these names and that path, made if it is new. NULL: no memory. */
 struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path);
-/* As leak_sites_find, but makes no site. NULL: there is none. */
+/* As leak_sites_find, but makes no site. For a site that is joined to another, the other. NULL: there is none. */
 struct leak_site *leak_sites_look(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path);
 /* Whether the owner is a retired model or custom owner that was not adopted. */
 bool leak_owner_is_gone(const struct snap_owner *owner);

@@ -1,6 +1,8 @@
 /* leaks.c — see leaks.h. */
 #include "tools/leaks/leaks.h"
 #include "tools/base/list.h"
+#include "tools/base/text.h"
+#include "tools/leaks/leak_lines.h"
 #include "tools/views/resident.h"
 #include "tools/reader/trace_lines.h"
 
@@ -9,8 +11,9 @@
 #include <string.h>
 
 enum {
-    MUCH = 4,       /* an owner must grow by this many floors: many sites keep a little memory */
-    REMAINDER = 20, /* the rest of an owner counts if it grows by one part in this many of what its leaks grow by */
+    MUCH = 4,        /* an owner or an undecided site must grow by this many floors: many sites keep a little memory */
+    REMAINDER = 20,  /* the rest of an owner counts if it grows by one part in this many of what its leaks grow by */
+    DOUBT_LEAST = 3, /* growth at fewer points than this may be chance, as in leak_judge.c */
 };
 
 /* --- the entries of one site --- */
@@ -131,6 +134,14 @@ static int finding_take(struct search *search, struct leak_finding *finding) {
     return finding_keep(&leaks->kept, &leaks->kept_count, &leaks->kept_capacity, finding);
 }
 
+/* Counts the memory of a site that may leak. */
+static void note_doubt(struct leaks *self, const struct leak_finding *finding) {
+    const struct leak_judgement *judged = &finding->judged;
+    bool kept = finding->model && self->sites->names[finding->model]->kept;
+    if (judged->verdict != LEAK_UNDECIDED || kept || judged->grew < DOUBT_LEAST) return;
+    if (judged->bytes_per_run >= MUCH * (double)self->floor) self->doubtful += finding->live_bytes;
+}
+
 static int search_sites(struct leaks *self) {
     struct search search;
     int result = 0;
@@ -148,6 +159,7 @@ static int search_sites(struct leaks *self) {
         if (result == 0 && site->live_bytes) result = finding_take(&search, &finding);
         site->verdict = finding.judged.verdict;
         site->in_rest = false;
+        note_doubt(self, &finding);
     }
     end_search(&search);
     return result;
@@ -276,7 +288,7 @@ static void count_others(struct leaks *self) {
 }
 
 static int search_all(struct leaks *self) {
-    if (search_sites(self) < 0 || search_owners(self) < 0) return -1;
+    if (leak_lines_join(self->sites) < 0 || search_sites(self) < 0 || search_owners(self) < 0) return -1;
     count_others(self);
     return 0;
 }
@@ -407,7 +419,7 @@ static bool is_enough(const struct leaks *self) {
 
 enum leaks_verdict leaks_verdict(const struct leaks *self) {
     if (leaks_total(self)) return LEAKS_FOUND;
-    return is_enough(self) ? LEAKS_NONE : LEAKS_CANNOT_TELL;
+    return is_enough(self) && !self->doubtful ? LEAKS_NONE : LEAKS_CANNOT_TELL;
 }
 
 bool leaks_has_garbage(const struct leaks *self) { return self->uncollected > IN_USE; }
@@ -440,6 +452,13 @@ static void doubt_garbage(struct leaks_doubt *doubt, uint32_t uncollected, uint3
     snprintf(doubt->advice, sizeof doubt->advice, "have the program call gc.collect(), and look again");
 }
 
+static void doubt_growth(struct leaks_doubt *doubt, const struct leaks *self) {
+    bool runs = leaks_by_runs(self);
+    snprintf(doubt->why, sizeof doubt->why, "%s may leak: it grew %s, or too unevenly", text_size(self->doubtful).s,
+             runs ? "in too few runs" : "at too few readings");
+    snprintf(doubt->advice, sizeof doubt->advice, "%s", runs ? "let more runs end, and look again" : "take more");
+}
+
 /* Whether it is the ledger of a process that is gone: nothing can be asked of it, and no more runs will end. */
 static bool is_gone(const struct image *image) { return image->header.kind == SNAP_LEDGER && !image->running; }
 
@@ -456,7 +475,10 @@ struct leaks_doubt leaks_doubt(const struct leaks *self) {
         doubt_runs(&doubt, runs);
     else
         doubt_readings(&doubt, readings);
-    if (!*doubt.why) doubt_garbage(&doubt, self->uncollected, runs);
+    if (!*doubt.why && is_enough(self))
+        doubt_growth(&doubt, self);
+    else if (!*doubt.why)
+        doubt_garbage(&doubt, self->uncollected, runs);
     if (runs && is_gone(self->image))
         snprintf(doubt.advice, sizeof doubt.advice, "start it again, and ask while it runs");
     return doubt;

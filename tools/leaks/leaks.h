@@ -84,6 +84,7 @@ struct leaks {
     struct leak_holder *holders; /* holders for sites, by site; then holders for owners, by name */
     size_t holder_count;
     struct leak_rest rest[LEAK_VERDICTS];
+    uint64_t doubtful;         /* memory of sites that grew in too few runs for a verdict, or too unevenly */
     struct leak_finding *kept; /* growing sites whose owner has the policy keep: they do not leak */
     size_t kept_count, kept_capacity;
     uint64_t retained; /* freed memory that the allocator keeps; 0: none, or not measured */
@@ -105,7 +106,7 @@ enum leaks_verdict { LEAKS_NONE, LEAKS_FOUND, LEAKS_CANNOT_TELL };
 enum leaks_verdict leaks_verdict(const struct leaks *self);
 /* If a verdict is not possible: the reason, and what to do. Otherwise both are "". */
 struct leaks_doubt {
-    char why[80], advice[80];
+    char why[96], advice[80];
 };
 struct leaks_doubt leaks_doubt(const struct leaks *self);
 /* Whether runs are left out because Python may hold garbage of them. */
