@@ -1,11 +1,11 @@
 /* moving.c — see moving.h. stow.h moves memory. This file knows what to move, and whether it still belongs to the
  * owner. */
+#include "preload/owners/cuda_pageable.h"
 #include "preload/owners/moving.h"
 
 #include <errno.h>
 
 #include "preload/cuda/cuda_route.h"
-#include "preload/vram/cuda_pageable.h"
 #include "preload/blocks/heaps.h"
 #include "preload/shared/heapsort.h"
 #include "preload/ledger/history.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "preload/ledger/history.h"
-#include "preload/vram/cuda_pageable.h"
+#include "preload/owners/cuda_pageable.h"
 #include "preload/cuda/cuda_route.h"
 #include "preload/blocks/heaps.h"
 #include "preload/ledger/ledger.h"

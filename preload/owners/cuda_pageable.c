@@ -1,5 +1,5 @@
 /* cuda_pageable.c — see cuda_pageable.h. */
-#include "preload/vram/cuda_pageable.h"
+#include "preload/owners/cuda_pageable.h"
 
 #include "preload/cuda/cuda_captures.h"
 #include "preload/cuda/cuda_device.h"
