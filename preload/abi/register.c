@@ -22,7 +22,9 @@
 #include "preload/count/tags.h"
 #include "preload/serve/rescue.h"
 #include "preload/count/thread.h"
+#include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_move.h"
+#include "preload/vram/vram_table.h"
 
 /* one byte more than is stored: it shows whether the stored text ends between two characters */
 enum { TEXT_SIZE = 1024 + 1 };
@@ -200,6 +202,12 @@ static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at
     return false;
 }
 
+/* When the last scope of an owner was left, device memory that was freed there is not kept any longer. */
+static void give_spares_back(uint32_t owner) {
+    const struct owner *known = unlikely(vram_table_spares()) ? owner_known(owner) : NULL;
+    if (known && !os_load32(&known->scopes)) vram_memory_end_spares(owner);
+}
+
 EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
     struct scopes *scopes = &tags_scopes;
     uint32_t at;
@@ -212,6 +220,7 @@ EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
     scopes->count--;
     owner_scope(owner, -1);
     register_changed(scopes);
+    give_spares_back(owner);
     return 0;
 }
 
@@ -254,6 +263,7 @@ EXPORTED int32_t memstow_scope_swap(const struct memstow_scopes *now, struct mem
     if (before && !entry_out(before, &had, sizeof had))
         return (int32_t)entry_fails(-EFAULT, "the scopes before cannot be written there");
     replace_scopes(&wanted);
+    for (uint32_t i = 0; i < had.count; i++) give_spares_back(had.owners[i]);
     return 0;
 }
 

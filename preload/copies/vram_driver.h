@@ -51,6 +51,7 @@ struct vram_access { /* CUmemAccessDesc */
     F(cuStreamCreate, (cuda_handle *, unsigned))                                                                       \
     F(cuStreamDestroy_v2, (cuda_handle))                                                                               \
     F(cuStreamSynchronize, (cuda_handle))                                                                              \
+    F(cuStreamWaitEvent, (cuda_handle, cuda_handle, unsigned))                                                         \
     F(cuEventCreate, (cuda_handle *, unsigned))                                                                        \
     F(cuEventDestroy_v2, (cuda_handle))                                                                                \
     F(cuEventRecord, (cuda_handle, cuda_handle))                                                                       \

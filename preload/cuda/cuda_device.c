@@ -160,6 +160,12 @@ static uint64_t nothing_stowed(uint32_t device, uint64_t *asked) {
 }
 uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked) = nothing_stowed;
 
+static uint64_t nothing_spare(uint32_t device) {
+    (void)device;
+    return 0;
+}
+uint64_t (*cuda_device_spare)(uint32_t device) = nothing_spare;
+
 /* Bytes in the ledger that are on the device; the rest has been moved off it. */
 static int64_t live_on(uint32_t device, const struct snap_cuda_device *record) {
     uint64_t out;
@@ -188,11 +194,12 @@ static void note_identity(uint32_t device, struct snap_cuda_device *record) {
     cuDeviceGetName()(record->name, sizeof record->name, (int)device);
 }
 
-static void cuda_device_note(uint32_t device, uint64_t available, uint64_t total) {
+static void cuda_device_note(uint32_t device, uint64_t available, uint64_t total, uint64_t spare) {
     struct snap_cuda_device *record = cuda_counts_device(device);
     if (!record) return;
     os_store(&record->available, available);
     os_store(&record->total, total);
+    os_store(&record->spare, spare);
     __atomic_store_n(&record->figures_live, live_on(device, record), __ATOMIC_RELAXED);
     os_store(&record->figures_ns, os_now());
     note_identity(device, record);
@@ -219,7 +226,9 @@ void cuda_device_figures(uint64_t available, uint64_t total) {
     uint64_t asked;
     uint32_t device = cuda_device_now().device;
     struct snap_cuda_device *record = cuda_counts_device(device);
-    cuda_device_note(device, available, total - cuda_device_stowed(device, &asked));
+    uint64_t spare = cuda_device_spare(device);
+    available = available > spare ? available - spare : 0;
+    cuda_device_note(device, available, total - cuda_device_stowed(device, &asked), spare);
     if (!record || cuda_captures_any()) return;
     note_pool(device, record);
     note_graphs(device, record);
@@ -240,7 +249,7 @@ void cuda_device_sample(const struct cuda_target *target, bool urgent) {
     struct snap_cuda_device *record = cuda_counts_device(target->device);
     if (!record || !is_due(target->device, record, urgent)) return;
     if (!cuMemGetInfo_v2() || cuMemGetInfo_v2()(&available, &total)) return;
-    cuda_device_note(target->device, available, total);
+    cuda_device_note(target->device, available, total, cuda_device_spare(target->device));
     note_pool(target->device, record);
     note_graphs(target->device, record);
 }

@@ -66,9 +66,11 @@ uint64_t cuda_device_total(void);
 
 /* Bytes that were moved off a device, and the part that was asked for by the program. The mover sets it. */
 extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
+/* Bytes of a device that were freed, and that memstow keeps for the next request. serve/ sets it. */
+extern uint64_t (*cuda_device_spare)(uint32_t device);
 
-/* Call it when the program was told these figures of its present device. `total` includes memory that was moved off
- * it. */
+/* Call it when the program was told these figures of its present device. `total` includes memory that was moved off it,
+ * `available` what memstow keeps. */
 void cuda_device_figures(uint64_t available, uint64_t total);
 /* Asks the driver for the figures if it is time. `urgent`: it is time now. */
 void cuda_device_sample(const struct cuda_target *target, bool urgent);

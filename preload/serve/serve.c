@@ -19,6 +19,13 @@ static void *serve_function(enum cuda_entry_id entry) {
         return (void *)serve_pitch;
     case CUDA_ENTRY_cuMemCreate:
         return (void *)serve_create;
+    case CUDA_ENTRY_cuMemAllocManaged:
+        return (void *)serve_managed;
+    case CUDA_ENTRY_cuArrayCreate_v2:
+    case CUDA_ENTRY_cuArray3DCreate_v2:
+        return (void *)serve_array;
+    case CUDA_ENTRY_cuMipmappedArrayCreate:
+        return (void *)serve_mipmapped;
     case CUDA_ENTRY_cuMemFree_v2:
         return (void *)serve_free;
     case CUDA_ENTRY_cuMemFreeAsync:

@@ -35,7 +35,8 @@ static bool serve_alloc_wants(uint64_t bytes, cuda_handle stream, bool in_stream
                                  .device = target.device,
                                  .owner = owner_final(model),
                                  .context = target.context,
-                                 .in_stream = in_stream};
+                                 .in_stream = in_stream,
+                                 .stream = stream};
     return target.context && (in_stream || vram_reach_is_whole(target.device));
 }
 
@@ -68,7 +69,7 @@ int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream) {
     struct vram_request request;
     struct rescue rescue = rescue_begin(bytes, true);
     rescue.stream = cuda_device_stream(stream, serve_call.per_thread);
-    bool wanted = at && serve_alloc_wants(bytes, stream, true, &request) && is_default_pool(request.device);
+    bool wanted = at && serve_alloc_wants(bytes, rescue.stream, true, &request) && is_default_pool(request.device);
     int result;
     do result = wanted && !vram_memory_serve(&request, at) ? 0 : real(at, bytes, stream);
     while (is_worth_asking_again(result, &rescue));
@@ -108,6 +109,35 @@ int serve_create(cuda_memory *memory, size_t bytes, const struct cuda_properties
     int result;
     do result = real(memory, bytes, is, flags);
     while (of_device && is_worth_asking_again(result, &rescue));
+    return result;
+}
+
+/* --- requests without a rescue, which get the memory that is kept --- */
+
+static bool got_spares(int result) { return unlikely(result == CUDA_OUT_OF_MEMORY) && vram_memory_end_spares(0); }
+
+int serve_managed(cuda_address *at, size_t bytes, unsigned flags) {
+    int (*real)(cuda_address *, size_t, unsigned) = (int (*)(cuda_address *, size_t, unsigned))serve_call.real;
+    int result;
+    do result = real(at, bytes, flags);
+    while (got_spares(result));
+    return result;
+}
+
+int serve_array(cuda_handle *array, const void *is) {
+    int (*real)(cuda_handle *, const void *) = (int (*)(cuda_handle *, const void *))serve_call.real;
+    int result;
+    do result = real(array, is);
+    while (got_spares(result));
+    return result;
+}
+
+int serve_mipmapped(cuda_handle *array, const void *is, unsigned levels) {
+    int (*real)(cuda_handle *, const void *, unsigned) =
+        (int (*)(cuda_handle *, const void *, unsigned))serve_call.real;
+    int result;
+    do result = real(array, is, levels);
+    while (got_spares(result));
     return result;
 }
 

@@ -9,21 +9,25 @@
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_refusal.h"
 #include "preload/vram/vram_sums.h"
+#include "preload/vram/vram_table.h"
 
 enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
 
 /* --- figures --- */
 
-/* Stowed memory still counts as used, but its place on the device is free. So `total` grows by the stowed bytes. Then a
- * program that adds free and used memory, as PyTorch does, gets at most `total`. With MEMSTOW_CUDA_TOTAL=1 it stays,
- * for programs that take a part of it as their budget. */
+/* Spares count as free, because a request that finds no memory gets theirs. Stowed memory still counts as used, but its
+ * place on the device is free. So `total` grows by the stowed bytes. Then a program that adds free and used memory, as
+ * PyTorch does, gets at most `total`. With MEMSTOW_CUDA_TOTAL=1 it stays, for programs that take a part of it as their
+ * budget. */
 int serve_info(size_t *available, size_t *total) {
     int (*real)(size_t *, size_t *) = (int (*)(size_t *, size_t *))serve_call.real;
     if (vram_driver_is_on()) vram_memory_reap();
     int result = real(available, total);
-    if (result || !vram_driver_is_on() || serve_settings.keeps_total) return result;
-    uint64_t asked, out = cuda_device_stowed(cuda_device_now().device, &asked);
-    *total += out;
+    if (result || !vram_driver_is_on()) return result;
+    uint32_t device = cuda_device_now().device;
+    uint64_t asked, out = cuda_device_stowed(device, &asked);
+    if (unlikely(vram_table_spares())) *available += cuda_device_spare(device);
+    if (!serve_settings.keeps_total) *total += out;
     return 0;
 }
 
@@ -69,7 +73,7 @@ int serve_pool_set(cuda_handle pool, int which, void *value) {
 
 int serve_trim(cuda_handle pool, size_t keep) {
     int (*real)(cuda_handle, size_t) = (int (*)(cuda_handle, size_t))serve_call.real;
-    if (vram_driver_is_on()) vram_memory_reap();
+    vram_memory_give_back();
     return real(pool, keep);
 }
 

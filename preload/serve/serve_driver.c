@@ -11,8 +11,11 @@
 #include "preload/cuda/cuda_scope.h"
 #include "preload/shared/os.h"
 #include "preload/stacks/generation.h"
+#include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_reach.h"
+#include "preload/vram/vram_spare.h"
 #include "preload/vram/vram_sums.h"
+#include "preload/vram/vram_table.h"
 
 static uint64_t looked;          /* code_that_is_there() at the last look */
 static enum vram_refusal cannot; /* why nothing can be served, at that time */
@@ -29,6 +32,8 @@ static uint64_t stowed_on(uint32_t device, uint64_t *asked) {
     return sums.stowed;
 }
 
+static uint64_t spare_on(uint32_t device) { return vram_table_spares() ? vram_sums(0, device).spare : 0; }
+
 /* There must be no other manager of addresses. */
 static enum vram_refusal look_at_driver(void) {
     serve_driver.device_count = (int (*)(int *))serve_driver_function("cuDeviceGetCount");
@@ -44,6 +49,7 @@ static enum vram_refusal look_at_driver(void) {
         return VRAM_REFUSAL_OLD;
     if (!vram_driver_is_on() && !vram_driver_begin(serve_driver_function)) return VRAM_REFUSAL_OLD;
     cuda_device_stowed = stowed_on;
+    cuda_device_spare = spare_on;
     return VRAM_REFUSAL_DONE;
 }
 
@@ -67,8 +73,10 @@ bool serve_driver_is_fit(void) {
     if (!lock_try(&looking)) return false;
     enum vram_refusal why = look_at_driver();
     __atomic_store_n(&cannot, why, __ATOMIC_RELAXED);
+    vram_spare_stop(why != VRAM_REFUSAL_DONE); /* comfy-aimdo asks the driver where no hook sees it */
     __atomic_store_n(&looked, now, __ATOMIC_RELEASE);
     lock_let_go(&looking);
+    if (why) vram_memory_give_back();
     return !why;
 }
 

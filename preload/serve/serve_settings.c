@@ -6,6 +6,7 @@
 #include "preload/serve/rescue.h"
 #include "preload/shared/os.h"
 #include "preload/shared/pressure.h"
+#include "preload/vram/vram_spare.h"
 
 bool serve_wanted;
 struct serve_settings serve_settings;
@@ -19,6 +20,14 @@ static uint64_t size_of(const char *name, const char *complaint) {
     return bytes;
 }
 
+static void read_spare(const char *text) {
+    uint64_t most;
+    if (pressure_bytes(text, &most) || !strcmp(text, "0"))
+        vram_spare_most = most;
+    else if (*text)
+        unreadable = "MEMSTOW_CUDA_SPARE is no amount (1G): it counts as not set";
+}
+
 /* The threshold is at least a granule: each served block takes a whole granule. */
 __attribute__((constructor)) static void read_wish(void) {
     unreadable = NULL;
@@ -30,6 +39,7 @@ __attribute__((constructor)) static void read_wish(void) {
         size_of("MEMSTOW_CUDA_DISK", "MEMSTOW_CUDA_DISK is no amount (64G): it counts as not set");
     serve_settings.threshold =
         size_of("MEMSTOW_CUDA_MOVES", "MEMSTOW_CUDA_MOVES is no amount (64M): it counts as not set");
+    read_spare(os_variable("MEMSTOW_CUDA_SPARE"));
     serve_settings.verifies = !strcmp(os_variable("MEMSTOW_CUDA_VERIFY"), "1");
     serve_settings.exports = !strcmp(os_variable("MEMSTOW_CUDA_IPC"), "1");
     serve_settings.keeps_total = !strcmp(os_variable("MEMSTOW_CUDA_TOTAL"), "1");

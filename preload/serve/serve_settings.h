@@ -3,7 +3,8 @@
  * much host memory may hold stowed content. MEMSTOW_CUDA_PINNED=SIZE: how much of that may be pinned.
  * MEMSTOW_CUDA_DISK=SIZE: how much more may go to files. MEMSTOW_CUDA_VERIFY=1: each copy is compared with its
  * original. MEMSTOW_CUDA_IPC=1: memory of cudaMalloc is not served, so that it can be exported. MEMSTOW_CUDA_TOTAL=1:
- * cudaMemGetInfo's total is the device's. Out: the same as numbers. They do not change while the program runs. */
+ * cudaMemGetInfo's total is the device's. MEMSTOW_CUDA_SPARE=SIZE: how much freed memory may be kept
+ * (vram_spare_most). Out: the same as numbers. They do not change while the program runs. */
 #ifndef MEMSTOW_SERVE_SETTINGS_H
 #define MEMSTOW_SERVE_SETTINGS_H
 

@@ -589,6 +589,7 @@ struct snap_cuda_device {
     uint8_t uuid[16]; /* since 1.6; NVML knows it by the same id. An instance of a device (MIG) has its own */
     uint32_t kind;    /* enum snap_cuda_device_kind */
     uint32_t pad2;
+    uint64_t spare; /* since 1.6: freed by the program, and kept by memstow for its next requests */
 };
 
 enum snap_cuda_device_kind {
@@ -772,7 +773,7 @@ _Static_assert(sizeof(struct snap_region) == 40, "region");
 _Static_assert(sizeof(struct snap_ring) == 32, "ring");
 _Static_assert(sizeof(struct snap_line) == 16, "line");
 _Static_assert(sizeof(struct snap_cuda) == 160, "cuda");
-_Static_assert(sizeof(struct snap_cuda_device) == 176, "cuda device");
+_Static_assert(sizeof(struct snap_cuda_device) == 184, "cuda device");
 _Static_assert(sizeof(struct snap_nvml) == 56, "nvml");
 _Static_assert(sizeof(struct snap_nvml_process) == 32, "nvml process");
 _Static_assert(sizeof(struct snap_cuda_site) == 56, "cuda site");

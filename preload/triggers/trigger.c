@@ -15,6 +15,7 @@
 #include "preload/shared/os.h"
 #include "preload/shared/policy.h"
 #include "preload/shared/pressure.h"
+#include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_move.h"
 #include "preload/base/capacity.h"
 #include "preload/base/seal.h"
@@ -375,6 +376,7 @@ int64_t trigger_end(void) {
     if (!move_on(STAGE_DECIDED, STAGE_DECIDING)) return -ENOENT;
     mover_begin_call();
     moving_device_trigger = trigger.number;
+    vram_memory_give_back();
     for (uint32_t i = 0; i < trigger.count; i++) trigger.results[i] = trigger_act(&trigger.decisions[i]);
     moving_device_trigger = 0;
     if (trigger.reason == MEMSTOW_PRESSURE) vram_move_shrink();

@@ -21,6 +21,7 @@ enum vram_state {
     /* freed: ends when `event` has come; without an event, or while a copy may go on, when its context is quiet */
     VRAM_FREEING,
     VRAM_WRECK, /* freed, without an owner; the driver has not taken all of it back yet */
+    VRAM_SPARE, /* freed, and kept with its memory for the next request of its size (vram_spare.h) */
 };
 
 /* The kind of place that `backup` is. VRAM_DISCARDED: there is none. */
@@ -29,7 +30,8 @@ enum vram_backup_kind { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_BACKUP_K
 struct vram_block {
     struct vram_block *next, *before, *in_move;
     struct vram_block *lower, *higher;            /* in the tree of the table: addresses below and above */
-    struct vram_block *freed_next, *freed_before; /* in the queue of freed blocks and wrecks */
+    struct vram_block *freed_next, *freed_before; /* in the queue of freed blocks and wrecks, or in that of spares */
+    struct vram_block *shelf_next, *shelf_before; /* on the shelf of its size */
     uint64_t at, size, asked;                     /* size: in whole granules */
     uint64_t rank;                                /* the tree has higher ranks above lower ones */
     bool in_tree;

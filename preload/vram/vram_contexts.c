@@ -52,8 +52,8 @@ bool vram_contexts_device(cuda_handle context, uint32_t *device) {
 }
 
 static bool ends_with(const struct vram_block *block, cuda_handle context, cuda_handle heir, uint64_t end) {
-    return block->context == context && block->number < end && block->state != VRAM_WRECK &&
-           !(heir && block->in_stream);
+    bool has_heir = heir && block->in_stream && block->state != VRAM_SPARE;
+    return block->context == context && block->number < end && block->state != VRAM_WRECK && !has_heir;
 }
 
 static struct vram_block *of_context(cuda_handle context, cuda_handle heir, uint64_t end) {

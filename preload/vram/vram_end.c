@@ -7,6 +7,7 @@
 #include "preload/cuda/cuda_captures.h"
 #include "preload/shared/os.h"
 #include "preload/vram/vram_backup.h"
+#include "preload/vram/vram_spare.h"
 #include "preload/vram/vram_table.h"
 #include "preload/base/forked.h"
 
@@ -54,6 +55,46 @@ bool vram_end_now(const struct vram_driver *driver, struct vram_block *self) {
     return gone;
 }
 
+static bool drop_its_event(const struct vram_driver *driver, struct vram_block *self) {
+    struct vram_visit visit;
+    if (!self->event) return true;
+    if (vram_driver_enter(driver, self->event_context, &visit)) return false;
+    bool dropped = !drop_event(driver, self);
+    vram_driver_leave(driver, &visit);
+    return dropped;
+}
+
+bool vram_end_freed(const struct vram_driver *driver, struct vram_block *self) {
+    struct vram_block *oldest;
+    if (!vram_spare_wants(self) || !drop_its_event(driver, self)) return vram_end_now(driver, self);
+    while ((oldest = vram_spare_before(self->size))) vram_end_now(driver, oldest);
+    vram_end_give_back(self, VRAM_SPARE);
+    return true;
+}
+
+uint32_t vram_end_spares(const struct vram_driver *driver, uint32_t owner) {
+    uint32_t ended = 0;
+    for (struct vram_block *block; (block = vram_spare_of(owner));) ended += vram_end_now(driver, block);
+    return ended;
+}
+
+const void *vram_end_stream(cuda_handle stream) {
+    return (uintptr_t)stream == CUDA_STREAM_PER_THREAD ? &own_stream : stream;
+}
+
+/* The stream may be another one than that of the event, if it has the handle of one that was destroyed. Waiting for an
+ * event from outside would break a capture of the stream. */
+bool vram_end_order(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
+    struct vram_visit visit;
+    if (!self->event) return true;
+    if (!cuda_captures_hold_off()) return false;
+    bool entered = !vram_driver_enter(driver, NULL, &visit);
+    bool waits = entered && !driver->cuStreamWaitEvent(stream, self->event, 0);
+    if (entered) vram_driver_leave(driver, &visit);
+    cuda_captures_go_on();
+    return waits && drop_its_event(driver, self);
+}
+
 /* Records an event. It belongs to the context of its stream, which may be neither the block's nor the thread's. */
 static int vram_end_record(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     struct vram_visit visit;
@@ -62,7 +103,7 @@ static int vram_end_record(const struct vram_driver *driver, struct vram_block *
     int error = vram_driver_enter(driver, context, &visit);
     if (error) return error;
     self->event_context = context ? context : visit.before;
-    self->event_stream = (uintptr_t)stream == CUDA_STREAM_PER_THREAD ? &own_stream : stream;
+    self->event_stream = vram_end_stream(stream);
     self->event_number = vram_table_number();
     error = driver->cuEventCreate(&self->event, NO_TIMING);
     if (!error) error = driver->cuEventRecord(self->event, stream);
@@ -172,7 +213,7 @@ static struct vram_block *next_freed(struct stalled *self, uint64_t search) {
 
 /* False: it is still there. */
 static bool try_to_end(struct stalled *self, struct vram_block *block) {
-    if (is_executed(self, block)) return vram_end_now(self->driver, block);
+    if (is_executed(self, block)) return vram_end_freed(self->driver, block);
     vram_end_give_back(block, block->state);
     return false;
 }
@@ -201,7 +242,7 @@ bool vram_end_wait(const struct vram_driver *driver, uint32_t milliseconds) {
     const struct timespec while_ = {.tv_nsec = 1000000};
     uint64_t end = os_now() + milliseconds * (uint64_t)1000000;
     bool ended;
-    while (!(ended = vram_end_ripe(driver) != 0) && vram_table_freed() && os_now() < end)
+    while (!(ended = (vram_end_ripe(driver) | vram_end_spares(driver, 0)) != 0) && vram_table_freed() && os_now() < end)
         os_call(SYS_nanosleep, &while_, NULL);
     return ended;
 }

@@ -6,6 +6,7 @@
 #include "preload/vram/vram_contexts.h"
 #include "preload/vram/vram_end.h"
 #include "preload/vram/vram_reach.h"
+#include "preload/vram/vram_spare.h"
 #include "preload/vram/vram_sums.h"
 #include "preload/vram/vram_table.h"
 
@@ -13,18 +14,22 @@ enum { WAIT_FREED_MS = 5000 };
 
 static uint64_t reaches; /* the number of changes of access so far */
 
+static void is_for(struct vram_block *self, const struct vram_request *request) {
+    self->owner = request->owner;
+    self->context = request->context;
+    self->id = vram_table_id();
+    self->number = vram_table_number();
+}
+
 static struct vram_block *block_for(const struct vram_request *request) {
     vram_table_lock();
     struct vram_block *self = vram_table_new();
     vram_table_let_go();
     if (!self) return NULL;
     vram_block_plan(self, request->bytes);
+    is_for(self, request);
     self->device = request->device;
-    self->owner = request->owner;
-    self->context = request->context;
     self->in_stream = request->in_stream;
-    self->id = vram_table_id();
-    self->number = vram_table_number();
     self->devices = vram_reach_of(request->device, request->in_stream);
     self->moving = true;
     return self;
@@ -34,10 +39,44 @@ static int fill_new(struct vram_block *self) {
     struct vram_visit visit;
     int error = vram_driver_enter(&vram_driver, NULL, &visit);
     if (error) return error;
-    error = vram_block_reserve(&vram_driver, self);
+    if (!self->at) error = vram_block_reserve(&vram_driver, self);
     if (!error) error = vram_block_fill(&vram_driver, self);
     vram_driver_leave(&vram_driver, &visit);
     return error;
+}
+
+/* A block that was freed becomes the request's. */
+static void vram_memory_renew(struct vram_block *self, const struct vram_request *request) {
+    vram_table_lock();
+    is_for(self, request);
+    self->asked = request->bytes;
+    self->mixed = self->no_context = false;
+    self->left_ns = self->trigger = 0;
+    vram_table_set_state(self, VRAM_LIVE);
+    vram_table_let_go();
+}
+
+/* The memory of a freed block. NULL: there is none for this request. */
+static struct vram_block *freed_for(const struct vram_request *request) {
+    struct vram_block *self = vram_spare_for(request);
+    if (self && !vram_end_order(&vram_driver, self, request->stream)) {
+        vram_end_give_back(self, self->state);
+        return NULL;
+    }
+    if (self) vram_memory_renew(self, request);
+    return self;
+}
+
+/* New memory. NULL: there is none, or *error has the driver's error. */
+static struct vram_block *new_for(const struct vram_request *request, int *error) {
+    struct vram_block *self = block_for(request);
+    if (!self) return NULL;
+    do *error = fill_new(self);
+    while (*error == CUDA_OUT_OF_MEMORY && vram_end_spares(&vram_driver, 0));
+    vram_table_lock();
+    vram_table_add(self);
+    vram_table_let_go();
+    return self;
 }
 
 /* Gives devices their access to a block, which the caller has. */
@@ -86,12 +125,10 @@ int vram_memory_serve(const struct vram_request *request, uint64_t *at) {
     if (!vram_driver_is_on() || !request->bytes || request->device >= VRAM_DEVICES) return CUDA_OUT_OF_MEMORY;
     vram_end_some(&vram_driver);
     vram_contexts_note(request->context);
-    struct vram_block *self = block_for(request);
+    int error = 0;
+    struct vram_block *self = freed_for(request);
+    if (!self) self = new_for(request, &error);
     if (!self) return CUDA_OUT_OF_MEMORY;
-    int error = fill_new(self);
-    vram_table_lock();
-    vram_table_add(self);
-    vram_table_let_go();
     if (!error) error = vram_memory_reach_block(self); /* access may have changed before the block was in the table */
     if (error) {
         vram_end_now(&vram_driver, self);
@@ -137,7 +174,7 @@ bool vram_memory_free(uint64_t at, int *result) {
     if (*result)
         vram_end_give_back(self, self->state);
     else
-        vram_end_now(&vram_driver, self);
+        vram_end_freed(&vram_driver, self);
     return true;
 }
 
@@ -157,8 +194,17 @@ bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result) {
 
 void vram_memory_reap(void) { vram_end_ripe(&vram_driver); }
 
+void vram_memory_give_back(void) {
+    if (!vram_driver_is_on()) return;
+    vram_end_ripe(&vram_driver);
+    vram_end_spares(&vram_driver, 0);
+}
+
+bool vram_memory_end_spares(uint32_t owner) { return vram_end_spares(&vram_driver, owner); }
+
 bool vram_memory_wait_freed(void) {
-    return vram_driver_is_on() && !cuda_captures_any() && vram_end_wait(&vram_driver, WAIT_FREED_MS);
+    if (!vram_driver_is_on()) return false;
+    return vram_end_spares(&vram_driver, 0) || (!cuda_captures_any() && vram_end_wait(&vram_driver, WAIT_FREED_MS));
 }
 
 static bool vram_memory_found(const struct vram_block *block, struct vram_found *out) {

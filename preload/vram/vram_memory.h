@@ -14,6 +14,7 @@ struct vram_request {
     uint32_t device, owner;
     cuda_handle context; /* current on the thread */
     bool in_stream;      /* in place of a pool */
+    cuda_handle stream;  /* in whose order it is requested, with in_stream */
 };
 /* Serves a request. Returns the driver's result. After a failure, parts that were made are given back later. */
 int vram_memory_serve(const struct vram_request *request, uint64_t *at);
@@ -28,10 +29,14 @@ int vram_memory_reach(void);
  * False: the block is not ours. */
 bool vram_memory_free(uint64_t at, int *result);
 bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result);
-/* Gives back blocks that were freed and whose work is done by now. */
+/* Gives back blocks that were freed and whose work is done by now, or keeps them as spares (vram_spare.h). */
 void vram_memory_reap(void);
-/* Call it when a device has no memory: waits, 5 seconds at most, for blocks that were freed to end. False: there are
- * none. */
+/* Gives these blocks back, and all spares: the device is to have all the memory that it can have. */
+void vram_memory_give_back(void);
+/* Gives the spares of an owner (0: of all) back. False: there were none. */
+bool vram_memory_end_spares(uint32_t owner);
+/* Call it when a device has no memory: ends spares, or waits, 5 seconds at most, for blocks that were freed to end.
+ * False: there are none. */
 bool vram_memory_wait_freed(void);
 
 /* A block that begins at an address, or contains it. The functions return false if there is none. */

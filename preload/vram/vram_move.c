@@ -497,11 +497,10 @@ static void move_all(struct move *self, bool out) {
     uint64_t signals;
     bool blocked = lock_out_signals(&signals);
     if (begin_move(self, out)) {
-        vram_memory_reap();
-        if (!out)
-            move_in(self);
-        else if (is_quiet(self))
-            move_out(self);
+        if (!out || is_quiet(self)) {
+            vram_memory_give_back();
+            (out ? move_out : move_in)(self);
+        }
         collect_backups();
         end_move();
     }

@@ -15,6 +15,7 @@ struct vram_sums {
     uint64_t in_streams;                          /* requested in place of a pool, live or stowed */
     uint64_t streams_taken;                       /* in_streams in whole granules */
     uint64_t in_streams_most, streams_taken_most; /* peaks of the device over all owners, since they were reset */
+    uint64_t spare;                               /* bytes of freed blocks that are kept; no other sum has them */
     uint64_t backup;                              /* bytes on the host that hold the content, for all owners */
     uint32_t blocks, wrecks;
 };

@@ -12,12 +12,16 @@
 #include "preload/shared/os.h"
 #include "preload/base/forked.h"
 
-static struct vram_block *blocks, *unused, *root, *freed_first, *freed_last;
-enum { ALL = VRAM_DEVICES };
+static struct vram_block *blocks, *unused, *root;
+static struct queue { struct vram_block *first, *last; } freed_blocks, spares; /* the first is there for longest */
+enum { ALL = VRAM_DEVICES, SHELVES = 256 };
+/* Freed blocks and spares by their size, the last that came first. */
+static struct vram_block *shelves[SHELVES];
 static struct vram_sums sums[VRAM_DEVICES + 1]; /* by device, and all */
 uint64_t vram_table_word;
 static uint32_t turn;                  /* a futex: a count of blocks that were given back */
-static uint32_t count, pending, freed; /* all blocks; those of the queue; those of the queue that are no wrecks */
+static uint32_t count, pending, freed; /* all blocks; freed ones and wrecks; freed ones alone */
+uint32_t vram_table_spare;
 static uint64_t numbers;
 
 /* --- the lock --- */
@@ -147,29 +151,62 @@ struct vram_block *vram_table_new(void) {
     return self;
 }
 
-/* --- the queue of freed blocks --- */
+/* --- the queues of freed blocks and of spares --- */
 
-static bool is_queued(const struct vram_block *self) { return self->state >= VRAM_FREEING; }
+static bool is_pending(enum vram_state state) { return state == VRAM_FREEING || state == VRAM_WRECK; }
 
-static void enter_queue(struct vram_block *self) {
-    self->freed_next = NULL;
-    self->freed_before = freed_last;
-    *(freed_last ? &freed_last->freed_next : &freed_first) = self;
-    freed_last = self;
+/* NULL: blocks in this state are in no queue. */
+static struct queue *queue_of(enum vram_state state) {
+    if (state == VRAM_SPARE) return &spares;
+    return is_pending(state) ? &freed_blocks : NULL;
 }
 
-static void leave_queue(struct vram_block *self) {
-    *(self->freed_before ? &self->freed_before->freed_next : &freed_first) = self->freed_next;
-    *(self->freed_next ? &self->freed_next->freed_before : &freed_last) = self->freed_before;
+static void enter_queue(struct queue *queue, struct vram_block *self) {
+    self->freed_next = NULL;
+    self->freed_before = queue->last;
+    *(queue->last ? &queue->last->freed_next : &queue->first) = self;
+    queue->last = self;
+}
+
+static void leave_queue(struct queue *queue, struct vram_block *self) {
+    *(self->freed_before ? &self->freed_before->freed_next : &queue->first) = self->freed_next;
+    *(self->freed_next ? &self->freed_next->freed_before : &queue->last) = self->freed_before;
 }
 
 struct vram_block *vram_table_first_freed(void) {
-    return freed_first;
+    return freed_blocks.first;
+}
+
+struct vram_block *vram_table_first_spare(void) {
+    return spares.first;
 }
 
 void vram_table_requeue(struct vram_block *self) {
-    leave_queue(self);
-    enter_queue(self);
+    leave_queue(&freed_blocks, self);
+    enter_queue(&freed_blocks, self);
+}
+
+/* --- the shelves --- */
+
+static bool is_for_shelf(enum vram_state state) { return state == VRAM_FREEING || state == VRAM_SPARE; }
+
+static struct vram_block **shelf_of(uint64_t size) { return &shelves[size / VRAM_GRANULE % SHELVES]; }
+
+static void put_on_shelf(struct vram_block *self) {
+    struct vram_block **shelf = shelf_of(self->size);
+    self->shelf_before = NULL;
+    self->shelf_next = *shelf;
+    if (*shelf) (*shelf)->shelf_before = self;
+    *shelf = self;
+}
+
+static void take_off_shelf(struct vram_block *self) {
+    *(self->shelf_before ? &self->shelf_before->shelf_next : shelf_of(self->size)) = self->shelf_next;
+    if (self->shelf_next) self->shelf_next->shelf_before = self->shelf_before;
+}
+
+struct vram_block *vram_table_first_of_size(uint64_t size) {
+    return *shelf_of(size);
 }
 
 /* --- blocks that come, change and go --- */
@@ -182,14 +219,16 @@ static void add_times(struct vram_sums *to, const struct vram_block *block, uint
     if (is_there) to->asked += times * block->asked;
     if (is_there && block->in_stream) to->in_streams += times * block->asked, to->streams_taken += times * block->size;
     to->blocks += (uint32_t)times * is_there;
+    if (block->state == VRAM_SPARE) to->spare += times * block->size;
     to->wrecks += (uint32_t)times * (block->state == VRAM_WRECK);
 }
 
 static void count_times(const struct vram_block *self, uint64_t times) {
     add_times(&sums[self->device], self, times);
     add_times(&sums[ALL], self, times);
-    __atomic_fetch_add(&pending, (uint32_t)times * is_queued(self), __ATOMIC_RELEASE);
+    __atomic_fetch_add(&pending, (uint32_t)times * is_pending(self->state), __ATOMIC_RELEASE);
     __atomic_fetch_add(&freed, (uint32_t)times * (self->state == VRAM_FREEING), __ATOMIC_RELEASE);
+    if (self->state == VRAM_SPARE) __atomic_fetch_add(&vram_table_spare, (uint32_t)times, __ATOMIC_RELEASE);
 }
 
 static void count_in(const struct vram_block *self) { count_times(self, 1); }
@@ -215,18 +254,24 @@ void vram_table_add(struct vram_block *self) {
 }
 
 void vram_table_set_state(struct vram_block *self, enum vram_state state) {
-    bool was_queued = is_queued(self);
+    struct queue *from = queue_of(self->state), *to = queue_of(state);
+    bool is_found = state < VRAM_WRECK;
+    if (self->state == state) return;
+    if (is_for_shelf(self->state)) take_off_shelf(self);
     count_out(self);
     self->state = state;
     count_in(self);
-    if (state == VRAM_WRECK) leave_tree(self);
-    if (is_queued(self) && !was_queued) enter_queue(self);
-    if (!is_queued(self) && was_queued) leave_queue(self);
+    if (!is_found) leave_tree(self);
+    if (is_found && self->at && !self->in_tree) enter_tree(self);
+    if (from != to && from) leave_queue(from, self);
+    if (from != to && to) enter_queue(to, self);
+    if (is_for_shelf(state)) put_on_shelf(self);
 }
 
 void vram_table_drop(struct vram_block *self) {
     leave_tree(self);
-    if (is_queued(self)) leave_queue(self);
+    if (queue_of(self->state)) leave_queue(queue_of(self->state), self);
+    if (is_for_shelf(self->state)) take_off_shelf(self);
     count_out(self);
     *(self->before ? &self->before->next : &blocks) = self->next;
     if (self->next) self->next->before = self->before;
@@ -262,8 +307,10 @@ uint32_t vram_table_pending(void) { return __atomic_load_n(&pending, __ATOMIC_AC
 uint32_t vram_table_freed(void) { return __atomic_load_n(&freed, __ATOMIC_ACQUIRE); }
 
 static void vram_table_abandon(void) {
-    blocks = unused = root = freed_first = freed_last = NULL;
+    blocks = unused = root = NULL;
+    freed_blocks = spares = (struct queue){0};
+    memset(shelves, 0, sizeof shelves);
     memset(sums, 0, sizeof sums);
-    vram_table_word = turn = count = pending = freed = 0;
+    vram_table_word = turn = count = pending = freed = vram_table_spare = 0;
 }
 FORKED(vram_table_abandon);

@@ -33,11 +33,15 @@ struct vram_block *vram_table_take(uint64_t address);
 struct vram_block *vram_table_new(void); /* not in the table yet; NULL: there is no memory */
 void vram_table_add(struct vram_block *self);
 void vram_table_drop(struct vram_block *self);
-/* A wreck is not found by its address any more. */
+/* Wrecks and spares are not found by their addresses. */
 void vram_table_set_state(struct vram_block *self, enum vram_state state);
 /* The queue of freed blocks and wrecks. first_freed: the block that has waited longest. requeue: moves a block to the
  * end. */
 struct vram_block *vram_table_first_freed(void);
+/* The spare that is there for longest; the next ones follow by freed_next. */
+struct vram_block *vram_table_first_spare(void);
+/* Freed blocks and spares of a size, by shelf_next, the last that came first; blocks of other sizes are among them. */
+struct vram_block *vram_table_first_of_size(uint64_t size);
 void vram_table_requeue(struct vram_block *self);
 /* The sums of a device (UINT32_MAX: of all), at once; and those of an owner, which takes a walk through all blocks. */
 struct vram_sums vram_table_sums(uint32_t device);
@@ -49,10 +53,13 @@ uint64_t vram_table_number(void);
 uint64_t vram_table_last_number(void);
 /* Without the lock: an id for memory, different from all others. */
 uint64_t vram_table_id(void);
-/* Without the lock. count: all blocks; pending: freed blocks and wrecks; freed: freed blocks alone. */
+/* Without the lock. count: all blocks; pending: freed blocks and wrecks; freed: freed blocks alone; spares: whether
+ * there are any. */
 uint32_t vram_table_count(void);
 uint32_t vram_table_pending(void);
 uint32_t vram_table_freed(void);
+extern uint32_t vram_table_spare; /* their number */
+static inline bool vram_table_spares(void) { return __atomic_load_n(&vram_table_spare, __ATOMIC_ACQUIRE); }
 
 /* --- the lock: each query of an address takes it, so it is inline */
 

@@ -63,6 +63,7 @@ SILENT(cuMemcpyHtoDAsync_v2)
 SILENT(cuStreamCreate)
 SILENT(cuStreamDestroy_v2)
 SILENT(cuStreamSynchronize)
+SILENT(cuStreamWaitEvent)
 SILENT(cuEventDestroy_v2)
 SILENT(cuEventRecord)
 SILENT(cuEventSynchronize)
@@ -153,15 +154,15 @@ static bool run(bool (*step)(long round), long rounds) {
 }
 
 static bool make_blocks(long number, bool freed) {
-    uint64_t at, memory;
-    bool done = true;
+    uint64_t *at = malloc((size_t)(number + 1) * sizeof *at), memory;
+    bool done = at;
+    for (long i = 0; i < number && done; i++)
+        done = !cuMemAllocAsync(&at[i], BYTES, NULL) && (!hands_out || !cuMemRetainAllocationHandle(&memory, at[i]));
+    if (done && number) first = at[0];
     served_stalls = freed;
-    for (; number > 0 && done; number--) {
-        done = !cuMemAllocAsync(&at, BYTES, NULL) && (!freed || !cuMemFreeAsync(at, NULL)) &&
-               (!hands_out || !cuMemRetainAllocationHandle(&memory, at));
-        if (!first) first = at;
-    }
+    for (long i = 0; i < number && done && freed; i++) done = !cuMemFreeAsync(at[i], NULL);
     served_stalls = 0;
+    free(at);
     return done;
 }
 

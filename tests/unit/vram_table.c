@@ -9,7 +9,7 @@
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_table.h"
 
-enum { SLOTS = 512, STEPS = 40000, STATES = VRAM_WRECK + 1, DEVICES = 3 };
+enum { SLOTS = 512, STEPS = 40000, STATES = VRAM_SPARE + 1, DEVICES = 3 };
 
 static struct vram_block *slots[SLOTS]; /* a block at slot i begins at address_of(i); some slots have none */
 static uint32_t state = 1;
@@ -47,7 +47,7 @@ static void take_a_step(uint32_t slot) {
 }
 
 static void look_up(uint32_t slot) {
-    struct vram_block *is = slots[slot] && slots[slot]->state != VRAM_WRECK ? slots[slot] : NULL;
+    struct vram_block *is = slots[slot] && slots[slot]->state < VRAM_WRECK ? slots[slot] : NULL;
     uint64_t at = address_of(slot), inside = at + below(4 * VRAM_GRANULE);
     cr_assert_eq(vram_table_starting(at), is);
     cr_assert_eq(vram_table_around(at), is);
@@ -58,7 +58,7 @@ static void look_up(uint32_t slot) {
 static bool is_same(const struct vram_sums *a, const struct vram_sums *b) {
     return a->live == b->live && a->stowed == b->stowed && a->asked == b->asked && a->stowed_asked == b->stowed_asked &&
            a->in_streams == b->in_streams && a->streams_taken == b->streams_taken && a->blocks == b->blocks &&
-           a->wrecks == b->wrecks;
+           a->wrecks == b->wrecks && a->spare == b->spare;
 }
 
 static void add(struct vram_sums *to, const struct vram_block *block) {
@@ -70,12 +70,13 @@ static void add(struct vram_sums *to, const struct vram_block *block) {
     to->in_streams += is_there && block->in_stream ? block->asked : 0;
     to->streams_taken += is_there && block->in_stream ? block->size : 0;
     to->blocks += is_there;
+    to->spare += block->state == VRAM_SPARE ? block->size : 0;
     to->wrecks += block->state == VRAM_WRECK;
 }
 
 static void count_all(void) {
     struct vram_sums all = {0}, device = {0}, owner = {0}, is;
-    uint32_t count = 0, queued = 0, freed = 0;
+    uint32_t count = 0, queued = 0, freed = 0, spares = 0, on_shelf = 0;
     for (int i = 0; i < SLOTS; i++) {
         const struct vram_block *block = slots[i];
         if (!block) continue;
@@ -83,9 +84,11 @@ static void count_all(void) {
         if (block->device == 1) add(&device, block);
         if (block->owner == 2) add(&owner, block);
         count++;
-        queued += block->state >= VRAM_FREEING;
+        queued += block->state == VRAM_FREEING || block->state == VRAM_WRECK;
+        spares += block->state == VRAM_SPARE;
         freed += block->state == VRAM_FREEING;
     }
+    uint32_t all_spares = spares;
     is = vram_table_sums(UINT32_MAX);
     cr_assert(is_same(&is, &all));
     is = vram_table_sums(1);
@@ -95,7 +98,11 @@ static void count_all(void) {
     cr_assert(vram_table_count() == count && vram_table_pending() == queued && vram_table_freed() == freed);
     for (struct vram_block *block = vram_table_first_freed(); block; block = block->freed_next) queued--;
     for (struct vram_block *block = vram_table_first(); block; block = block->next) count--;
-    cr_assert(!queued && !count);
+    for (struct vram_block *block = vram_table_first_spare(); block; block = block->freed_next) spares--;
+    for (uint64_t size = VRAM_GRANULE; size <= 4 * VRAM_GRANULE; size += VRAM_GRANULE)
+        for (struct vram_block *block = vram_table_first_of_size(size); block; block = block->shelf_next) on_shelf++;
+    cr_assert(!queued && !count && !spares);
+    cr_assert(on_shelf == all_spares + vram_table_freed() && vram_table_spares() == (all_spares != 0));
 }
 
 Test(vram_table, blocks_are_found_and_counted_as_in_a_plain_list) {

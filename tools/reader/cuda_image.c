@@ -179,7 +179,8 @@ struct cuda_gap cuda_gap(const struct snap_cuda_device *device) {
     gap.live = device->figures_live > 0 ? (uint64_t)device->figures_live : 0;
     gap.pool_idle = device->pool_reserved > device->pool_used ? device->pool_reserved - device->pool_used : 0;
     gap.graphs = device->graph_reserved;
-    gap.rest = (int64_t)(gap.used - gap.live - gap.pool_idle - gap.graphs);
+    gap.spare = device->spare;
+    gap.rest = (int64_t)(gap.used - gap.live - gap.pool_idle - gap.graphs - gap.spare);
     return gap;
 }
 

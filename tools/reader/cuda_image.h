@@ -45,7 +45,8 @@ struct cuda_share *cuda_shares(const struct image *image);
 struct cuda_gap {
     bool known;
     uint64_t used, live, pool_idle, graphs;
-    int64_t rest; /* contexts, modules, fragments, other processes */
+    uint64_t spare; /* freed by the program, and kept by memstow for its next requests */
+    int64_t rest;   /* contexts, modules, fragments, other processes */
 };
 struct cuda_gap cuda_gap(const struct snap_cuda_device *device);
 

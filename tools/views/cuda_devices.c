@@ -30,12 +30,12 @@ bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out
 }
 
 /* The rest of NVML's figure for this process: contexts, modules and fragments. It is NVML's figure less live memory
- * (gap.live, without memory that was moved off the device) and less memory that the pool and graphs keep. False: NVML
- * does not tell. */
+ * (gap.live, without memory that was moved off the device) and less memory that the pool, graphs and memstow keep.
+ * False: NVML does not tell. */
 static bool line_own_rest(const struct cuda_line *line, int64_t *bytes) {
     const struct cuda_gap *gap = &line->gap;
     if (line->nvml.state != SNAP_NVML_KNOWN || !(line->nvml.flags & SNAP_NVML_HAS_OWN) || !gap->known) return false;
-    *bytes = (int64_t)(line->nvml.own - gap->live - gap->pool_idle - gap->graphs);
+    *bytes = (int64_t)(line->nvml.own - gap->live - gap->pool_idle - gap->graphs - gap->spare);
     return true;
 }
 
@@ -78,6 +78,7 @@ static void json_figures(struct json *json, const struct cuda_line *line) {
     json_string(json, "name", *line->name ? line->name : NULL);
     json_number(json, "live_bytes", line->live);
     json_told(json, "pool_reserved_bytes", gap->known, line->pool_reserved);
+    json_told(json, "spare_bytes", gap->known, gap->spare);
     json_told(json, "driver_used_bytes", gap->known, gap->used);
     if (gap->known)
         json_signed(json, "rest_bytes", gap->rest);
@@ -171,6 +172,7 @@ void cuda_device_text(const struct image *image, size_t index) {
            text_size(device->total).s);
     printf("    %12s live, %s kept by the pool, %s by graphs,\n", text_size(gap->live).s, text_size(gap->pool_idle).s,
            text_size(gap->graphs).s);
+    if (gap->spare) printf("    %12s kept by memstow for the next requests,\n", text_size(gap->spare).s);
     printf("    %12s more: contexts, modules, fragments, other processes\n", signed_size(gap->rest).s);
     if (line.nvml.state == SNAP_NVML_KNOWN)
         text_known(image, &line);
@@ -244,6 +246,7 @@ void cuda_device_json(struct json *json, const struct image *image, size_t index
         json_number(json, "pool_reserved_bytes", device->pool_reserved);
         json_number(json, "pool_used_bytes", device->pool_used);
         json_number(json, "graph_reserved_bytes", device->graph_reserved);
+        json_number(json, "spare_bytes", line.gap.spare);
         json_signed(json, "rest_bytes", line.gap.rest);
     } else {
         json_null(json, "driver_used_bytes");
