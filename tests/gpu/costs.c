@@ -103,14 +103,30 @@ static bool find_words(void) {
     return true;
 }
 
-static void waits(const struct step *step) {
+static bool has_waited(const struct step *step, double *took) {
     work();
     MUST(cu.stream_query(busy) == CUDA_ERROR_NOT_READY);
-    double took = timed(step);
-    bool has_waited = cu.stream_query(busy) == CUDA_SUCCESS;
+    *took = timed(step);
+    bool waited = cu.stream_query(busy) == CUDA_SUCCESS;
     OK(cu.stream_wait(busy));
-    printf("figure waits_%s %d\n", step->name, has_waited);
-    if (!gpu_is_double) printf("figure us_%s_beside_a_kernel %.1f\n", step->name, took * 1e6);
+    return waited;
+}
+
+/* A call that waits does so each time. On a busy machine another one may end late, too. */
+static void waits(const struct step *steps, int count) {
+    enum { TURNS = 3, MOST = 32 };
+    bool each_time[MOST];
+    double took, least[MOST];
+    MUST(count <= MOST);
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int i = 0; i < count; i++) {
+            each_time[i] = has_waited(&steps[i], &took) && (!turn || each_time[i]);
+            if (!turn || took < least[i]) least[i] = took;
+        }
+    for (int i = 0; i < count; i++) {
+        printf("figure waits_%s %d\n", steps[i].name, each_time[i]);
+        if (!gpu_is_double) printf("figure us_%s_beside_a_kernel %.1f\n", steps[i].name, least[i] * 1e6);
+    }
 }
 
 /* --- what the first stream, and the first pinned memory, take from the device --- */
@@ -134,8 +150,8 @@ int main(void) {
     OK(cu.alloc(&worked_on, (size_t)MANY * 4));
     size = PIECE * MIB;
     bool has_work = find_words();
-    for (int i = 0; i < STEPS_COUNT && has_work; i++) waits(&STEPS[i]);
-    for (int i = 0; i < MORE_COUNT && has_work; i++) waits(&MORE[i]);
+    if (has_work) waits(STEPS, STEPS_COUNT);
+    if (has_work) waits(MORE, MORE_COUNT);
     puts("ok");
     return 0;
 }
