@@ -135,3 +135,19 @@ assert [line.strip() for line in lines[-3:]] == ["waits", "no end after 10 s", "
 support.wait_for(lambda: support.is_gone((support.HERE / "child").read_text()), 30,
                  "the end of what the part had started")
 print(f"{len(PARTS)} parts; programs over the simulated driver, a test double")
+
+# A stand-in for compute-sanitizer, which runs the program and says that it found so many errors.
+(support.HERE / "bin").mkdir()
+sanitizer = support.HERE / "bin/compute-sanitizer"
+sanitizer.write_text("""#!/bin/sh
+while [ "${1#*/memstow}" = "$1" ]; do shift; done
+"$@" || exit
+echo "========= ERROR SUMMARY: $FOUND errors"
+exit $((FOUND ? 99 : 0))
+""")
+sanitizer.chmod(0o755)
+for errors, outcome in (("0", "passed"), ("3", "failed")):
+    lines = suite("sanitizer", status=outcome == "failed", python=os.path.relpath(sys.executable),
+                  env={**double, "PATH": f"{support.HERE / 'bin'}:{os.environ['PATH']}", "FOUND": errors})
+    assert outcomes(lines) == {"sanitizer": outcome}, lines
+assert any("ERROR SUMMARY: 3 errors" in line for line in lines), lines
