@@ -98,7 +98,7 @@ def opened(what):
 
 settle("comfyui")
 with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), pack=False,
-           before=[around_pack(FIRST, LAST)]) as comfy:
+           packs={"holding": {"__init__.py": around_pack(FIRST, LAST)}}) as comfy:
     before = comfy.digest(comfy.run(mixed(1, "keep", None)))
     browse(browser, comfy)
     browser.wait("document.querySelectorAll('.memstow-models > li').length === 3")
