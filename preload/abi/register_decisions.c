@@ -91,7 +91,7 @@ EXPORTED int64_t memstow_decisions(char *to, uint64_t capacity, uint64_t from, u
     uint64_t number;
     if (!process_tracked()) return entry_not_tracked();
     int64_t length = copy_lines(to, capacity > INT64_MAX ? INT64_MAX : capacity, from, &number);
-    if (length == -ENOSPC) return entry_fails(length, "the next line alone is longer than the room");
+    if (length == -ENOSPC) return entry_fails(length, "the next line is longer than the buffer");
     if (length == -EFAULT || (after && !entry_out(after, &number, sizeof number)))
         return entry_fails(-EFAULT, "the lines, or the number of the next one, cannot be written there");
     return entry_result(length);

@@ -82,7 +82,8 @@ static inline uint32_t header_key(uintptr_t block, uint32_t mark, uint64_t secre
     return (key ? key : 1) << HEADER_SITE_BITS;
 }
 
-/* A block that may be on the fast path: 16-aligned, and nothing special about it. */
+/* Whether a block may take the fast path: its header lies at the beginning of the raw block, and the block has no
+ * special property. */
 static inline bool header_is_plain(uint32_t mark) {
     return mark == header_mark(header_generation(mark), sizeof(struct header));
 }

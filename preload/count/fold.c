@@ -195,7 +195,7 @@ static bool may_join(uint32_t site, const struct snap_counter *sum) {
            !site_is_of_mapping(site) && owner_first_of(tags_at(snap_site_tag(record)).run);
 }
 
-/* All sites of old runs go in one fold: there are few, and later runs do not use them. */
+/* Marks sites of old runs. One fold may take all of them, because they are few, and later runs do not use them. */
 static enum progress look_at_runs(void) {
     bool summed = false;
     uint32_t chunk = fold.at++;

@@ -368,7 +368,7 @@ static void drop_cached(const struct source *source, uint64_t from, uint64_t len
     if (source->fd >= 0) os_call(SYS_fadvise64, source->fd, source->offset + from, length, POSIX_FADV_DONTNEED);
 }
 
-/* Makes the pages the process's own, in place. */
+/* Gives the process pages of its own in place of the file's pages, at the same addresses. */
 static uint32_t swap_in_place(struct stow_back *self, const struct source *source, uint64_t start, uint64_t length,
                               char *empty, uint64_t *done) {
     struct stow_ahead ahead;

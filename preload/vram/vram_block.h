@@ -47,7 +47,7 @@ struct vram_block {
     bool copied;                   /* a copy to or from it may go on: the driver has not said that it has ended */
     bool no_context;               /* the context in which it was freed has ended */
     uint32_t tried;                /* number of the last move that tried it */
-    uint64_t searched, reached;    /* the last searches that tried it: for freed blocks, for access */
+    uint64_t searched, reached;    /* the last search for freed blocks, and for access, that tried it */
     uint32_t pieces, made, mapped; /* numbers of pieces: all, those with physical memory, those mapped */
     bool open;                     /* the devices have access */
     bool rdma;                     /* made so that network cards can use it */

@@ -41,6 +41,8 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE))) as comfy:
     browse(browser, comfy)
     browser.js(CLICK)
     browser.wait("!document.querySelector('.memstow-body')")
+    support.wait_for(lambda: browser.js("return window.comfyAPI.app.app.graph?.nodes.length > 0"), 300,
+                     "the first workflow, which comes when the page knows all nodes")
     browser.driver.execute_async_script(
         "const done = arguments[1]; Promise.resolve(window.comfyAPI.app.app.loadApiJson(arguments[0], 'x')).then("
         "() => done(), (error) => done(String(error)))", workflow)

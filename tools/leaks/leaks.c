@@ -277,7 +277,7 @@ static int search_owners(struct leaks *self) {
     return result;
 }
 
-/* Adds the sites that are no part of a leak to the others of their verdict. */
+/* Counts each site with live memory that is no part of a leak, under the site's verdict. */
 static void count_others(struct leaks *self) {
     for (size_t i = 0; i < self->sites->count; i++) {
         const struct leak_site *site = &self->sites->list[i];

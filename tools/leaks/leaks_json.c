@@ -142,7 +142,7 @@ static void json_owners(struct json *json, const struct leaks *self, const struc
     json_end_array(json);
 }
 
-/* --- its curve --- */
+/* --- the curve of a finding --- */
 
 static void add_curve(const struct leak_entries *entries, uint32_t site, int64_t *grown) {
     size_t at = site == LEAK_NO_SITE ? entries->count : leak_entries_first(entries, site);

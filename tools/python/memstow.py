@@ -664,7 +664,7 @@ def _module_ranges(module: Any) -> Iterator[tuple[int, int]]:
 
 
 def _inner_model(thing: Any, torch: Any) -> Any:
-    """The module inside an object of ComfyUI's: a ModelPatcher, or a CLIP or VAE with one."""
+    """The torch module inside a ModelPatcher of ComfyUI, or inside a CLIP or VAE that has a ModelPatcher."""
     for _depth in range(3):
         if torch is None or thing is None or isinstance(thing, torch.nn.Module):
             break

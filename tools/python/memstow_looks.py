@@ -93,8 +93,8 @@ class Looks:
             return -errno.EIO, f"{type(error).__name__}: {error}"
 
     def _holders(self, text: str) -> tuple[int, str]:
-        """Parses WORD RUN PATH=STACK,STACK… If WORD is `more`, another message follows; `offer` and `find` are the
-        last message. Blocks of later runs than RUN do not count."""
+        """Parses WORD RUN PATH=STACK,STACK… After a message with the WORD `more`, another message follows. A message
+        with `offer` or `find` is the last one. Blocks of runs after RUN do not count."""
         word, run, *stacks = text.split()
         self.asked += stacks
         if word == "more":

@@ -161,8 +161,8 @@ def is_ours(frame: types.FrameType) -> bool:
 
 
 def running(ignored: set[int]) -> dict[int, list[Place]]:
-    """Variables of all frames, by the id of the object that they refer to. Left out are memstow's own functions, and
-    frames with the ids in `ignored`."""
+    """Variables of all frames, by the id of the object that they refer to. Frames of memstow's own functions, and
+    frames whose ids are in `ignored`, are left out."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found: dict[int, list[Place]] = {}
     for ident, innermost in sys._current_frames().items():

@@ -49,7 +49,8 @@ class _Reference(SerializeError):
 
 
 class _Tangled(Exception):
-    """A value whose table would have no end, or be far larger than the value: pickle knows how to write it."""
+    """The value contains itself, or one part many times, so that its table would be endless or far larger than the
+    value. Pickle can write such a value."""
 
 
 @dataclasses.dataclass

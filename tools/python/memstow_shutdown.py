@@ -443,7 +443,7 @@ class _Ending:
             self.leads = os.getpgid(pid) == pid != os.getpgrp()
 
     def look(self) -> dict[int, str]:
-        """The processes of it that are still there: pid → start."""
+        """The processes of this ending that are still there: pid → start time."""
         there = {pid: start for pid, start in self.there.items() if start and _start(pid) == start}
         if self.leads and (there or self.start and _start(self.pid, ended="X") == self.start):
             kept = _kept()

@@ -171,7 +171,8 @@ struct cuda_share *cuda_shares(const struct image *image) {
     return shares;
 }
 
-/* The pool's reserved memory includes its live memory. For graphs the reserved memory counts. */
+/* `live` includes the used memory of the pool, so `pool_idle` is only the rest of what the pool reserved. `graphs` is
+ * all that graphs reserved. */
 struct cuda_gap cuda_gap(const struct snap_cuda_device *device) {
     struct cuda_gap gap = {.known = device->figures_ns && device->total >= device->available};
     if (!gap.known) return gap;
