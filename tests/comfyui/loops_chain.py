@@ -3,10 +3,26 @@
 # timeout: 400
 """A loop gives the same result as its workflow without a loop. One iteration: IMAGE and STRING, bit for bit. A hundred
 iterations that carry a latent, a number and a text give the same as one graph with the whole chain, and the nodes of
-each iteration ran. ComfyUI's history has nothing of the loop. A list of outputs is carried as a list."""
+each iteration ran. ComfyUI's history has nothing of the loop. A list of outputs is carried as a list. A node that
+writes into what it gets changes no later iteration, also not by an input that never changes."""
+import sys
+
+import support
 from _comfy import link
+import _loops
 from _loops import Loops, node, port
 
+sys.path.insert(0, str(support.ROOT / "tools/python"))
+import memstow_loops # noqa: E402
+import torch # noqa: E402
+
+_loops.NODES += '''
+@node(("INT",), image=("IMAGE",), number=INT)
+def Halve(self, image, number):
+    image.mul_(0.5)
+    return (round(float(image.mean()) * 1000),)
+NODE_CLASS_MAPPINGS["Halve"] = Halve
+'''
 COUNT = 100
 STEP = {"latent": port("latent"), "number": port("number"), "text": port("text"),
         "mix": node("Mix", latent=link("latent"), number=link("number")), "add": node("AddInts", a=link("number"), b=1),
@@ -87,6 +103,14 @@ with Loops() as comfy:
             "show inverted": node("Fingerprint", value=link("inverted"))
         }))
     assert again["image"] == bare["image"] and again["inverted"] == once["inverted"], (again, once)
+
+    # nor that of an input that no iteration changes; "m in" passes the same tensor on
+    halved = {"image": port("image"), "m in": port("m", "image"), "number": port("n"),
+              "halve": node("Halve", image=link("m in"), number=link("number")), "m": port("m", "halve"),
+              "add": node("AddInts", a=link("number"), b=1), "n": port("n", "add")}
+    found = memstow_loops.run_sequential([halved], {"image": torch.ones(1, 4, 4, 3), "n": 0}, 3,
+                                         server=f"http://127.0.0.1:{comfy.port}")
+    assert found == {"m": 500, "n": 3}, found
 
     # a list of outputs is carried as a list
     lists = {"in": port("n"), "sum": node("SumList", numbers=link("in")), "three": node("Three", first=link("sum")),

@@ -9,8 +9,8 @@ from typing import Any, Optional
 
 from .conditions import Condition, Test, condition_of, conditions_of
 from .convert import from_ui
-from .graph import Classes, Graph, LoopError, checked, class_of, downstream, is_ui, name_of, types_meet
-from .ports import INPUT, OURS, OUTPUT, PASSTHRU, VALUE, Port, Ports, find_ports
+from .graph import Classes, Graph, LoopError, checked, class_of, consumers, downstream, is_ui, name_of, types_meet
+from .ports import INPUT, OURS, OUTPUT, PASSTHRU, PORT, VALUE, Port, Ports, find_ports
 from .values import check_value
 
 LOADER, SAVER = "MemstowLoopLoad", "MemstowLoopSave" # node classes that replace ports
@@ -44,8 +44,8 @@ class Step:
 @dataclass
 class Prompt:
     """A prompt for one workflow in one iteration. Outputs that depend on values of this iteration are useless later, so
-    they are dropped from the node caches after the run. Outputs of `constant` depend on inputs alone, and are dropped
-    with the loop."""
+    they are dropped from the node caches after the run; and so are the inputs' own values, because a node may write
+    into them. Outputs of `constant` depend on inputs alone, and are dropped with the loop."""
     graph: Graph
     fresh: set[str]
     constant: set[str]
@@ -97,8 +97,19 @@ class Plan:
                 "value": graph[port.node]["inputs"][VALUE], "loop": loop, "serial": serial, "port": port.id,
                 "iteration": iteration})
             fresh.add(port.node)
-        fresh = downstream(graph, fresh)
+        fresh = downstream(graph, fresh) | _passed_on(graph, constant)
         return Prompt(graph, fresh, downstream(graph, constant) - fresh, serial)
+
+
+def _passed_on(graph: Graph, loaders: set[str]) -> set[str]:
+    """These loaders, and the ports that pass the very same value on."""
+    taking, found, queue = consumers(graph), set(loaders), list(loaders)
+    while queue:
+        for node_id, _name, _slot in taking[queue.pop()]:
+            if node_id not in found and graph[node_id]["class_type"] == PORT:
+                found.add(node_id)
+                queue.append(node_id)
+    return found
 
 
 def _step(number: int, workflow: Any, names: Mapping[int, str], classes: Classes, when: Optional[Test]) -> Step:
