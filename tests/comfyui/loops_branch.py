@@ -35,6 +35,10 @@ with Loops() as comfy:
     assert found["values_of_ports"] == {"m": [10, 20, None, 40]}, found
     assert (len(found["failures"]) == 1 and found["failures"][0]["iteration"] == 3
             and "node fail (FailInt)" in found["failures"][0]["error"]), found
+    read = {"read": node("DiscomfortLoopResult", loop=found["name"], unique_id="m"),
+            "show": node("Fingerprint", value=link("read"))}
+    digest = comfy.run(read)["outputs"]["show"]["digest"]
+    assert digest == ["10", "20", "None", "40"], digest
 
     # two loops and a user's prompts at once
     comfy.ran()

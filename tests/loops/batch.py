@@ -2,7 +2,7 @@
 """Batches, over a double of the store and of ComfyUI's queue. Only small values of elements are put together into one
 value; if that fails, the values stay as they are, and the batch ends well. The driver keeps no input once the store
 has it. A batch with a prefix never runs a finished element again: not if the element gave nothing, if `when` left it
-out, if a condition stopped the batch, or if the process was killed."""
+out, if a condition stopped the batch, or if the process was killed. Loop result reads a port's values as a list."""
 import gc, logging, threading, weakref
 
 from _double_host import Pack, Queue, end_of
@@ -62,6 +62,21 @@ assert end_of(loop) == {"n": list(range(2, 202))} and not loop.failures
 assert any("No space left" in line for line in lines), lines
 loops.drop(loop)
 _state_double.Store.put = put
+
+
+# one port's values, as the node Loop result reads them: of single elements, and of chunks
+for size in (3, 200):
+    queue.fail, expected = {1: "as planted"}, [2, None, *range(4, size + 2)]
+    loop = memstow_loops.start_loop([STEP], {"n": list(range(size))}, independent=True)
+    assert end_of(loop) == {"n": expected}
+    assert loop.committed_values("n") == expected and loop.committed_values("nobody") is None
+    loops.drop(loop)
+    assert loop.committed_values("n") is None, "it is closed"
+queue.fail = {1: "as planted"}
+loop = memstow_loops.start_loop([STEP], {"n": [1]}, independent=True)
+assert end_of(loop) == {"n": [None]} and loop.committed_values("n") is None
+loops.drop(loop)
+queue.fail = {}
 
 
 # inputs

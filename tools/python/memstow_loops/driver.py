@@ -193,13 +193,23 @@ class Loop:
         self.versions[port] = self.versions.get(port, 0) + 1
 
     def committed_values(self, port: str) -> Optional[list[Any]]:
-        """The last committed value of a port, as load() returns it. None if there is none."""
+        """The last committed value of a port, as load() returns it. In a batch it has an element for each iteration,
+        which is None where the iteration has given nothing. None if there is no value."""
         place = self.plan.place(port)
         with self.whole:
-            if place not in self.committed or self.closed:
+            if self.closed or not self._is_committed(place):
                 return None
+            if self.plan.independent:
+                return [unwrapped(value) for value in self._elements(place)]
             is_shared, value = place in self.last, self._committed_value(place)
         return listed(copied(value) if is_shared else value)
+
+    def _is_committed(self, place: str) -> bool:
+        """Whether a value of this place was committed; in a batch, of any element."""
+        if not self.plan.independent:
+            return place in self.committed
+        return any(f"{place}[{number}]" in self.committed for number in range(self.plan.iterations)) \
+            or bool(self._chunks(place))
 
     def _committed_value(self, key: str) -> Any:
         """The committed value of a key. During an iteration the store returns the values that were put in it, so
