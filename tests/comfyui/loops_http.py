@@ -2,8 +2,9 @@
 # needs: comfyui
 # timeout: 400
 """A script outside of ComfyUI gives tensors to a loop and gets tensors, bit for bit, also in a batch. Without PyTorch
-it gets a description of them. A pickle is never read from a request, and damaged bytes start nothing."""
-import json, os, pickle, sys, urllib.error, urllib.request
+it gets a description of them. Of a script that is interrupted nothing stays. A pickle is never read from a request,
+and damaged bytes start nothing."""
+import json, os, pickle, sys, time, urllib.error, urllib.request
 
 import support
 from _comfy import link
@@ -11,6 +12,7 @@ from _loops import Loops, node, port
 
 sys.path.insert(0, str(support.ROOT / "tools/python"))
 import memstow_loops # noqa: E402
+from memstow_loops import client # noqa: E402
 import memstow_serialize # noqa: E402
 import torch # noqa: E402
 
@@ -51,6 +53,25 @@ with Loops() as comfy:
     pictures = [torch.rand(1, 8, 8, 3) for _ in range(3)]
     found = memstow_loops.run_sequential([INVERT], {"image": pictures}, 3, independent=True, server=server)
     assert [torch.equal(one, 1 - before) for one, before in zip(found["image"], pictures)] == [True] * 3, found
+
+    # an interrupt while the loop runs: it is cancelled, and its values are dropped
+    class Interrupted:
+        monotonic, slept = time.monotonic, 0
+
+        def sleep(self, seconds):
+            self.slept += 1
+            if self.slept == 1:
+                raise KeyboardInterrupt
+            time.sleep(seconds)
+
+    slow = {"n": port("n"), "sleep": node("Sleepy", number=link("n"), seconds=0.5), "out": port("n", "sleep")}
+    client.time = Interrupted()
+    try:
+        raise AssertionError(memstow_loops.run_sequential([slow], {"n": 1}, 1000, name="slow", server=server))
+    except KeyboardInterrupt:
+        pass
+    client.time = time
+    assert comfy.request("GET", "/memstow/loops?name=slow")[0] == 404, "its values are still there"
 
     # no PyTorch there
     image = {"seed": port("seed"), "image": node("NewImage", seed=link("seed"), size=4), "out": port("image", "image")}

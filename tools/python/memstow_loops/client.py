@@ -17,6 +17,7 @@ from .driver import DONE, ENDED
 from .graph import InfoClasses, LoopError
 
 SECONDS, PAUSE = 120, 0.2 # for an answer; between two requests
+END_SECONDS = 30 # for the end of a loop that was cancelled: a node may take long to notice it
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({})) # proxies do not apply to this machine's servers
 
 
@@ -57,8 +58,10 @@ class Client:
         return InfoClasses(self.ask("GET", "/object_info"))
 
     def run(self, workflows: Sequence[Any], **options: Any) -> dict[str, Any]:
-        """Starts a loop, waits for its end, and returns its values. On an interrupt it cancels the loop."""
-        name = self._start({"workflows": list(workflows), **options})["name"]
+        """Starts a loop, waits for its end, and returns its values. On an interrupt it cancels the loop and drops its
+        values."""
+        started = self._start({"workflows": list(workflows), **options})
+        name = started["name"]
         try:
             while (found := self.ask("GET", "/memstow/loops", name=name))["state"] not in ENDED:
                 time.sleep(PAUSE)
@@ -67,7 +70,7 @@ class Client:
             document, values = self._send("GET", "/memstow/loops", None, "", _values, {"name": name, "values": "raw"})
             return {**document["values_of_ports"], **values}
         finally:
-            self.forget(name)
+            self.forget(name, started["begun"])
 
     def _start(self, body: dict[str, Any]) -> Any:
         """Sends inputs that JSON cannot express beside it, as bytes."""
@@ -81,10 +84,19 @@ class Client:
             raise LoopError(f"this goes to a server as JSON or bytes, and cannot: {error}") from None
         return self._send("POST", "/memstow/loops", data, wire.CONTENT_TYPE, _document, {})
 
-    def forget(self, name: str) -> None:
-        """Cancels the loop if it still runs, and drops its values."""
+    def forget(self, name: str, begun: float) -> None:
+        """Drops the values of the loop that began then. DELETE of a loop that runs only cancels it, so this waits for
+        its end, at most END_SECONDS."""
+        until = time.monotonic() + END_SECONDS
         try:
             self.ask("DELETE", "/memstow/loops", name=name)
+            while (found := self.ask("GET", "/memstow/loops", name=name))["begun"] == begun:
+                if found["state"] in ENDED:
+                    self.ask("DELETE", "/memstow/loops", name=name)
+                elif time.monotonic() > until:
+                    break
+                else:
+                    time.sleep(PAUSE)
         except LoopError: # the server or the loop is gone
             pass
 
