@@ -96,6 +96,10 @@ with Loops() as comfy:
                          json.dumps({"document": body, "values": {"latent": ["TORCH_TENSOR", [99, 0]]}}).encode() +
                          b"\n" +
                          json.dumps({"type": "", "value": {"T": [1, "uint8", [10**12], [1]]}}).encode().ljust(99)),
+                        ("number of elements", # 300 MB, of a single byte
+                         json.dumps({"document": body, "values": {"latent": ["TORCH_TENSOR", [99, 1]]}}).encode() +
+                         b"\n" + json.dumps({"type": "", "value": {"T": [1, "uint8", [3 * 10**8], [0]]}}).encode()
+                         .ljust(99) + b"\0"),
                         ("workflows is missing", b"".join(memstow_loops.wire.packed({}, {"latent": good})))):
         status, answer = post(server, sent)
         assert status == 400 and words in answer, (status, answer, sent[:200])

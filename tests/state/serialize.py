@@ -3,7 +3,7 @@
 # timeout: 200
 """Values come back unchanged: tensors of each type, shape and stride, arrays, nested values, texts, numbers, pickles.
 Values that must pass by reference do so, and the reason is given. A value that comes back as another type gives a
-warning. Foreign bytes are an error."""
+warning. Foreign bytes are an error, and so are bytes of a request that would make a larger value."""
 import os
 
 import support
@@ -235,6 +235,20 @@ CODE = r"""if True:
             raise AssertionError(segments)
         except SerializeError:
             pass
+
+    # bytes that are not trusted cannot make a value that is larger than they are
+    for value in tensors + arrays + plain:
+        bytes_of = serialize(value)
+        if not bytes_of.type.startswith("CUSTOM"):
+            assert same(value, deserialize(bytes_of, pickles=False)), value
+    for table, words in (('{"T": [1, "uint8", [300000000], [0]]}', "number of elements"),
+                         ('{"T": [1, "float32", [2, 2], [1, 1]]}', "number of elements"),
+                         ('[{"b": 1}, {"b": 1}]', "twice"), ('[{"B": 1}, {"N": [1, "|u1", [12]]}]', "twice")):
+        try:
+            bytes_of = Serialized("NESTED", [f'{{"type": "x", "value": {table}}}'.encode(), bytearray(12)])
+            raise AssertionError(deserialize(bytes_of, pickles=False))
+        except SerializeError as error:
+            assert words in str(error), (table, error)
     print("done")
     """
 done = support.memstow("run", "--quiet", "-o", "out.mst", "--", support.PYTHON, "-c", CODE, timeout=190,

@@ -20,6 +20,7 @@ import importlib.util
 import io
 import json
 import logging
+import math
 import pickle
 import sys
 from collections.abc import Sequence
@@ -310,11 +311,20 @@ class _Reader:
         self.pickles = pickles
         self.changed: set[tuple[str, str]] = set() # types: before, and now
         self.segments = [memoryview(segment).cast("B") if len(segment) else memoryview(b"") for segment in segments]
+        self.taken: set[int] = set() # pieces of which the value has a copy
 
     def at(self, number: Any) -> memoryview:
         if type(number) is not int or not 0 < number < len(self.segments):
             raise SerializeError("the table names a piece that is not there")
         return self.segments[number]
+
+    def own(self, number: int) -> memoryview:
+        """A piece that the value has for itself. Bytes that are not trusted cannot name it again and again: the value
+        would be far larger than they are."""
+        if number in self.taken and not self.pickles:
+            raise SerializeError("the table names a piece twice")
+        self.taken.add(number)
+        return self.at(number)
 
     def tensor(self, number: int, dtype: str, shape: list[int], stride: list[int], kind: str = "") -> Any:
         torch = importlib.import_module("torch")
@@ -327,11 +337,14 @@ class _Reader:
             return torch.empty_strided(shape, stride, dtype=getattr(torch, dtype))
         if memory.readonly:
             memory = memoryview(bytearray(memory))
-        return torch.frombuffer(memory, dtype=getattr(torch, dtype)).as_strided(shape, stride)
+        flat = torch.frombuffer(memory, dtype=getattr(torch, dtype))
+        if flat.numel() != math.prod(shape) and not self.pickles: # a stride of 0 makes terabytes of one byte
+            raise SerializeError("a tensor has another number of elements than its bytes")
+        return flat.as_strided(shape, stride)
 
     def array(self, number: int, dtype: str, shape: list[int]) -> Any:
         numpy = importlib.import_module("numpy")
-        memory = self.at(number)
+        memory = self.own(number)
         return numpy.frombuffer(bytearray(memory) if memory.readonly else memory,
                                 dtype=numpy.dtype(dtype)).reshape(shape)
 
@@ -346,7 +359,7 @@ class _Reader:
         if kind == "d":
             return {self.any(key): self.any(item) for key, item in of}
         if kind in ("b", "B"):
-            return (bytes if kind == "b" else bytearray)(self.at(of))
+            return (bytes if kind == "b" else bytearray)(self.own(of))
         if kind == "T":
             return self.tensor(*of)
         if kind == "N":
@@ -373,7 +386,8 @@ class _Reader:
 
 def deserialize(serialized: Serialized, pickles: bool = True) -> Any:
     """The value that was serialized. Tensors and arrays use the segments' memory, if it is writable. Without `pickles`,
-    for bytes that are not trusted, a pickle raises SerializeError."""
+    for bytes that are not trusted, SerializeError is raised for a pickle, and for a value that is larger than its
+    bytes."""
     try:
         table = json.loads(bytes(serialized.segments[0]))
         reader = _Reader(serialized.segments, pickles)
