@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """discover_ports: the mode of a port from its connections; types from consumers and producers, also through other
-ports; tags; the order of execution. A warning names consumers that disagree. These are errors that name the nodes:
-cycles, unknown classes, ports without id or connections, two ports of one id and mode. The caller's document is not
-changed."""
+ports; tags; the order of execution. A warning names consumers that disagree about the type, or about the choices of a
+list. These are errors that name the nodes: cycles, unknown classes, ports without id or connections, two ports of one
+id and mode. The caller's document is not changed."""
 import copy, json
 
-from _graphs import CLASSES, node, port, refused
+from _graphs import CLASSES, described, node, port, refused
 import memstow_loops
+from memstow_loops.values import check_value
 
 LOOP = {"in": port("x", tags="number, , carried"), "add": node("Add", a=["in", 0], b=1),
         "wire": port("seen", ["add", 0]), "again": node("Add", a=["wire", 0], b=["wire", 0]),
@@ -55,6 +56,27 @@ found = ports({
 assert found.ports[0].type == "*" and len(found.warnings) == 1, found
 assert all(word in found.warnings[0]
            for word in ("port x", "node 2 (Add)", "INT", "node 3 (Blur)", "IMAGE")), found.warnings
+# consumers with different choices: a value must be in the lists of all
+SCHEDULERS = {**CLASSES, "First": described([], True, c=[["x", "y"], {}]), "Other": described([], True, c=[["z", "y"]]),
+              "Third": described([], True, c=[["w"], {}]), "Same": described([], True, c=[["y", "x"], {}]),
+              "Unknown": described([], True, c=[[], {}])}
+
+
+def choosing(*kinds):
+    return {"1": port("p"), "2": port("wire", ["1", 0]), "0": node(kinds[0], c=["2", 0]),
+            **{str(number + 3): node(kind, c=["1", 0]) for number, kind in enumerate(kinds[1:])}}
+
+
+found = ports(choosing("First", "Other"), SCHEDULERS)
+assert (found.ports[0].type, found.ports[0].options) == ("COMBO", ["y"]) and len(found.warnings) == 1, found
+assert all(word in found.warnings[0] for word in ("port p ", "node 0 (First) at c", "node 3 (Other) at c")), found
+found = ports(choosing("First", "Same", "Unknown"), SCHEDULERS)
+assert sorted(found.ports[0].options) == ["x", "y"] and not found.warnings, found
+assert ports(choosing("Unknown"), SCHEDULERS).ports[0].options is None
+for kinds, value, words in ((("First", "Other"), "x", "is not one of its 1 choices"),
+                            (("First", "Third"), "x", "no choice in common")):
+    refused(lambda: check_value(ports(choosing(*kinds), SCHEDULERS).ports[0], value), "port p", words)
+check_value(ports(choosing("First", "Other"), SCHEDULERS).ports[0], "y")
 
 refused(lambda: ports({"1": node("Add", a=["2", 0]), "2": node("Add", a=["1", 0]), "3": node("Number", value=1)}),
         "node 1 (Add)", "cycle", "1", "2")

@@ -9,7 +9,7 @@ from typing import Any
 from .graph import (ANY, Classes, Graph, LoopError, class_of, consumers, fault_of_text, links_of, name_of, order,
                     types_meet)
 
-PORT = "DiscomfortPort"
+PORT, COMBO = "DiscomfortPort", "COMBO"
 INPUT, OUTPUT, PASSTHRU = "INPUT", "OUTPUT", "PASSTHRU"
 OURS = "memstow:"    # the beginning of ids that this package gives to values of its own
 MOST_ID = 176        # bytes of an id; the driver adds the above and the numbers of elements, as [999936:1000000]
@@ -23,7 +23,7 @@ class Port:
     mode: str             # INPUT, OUTPUT or PASSTHRU
     type: str             # ComfyUI's word; "*" if it is not known
     tags: tuple[str, ...] = ()
-    options: Any = None   # for an INPUT: the choices of a COMBO
+    options: Any = None   # for an INPUT: the choices that all its COMBO consumers have; None: they are not known
 
     def document(self) -> dict[str, Any]:
         return {"node": self.node, "id": self.id, "mode": self.mode, "type": self.type, "tags": list(self.tags)}
@@ -73,8 +73,8 @@ class _Types:
         self.taking = consumers(graph)
         self.warnings: list[str] = []
         self.of_port: dict[str, str] = {}  # the type that a port gives, from its source
-        # by port: for each type that its takers want, the first such taker, its input, and the choices
-        self.takers: dict[str, dict[str, tuple[str, str, Any]]] = {}
+        # by port: for each type and list of choices that its takers want, the first such taker, its input, the choices
+        self.takers: dict[str, dict[tuple[str, str], tuple[str, str, Any]]] = {}
         ports = [node_id for node_id in nodes if graph[node_id]["class_type"] == PORT]
         for node_id in ports:
             source = self.source(node_id)
@@ -93,22 +93,24 @@ class _Types:
         """The source of a port's value."""
         return next(((source, slot) for name, source, slot in links_of(self.graph[node_id]) if name == VALUE), None)
 
-    def _takers(self, node_id: str) -> dict[str, tuple[str, str, Any]]:
-        """The nodes that take a port's value, directly or through other ports, by type."""
-        found: dict[str, tuple[str, str, Any]] = {}
+    def _takers(self, node_id: str) -> dict[tuple[str, str], tuple[str, str, Any]]:
+        """The nodes that take a port's value, directly or through other ports, by type and choices."""
+        found: dict[tuple[str, str], tuple[str, str, Any]] = {}
         for taker, name, _slot in self.taking[node_id]:
             if taker in self.takers:
                 found = {**self.takers[taker], **found}
                 continue
             spec = class_of(self.graph, taker, self.classes).inputs.get(name)
             if spec is not None and spec.type != ANY:
-                found.setdefault(spec.type, (taker, name, spec.options.get("options")))
+                choices = spec.options.get("options")
+                found.setdefault((spec.type, _text_of(choices)), (taker, name, choices))
         return found
 
     def taken(self, node_id: str, port: str) -> str:
         """The type that a port should get: one that all its consumers take. If there is none, "*" and a warning."""
-        found = {kind: f"{name_of(taker, self.graph[taker])} takes {kind} at {name}"
-                 for kind, (taker, name, _choices) in self.takers[node_id].items()}
+        found: dict[str, str] = {}
+        for (kind, _text), (taker, name, _choices) in self.takers[node_id].items():
+            found.setdefault(kind, f"{name_of(taker, self.graph[taker])} takes {kind} at {name}")
         if not found:
             return ANY
         words = [[word.strip() for word in kind.split(",")] for kind in found]
@@ -116,6 +118,21 @@ class _Types:
         if not common:
             self.warnings.append(f"port {port} feeds inputs that disagree: {'; '.join(found.values())}")
         return ",".join(common) or ANY
+
+    def choices(self, node_id: str, port: str) -> Any:
+        """The choices that all COMBO consumers of a port have, and a warning if their lists differ. None: none of them
+        has a list."""
+        lists = [(f"{name_of(taker, self.graph[taker])} at {name}", choices)
+                 for (kind, _text), (taker, name, choices) in self.takers[node_id].items() if kind == COMBO and choices]
+        if len(lists) > 1:
+            self.warnings.append(f"port {port} feeds inputs with different choices: "
+                                 f"{'; '.join(where for where, _choices in lists)}")
+        return [one for one in lists[0][1] if all(one in choices for _where, choices in lists)] if lists else None
+
+
+def _text_of(choices: Any) -> str:
+    """A text that lists of the same choices share, in whichever order they have them."""
+    return repr(sorted(map(repr, choices))) if isinstance(choices, (list, tuple)) else ""
 
 
 def _mode(has_source: bool, has_takers: bool, where: str) -> str:
@@ -154,7 +171,7 @@ def find_ports(graph: Graph, classes: Classes) -> Ports:
         choices = None
         if kind == ANY and types.taking[node_id]:
             kind = types.taken(node_id, port)
-            choices = types.takers[node_id].get(kind, (None, None, None))[2]
+            choices = types.choices(node_id, port) if kind == COMBO else None
         found.append(Port(node_id, port, mode, kind, _tags_of(graph, node_id), choices))
     _check_twins(graph, found)
     return Ports(found, nodes, types.warnings)

@@ -11,7 +11,7 @@ import memstow_serialize
 from memstow_serialize import Serialized, SerializeError
 
 from .graph import ANY, LoopError
-from .ports import Port
+from .ports import COMBO, Port
 
 
 PICKLE = "pickle " # before a pickle's digest
@@ -38,9 +38,11 @@ def check_value(port: Port, value: Any) -> None:
     """LoopError if a port cannot take this value."""
     words = [word.strip() for word in port.type.split(",")]
     if ANY in words or any(word not in CHECKS or CHECKS[word][0](value) for word in words):
-        if port.type != "COMBO" or not port.options or value in port.options:
+        if port.type != COMBO or port.options is None or value in port.options:
             return
-        raise LoopError(f"port {port.id}: {value!r} is not one of its {len(port.options)} choices")
+        fault = f"is not one of its {len(port.options)} choices" if port.options else \
+            "cannot be right: the inputs that the port feeds have no choice in common"
+        raise LoopError(f"port {port.id}: {value!r} {fault}")
     raise LoopError(
         f"port {port.id} takes {port.type}, {CHECKS[words[0]][1]}; its value is of type {type(value).__name__}"
         f"{_shape(value)}")
