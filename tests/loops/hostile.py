@@ -91,6 +91,10 @@ for graph in ({"1": []}, {"1": {"class_type": []}}, {"1": {"class_type": "Add", 
     begins_nothing(lambda: run(graph, inputs={"n": 1}), "")
 for inputs in ([1], "n", 7, {"n": []}, {"n": {}}, {"n": "x" * 1000}):
     begins_nothing(lambda: memstow_loops.start_loop([counter("n")], inputs), "")
+for iterations in ("x", None, -5, 0, True, 1.0): # a batch ignores the number, but not a wrong one
+    for independent, n in ((False, 1), (True, [1, 2])):
+        begins_nothing(lambda: run(counter("n"), inputs={"n": n}, iterations=iterations, independent=independent),
+                       "iterations is a whole number from 1")
 for condition in (7, "n > 1", [], ["n"], {}, {"port": 7, "op": "==", "value": 1}, {"port": "n", "op": 7, "value": 1},
                   {"port": "n", "op": "__import__", "value": 1}, {"port": "n", "op": "==", "value": {}},
                   {"port": "n", "op": "==", "value": [[1]]}, {"port": "n", "op": "==", "value": 1, "more": 1}):

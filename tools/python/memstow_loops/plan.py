@@ -193,7 +193,8 @@ def make_plan(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]], ite
     found = dict(inputs or {})
     tests = conditions_of(when, len(workflows))
     steps = [_step(number, workflow, names or {}, classes, tests[number]) for number, workflow in enumerate(workflows)]
-    count = _batch(found) if independent else _check_iterations(iterations)
+    bound = _check_iterations(iterations) # also for a batch, although it has no effect there
+    count = _batch(found) if independent else bound
     plan = Plan(steps, found, count, condition_of(condition), independent)
     for number, step in enumerate(steps):
         plan.warnings += [f"{step.name}: {warning}" for warning in step.ports.warnings]
