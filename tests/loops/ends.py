@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """How loops end, over a double of the store and of ComfyUI's queue. Each message names iteration, workflow and node:
 where a run is interrupted, ComfyUI refuses a prompt, an input cannot be kept, or a node blocks an OUTPUT. A condition
-may raise SystemExit, and the callers that wait for the loop are told. A loop that is closed while its node still runs
-was cancelled. Only a loop's own prompts reach it, no loop starts on the server's thread, and the log tells of a run
-that takes long."""
+may raise SystemExit, or an exception whose text cannot be had, and the callers that wait for the loop are told. A loop
+that is closed while its node still runs was cancelled. Only a loop's own prompts reach it, no loop starts on the
+server's thread, and the log tells of a run that takes long."""
 import threading, types
 
 from _double_host import Pack, Queue, end_of, logged
@@ -39,6 +39,18 @@ def leaves(_values):
 
 
 ended(start(STEP, condition=leaves), "failed", "iteration 1: SystemExit: as planted")
+
+# and one whose text cannot be had
+class Mute(Exception):
+    def __str__(self):
+        raise SystemExit("as planted")
+
+
+def mute(_values):
+    raise Mute
+
+
+ended(start(STEP, condition=mute), "failed", "iteration 1: Mute: its text cannot be had: SystemExit")
 
 # interrupted, and deleted: the node is named
 queue.before = lambda prompt: loops.remove("x") if len(queue.prompts) == 2 else None

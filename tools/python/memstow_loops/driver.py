@@ -122,6 +122,14 @@ def grouped(sizes: list[tuple[int, int]]) -> Iterator[list[int]]:
         total += size
 
 
+def text_of(error: BaseException) -> str:
+    """The text of a caller's exception, whose own code may fail."""
+    try:
+        return str(error)
+    except BaseException as other:
+        return f"its text cannot be had: {type(other).__name__}"
+
+
 class Loop:
     """One loop, from its start until it is closed. Any thread may call it; its own thread runs it."""
 
@@ -388,6 +396,8 @@ class Loop:
                     "memstow: loop %s: %s after %d of %d iterations%s", self.name, self.state, self.completed(),
                     self.plan.iterations, f": {one_line(self.error)}" if self.error else "")
         finally: # callers wait for it
+            if self.state not in ENDED: # the above has failed
+                self.state = FAILED
             self.over.set()
 
     def _ended(self) -> tuple[str, str]:
@@ -408,9 +418,9 @@ class Loop:
 
     def _told(self, error: BaseException) -> str:
         if isinstance(error, LoopError):
-            return str(error)
+            return text_of(error)
         log.debug("loop %s", self.name, exc_info=True)
-        return f"{self._where()}: {type(error).__name__}: {error}"
+        return f"{self._where()}: {type(error).__name__}: {text_of(error)}"
 
     def _tidy(self) -> None:
         try:
