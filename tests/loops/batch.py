@@ -3,12 +3,13 @@
 value; if that fails, the values stay as they are, and the batch ends well. The driver keeps no input once the store
 has it. A batch with a prefix never runs a finished element again: not if the element gave nothing, if `when` left it
 out, if a condition stopped the batch, or if the process was killed. Loop result reads a port's values as a list."""
-import gc, logging, threading, weakref
+import gc, logging, sys, threading, weakref
 
 from _double_host import Pack, Queue, end_of
 from _graphs import node, port
 import _state_double
 import memstow_loops
+import support
 from memstow_loops import driver
 
 queue = Queue()
@@ -98,6 +99,28 @@ for independent in (False, True):
     gc.collect()
     assert seen[-1] is None and reference() is None, "the driver has the input, beside the store"
     loops.drop(loop)
+
+# nor does the call that waits for the loop. It lets go of them when the loop has begun, on another thread
+references = []
+
+
+def value_for_call():
+    value = Value()
+    references.append(weakref.ref(value))
+    return {"v": value}
+
+
+def is_let_go():
+    gc.collect()
+    return references[0]() is None
+
+
+queue.prompts.clear()
+seen.clear()
+queue.before = lambda prompt: len(queue.prompts) == 2 and seen.append(support.wait_for(is_let_go, 20, "the end of v"))
+if sys.version_info >= (3, 11): # older ones keep the arguments of a call in the caller's frame, too
+    memstow_loops.run_sequential([SAME], value_for_call(), 2)
+    assert len(seen) == 1
 queue.before = lambda prompt: None
 
 

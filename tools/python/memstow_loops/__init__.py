@@ -174,6 +174,8 @@ def run_sequential(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]]
     if reason := _pack.may_wait():
         raise LoopError(reason)
     loop = start_loop(workflows, **options)
+    del inputs # the store has them now: this call holds none of them beside it
+    options.clear()
     try:
         while not loop.wait(threading.TIMEOUT_MAX):
             pass
