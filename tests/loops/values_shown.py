@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What GET /memstow/loops shows of values: JSON that each reader of JSON takes, whatever the value is. Numbers that
-JSON does not have, lists without end, very deep and very large values, and objects whose code raises are described."""
-import importlib, json, math, sys, types
+JSON does not have, lists without end, very deep and very large values, and objects whose code raises are described. If
+the store cannot give a value, the answer is 503 with the reason."""
+import asyncio, importlib, json, math, sys, types
 
 import support
 
@@ -49,3 +50,32 @@ for value in (endless, deep):
 routes.MOST_PARTS = 1000 # without this, the test takes a second
 assert len(json.dumps(shown([shared, "x"]))) < 50_000
 assert shown([0] * 5000) == {"not_json": "list"}
+
+
+# the store cannot give a value: over doubles of ComfyUI's server, aiohttp, and the loops
+handlers = {}
+
+
+def method(name):
+    return lambda path: lambda handler: handlers.setdefault(f"{name} {path}", handler)
+
+
+class Stuck:
+    """A double of a loop whose memory is moved at the moment."""
+
+    def document(self):
+        raise OSError(16, "its memory is being moved")
+
+    document_and_values = document
+
+
+table = types.SimpleNamespace(get=method("GET"), post=method("POST"), delete=method("DELETE"))
+stuck = types.SimpleNamespace(loops={"x": Stuck()}, find=lambda name: Stuck())
+web = types.SimpleNamespace(Response=lambda status, text: (status, text))
+sys.modules["aiohttp"] = types.SimpleNamespace(web=web)
+sys.modules["server"] = types.SimpleNamespace(
+    PromptServer=types.SimpleNamespace(instance=types.SimpleNamespace(routes=table)))
+routes.install(types.SimpleNamespace(loops=stuck), types.SimpleNamespace(wire=None, LoopError=ValueError))
+for query in ({}, {"name": "x"}, {"name": "x", "values": "1"}, {"name": "x", "values": "raw"}):
+    answer = asyncio.run(handlers["GET /memstow/loops"](types.SimpleNamespace(query=query)))
+    assert answer == (503, "[Errno 16] its memory is being moved"), (query, answer)

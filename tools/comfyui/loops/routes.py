@@ -105,23 +105,25 @@ def install(pack: Any, functions: Any) -> None:
 
     @routes.get("/memstow/loops")
     async def get_loops(request: Any) -> Any:
-        name = request.query.get("name")
-        if name is None:
-            return document(loops=await aside(lambda: [loop.document() for loop in list(loops.loops.values())]))
-        loop = loops.find(name)
-        if loop is None:
-            return unknown()
-        if request.query.get("values") == "raw":
-            return await send_raw(request, loop)
-        if request.query.get("values") == "1":
-            told, values = await aside(loop.document_and_values)
-            return document(**told, values_of_ports=plain(values))
-        return document(**await aside(loop.document))
+        name, with_values = request.query.get("name"), request.query.get("values")
+        try:
+            if name is None:
+                return document(loops=await aside(lambda: [loop.document() for loop in list(loops.loops.values())]))
+            loop = loops.find(name)
+            if loop is None:
+                return unknown()
+            if with_values not in ("1", "raw"):
+                return document(**await aside(loop.document))
+            entry, values = await aside(loop.document_and_values)
+        except (ValueError, OSError) as error: # the store cannot give a value, as while its memory is moved
+            return web.Response(status=503, text=str(error))
+        if with_values == "raw":
+            return await send_raw(request, entry, values)
+        return document(**entry, values_of_ports=plain(values))
 
-    async def send_raw(request: Any, loop: Any) -> Any:
+    async def send_raw(request: Any, entry: dict, values: dict) -> Any:
         """Sends values as bytes that JSON cannot express. A value that only pickle can express becomes a
         description."""
-        entry, values = await aside(loop.document_and_values)
         found, told = await aside(split, values)
         body = {"format": "memstow-comfyui-loops", "version": 1, **entry, "values_of_ports": told}
         answer = web.StreamResponse(headers={"Content-Type": wire.CONTENT_TYPE})
