@@ -162,6 +162,16 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # the end of a l
         found = shown(load(path=odd))
         assert found["images"] == [expected], (name, found)
         (odd / name).unlink()
+    # a name with the end of a line in it is one line, in file_names and in the log
+    lines = support.HERE / "two\nmemstow: lines"
+    lines.mkdir()
+    Image.new("RGB", (1, 1)).save(lines / "a\nb.png")
+    Image.new("RGB", (1, 1)).save(lines / "c.png")
+    (lines / "d\nmemstow: planted.png").write_bytes(b"x")
+    found = shown(load(path=lines))
+    assert eval(found["names"][0]).split("\n") == ["a b.png", "c.png"] and found["count"] == ["2"], found
+    line = next(line for line in comfy.log().splitlines() if "planted.png (" in line)
+    assert "two memstow: lines: these images cannot be read: d memstow: planted.png (" in line, line
     many = support.HERE / "many"
     many.mkdir()
     Image.new("RGB", (1, 1)).save(many / "img0.png")

@@ -2,6 +2,7 @@
 in a fixed order, and the number of images. Unreadable files are named, and do not stop the others."""
 import os
 import re
+import unicodedata
 from typing import Any
 
 from .. import log
@@ -13,6 +14,12 @@ RULES = ("refuse", "group", "resize to first", "resize to largest", "crop to fir
 def order_of(name: str) -> tuple:
     """Natural order of names: img2 before img10. Names that differ only in case are neighbours."""
     return ([int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name.casefold())], name)
+
+
+def one_line(text: str) -> str:
+    """A name of a file as one line, also if it has the end of a line in it. memstow_loops.graph has the same; this node
+    also works without it."""
+    return "".join(" " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
 
 
 def read(path: str) -> Any:
@@ -94,13 +101,14 @@ class DiscomfortFolderImageLoader:
         for entry in files[first:first + count if count else None]:
             try:
                 images.append(read(entry.path))
-                names.append(entry.name)
+                names.append(one_line(entry.name)) # a line for each
             except Exception as error: # noqa: BLE001: Pillow raises what it likes for damaged files
-                unreadable.append(f"{entry.name} ({error})")
+                unreadable.append(one_line(f"{entry.name} ({error})"))
+        folder = one_line(folder_path)
         if unreadable:
-            log.warning("memstow: %s: these images cannot be read: %s", folder_path, "; ".join(unreadable))
+            log.warning("memstow: %s: these images cannot be read: %s", folder, "; ".join(unreadable))
         if not images:
-            raise ValueError(f"{folder_path}: no image" + (f" that can be read: {'; '.join(unreadable)}" if unreadable
+            raise ValueError(f"{folder}: no image" + (f" that can be read: {'; '.join(unreadable)}" if unreadable
                                                            else f" of {len(files)} is left after the first {first}"
                                                            if files else f" here: none of {', '.join(SUFFIXES)}"))
         batches = batches_of(images, names, mixed_sizes)
