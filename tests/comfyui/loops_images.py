@@ -96,8 +96,11 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # the end of a l
         return [digest[digest.index("["):digest.index("]") + 1] for digest in found["images"]]
 
     def fails(workflow, *words):
-        text = json.dumps(comfy.run(workflow, "error")["status"]["messages"], ensure_ascii=False)
+        """Runs a workflow that fails with these words. Returns the texts of its exceptions."""
+        messages = comfy.run(workflow, "error")["status"]["messages"]
+        text = json.dumps(messages, ensure_ascii=False)
         assert all(word in text for word in words), (text, words)
+        return [data["exception_message"] for event, data in messages if event == "execution_error"]
 
     found = shown(load())
     assert (eval(found["names"][0]) == "img1.webp\nimg2.png\nIMG3.jpg\nimg10.png" and found["count"] == ["4"]
@@ -253,6 +256,9 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # the end of a l
     closed = support.free_port()
     fails(describe(11, api_url=f"http://user:{KEY}@127.0.0.1:{closed}/v1?key={KEY}", tries=2),
           "has a user or password in it")
+    words = fails(describe(22, api_url=f"http://127.0.0.1:{closed}/v1?key={KEY}", tries=2), "gave no description",
+                  f"127.0.0.1:{closed}/v1/chat/completions")
+    assert len(words) == 1 and "refused" in words[0] and KEY not in words[0], words
     assert KEY not in comfy.log_file.read_text(), "the key is in the log"
     everything = json.dumps([entry["status"] for entry in comfy.get("/history").values()])
     given = everything.count(f"key={KEY}") + everything.count(f"user:{KEY}@")
