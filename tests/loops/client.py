@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Inputs on their way to a server, without one: a value that JSON would change, such as a tuple, goes as bytes beside
 the JSON, and comes out as it was. What only pickle can express is refused. Also: where the describer sends its
-requests, by the URL that it is given."""
+requests, by the URL that it is given; and which answers have no text."""
 import importlib.util, json
 
 from _graphs import refused
@@ -38,3 +38,16 @@ for url, endpoint in (("http://x:80/v1", "http://x:80/v1/chat/completions"),
                       ("https://x/v1?api-version=2", "https://x/v1/chat/completions?api-version=2"),
                       ("https://x/v1/chat/completions?api-version=2", "https://x/v1/chat/completions?api-version=2")):
     assert describer.endpoint_of(url) == endpoint, (url, describer.endpoint_of(url))
+
+
+# the text in an answer
+def answer(content):
+    return json.dumps({"choices": [{"message": {"content": content}}]}).encode()
+
+
+assert describer.text_in(answer([{"text": "a"}, {"type": "image"}, {"text": "b"}])) == "ab"
+for content in ([{"text": 5}], [{"text": None}], 7, None, {}):
+    try:
+        raise AssertionError(describer.text_in(answer(content)))
+    except ValueError as error:
+        assert str(error) == "the answer has no text", error

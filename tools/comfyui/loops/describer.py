@@ -161,7 +161,8 @@ def text_in(answer: bytes) -> str:
     except (ValueError, LookupError, TypeError):
         raise ValueError("the answer is not one of OpenAI's chat API") from None
     if isinstance(content, list): # in parts
-        content = "".join(part.get("text", "") for part in content if isinstance(part, dict))
+        texts = [part.get("text", "") for part in content if isinstance(part, dict)]
+        content = "".join(texts) if all(isinstance(text, str) for text in texts) else None
     if not isinstance(content, str):
         raise ValueError("the answer has no text")
     return content
