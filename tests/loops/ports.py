@@ -36,6 +36,9 @@ assert json.loads(json.dumps(found.document()))["ports"][0].keys() == {"node", "
 # ids as numbers, the prompt of a request, JSON text
 numbers = {"prompt": {1: port("x"), "2": port("y", [1, 0])}}
 assert [p.mode for p in ports(numbers).ports] == ["INPUT", "OUTPUT"]
+named = {"prompt": node("Number", value=1), "out": port("y", ["prompt", 0])} # a node with the id "prompt"
+for graph in (named, {"prompt": named}):
+    assert [(p.id, p.type) for p in ports(graph).ports] == [("y", "INT")], graph
 assert ports(json.dumps({"1": port("x"), "2": port("y", ["1", 0])})).ports[1].type == "*"
 # through several wires, to a class with choices
 chain = {"1": port("a"), "2": port("b", ["1", 0]), "3": port("c", ["2", 0]),

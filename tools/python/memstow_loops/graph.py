@@ -172,9 +172,15 @@ def is_ui(document: object) -> bool:
     return isinstance(document, Mapping) and isinstance(document.get("nodes"), list)
 
 
+def _is_node(what: object) -> bool:
+    return isinstance(what, Mapping) and isinstance(what.get("class_type"), str)
+
+
 def checked(document: object) -> Graph:
     """A copy of a workflow in API format, with ids as text. LoopError if it is not one."""
-    nodes = document.get("prompt", document) if isinstance(document, Mapping) else None
+    nodes = document
+    if isinstance(document, Mapping) and "prompt" in document and not _is_node(document["prompt"]):
+        nodes = document["prompt"] # the body of POST /prompt
     if not isinstance(nodes, Mapping) or not nodes:
         raise LoopError("this is no workflow: neither ComfyUI's API format nor what its editor saves")
     graph: Graph = {}
