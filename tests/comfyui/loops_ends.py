@@ -3,7 +3,8 @@
 # timeout: 400
 """Other ends of loops: a node raises an error, the user interrupts, somebody deletes the loop or empties the queue,
 /free comes in between, a store fails. The message names iteration, workflow and node; the state is the last committed
-one; the next loop and the user's prompts run. Ctrl-C while a loop runs closes ComfyUI in order, and leaves no file."""
+one; the next loop and the user's prompts run. Ctrl-C while a loop's node runs closes ComfyUI in order, and leaves no
+file; the log names the node."""
 import json, os, signal, time
 
 import support
@@ -87,13 +88,17 @@ with Loops() as comfy:
     left = [file for file in files(comfy) if file not in before and not file.startswith("output/memstow/")]
     assert not left, f"files are left: {left}"
 
-    # Ctrl-C
-    name = comfy.begin(SLOW, inputs={"n": 0}, iterations=40, name="closed")
-    middle(name)
+    # Ctrl-C, while a node of the second iteration runs that would run for long
+    comfy.ran()
+    long = {**SLOW, "sleep": node("Sleepy", number=link("in"), seconds=60.0)}
+    comfy.begin(counter(), long, inputs={"n": 0}, iterations=40, name="closed",
+                when=[None, {"port": "n", "op": ">=", "value": 2}])
+    support.wait_for(lambda: comfy.ran(False).get("Sleepy"), 60, "the node that runs for long")
     begun = time.monotonic()
     os.kill(comfy.pid(), signal.SIGINT)
     comfy.server.wait(60)
     assert time.monotonic() - begun < 30 and "terminate called" not in comfy.log()
-    assert "loop closed: cancelled" in comfy.log(), comfy.log()[-3000:]
+    words = "loop closed: cancelled after 1 of 40 iterations: iteration 2, workflow 2: node sleep (Sleepy): it was "
+    assert words in comfy.log(), comfy.log()[-3000:]
     left = [file for file in files(comfy) if file not in before and not file.startswith("output/memstow/")]
     assert not left, f"files are left: {left}"
