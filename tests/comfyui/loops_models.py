@@ -1,14 +1,23 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
-"""Models in loops. A carried MODEL is loaded once under each policy, and the result is the same: kept, stowed or freed
-between iterations, and with /free in the middle. The report says that a loop holds it. When the loop is forgotten, it
-can go. With a prefix or on disk, a model at a wildcard port is a clear error that names the port."""
+"""Models in loops. The loader of a carried MODEL runs once under each policy, and the result is the same: kept, stowed
+or freed between iterations, and with /free in the middle. The report says that a loop holds it. When the loop is
+forgotten, it can go. With a prefix or on disk, a model at a wildcard port is a clear error that names the port."""
 import json
 
 from _comfy import link, policy, sample, unet
+import _loops
 from _loops import Loops, node, port
 
+_loops.NODES += '''
+import nodes
+load_unet = nodes.UNETLoader.load_unet
+def counted(self, *arguments, **options):
+    ran["UNETLoader"] += 1
+    return load_unet(self, *arguments, **options)
+nodes.UNETLoader.load_unet = counted
+'''
 
 def begin(word):
     graph = {"unet": unet(), "number": node("AddInts", a=0, b=0), "n": port("n", "number"), "new": node(
@@ -27,11 +36,14 @@ LOOP = {"inputs": {"n": -1}, "iterations": 5, "when": [{"port": "n", "op": "==",
 with Loops() as comfy:
     digests = {}
     for word in (None, "keep", "stow", "free"):
+        comfy.ran()
         name = comfy.begin(begin(word), STEP, name=f"with {word}", **LOOP)
         if word == "keep":
             assert comfy.status_of("/free", json.dumps({"unload_models": True, "free_memory": True}).encode()) == 200
         found = comfy.over(name)
         assert found["state"] == "done" and found["values_of_ports"]["n"] == 5, found
+        ran = comfy.ran()
+        assert ran["UNETLoader"] == 1, (word, ran)
         models = [o for o in comfy.get("/memstow/owners")["owners"] if o["type"] == "MODEL"]
         assert len(models) == 1, (word, models)
         value = next(v for v in found["values"] if v["id"] == "model")
