@@ -218,16 +218,12 @@ int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, u
     return error ? error : state_bytes_finish(copy, place, from->length);
 }
 
-bool state_bytes_replace(struct state_bytes *self, struct state_bytes *copy) {
+bool state_bytes_exchange(struct state_bytes *self, struct state_bytes *copy) {
     long base = os_call(SYS_mmap, self->base, self->length, PROT_READ, MAP_PRIVATE | MAP_FIXED, copy->file.fd, 0);
-    os_unmap(copy->base, copy->length);
-    copy->base = NULL;
-    if (base < 0 && base > -OS_PAGE) {
-        stow_file_close(&copy->file);
-        return false;
-    }
-    stow_file_close(&self->file);
+    if (base < 0 && base > -OS_PAGE) return false;
+    struct stow_file file = self->file;
     self->file = copy->file;
     self->place = copy->place;
+    copy->file = file;
     return true;
 }

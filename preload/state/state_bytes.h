@@ -62,10 +62,11 @@ void *state_bytes_view(const struct state_bytes *self);
 /* False: somebody has made its file shorter, or closed it. */
 bool state_bytes_are_whole(const struct state_bytes *self);
 
-/* copy: makes a copy in memory or in a file, as `place` says. replace: the copy replaces the bytes, and the address of
- * the base stays. */
+/* copy: makes a copy in memory or in a file, as `place` says. exchange: the bytes and the copy exchange files, and the
+ * address of the base stays; false: nothing changes. The caller drops the copy in each case. Exchanging is fast.
+ * Dropping frees a file, which takes long. */
 int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, uint32_t place);
-bool state_bytes_replace(struct state_bytes *self, struct state_bytes *copy);
+bool state_bytes_exchange(struct state_bytes *self, struct state_bytes *copy);
 
 #pragma GCC visibility pop
 

@@ -80,15 +80,17 @@ static struct state_value *next_to_move(const struct move *self) {
     return value;
 }
 
-/* Readers get the old bytes or the new ones, which are equal. */
+/* Readers get the old bytes or the new ones, which are equal. Freeing memory takes long, so the old bytes are dropped
+ * without a lock. */
 static bool move_value(struct move *self, struct state_value *value) {
     struct state_bytes copy;
     int error = state_bytes_copy(&copy, &value->data, self->to);
     lock_hold(&state_registry);
-    if (!error) error = state_bytes_replace(&value->data, &copy) ? 0 : -ENOMEM;
+    if (!error) error = state_bytes_exchange(&value->data, &copy) ? 0 : -ENOMEM;
     if (!error) self->moved += (int64_t)value->data.length;
     value->moving = false;
     lock_let_go(&state_registry);
+    state_bytes_drop(&copy);
     state_value_drop(value);
     self->error = error;
     return !error;
