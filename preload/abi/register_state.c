@@ -39,7 +39,6 @@ static int64_t register_state_noted(int64_t result, const struct reason *reasons
 static int64_t result_of(int64_t result) {
     static const struct reason known[] = {
         {-ENOENT, "no such loop, or no value of that id"},
-        {-EBUSY, "an iteration is on"},
         {-EPERM, "no iteration is on"},
         {-ECANCELED, "the iteration ended meanwhile"},
         {-ENOSPC, "the disk is full"},
@@ -50,6 +49,10 @@ static int64_t result_of(int64_t result) {
         {-EFAULT, "the value cannot be read"},
     };
     return register_state_noted(result, known, sizeof known / sizeof *known, entry_result);
+}
+
+static int64_t register_state_begun(int64_t result) {
+    return result == -EBUSY ? entry_fails(result, "an iteration is on") : result_of(result);
 }
 
 static int64_t register_state_opened(int64_t result) {
@@ -133,7 +136,7 @@ EXPORTED int32_t memstow_state_close(int64_t state, uint32_t keep) {
 }
 
 EXPORTED int64_t memstow_state_begin(int64_t state) {
-    return register_state_is_there() ? result_of(state_begin(state)) : not_there();
+    return register_state_is_there() ? register_state_begun(state_begin(state)) : not_there();
 }
 
 EXPORTED int64_t memstow_state_commit(int64_t state) {

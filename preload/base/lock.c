@@ -63,9 +63,14 @@ void lock_hold(struct lock *self) {
 
 uint32_t lock_given_up(void) { return __atomic_load_n(&given_up, __ATOMIC_RELAXED); }
 
-void lock_let_go(struct lock *self) {
+bool lock_pass_on(struct lock *self, uint64_t *before) {
     bool blocked = self->blocked;
-    uint64_t signals = self->signals;
+    *before = self->signals;
     __atomic_store_n(&self->held, 0, __ATOMIC_RELEASE);
-    if (blocked) lock_let_signals(signals);
+    return blocked;
+}
+
+void lock_let_go(struct lock *self) {
+    uint64_t signals;
+    if (lock_pass_on(self, &signals)) lock_let_signals(signals);
 }

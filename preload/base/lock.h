@@ -25,6 +25,8 @@ bool lock_wait(struct lock *self);
 /* Waits for as long as it takes: for work that must be finished. */
 void lock_hold(struct lock *self);
 void lock_let_go(struct lock *self);
+/* Lets go, but no signal handler runs on the thread until lock_let_signals. False: handlers do run. */
+bool lock_pass_on(struct lock *self, uint64_t *before);
 /* How often any thread has waited in vain. A thread whose wait failed may try again if this number has grown meanwhile:
  * the holder may have waited for the disk. */
 uint32_t lock_given_up(void);

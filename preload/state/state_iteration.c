@@ -33,12 +33,11 @@ static void abandon_iteration(struct state_loop *loop) {
     lock_let_go(&state_registry);
     while (dropped) {
         struct state_value *value = dropped;
-        uint32_t owner = value->owner;
         bool stays = *state_value_find(&loop->committed, value->id);
         dropped = value->next;
-        state_value_drop(value);
-        state_owner_note_stowed(owner);
-        if (!stays) owners_retire(owner);
+        state_owner_note_stowed(value->owner);
+        if (!stays) owners_retire(value->owner);
+        state_loop_drop_later(loop, value);
     }
 }
 
@@ -74,10 +73,9 @@ static int64_t commit_iteration(struct state_loop *loop) {
     if (loop->files.name[0]) state_manifest_unlink(loop, old);
     while (old) {
         struct state_value *value = old;
-        uint32_t owner = value->owner;
         old = value->next;
-        state_value_drop(value);
-        state_owner_note_stowed(owner);
+        state_owner_note_stowed(value->owner);
+        state_loop_drop_later(loop, value);
     }
     return (int64_t)loop->generation;
 }

@@ -17,19 +17,34 @@ struct state_loop *state_loop_known(int64_t number) {
     return NULL;
 }
 
+/* Another thread may write to the disk while it changes the loop, so this waits for as long as that takes. */
 int state_loop_begin_change(int64_t number, struct state_loop **out) {
-    if (!lock_wait(&state_registry)) return -EBUSY;
+    lock_hold(&state_registry);
     struct state_loop *loop = *out = state_loop_known(number);
     lock_let_go(&state_registry);
     if (!loop) return -ENOENT;
-    if (!lock_wait(&loop->changes)) return -EBUSY;
+    lock_hold(&loop->changes);
     if (__atomic_load_n(&loop->number, __ATOMIC_ACQUIRE) == number) return 0;
     lock_let_go(&loop->changes);
     return -ENOENT;
 }
 
+void state_loop_drop_later(struct state_loop *loop, struct state_value *value) {
+    value->next = loop->dropped;
+    loop->dropped = value;
+}
+
 int64_t state_loop_end_change(struct state_loop *loop, int64_t result) {
-    lock_let_go(&loop->changes);
+    uint64_t signals;
+    struct state_value *dropped = loop->dropped;
+    loop->dropped = NULL;
+    bool blocked = lock_pass_on(&loop->changes, &signals);
+    while (dropped) {
+        struct state_value *value = dropped;
+        dropped = value->next;
+        state_value_drop(value);
+    }
+    if (blocked) lock_let_signals(signals);
     return result;
 }
 
@@ -61,7 +76,7 @@ bool state_loop_is_replaced(struct state_loop *loop, const struct state_value *v
 }
 
 int state_loop_reserve(const char *name, const struct memstow_state_options *options, struct state_loop **out) {
-    if (!lock_wait(&state_registry)) return -EBUSY;
+    lock_hold(&state_registry);
     struct state_loop *loop = is_taken(name) ? NULL : unused_loop();
     int error = loop ? 0 : is_taken(name) ? -EEXIST : -ENOMEM;
     if (!error) {
@@ -79,7 +94,7 @@ int state_loop_reserve(const char *name, const struct memstow_state_options *opt
     return error;
 }
 
-/* Drops all values of a loop and retires their owners. The caller holds the loop's lock. */
+/* Takes all values out of a loop and retires their owners. The caller holds the loop's lock. */
 static void empty_loop(struct state_loop *loop) {
     lock_hold(&state_registry);
     struct state_value *lists[] = {loop->put, loop->committed};
@@ -90,9 +105,8 @@ static void empty_loop(struct state_loop *loop) {
         while (lists[i]) {
             struct state_value *value = lists[i];
             lists[i] = value->next;
-            uint32_t owner = value->owner;
-            state_value_drop(value);
-            owners_retire(owner);
+            owners_retire(value->owner);
+            state_loop_drop_later(loop, value);
         }
 }
 
@@ -100,7 +114,7 @@ void state_loop_free(struct state_loop *loop, bool keep) {
     empty_loop(loop);
     state_files_close(&loop->files, !keep);
     __atomic_store_n(&loop->number, 0, __ATOMIC_RELEASE);
-    lock_let_go(&loop->changes);
+    state_loop_end_change(loop, 0);
 }
 
 struct state_value *state_loop_each(state_loop_look *look, void *context) {
@@ -124,7 +138,7 @@ static void state_loop_abandon(void) {
     for (struct state_loop *loop = loops; loop; loop = loop->next) {
         loop->changes = (struct lock){0};
         loop->number = 0;
-        loop->put = loop->committed = NULL;
+        loop->put = loop->committed = loop->dropped = NULL;
         state_files_forget(&loop->files);
     }
 }

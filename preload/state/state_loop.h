@@ -22,6 +22,7 @@ struct state_loop {
     bool begun, in_file;
     uint64_t generation, ram_limit;
     struct state_value *committed, *put; /* put: in the present iteration */
+    struct state_value *dropped;         /* they are in no list any more, and are dropped at the end of the change */
     struct state_files files;
     char name[STATE_LOOP_SIZE], directory[STATE_PATH_SIZE], prefix[STATE_PATH_SIZE];
 };
@@ -31,8 +32,10 @@ int state_loop_reserve(const char *name, const struct memstow_state_options *opt
 /* Drops all values, retires their owners and lets the lock go. `keep`: files below a prefix stay. */
 void state_loop_free(struct state_loop *loop, bool keep);
 
-/* 0: the caller has the loop's lock. -errno: it does not. */
+/* 0: the caller has the loop's lock. -ENOENT: there is no such loop. */
 int state_loop_begin_change(int64_t number, struct state_loop **out);
+/* For a value that was taken out of its list. It is dropped once others can have the loop, because that takes long. */
+void state_loop_drop_later(struct state_loop *loop, struct state_value *value);
 /* Returns the result. */
 int64_t state_loop_end_change(struct state_loop *loop, int64_t result);
 

@@ -39,7 +39,7 @@ static bool state_owner_tell(struct state_value *value, void *context) {
 
 static void visit_all(void (*visit)(uint32_t owner, uint64_t bytes, bool in_file, void *context), void *context) {
     struct visitor visitor = {visit, context};
-    if (!lock_wait(&state_registry)) return;
+    lock_hold(&state_registry);
     state_loop_each(state_owner_tell, &visitor);
     lock_let_go(&state_registry);
 }
@@ -73,7 +73,7 @@ static bool is_not_to_move(struct state_value *value, void *context) {
 }
 
 static struct state_value *next_to_move(const struct move *self) {
-    if (!lock_wait(&state_registry)) return NULL;
+    lock_hold(&state_registry);
     struct state_value *value = state_loop_each(is_not_to_move, (void *)self);
     if (value) value->holders++, value->moving = true;
     lock_let_go(&state_registry);

@@ -66,7 +66,7 @@ static int64_t enter_value(struct state_loop *loop, struct state_value *value, s
     value->next = loop->put;
     loop->put = value;
     lock_let_go(&state_registry);
-    if (before) state_value_drop(before);
+    if (before) state_loop_drop_later(loop, before);
     return owner;
 }
 

@@ -91,7 +91,7 @@ static int release_value(struct state_loop *loop, const char *id) {
         if (!values[i]) continue;
         values[i]->next = NULL;
         state_manifest_unlink(loop, values[i]);
-        state_value_drop(values[i]);
+        state_loop_drop_later(loop, values[i]);
     }
     state_owner_note_stowed(owner);
     owners_retire(owner);

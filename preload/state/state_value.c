@@ -14,7 +14,7 @@ static struct state_value *unused;
 struct state_value *state_value_new(void) {
     enum { SLAB = 16 };
     struct state_value *value = NULL;
-    if (!lock_wait(&state_registry)) return NULL;
+    lock_hold(&state_registry);
     struct state_value *slab = unused ? NULL : arena_take(SLAB * sizeof *slab);
     for (int i = 0; slab && i < SLAB; i++) slab[i].next = unused, unused = &slab[i];
     if (unused) {

@@ -1,9 +1,11 @@
-// No lock of the store is held while the memory of a value is freed, because that takes long: calls on other threads
-// would fail meanwhile.
+// No lock of the store is held while the memory of a value is freed, because that takes long. A call waits for a lock
+// that another thread holds for long, as when it writes to a disk.
 // build: -Wl,--wrap=stow_file_close
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "preload/count/account.h"
 #include "preload/count/site.h"
@@ -33,8 +35,8 @@ static uint32_t put(const char *id) {
     struct state_header header = {.type = "t", .length = 4096};
     const struct state_source source = {&header, NULL};
     int64_t owner = state_put(loop, id, &source, (struct caller){0});
-    cr_assert_gt(owner, 0, "%ld", owner);
-    return (uint32_t)owner;
+    cr_expect_gt(owner, 0, "%ld", owner);
+    return owner > 0 ? (uint32_t)owner : 0;
 }
 
 static void begin(void) {
@@ -59,4 +61,81 @@ Test(state_locks, a_move) {
     cr_expect_eq(closed, 1);
     cr_expect_eq(state_owner_store.move(owner, false, (struct move_end){0}), 4096);
     cr_expect_eq(closed, 2);
+}
+
+Test(state_locks, a_second_put) {
+    put("x");
+    put("x");
+    cr_expect_eq(closed, 1);
+}
+
+Test(state_locks, an_iteration_that_replaces_another) {
+    put("x");
+    cr_assert_eq(state_commit(loop), 1);
+    cr_assert_eq(state_begin(loop), 2);
+    put("x");
+    cr_assert_eq(state_commit(loop), 2);
+    cr_expect_eq(closed, 1);
+}
+
+Test(state_locks, an_abandoned_iteration) {
+    put("x");
+    cr_assert_eq(state_abandon_iteration(loop), 0);
+    cr_expect_eq(closed, 1);
+}
+
+Test(state_locks, a_released_value) {
+    put("x");
+    cr_assert_eq(state_release(loop, "x"), 0);
+    cr_expect_eq(closed, 1);
+}
+
+Test(state_locks, a_closed_loop) {
+    put("x");
+    cr_assert_eq(state_close(loop, false), 0);
+    cr_expect_eq(closed, 1);
+}
+
+/* --- a lock that is held for long --- */
+
+static int64_t result;
+
+static void *do_begin(void *context) { return result = state_begin(loop), context; }
+
+static void *do_put(void *context) { return result = put("y"), context; }
+
+static void *do_abandon(void *context) { return result = state_abandon_iteration(loop), context; }
+
+static void add_bytes(uint32_t owner, uint64_t bytes, bool in_file, void *context) {
+    (void)owner, (void)in_file, (void)context;
+    result += (int64_t)bytes;
+}
+
+static void *do_visit(void *context) { return state_owner_store.visit(add_bytes, NULL), context; }
+
+/* Calls on another thread, and holds the lock until that thread has waited in vain. */
+static int64_t call_while_held(struct lock *lock, void *call(void *)) {
+    pthread_t caller;
+    uint32_t before = lock_given_up();
+    result = 0;
+    cr_assert(lock_try(lock));
+    cr_assert_eq(pthread_create(&caller, NULL, call, NULL), 0);
+    while (lock_given_up() == before) usleep(1000);
+    lock_let_go(lock);
+    pthread_join(caller, NULL);
+    return result;
+}
+
+Test(state_locks, a_held_registry) {
+    put("x");
+    cr_expect_gt(call_while_held(&state_registry, do_put), 0);
+    cr_expect_eq(call_while_held(&state_registry, do_visit), 2 * 4096);
+    cr_expect_eq(call_while_held(&state_registry, do_abandon), 0);
+    cr_expect_eq(call_while_held(&state_registry, do_begin), 1);
+}
+
+Test(state_locks, a_held_loop) {
+    cr_expect_gt(call_while_held(&known->changes, do_put), 0);
+    cr_expect_eq(call_while_held(&known->changes, do_abandon), 0);
+    cr_expect_eq(call_while_held(&known->changes, do_begin), 1);
 }
