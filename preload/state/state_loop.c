@@ -82,7 +82,7 @@ int state_loop_reserve(const char *name, const struct memstow_state_options *opt
     if (!error) {
         loop->in_file = options->in_file;
         loop->ram_limit = options->ram_limit;
-        loop->generation = 0;
+        loop->generation = loop->promised = 0;
         loop->begun = false;
         strcpy(loop->name, name);
         strcpy(loop->directory, options->directory ? options->directory : "");

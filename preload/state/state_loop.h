@@ -21,6 +21,7 @@ struct state_loop {
     int64_t number; /* 0: unused */
     bool begun, in_file;
     uint64_t generation, ram_limit;
+    uint64_t promised;                   /* bytes in memory for values that are being written */
     struct state_value *committed, *put; /* put: in the present iteration */
     struct state_value *dropped;         /* they are in no list any more, and are dropped at the end of the change */
     struct state_files files;

@@ -12,16 +12,20 @@
 #include "preload/state/state_loop.h"
 #include "preload/state/state_owner.h"
 
-static uint64_t bytes_in_memory(const struct state_value *list) {
-    uint64_t sum = 0;
-    for (; list; list = list->next)
-        if (list->data.place == MEMSTOW_STATE_MEMORY) sum += list->data.length;
+static uint64_t bytes_in_memory(const struct state_loop *loop) {
+    const struct state_value *const lists[] = {loop->put, loop->committed};
+    uint64_t sum = loop->promised;
+    lock_hold(&state_registry); /* a move changes the place */
+    for (int i = 0; i < 2; i++)
+        for (const struct state_value *value = lists[i]; value; value = value->next)
+            if (value->data.place == MEMSTOW_STATE_MEMORY) sum += value->data.length;
+    lock_let_go(&state_registry);
     return sum;
 }
 
 struct wish {
     uint64_t generation;
-    bool in_file;
+    uint64_t promised;       /* 0: it goes to a file */
     struct stow_file folder; /* a descriptor of its own; -1: there is no prefix */
     char directory[STATE_PATH_SIZE];
 };
@@ -40,17 +44,20 @@ static int copy_folder(const struct state_loop *loop, struct wish *wish) {
 
 static int make_wish(struct state_loop *loop, uint64_t length, struct wish *wish) {
     if (!loop->begun) return -EPERM;
-    uint64_t held = bytes_in_memory(loop->committed) + bytes_in_memory(loop->put);
+    bool in_file =
+        loop->in_file || loop->files.name[0] || (loop->ram_limit && bytes_in_memory(loop) + length > loop->ram_limit);
     wish->generation = loop->generation + 1;
-    wish->in_file = loop->in_file || (loop->ram_limit && held + length > loop->ram_limit);
-    return copy_folder(loop, wish);
+    wish->promised = in_file ? 0 : length;
+    int error = copy_folder(loop, wish);
+    if (!error) loop->promised += wish->promised;
+    return error;
 }
 
 static int fill_value(struct state_value *value, const struct state_source *source, const struct wish *wish) {
     const char *directory = wish->directory[0] ? wish->directory : NULL;
     if (wish->folder.fd >= 0) return state_bytes_in_folder(&value->data, source, wish->folder.fd);
-    if (wish->in_file) return state_bytes_in_file(&value->data, source, directory);
-    return state_bytes_in_memory(&value->data, source);
+    if (wish->promised) return state_bytes_in_memory(&value->data, source);
+    return state_bytes_in_file(&value->data, source, directory);
 }
 
 /* Enters a value into the present iteration. The caller holds the loop's lock. The owner is made last and under the
@@ -82,8 +89,10 @@ static int64_t put_value(int64_t number, struct state_value *value, const struct
     value->generation = wish.generation;
     error = fill_value(value, source, &wish);
     stow_file_close(&wish.folder);
-    if (!error) error = state_loop_begin_change(number, &loop);
-    return error ? error : state_loop_end_change(loop, enter_value(loop, value, caller));
+    int gone = state_loop_begin_change(number, &loop);
+    if (gone) return error ? error : gone;
+    loop->promised -= wish.promised;
+    return state_loop_end_change(loop, error ? error : enter_value(loop, value, caller));
 }
 
 int64_t state_put(int64_t number, const char *id, const struct state_source *source, struct caller caller) {
