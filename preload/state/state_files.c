@@ -1,5 +1,5 @@
-/* state_files.c — see state_files.h. An iteration is committed when the new manifest replaces the old one by a
- * rename. */
+/* state_files.c — see state_files.h. An iteration is committed when the new manifest and the old one exchange their
+ * names. */
 #include "preload/state/state_files.h"
 
 #include <errno.h>
@@ -342,6 +342,22 @@ static int write_new(const struct state_files *self, const struct state_manifest
     return result < 0 ? (int)result : 0;
 }
 
+enum { EXCHANGE = 2 }; /* RENAME_EXCHANGE of <linux/fs.h> */
+
+/* The new manifest and the old one exchange their names, so that a failed flush can be undone. Some file systems cannot
+ * exchange names. There the old manifest is gone, and a failed flush does not count. */
+static int replace_manifest(int folder) {
+    int error = (int)os_call(SYS_renameat2, folder, NEW_MANIFEST, folder, MANIFEST, EXCHANGE);
+    bool exchanged = !error, is_first = error == -ENOENT;
+    if (error) error = (int)os_call(SYS_renameat, folder, NEW_MANIFEST, folder, MANIFEST);
+    if (error) return error;
+    error = (int)os_call(SYS_fsync, folder);
+    if (!error) return 0;
+    if (exchanged) os_call(SYS_renameat2, folder, NEW_MANIFEST, folder, MANIFEST, EXCHANGE);
+    if (is_first) os_call(SYS_unlinkat, folder, MANIFEST, 0);
+    return exchanged || is_first ? error : 0;
+}
+
 int state_files_write(const struct state_files *self, struct state_manifest *manifest) {
     if (!is_there(self)) return -EIO;
     memcpy(manifest->magic, MAGIC, sizeof MAGIC);
@@ -350,13 +366,9 @@ int state_files_write(const struct state_files *self, struct state_manifest *man
     /* The names of values must be on the disk before the manifest that names them. */
     int folder = self->folder.fd, error = (int)os_call(SYS_fsync, folder);
     if (!error) error = write_new(self, manifest);
-    if (!error) error = (int)os_call(SYS_renameat, folder, NEW_MANIFEST, folder, MANIFEST);
-    if (error) {
-        os_call(SYS_unlinkat, folder, NEW_MANIFEST, 0);
-        return error;
-    }
-    os_call(SYS_fsync, folder);
-    return 0;
+    if (!error) error = replace_manifest(folder);
+    os_call(SYS_unlinkat, folder, NEW_MANIFEST, 0);
+    return error;
 }
 
 void state_files_remove(const struct state_files *self, const struct state_entry *entry) {

@@ -1,11 +1,13 @@
 // A folder of values is opened with few comparisons for each name, however many there are. Files that its manifest does
-// not name are removed.
-// build: -Wl,--wrap=os_decimal
+// not name are removed. A manifest that cannot be flushed does not replace the last one.
+// build: -Wl,--wrap=os_decimal -Wl,--wrap=os_call6
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "preload/shared/os.h"
@@ -65,4 +67,81 @@ Test(state_files, opening_looks_at_each_name_a_few_times) {
     os_unmap(manifest, length);
     state_files_close(&files, true);
     cr_assert_eq(rmdir(directory), 0);
+}
+
+/* --- the last flush fails --- */
+
+static bool cannot_exchange;
+static int flushes_left = 1000;
+
+long __real_os_call6(long number, long a, long b, long c, long d, long e, long f);
+long __wrap_os_call6(long number, long a, long b, long c, long d, long e, long f);
+long __wrap_os_call6(long number, long a, long b, long c, long d, long e, long f) {
+    if (number == SYS_renameat2 && cannot_exchange) return -EINVAL;
+    if (number == SYS_fsync && flushes_left-- <= 0) return -EIO;
+    return __real_os_call6(number, a, b, c, d, e, f);
+}
+
+static struct state_files failing;
+
+static int write_generation(uint64_t generation, int flushes) {
+    struct state_manifest manifest = {.generation = generation};
+    flushes_left = flushes;
+    int error = state_files_write(&failing, &manifest);
+    flushes_left = 1000;
+    return error;
+}
+
+static uint64_t generation_on_disk(void) {
+    struct state_manifest *manifest;
+    uint64_t length, generation = 0;
+    cr_assert_eq(state_files_read(&failing, &manifest, &length), 0);
+    if (!manifest) return 0;
+    generation = manifest->generation;
+    os_unmap(manifest, length);
+    return generation;
+}
+
+static bool is_there(const char *name) {
+    snprintf(path, sizeof path, "%s/failing.state/%s", directory, name);
+    return access(path, F_OK) == 0;
+}
+
+static void open_failing(void) {
+    cr_assert_not_null(mkdtemp(directory));
+    cr_assert_eq(state_files_open(&failing, directory, "failing"), 0);
+    cr_assert_eq(state_files_lock(&failing), 0);
+}
+
+static void close_failing(void) {
+    cr_expect(!is_there("manifest.new"));
+    state_files_close(&failing, true);
+    cr_expect_eq(rmdir(directory), 0);
+}
+
+enum { ALL = 3 }; /* flushes of a manifest: the names of values, its bytes, its own name */
+
+Test(state_files, a_flush_that_fails_is_an_error, .init = open_failing, .fini = close_failing) {
+    for (int flushes = 0; flushes < ALL; flushes++) {
+        cr_expect_eq(write_generation(1, flushes), -EIO, "after %d flushes", flushes);
+        cr_expect(!is_there("manifest") && !is_there("manifest.new"), "after %d flushes", flushes);
+    }
+    cr_assert_eq(write_generation(1, ALL), 0);
+    for (int flushes = 0; flushes < ALL; flushes++) {
+        cr_expect_eq(write_generation(2, flushes), -EIO, "after %d flushes", flushes);
+        cr_expect(!is_there("manifest.new"), "after %d flushes", flushes);
+        cr_expect_eq(generation_on_disk(), 1, "after %d flushes", flushes);
+    }
+    cr_assert_eq(write_generation(2, ALL), 0);
+    cr_expect_eq(generation_on_disk(), 2);
+}
+
+/* Then the new manifest cannot be undone, so it is the valid one. */
+Test(state_files, names_that_cannot_be_exchanged, .init = open_failing, .fini = close_failing) {
+    cannot_exchange = true;
+    cr_assert_eq(write_generation(1, ALL), 0);
+    cr_expect_eq(write_generation(2, ALL - 1), 0);
+    cr_expect_eq(generation_on_disk(), 2);
+    cr_expect_eq(write_generation(3, ALL), 0);
+    cr_expect_eq(generation_on_disk(), 3);
 }
