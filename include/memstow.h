@@ -369,7 +369,8 @@ int64_t memstow_state_put(int64_t state, const char *id, const char *type, const
                           uint32_t count);
 
 /* Commits the iteration: the values that were put become the loop's values. Returns the generation. If it fails, no
- * value changes, and the iteration goes on. With a prefix the values are on the disk when it returns. */
+ * value changes, and the iteration goes on. With a prefix the values are on the disk when it returns. -E2BIG: there are
+ * too many for a prefix (more than a million). */
 int64_t memstow_state_commit(int64_t state);
 /* Ends the iteration, and drops the values that were put. 0 also if no iteration has begun. */
 int32_t memstow_state_abandon(int64_t state);

@@ -44,6 +44,7 @@ static int64_t result_of(int64_t result) {
         {-ENOSPC, "the disk is full"},
         {-EFBIG, "it is larger than files may be (RLIMIT_FSIZE, which holds for values in memory, too)"},
         {-EIO, "the disk answered with an error, or the program has closed a descriptor of the store's"},
+        {-E2BIG, "the loop has too many values for a prefix: they fill a manifest of 256 MiB"},
         {-EMFILE, "the process has too many descriptors: each value takes one"},
         {-ENOTSUP, "the directory will not do: it is not there, may not be written to, is in memory or on a network"},
         {-EFAULT, "the value cannot be read"},

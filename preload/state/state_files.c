@@ -359,6 +359,7 @@ static int replace_manifest(int folder) {
 }
 
 int state_files_write(const struct state_files *self, struct state_manifest *manifest) {
+    if (bytes_of(manifest) > MANIFEST_MOST) return -E2BIG;
     if (!is_there(self)) return -EIO;
     memcpy(manifest->magic, MAGIC, sizeof MAGIC);
     manifest->version = VERSION;

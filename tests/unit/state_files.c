@@ -1,5 +1,6 @@
 // A folder of values is opened with few comparisons for each name, however many there are. Files that its manifest does
-// not name are removed. A manifest that cannot be flushed does not replace the last one.
+// not name are removed. A manifest that cannot be flushed, or that is too large
+// to be read again, does not replace the last one.
 // build: -Wl,--wrap=os_decimal -Wl,--wrap=os_call6
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -144,4 +145,18 @@ Test(state_files, names_that_cannot_be_exchanged, .init = open_failing, .fini = 
     cr_expect_eq(generation_on_disk(), 2);
     cr_expect_eq(write_generation(3, ALL), 0);
     cr_expect_eq(generation_on_disk(), 3);
+}
+
+/* A manifest of more than 256 MiB. No page of its entries is touched. */
+Test(state_files, a_manifest_that_is_too_large, .init = open_failing, .fini = close_failing) {
+    enum { MOST = 256 << 20 };
+    const uint32_t count = (MOST - sizeof(struct state_manifest)) / sizeof(struct state_entry) + 1;
+    const uint64_t bytes = sizeof(struct state_manifest) + count * sizeof(struct state_entry);
+    struct state_manifest *manifest = os_map(bytes);
+    cr_assert_not_null(manifest);
+    manifest->count = count;
+    cr_assert_eq(write_generation(1, ALL), 0);
+    cr_expect_eq(state_files_write(&failing, manifest), -E2BIG);
+    cr_expect_eq(generation_on_disk(), 1);
+    os_unmap(manifest, bytes);
 }
