@@ -12,7 +12,7 @@
 #include "preload/stow/stow.h"
 
 /* From <linux/memfd.h> and <linux/fcntl.h>. */
-enum { CLOSE_ON_EXEC = 1, ALLOW_SEALING = 2, ADD_SEALS = 1033, SEAL_ALL = 15 };
+enum { CLOSE_ON_EXEC = 1, ALLOW_SEALING = 2, NO_EXEC = 8, ADD_SEALS = 1033, SEAL_ALL = 15 };
 enum { BUFFER = 2 << 20, AT_ONCE = 1 << 30 };
 
 static const char MAGIC[8] = "MSTVALUE";
@@ -99,11 +99,17 @@ static int put_all(int fd, const struct state_source *source) {
     return error;
 }
 
+/* With vm.memfd_noexec=2 the kernel demands NO_EXEC. Kernels before 6.3 do not know it. */
+static int open_memfd(void) {
+    const int flags = CLOSE_ON_EXEC | ALLOW_SEALING;
+    int fd = (int)os_call(SYS_memfd_create, "memstow-state", flags | NO_EXEC);
+    return fd == -EINVAL ? (int)os_call(SYS_memfd_create, "memstow-state", flags) : fd;
+}
+
 static int open_memory(struct state_bytes *self, uint64_t length) {
     struct stat status = {0};
     if (length > os_file_limit()) return -EFBIG; /* the limit also holds for files in memory, and exceeding it kills */
-    *self =
-        (struct state_bytes){.file.fd = (int)os_call(SYS_memfd_create, "memstow-state", CLOSE_ON_EXEC | ALLOW_SEALING)};
+    *self = (struct state_bytes){.file.fd = open_memfd()};
     if (self->file.fd < 0) return self->file.fd;
     int error = os_stat_fd(self->file.fd, &status);
     if (!error) error = (int)os_call(SYS_ftruncate, self->file.fd, length);

@@ -1,5 +1,5 @@
 // The file of a value: its length is on the disk before anything names the file. A file that cannot be asked about is
-// closed.
+// closed. A file in memory is not executable, where the kernel knows that.
 // build: -Wl,--wrap=os_call6 -Wl,--wrap=os_stat_fd
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -13,9 +13,10 @@
 #include "preload/shared/os.h"
 #include "preload/state/state_bytes.h"
 
-enum { SMALL = 100 };
+enum { SMALL = 100, NO_EXEC = 8 };
 
 static bool length_is_set, length_is_flushed, cannot_be_asked;
+static int memory_files; /* -EACCES: only without execution. -EINVAL: the kernel does not know that flag. 0: either */
 
 long __real_os_call6(long number, long a, long b, long c, long d, long e, long f);
 long __wrap_os_call6(long number, long a, long b, long c, long d, long e, long f);
@@ -25,6 +26,8 @@ int __wrap_os_stat_fd(int fd, struct stat *out);
 long __wrap_os_call6(long number, long a, long b, long c, long d, long e, long f) {
     if (number == SYS_ftruncate) length_is_set = true, length_is_flushed = false;
     if (number == SYS_fdatasync) length_is_flushed = length_is_set;
+    if (number == SYS_memfd_create && memory_files == (b & NO_EXEC ? -EINVAL : -EACCES)) return memory_files;
+    if (number == SYS_memfd_create) b &= ~NO_EXEC; /* the kernel of this test may be old */
     return __real_os_call6(number, a, b, c, d, e, f);
 }
 
@@ -70,4 +73,21 @@ Test(state_bytes, a_descriptor_that_cannot_be_asked_is_closed) {
     cannot_be_asked = false;
     cr_expect_eq(fcntl(fd, F_GETFD), -1);
     cr_expect_null(value.base);
+}
+
+static int put_in_memory(struct state_bytes *value, int files) {
+    struct state_header header = {.type = "t", .length = OS_PAGE};
+    const struct state_source source = {&header, NULL};
+    memory_files = files;
+    return state_bytes_in_memory(value, &source);
+}
+
+/* As with vm.memfd_noexec=2, and as before Linux 6.3. */
+Test(state_bytes, a_file_in_memory_needs_no_execution) {
+    static const int kernels[] = {-EACCES, -EINVAL};
+    struct state_bytes value;
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(put_in_memory(&value, kernels[i]), 0, "%d", kernels[i]);
+        state_bytes_drop(&value);
+    }
 }
