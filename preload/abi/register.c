@@ -204,24 +204,42 @@ static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at
 
 /* When the last scope of an owner was left, device memory that was freed there is not kept any longer. */
 static void give_spares_back(uint32_t owner) {
-    const struct owner *known = unlikely(vram_table_spares()) ? owner_known(owner) : NULL;
+    const struct owner *known = owner_known(owner);
     if (known && !os_load32(&known->scopes)) vram_memory_end_spares(owner);
 }
 
-EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
-    struct scopes *scopes = &tags_scopes;
+/* Moves a scope that is not the last one behind the scopes of the other kind that are. */
+static __attribute__((noinline)) int32_t put_scope_last(struct scopes *scopes, uint32_t owner) {
     uint32_t at;
-    if (unlikely(!find_scope(scopes, owner, &at)))
+    if (!find_scope(scopes, owner, &at))
         return (int32_t)(owner_kind(owner)
                              ? entry_fails(-EPERM, "it is not the innermost scope of its kind on this thread")
                              : entry_result(-ENOENT));
     for (; at + 1 < scopes->count; at++) scopes->owners[at] = scopes->owners[at + 1];
+    return 0;
+}
+
+static inline int32_t leave_scope(uint32_t owner) {
+    struct scopes *scopes = &tags_scopes;
+    uint32_t count = scopes->count;
+    int32_t error = likely(count && scopes->owners[count - 1] == owner) ? 0 : put_scope_last(scopes, owner);
+    if (unlikely(error)) return error;
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler adds its own scopes behind all others */
-    scopes->count--;
+    scopes->count = count - 1;
     owner_scope(owner, -1);
     register_changed(scopes);
-    give_spares_back(owner);
     return 0;
+}
+
+static __attribute__((cold, noinline)) int32_t leave_scope_with_spares(uint32_t owner) {
+    int32_t error = leave_scope(owner);
+    if (!error) give_spares_back(owner);
+    return error;
+}
+
+/* Only a thread within a scope of an owner makes spares of the owner. So there are none later if there are none now. */
+EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
+    return unlikely(vram_table_spares()) ? leave_scope_with_spares(owner) : leave_scope(owner);
 }
 
 static void copy_scopes(struct memstow_scopes *to, uint32_t size) {
@@ -263,7 +281,7 @@ EXPORTED int32_t memstow_scope_swap(const struct memstow_scopes *now, struct mem
     if (before && !entry_out(before, &had, sizeof had))
         return (int32_t)entry_fails(-EFAULT, "the scopes before cannot be written there");
     replace_scopes(&wanted);
-    for (uint32_t i = 0; i < had.count; i++) give_spares_back(had.owners[i]);
+    for (uint32_t i = 0; vram_table_spares() && i < had.count; i++) give_spares_back(had.owners[i]);
     return 0;
 }
 
