@@ -15,7 +15,7 @@ COMPARE = """
 #include <cuda_runtime_api.h>
 #include <cudaTypedefs.h>
 #define _Static_assert static_assert
-#include "preload/vram/vram_driver.h"
+#include "preload/copies/vram_driver.h"
 
 /* Of two arguments: both pointers, both whole numbers of one size, or structures of one size. */
 template <class A, class B> constexpr bool like() {
@@ -156,7 +156,7 @@ def prototypes():
 #define ENTRY(side, name, base, since, per_thread, parameters, ...) @side@name@base@since@per_thread@parameters@
 #define RESOLVER ENTRY
 #include "preload/cuda/cuda_table.h"
-#include "preload/vram/vram_driver.h"
+#include "preload/copies/vram_driver.h"
 #define F(name, parameters) @DRIVER@name@""@0@0@parameters@
 VRAM_FUNCTIONS(F)
 """)

@@ -502,6 +502,7 @@ Test(simcuda_capture, event_nodes_record_and_wait_at_the_launch) {
     CUgraphExec exec;
     CUgraphNodeParams is = {.type = CU_GRAPH_NODE_MEMSET, .set = {at, 0, 5, 4, 1, 1}};
     OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    OK(cuCtxSynchronize()); /* the words are there */
     OK(cuEventCreate(&begins, 0));
     OK(cuEventCreate(&ends, 0));
     OK(cuGraphCreate(&graph, 0));
