@@ -203,7 +203,7 @@ static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at
 }
 
 /* When the last scope of an owner was left, device memory that was freed there is not kept any longer. */
-static void give_spares_back(uint32_t owner) {
+static __attribute__((cold, noinline)) void give_spares_back(uint32_t owner) {
     const struct owner *known = owner_known(owner);
     if (known && !os_load32(&known->scopes)) vram_memory_end_spares(owner);
 }
@@ -219,7 +219,7 @@ static __attribute__((noinline)) int32_t put_scope_last(struct scopes *scopes, u
     return 0;
 }
 
-static inline int32_t leave_scope(uint32_t owner) {
+EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
     struct scopes *scopes = &tags_scopes;
     uint32_t count = scopes->count;
     int32_t error = likely(count && scopes->owners[count - 1] == owner) ? 0 : put_scope_last(scopes, owner);
@@ -228,18 +228,9 @@ static inline int32_t leave_scope(uint32_t owner) {
     scopes->count = count - 1;
     owner_scope(owner, -1);
     register_changed(scopes);
+    /* Only now: another thread in the scope may have made spares until then. */
+    if (unlikely(vram_table_spares())) give_spares_back(owner);
     return 0;
-}
-
-static __attribute__((cold, noinline)) int32_t leave_scope_with_spares(uint32_t owner) {
-    int32_t error = leave_scope(owner);
-    if (!error) give_spares_back(owner);
-    return error;
-}
-
-/* Only a thread within a scope of an owner makes spares of the owner. So there are none later if there are none now. */
-EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
-    return unlikely(vram_table_spares()) ? leave_scope_with_spares(owner) : leave_scope(owner);
 }
 
 static void copy_scopes(struct memstow_scopes *to, uint32_t size) {
