@@ -228,10 +228,17 @@ int owners_retire(uint32_t id) {
     return 0;
 }
 
+/* Finds the owner that the id stands for, if it `may` have what is set. */
+static int find_settable(uint32_t id, bool (*may)(const struct owner *owner), struct owner **out) {
+    *out = owner_known(owner_final(id));
+    if (!*out) return -ENOENT;
+    return may(*out) ? 0 : -EINVAL;
+}
+
 int owners_policy(uint32_t id, uint32_t policy, int32_t priority) {
-    struct owner *owner = owner_known(owner_final(id));
-    if (!owner) return -ENOENT;
-    if (!has_policy(owner)) return -EINVAL;
+    struct owner *owner;
+    int error = find_settable(id, has_policy, &owner);
+    if (error) return error;
     if (!lock_wait(&owner_registry)) return -EBUSY;
     bool news = owner->policy != policy || owner->priority != priority;
     owner->policy = policy;
@@ -242,19 +249,17 @@ int owners_policy(uint32_t id, uint32_t policy, int32_t priority) {
 }
 
 int owners_idle(uint32_t id, bool idle) {
-    struct owner *owner = owner_known(owner_final(id));
-    if (!owner) return -ENOENT;
-    if (!has_policy(owner)) return -EINVAL;
-    __atomic_store_n(&owner->idle, idle, __ATOMIC_RELEASE);
-    return 0;
+    struct owner *owner;
+    int error = find_settable(id, has_policy, &owner);
+    if (!error) __atomic_store_n(&owner->idle, idle, __ATOMIC_RELEASE);
+    return error;
 }
 
 int owners_discard(uint32_t id, bool discard) {
-    struct owner *owner = owner_known(owner_final(id));
-    if (!owner) return -ENOENT;
-    if (!has_policy(owner)) return -EINVAL;
-    __atomic_store_n(&owner->discards, discard, __ATOMIC_RELEASE);
-    return 0;
+    struct owner *owner;
+    int error = find_settable(id, may_own, &owner);
+    if (!error) __atomic_store_n(&owner->discards, discard, __ATOMIC_RELEASE);
+    return error;
 }
 
 /* --- what they have --- */

@@ -166,6 +166,7 @@ static void moves(void) {
     MUST(figures.kind == MEMSTOW_STATE && figures.live_bytes == before.held_bytes && figures.live_blocks == 1);
     MUST(figures.resident_bytes == figures.live_bytes && !figures.stowed_bytes &&
          figures.movable_bytes == figures.live_bytes);
+    MUST(abi_memstow_owner_discard(owner, 1) == -EINVAL); /* the store keeps what was put */
     MUST(abi_memstow_stow(owner) == (int64_t)before.held_bytes);
     MUST(abi_memstow_stow(owner) == 0); /* the value is out */
     figures = figures_of(owner);
