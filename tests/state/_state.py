@@ -38,6 +38,21 @@ def python(code, folder, status=0, timeout=100):
                            head + textwrap.dedent(code), env=environment(folder), status=status, timeout=timeout)
 
 
+def is_refused(place, folder):
+    """Asserts that no loop can have files in `place`, and that nothing is left there."""
+    python(f"""
+        for options in (dict(use_ram=False), dict(persist_prefix="p")):
+            try:
+                store = memstow_state.open(str(list(options)), directory={str(place)!r}, **options)
+                store.begin(); store.put("x", bytes(100_000)); store.commit()
+            except memstow_state.StateError as error:
+                assert error.errno == errno.ENOTSUP, error
+            else:
+                raise AssertionError(f"{str(place)!r} is taken with {{options}}")
+            assert not os.listdir({str(place)!r}), os.listdir({str(place)!r})
+        """, folder)
+
+
 def listing(folder):
     """All files in a folder, with their contents."""
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None

@@ -8,16 +8,8 @@ import _state, support
 folder, behind, place = _state.real_disk(), support.HERE / "behind", support.HERE / "fuse"
 support.mount_fuse(behind, place)
 try:
-    _state.python(f"""
-        for options in (dict(use_ram=False), dict(persist_prefix="p")):
-            try:
-                store = memstow_state.open(str(list(options)), directory={str(place)!r}, **options)
-                store.begin(); store.put("x", bytes(100_000)); store.commit()
-            except memstow_state.StateError as error:
-                assert error.errno == errno.ENOTSUP, error
-            else:
-                raise AssertionError(f"a folder on FUSE is taken with {{options}}")
-        """, folder)
+    _state.is_refused(place, folder)
     assert not os.listdir(behind), os.listdir(behind)
 finally:
     support.run("umount", "-l", place)
+folder.rmdir()

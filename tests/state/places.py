@@ -18,17 +18,7 @@ class CloudPickler(pickle.Pickler):
 """
 folder, memory = _state.real_disk(), pathlib.Path(tempfile.mkdtemp(dir="/dev/shm"))
 try:
-    _state.python(f"""
-        for options in (dict(use_ram=False), dict(persist_prefix="p")):
-            try:
-                store = memstow_state.open(str(list(options)), directory={str(memory)!r}, **options)
-                store.begin(); store.put("x", bytes(100_000)); store.commit()
-            except memstow_state.StateError as error:
-                assert error.errno == errno.ENOTSUP, error
-            else:
-                raise AssertionError(f"a folder in memory is taken with {{options}}")
-            assert not os.listdir({str(memory)!r}), os.listdir({str(memory)!r})
-        """, folder)
+    _state.is_refused(memory, folder)
 finally:
     shutil.rmtree(memory)
 CODE = """
