@@ -15,18 +15,11 @@ SECONDS, LEASE = 2.0, 60.0 # between two looks; a client that does not ask again
 MOST, GRAIN = 64, 1 << 20  # clients at once; smaller changes are not shown
 
 
-def fault_of(body: Any) -> str:
-    """The fault in the body of a request for figures; "": none."""
+def fault_of(switch: str, body: Any) -> str:
+    """The fault in the body of a client's request that turns something on or off; "": none."""
     if not isinstance(body, dict) or not isinstance(body.get("client"), str):
         return "client must be the id of a client of ComfyUI's web socket"
-    return "" if isinstance(body.get("open"), bool) else "open must be true or false"
-
-
-def fault_of_badges(body: Any) -> str:
-    """The fault in the body of a request for what nodes held; "": none."""
-    if not isinstance(body, dict) or not isinstance(body.get("client"), str):
-        return "client must be the id of a client of ComfyUI's web socket"
-    return "" if isinstance(body.get("on"), bool) else "on must be true or false"
+    return "" if isinstance(body.get(switch), bool) else f"{switch} must be true or false"
 
 
 def machine() -> dict[str, int]:

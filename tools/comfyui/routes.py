@@ -1,5 +1,6 @@
 """The pack's answers over HTTP, with ComfyUI's own access rules. A client never names a file."""
 import asyncio
+import functools
 from typing import Any
 
 from . import asking, log, memstow, metrics, panel, report
@@ -211,7 +212,7 @@ def install(runs: Runs) -> None:
 
     @routes.post("/memstow/watch")
     @own_only
-    @with_body(panel.fault_of)
+    @with_body(functools.partial(panel.fault_of, "open"))
     async def post_watch(body: Any) -> Any:
         if not body["open"]:
             tab.close(body["client"])
@@ -222,7 +223,7 @@ def install(runs: Runs) -> None:
 
     @routes.post("/memstow/badges")
     @own_only
-    @with_body(panel.fault_of_badges)
+    @with_body(functools.partial(panel.fault_of, "on"))
     async def post_badges(body: Any) -> Any:
         if not tab.show_badges(body["client"], body["on"]):
             return web.Response(status=409, text="no such client, or too many show badges")

@@ -256,7 +256,7 @@ const tab = {
     },
 
     // Does work that takes long. What was cancelled is no error. `begun` takes the line with its progress.
-    async work(words, cancelled, begun, act) {
+    async work(words, cancelled, act, begun = ({ line }) => this.root.querySelector(".memstow-work").append(line)) {
         const work = new Work(words, async () => (await post("/memstow/cancel", cancelled)).cancelled);
         begun(work);
         try {
@@ -271,20 +271,18 @@ const tab = {
     },
 
     async snapshot() {
-        const begun = (work) => this.root.querySelector(".memstow-work").append(work.line);
-        const done = await this.work("Snapshot", { what: "snapshot" }, begun, () => post("/memstow/snapshot", {}));
+        const done = await this.work("Snapshot", { what: "snapshot" }, () => post("/memstow/snapshot", {}));
         if (done) toast("success", `Snapshot: output/${done.file}`);
     },
 
     // Has a page made, and links to it: a browser opens no window long after a click.
     async page(what, words) {
         const { root } = this;
-        const body = await this.work(words, { what }, (work) => root.querySelector(".memstow-work").append(work.line),
-            async () => {
-                const answer = await api.fetchApi(`/memstow/${what}`);
-                if (!answer.ok) throw new Error(await answer.text());
-                return answer.blob();
-            });
+        const body = await this.work(words, { what }, async () => {
+            const answer = await api.fetchApi(`/memstow/${what}`);
+            if (!answer.ok) throw new Error(await answer.text());
+            return answer.blob();
+        });
         if (!body) return;
         URL.revokeObjectURL(this.made[what]);
         this.made[what] = URL.createObjectURL(body);
@@ -314,8 +312,8 @@ const tab = {
             this.rows.get(model.id)?.append(work.line);
         };
         try {
-            return await this.work(`${MOVES[body.do]} ${labelOf(model)}`, { what: "move", owner: model.id }, begun,
-                () => ended(asked));
+            return await this.work(`${MOVES[body.do]} ${labelOf(model)}`, { what: "move", owner: model.id },
+                () => ended(asked), begun);
         } finally {
             this.moves.delete(model.id);
         }
