@@ -29,6 +29,17 @@ class Program:
         support.expect_exit(self.process, seconds=30)
 
 
+def waiting(source, *arguments, **more):
+    """A program in Python that does this, and then waits for end(). It is program.py in the test's folder, finds the
+    modules there and memstow's, and has imported os and sys. Returns once it waits."""
+    pathlib.Path("program.py").write_text(
+        f"import os, sys\nsys.path[:0] = [os.getcwd(), {str(support.ROOT / 'tools/python')!r}]\n{source}"
+        'print("ready", flush=True)\nsys.stdin.readline()\nos._exit(0)\n')
+    program = Program(support.PYTHON, "program.py", *arguments, **more)
+    program.wait_for("ready")
+    return program
+
+
 def plant(name, runs, step=0, readings=0, **more):
     return Program(support.PYTHON, HERE / "_plants.py", name, runs, step, readings, **more)
 

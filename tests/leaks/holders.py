@@ -9,7 +9,7 @@ import pathlib
 
 import support
 from _keepers import KEEPERS
-from _leaks import Program, brief, functions, leaks
+from _leaks import brief, functions, leaks, waiting
 
 RUNS, SIZE = 14, 40_000
 # The objects that are kept. Each is allocated by another line of the function.
@@ -29,9 +29,9 @@ for name, source in KEEPERS.items():
 (folder / "maker.py").write_text("import array, mmap\nimport numpy, torch\nfrom PIL import Image\nSIZE = " + str(SIZE) +
                                  "\n" + "".join(f"def make_{name}():\n    return {thing}\n"
                                                 for name, thing in THINGS.items()))
-pathlib.Path("program.py").write_text(f"""
-import importlib, os, sys
-sys.path[:0] = [{str(folder.resolve())!r}, {str(support.ROOT / "tools/python")!r}]
+SOURCE = f"""
+import importlib
+sys.path.insert(0, {str(folder.resolve())!r})
 import maker, memstow
 names = {list(KEEPERS)!r}
 keepers = {{name: importlib.import_module(f"keep_{{name}}") for name in names}}
@@ -40,10 +40,7 @@ for run in range({RUNS}):
     with memstow.run(f"run {{run}}"), memstow.scope(node):
         for name in names:
             keepers[name].keep(getattr(maker, f"make_{{name}}")(), run)
-print("ready", flush=True)
-sys.stdin.readline()
-os._exit(0)
-""")
+"""
 
 
 def look(program, *options):
@@ -69,8 +66,7 @@ def check(document, where):
 
 
 for options, file in (((), "out.mst"), (("--python-objects",), "objects.mst")):
-    program = Program(support.PYTHON, "program.py", file=file, options=options)
-    program.wait_for("ready")
+    program = waiting(SOURCE, file=file, options=options)
     document = look(program)
     assert not any(leak["held_by"] for leak in document["leaks"]), "nobody has asked"
     assert "memstow leaks" in support.memstow(

@@ -4,15 +4,13 @@ another line in each run, so only the owner as a whole grows there. Both are nam
 import pathlib
 
 import support
-from _leaks import Program, brief, leaks
+from _leaks import brief, leaks, waiting
 
 RUNS, LARGE, SMALL = 14, 90_000, 40_000
 
 for name in ("keep_large", "keep_small"):
     pathlib.Path(f"{name}.py").write_text("kept = []\ndef keep(thing):\n    kept.append(thing)\n")
-pathlib.Path("program.py").write_text(f"""
-import os, sys
-sys.path[:0] = [os.getcwd(), {str(support.ROOT / "tools/python")!r}]
+program = waiting(f"""
 import keep_large, keep_small, memstow
 def make_large():
     return bytearray({LARGE})
@@ -25,13 +23,7 @@ for run in range({RUNS}):
     with memstow.run(f"run {{run}}"), memstow.scope(node):
         keep_large.keep(make_large())
         keep_small.keep(make_small(run))
-print("ready", flush=True)
-sys.stdin.readline()
-os._exit(0)
 """)
-
-program = Program(support.PYTHON, "program.py")
-program.wait_for("ready")
 document = leaks(program.pid(), "--holders", status=1)
 held = {leak["held_by"]: leak["bytes_per_run"] for leak in document["leaks"]}
 assert held.keys() == {"keep_large", "keep_small"}, brief(document)

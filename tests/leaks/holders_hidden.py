@@ -5,8 +5,7 @@ function, and an array of objects, which the collector does not look into. The m
 function or the array is named, not the library in between."""
 import pathlib
 
-import support
-from _leaks import Program, brief, functions, leaks
+from _leaks import brief, functions, leaks, waiting
 
 RUNS, SIZE = 12, 40_000
 KEEPERS = {
@@ -46,22 +45,15 @@ PLACES = {"context": "keep_context.kept", "timer": "threading.Timer that calls k
 for name, source in KEEPERS.items():
     pathlib.Path(f"keep_{name}.py").write_text(source)
 pathlib.Path("maker.py").write_text("".join(f"def make_{name}():\n    return bytearray({SIZE})\n" for name in KEEPERS))
-pathlib.Path("program.py").write_text(f"""
-import importlib, os, sys
-sys.path[:0] = [os.getcwd(), {str(support.ROOT / "tools/python")!r}]
+program = waiting(f"""
+import importlib
 import maker, memstow
 keepers = {{name: importlib.import_module(f"keep_{{name}}") for name in {list(KEEPERS)!r}}}
 for run in range({RUNS}):
     with memstow.run(f"run {{run}}"):
         for name, keeper in keepers.items():
             keeper.keep(getattr(maker, f"make_{{name}}")(), run)
-print("ready", flush=True)
-sys.stdin.readline()
-os._exit(0)
 """)
-
-program = Program(support.PYTHON, "program.py")
-program.wait_for("ready")
 document = leaks(program.pid(), "--holders", status=1)
 found = {name.removeprefix("make_"): leak for leak in document["leaks"] for name in functions(leak["stack"])
          if name.startswith("make_")}

@@ -2,17 +2,15 @@
 """The native part of a call stack changes below one line of Python, as when CPython specialises a call. A leak of such
 a line is found in any number of runs that allow a verdict, with all of its memory. A full cache of such a line is no
 leak, and leaves no doubt. Memory that grew in too few runs for a verdict, with nothing else found, is "cannot tell"."""
-import pathlib, re
+import re
 
 import support
-from _leaks import Program, brief, functions, leaks
+from _leaks import brief, functions, leaks, waiting
 
 SIZE, CHANGE = 40_000, 6
 
-pathlib.Path("program.py").write_text(f"""
-import functools, os, sys, zlib
-sys.path.insert(0, {str(support.ROOT / "tools/python")!r})
-import memstow
+SOURCE = f"""
+import functools, zlib, memstow
 kept, packed = [], zlib.compress(os.urandom({SIZE}))
 ways = functools.partial(bytes, {SIZE}), functools.partial(bytearray, {SIZE})
 def changed(run): # two call stacks of C below one line
@@ -33,15 +31,11 @@ work, make = globals()[sys.argv[1]], globals()[sys.argv[2]]
 for run in range(int(sys.argv[3])):
     with memstow.run(f"run {{run}}"):
         work(run, make)
-print("ready", flush=True)
-sys.stdin.readline()
-os._exit(0)
-""")
+"""
 
 
 def look(work, make, runs, status):
-    program = Program(support.PYTHON, "program.py", work, make, str(runs), file=f"{work}.{make}.{runs}.mst")
-    program.wait_for("ready")
+    program = waiting(SOURCE, work, make, str(runs), file=f"{work}.{make}.{runs}.mst")
     document = leaks(program.pid(), status=status)
     text = support.memstow("leaks", program.pid(), status=status).stdout
     program.end()

@@ -1,28 +1,19 @@
 """A node that starts threads that wait for ever. Memory that the C library takes for each thread is not a leak of the
 node, and is counted separately. Memory that Python keeps for them is one finding, although many call stacks allocated
 it."""
-import pathlib
-
 import support
-from _leaks import Program, brief, functions, leaks
+from _leaks import brief, functions, leaks, waiting
 
 RUNS, THREADS = 14, 12
-pathlib.Path("program.py").write_text(f"""
-import gc, os, sys, threading
-sys.path.insert(0, {str(support.ROOT / "tools/python")!r})
-import memstow
+program = waiting(f"""
+import gc, threading, memstow
 never, node = threading.Event(), memstow.owner("Starter", "node", "node 1")
 for run in range({RUNS}):
     with memstow.run(f"run {{run}}"), memstow.scope(node):
         for _ in range({THREADS}):
             threading.Thread(target=never.wait, daemon=True).start()
 gc.collect()
-print("ready", flush=True)
-sys.stdin.readline()
-os._exit(0)
 """)
-program = Program(support.PYTHON, "program.py")
-program.wait_for("ready")
 document = leaks(program.pid(), status=1)
 print(brief(document), document["not_leaks"])
 apart = document["not_leaks"]["threads"]
