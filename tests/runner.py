@@ -275,8 +275,11 @@ class Results:
             getattr(self, outcome).append((test.name, detail))
             print(f"{outcome:7} {test.name}  {seconds:.1f} s", flush=True)
             if outcome != "skipped" and detail:
-                text = shorten(detail) if outcome == "failed" else detail.rstrip()
-                print("\n".join("    " + line for line in text.split("\n")), flush=True)
+                print(indent(shorten(detail) if outcome == "failed" else detail.rstrip()), flush=True)
+
+
+def indent(text):
+    return "\n".join("    " + line for line in text.split("\n"))
 
 
 def shorten(text, limit=80):
@@ -328,8 +331,8 @@ def end_tests(futures):
 
 
 def summarize(results):
-    if results.failed:
-        print("\nfailed:", *sorted(name for name, _ in results.failed), sep="\n  ")
+    if results.failed: # their texts once more: of a long output, people keep the end
+        print("\nfailed:", *(f"{name}\n{indent(shorten(text, 40))}" for name, text in sorted(results.failed)), sep="\n  ")
     if results.skipped:
         print("\nskipped:", *(f"{name}: {why}" for name, why in sorted(results.skipped)), sep="\n  ")
     print(f"{len(results.passed)} passed, {len(results.failed)} failed, {len(results.skipped)} skipped")

@@ -5,7 +5,7 @@ import ctypes
 import torch
 
 torch.manual_seed(1)
-torch.set_num_threads(2)
+torch.set_num_threads(1) # with two, three of 120 runs had other losses on a busy machine, without memstow
 ROWS, WIDTH = 4096, 4096 # a data set of 64 MiB
 
 
