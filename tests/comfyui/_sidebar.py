@@ -101,9 +101,10 @@ def press_button(browser, text):
 
 def set_to(browser, setting, value):
     """Changes a setting of ComfyUI's page."""
-    browser.driver.execute_async_script(
+    fault = browser.driver.execute_async_script(
         "const done = arguments[2]; window.comfyAPI.app.app.extensionManager.setting.set(arguments[0], arguments[1])"
-        ".then(() => done())", setting, value)
+        ".then(() => done(), (error) => done(String(error)))", setting, value)
+    assert fault is None, fault
 
 
 def size(bytes_):

@@ -264,10 +264,10 @@ class Runs:
         found = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
         if owners or freed: # first writes the line to the log, so that a reader of the report finds it there
             log.info("%s", report.line(found))
-        self.last = found
-        if run["outcome"]:
+        if run["outcome"]: # before last, so that a reader of the report finds the badges sent
             self.reports.append(found)
             quietly(self.on_report)(found)
+        self.last = found
         return given
 
     def _note_vbars(self, identities: list[Identity]) -> None:
