@@ -17,7 +17,7 @@
 enum {
     LEAF_WAYS = 2,
     LEAF_WORDS = 7,
-    LEAF_HOP_BITS = 7,
+    LEAF_HOP_BITS = 9,
 };
 
 /* A stack whose innermost part is known. It has this site if three things hold: each `offset` from the slot holds its

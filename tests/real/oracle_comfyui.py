@@ -18,6 +18,7 @@ port, folder = support.free_port(), support.HERE / "comfyui"
 command = support.comfyui_command(port, folder)
 prepare(folder)
 env = {**os.environ, "LD_PRELOAD": str(library), "MEMSTOW_ORACLE": str(counts),
+       "MEMSTOW_STACK_MEMORY": "64000000", # so that stacks are folded
        "MEMSTOW_OUT": str(support.HERE / "%n.%p.mst")}
 with open("log", "w") as log:
     server = support.start(*command, stdout=log, stderr=log, env=env)
@@ -32,7 +33,10 @@ except BaseException:
     raise
 figures = [struct.unpack("<3Q", file.read_bytes()[:24]) for file in counts.iterdir()]
 compared, wrong, short = (sum(column) for column in zip(*figures))
-ended_early = sum(support.report(ledger)["lost"]["frames"] for ledger in support.HERE.glob("python*.mst"))
-print(f"{compared} stacks, {wrong} wrong, {short} short; {ended_early} times a caller was said to be unknown")
+lost = [support.report(ledger)["lost"] for ledger in support.HERE.glob("python*.mst")]
+ended_early, folded = (sum(one[kind] for one in lost) for kind in ("frames", "folded"))
+print(f"{compared} stacks, {wrong} wrong, {short} short; {ended_early} times a caller was said to be unknown; "
+      f"{folded} folded")
 assert compared > 1_000_000 and wrong == 0, pathlib.Path("log").read_text()[-4000:]
+assert folded > 100_000, folded
 assert not short or ended_early, "stacks end early, and nothing says so"
