@@ -70,7 +70,8 @@ static int keep_wide_section(struct reader *reader, const struct section *sectio
     struct snap_counter first = {0};
     if (section->capacity && source_read(reader->source, section->data, &first, sizeof first) < 0)
         return reader_damaged(reader, section->data, "counters cannot be read");
-    wide->sections[wide->count++] = (struct wide_section){*section, first.alloc_bytes};
+    wide->sections[wide->count++] =
+        (struct wide_section){*section, first.alloc_bytes, section->capacity * section->head.record_size};
     return 0;
 }
 
@@ -96,19 +97,28 @@ static int read_window(struct reader *reader, uint64_t offset, uint64_t end, str
     return 0;
 }
 
+/* The first record of a section is no counter. NULL: no section has the address. */
+static const struct wide_section *section_with(struct wide_counters *wide, uint64_t address) {
+    for (size_t i = 0; i < wide->count; i++) {
+        size_t at = (wide->last + i) % wide->count;
+        uint64_t distance = address - wide->sections[at].address;
+        if (!distance || distance >= wide->sections[at].length) continue;
+        wide->last = at;
+        return distance % wide->sections[at].section.head.record_size ? NULL : &wide->sections[at];
+    }
+    return NULL;
+}
+
 /* Reads a wide counter. It may be newer than the list of sections. Then it is reported as missing, and the next try
  * finds it. */
 static int read_wide(struct reader *reader, const struct counters_chunk *ref, uint64_t address,
                      struct snap_counter *counter) {
     *counter = (struct snap_counter){0};
-    for (size_t i = reader->wide.count; i-- > 0;) {
-        const struct section *section = &reader->wide.sections[i].section;
-        size_t stride = section->head.record_size;
-        uint64_t distance = address - reader->wide.sections[i].address, offset = section->data + distance;
-        if (!distance || distance / stride >= section->capacity) continue;
-        if (distance % stride) break;
+    const struct wide_section *wide = section_with(&reader->wide, address);
+    if (wide) {
+        uint64_t data = wide->section.data, offset = data + (address - wide->address);
         int result = reader->live ? source_read(reader->source, offset, counter, sizeof *counter)
-                                  : read_window(reader, offset, section->data + section->capacity * stride, counter);
+                                  : read_window(reader, offset, data + wide->length, counter);
         return result < 0 ? reader_damaged(reader, offset, "a counter cannot be read") : 0;
     }
     if (!reader->live) return reader_damaged(reader, ref->offset, "a counter that is not there");

@@ -20,9 +20,9 @@ struct section {
 struct wide_counters {
     struct wide_section {
         struct section section;
-        uint64_t address; /* its address in the process */
-    } sections[32];       /* each section is twice as large as the previous one */
-    size_t count;
+        uint64_t address, length; /* its address in the process; of all its records */
+    } sections[32];               /* each section is twice as large as the previous one */
+    size_t count, last;           /* last: that had the last counter; the next one is often there */
     bool missing;    /* more of them exist, in sections that are not known yet */
     uint64_t window; /* of a process that is gone: offset of the last window that was read */
     size_t window_length;

@@ -49,15 +49,19 @@ static int put_part(FILE *to, const struct part *part) {
 static int put_totals(FILE *to, const struct image *image, uint64_t length) {
     struct snap_section head = {
         .type = SNAP_TOTALS, .version = 1, .record_size = 1, .length = length, .count = image->total_count};
+    uint8_t bytes[1 << 16];
+    size_t filled = 0;
     uint64_t used = 0;
     if (bytes_put(to, &head, sizeof head) < 0) return -1;
     for (size_t i = 0; i < image->total_count; i++) {
-        uint8_t entry[PACKED_MAX];
-        size_t size = packed_total(&image->totals[i], entry);
-        if (bytes_put(to, entry, size) < 0) return -1;
+        size_t size = packed_total(&image->totals[i], bytes + filled);
+        filled += size;
         used += size;
+        if (filled <= sizeof bytes - PACKED_MAX) continue;
+        if (bytes_put(to, bytes, filled) < 0) return -1;
+        filled = 0;
     }
-    return put_padding(to, used);
+    return bytes_put(to, bytes, filled) < 0 ? -1 : put_padding(to, used);
 }
 
 static void finish_header(struct image *image, uint64_t size) {
